@@ -47,7 +47,7 @@ def answer(question: Question, table: Table) -> Answer:
     if not question.keys:
         value = getattr(cells["figure"], figure.operation)()
         row = _row_of(value, cells["figure"], table) if figure.operation in ("min", "max") else ""
-        return Answer(f"{title}{where(question)}: {show(value)} ({reading}).{row}", reading)
+        return Answer(f"{title}{where(question)}: {show(value)} ({reading}{row}).", reading)
     groups = cells.groupby([str(at) for at in range(len(question.keys))], observed=True, sort=not question.limit)["figure"]
     figures, ties, rank = getattr(groups, figure.operation)(), "", ""
     if question.limit:
@@ -72,7 +72,7 @@ def _row_of(value: Any, values: pd.Series, table: Table) -> str:
     """Say where a lowest or highest figure stands."""
     at = list(values.index[values.eq(value)])
     row = ", ".join(f"{column} {show(column.cells[at[0]])}" for column in table.columns[:SHOWN])
-    return f"\nIts row: {row}." if len(at) == 1 else f"\n{len(at)} of these {len(values)} rows have it."
+    return f"; its row: {row}" if len(at) == 1 else f"; {len(at)} of these {len(values)} rows have it"
 
 
 def used_rows(question: Question, table: Table) -> tuple[pd.DataFrame, str]:

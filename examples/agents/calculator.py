@@ -98,17 +98,12 @@ def _with_result(task: str, ctx: TaskContext) -> str:
     """Put the only figure of an earlier result in the place of `it`."""
     if not ctx.results or not _REFERENCE.search(task):
         return task
-    content = "\n".join(result.content for result in ctx.results)
-    lines = [] if of_results(ctx, (".txt",)) or len(content) > _MAX_CHARS else map(str.rstrip, content.splitlines())
-    told = [(line, _REPORTED.search(line)) for line in lines]
-    figures = [found and found.group(1, 2) for line, found in told if not line.endswith(":")]
-    one = {*filter(None, figures)}
-    has_others = any(not found and re.search(r"\d", line) for line, found in told)
-    is_one_of = has_others and not re.search(r" \(\d+ of \d+ rows", content)
-    if len(one) != 1 or not figures[0] or is_one_of:  # of a table its row may stand below
-        said = "The earlier result is not one exact figure alone (behind ≈ one is rounded)."
+    line = "\n".join(result.content for result in ctx.results).strip()
+    is_of_text = "\n" in line or len(line) > _MAX_CHARS or of_results(ctx, (".txt",))
+    if not (told := None if is_of_text else _REPORTED.search(line)):
+        said = "The earlier result is not one exact figure alone, in one line (behind ≈ one is rounded)."
         raise InvalidInputError(said, hint="Say which number to calculate with.")
-    figure, unit = (told or "" for told in one.pop())
+    figure, unit = told.groups(default="")
     if unit == "%":
         raise InvalidInputError("The earlier result is a percentage.", hint=f"Say of what: '{figure} % of 80'.")
     if re.search(rf"(?:{_REFERENCE.pattern}) (?:in|to|into) ", task, re.IGNORECASE):

@@ -172,7 +172,7 @@ class Reader:
 
     def _clauses(self, question: Question) -> Question:
         """Read what follows a figure: keys, conditions and the file's name, in any order."""
-        keys, conditions, is_per = list(question.keys), list(question.conditions), False
+        keys, conditions = list(question.keys), list(question.conditions)
         while not self._ended:
             start = self.at
             self._take(",")
@@ -180,11 +180,8 @@ class Reader:
                 continue
             if not question.limit and (joint := self._take(PER)):
                 keys += (groups := self._list(self._key, ",|and|per|by") or self._fail())
-                is_per |= joint == "per"
-                numbers = [one for one, grain in groups if not grain and one.holds("numbers") and not one.why_rate]
-                if numbers and question.figure.operation not in ("count", "nunique") and not joint.endswith("by"):
-                    said = f"'{joint} {numbers[0]}' may mean for each number of {numbers[0]}, or divided by it: nothing is divided."
-                    raise InvalidInputError(said, hint=f"Say 'by {numbers[0]}' for each number of it.")
+                for column in question.figure.measured if not joint.endswith("by") else ():
+                    self._refuse_two_meanings(question.figure.operation, column, joint, groups)
             elif self._take(_WHERE):
                 conditions += self._list(self._condition, "and") or self._fail()
             elif condition := self._try(self._when):
@@ -194,15 +191,17 @@ class Reader:
                 break
         if len(set(keys)) < len(keys):
             raise InvalidInputError("The question groups by the same column twice.")
-        if is_per and question.figure.operation == "mean":
-            self._refuse_two_averages(question.figure.column, keys)
         return question._replace(keys=tuple(keys), conditions=tuple(conditions))
 
-    def _refuse_two_averages(self, column: Column | None, keys: list[Key]) -> None:
-        """`Average hours per day` may be of rows, or of the sums of days, where hours are added up."""
-        if column and not column.why_rate and (timed := [key for key in keys if key.is_of_time]):
-            said = f"'average {column} per {timed[0]}' may be of the rows, or of the sum of each {timed[0]}."
-            raise InvalidInputError(said, hint=f"Say 'average {column} by {timed[0]}' for that of rows, or 'total {column} per …'.")
+    def _refuse_two_meanings(self, operation: str, column: Column, joint: str, keys: list[Key]) -> None:
+        """Refuse `cost per hours`, a division maybe, and `average hours per day`, which may be of rows or of the sums of days."""
+        for key in keys:
+            if not key.grain and key.column.holds("numbers") and not key.column.why_rate:
+                said = f"'{joint} {key}' may mean for each number of {key}, or divided by it: nothing is divided."
+                raise InvalidInputError(said, hint=f"Say 'by {key}' for each number of it.")
+            if (joint, operation) == ("per", "mean") and key.is_of_time and not column.why_rate:
+                said = f"'average {column} per {key}' may be of the rows, or of the sum of each {key}."
+                raise InvalidInputError(said, hint=f"Say 'average {column} by {key}' for that of rows, or 'total {column} per …'.")
 
     def _figure(self) -> Figure:
         start, (end, _) = self.at, self._named()

@@ -138,7 +138,7 @@ def test_which_number_of_a_text_is_it(run: Run, tmp_path: Path) -> None:
     for said in ("1 2 3", "Net 100, VAT 19.00", "Order of 12 chairs and 3 tables.\nIt is 120", "rows: 40\n678.0 euros"):
         with pytest.raises(InvalidInputError, match="not one exact figure alone"):
             run(agent, "double it", results=[upstream("run it", said)])
-    row = "t.csv: maximum of n: 80 (3 of 3 rows).\nIts row: in 50, n 80"
+    row = "t.csv: maximum of n: 80 (3 of 3 rows; its row: in 50, n 80)."
     assert run(agent, "double it", results=[upstream("maximum n", row)]).text == "double 80 = 160"
 
 
@@ -179,7 +179,6 @@ def test_what_is_no_calculation(task: str, run: Run) -> None:
         ("multiply it by 2", "3 + 4 = 7", "14"),
         ("multiply it by 2", "−5", "-10"),
         ("multiply it by 2", "-5", "-10"),
-        ("multiply it by 2", "t.csv, rank: sum of a (3 of 4 rows):\n- Oslo: 5", "10"),
         ("multiply it by 2", "t.csv: sum of a: 8 (3 of 6 rows, in kg; left out: 1 without a ('-'), such as: 7).", "16"),
         ("convert it to g", "x=3 kg", "3000 g"),
     ],
@@ -205,6 +204,7 @@ def test_earlier_results(task: str, content: str, value: str, run: Run) -> None:
         "1 2",
         "1e+20",
         "a: 1\nb: 2",
+        "t.csv, rank: sum of a (3 of 4 rows):\n- Oslo: 5",
         "10 / 3 ≈ 3.33333333333333",
         "5 kg in pounds ≈ 11.0231131092439 pounds",
     ],
@@ -220,7 +220,7 @@ def test_no_part_of_a_figure_is_taken_for_it(content: str, run: Run) -> None:
         run(agent, "double it", results=[upstream("find it", found)])
 
 
-@pytest.mark.parametrize("asked", ["maximum n", "minimum n", "which k has the highest maximum n"])
+@pytest.mark.parametrize("asked", ["maximum n", "minimum n"])
 def test_a_remark_of_a_result_is_no_figure(asked: str, run: Run, tmp_path: Path) -> None:
     """How many rows have a highest figure is not taken for it."""
     path = tmp_path / "t.csv"

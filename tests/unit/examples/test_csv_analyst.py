@@ -258,7 +258,7 @@ def test_a_row_is_shown_whole(run: Run, tmp_path: Path) -> None:
     """Up to 25 columns of it."""
     path = tmp_path / "wide.csv"
     path.write_text("n," + ",".join(f"c{at}" for at in range(27)) + "\n1" + ",x" * 27 + "\n2" + ",y" * 27 + "\n")
-    assert run(agent, "highest n", [path]).text.endswith("c22 y, c23 y.")
+    assert run(agent, "highest n", [path]).text.endswith("c22 y, c23 y).")
 
 
 def test_the_file_is_asked_for_where_several_came(run: Run, tmp_path: Path) -> None:
@@ -542,7 +542,7 @@ Voss,village,18,,,old
 @pytest.mark.parametrize(
     ("question", "said"),
     [
-        ("maximum people", "Its row: place Oslo, kind port, people 700, temperature 4.5"),
+        ("maximum people", "; its row: place Oslo, kind port, people 700, temperature 4.5"),
         ("total people since January 2023 per opened", "- 2023-01-05: 700\n- 2023-02-11: 280\n- 2023-04-02: 2"),
         ("how many rows where note is missing", "note is missing: 2 (2 of 4 rows)."),
         ("which place has the highest average temperature", "- Bergen: 7.5"),
@@ -619,7 +619,7 @@ def test_cells_are_read_as_they_are_written(question: str, said: str, run: Run, 
     [
         ("how many rows where bed is 0012", "number of rows where bed is 0012: 2 (2 of 3 rows)."),
         ("which bed has the most rows", "0012: 2"),
-        ("highest heat", "Its row: bed 0105, heat 39"),
+        ("highest heat", "; its row: bed 0105, heat 39)."),
         ("total bed", "bed is not read as numbers or dates: it has cells such as '0105'."),
     ],
 )
@@ -636,7 +636,7 @@ def test_codes_keep_their_zeros(question: str, said: str, run: Run, tmp_path: Pa
         (["10E2", "10E3", "10E2"], "how many rows per code", "- 10E2: 2\n- 10E3: 1"),
         (["3.10", "3.9", "3.9"], "how many rows per code", "- 3.10: 1\n- 3.9: 2"),
         (["3.10", "3.2", "3.9"], "how many rows per code where n above 2", "- 3.9: 1"),
-        (["3.10", "3.2", "3.9"], "lowest n", "Its row: n 1, code 3.10."),
+        (["3.10", "3.2", "3.9"], "lowest n", "; its row: n 1, code 3.10)."),
         (["48.137154", "48.2", "48.3"], "how many rows per code where n below 2", "- 48.137154: 1"),
         ([*(str(80_000 + at) for at in range(1_200)), "01067"], "how many rows per code where n above 1200", "- 01067: 1"),
         (["Bonn\u00a0", "Bonn", "\u202fUlm"], "how many rows per code", "- Bonn: 2\n- Ulm: 1"),
@@ -920,7 +920,7 @@ DATED = "sent,paid,promo,n\n2024-01-05,2024-02-01,2024,2\n2023-01-05,2024-02-02,
             "which shop has the highest total amount",
             "- B: 2\n1 more of 3 has the same figure as the last of these.",
         ),
-        ("shop,n\nA,1\nA,1\nA,5\nB,1\n", "minimum n where shop is A", "\n2 of these 3 rows have it."),
+        ("shop,n\nA,1\nA,1\nA,5\nB,1\n", "minimum n where shop is A", "; 2 of these 3 rows have it)."),
         ("n\n5\n-\n-\n-\n7\n", "total n", ": 12 (2 of 5 rows; left out: 3 without n ('-'))."),
         ("n\n−1\n2\n3502.5\n", "total n", ": 3503.5 (3 of 3 rows)."),
         ("who,n\nTotal Energies,120\nB,180\nTotal Energies,155\nC,150\n", "total n", ": 605 (4 of 4 rows)."),
@@ -1357,7 +1357,7 @@ def test_what_stands_behind_an_amount_of_a_currency_counts(cells: tuple[str, ...
         ("total amt where from since 2024", "3 (2 of 3 rows)"),
         ("how many rows per name where from is 9999-12-31", "- B: 1"),
         ("total amt per year", "- 9999: 2"),
-        ("latest from", "9999-12-31 (3 of 3 rows)"),
+        ("latest from", "9999-12-31 (3 of 3 rows; its row: "),
         ("how many rows have from before 1600", "1 (1 of 3 rows)"),
     ],
 )
@@ -1415,8 +1415,8 @@ def test_a_column_tells_units_however_it_is_written(name: str, run: Run, tmp_pat
         ("A,20.5\nB,-9999\nC,21\nD,19\nE,20", "how many rows where n is below 21", "n is -9999 in 1 rows"),
         ("A,20.5\nB,-9999\nC,21\nD,19\nE,20", "how many rows where n is below 21 and n is not -9999", ": 3 (3 of 5 rows)"),
         ("A,20.5\nB,-9999\nC,21\nD,19\nE,20", "how many rows where n is above 19", ": 3 (3 of 5 rows)"),
-        ("A,20.5\nB,-9999\nC,21\nD,19\nE,20", "lowest n where n is not missing", ": -9999 (5 of 5 rows)"),
-        ("A,870\nB,999\nC,950\nD,1000\nE,999", "highest n", "1000 (5 of 5 rows)"),
+        ("A,20.5\nB,-9999\nC,21\nD,19\nE,20", "lowest n where n is not missing", ": -9999 (5 of 5 rows; its row: "),
+        ("A,870\nB,999\nC,950\nD,1000\nE,999", "highest n", "1000 (5 of 5 rows; its row: "),
     ],
 )
 def test_what_is_no_row_and_no_number(rows: str, question: str, said: str, run: Run, tmp_path: Path) -> None:
