@@ -157,12 +157,6 @@ def _lines_of_totals(question: Question, asked: list[Column], table: Table, used
     named = [one.column for one in question.conditions if one.sign == "=" and one.values]
     lines = lines_of_totals(table, asked, named)
     rows = {at: why for at, why in lines.items() if used[at]}
-    if len(rows) < len(lines):  # what sums up the rest shows once they are gone
-        kept, columns = np.flatnonzero(used).tolist(), [table.columns.index(one) for one in (*asked, *named)]
-        rest = table.only(kept)
-        twins = [rest.columns[at] for at in columns]
-        more = lines_of_totals(rest, twins[: len(asked)], twins[len(asked) :])
-        rows |= {kept[at]: why for at, why in more.items()}
     counted = [at for at in rows if any(one.holds("numbers") and pd.notna(_measured(one)[at]) for one in asked)]
     is_known = used.sum() == 1 or any(one.sign == "is not missing" for one in question.conditions)
     if counted and not is_known:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from csv_analyst import TABLE_READER, the_table
 from ioa import Agent, DeclinedError, InvalidInputError, TaskContext
 from ioa.files import of_results
-from request import CHART, CHART_KIND, DRAW, TABLES, of_length, slug
+from request import TABLES, of_length, slug
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,8 +31,9 @@ agent = Agent(
     ],
     tags=["chart", "plot", "png", "visualisation"], declines=True, may_team_up=False,
 )  # fmt: skip
+_CHART = "chart|plot|graph|visualise|visualize"
 _WISH = re.compile(
-    rf"\s*(?:(?:please|{DRAW}|show|give|me|us|a|an|the)\s+)*(?:(?P<kind>{CHART_KIND})\s+)?(?:{CHART})\b"
+    rf"\s*(?:(?:please|make|draw|create|show|give|me|us|a|an|the)\s+)*(?:(?P<kind>bar|line)\s+)?(?:{_CHART})\b"
     r"\s*(?:of\s+)?(?P<rest>.*)",
     re.IGNORECASE | re.DOTALL,
 )
@@ -46,7 +47,7 @@ def run(task: str, ctx: TaskContext) -> str:
     """Draw the table of an earlier result, or what the task asks of a file, and attach it as a PNG."""
     wish = _WISH.fullmatch(of_length(task).strip().rstrip(".?!"))
     if wish is None:
-        refusal = InvalidInputError if re.search(rf"\b(?:{CHART}|draw)\b", task, re.IGNORECASE) else DeclinedError
+        refusal = InvalidInputError if re.search(rf"\b(?:{_CHART}|draw)\b", task, re.IGNORECASE) else DeclinedError
         hint = "Say 'bar chart of' or 'line chart of', and one question with one KEY, as in 'total COLUMN per COLUMN', or 'it'."
         raise refusal(f"{task.strip()!r} is no chart that is drawn here.", hint=hint)
     rest = wish["rest"].strip()

@@ -65,12 +65,14 @@ def _heading(result: UpstreamResult) -> str:
 
 
 def _section(result: UpstreamResult) -> Iterator[str]:
-    """A result as HTML. Whatever looks like HTML in it is shown as text."""
-    yield f'<h2>{escape(_heading(result))}</h2>\n<p class="words">{escape(result.content.strip())}</p>'
+    """A result as HTML, its table in place of its points. Whatever looks like HTML in it is shown as text."""
+    tables = with_suffix(result.artifacts, (".csv",))
+    words = "\n".join(line for line in result.content.strip().splitlines() if not (tables and line.startswith("- ")))
+    yield f'<h2>{escape(_heading(result))}</h2>\n<p class="words">{escape(words)}</p>'
     for file in with_suffix(result.artifacts, (".png",)):
         image = base64.b64encode(file.path.read_bytes()).decode()
         yield f'<p><img alt="{escape(Path(file.name).stem)}" src="data:image/png;base64,{image}"></p>'
-    for file in with_suffix(result.artifacts, (".csv",)):
+    for file in tables:
         yield TABLE_READER.call("report_writer.table_of_file", file.path)
     yield f"<p><em>By {escape(result.agent_id)}.</em></p>"
 

@@ -6,7 +6,6 @@ from collections.abc import Collection
 
 from ioa import DeclinedError
 
-DRAW, CHART_KIND, CHART = "make|draw|create", "bar|line", "chart|plot|graph|visualise|visualize"
 TABLES = (".csv", ".tsv", ".tab")
 
 

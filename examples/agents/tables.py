@@ -9,7 +9,7 @@ import re
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -281,11 +281,6 @@ class Table:
     rows: int
     assumed: str
     """How it was read where nothing tells that this is right: in which encoding, and with which names."""
-
-    def only(self, rows: list[int]) -> "Table":
-        """Some of its rows, counted anew."""
-        columns = (replace(one, cells=one.cells.iloc[rows].reset_index(drop=True)) for one in self.columns)
-        return replace(self, columns=tuple(columns), rows=len(rows))
 
     def holding(self, kind: str, *, in_doubt: bool = False) -> list[Column]:
         """The columns that hold `numbers` or `dates`; those that can be read in two ways if they are asked for `in_doubt`."""
