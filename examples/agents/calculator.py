@@ -31,9 +31,7 @@ agent = Agent(
 )  # fmt: skip
 _NUMBER = r"(?:(?:\d{1,3}(?:,\d{3})+(?![\d,])|\d+)(?:\.\d+)?|\.\d+)(?![\w.]*\d)"
 _MAX_DIGITS, _MAX_CHARS = 400, 1_000
-_LEAD = re.compile(
-    r"(?i)^(?:(?:please|what(?:'s| is| are)|how much is|calculate|compute|evaluate|find|the (?:result|value) of|the)\s+)+"
-)
+_LEAD = re.compile(r"(?i)^(?:(?:please|what(?:'s| is| are)|how much is|calculate|compute|find|the (?:result|value) of|the)\s+)+")
 _SAID = {
     "A plus B": "A + B", "A minus B": "A - B", "A times B": "A * B", "A divided by B": "A / B",
     "add A (?:to|and) B": "A + B", "subtract A from B": "B - A", "multiply A (?:by|and) B": "A * B", "divide A by B": "A / B",
@@ -168,8 +166,6 @@ def convert(amount: str, unit: str, wanted: str) -> str:
     value = _registry().Quantity(Fraction(amount.replace(",", "")), names[0])
     if not value.is_compatible_with(names[1]):
         raise InvalidInputError(f"{unit} cannot be converted to {wanted}.")
-    if value.check("[temperature]") and value.to("kelvin").magnitude < 0:
-        raise InvalidInputError(f"{amount} {unit} is below absolute zero.")
     return f"{amount} {unit} in {wanted} {show(value.to(names[1]).magnitude)} {wanted}"
 
 

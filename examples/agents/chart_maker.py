@@ -33,9 +33,8 @@ agent = Agent(
 )  # fmt: skip
 _CHART = "chart|plot|graph|visualise|visualize"
 _WISH = re.compile(
-    rf"\s*(?:(?:please|make|draw|create|show|give|me|us|a|an|the)\s+)*(?:(?P<kind>bar|line)\s+)?(?:{_CHART})\b"
-    r"\s*(?:of\s+)?(?P<rest>.*)",
-    re.IGNORECASE | re.DOTALL,
+    rf"(?is)\s*(?:(?:please|make|draw|create|show|give|me|us|a|an|the)\s+)*(?:(?P<kind>bar|line)\s+)?(?:{_CHART})\b"
+    r"\s*(?:of\s+)?(?P<rest>.*)"
 )
 _EARLIER = r"(?:(?:it|that|this|them|these|those|both)(?: results?| figures?)?|the (?:results?|figures?|totals?))?"
 _TIME = r"\d{4}(?:-\d\d(?:-\d\d)?|-Q[1-4])?"
@@ -55,9 +54,8 @@ def run(task: str, ctx: TaskContext) -> str:
     tables = [file.path for file in of_results(ctx, TABLES)] if earlier else [the_table(task, ctx)]
     if len(tables) != 1:
         hint = "Group the figures, as in 'per COLUMN', and ask for each chart behind its figures: a chart is no table."
-        raise InvalidInputError(
-            f"A chart is of one table, and the earlier results hold {len(tables) or 'no table to draw'}.", hint=hint
-        )
+        said = f"A chart is of one table, and the earlier results hold {len(tables) or 'no table to draw'}."
+        raise InvalidInputError(said, hint=hint)
     chart = tables[0], None if earlier else rest, (wish["kind"] or "").lower()
     png, title, said = TABLE_READER.call("chart_maker.chart_of_file", *chart, cancelled=lambda: ctx.cancelled)
     name = f"{slug(title) or 'chart'}.png"

@@ -21,9 +21,7 @@ agent = Agent(
         "compute the total sales per region in sales.csv", "total amount per category and month in 2024",
         "which city has the lowest average value?", "which region had the highest total amount in data.csv",
         "top 5 customers by total amount in orders.csv", "how many rows have a price above 100",
-        "the median salary where city is Berlin",
-        "number of distinct customers in this CSV file",
-        "how many rows are in the table", "average pages per language in this CSV file",
+        "the median salary where city is Berlin", "number of distinct customers in this CSV file", "how many rows are in the table",
     ],
     tags=["csv", "data", "statistics"], declines=True, may_team_up=False,
 )  # fmt: skip

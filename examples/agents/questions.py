@@ -49,9 +49,7 @@ _DAY = rf"(?:\d\d? )?(?:{_MONTH}) \d{{4}}|(?:{_MONTH}) \d\d?, ?\d{{4}}"
 DATE = rf"(?:\d{{4}}(?:-q[1-4]|-\d\d(?:-\d\d)?)?|{_DAY}|q[1-4] \d{{4}})(?![\w.,-]*\d)"
 _DATES = "Dates are written 2024, 2024-03, 2024-03-31, March 2024, 31 March 2024 or Q1 2024; 'in' is said of them, or of the file."
 _FORMS_IN_CELLS = "Dates in cells are all written as 2024-03-31, 31.3.2024, 31/03/2024, 31 Mar 2024 or Mar 31, 2024"
-_FIGURES_ARE = (
-    "how many rows, number of distinct COLUMN, or total, average, median, minimum, maximum or standard deviation of COLUMN"
-)
+_A_FIGURE = "how many rows, number of distinct COLUMN, or total, average, median, minimum, maximum or standard deviation of COLUMN"
 _NUMBER = r"[-−]?\d+(?:,\d{3})*(?:\.\d+)?(?![\w,.]*\d)"
 _VALUE_WORDS = 10
 
@@ -209,14 +207,14 @@ class Reader:
         if end > self.at or not operation:  # `Total cost` is a column's name, too
             self.at = start
             self._take("how many|number of")
-            self._fail(f"A question has a figure: {_FIGURES_ARE}.", start if operation else None)
+            self._fail(f"A question has a figure: {_A_FIGURE}.", start if operation else None)
         if operation in ("count", "nunique"):
             counted = (self._column() or self._fail()) if operation == "nunique" else None
             self._take(_ARE)
             return Figure(operation, counted)
         self._take("of")
         if (column := self._column()) is None:  # `Total` may be a column's name, too
-            self._fail(f"What to compute is said, and of which column: {_FIGURES_ARE}.", start if end else None)
+            self._fail(f"What to compute is said, and of which column: {_A_FIGURE}.", start if end else None)
         if column.numbers is None and not (operation in ("min", "max") and column.dates is not None):
             self._no_numbers(column)
         if re.search("latest|earliest", self.text[start : self.at]) and not column.is_of_time:
@@ -257,9 +255,8 @@ class Reader:
             raise InvalidInputError(f"{self.table.name} has no column that is read as one of dates.", hint=hint)
         if len(columns) > 1:
             said = f"{self.table.name} has {len(columns)} columns that the date may be of: {', '.join(map(str, columns))}."
-            raise InvalidInputError(
-                said, hint="Say which: 'year of COLUMN', 'where COLUMN since DATE'; in quotes 'year' is a column."
-            )
+            hint = "Say which: 'year of COLUMN', 'where COLUMN since DATE'; in quotes 'year' is a column."
+            raise InvalidInputError(said, hint=hint)
         return columns[0] if columns[0].dates is not None else self._no_numbers(columns[0])
 
     def _when(self) -> Condition | None:
@@ -382,9 +379,7 @@ class Reader:
         self._move(end)
         if len(columns) > 1:
             places = " and ".join(f"'{column}' (column {self.table.columns.index(column) + 1})" for column in columns)
-            raise InvalidInputError(
-                f"{places} go by one name.", hint="Say the whole one, or give them different names in the file."
-            )
+            raise InvalidInputError(f"{places} go by one name.", hint="Say the whole one, or change their names in the file.")
         return columns[0]
 
     def _list(self, read: Callable[[], T | None], joint: str) -> list[T]:

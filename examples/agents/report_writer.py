@@ -22,9 +22,8 @@ agent = Agent(
     skills=["report writing", "HTML documents", "merging results into one document"],
     examples=[
         "write a report of both", "a report of the results", "put everything into an HTML report",
-        "create a document of everything", "write up the findings as a report",
-        "put all results into one document", "produce a final report of the findings",
-        "combine the results into a web page",
+        "create a document of everything", "write up the findings as a report", "put all results into one document",
+        "produce a final report of the findings", "combine the results into a web page",
     ],
     tags=["report", "html"], declines=True, may_team_up=False,
 )  # fmt: skip

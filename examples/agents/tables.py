@@ -33,7 +33,7 @@ _POINT, _COMMA = r"[-+]?(?:(?:[1-9]\d{0,2}(?:,\d{3})+|\d+)(?:\.\d*)?|\.\d+)", r"
 _READ = _AMOUNT.replace(r"\.?\d[\d.,]*", f"{_POINT}|{_COMMA}")
 _IN_WORDS = r"\d\d?[ -][A-Za-z]{3,9}[ -]\d{4}|[A-Za-z]{3,9} \d\d?, \d{4}"
 _LIKE_A_DATE = rf"(?:\d{{4}}[-/]\d\d?[-/]\d\d?|\d\d?[./-]\d\d?[./-](?:\d\d)?\d\d|{_IN_WORDS})(?=[ T]|$)"
-_NO_NAME = rf"[-+]?\d*[.,]\d+|(?:{_LIKE_A_DATE}).*"
+_NO_NAME = rf"(?![12]\d{{3}}$)[-+]?\d*[.,]?\d+|(?:{_LIKE_A_DATE}).*"  # a year may well be one
 _ZEROS = bytes.maketrans(b"123456789", b"0" * 9)
 _DATE_FORMATS = "%Y-%m-%d|%d.%m.%Y|%Y/%m/%d|%d/%m/%Y|%m/%d/%Y|%d %b %Y|%d %B %Y|%d-%b-%Y|%b %d, %Y|%B %d, %Y".split("|")
 WRITTEN = "as 1234.5, all with one unit behind them (5 km), or one sign before them (€5), or neither"
@@ -280,7 +280,7 @@ class Table:
     columns: tuple[Column, ...]
     rows: int
     assumed: str
-    """How it was read where nothing tells that this is right: in which encoding, and with which names."""
+    """The encoding in which it was read, if nothing tells that it is the right one."""
 
     def holding(self, kind: str, *, in_doubt: bool = False) -> list[Column]:
         """The columns that hold `numbers` or `dates`; those that can be read in two ways if they are asked for `in_doubt`."""
@@ -297,7 +297,7 @@ def read_table(path: Path) -> Table:
     frame = read(na_values=_NOTHING)
     if frame.empty:
         raise InvalidInputError(f"{name} has a header but no rows.", hint=f"Its columns: {', '.join(titles)}.")
-    _refuse_short_lines(name, text, delimiter, len(frame), titles)
+    _refuse_short_lines(name, text, delimiter, len(frame), len(titles))
     _refuse_other_heads(name, titles, frame, text)
     as_written = partial(read, keep_default_na=False, na_values=[""])
     columns = tuple(
@@ -305,8 +305,6 @@ def read_table(path: Path) -> Table:
         for at, title in enumerate(titles)
         if title or frame[at].notna().any()
     )
-    if any(re.fullmatch(r"(?![12]\d{3}$)\d+", title) for title in titles):  # a year may well be a name
-        assumed = " and ".join(filter(None, (assumed, f"having the names {', '.join(titles)!r} in its first line")))
     return Table(name, columns, len(frame), assumed)
 
 
@@ -336,14 +334,12 @@ def _is_measured(cells: pd.Series) -> pd.Series:
     return cells.dropna().str.fullmatch(rf"{_AMOUNT}|(?:{_LIKE_A_DATE}).*")
 
 
-def _refuse_short_lines(name: str, text: str, delimiter: str, rows: int, titles: list[str]) -> None:
-    """Refuse a line that has fewer cells than the header, such as a remark below the table: pandas takes it for a row."""
-    bare = re.sub('"[^"]*"', "", text) if '"' in text else text
-    if bare.count(delimiter) == (rows + 1) * (len(titles) - 1):  # of a million rows each is not looked at
-        return
-    for cells in csv.reader(io.StringIO(text), delimiter=delimiter):
-        if 0 < len(cells) < len(titles):
-            said = f"{name} has a line of {len(cells)} instead of {len(titles)} cells: {delimiter.join(cells)[:80]!r}."
+def _refuse_short_lines(name: str, text: str, delimiter: str, rows: int, width: int) -> None:
+    """Refuse a line with fewer cells than the header has, such as a remark below the table: pandas takes it for a row."""
+    if re.sub('"[^"]*"', "", text).count(delimiter) != (rows + 1) * (width - 1):  # of a million rows each is not looked at
+        lines = csv.reader(io.StringIO(text), delimiter=delimiter)
+        for cells in (cells for cells in lines if 0 < len(cells) < width):
+            said = f"{name} has a line of {len(cells)} instead of {width} cells: {delimiter.join(cells)[:80]!r}."
             raise InvalidInputError(said, hint="Complete it, or take it out of the file: it would count as a row.")
 
 

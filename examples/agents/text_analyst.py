@@ -28,7 +28,7 @@ _HINT = (
     "of its own that names its text. All else, such as a search or a summary, is for a language model."
 )
 _KIND, _AND = re.compile("words?|paragraphs?|lines?|characters?"), "(?:,? and|,)(?: also)?"
-_NOUN = "(?:(?:the|this|that|text|all) )*(?:texts?|files?)"
+_NOUN = "(?:(?:the|this|that|text|all) ){0,3}(?:texts?|files?)"
 _FILES = f"(?:{_NOUN} )?FILE(?:{_AND} (?:(?:in|of) )?(?:{_NOUN} )?FILE)*"
 _TEXT = f"(?:{_FILES}|{_NOUN}|it|them|this|that|the result)"
 _PLACE = f"(?:(?:is|are|there) )*(?:in|of|from|on|for) {_TEXT}|(?:is|are) there"

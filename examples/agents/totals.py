@@ -150,10 +150,7 @@ def _chance(column: Column, kind: str, number: float, others: pd.Series) -> floa
 
 
 def sum_so_far(column: Column, table: Table) -> str:
-    """The other columns of which each number of one is the sum so far, such as a balance's, the oldest first or last.
-
-    So it may be of all rows, or of those with each word of a column, such as of each account.
-    """
+    """The other columns of which each number is the sum so far, the oldest first or last, of all rows or of each account, say."""
     if column.numbers is None or not _FEW < table.rows <= CHECKED or column.is_missing.any():
         return ""
     reach, amounts = column.grain / 2, {one: _numbers(one) for one in table.holding("numbers") if one is not column}
