@@ -1,4 +1,4 @@
-"""Files and a web page that nobody has seen before: names, columns and values come from a seed that is printed."""
+"""Files that nobody has seen before: names, columns and values come from a seed that is printed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _WHEN = (
 
 @dataclass(frozen=True)
 class World:
-    """A table with two groupings, two amounts and a day, two texts, and a web page."""
+    """A table with two groupings, two amounts and a day, two texts, and a letter of several paragraphs."""
 
     frame: pd.DataFrame
     table: Path
@@ -40,8 +40,8 @@ class World:
     other: str
     text: Path
     second_text: Path
-    page: Path
-    page_sentences: tuple[str, ...]
+    letter: Path
+    letter_sentences: tuple[str, ...]
 
     def sums(self, by: str, amount: str) -> dict[str, float]:
         """The truth about totals."""
@@ -77,14 +77,10 @@ def create_world(seed: int, folder: Path) -> World:
     text.write_text(" ".join(_sentences(chance, 14)), encoding="utf-8")
     second_text = folder / f"{_name(chance).lower()}.md"
     second_text.write_text(" ".join(_sentences(chance, 9)), encoding="utf-8")
-    page_sentences = tuple(_sentences(chance, 10))
-    body = "".join(f"<p>{' '.join(page_sentences[at : at + 2])}</p>" for at in range(0, 10, 2))
-    page = folder / f"{_name(chance).lower()}.html"
-    page.write_text(
-        f"<html><head><title>{_name(chance)}</title></head><body><main><h1>{_name(chance)}</h1>{body}</main></body></html>",
-        encoding="utf-8",
-    )
-    return World(frame, table, kind, group, amount, other, text, second_text, page, page_sentences)
+    letter_sentences = tuple(_sentences(chance, 10))
+    letter = folder / f"{_name(chance).lower()}.md"
+    letter.write_text("\n\n".join(" ".join(letter_sentences[at : at + 2]) for at in range(0, 10, 2)), encoding="utf-8")
+    return World(frame, table, kind, group, amount, other, text, second_text, letter, letter_sentences)
 
 
 def _name(chance: random.Random) -> str:
