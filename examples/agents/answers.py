@@ -56,8 +56,7 @@ def answer(question: Question, table: Table) -> Answer:
         equal = int((ordered.iloc[question.limit :] == figures.iloc[-1]).sum())
         rank = f"the {'highest' if question.descending else 'lowest'} {len(figures)} of {len(ordered)}"
         title += f", {rank}"
-        have = "has" if equal == 1 else "have"
-        ties = f"\n{equal} more of {len(ordered)} {have} the same figure as the last of these." * bool(equal)
+        ties = f"\n{equal} more of {len(ordered)} with the same figure as the last of these." * bool(equal)
     chosen = f"{rank}{f', {equal} more like the last' if ties else ''}{where(question)}".strip()
     unit = "".join(f" in {one.amounts[1]}" for one in figure.measured if one.amounts[1])
     name = f"{figure}{unit} ({chosen})" if chosen else f"{figure}{unit}"
@@ -99,7 +98,8 @@ def used_rows(question: Question, table: Table) -> tuple[pd.DataFrame, str]:
             fits = column.is_missing.eq(condition.sign == "is missing")
             told += [f"missing is what is empty, {written}" for written in [column.missing()] if written]
         else:
-            fits = _passes(condition, leave_out(column, column.cells if condition.values else _measured(column)))
+            leave_out(column, column.cells if condition.sign in ("=", "!=") else _measured(column))
+            fits = _passes(condition, column.cells if condition.values else _measured(column))
         used &= fits
         among &= fits | bool(condition.span and column.dates is None)  # a number is compared in each row
     may_be_none = figure.operation in ("count", "nunique") and not question.keys
@@ -144,7 +144,7 @@ def _refuse_stand_ins(columns: Iterable[Column], question: Question, used: pd.Se
     known = [one.column for one in question.conditions if one.sign not in ("<", "<=", ">", ">=")]
     for column in [one for one in columns if one not in known and one.holds("numbers")]:
         numbers = _measured(column)
-        for number in filter(lambda one: re.fullmatch(r"-?99[9.]+", show(one)), {numbers[used].min(), numbers[used].max()}):
+        for number in filter(lambda one: re.fullmatch(r"-9|-?99[9.]*", show(one)), {numbers[used].min(), numbers[used].max()}):
             others = numbers[numbers != number].dropna()
             if len(others) > 2 and not 2 * others.min() - others.max() <= number <= 2 * others.max() - others.min():
                 count, without = (numbers[used] == number).sum(), f"'where {column} is not {show(number)}'"

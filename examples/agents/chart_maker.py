@@ -80,8 +80,8 @@ def chart_of_file(path: Path, question: str | None, kind: str) -> tuple[bytes, s
         reading += f" of {path.name}"
     else:
         found = answer(asked := Reader(question, table).question(), table)
-        if found.frame is None or len(asked.keys) != 1:
-            raise InvalidInputError("A chart has one label for each figure.", hint="Group by one column, as in 'per COLUMN'.")
+        if found.frame is None or len(asked.keys) != 1 or found.frame.dtypes.iloc[1].kind == "M":
+            raise InvalidInputError("A chart has one label for each number.", hint="Group by one column, as in 'per COLUMN'.")
         frame, title, reading = found.frame, found.title, found.reading
     title = title[:1].upper() + title[1:]
     key, name = map(str, frame.columns)
@@ -90,7 +90,10 @@ def chart_of_file(path: Path, question: str | None, kind: str) -> tuple[bytes, s
     kind = kind or ("line" if times is not None and len(values) > 2 else "bar")
     if kind == "line" and times is None:
         raise InvalidInputError(f"A line follows dates, which {key} does not hold.", hint="Say 'bar chart of'.")
-    png = draw(values, times if kind == "line" else None, title)
+    times = times if kind == "line" else None
+    if times is not None and (gaps := max(times.asi8) - min(times.asi8) + 1 - len(times)):
+        reading += f"; {gaps} dates between have no value"
+    png = draw(values, times, title)
     return png, title, f"a {kind} chart titled '{title}', {len(values)} values ({reading})."
 
 
@@ -127,8 +130,8 @@ def draw(values: pd.Series, times: pd.PeriodIndex | None, title: str) -> bytes:
         if times is None:
             values.plot.barh(ax=axis, width=0.8)
             axis.invert_yaxis()
-        else:  # a month without a value has its width too, and breaks the line
-            values.set_axis(times).resample(times.freqstr).asfreq().plot.line(ax=axis, marker="o", markersize=3)
+        else:  # a month without a value has its width, too
+            values.set_axis(times).sort_index().plot.line(ax=axis, marker="o", markersize=3)
         figures.set_major_formatter(StrMethodFormatter("{x:,.10g}"))
         figures.set_label_text("\n".join(textwrap.wrap(str(values.name), 70)))
         labels.set_label_text(str(values.index.name))

@@ -1,12 +1,9 @@
-"""Answer questions about CSV files with exact figures, without a language model.
-
-The language of the questions is small and strict: docs/questions.md. A grouped answer is attached as a CSV file, too.
-"""
+"""Answer questions about CSV files (docs/questions.md) with exact figures; a grouped answer is attached as a CSV file, too."""
 
 from pathlib import Path
 
 from ioa import Agent, DeclinedError, InvalidInputError, TaskContext
-from ioa.files import came, missing, named_in, pick
+from ioa.files import came, missing, pick
 from ioa.local.idle_child import IdleChild
 from request import TABLES, of_length, slug
 
@@ -45,8 +42,7 @@ def the_table(task: str, ctx: TaskContext) -> Path:
     if lost := missing(task, TABLES, [file.name for file in files]):
         raise InvalidInputError(lost, hint=came(ctx))
     if len(files) > 1:
-        names = ", ".join(file.name for file in files)
-        said = f"A question is about one file, and {f'{names} are' if named_in(task, files) else f'none of {names} is'} named."
+        said = f"A question is about one file, and {len(files)} may be meant: {', '.join(file.name for file in files)}."
         hint = f"End it with 'in {files[0].name}', say. Files are not joined: each is asked in a sentence of its own."
         raise DeclinedError(said, hint=hint)
     return files[0].path

@@ -1,13 +1,12 @@
 """The language of questions about a table, read strictly: docs/questions.md is its one page.
 
 A question is read from left to right. Its fixed words are those below; every other word is a column's name, or a value that is
-in the table. Nothing is skipped, and nothing is chosen: what can mean two things is refused with both, and what cannot be read
-is refused with where it was understood last, and with the columns of the table.
+in the table. Nothing is skipped or chosen: what can mean two things is refused with both, and what cannot be read with where it
+was understood last.
 """
 
 import calendar
 import re
-import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import islice
@@ -27,12 +26,12 @@ _ROWS = r"rows?|records?"
 _FIGURES = {
     "count": rf"(?:how many|(?:total )?number of|count(?: of)?)(?: the)? (?:{_ROWS})",
     "nunique": r"(?:how many|(?:total )?number of) (?:distinct|different|unique)",
-    "sum": r"sum|total", "mean": r"average|mean", "median": r"median", "std": r"standard deviation",
+    "sum": r"sum|total", "mean": r"average|mean", "median": r"median",
     "min": r"minimum|min|lowest|smallest|earliest", "max": r"maximum|max|highest|largest|latest",
 }  # fmt: skip
 _SPOKEN = {
     "count": "number of rows", "nunique": "number of distinct", "sum": "sum of", "mean": "average of", "median": "median of",
-    "std": "standard deviation of", "min": "minimum of", "max": "maximum of",
+    "min": "minimum of", "max": "maximum of",
 }  # fmt: skip
 _MOST, _LEAST, _HAVE = "most|highest|largest", "fewest|least|lowest|smallest", "has|have|had|with"
 _COMPARISONS = {
@@ -49,7 +48,7 @@ _DAY = rf"(?:\d\d? )?(?:{_MONTH}) \d{{4}}|(?:{_MONTH}) \d\d?, ?\d{{4}}"
 DATE = rf"(?:\d{{4}}(?:-q[1-4]|-\d\d(?:-\d\d)?)?|{_DAY}|q[1-4] \d{{4}})(?![\w.,-]*\d)"
 _DATES = "Dates are written 2024, 2024-03, 2024-03-31, March 2024, 31 March 2024 or Q1 2024; 'in' is said of them, or of the file."
 _FORMS_IN_CELLS = "Dates in cells are all written as 2024-03-31, 31.3.2024, 31/03/2024, 31 Mar 2024 or Mar 31, 2024"
-_A_FIGURE = "how many rows, number of distinct COLUMN, or total, average, median, minimum, maximum or standard deviation of COLUMN"
+_A_FIGURE = "how many rows, number of distinct COLUMN, or total, average, median, minimum or maximum of COLUMN"
 _NUMBER = r"[-−]?\d+(?:,\d{3})*(?:\.\d+)?(?![\w,.]*\d)"
 _VALUE_WORDS = 10
 
@@ -126,7 +125,7 @@ class Reader:
     """Reads a text from `at`; before `far` it was understood, in one way or another."""
 
     def __init__(self, text: str, table: Table) -> None:
-        self.said, self.table = " ".join(unicodedata.normalize("NFC", text).split()), table
+        self.said, self.table = " ".join(text.split()), table
         self.text, self.at, self.far = fold(self.said), 0, 0
         name = rf"(?:the )?(?:file )?[\"“”'‘’`]*(?:[\w.~-]*/)*{re.escape(fold(table.name))}(?!\.?\w)[\"“”'‘’`]*"
         if not {"file", "table"}.intersection(word for one in table.columns for word in name_words(one.name)):
@@ -194,12 +193,10 @@ class Reader:
     def _refuse_two_meanings(self, operation: str, column: Column, joint: str, keys: list[Key]) -> None:
         """Refuse `cost per hours`, a division maybe, and `average hours per day`, which may be of rows or of the sums of days."""
         for key in keys:
-            if not key.grain and key.column.holds("numbers") and not key.column.why_rate:
-                said = f"'{joint} {key}' may mean for each number of {key}, or divided by it: nothing is divided."
-                raise InvalidInputError(said, hint=f"Say 'by {key}' for each number of it.")
-            if (joint, operation) == ("per", "mean") and key.is_of_time and not column.why_rate:
-                said = f"'average {column} per {key}' may be of the rows, or of the sum of each {key}."
-                raise InvalidInputError(said, hint=f"Say 'average {column} by {key}' for that of rows, or 'total {column} per …'.")
+            may_divide = not key.grain and key.column.holds("numbers") and not key.column.why_rate
+            if may_divide or ((joint, operation) == ("per", "mean") and key.is_of_time and not column.why_rate):
+                said = f"'{column} {joint} {key}' may be of the rows of each {key}, of the sum of each {key}, or divided by it"
+                raise InvalidInputError(f"{said}: nothing is divided.", hint=f"Say 'by {key}' for the rows of each {key}.")
 
     def _figure(self) -> Figure:
         start, (end, _) = self.at, self._named()
@@ -245,7 +242,7 @@ class Reader:
         named = self._column()
         if named and grain and is_name and any(one is not named for one in self.table.holding("dates")):
             self._the_date(named)
-        return Key(named) if named else None
+        return Key(named, grain if is_name and named.holds("dates") else "") if named else None
 
     def _the_date(self, *others: Column) -> Column:
         """The only column of dates; refuses several, or others that may be meant as well."""

@@ -71,8 +71,7 @@ def _section(result: UpstreamResult) -> Iterator[str]:
     for file in with_suffix(result.artifacts, (".png",)):
         image = base64.b64encode(file.path.read_bytes()).decode()
         yield f'<p><img alt="{escape(Path(file.name).stem)}" src="data:image/png;base64,{image}"></p>'
-    for file in tables:
-        yield TABLE_READER.call("report_writer.table_of_file", file.path)
+    yield from (TABLE_READER.call("report_writer.table_of_file", file.path) for file in tables)
     yield f"<p><em>By {escape(result.agent_id)}.</em></p>"
 
 

@@ -5,8 +5,8 @@ Who sums such rows up counts everything twice. What is found is refused or told,
 
 from collections.abc import Collection, Iterable, Iterator
 from decimal import Decimal
-from itertools import permutations, product
-from math import exp, lgamma, log
+from itertools import permutations
+from math import exp, inf, lgamma, log, prod
 from typing import Any
 
 import numpy as np
@@ -117,36 +117,39 @@ def _sums_by_label(column: Column, table: Table) -> Iterator[int]:
     for one in table.columns if table.rows <= CHECKED and values.sum() else ():
         halves = np.flatnonzero(np.isclose(2 * np.bincount(one.coded[0] + 1, values), values.sum(), rtol=1e-9))
         if len(halves) == 1 and not one.is_numeric:
-            rows = one.coded[0] == halves[0] - 1
-            keys = [other.coded[0] for other in table.columns if other not in (one, column) and not other.is_numeric]
-            beside = pd.DataFrame({"number": rows, "sum": values * rows, "all": values}).groupby([0 * rows, *keys]).sum()
-            if len(beside) > 1 and (beside["number"] == 1).all() and np.allclose(2 * beside["sum"], beside["all"], rtol=1e-9):
-                yield from np.flatnonzero(rows).tolist()
+            rows, others = one.coded[0] == halves[0] - 1, [other for other in table.columns if other not in (one, column)]
+            frame = pd.DataFrame({"number": rows, "sum": values * rows, "all": values})
+            for keys in ([other for other in others if not other.is_numeric], *([other] for other in others if other.is_numeric)):
+                beside = frame.groupby([0 * rows, *(key.coded[0] for key in keys)]).sum()
+                if len(beside) > 1 and (beside["number"] == 1).all() and np.allclose(2 * beside["sum"], beside["all"], rtol=1e-9):
+                    yield from np.flatnonzero(rows).tolist()
 
 
 def _figures_of_others(columns: list[Column], table: Table, known: Collection[int]) -> dict[int, str]:
-    """A first or last row with the means of all others, or their sums, rounded or not, hardly by chance."""
-    rest = [at for at in range(table.rows) if at not in known]
-    if table.rows > CHECKED or len(rest) < _FEW:
-        return {}
-    numbers, found = {one: one.numbers for one in columns if one.numbers is not None}, dict[int, str]()
-    for at, kind in product((rest[0], rest[-1]), ("sum", "mean")):
-        chances = [_chance(one, kind, cells[at], cells[rest].drop(at)) for one, cells in numbers.items()]
-        held = [chance for chance in chances if chance is not None]
-        if held and np.prod(held) < 2 * _RARE and max(held) <= 1:
-            found[at] = f"with the {kind} of all others"
+    """Up to three first or last rows with the means of all others, or their sums, rounded or not, hardly by chance."""
+    rest, found = np.array([at for at in range(table.rows) if at not in known]), dict[int, str]()
+    for many in range(1, 1 + min(_LAST, len(rest) - _FEW)) if table.rows <= CHECKED else ():
+        for rows, others in ((rest[:many], rest[many:]), (rest[-many:], rest[:-many])):
+            chances = [{kind: prod(_chance(one, kind, at, others) for one in columns) for kind in ("sum", "mean")} for at in rows]
+            if prod(min(chance.values()) for chance in chances) < 2 * _RARE:
+                kinds = [min(chance, key=lambda kind: chance[kind]) for chance in chances]
+                found |= {at: f"with the {kind} of all others" for at, kind in zip(rows, kinds, strict=True)}
     return found
 
 
-def _chance(column: Column, kind: str, number: float, others: pd.Series) -> float | None:
-    """How likely a number is that near to a figure of others by chance: 2 if it is not near, None if there is none."""
-    if np.isnan(number) or (kind == "sum" and column.why_rate):
-        return None
-    wanted = getattr(others, kind)()
+def _chance(column: Column, kind: str, at: int, rows: Any) -> float:
+    """How likely a row is that near to a figure of others by chance, 1 if it has no number: infinite if it is not near."""
+    number, others = _numbers(column)[at], _numbers(column)[rows[~column.is_missing.to_numpy()[rows]]]
+    if column.is_missing[at] or (kind == "sum" and column.why_rate):
+        return 1.0
+    wanted = getattr(others, kind)() if len(others) else inf
     decimals = max(0, -int(Decimal(repr(float(number))).normalize().as_tuple().exponent))
     reach = 0.5 / 10**decimals + 0.6 * column.grain * np.sqrt(len(others)) * (kind == "sum")  # each of the others may be rounded
-    wide = abs(wanted) if kind == "sum" else others.std()
-    return min(1.0, 2 * reach / max(wide, 1e-9)) if abs(number - wanted) <= reach and number else 2.0
+    if not number or abs(number - wanted) > reach:
+        return inf
+    is_finest = decimals and np.allclose(others, others.round(decimals - 1))  # as one row of so many is by chance
+    wide = abs(wanted) if kind == "sum" else others.std(ddof=1)
+    return float(min(1.0, 2 * reach / max(wide, 1e-9)) / (len(others) + 1 if is_finest else 1))
 
 
 def sum_so_far(column: Column, table: Table) -> str:
@@ -154,13 +157,14 @@ def sum_so_far(column: Column, table: Table) -> str:
     if column.numbers is None or not _FEW < table.rows <= CHECKED or column.is_missing.any():
         return ""
     reach, amounts = column.grain / 2, {one: _numbers(one) for one in table.holding("numbers") if one is not column}
-    for codes in [np.zeros(table.rows, int), *(one.coded[0] for one in table.columns if not one.is_numeric)]:
+    for codes in [np.zeros(table.rows, int), *(one.coded[0] for one in table.columns if one is not column)]:
         rows = np.argsort(codes, kind="stable")
         within, run = np.diff(codes[rows]) == 0, np.diff(_numbers(column)[rows])
         for (name, added), (less, taken) in permutations([*amounts.items(), ("", 0 * _numbers(column))], 2):
             steps = (added - taken)[rows]
-            for gap in (run - steps[1:], run + steps[:-1]):
-                if len({*steps.tolist()}) > 2 and within.sum() > _FEW and np.allclose(gap[within], 0, rtol=0, atol=reach):
+            for step in (steps[1:], -steps[:-1]):
+                hits = (np.abs(run - step) <= reach)[within]  # in each row, but for where it begins anew
+                if 3 * hits.sum() > 2 * len(hits) and (step[within][hits] != 0).sum() >= _FEW and len({*steps.tolist()}) > 2:
                     return " less ".join(filter(None, (str(name), str(less))))
     return ""
 

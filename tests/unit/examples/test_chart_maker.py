@@ -93,18 +93,21 @@ def test_months_of_a_result_stay_months(tmp_path: Path, monkeypatch: pytest.Monk
     assert [*map(str, drawn[0])] == ["2024-01", "2024-02", "2024-03"]
 
 
-def test_a_month_without_a_value_breaks_the_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It has its place between its neighbours, and no line is drawn over it."""
+def test_a_month_without_a_value_has_its_width(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Values are marked, and it is told how many dates between have none: of days, every second one may."""
     drawn: list[list[float]] = []
+    path = tmp_path / "t.csv"
+    path.write_text("day,n\n2024-01-01,1\n2024-01-03,2\n2024-01-05,4\n")
+    assert "3 values (3 of 3 rows; 2 dates between have no value)" in run(agent, "line chart of total n per day", [path]).text
 
     def see(figure: Figure, *_to: object, **_how: object) -> None:
-        line = np.ma.asarray(figure.axes[0].lines[0].get_ydata()).astype(float)
-        drawn.append(np.ma.filled(line, np.nan).tolist())
+        line = figure.axes[0].lines[0]
+        drawn.extend([np.diff(line.get_xdata(orig=False)).tolist(), np.asarray(line.get_ydata()).tolist()])
 
     monkeypatch.setattr(Figure, "savefig", see)
     months = ["2024-07", "2024-05", "2024-09"]
     chart_maker.draw(pd.Series([2, 1, 3], months, name="guests"), pd.PeriodIndex(months, freq="M"), "Guests")
-    assert str(drawn) == "[[1.0, nan, 2.0, nan, 3.0]]"
+    assert drawn == [[2, 2], [1, 2, 3]]
 
 
 def test_both(run: Run, data: Path) -> None:
@@ -156,6 +159,7 @@ def test_same_table_same_bytes(run: Run, data: Path) -> None:
     [
         ("bar chart of total profit per region", "'profit per region' is not understood"),
         ("a chart of total revenue", "Group by one column"),
+        ("bar chart of latest date per region", "Group by one column"),
         ("scatter plot of units", "no chart that is drawn here"),
         ("pie chart of total revenue per region", "no chart that is drawn here"),
         ("bar chart of total revenue per day", "279 values are too many"),
