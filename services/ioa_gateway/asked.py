@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing
 from typing import Any
 
@@ -14,6 +14,7 @@ from ioa.errors import NotFoundError
 from ioa.ports.goal_client import GoalStatus
 from ioa.protocol.api_keys import Scope
 from ioa.protocol.goals import Goal
+from ioa.protocol.ids import GoalName
 from ioa.protocol.team import person_of
 from ioa_gateway.callers import Caller
 from ioa_gateway.calls import ApiCall
@@ -45,6 +46,20 @@ def is_user(caller: Caller, goal: Goal) -> bool:
 def may_ask(caller: Caller, goal: Goal, entry: Mapping[str, Any]) -> bool:
     """Whether a goal asks a caller something since an entry, as that is told."""
     return caller.answers_for_any(entry["floor"]) or (not entry["depth"] and bool(entry["questions"]) and is_user(caller, goal))
+
+
+async def documents_of(call: ApiCall, goal: GoalName, after: int) -> AsyncGenerator[Mapping[str, Any] | None, None]:
+    """Yield the entries of a goal's group as documents; None after silence. It ends with the group, or when there will be none.
+
+    A goal that was refused has no group. Whether it was is asked after silence, as long as there is no entry.
+    """
+    has_begun = False
+    async with aclosing(call.rooms.documents(call.caller, goal.comm_id, after)) as documents:
+        async for entry in documents:
+            yield entry
+            has_begun = has_begun or entry is not None
+            if not has_begun and await call.client.result(goal) is not None:
+                return
 
 
 async def settled(call: ApiCall, goal: Goal, left: Callable[[], Awaitable[None]] | None = None) -> None:

@@ -257,10 +257,11 @@ class Intake:
         if goal_id is None:
             return
         name = GoalName(published.user, goal_id)
-        if not await self._ports.kept.has_room(name.owner):
-            _log.info("goal_refused_silently", user=name.owner, goal_id=goal_id, reason=reason)
+        if not await self._ports.kept.has_room_for_refusal(name.owner):
+            # who has launched it finds that it waits no more, and is nowhere else
+            _log.info("goal_refused_without_result", user=name.owner, goal_id=goal_id, reason=reason)
             return
-        self._ports.kept.note(name.owner, _TRACE_BYTES)
+        self._ports.kept.note_refusal(name.owner, _TRACE_BYTES)
         await self._fail(name, shortened(why, _MAX_WHY_BYTES))
 
     async def _accept(self, published: _Published) -> GoalName | None:

@@ -30,11 +30,14 @@ class KeptShares:
     Args:
         store: What they are kept in.
         filling: Who has filled it.
+        refused: What is kept of refusals of each, which is told to who has no room as well, as far as nobody is said to fill
+            anything by so little; `part` is 0.
     """
 
-    def __init__(self, store: SharedStore, filling: StoredShares) -> None:
+    def __init__(self, store: SharedStore, filling: StoredShares, refused: StoredShares) -> None:
         self._store = store
         self._filling = filling
+        self._refused = refused
 
     async def has_room(self, user: UserId) -> bool:
         """Whether more may be kept of a user. Of `LOCAL`, who is everybody, all is."""
@@ -43,6 +46,18 @@ class KeptShares:
     def note(self, user: UserId, size_bytes: int) -> None:
         """Count what is kept of a user from now on."""
         self._filling.note(user, size_bytes)
+
+    async def has_room_for_refusal(self, user: UserId) -> bool:
+        """Whether it may be kept that something of a user was refused: who waits for that waits for nothing else."""
+        if await self.has_room(user):
+            return True
+        room = await self._store.room()
+        return room is None or not self._refused.is_over(self._refused.held(user), room)
+
+    def note_refusal(self, user: UserId, size_bytes: int) -> None:
+        """Count what is kept of a refusal."""
+        self._refused.note(user, size_bytes)
+        self.note(user, size_bytes)
 
 
 class WaitingShares:

@@ -192,7 +192,7 @@ class MemoryControlPlane:
         timeouts = GroupTimeouts(3, minute, task_lease, 10 * minute, minute, model_patience, 60 * minute)
         self.discovery = MemoryDiscovery(self.view, clock, renew_every)
         room, now = MemoryStoreRoom(), lambda: clock.now().timestamp()
-        kept = KeptShares(room, StoredShares(now, FILLING_STORE))
+        kept = KeptShares(room, StoredShares(now, FILLING_STORE), StoredShares(now, FILLING_STORE, part=0))
         waiting = WaitingShares(room, StoredShares(now, FILLING_QUEUE))
         self.teams = Teams(MemoryTeams(), clock, kept)
         ports = GroupSetupPorts(

@@ -33,13 +33,17 @@ _LONG = timedelta(seconds=3)
 async def follow_goal(system: SystemClient, terminal: Terminal, goal: GoalName) -> GoalResult:
     """Show a goal's conversation as it happens, nested teams too, until it has its result."""
     comm_id = goal.comm_id
+
+    async def is_over() -> bool:
+        return await system.result(goal) is not None
+
     with ConversationView(terminal, beside=True) as view:
         view.wait_for("waiting for an agent to take the goal and form its team")
-        if await system.result(goal) is not None:
+        if await is_over():
             for stored in await conversation(system, comm_id):
                 view.show(stored)
         else:
-            async with beside(say_waiting(system, terminal, view, goal)), watch(system, comm_id) as coming:
+            async with beside(say_waiting(system, terminal, view, goal)), watch(system, comm_id, is_over=is_over) as coming:
                 async for news in coming:
                     view.show(news)
         return await system.wait_for_result(goal)

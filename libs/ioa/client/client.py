@@ -178,7 +178,7 @@ class Client:
         return launched
 
     async def follow(self, target: Target, *, after: int = 0) -> AsyncGenerator[StoredEntry, None]:
-        """Yield every entry of a group and of its nested teams, once, by rising sequence, until the group has ended.
+        """Yield every entry of a group and of its nested teams, once, by rising sequence, until the group, or the goal, has ended.
 
         Whoever was interrupted goes on behind the last entry seen, in whichever process.
 
@@ -186,7 +186,12 @@ class Client:
             target: A goal, or a group; one that does not exist yet is waited for.
             after: The sequence behind which to begin.
         """
-        async with watch(self.system, await self._comm_id(target), after=after) as news:
+        name = None if isinstance(target, Group) else await self._name(target)
+
+        async def is_over() -> bool:
+            return name is not None and await self.system.result(name) is not None
+
+        async with watch(self.system, await self._comm_id(target), after=after, is_over=is_over) as news:
             async for one in news:
                 if isinstance(one, StoredEntry):
                     yield one

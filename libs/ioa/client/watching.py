@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Set
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TypeVar
 
@@ -25,6 +25,8 @@ _PAGE_BYTES = 2_000_000
 """About how much is read at a time: a log may hold a hundred times as much."""
 _AGAIN_SECONDS = 1.0
 """When to try again what is out of reach."""
+_NOTHING_SECONDS, _LONGEST_SECONDS = 1.0, 15.0
+"""How long nothing of a group is waited for until it is asked whether there will be any, and how long at most between two times."""
 
 R = TypeVar("R")
 
@@ -32,25 +34,30 @@ _log = structlog.get_logger(__name__)
 
 
 @asynccontextmanager
-async def watch(groups: GroupClient, comm_id: CommId, *, after: int = 0) -> AsyncIterator[AsyncIterator[News]]:
+async def watch(
+    groups: GroupClient, comm_id: CommId, *, after: int = 0, is_over: Callable[[], Awaitable[bool]] | None = None
+) -> AsyncIterator[AsyncIterator[News]]:
     """Open the view of a group and its nested teams: every entry behind `after`, once, as they come, until the group has ended.
 
     The group need not exist yet. Sequences rise over all of these groups, so that whoever was interrupted goes on behind the last
     one seen, in whichever process. Reports of progress come as they are heard, from now on. An outage is waited out.
 
+    Args:
+        groups: Where the groups are.
+        comm_id: The group.
+        after: The sequence behind which to begin.
+        is_over: Tells, while nothing of the group is there, whether there will be none: its goal was refused, or ended without it.
+
     Raises:
         UnreadableEntryError: An entry is garbage; no version of any program can read it.
     """
-    heard = _Heard()
+    heard = _Heard(is_over)
     async with AsyncExitStack() as stack:
 
         async def news() -> AsyncIterator[News]:
             tree = await _patiently(lambda: Tree.behind(groups, comm_id, after, page_bytes=_PAGE_BYTES))
-            listened: set[CommId] = set()
             while not tree.has_ended:
-                for one in tree.open_groups - listened:
-                    listened.add(one)
-                    await stack.enter_async_context(groups.listen(one, heard))
+                await heard.listen(groups, tree.open_groups, stack)
                 page = await _patiently(tree.advance)
                 for report in heard.reports():
                     yield report
@@ -60,8 +67,10 @@ async def watch(groups: GroupClient, comm_id: CommId, *, after: int = 0) -> Asyn
                     if stored.entry.state.comm_id == comm_id and stored.entry.state.phase.is_terminal:
                         return
                 if page:
-                    heard.hint()
-                elif tree.open_groups <= listened:
+                    heard.begin()
+                elif heard.is_over:
+                    return
+                elif tree.open_groups <= heard.listened:
                     await heard.wait()
 
         yield news()
@@ -77,11 +86,38 @@ async def _patiently(read: Callable[[], Awaitable[R]]) -> R:
 
 
 class _Heard(Attention):
-    """What was heard and not yet looked into."""
+    """What was heard and not yet looked into, and whether there will be any; see `watch`."""
 
-    def __init__(self) -> None:
+    def __init__(self, asked: Callable[[], Awaitable[bool]] | None) -> None:
         super().__init__()
+        self.listened: set[CommId] = set()
+        self.is_over = False
+        self._asked = asked
+        self._ask_after = _NOTHING_SECONDS
         self._reports: deque[Said] = deque()
+
+    async def listen(self, groups: GroupClient, those: Set[CommId], stack: AsyncExitStack) -> None:
+        """Listen to these groups as well, until the stack is left."""
+        for one in those - self.listened:
+            self.listened.add(one)
+            await stack.enter_async_context(groups.listen(one, self))
+
+    def begin(self) -> None:
+        """Look several times: something of the group is there, so that it ends by an entry."""
+        self._asked = None
+        self.hint()
+
+    async def wait(self) -> None:
+        """Wait until it is worth looking again."""
+        if self._asked is None:
+            await super().wait()
+            return
+        try:
+            async with asyncio.timeout(self._ask_after):
+                await super().wait()
+        except TimeoutError:
+            self._ask_after = min(2 * self._ask_after, _LONGEST_SECONDS)
+            self.is_over = await _patiently(self._asked)
 
     def report(self, said: Said) -> None:
         """Take a report of progress."""

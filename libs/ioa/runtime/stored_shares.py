@@ -36,7 +36,7 @@ class StoredShares:
         family: Which part of the store it is, as the doctor is told.
         slowed: Is told of who is put off, once in a while.
         little_bytes: Who has had no more stored fills nothing, in however large a part.
-        part: How many times what is left may be one's.
+        part: How many times what is left may be one's; 0 is nothing but that little.
     """
 
     def __init__(
@@ -71,7 +71,8 @@ class StoredShares:
 
     def is_over(self, held_bytes: float, room: StoreRoom, part: int | None = None) -> bool:
         """Whether so much is more than one may have of a part of the store with so much room."""
-        return held_bytes > max(min(self._little_bytes, room.share_bytes // _LITTLE_PART), (part or self._part) * room.free_bytes)
+        little = min(self._little_bytes, room.share_bytes // _LITTLE_PART)
+        return held_bytes > max(little, (self._part if part is None else part) * room.free_bytes)
 
     def puts_off(self, who: str, room: StoreRoom | None, held_bytes: float | None = None) -> bool:
         """Whether somebody has had so much stored that others need what is left; he is named then. None is room for all.

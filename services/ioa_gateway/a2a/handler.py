@@ -56,7 +56,7 @@ from ioa_gateway.a2a.asking import ASKED, AdmittedRequest
 from ioa_gateway.a2a.configs import check_push, config_of, push_of, pushed, pushes_of
 from ioa_gateway.a2a.orders import CONTEXT, check_media_types, goal_id_of, order_of_message, reply_of, text_of_message
 from ioa_gateway.a2a.tasks import TERMINAL, Telling, context_of, last_page, state_of
-from ioa_gateway.asked import asked_of, questions_to, settled
+from ioa_gateway.asked import asked_of, documents_of, questions_to, settled
 from ioa_gateway.calls import WITHIN
 from ioa_gateway.entry_pages import MOST_BYTES, EntryPage, page_of
 
@@ -296,7 +296,8 @@ async def _standing(asked: AdmittedRequest, telling: Telling) -> tuple[Task, int
     try:
         status = await asked.call.client.goal(telling.goal.name)
     except NotFoundError:
-        return telling.submitted(), 0  # others of its user have to end first
+        # others of its user have to end first, or it was refused
+        return telling.submitted(await asked.call.client.result(telling.goal.name)), 0
     async with asked.call.limits.pages.turn(asked.call.caller.user):
         entries = (await last_page(asked.call.client, telling.goal.name)).documents
     return telling.task(status, entries), int(entries[-1]["seq"]) if entries else 0
@@ -332,7 +333,7 @@ async def _followed(asked: AdmittedRequest, goal: Goal, after: int | None = None
         yield task
         if task.status.state in TERMINAL and after is None:
             return
-        async with aclosing(call.rooms.documents(call.caller, goal.comm_id, seq if after is None else after)) as documents:
+        async with aclosing(documents_of(call, goal.name, seq if after is None else after)) as documents:
             async for entry in documents:
                 if entry is None:
                     continue

@@ -88,12 +88,12 @@ class Telling:
     _asking: set[CommId] = field(default_factory=set)
     _files: set[str] = field(default_factory=set)
 
-    def submitted(self) -> Task:
-        """Tell of a goal that nobody has accepted yet."""
+    def submitted(self, refused: GoalResult | None = None) -> Task:
+        """Tell of a goal that nobody has accepted yet, or never will."""
         return Task(
             id=self.goal.goal_id,
             context_id=context_of(self.goal),
-            status=TaskStatus(state=TaskState.TASK_STATE_SUBMITTED),
+            status=TaskStatus(state=TaskState.TASK_STATE_SUBMITTED) if refused is None else self._ending(refused),
             history=[self._asked()],
         )
 

@@ -20,6 +20,7 @@ from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import GoalResult
 from ioa.protocol.labels import MAX_LABEL_CHARS
 from ioa.protocol.model import Model
+from ioa_gateway.asked import documents_of
 from ioa_gateway.calls import ApiCall, Nothing
 from ioa_gateway.conversation import goal_of
 from ioa_gateway.event_stream import EVENTS, HEARTBEAT, encode_event
@@ -80,7 +81,7 @@ async def _told(call: ApiCall, named: Mapping[str, str], launched: Launched, aft
     yield encode_event({"type": "STATE_SNAPSHOT", "snapshot": snapshot})
     try:
         # From the first entry on, whatever was seen: what comes behind is told by what was there before.
-        async with aclosing(call.rooms.documents(call.caller, launched.comm_id, 0)) as documents:
+        async with aclosing(documents_of(call, launched.name, 0)) as documents:
             async for entry in documents:
                 if entry is None:
                     yield HEARTBEAT

@@ -15,12 +15,15 @@ import pytest
 from nats.js.errors import APIError
 
 from ioa.adapters.nats.inspection import open_inspection
+from ioa.adapters.nats.orders import drop_orders
 from ioa.adapters.nats.system_client import open_system
 from ioa.adapters.nats.topology import GOALS
 from ioa.beside import beside
 from ioa.cli.examination import quotas_finding
 from ioa.errors import IoaError
 from ioa.ports.inspection import FILLING_QUEUE, FILLING_STORE
+from ioa.protocol.goal_order import GoalOrder
+from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, PoolId, UserId
 from ioa.protocol.registry import Renew
 from ioa.protocol.subjects import goal_to
@@ -103,3 +106,18 @@ async def test_goals_on_record_of_one_user_leave_room_for_others(town: Town) -> 
         standing = {one.name: one.stored_bytes for one in (await client.standing()).streams}
     assert standing["KV_IOA_GOAL_RECORDS"] < _STORE_BYTES // 2
     assert took <= 3 * usual + SLACK_SECONDS, f"undisturbed they take {usual:.3f} s"
+
+
+async def test_a_goal_of_which_nothing_is_kept_ends_for_who_has_launched_it(town: Town) -> None:
+    """By what his client finds with an ordinary user's key: his goal waits no more, and is nowhere else. One that waits goes on."""
+    async with open_system(town.secured.settings("eve"), patience=SOON) as client, open_intruder(town.secured, "admin") as admin:
+        for _ in range(_OPEN + 1):
+            goal_id = await client.launch(GoalOrder(goal="Wait.", agent=MALLORY))
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(6.0):
+                await client.wait_for_result(goal_id)
+        assert await client.result(goal_id) is None
+        await drop_orders(admin.jetstream(), EVE)
+        async with asyncio.timeout(30.0):
+            result = await client.wait_for_result(goal_id)
+    assert (result.reason, result.content.partition(":")[0]) == (Reason.FAILED, "The goal was not accepted")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 
 import pytest
 
@@ -69,3 +70,23 @@ async def test_goals_of_who_fills_what_all_wait_in_are_refused() -> None:
     plane.room.left = _ROOMY
     await plane.waiting.look()
     assert await _launch(plane, EVE, "three") is not None
+
+
+async def test_who_has_filled_the_store_is_told_of_what_is_refused_of_him() -> None:
+    """By a result, a little of which anybody may have kept; however much he launches, that is all of it."""
+    plane = Plane()
+    await plane.join(ADA)
+    plane.room.left = _ROOMY
+    await _launch(plane, EVE, "one")
+    plane.room.left = StoreRoom(0, 500_000)
+    plane.kept.note(EVE, 50_000)
+    told = [
+        await plane.intake.accept(subjects.goal_to(EVE, ADA), json.dumps({"goal_id": f"bad-{one}", "goal": ""}).encode(), f"{one}")
+        or await plane.results.get(GoalName(EVE, GoalId(f"bad-{one}")))
+        for one in range(50)
+    ]
+    assert [one is not None for one in told] == [True] * 3 + [False] * 47
+    assert "The goal was not accepted: " in told[0].content  # type: ignore[union-attr]
+    plane.clock.advance(timedelta(days=2))
+    assert await plane.intake.accept(subjects.goal_to(EVE, ADA), b'{"goal_id": "bad-x", "goal": ""}', "x") is None
+    assert await plane.results.get(GoalName(EVE, GoalId("bad-x"))) is not None, "what was told long ago counts less"

@@ -122,7 +122,9 @@ class Plane:
         self.fills_logs = StoredShares(lambda: self.clock.now().timestamp(), FILLING)
         self.fills_store = StoredShares(lambda: self.clock.now().timestamp(), FILLING_STORE)
         self.fills_queue = StoredShares(lambda: self.clock.now().timestamp(), FILLING_QUEUE)
-        self.kept, self.waiting = KeptShares(self.room, self.fills_store), WaitingShares(self.room, self.fills_queue)
+        self.refused = StoredShares(lambda: self.clock.now().timestamp(), FILLING_STORE, part=0)
+        self.kept = KeptShares(self.room, self.fills_store, self.refused)
+        self.waiting = WaitingShares(self.room, self.fills_queue)
         self.teams = Teams(MemoryTeams(), self.clock, self.kept)
         ports = GroupSetupPorts(
             ledger=self.ledgers[0],

@@ -80,7 +80,10 @@ def test_who_may_use_a_subject_follows_from_the_permissions() -> None:
     by_pattern = {subject.pattern: subject for subject in subjects_page.documented()}
     say, goal = by_pattern["ioa.v1.comm.COMM_ID.say.AGENT_ID"], by_pattern["ioa.v1.goal.THE_USER"]
     assert (subjects_page.publishers(say), subjects_page.readers(say)) == (["that agent"], ["routers"])
-    assert (subjects_page.publishers(goal), subjects_page.readers(goal)) == (["that user", "the gateway"], ["group setup"])
+    assert (subjects_page.publishers(goal), subjects_page.readers(goal)) == (
+        ["that user", "the gateway"],
+        ["users", "the gateway", "group setup"],
+    )
     assert subjects_page.publishers(by_pattern["ioa.v1.groups.prune"]) == []
     text = subjects_page.render()
     rights = {*of_user(UserId("THE_USER")).publish, *of_agent(AgentId("AGENT_ID"), PoolId("POOL")).publish}

@@ -91,7 +91,7 @@ STANDING = (
 """Where users and observers ask how everything stands."""
 SHOWN_ASKER = "Nats-Request-Info"
 """The header in which the server tells who asks, where an import shows it."""
-_READ_BY_USERS = (RESULTS, LOG, DEAD, stream_of(GOAL_RECORDS), stream_of(ENDED), stream_of(OPEN))
+_READ_BY_USERS = (RESULTS, LOG, DEAD, GOALS, stream_of(GOAL_RECORDS), stream_of(ENDED), stream_of(OPEN))
 READABLE = (*_READ_BY_USERS, AUDIT)
 """The streams of which group setup tells those who may ask."""
 SHOWN = (*STANDING, subjects.GET_GROUP, *map(subjects.read, READABLE))

@@ -20,6 +20,7 @@ from ioa.adapters.nats.dead_letters import NatsDeadLetterBox
 from ioa.adapters.nats.delivery import NatsResults
 from ioa.adapters.nats.following import follow_subject
 from ioa.adapters.nats.goals import NatsGoalRecords
+from ioa.adapters.nats.launched import LaunchedGoals
 from ioa.adapters.nats.listing import Lists
 from ioa.adapters.nats.log import NatsGroupLog
 from ioa.adapters.nats.log_reading import Logs
@@ -31,6 +32,7 @@ from ioa.adapters.nats.topology import GOALS, RESULTS, intake_consumer
 from ioa.adapters.nats.translated_errors import unavailable_unless_answered
 from ioa.adapters.nats.whoami import ask_user
 from ioa.adapters.system_clock import RandomIds
+from ioa.beside import beside
 from ioa.errors import ForbiddenError, NotFoundError, RateLimitedError, StoreFullError, UnavailableError
 from ioa.group.events import GroupLaunched
 from ioa.group.requests import AnswerQuestion, CancelGroup, GetGroup, GroupSnapshot
@@ -100,6 +102,7 @@ class NatsSystemClient:
         self._ended = NatsEndedGoals(self._js)
         self._lists = Lists(client)
         self._dead_letters = NatsDeadLetterBox(client)
+        self._launched = LaunchedGoals(client, self._is_kept)
 
     @property
     def dead_letters(self) -> DeadLetterBox:
@@ -145,7 +148,7 @@ class NatsSystemClient:
         data, give_up_at = complete.model_dump_json(exclude_none=True).encode(), time.monotonic() + _ROOM_WITHIN.total_seconds()
         for pause in pauses(_FIRST_PAUSE, _LONGEST_PAUSE):
             try:
-                await self._publish_goal(user, subject, data)
+                self._launched.note(GoalName(user, complete.goal_id), await self._publish_goal(user, subject, data))
                 break
             except StoreFullError:  # whose goals fill the stream is refused others, and there is room again
                 if time.monotonic() + pause > give_up_at:
@@ -153,10 +156,11 @@ class NatsSystemClient:
             await asyncio.sleep(pause)
         return complete.goal_id
 
-    async def _publish_goal(self, user: UserId, subject: str, data: bytes) -> None:
+    async def _publish_goal(self, user: UserId, subject: str, data: bytes) -> int:
+        """Publish a goal, and return its place in the stream."""
         with unavailable_unless_answered("The goal's stream"):
             try:
-                await self._js.publish(subject, data)
+                return (await self._js.publish(subject, data)).seq
             except APIError as error:
                 if _TOO_MANY not in str(error.description):
                     raise
@@ -164,8 +168,9 @@ class NatsSystemClient:
                 raise RateLimitedError(told, hint="Launch it when others have ended.", retry_after=_MANY_END) from None
 
     async def result(self, goal: AnyGoal) -> GoalResult | None:
-        """Read a goal's result; None while it has none."""
-        return await self._results.get(await self._name(goal))
+        """Read a goal's result; None while it has none. One that was launched here, and refused without any, has one, too."""
+        name = await self._name(goal)
+        return await self._results.get(name) or await self._launched.refusal(name)
 
     async def wait_for_result(self, goal: AnyGoal) -> GoalResult:
         """Wait until the goal has ended, across outages.
@@ -175,8 +180,25 @@ class NatsSystemClient:
         """
         name = await self._name(goal)
         await self._refuse_removed(name)
-        subject = subjects.result_of(name)
-        async with aclosing(follow_subject(self._client, RESULTS, subject)) as messages:
+        refused = list[GoalResult]()
+
+        async def look() -> None:
+            while not refused and (pause := self._launched.look_in(name)) is not None:
+                await asyncio.sleep(pause)
+                refused.extend(filter(None, (await self._launched.refusal(name),)))
+            if refused:
+                waiting.reschedule(0.0)
+
+        try:
+            async with asyncio.timeout(None) as waiting, beside(look()):
+                return await self._stored_result(name)
+        except TimeoutError:
+            if not refused:
+                raise
+            return refused[0]
+
+    async def _stored_result(self, goal: GoalName) -> GoalResult:
+        async with aclosing(follow_subject(self._client, RESULTS, subjects.result_of(goal))) as messages:
             async for message in messages:
                 return decode_result(message.data)
         raise AssertionError("a stream is followed for ever")
@@ -234,6 +256,7 @@ class NatsSystemClient:
                 told = f"There is no goal {name} yet: {waiting:,} of {name.owner} wait until others of the same user have ended."
                 raise NotFoundError(told, hint="Goals of a user begin in the order in which they were launched.")
             raise NotFoundError(f"There is no goal {name}.", hint="`ioa goals` lists them.")
+        self._launched.forget(name)
         return await self._status(record)
 
     async def waiting(self, goal: AnyGoal) -> int:
@@ -437,6 +460,12 @@ class NatsSystemClient:
 
     async def _name(self, goal: AnyGoal) -> GoalName:
         return goal if isinstance(goal, GoalName) else GoalName(await self.user(), goal)
+
+    async def _is_kept(self, goal: GoalName) -> bool:
+        """Whether a goal is on record, has a result, or had one."""
+        if await self._goals.find(goal.comm_id) is not None or await self._results.get(goal) is not None:
+            return True
+        return await self._ended.find(goal) is not None
 
     async def _refuse_removed(self, goal: GoalName) -> None:
         ending = ending_of(await self._ended.find(goal))
