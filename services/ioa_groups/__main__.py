@@ -134,7 +134,9 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
         finding = NatsDiscovery(client, subjects.GROUP_SETUP, CAST_WITHIN)
         ports = GroupSetupPorts(ledger, log, goals, registry, memberships, open_groups, endings, clock, sessions, teams, finding)
         setup = GroupSetup(ports, timeouts)
-        leaders = Leaders(NatsDiscovery(client, subjects.GROUP_SETUP, ANSWERED_WITHIN), work, registry, clock)
+        leaders = Leaders(
+            NatsDiscovery(client, subjects.GROUP_SETUP, ANSWERED_WITHIN), work, registry, clock, settings.leading_pools
+        )
         tickets = NatsTickets(js)
         quotas = FileQuotas(settings.agent_files_bytes, settings.user_files_bytes)
         if shares is not None:

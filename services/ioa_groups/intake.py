@@ -400,7 +400,7 @@ class Intake:
     async def _offer_to_the_best(self, record: GoalRecord, known: OpenGroup) -> None:
         """Queue the goal for the pool that fits it best, and come back until somebody has opened its group; at last for anybody."""
         goal, offers = record.goal, known.offers
-        if offers and await self._ports.leaders.stands(offers[-1]):
+        if offers and await self._ports.leaders.stands(offers):
             raise NotYetError(f"The goal {goal.goal_id} is with {offers[-1].pool}.", retry_after=TAKEN_WITHIN)
         if offers:
             is_there = await self._ports.work.look(offers[-1].seq) is not None
@@ -415,7 +415,8 @@ class Intake:
             await self._note_waiting(record, known, QueuedGoal(pool=None, seq=seq))
             return
         offer = QueuedOffer(pool=pool, seq=seq, at=self._ports.clock.now())
-        await self._ports.open_groups.put(goal.comm_id, known.model_copy(update={"offers": (*offers, offer)}))
+        before = [one for one in offers if one.pool != pool]
+        await self._ports.open_groups.put(goal.comm_id, known.model_copy(update={"offers": (*before, offer)}))
         raise NotYetError(f"The goal {goal.goal_id} was offered to {pool}.", retry_after=TAKEN_WITHIN)
 
     async def _put(self, record: GoalRecord, pool: PoolId | None) -> int:

@@ -4,6 +4,9 @@ A goal is offered to one pool at a time. If nobody there takes it, since all are
 two of them anybody. An offer stands as long as somebody who took it may still be forming a team, five minutes at most, so that no
 second one is formed beside it; where two are formed all the same, the first to launch leads, and the other finds the group there.
 Who takes an offer off the queue without launching has dropped it: it does not stand any more.
+
+An operator may say which pools lead such goals. Then it is never anybody's: it is offered to those alone, after two offers to one
+that is there for as long as that is, so that it keeps its place in the queue.
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ from ioa.ports.registry_store import RegistryView
 from ioa.protocol.codec import shortened
 from ioa.protocol.goals import Goal
 from ioa.protocol.ids import PoolId, UserId
-from ioa.protocol.search import MAX_NEED_CHARS, Hit, Need, Search, SearchResult
+from ioa.protocol.search import MAX_NEED_CHARS, Filters, Hit, Need, Search, SearchResult
 
 MOST_OFFERS = 2
 """To how many pools a goal is offered before it is anybody's."""
@@ -54,23 +57,31 @@ class Leaders:
         work: Knows what was taken.
         registry: Knows who lives.
         clock: Says how long an offer stands.
+        only: The pools that may lead, the first of them where nobody is there; any if there are none.
     """
 
-    def __init__(self, discovery: Discovery, work: WorkQueue, registry: RegistryView, clock: Clock) -> None:
+    def __init__(
+        self, discovery: Discovery, work: WorkQueue, registry: RegistryView, clock: Clock, only: Sequence[PoolId] = ()
+    ) -> None:
         self._discovery = discovery
         self._work = work
         self._registry = registry
         self._clock = clock
+        self._only = tuple(only)
         self._not_before: dict[UserId, datetime] = {}
         """From when on discovery is asked again for goals of somebody whose last search it did not answer in time."""
         self._searches = FairTurns(_SEARCHES, 1)
 
     async def next_pool(self, goal: Goal, offers: Sequence[QueuedOffer]) -> PoolId | None:
-        """Choose the pool that a goal is offered to after `offers`; None: it is anybody's.
+        """Choose the pool that a goal is offered to after `offers`; None: it is anybody's, and never where some alone may lead.
 
         While discovery is away nobody waits for it long: after a search that got no answer in time it is asked again after a
         moment, for goals of the same user. Another's search may be a quicker one.
         """
+        pool = await self._best_pool(goal, offers)
+        return self._next_of_those(offers) if pool is None and self._only else pool
+
+    async def _best_pool(self, goal: Goal, offers: Sequence[QueuedOffer]) -> PoolId | None:
         user = goal.name.owner
         if len(offers) >= MOST_OFFERS or self._is_put_off(user):
             return None
@@ -80,7 +91,22 @@ class Leaders:
         except UnavailableError as error:
             _log.info("discovery_away", goal_id=goal.goal_id, user=user, error=error.message)
             return None
-        return None if found is None else best_leader(found.by_need[0].hits, {offer.pool for offer in offers})
+        hits = () if found is None else [hit for hit in _best_first(found) if not self._only or hit.card.pool in self._only]
+        return best_leader(hits, {offer.pool for offer in offers})
+
+    def _next_of_those(self, offers: Sequence[QueuedOffer]) -> PoolId:
+        """Choose of those who may lead and are there the one that was asked longest ago; if none is, the last one, or the first."""
+        asked = [offer.pool for offer in offers]
+        there = [pool for pool in self._only if self._is_there(pool)]
+        if not there:
+            return asked[-1] if asked and asked[-1] in self._only else self._only[0]
+        return min(there, key=lambda pool: asked.index(pool) if pool in asked else -1)
+
+    def _is_there(self, pool: PoolId) -> bool:
+        return any(
+            one.card.pool == pool and one.card.leads is not False and self._registry.is_online(one.card.agent_id)
+            for one in self._registry.cards()
+        )
 
     def _is_put_off(self, user: UserId) -> bool:
         until = self._not_before.get(user)
@@ -89,23 +115,36 @@ class Leaders:
     async def _search(self, goal: Goal) -> SearchResult:
         """Ask who fits a goal; where there is no answer, its user's next ones wait for none for a while."""
         need = Need(text=shortened(goal.goal, MAX_NEED_CHARS), k=ASKED)
+        needs = [need.model_copy(update={"filters": Filters(pool=pool), "k": 1}) for pool in self._only]
         try:
-            return await self._discovery.search(Search(needs=(need,), purpose=goal.goal_id))
+            return await self._discovery.search(Search(needs=tuple(needs) or (need,), purpose=goal.goal_id))
         except UnavailableError:
             now = self._clock.now()
             self._not_before = {user: until for user, until in self._not_before.items() if now < until}
             self._not_before[goal.name.owner] = now + _AWAY
             raise
 
-    async def stands(self, offer: QueuedOffer) -> bool:
-        """Whether somebody may still open a group for what was offered."""
-        is_there = any(
-            one.card.pool == offer.pool and self._registry.is_online(one.card.agent_id) for one in self._registry.cards()
-        )
-        if not is_there or await self._work.look(offer.seq) is None:  # whoever leads it takes it off the queue afterwards
+    async def stands(self, offers: Sequence[QueuedOffer]) -> bool:
+        """Whether somebody may still open a group for what was offered last, or nobody else may be asked."""
+        offer = offers[-1]
+        others = [pool for pool in self._only if pool != offer.pool and self._is_there(pool)]
+        is_last = offer.pool in self._only and (len(offers) >= MOST_OFFERS or not others)
+        if not self._is_there(offer.pool) and (others or not is_last):
+            return False
+        if await self._work.look(offer.seq) is None:  # whoever leads it takes it off the queue afterwards
             return False
         age = self._clock.now() - offer.at
-        return age < TAKEN_WITHIN or (age < LED_WITHIN and await self._work.was_taken(offer.pool, offer.seq))
+        if age < TAKEN_WITHIN:
+            return True
+        was_taken = await self._work.was_taken(offer.pool, offer.seq)
+        return age < LED_WITHIN if was_taken else is_last
+
+
+def _best_first(found: SearchResult) -> Sequence[Hit]:
+    """Return the hits of a goal, best first, where those of several pools were asked for one by one as well."""
+    if len(found.by_need) == 1:
+        return found.by_need[0].hits
+    return sorted((hit for one in found.by_need for hit in one.hits), key=lambda hit: -hit.similarity)
 
 
 def best_leader(hits: Sequence[Hit], but: Collection[PoolId] = ()) -> PoolId | None:

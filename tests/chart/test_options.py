@@ -176,7 +176,7 @@ def test_the_control_plane_is_told_its_limits() -> None:
     environment = environment_of(
         render(
             {
-                "controlPlane": {"leaseSeconds": 21, "maxDepth": 1, "keepDays": 7},
+                "controlPlane": {"leaseSeconds": 21, "maxDepth": 1, "leaders": ["writer", "star"], "keepDays": 7},
                 "quotas": {"requests": {"say": {"perSecond": 70}}, "goals": {"open": 30}},
             }
         ).one("Deployment", "ioa-groups")
@@ -186,7 +186,7 @@ def test_the_control_plane_is_told_its_limits() -> None:
         "IOA_LOG_LEVEL": "info", "IOA_METRICS_PORT": "9464", "IOA_METRICS_ADDRESS": "*",
         "IOA_REPLICAS": "3", "IOA_LEASE": "21", "IOA_RENEW_EVERY": "3",
         "IOA_FLOOR_TIMEOUT": "60", "IOA_TASK_LEASE": "30", "IOA_PAUSE_TIMEOUT": "600", "IOA_CONCLUSION_TIMEOUT": "60",
-        "IOA_PATIENCE": "3600", "IOA_MAX_DEPTH": "1", "IOA_KEEP": "P7D", "IOA_KEEP_AGENTS": "P90D",
+        "IOA_PATIENCE": "3600", "IOA_MAX_DEPTH": "1", "IOA_LEADERS": "writer,star", "IOA_KEEP": "P7D", "IOA_KEEP_AGENTS": "P90D",
         "IOA_QUOTA_RENEW": "2", "IOA_QUOTA_RENEW_BURST": "10", "IOA_QUOTA_SEARCH": "10", "IOA_QUOTA_SEARCH_BURST": "40",
         "IOA_QUOTA_SAY": "70", "IOA_QUOTA_SAY_BURST": "100", "IOA_QUOTA_SAY_BYTES": "16384",
         "IOA_QUOTA_SYNC": "20", "IOA_QUOTA_SYNC_BURST": "50", "IOA_QUOTA_SYNC_BYTES": "131072",

@@ -24,6 +24,10 @@
 {{- end }}
 - name: IOA_MAX_DEPTH
   value: {{ .Values.controlPlane.maxDepth | quote }}
+{{- with .Values.controlPlane.leaders }}
+- name: IOA_LEADERS
+  value: {{ join "," . | quote }}
+{{- end }}
 - name: IOA_KEEP
   value: P{{ .Values.controlPlane.keepDays }}D
 - name: IOA_KEEP_AGENTS

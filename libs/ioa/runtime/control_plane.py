@@ -14,6 +14,8 @@ from ioa.adapters.nats.connection import Connection, at_renewal
 from ioa.adapters.nats.request_reply import Bounds
 from ioa.adapters.nats.topology import GOALS_OPEN, GOALS_WAITING, Parts, Shares, Topology
 from ioa.adapters.nats.topology_keeper import TopologyKeeper
+from ioa.protocol.ids import PoolId, check_token
+from ioa.protocol.search import MAX_NEEDS
 from ioa.quotas import (
     FILE_UNIT_BYTES,
     LOG_UNIT_BYTES,
@@ -69,6 +71,11 @@ class ControlPlaneSettings(ProcessSettings):
         description="how long an agent may have its groups wait for a word of it at a time, whatever its card says",
     )
     max_depth: int = Field(default=3, ge=0, le=20, description="how deep teams may nest")
+    leaders: str = Field(
+        default="",
+        description="the pools that may lead goals which name nobody, with commas between; an agent without a pool is one of its"
+        " own name; empty: whoever fits",
+    )
     keep: timedelta = Field(default=timedelta(days=30), gt=timedelta(0), description="how long a goal is kept after its end")
     agent_files_bytes: int = Field(default=256_000_000, ge=0, description="how many bytes of files one agent may store at a time")
     user_files_bytes: int = Field(default=1_000_000_000, ge=0, description="how many bytes of files one user may store at a time")
@@ -170,6 +177,11 @@ class ControlPlaneSettings(ProcessSettings):
     quota_subscriptions: int = Field(default=2_000, ge=100, description="subscriptions on the connections of one holder, likewise")
 
     @property
+    def leading_pools(self) -> tuple[PoolId, ...]:
+        """The pools that may lead goals which name nobody; any if there are none."""
+        return tuple(dict.fromkeys(PoolId(name.strip()) for name in self.leaders.split(",") if name.strip()))
+
+    @property
     def group_quota(self) -> GroupQuota:
         """What each group may take of the store."""
         return GroupQuota(self.quota_group_tasks, self.quota_group_log_bytes)
@@ -192,6 +204,14 @@ class ControlPlaneSettings(ProcessSettings):
             Family.OTHERS: Rate(self.quota_others, self.quota_others_burst, UNIT_BYTES, quarter(self.quota_others)),
         }
         return Bounds(caller_waiting=self.quota_waiting, caller_waiting_bytes=self.quota_waiting_bytes, rates=rates)
+
+    @model_validator(mode="after")
+    def _leaders_are_pools(self) -> Self:
+        for pool in self.leading_pools:
+            check_token(pool)
+        if len(self.leading_pools) > MAX_NEEDS:
+            raise ValueError(f"leaders names more than {MAX_NEEDS} pools")
+        return self
 
     @model_validator(mode="after")
     def _shares_leave_room(self) -> Self:

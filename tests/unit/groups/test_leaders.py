@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 import pytest
+from pydantic import ValidationError
 
 from ioa.errors import NotYetError
 from ioa.group.requests import CancelGroup, LaunchGroup
@@ -16,6 +17,7 @@ from ioa.protocol.cards import AgentCard
 from ioa.protocol.goals import Goal
 from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, PoolId, UserId
 from ioa.protocol.search import Hit, Search, SearchResult
+from ioa.runtime.control_plane import ControlPlaneSettings
 from ioa_groups.leaders import LED_WITHIN, TAKEN_WITHIN, Leaders, best_leader
 from tests.unit.group.scenario import card
 from tests.unit.runtime.plane import ADA, BOB, EVE, GOAL, ROOM, TICKET, Plane
@@ -67,9 +69,9 @@ def test_who_was_asked_is_not_asked_again() -> None:
     assert best_leader([hit("first", 0.8), hit("second", 0.7)], {PoolId("first")}) == "second"
 
 
-async def found(*agents: tuple[AgentId, float]) -> Plane:
-    """A system in which discovery finds these agents, all of them online."""
-    plane = Plane()
+async def found(*agents: tuple[AgentId, float], only: Sequence[AgentId] = ()) -> Plane:
+    """A system in which discovery finds these agents, all of them online, and these pools alone may lead."""
+    plane = Plane(leaders=tuple(map(PoolId, only)))
     await plane.join(*(agent_id for agent_id, _ in agents))
     plane.discovery.found = [(card(agent_id), similarity) for agent_id, similarity in agents]
     return plane
@@ -102,6 +104,59 @@ async def test_a_goal_goes_from_one_to_the_next() -> None:
             assert (await look(plane), where(plane)) == (False, seen[-1][0])
             plane.clock.advance(_A_MOMENT)
     assert seen == [([PoolId(ADA)], False), ([PoolId(BOB)], False), ([None], True)]
+
+
+async def _places(plane: Plane) -> list[int]:
+    """Under which numbers the goal was queued, where it was last."""
+    noted = await plane.open_groups.find(ROOM)
+    return [] if noted is None else [offer.seq for offer in noted.offers]
+
+
+async def test_only_those_lead_whom_the_operator_names() -> None:
+    """Whoever fits better: the best of those first, then the others, and whoever is last keeps it for as long as he is there."""
+    plane = await found((ADA, 0.9), (BOB, 0.6), (EVE, 0.7), only=(BOB, EVE))
+    seen = []
+    for _ in range(6):
+        assert not await look(plane)
+        seen.append(where(plane))
+        plane.clock.advance(TAKEN_WITHIN)
+        plane.leases.hear(BOB)
+        plane.leases.hear(EVE)
+    assert seen == [[PoolId(EVE)], *[[PoolId(BOB)]] * 5]
+    assert await _places(plane) == [1, 2], "it has kept its place in the queue"
+    await plane.leases.release(BOB)
+    assert (await look(plane), where(plane)) == (False, [PoolId(EVE)])
+    await plane.setup.launch(LaunchGroup(owner=EVE, members=(), goal_id=GOAL, ticket=TICKET))
+    assert await look(plane)
+
+
+@pytest.mark.parametrize("away", ["discovery", "everybody"])
+async def test_a_goal_waits_for_those_who_may_lead(away: str) -> None:
+    """It is nobody else's, whether discovery answers or not; whoever of them comes is given it."""
+    plane = await found((ADA, 0.9), only=(BOB, EVE))
+    plane.discovery.reachable = away != "discovery"
+    for _ in range(3):
+        assert (await look(plane), where(plane)) == (False, [PoolId(BOB)])
+        plane.clock.advance(TAKEN_WITHIN)
+    assert await _places(plane) == [1]
+    await plane.join(EVE)
+    assert (await look(plane), where(plane)) == (False, [PoolId(EVE)])
+
+
+def test_the_operator_names_pools() -> None:
+    """With commas between; what can be no pool is refused, and so are more than one search is for."""
+    assert ControlPlaneSettings(leaders=" ada, bob,ada,").leading_pools == ("ada", "bob")
+    for leaders in ("a b", "a.b", ",".join(f"p{number}" for number in range(33))):
+        with pytest.raises(ValidationError):
+            ControlPlaneSettings(leaders=leaders)
+
+
+async def test_who_may_lead_and_drops_a_goal_is_given_it_last() -> None:
+    """Another one has it first; where there is none it is put back for him."""
+    plane = await found((ADA, 0.9), (BOB, 0.6), only=(BOB,))
+    await look(plane)
+    await plane.work.withdraw(1)
+    assert (await look(plane), where(plane)) == (False, [PoolId(BOB)])
 
 
 async def test_who_took_it_may_take_its_time() -> None:

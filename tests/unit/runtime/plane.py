@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
 
 from ioa.errors import UnavailableError
@@ -15,7 +16,7 @@ from ioa.ports.open_groups import OpenGroup
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.codec import decode, encode
 from ioa.protocol.goals import Goal, GoalRecord, Reason, RepetitionRule
-from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, GoalName, MessageId, SessionId, TaskId, comm_id_of_goal
+from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, GoalName, MessageId, PoolId, SessionId, TaskId, comm_id_of_goal
 from ioa.protocol.messages import Header, InformTaskProgress, InformTaskResult, Message, Payload, Phase
 from ioa.protocol.registry import Register, Session
 from ioa.protocol.search import Hit, NeedHits, Search, SearchResult
@@ -90,7 +91,9 @@ class FoundAgents:
 class Plane:
     """Every part of the control plane, over stores that share one clock."""
 
-    def __init__(self, quota: GroupQuota = DEFAULT_GROUP_QUOTA, appended: Appended | None = None) -> None:
+    def __init__(
+        self, quota: GroupQuota = DEFAULT_GROUP_QUOTA, appended: Appended | None = None, leaders: Sequence[PoolId] = ()
+    ) -> None:
         self.clock, self.ids = ManualClock(), CountedIds()
         self.reads = HeadReads(lambda: self.clock.now().timestamp(), lambda _caller, _family: None)
         self.log, self.timers, self.inboxes = MemoryGroupLog(), MemoryTimers(self.clock), MemoryInboxes()
@@ -140,7 +143,7 @@ class Plane:
             discovery=self.discovery,
         )
         self.setup = GroupSetup(ports, TIMEOUTS)
-        self.leaders = Leaders(self.discovery, self.work, self.view, self.clock)
+        self.leaders = Leaders(self.discovery, self.work, self.view, self.clock, leaders)
         self.files = FileService(
             self.artifacts,
             self.log,
