@@ -378,17 +378,20 @@ async def _models(system: SystemClient) -> Finding:
 
 
 def models_finding(agents: Sequence[AgentStatus]) -> Finding:
-    """Judge what agents say of their models; those of agents that were not asked lately may be away all the same."""
+    """Tell what agents say of their models; those of agents that were not asked lately may be away all the same.
+
+    It is each agent's own word, and any stranger's, so that it is no problem of the system.
+    """
     failing = [(status.card.agent_id, status.model) for status in agents if status.model is not None and status.model.failures]
     if failing:
         named = [_failing(agent_id, model) for agent_id, model in failing[:_NAMED_AGENTS]]
         more = f" and {len(failing) - _NAMED_AGENTS} more" if len(failing) > _NAMED_AGENTS else ""
         return Finding(
             "agent models",
-            Health.PROBLEM,
-            f"{'The model of 1 agent fails' if len(failing) == 1 else f'The models of {len(failing)} agents fail'}: "
+            Health.WARNING,
+            f"{'1 agent says that its model fails' if len(failing) == 1 else f'{len(failing)} agents say that their models fail'}: "
             f"{'; '.join(named)}{more}.",
-            "The logs of these agents say why (model_did_not_decide); check IOA_LLM_BASE_URL, IOA_LLM_MODEL and the key there.",
+            "Where they are yours, the logs of these agents say why (model_did_not_decide); check IOA_LLM_BASE_URL, IOA_LLM_MODEL and the key there.",
         )
     return Finding("agent models", Health.OK, _models_named(agents))
 

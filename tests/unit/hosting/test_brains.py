@@ -7,13 +7,14 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from ioa.agent.model import Budget
-from ioa.cli.examination import Health, model_finding, models_finding
+from ioa.cli.examination import Examined, Health, model_finding, models_finding
 from ioa.cli.terminal import Terminal
 from ioa.cli.up import tell_brain
 from ioa.errors import InvalidInputError
 from ioa.hosting.brains import budget_of
 from ioa.hosting.configured_model import ask_model, model_of
 from ioa.protocol.cards import AgentStatus, ModelReport
+from ioa.runtime.exit_code import ExitCode
 from tests.unit.agent.model.http_script import Line, completion, serving
 from tests.unit.group.scenario import card
 
@@ -83,15 +84,15 @@ async def test_the_doctor_has_the_patience_of_agents() -> None:
     assert (finding.health, "no answer within 0.2 s" in finding.message) == (Health.PROBLEM, True)
 
 
-def test_the_doctor_names_agents_whose_models_fail() -> None:
-    """An agent's environment is not that of the shell: each tells with its lease how its own model answers."""
+def test_the_doctor_names_agents_that_say_that_their_models_fail() -> None:
+    """Each tells so with its lease, whatever is true: it is told as its own word, and by it a stranger makes nothing a problem."""
     at = datetime(2031, 2, 3, 4, 5, tzinfo=UTC)
     reports = {"ada": None, "bob": ModelReport(name="large", last_ok=at), "eve": ModelReport(name="tiny", failures=7)}
     agents = [AgentStatus(card=card(name), online=True, registered_at=at, model=model) for name, model in reports.items()]
     well, failing = models_finding(agents[:2]), models_finding(agents)
     assert (well.health, well.message) == (Health.OK, "none fails of large (bob)")
-    assert failing.health is Health.PROBLEM
-    assert failing.message == "The model of 1 agent fails: eve: tiny failed 7 times and never answered."
+    assert failing.message == "1 agent says that its model fails: eve: tiny failed 7 times and never answered."
+    assert Examined("nats://here", [well, failing]).code is ExitCode.DONE
 
 
 def test_the_doctor_says_who_calls_a_model_so_and_gives_it_no_line() -> None:
