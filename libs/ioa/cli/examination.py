@@ -391,7 +391,7 @@ def models_finding(agents: Sequence[AgentStatus]) -> Finding:
             Health.WARNING,
             f"{'1 agent says that its model fails' if len(failing) == 1 else f'{len(failing)} agents say that their models fail'}: "
             f"{'; '.join(named)}{more}.",
-            "Where they are yours, the logs of these agents say why (model_did_not_decide); check IOA_LLM_BASE_URL, IOA_LLM_MODEL and the key there.",
+            "Where they are yours, their logs say why (model_did_not_decide); check address, model and key there.",
         )
     return Finding("agent models", Health.OK, _models_named(agents))
 

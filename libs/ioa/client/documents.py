@@ -43,6 +43,7 @@ from ioa.protocol.model_calls import ModelCall
 from ioa.protocol.outcomes import Record
 from ioa.protocol.questions import Question
 from ioa.protocol.search import Hit, NeedHits, SearchResult, Why
+from ioa.protocol.team import is_seat, person_of
 from ioa.protocol.usage import NOTHING, Usage
 
 Instant = Annotated[
@@ -159,6 +160,8 @@ class EntryDocument(Model):
     Attributes:
         type: The kind of message or event.
         sender: Who said it; None if nobody did.
+        decided_by: Who decided it by the word of its sender, which nobody proves.
+        person: Whose seat said it: where keys are asked for, the system knows that nobody else speaks under that name.
         body: Its own fields.
         until: When whoever has the floor, or is waited for, has to have spoken; None where nothing but tasks is waited for.
         legal: What each of those who may speak may say; None in a group that a policy leads, which decides it.
@@ -180,6 +183,7 @@ class EntryDocument(Model):
     type: str
     sender: AgentId | None
     decided_by: DecidedBy | None
+    person: str | None
     body: dict[str, Any]
     phase: str
     turn: int
@@ -210,6 +214,7 @@ class EntryDocument(Model):
             type=input_of(event).type,
             sender=said.header.sender if said else None,
             decided_by=said.header.decided_by if said else None,
+            person=_person_of(said.header.sender, state) if said else None,
             body=said.payload.model_dump(mode="json", exclude={"type"})
             if said
             else event.model_dump(mode="json", exclude={"type", "at"}),
@@ -229,6 +234,12 @@ class EntryDocument(Model):
             questions=tuple(_asked(state)),
             removed=tuple([member.agent_id for member in state.members if member.removed]),
         )
+
+
+def _person_of(sender: AgentId, state: GroupState) -> str | None:
+    """Return whose seat the sender's is; None of an agent, whatever it says of itself."""
+    is_person = is_seat(sender) and any(one.human for one in state.members if one.agent_id == sender)
+    return person_of(sender) if is_person else None
 
 
 def _asked(state: GroupState) -> Iterator[AskedDocument]:

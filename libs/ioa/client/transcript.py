@@ -388,7 +388,10 @@ def _by_rules(speaker: AgentId, by: DecidedBy | None, usage: Usage | None) -> li
 
 
 def who_decided(decisions: Sequence[Decisions]) -> list[tuple[str, bool]]:
-    """Say who took how many of the decisions, and whether in the place of a model; nothing where rules alone were asked for."""
+    """Say who took how many of the decisions, and whether in the place of a model; nothing where rules alone were asked for.
+
+    It is the word of members: none of them is asked to prove who has decided.
+    """
     if all(one.by == DecidedBy(kind="rules") for one in decisions):
         return []
     total = sum(one.count for one in decisions)
@@ -397,9 +400,11 @@ def who_decided(decisions: Sequence[Decisions]) -> list[tuple[str, bool]]:
 
 def _share(one: Decisions, total: int) -> str:
     by = one.by
+    who = f"a person{f' ({by.name})' if by.name else ''}" if by.kind == "human" else by.name or by.kind
+    told = f", as members say: {one.count} of {total}"
     if by.instead_of:
-        return f"by {by.name or by.kind} instead of {by.instead_of}: {one.count} of {total}{f', {by.cause}' if by.cause else ''}"
-    return f"decided by {by.name or by.kind}: {one.count} of {total}"
+        return f"by {who} instead of {by.instead_of}{told}{f', {by.cause}' if by.cause else ''}"
+    return f"decided by {who}{told}"
 
 
 def what_rules_decided(usage: Usage) -> str:

@@ -329,7 +329,7 @@ class Header(Model):
             the reports on the task.
         overhead: What of the usage came to nothing by itself; None is nothing.
         calls: What the sender's model was asked for it, in order.
-        decided_by: Who decided what is said; None if its sender does not say.
+        decided_by: Who decided what is said, by its sender's own word; None if it does not say.
         session: The process that speaks; one that another process has taken the agent's id from is refused. Routers alone are told:
             it stands in no entry.
     """

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from ioa.client.documents import EntryDocument
+from ioa.group.events import Said
+from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.ids import AgentId
 from tests.unit.cli.logs import log_of
 from tests.unit.client.golden_documents import FOLDER, documents
@@ -30,3 +33,17 @@ def test_an_entry_tells_who_may_say_what_by_when() -> None:
     assert (document.budget.max_turns, document.budget.turns_lent) == (state.limits.max_turns, 0)
     waiting = EntryDocument.of(log_of(story.assigns_and_waits("ada", "t1-1:bob"))[-1])
     assert (waiting.legal, waiting.until, waiting.tasks[0].lease_until is not None) == ({}, None, True)
+
+
+def test_whose_word_it_is_that_a_person_decided() -> None:
+    """An agent's own, whatever it says and whatever it is called; of a seat alone the system knows whose it is."""
+    stored = log_of(launched("ada", "human-bob").says("ada", to="human-bob"))[-1]
+    event = stored.entry.event
+    assert isinstance(event, Said)
+
+    def said_by(sender: AgentId) -> EntryDocument:
+        header = event.message.header.model_copy(update={"sender": sender, "decided_by": DecidedBy(kind="human", name="anna")})
+        said = event.model_copy(update={"message": event.message.model_copy(update={"header": header})})
+        return EntryDocument.of(replace(stored, entry=stored.entry.model_copy(update={"event": said})))
+
+    assert [said_by(AgentId(sender)).person for sender in ("ada", "human-bob")] == [None, None]

@@ -10,7 +10,7 @@ import pytest
 
 from ioa import Agent, TurnView
 from ioa.cli.people import in_words_of, take_part, who_answers
-from ioa.client.documents import told
+from ioa.client.documents import EntryDocument, told
 from ioa.client.seat import Awaited, PersonReply, PersonSeat, id_under, people_in
 from ioa.client.waiting import AwaitedDocument, waiting_for_anybody
 from ioa.errors import ConflictError, InvalidInputError, NotFoundError
@@ -110,6 +110,8 @@ async def test_a_caller_talks_to_a_clinic(ioa_system: System) -> None:
     mine = [one.payload for one in said if one.header.sender == "human-caller"]
     assert [one.content for one in mine if isinstance(one, Discussion)] == [WORDS, "I do.", "Here."]
     assert {one.header.decided_by for one in said if one.header.sender == "human-caller"} == {DecidedBy(kind="human")}
+    told = [EntryDocument.of(stored) for stored in finished.log]
+    assert {(one.sender == "human-caller", one.person) for one in told} == {(True, "caller"), (False, None)}
 
 
 DESK: Mapping[str, object] = {

@@ -289,8 +289,20 @@ def test_who_decided_is_told_at_the_end() -> None:
     """The model by its name, and what rules did in its place with the reason; rules alone are not worth a line."""
     model, rules = DecidedBy(kind="model", name="large"), DecidedBy(kind="rules", instead_of="large", cause="too_slow")
     both = [Decisions(by=model, count=4), Decisions(by=rules, count=5)]
-    assert who_decided(both) == [("decided by large: 4 of 9", False), ("by rules instead of large: 5 of 9, too_slow", True)]
+    assert who_decided(both) == [
+        ("decided by large, as members say: 4 of 9", False),
+        ("by rules instead of large, as members say: 5 of 9, too_slow", True),
+    ]
     assert who_decided([Decisions(by=DecidedBy(kind="rules"), count=3)]) == []
+
+
+def test_that_a_person_decided_is_the_word_of_members() -> None:
+    """Any of them may say so, and by any name: it does not read as what the system knows."""
+    said = [Decisions(by=DecidedBy(kind="human", name="anna"), count=2), Decisions(by=DecidedBy(kind="human"), count=1)]
+    assert [told for told, _ in who_decided(said)] == [
+        "decided by a person (anna), as members say: 2 of 3",
+        "decided by a person, as members say: 1 of 3",
+    ]
 
 
 def test_passes_and_what_they_lead_to_are_told() -> None:
