@@ -19,7 +19,7 @@ from ioa.client.documents import ResultDocument, told
 from ioa.client.history import conversation
 from ioa.client.transcript import what_lacks, who_decided
 from ioa.client.watching import watch
-from ioa.errors import IoaError
+from ioa.errors import IoaError, NotFoundError
 from ioa.foreign_text import shown_in_line
 from ioa.ports.system_client import SystemClient
 from ioa.protocol.decisions import Decisions
@@ -52,7 +52,7 @@ async def follow_goal(system: SystemClient, terminal: Terminal, goal: GoalName) 
 async def say_waiting(
     system: SystemClient, terminal: Terminal, view: ConversationView, goal: GoalName, after: timedelta = _LONG
 ) -> None:
-    """Say, if nothing happens for long, what is waited for: an agent, or the end of other goals of the same user."""
+    """Say, if nothing happens for long, what is waited for: an agent, the end of other goals of the same user, or room for his."""
     await asyncio.sleep(after.total_seconds())
     if view.transcript.states:
         return
@@ -61,12 +61,25 @@ async def say_waiting(
         others = await system.waiting(goal)
     if others:
         told = f"waiting until other goals of {goal.owner} have ended, of which {others:,} are not begun either"
+    elif not await _is_taken_in(system, goal):
+        told = f"waiting to be taken in; `ioa doctor` says whether group setup runs, and whether too much is kept of {goal.owner}"
     else:
         told = "waiting for an agent to take the goal and form its team; `ioa agents` shows who is there"
     if not terminal.progress.is_live:
         terminal.note(told)
     elif others:
         view.wait_for(told)
+
+
+async def _is_taken_in(system: SystemClient, goal: GoalName) -> bool:
+    """Whether a goal is on record; who cannot tell says so."""
+    try:
+        await system.goal(goal)
+    except NotFoundError:
+        return False
+    except IoaError:
+        return True
+    return True
 
 
 async def tell_result(system: SystemClient, terminal: Terminal, result: GoalResult, out: Path | None) -> ExitCode:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Set
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import TypeVar
 
 import structlog
@@ -93,7 +93,8 @@ class _Heard(Attention):
         self.listened: set[CommId] = set()
         self.is_over = False
         self._asked = asked
-        self._ask_after = _NOTHING_SECONDS
+        self._ask_in = _NOTHING_SECONDS
+        self._ask_at = asyncio.get_running_loop().time() + self._ask_in
         self._reports: deque[Said] = deque()
 
     async def listen(self, groups: GroupClient, those: Set[CommId], stack: AsyncExitStack) -> None:
@@ -112,11 +113,12 @@ class _Heard(Attention):
         if self._asked is None:
             await super().wait()
             return
-        try:
-            async with asyncio.timeout(self._ask_after):
+        with suppress(TimeoutError):
+            async with asyncio.timeout_at(self._ask_at):
                 await super().wait()
-        except TimeoutError:
-            self._ask_after = min(2 * self._ask_after, _LONGEST_SECONDS)
+        if (now := asyncio.get_running_loop().time()) >= self._ask_at:  # hints come meanwhile, by which nothing is found
+            self._ask_in = min(2 * self._ask_in, _LONGEST_SECONDS)
+            self._ask_at = now + self._ask_in
             self.is_over = await _patiently(self._asked)
 
     def report(self, said: Said) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
 import pytest
@@ -14,6 +14,7 @@ from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.adapters.nats.topology import GOALS
 from ioa.beside import beside
 from ioa.client.client import Client as Programs
+from ioa.ports.group_log import StoredEntry
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import GoalRecord, Reason
 from ioa.protocol.ids import LOCAL, GoalId, GoalName
@@ -39,14 +40,19 @@ async def _refused_in(client: Client, seconds: float) -> AsyncIterator[None]:
         yield
 
 
+async def _entries(programs: Programs) -> Sequence[StoredEntry]:
+    return [one async for one in programs.follow(_NAME)]
+
+
 async def test_who_waits_for_a_goal_that_was_refused_is_told(nats_client: Client) -> None:
     """Within seconds, though there is neither a result nor an entry; who follows it is done as well."""
     system = NatsSystemClient(nats_client)
     programs = Programs(system)
     await system.launch(_ORDER)
     async with asyncio.timeout(2 * _LONG_SECONDS), _refused_in(nats_client, 1.0):
-        result = await system.wait_for_result(_NAME)
-        entries = [one async for one in programs.follow(_NAME)]
+        async with asyncio.TaskGroup() as group:
+            waiting, following = group.create_task(system.wait_for_result(_NAME)), group.create_task(_entries(programs))
+        result, entries = waiting.result(), following.result()
     assert (result.name, result.reason, entries) == (_NAME, Reason.FAILED, [])
     assert result.content.startswith("The goal was not accepted: ")
     assert await system.result(_NAME) == result
