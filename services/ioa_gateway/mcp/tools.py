@@ -18,6 +18,7 @@ from pydantic import AnyUrl, BaseModel, Field
 from ioa.client.seat import PersonReply
 from ioa.distribution import installed_version
 from ioa.errors import Fault, InvalidInputError, IoaError, NotFoundError, PayloadTooLargeError, row_of
+from ioa.ports.goal_client import GoalStatus
 from ioa.protocol.api_keys import Scope
 from ioa.protocol.codec import check_texts, validate
 from ioa.protocol.goal_order import GoalOrder
@@ -158,7 +159,7 @@ async def get_status(context: Context, goal_id: GoalIdArgument) -> Status:
     """Tell where a goal stands: who works at it, at what, and its result."""
     with _told():
         call = _call(context, Scope.GOALS_READ)
-        return Status.of(await call.client.goal(await call.goal(None, goal_id)))
+        return Status.of(await _goal(call, await call.goal(None, goal_id)))
 
 
 async def post(
@@ -247,8 +248,24 @@ async def _launched(
     return (await call.client.launch(call.labelled(GoalOrder.model_validate(said)))).name
 
 
+async def _goal(call: ApiCall, name: GoalName) -> GoalStatus:
+    """Look at a goal; whoever waits for one that is none, or was refused, is told so.
+
+    Raises:
+        NotFoundError: There is no such goal.
+        InvalidInputError: It was refused, for this reason.
+    """
+    try:
+        return await call.client.goal(name)
+    except NotFoundError:
+        refused = await call.client.result(name)
+        if refused is None:
+            raise
+        raise InvalidInputError(refused.content) from None
+
+
 async def _progress(call: ApiCall, name: GoalName, seconds: float, after: int) -> GoalProgress:
-    goal = (await call.client.goal(name)).record.goal  # whoever waits for a goal that is none is told so
+    goal = (await _goal(call, name)).record.goal
     try:
         async with asyncio.timeout(seconds):
             await call.while_let_in(settled(call, goal))

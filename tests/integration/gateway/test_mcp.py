@@ -17,6 +17,7 @@ from mcp import Client, MCPError
 from mcp.client.streamable_http import streamable_http_client
 
 from ioa.protocol.api_keys import KeyId, Scope
+from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.ids import LOCAL, GoalId
 from ioa.protocol.messages import AskUser, ConcludeGroupDiscussion, Conclusion, Discussion, SyncTaskAssignment, TaskSpec
 from ioa_testkit.planes import Plane
@@ -56,6 +57,15 @@ async def test_a_prompt_that_is_not_there_is_no_fault_of_the_gateways(
         with pytest.raises(MCPError, match="There is no prompt 'none'"):
             await client.get_prompt("none")
     assert [one.getMessage() for one in caplog.records if one.levelno >= logging.ERROR] == []
+
+
+async def test_who_waits_for_a_goal_that_was_refused_is_told_why(http: httpx.AsyncClient, plane: Plane) -> None:
+    """It was told that there is no such goal."""
+    await plane.client.launch(GoalOrder(goal="Count.", goal_id=GOAL, team="nowhere"))
+    await eventually(lambda: plane.client.result(GOAL))
+    async with speaking(http) as client:
+        answers = [await client.call_tool(tool, {"goal_id": GOAL}) for tool in ("wait", "get_status")]
+    assert [(one.is_error, "was not accepted" in str(one.content)) for one in answers] == [(True, True)] * 2
 
 
 async def test_a_goal_is_started_and_waited_for_with_its_files(http: httpx.AsyncClient, members: Members) -> None:
