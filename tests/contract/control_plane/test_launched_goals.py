@@ -10,6 +10,7 @@ import pytest
 from nats.aio.client import Client
 
 from ioa.adapters.nats.goals import NatsGoalRecords
+from ioa.adapters.nats.launched import LaunchedGoals
 from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.adapters.nats.topology import GOALS
 from ioa.beside import beside
@@ -91,3 +92,25 @@ async def test_another_goal_in_its_place_is_not_it(nats_client: Client) -> None:
     await NatsSystemClient(nats_client).launch(GoalOrder(goal="Another one.", goal_id=GoalId("g2")))
     async with asyncio.timeout(2 * _LONG_SECONDS):
         assert (await system.wait_for_result(_NAME)).reason is Reason.FAILED
+
+
+async def test_many_goals_that_wait_are_looked_for_more_seldom(nats_client: Client) -> None:
+    """Each look reads a goal as a whole: of a gateway with thousands that wait they would be all that is read."""
+    launched = LaunchedGoals(nats_client, _is_nowhere)
+    first = GoalName(LOCAL, GoalId("g-0"))
+    launched.note(first, 1)
+    alone = launched.look_in(first)
+    names = [GoalName(LOCAL, GoalId(f"g-{number}")) for number in range(1_000)]
+    for name in names:
+        launched.note(name, 1)
+    waits = launched.look_in(names[-1])
+    assert alone is not None and waits is not None
+    assert (alone <= 0.5, waits > 40.0) == (True, True)
+    for name in names[1:]:
+        launched.forget(name)
+    launched.note(first, 1)
+    assert (launched.look_in(first) or 0.0) <= 0.5
+
+
+async def _is_nowhere(_goal: GoalName) -> bool:
+    return False

@@ -29,6 +29,8 @@ from ioa.protocol.stream_reads import ReadStream
 
 _FIRST_LOOK, _LONGEST_PAUSE = 0.5, 15.0
 """After how many seconds a goal is looked for that is not known to be on record, and how long apart at most."""
+_APART = 0.05
+"""How many seconds looks are apart on average: a gateway may have thousands of goals that wait, each of which is read whole."""
 _BELIEVED_AFTER = 3.0
 """For so many seconds it is nowhere before that is believed."""
 _MOST_REMEMBERED = 10_000
@@ -76,7 +78,7 @@ class LaunchedGoals:
 
     def note(self, goal: GoalName, seq: int) -> None:
         """Remember where a goal was stored; those that were launched last are."""
-        self._orders[goal.comm_id] = _Order(seq, asyncio.get_running_loop().time() + _FIRST_LOOK)
+        self._orders[goal.comm_id] = _Order(seq, asyncio.get_running_loop().time() + self._at_least(_FIRST_LOOK))
         self._orders.move_to_end(goal.comm_id)
         if len(self._orders) > _MOST_REMEMBERED:
             self._orders.popitem(last=False)
@@ -97,7 +99,7 @@ class LaunchedGoals:
         order, now = self._orders.get(goal.comm_id), asyncio.get_running_loop().time()
         if order is None or order.refused is not None or now < order.look_at:
             return None if order is None else order.refused
-        order.look_at, order.pause = now + order.pause, min(2 * order.pause, _LONGEST_PAUSE)
+        order.look_at, order.pause = now + self._at_least(order.pause), min(2 * order.pause, _LONGEST_PAUSE)
         try:
             await self._look(goal, order, now)
         except ForbiddenError as error:
@@ -106,6 +108,9 @@ class LaunchedGoals:
         except IoaError as error:
             _log.debug("goal_not_looked_for", goal=goal, why=error.message)
         return order.refused
+
+    def _at_least(self, seconds: float) -> float:
+        return max(seconds, _APART * len(self._orders))
 
     async def _look(self, goal: GoalName, order: _Order, now: float) -> None:
         if await self._is_kept(goal):

@@ -170,7 +170,11 @@ class NatsSystemClient:
     async def result(self, goal: AnyGoal) -> GoalResult | None:
         """Read a goal's result; None while it has none. One that was launched here, and refused without any, has one, too."""
         name = await self._name(goal)
-        return await self._results.get(name) or await self._launched.refusal(name)
+        found = await self._results.get(name)
+        if found is None:
+            return await self._launched.refusal(name)
+        self._launched.forget(name)
+        return found
 
     async def wait_for_result(self, goal: AnyGoal) -> GoalResult:
         """Wait until the goal has ended, across outages.
@@ -200,6 +204,7 @@ class NatsSystemClient:
     async def _stored_result(self, goal: GoalName) -> GoalResult:
         async with aclosing(follow_subject(self._client, RESULTS, subjects.result_of(goal))) as messages:
             async for message in messages:
+                self._launched.forget(goal)
                 return decode_result(message.data)
         raise AssertionError("a stream is followed for ever")
 
