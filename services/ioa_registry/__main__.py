@@ -90,7 +90,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
             endpoints.append(ServiceEndpoint("readmit", subjects.READMIT, answer(Readmit, floods.readmit), is_own=True))
         beating = beat(leases, lease=settings.lease, renew_every=settings.renew_every)
         removing = remover.follow(settings.keep_agents)
-        watching_floods = NatsPullTeller(watching).follow() if floods is None else floods.follow()
+        watching_floods = NatsPullTeller(watching, settings.quota_sent_burst).follow() if floods is None else floods.follow()
         with before_scrapes(lambda: count_agents(view)), at_renewal(client, registry.forget_epoch):
             async with (
                 background(view.follow_cards(), view.follow_leases(), sessions.follow(), beating, removing, watching_floods),
@@ -119,7 +119,7 @@ async def _flood_watch(settings: ControlPlaneSettings, audit: AuditLog, client: 
     sent = Rate(settings.quota_sent, settings.quota_sent_burst)
     pause = settings.quota_sent_pause.total_seconds()
     limits = FloodLimits(sent, sent_bytes, pause, settings.quota_connections, settings.quota_subscriptions)
-    return FloodWatch(NatsConnections(client), limits, roster.said, audit, time.monotonic)
+    return FloodWatch(NatsConnections(client, settings.quota_sent_burst), limits, roster.said, audit, time.monotonic)
 
 
 def _pool_of(subject: str, _data: bytes) -> str:

@@ -14,7 +14,7 @@ from ioa.adapters.nats.accounts import AGENTS
 from ioa.adapters.nats.connection import NatsSettings, open_connection
 from ioa.adapters.nats.connections import NatsConnections
 from ioa.adapters.nats.inspection import open_inspection
-from ioa.adapters.nats.permissions import PULLS
+from ioa.adapters.nats.permissions import PULLS, TAKEN
 from ioa.adapters.nats.server import open_nats_server
 from ioa.adapters.nats.sinks import MessageSink
 from ioa.adapters.nats.topology import DEAD
@@ -31,6 +31,8 @@ from tests.integration.security.town import EVE, SOON, USER, Town
 from tests.rig.deadline import eventually
 
 _LETTERS = 1_000
+_AT_ONCE = 1_000
+"""How many messages somebody may send at once where a registry hears of twice as many pulls at most."""
 _MANY = 1_200
 """Pulls, after which a registry subscribes anew: more than half of those that it hears on one subscription."""
 _HEARD_BY_ALL = subjects.result_of(GoalName(USER, GoalId("g1")))
@@ -67,7 +69,7 @@ async def test_a_pull_counts_once_however_long_a_registry_has_listened(tmp_path:
         open_connection(NatsSettings(server.url, "registry")) as client,
         open_connection(NatsSettings(server.url, "bob")) as bob,
     ):
-        connections = NatsConnections(client)
+        connections = NatsConnections(client, _AT_ONCE)
         async with connections.hearing(_Pulls(told)):
             for wanted in (_MANY, 2 * _MANY, 3 * _MANY):
                 await connections.count()
@@ -78,6 +80,29 @@ async def test_a_pull_counts_once_however_long_a_registry_has_listened(tmp_path:
                 await eventually(partial(_is_heard, told, wanted), within=SOON)
                 await client.flush()
     assert len(told) == 3 * _MANY
+
+
+async def test_what_costs_nothing_hides_nothing(tmp_path: Path) -> None:
+    """Whatever somebody may send at once is heard, and so is what stands at its end and costs the server much."""
+    told: list[int] = []
+    puller = {"Nats-Request-Info": json.dumps({"acc": AGENTS, "user": "UBOB"})}
+    acknowledgement = TAKEN.replace(">", "any.1.1.1.1.1")
+    async with (
+        open_nats_server(tmp_path, None) as server,
+        open_connection(NatsSettings(server.url, "registry")) as client,
+        open_connection(NatsSettings(server.url, "bob")) as bob,
+    ):
+        connections = NatsConnections(client)
+        async with connections.hearing(_Pulls(told)):
+            for used in (4_000, 20_000):  # what was heard of before the last count leaves as much to be heard of
+                await connections.count()
+                await client.flush()
+                for _ in range(used):
+                    await bob.publish(acknowledgement, b"+WPI", headers=puller)
+                await bob.flush()
+            await bob.publish(acknowledgement, b"+NXT", headers=puller)
+            await bob.flush()
+            await eventually(partial(_is_heard, told, 1), within=SOON)
 
 
 def _is_heard(told: Sequence[int], number: int) -> bool:

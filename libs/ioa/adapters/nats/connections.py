@@ -47,8 +47,11 @@ from ioa.quotas import Admitted, Buckets, Family, Rate
 
 _MOST = 4_096
 """How many connections a server tells of, those first that were active last."""
-_MOST_HEARD = 2_000
-"""Of how many pulls is heard between two counts; whoever asks for more is counted by what he sends."""
+_AT_ONCE = 20_000
+"""How many messages somebody may send at once, if nobody says otherwise."""
+_HEARD, _HEARD_AT_LEAST = 2.0, 1.5
+"""Of how many pulls and acknowledgements is heard between two counts at most and at least, for each message that somebody may send
+at once: who sends more is counted by what he sends. Of fewer, what costs the server much is hidden behind what costs it nothing."""
 _PULL_BYTES = 4_096
 """How long a pull may be. A longer one is not read, and counts as a flood."""
 _DEAREST = 20_000
@@ -172,8 +175,9 @@ def _whole(digits: str) -> int:
 class _Pulls:
     """What agents ask of JetStream, of which so much is heard between two counts."""
 
-    def __init__(self, client: Client, hear: Callable[[_Asker, int, bool], None], queue: str = "") -> None:
+    def __init__(self, client: Client, at_once: int, hear: Callable[[_Asker, int, bool], None], queue: str = "") -> None:
         self._client = client
+        self._heard, self._at_least = int(_HEARD * at_once), int(_HEARD_AT_LEAST * at_once)
         self._queue = queue
         self._hear = hear
         self._subscriptions: list[Subscription] = []
@@ -181,13 +185,13 @@ class _Pulls:
 
     async def listen(self) -> None:
         """Hear of more."""
-        if self._left <= _MOST_HEARD // 2:
-            self._left = _MOST_HEARD
+        if self._left < self._at_least:
+            self._left = self._heard
             while self._subscriptions:  # else each would be heard, and counted, by both
                 await self._subscriptions.pop().unsubscribe()
             for subject, take in ((f"{PULLS}*", self._take), (TAKEN, self._take_next)):
                 self._subscriptions.append(await self._client.subscribe(subject, self._queue, future=MessageSink(take)))
-                await self._subscriptions[-1].unsubscribe(limit=_MOST_HEARD)
+                await self._subscriptions[-1].unsubscribe(limit=self._heard)
 
     def _take(self, message: Msg) -> None:
         self._count(message, heartbeats_asked(message.data) if len(message.data) <= _PULL_BYTES else _FLOOD)
@@ -201,9 +205,11 @@ class _Pulls:
 
     def _count(self, message: Msg, messages: int, *, gives_back: bool = False) -> None:
         self._left -= 1
+        if not messages:
+            return
         with suppress(ValidationError):
             asker = _Asker.model_validate_json((message.headers or {}).get(SHOWN_ASKER, ""))
-            if messages and is_outside(asker.account):
+            if is_outside(asker.account):
                 self._hear(asker, messages, gives_back)
 
 
@@ -217,13 +223,14 @@ def take_most(asked: Counter[str]) -> bytes:
 class NatsPullTeller:
     """Tells how much the agents of a tenant with a name ask JetStream for, which the tenant's own control plane alone hears.
 
-    Who looks after the whole server is told once in a second, by one of the replicas for each request.
+    Who looks after the whole server is told once in a second, by one of the replicas for each request. `at_once` is how many
+    messages somebody may send at once.
     """
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, at_once: int = _AT_ONCE) -> None:
         self._client = client
         self._asked = Counter[str]()
-        self._pulls = _Pulls(client, self._hear, _TELLING)
+        self._pulls = _Pulls(client, at_once, self._hear, _TELLING)
 
     async def follow(self) -> None:
         """Tell, for ever. What is lost while the connection is away is not told again."""
@@ -240,13 +247,13 @@ class NatsPullTeller:
 
 
 class NatsConnections:
-    """The connections of each server of the cluster."""
+    """The connections of each server of the cluster. `at_once` is how many messages somebody may send at once."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, at_once: int = _AT_ONCE) -> None:
         self._client = client
         self._inbox = client.new_inbox()
         self._hearer: ConnectionHearer | None = None
-        self._pulls = _Pulls(client, self._hear)
+        self._pulls = _Pulls(client, at_once, self._hear)
         self._told = Buckets({Family.OTHERS: _TAKEN})
 
     @asynccontextmanager
