@@ -43,6 +43,8 @@ _SENT_A_SECOND, _SENT_AT_ONCE = 10, 2
 be decoded."""
 _OF_A_SERVICE, _AT_ONCE_OF_A_SERVICE = 10, 2
 """How many messages a service or an admin of a tenant with a name may send for each that an agent may, a second and at once."""
+_CONNECTING = 10
+"""As how many messages a connection counts at its end: to let somebody in costs the server a quarter of a millisecond."""
 _AT_ONCE = Rate(10, 20)
 """How many new connections of a key that is put off are ended at once; the others are when they are counted next. Connecting costs
 the server more than a short flood does, and who is ended at once may come back at once."""
@@ -156,8 +158,8 @@ class FloodJudge:
         ]
 
     def closed(self, sent: SentTotals, now: float) -> frozenset[str]:
-        """Take in what a connection had sent at its end, and return the keys that are put off from now on."""
-        return frozenset([sent.key] if self._take(sent, now) else [])
+        """Take in what a connection had sent at its end, and that it was made; return the keys that are put off from now on."""
+        return frozenset([sent.key] if self._take(replace(sent, messages=sent.messages + _CONNECTING), now) else [])
 
     def pulled(self, key: str, messages: int, now: float) -> frozenset[str]:
         """Take in that a key may be sent so many messages for one request, and return the keys that are put off from now on."""

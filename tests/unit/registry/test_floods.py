@@ -100,6 +100,16 @@ def test_the_connections_of_a_key_count_together_and_those_that_ended_too() -> N
     assert judged == [frozenset(), frozenset(), {"eve"}]
 
 
+def test_who_connects_again_and_again_floods() -> None:
+    """Nothing has to be sent on a connection: to let somebody in costs the server more than a message. Once a second is no flood."""
+    judge = FloodJudge(LIMITS)
+    judge.counted("S1", [], 0.0)
+    assert not any(judge.closed(sent(number, "bob", 0), float(number)) for number in range(1, 500))
+    judged = [bool(judge.closed(sent(number, "eve", 0), 500.0)) for number in range(500, 650)]
+    assert judged.index(True) == 100
+    assert judge.put_off(500.0) == {"eve": Excess(FLOOD, 1_010)}
+
+
 def test_nobody_holds_what_all_need() -> None:
     """Who has more connections at a server, or subscriptions, than anybody honest is put off, though nothing is sent on them."""
     for each, subscriptions, why in ((51, 0, Excess("connections", 51)), (5, 201, Excess("subscriptions", 1_005))):
