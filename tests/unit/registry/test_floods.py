@@ -101,7 +101,7 @@ def test_the_connections_of_a_key_count_together_and_those_that_ended_too() -> N
 
 
 def test_who_connects_again_and_again_floods() -> None:
-    """Nothing has to be sent on a connection: to let somebody in costs the server more than a message. Once a second is no flood."""
+    """Nothing has to be sent on a connection: letting somebody in costs the server more than that; once a second is no flood."""
     judge = FloodJudge(LIMITS)
     judge.counted("S1", [], 0.0)
     assert not any(judge.closed(sent(number, "bob", 0), float(number)) for number in range(1, 500))
