@@ -9,25 +9,26 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from nats.aio.msg import Msg
 
 from ioa.adapters.nats.accounts import AGENTS
 from ioa.adapters.nats.connection import NatsSettings, open_connection
 from ioa.adapters.nats.connections import NatsConnections
 from ioa.adapters.nats.inspection import open_inspection
-from ioa.adapters.nats.permissions import PULLS, TAKEN
+from ioa.adapters.nats.permissions import PULLS, TAKEN, WHO_AM_I, of_agent, of_auditor, of_gateway, of_observer, of_user
 from ioa.adapters.nats.server import open_nats_server
 from ioa.adapters.nats.sinks import MessageSink
-from ioa.adapters.nats.topology import DEAD
+from ioa.adapters.nats.topology import AUDIT, DEAD
 from ioa.adapters.nkey_seeds import public_key_of, read_key
 from ioa.ports.connections import SentTotals
 from ioa.ports.delivery import DeadReason
 from ioa.ports.inspection import FLOOD
 from ioa.protocol import subjects
-from ioa.protocol.ids import GoalId, GoalName, TenantId
+from ioa.protocol.ids import GoalId, GoalName, PoolId, TenantId
 from ioa.protocol.stream_reads import ReadStream
 from ioa.quotas import Family
 from tests.integration.security.secured import open_intruder, open_once
-from tests.integration.security.town import EVE, SOON, USER, Town
+from tests.integration.security.town import BOB, EVE, MALLORY, SOON, USER, Town
 from tests.rig.deadline import eventually
 
 _LETTERS = 1_000
@@ -58,6 +59,37 @@ async def test_who_asks_is_blamed_and_not_who_is_sent_to(town: Town, reply: str)
             await eve.publish(subjects.read(DEAD), request, reply=reply)
         slowed = await eventually(inspection.slowed, lambda found: Family.READS in {one.family for one in found}, within=SOON)
     assert [one.caller for one in slowed if one.family in (Family.READS, FLOOD)] == [f"IOA_USERS {public_key_of(seeds[1])}"]
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "asked"),
+    [
+        ("eve", "seed", subjects.LIST_AGENTS),
+        ("observer", "seed", subjects.LIST_AGENTS),
+        ("auditor", "seed", subjects.read(AUDIT)),
+        ("mallory", "mallory", subjects.memberships(MALLORY)),
+    ],
+)
+async def test_no_answer_is_a_request(town: Town, name: str, key: str, asked: str) -> None:
+    """Whatever the control plane is asked by anybody outside, and the gateway alone may write, no answer comes out there."""
+    roles = (of_gateway(), of_user(USER), of_observer(), of_auditor(), of_agent(BOB, PoolId(BOB)))
+    targets = {one.replace("*", BOB) for role in roles for one in role.publish} - {WHO_AM_I}
+    heard = list[str]()
+
+    def hear(message: Msg) -> None:
+        if "Nats-Service-Error-Code" in (message.headers or {}):
+            heard.append(message.subject)
+
+    async with open_intruder(town.secured, "admin") as admin, open_intruder(town.secured, name, key) as intruder:
+        for target in targets:
+            await admin.subscribe(target, future=MessageSink(hear))
+        await admin.flush()
+        for target in targets:
+            await intruder.publish(asked, b"\xff", reply=target)
+            await asyncio.sleep(0.01)  # who asks faster is told to come later, or nothing
+        await intruder.request(asked, b"\xff", timeout=SOON.total_seconds())
+        await admin.flush()
+    assert heard == []
 
 
 async def test_a_pull_counts_once_however_long_a_registry_has_listened(tmp_path: Path) -> None:

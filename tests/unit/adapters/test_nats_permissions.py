@@ -15,7 +15,9 @@ from ioa.adapters.nats.permissions import (
     Permissions,
     Service,
     covers,
+    crossing_of,
     crossings,
+    is_answered_often,
     of_admin,
     of_agent,
     of_auditor,
@@ -117,8 +119,21 @@ def test_every_export_names_who_imports_it() -> None:
     assert {one[kind]["subject"] for one, kind, _ in imports if one.get("share")} == {
         subject
         for _, subject, _ in exported
-        if subject.startswith("$JS.API.CONSUMER.MSG.NEXT.IOA_WORK.") or subject in (*SHOWN, TAKEN)
+        if subject.startswith("$JS.API.CONSUMER.MSG.NEXT.IOA_WORK.") or any(covers(subject, one) for one in (*SHOWN, TAKEN))
     }
+
+
+def test_every_import_of_requests_has_a_wildcard() -> None:
+    """To one without, the server hands on answers as well. That of JetStream's information alone tells nobody anything then."""
+    crossed = [subject for crossing in crossings().values() for subject in crossing.requests]
+    assert {one for one in crossed if "*" not in one and ">" not in one} == {"$JS.API.INFO"}
+
+
+def test_what_is_answered_often_is_so_as_it_crosses_over() -> None:
+    """The server takes one answer to a request of an export that does not say so."""
+    read, pull = "$JS.API.DIRECT.GET.IOA_LOG", "$JS.API.CONSUMER.MSG.NEXT.IOA_HOOKS.hooks"
+    assert all(is_answered_often(one) and is_answered_often(crossing_of(one)) for one in (read, pull, "$SRV.PING"))
+    assert not any(is_answered_often(crossing_of(one)) for one in SHOWN)
 
 
 @pytest.mark.parametrize("name", [*EVERYBODY, "admin"])

@@ -24,6 +24,7 @@ from ioa.adapters.nats.permissions import (
     Permissions,
     Service,
     account_of,
+    crossing_of,
     crossings,
     disconnecting,
     is_answered_often,
@@ -48,6 +49,8 @@ from ioa.protocol.ids import AgentId, PoolId, TenantId, UserId, full_name
 from ioa.protocol.model import Model
 from ioa.protocol.subjects import inbox_prefix_of
 
+_SHOWN = frozenset(map(crossing_of, (*SHOWN, TAKEN)))
+"""Imports that show who asks."""
 _TOKEN_LINE_BYTES = 32 * 1024
 """How long the line may be by which a client says who it is. The server's default is 4 KiB, which tokens may be longer than."""
 _INBOX = re.compile(re.escape(inbox_prefix_of("")) + r"(U[A-Z2-7]{55})\.>")
@@ -394,7 +397,7 @@ def _written(account: Mapping[str, Any]) -> str:
 
 
 def _imported(kind: str, account: str, subject: str) -> dict[str, Any]:
-    shown = {"share": True} if kind == "service" and (subject.startswith(PULLS) or subject in (*SHOWN, TAKEN)) else {}
+    shown = {"share": True} if kind == "service" and (subject.startswith(PULLS) or subject in _SHOWN) else {}
     return {kind: {"account": account, "subject": subject}} | shown
 
 

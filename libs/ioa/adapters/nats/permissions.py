@@ -6,6 +6,10 @@ answer, so that nobody outside can have an answer sent to a subject of the contr
 subject is not a publication, and no permission covers it). No one outside may create a consumer either: the subject to which a
 consumer delivers is not checked against the permissions of who made it.
 
+That holds for imports with a wildcard alone: to those without one the server hands on answers too, which any request may name as
+its reply subject, and whoever stored something says by it what the control plane is told. So each import of requests has one
+(`crossing_of`), and what somebody may publish is bounded by his permissions.
+
 Each tenant has three such accounts of its own, and nothing crosses from one tenant's to another's. A system without tenants is the
 one tenant that has no name.
 """
@@ -313,19 +317,36 @@ def crossings() -> dict[str, Crossing]:
     agent = of_agent(AgentId(_ANY), PoolId(_ANY))
     # Nobody outside may ask for the information. Without its import the server answers each of the account's requests to JetStream
     # itself, before JetStream does, by saying that there is none.
+    # It stands as it is, since nobody waits for what an answer asks there.
     information = f"{_API}.INFO"
-    of_agents = (*agent.publish, TAKEN, information)
+    of_agents = (*agent.publish, TAKEN)
     outside = (of_user(UserId(_ANY)), of_gateway(), of_observer(), of_auditor())
-    of_users = (information, *(subject for one in outside for subject in one.publish if subject != WHO_AM_I))
+    of_users = (subject for one in outside for subject in one.publish if subject != WHO_AM_I)
     return {
-        AGENTS: Crossing(_without_covered(of_agents), _without_covered(agent.subscribe)),
-        USERS: Crossing(_without_covered(of_users), _without_covered(subject for one in outside for subject in one.subscribe)),
+        AGENTS: Crossing((information, *_crossing(of_agents)), _without_covered(agent.subscribe)),
+        USERS: Crossing(
+            (information, *_crossing(of_users)), _without_covered(subject for one in outside for subject in one.subscribe)
+        ),
     }
 
 
+def crossing_of(subject: str) -> str:
+    """Return as what requests on a subject cross over: with a wildcard, so that no answer does.
+
+    Of those without one that is their second part, which no two of them differ by.
+    """
+    parts = subject.split(".")
+    return subject if _ANY in parts or ">" in parts else ".".join((parts[0], _ANY, *parts[2:]))
+
+
+def _crossing(requests: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(map(crossing_of, _without_covered(requests))))
+
+
 def is_answered_often(subject: str) -> bool:
-    """Whether one request on a subject may be answered by several messages."""
-    return subject.startswith(("$SRV.", f"{_API}.CONSUMER.MSG.NEXT.", READS))
+    """Whether one request on a subject, or on one that crosses over as it, may be answered by several messages."""
+    reads, pulls = (crossing_of(f"{verb}x").removesuffix("x") for verb in (READS, f"{_API}.CONSUMER.MSG.NEXT."))
+    return subject.startswith(("$SRV.", f"{_API}.CONSUMER.MSG.NEXT.", READS, reads, pulls))
 
 
 def _without_covered(found: Iterable[str]) -> tuple[str, ...]:
