@@ -11,6 +11,8 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 
 from ioa.adapters.nats.connections import NatsConnections, heartbeats_asked, take_most
+from ioa.adapters.nats.headers import read_headers
+from ioa.adapters.nats.keys import LAST_OF
 from ioa.adapters.nats.permissions import SHOWN_ASKER, TAKEN
 from ioa.adapters.nats.sinks import MessageSink
 from ioa.ports.connections import SentTotals
@@ -154,3 +156,23 @@ async def test_an_acknowledgement_that_nobody_can_read_is_worth_a_flood() -> Non
             told = {SHOWN_ASKER: f'{{"acc":"IOA_AGENTS","user":"{who}"}}'}
             client.heard[TAKEN].set_result(Msg(cast(Client, client), "$JS.ACK.IOA_WORK.any.1", "", data, told))
     assert hearer.pulled == [("bob", 300, None), ("mallory", 100_000, None)]
+
+
+@pytest.mark.parametrize(
+    ("headers", "floods"),
+    [
+        ({}, False),
+        ({LAST_OF: "ioa.v1.goal.eve.bob"}, False),
+        ({LAST_OF: "ioa.v1.goal.>"}, True),
+        ({LAST_OF: "ioa.v1.*.eve"}, True),
+        (read_headers(b"NATS/1.0\r\n" + LAST_OF.encode() + b": >\r\n" + b"a: b\r\n" * 64 + b"\r\n"), True),
+    ],
+)
+async def test_a_goal_for_which_a_stream_is_searched_is_worth_a_flood(headers: dict[str, str], floods: bool) -> None:
+    """By a header one has the server look for the last message of a pattern, which no client of ours does of goals."""
+    client, hearer = _Pulled(), _Hearer()
+    connections = NatsConnections(cast(Client, client))
+    async with connections.hearing(hearer):
+        await connections.count()
+        client.heard[subjects.ANY_ADDRESSED_GOAL].set_result(Msg(cast(Client, client), "ioa.v1.goal.eve.bob", "", b"", headers))
+    assert hearer.pulled == ([("eve", 100_000, None)] if floods else [])

@@ -13,6 +13,7 @@ import json
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from itertools import islice
 from typing import Annotated, Any
 
@@ -24,6 +25,8 @@ from pydantic import BaseModel, Field, ValidationError
 from pydantic_core import to_json
 
 from ioa.adapters.nats.connection import may_not_publish
+from ioa.adapters.nats.headers import UNREAD
+from ioa.adapters.nats.keys import LAST_OF
 from ioa.adapters.nats.permissions import (
     CONNECTED,
     DISCONNECTED,
@@ -38,9 +41,10 @@ from ioa.adapters.nats.permissions import (
     tenant_of,
 )
 from ioa.adapters.nats.sinks import MessageSink
-from ioa.errors import ForbiddenError
+from ioa.errors import ForbiddenError, InvalidInputError
 from ioa.ports.connections import ConnectionHearer, ConnectionId, SentTotals
 from ioa.protocol import subjects
+from ioa.protocol.ids import UserId
 from ioa.protocol.kept_out import MOST_NAMED, KeptOut
 from ioa.protocol.model import FailFast
 from ioa.quotas import Admitted, Buckets, Family, Rate
@@ -66,6 +70,8 @@ has the server give the goal out again, and another agent begin it; an honest ag
 _TAKEN_BYTES = 256
 """How long an acknowledgement may be. What says in more how long a goal is to wait the server cannot read: it writes all of it to
 its log, each byte as four characters, and keeps what comes meanwhile."""
+_LOOKED_AT = 20
+"""At how many goals is looked between two counts, which may have 256 kB each: who floods is among them."""
 _TELLING, _TOLD_EVERY_SECONDS = "ioa-registry-pulls", 1.0
 """Of several replicas one tells of each pull, and once in so many seconds."""
 _MOST_TOLD = 2**53
@@ -213,6 +219,33 @@ class _Pulls:
                 self._hear(asker, messages, gives_back)
 
 
+class _Orders:
+    """Goals as users publish them, of which a few are looked at between two counts.
+
+    By its headers one has the server search the stream, with it locked, for the last message of a pattern: 6 ms where 40,000 wait.
+    """
+
+    def __init__(self, client: Client, hear: Callable[[UserId], None]) -> None:
+        self._client = client
+        self._hear = hear
+        self._left: dict[str, int] = {}
+
+    async def listen(self) -> None:
+        """Look at more."""
+        for subject in (subjects.ANY_GOAL, subjects.ANY_ADDRESSED_GOAL):
+            if not self._left.get(subject):
+                self._left[subject] = _LOOKED_AT
+                subscription = await self._client.subscribe(subject, future=MessageSink(partial(self._take, subject)))
+                await subscription.unsubscribe(limit=_LOOKED_AT)
+
+    def _take(self, pattern: str, message: Msg) -> None:
+        self._left[pattern] -= 1
+        headers = message.headers or {}
+        if UNREAD in headers or not {"*", ">"}.isdisjoint(headers.get(LAST_OF, "")):
+            with suppress(InvalidInputError):
+                self._hear(subjects.parse_goal_subject(message.subject)[0])
+
+
 def take_most(asked: Counter[str]) -> bytes:
     """Take those out of what was asked who have asked most, as many as are heard of at once, and write what is told of them."""
     told = _Pulled(messages=dict(asked.most_common(_MOST_TOLD_OF)))
@@ -254,6 +287,7 @@ class NatsConnections:
         self._inbox = client.new_inbox()
         self._hearer: ConnectionHearer | None = None
         self._pulls = _Pulls(client, at_once, self._hear)
+        self._orders = _Orders(client, self._hear_order)
         self._told = Buckets({Family.OTHERS: _TAKEN})
 
     @asynccontextmanager
@@ -294,6 +328,7 @@ class NatsConnections:
         self._check_may(subjects.SERVER_CONNECTIONS)
         with suppress(nats.errors.Error, OSError):
             await self._pulls.listen()
+            await self._orders.listen()
             wanted = to_json({"auth": True, "sort": "last", "limit": _MOST})
             await self._client.publish(subjects.SERVER_CONNECTIONS, wanted, reply=self._inbox)
 
@@ -319,6 +354,10 @@ class NatsConnections:
             self._hearer.pulling(asker.key, messages)
             if gives_back:
                 self._hearer.gave_back(asker.key)
+
+    def _hear_order(self, user: UserId) -> None:
+        if self._hearer is not None:
+            self._hearer.pulling(user, _FLOOD)
 
     async def keep_out(self, names: Collection[str]) -> None:
         """Tell it in one message, which is lost if nobody listens."""

@@ -21,14 +21,15 @@ _LONGEST_NAME = 128
 _SHOWN = SHOWN_ASKER.encode() + b": "
 _BEGINS_SHOWN = _SHOWN + b'{"'
 """How the line begins in which the server tells who asks. Within its texts a quotation mark is escaped."""
-_UNREAD = "Ioa-Unread-Header-Bytes"
+UNREAD = "Ioa-Unread-Header-Bytes"
+"""Under which name it is told how much of a block was not read."""
 
 
 def read_headers(block: bytes) -> dict[str, str]:
     """Read a block of headers, whatever stands in it. Who asks is what the server has added last."""
     first, _, rest = block.partition(_END)
     is_read = len(block) <= _MOST_BYTES
-    found = _status(first[len(_VERSION) :]) | _lines(rest) if is_read else {_UNREAD: str(len(block))}
+    found = _status(first[len(_VERSION) :]) | _lines(rest) if is_read else {UNREAD: str(len(block))}
     shown = block.rfind(_BEGINS_SHOWN)
     if shown >= 0:
         found[SHOWN_ASKER] = _text(block[shown + len(_SHOWN) :].partition(_END)[0])
@@ -39,7 +40,7 @@ def header_bytes(headers: Mapping[str, str] | None) -> int:
     """Return how long the headers of a message are, as they were read."""
     if not headers:
         return 0
-    unread = headers.get(_UNREAD, "")
+    unread = headers.get(UNREAD, "")
     return sum(len(name) + len(value) for name, value in headers.items()) + (int(unread) if _is_count(unread) else 0)
 
 
@@ -58,12 +59,13 @@ def _status(line: bytes) -> dict[str, str]:
 
 def _lines(rest: bytes) -> dict[str, str]:
     found: dict[str, str] = {}
-    for line in rest.rstrip(_END).rsplit(_END, _MOST_LINES)[-_MOST_LINES:]:
+    lines = rest.rstrip(_END).rsplit(_END, _MOST_LINES)
+    for line in lines[-_MOST_LINES:]:
         name, colon, value = line.partition(b":")
         key = name.strip()
         if colon and len(key) <= _LONGEST_NAME and key.isascii() and len(key.split()) == 1:
             found[key.decode()] = _text(value)
-    return found
+    return found if len(lines) <= _MOST_LINES else found | {UNREAD: str(len(_VERSION) + len(_END) + len(rest))}
 
 
 def _text(value: bytes) -> str:

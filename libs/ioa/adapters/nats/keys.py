@@ -15,7 +15,7 @@ from nats.js.errors import APIError, NotFoundError
 from ioa.adapters.nats.translated_errors import lost_race, unavailable_unless_answered
 from ioa.errors import UnavailableError
 
-_LAST_OF = "Nats-Expected-Last-Subject-Sequence-Subject"
+LAST_OF = "Nats-Expected-Last-Subject-Sequence-Subject"
 """The header for which nats-py has no name."""
 
 
@@ -54,7 +54,7 @@ async def publish_onto(
     Returns:
         Its sequence; None if somebody else was first.
     """
-    expected = {Header.EXPECTED_LAST_SUBJECT_SEQUENCE.value: str(last)} | ({} if last_of is None else {_LAST_OF: last_of})
+    expected = {Header.EXPECTED_LAST_SUBJECT_SEQUENCE.value: str(last)} | ({} if last_of is None else {LAST_OF: last_of})
     try:
         return (await js.publish(subject, data, stream=stream, headers={**(headers or {}), **expected})).seq
     except APIError as error:

@@ -474,6 +474,8 @@ _SERVED = {
         f"{PULLS}*",
         TAKEN,
         subjects.ANY_PULLED,
+        subjects.ANY_GOAL,
+        subjects.ANY_ADDRESSED_GOAL,
     ),
     Service.GROUPS: (
         subjects.ANY_LAUNCH,
