@@ -53,7 +53,7 @@ _AT_MS = 4_102_444_800_000
 """An instant that stands for any."""
 _VALUES: dict[str, Any] = {"goal": _GOAL, "at_ms": _AT_MS}
 """What a subject is built from besides words."""
-_OF_REQUESTS = {"registry", "discovery", "groups", "uploads", "read", "say", "authcallout"}
+_OF_REQUESTS = {"registry", "discovery", "groups", "uploads", "read", "say", "authcallout", "services"}
 """What is asked and answered: tokens of its subjects."""
 
 _INTRO = """\

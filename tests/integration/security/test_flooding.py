@@ -14,6 +14,7 @@ from operator import le
 from pathlib import Path
 
 import pytest
+from nats.aio.client import Client
 from nats.aio.msg import Msg
 from pydantic_core import to_json
 
@@ -22,6 +23,7 @@ from ioa.adapters.nats.sinks import MessageSink
 from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.adapters.nats.topology import ANY_AGENT, DEAD, LOG, WORK
 from ioa.adapters.nkey_seeds import read_key
+from ioa.beside import beside
 from ioa.cli.credentials import AUTHORIZATION
 from ioa.cli.examination import Health, quotas_finding
 from ioa.errors import NoAgentError, UnavailableError
@@ -261,3 +263,29 @@ def _floods() -> Sequence[tuple[AgentId, str, int]]:
 async def _lead_beside(town: Town, who: AgentId, subject: str, size: int) -> float:
     async with flooding(town.secured, MALLORY, who, subject, bytes(size)):
         return await town.lead_some()
+
+
+async def test_nobody_keeps_the_doctor_from_naming_who_floods(town: Town) -> None:
+    """Eve asks services for their statistics, and pings them, thousands of times a second; the doctor is told all the same."""
+
+    async def ask(eve: Client) -> None:
+        while True:
+            for subject in ("$SRV.STATS", "$SRV.PING.ioa-router"):
+                for _ in range(20):
+                    await eve.publish(subject, reply=eve.new_inbox())
+            await asyncio.sleep(0.02)
+
+    async with (
+        open_inspection(town.secured.settings("observer"), patience=SOON) as inspection,
+        open_intruder(town.secured, "eve") as eve,
+        open_intruder(town.secured, MALLORY, MALLORY) as mallory,
+        beside(ask(eve)),
+    ):
+        for _ in range(1_000):
+            await mallory.publish(subjects.memberships(MALLORY), b"x", reply="nobody.hears")
+        told, up = list[bool](), list[bool]()
+        for number in range(4):
+            await asyncio.sleep(0.1 + 0.1 * number)  # not in step with when services want more
+            told.append(MALLORY in {one.caller for one in await inspection.slowed()})
+            up.append(await inspection.answers("ioa-router"))
+    assert (told, up) == ([True] * 4, [True] * 4)

@@ -14,7 +14,7 @@ from nats.js.errors import NotFoundError
 
 from ioa.adapters.nats.connection import NatsSettings, open_connection
 from ioa.adapters.nats.reading import DirectReads
-from ioa.adapters.nats.request_reply import NatsRequester, slowed_of
+from ioa.adapters.nats.request_reply import NatsRequester, slowed_by, slowed_of
 from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.adapters.nats.topology import DEAD, STREAMS, TIMERS
 from ioa.adapters.nats.translated_errors import heeding_cancellation
@@ -83,8 +83,8 @@ class NatsInspection:
         with heeding_cancellation():
             try:
                 await self._client.request(f"$SRV.PING.{service}", b"", timeout=_PING_SECONDS)
-            except (nats.errors.Error, TimeoutError, OSError):
-                return False
+            except (nats.errors.Error, TimeoutError, OSError):  # none is up, or somebody pings without end
+                return service in {name for name, _ in map(slowed_by, await self._told(await self._slowed_subject()))}
         return True
 
     async def read(self) -> Sequence[StreamStats]:
@@ -101,20 +101,34 @@ class NatsInspection:
         ]
 
     async def slowed(self) -> Sequence[SlowedCaller]:
-        """Gather the statistics of all services, until none comes for a moment; what all replicas see is counted once."""
+        """Gather whom all services slow down; what all replicas see is counted once. Those of an older version tell statistics."""
+        told = [slowed_by(answer)[1] for answer in await self._told(await self._slowed_subject())]
+        if not told:
+            told = [slowed_of(answer) for answer in await self._told("$SRV.STATS")]
         refused: Counter[tuple[str, str]] = Counter()
-        inbox = self._client.new_inbox()
+        for one in (one for found in told for one in found):
+            key = one.caller, one.family
+            refused[key] = max(refused[key], one.refused) if one.family in SEEN_BY_ALL else refused[key] + one.refused
+        return [SlowedCaller(caller, family, number) for (caller, family), number in refused.most_common()]
+
+    async def _slowed_subject(self) -> str:
+        try:
+            return subjects.slowed_of(await self._system.user())
+        except ForbiddenError:
+            return subjects.slowed_of(None)
+
+    async def _told(self, subject: str) -> Sequence[bytes]:
+        """Ask all replicas of all services, and return what they answer, until none does for a moment."""
+        inbox, told = self._client.new_inbox(), list[bytes]()
         subscription = await self._client.subscribe(inbox)
         try:
-            await self._client.publish("$SRV.STATS", reply=inbox)
+            await self._client.publish(subject, reply=inbox)
             with heeding_cancellation(), suppress(nats.errors.TimeoutError):
                 while True:
-                    for one in slowed_of((await subscription.next_msg(_QUIET_SECONDS)).data):
-                        key = one.caller, one.family
-                        refused[key] = max(refused[key], one.refused) if one.family in SEEN_BY_ALL else refused[key] + one.refused
+                    told.append((await subscription.next_msg(_QUIET_SECONDS)).data)
         finally:
             await subscription.unsubscribe()
-        return [SlowedCaller(caller, family, number) for (caller, family), number in refused.most_common()]
+        return told
 
     async def callout(self) -> CalloutStatus | None:
         """Ask a replica of the auth callout whom it lets in; None if none answers, or who asks may not know."""

@@ -154,6 +154,7 @@ def of_service(service: Service) -> Permissions:
     names = (f"ioa-{service}", *(["ioa-files", "ioa-reads"] if service is Service.GROUPS else []))
     answers = (
         *_SERVED[service],
+        subjects.ANY_SLOWED,
         *(f"$SRV.{verb}" for verb in ("PING", "INFO", "STATS")),
         *(f"$SRV.{verb}.{name}{of}" for verb in ("PING", "INFO", "STATS") for name in names for of in ("", ".*")),
     )
@@ -197,6 +198,7 @@ def of_user(user: UserId) -> Permissions:
         WHO_AM_I,
         *_looking(),
         subjects.standing_of(user),
+        subjects.slowed_of(user),
         subjects.GET_GROUP,
         subjects.search_of(user),
         *map(subjects.read, _READ_BY_USERS),
@@ -235,7 +237,7 @@ def of_observer() -> Permissions:
 
     A dead letter holds what was published, and where a group stands holds its goal and its conclusion: neither is an observer's.
     """
-    return Permissions(USERS, (*_looking(), WHO_AM_I, subjects.standing_of(None)), ())
+    return Permissions(USERS, (*_looking(), WHO_AM_I, subjects.standing_of(None), subjects.slowed_of(None)), ())
 
 
 def of_auditor() -> Permissions:
@@ -346,7 +348,7 @@ def _crossing(requests: Iterable[str]) -> tuple[str, ...]:
 def is_answered_often(subject: str) -> bool:
     """Whether one request on a subject, or on one that crosses over as it, may be answered by several messages."""
     reads, pulls = (crossing_of(f"{verb}x").removesuffix("x") for verb in (READS, f"{_API}.CONSUMER.MSG.NEXT."))
-    return subject.startswith(("$SRV.", f"{_API}.CONSUMER.MSG.NEXT.", READS, reads, pulls))
+    return subject.startswith(("$SRV.", f"{_API}.CONSUMER.MSG.NEXT.", READS, reads, pulls)) or subject == subjects.ANY_SLOWED
 
 
 def _without_covered(found: Iterable[str]) -> tuple[str, ...]:

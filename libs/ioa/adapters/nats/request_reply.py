@@ -73,7 +73,7 @@ _TOLD_AT_ONCE, _TOLD_EVERY_SECONDS = 50, 0.5
 """How often a service tells of itself within how many seconds, on each subject."""
 _USUAL_PAUSE = timedelta(seconds=1)
 """How long a caller that asked too often waits if it is told nothing that can be read."""
-_SLOWED, _SLOWED_TOLD, _CALLER_CHARS = "slowed", 10, 64
+_SERVICE, _SLOWED, _SLOWED_TOLD, _CALLER_CHARS = "service", "slowed", 10, 64
 _TOLD_CHARS = 2_000
 """How much is told of what was wrong."""
 _RATE_LIMITED = row_of(RateLimitedError).wire_code
@@ -235,7 +235,8 @@ async def open_service(  # noqa: PLR0913  # all that there is
     All replicas share a queue group, so each request reaches one of them. Requests are answered side by side; those for which
     there is no room wait, the lanes in turn, and beyond the bounds whoever asks is told to come again. One that has waited here for
     longer than its caller will is dropped. Whose requests are refused for their number stands in the statistics of the first
-    endpoint (`slowed_of`); who goes on regardless is closed out for a while (`listening`).
+    endpoint (`slowed_of`); who goes on regardless is closed out for a while (`listening`). Each replica tells the same on a
+    subject that names who asks: on those of the statistics anybody may ask so often that nobody else is heard.
 
     Args:
         client: Where requests come from.
@@ -260,12 +261,16 @@ async def open_service(  # noqa: PLR0913  # all that there is
             client, name=name, description=description, version=version, queue_group=name, metadata={}, stats_handler=tell
         )
 
+        async def tell_slowed(_subject: str, _data: bytes) -> bytes:
+            return json.dumps({_SERVICE: name} | _told(also_slowed(), answering.slowed())).encode()
+
+        to_slowed = ServiceEndpoint("slowed", subjects.ANY_SLOWED, tell_slowed, is_own=True, caller_at=subjects.CALLER_AT)
         telling = group.create_task(_bound_telling(client, service))
 
         def everybody() -> Iterable[str]:
             return {*known(), *answering.callers()}
 
-        for endpoint in endpoints:
+        for endpoint in (*endpoints, to_slowed):
             queue = service.id if endpoint.is_own else name
             listener = Listener(client, endpoint.subject, queue, endpoint.caller_at, everybody, group, endpoint.at_most)
             await listener.open(partial(answering.take, endpoint, listener))
@@ -701,10 +706,23 @@ def _told(*found: Sequence[SlowedCaller]) -> dict[str, list[list[str | int]]]:
 def slowed_of(stats: bytes) -> list[SlowedCaller]:
     """Read off what a service tells of itself (`$SRV.STATS`) whose requests it refused lately for their number."""
     try:
-        told = [endpoint["data"][_SLOWED] for endpoint in json.loads(stats)["endpoints"] if _SLOWED in (endpoint.get("data") or {})]
-        return [SlowedCaller(str(caller), str(family), int(number)) for found in told for caller, family, number in found]
+        told = [endpoint["data"] for endpoint in json.loads(stats)["endpoints"] if _SLOWED in (endpoint.get("data") or {})]
+        return [one for found in told for one in _slowed(found)]
     except (ValueError, KeyError, TypeError, AttributeError):
         return []
+
+
+def slowed_by(answer: bytes) -> tuple[str, list[SlowedCaller]]:
+    """Read off what a replica answers who asks whom it slows down (`subjects.slowed_of`): of which service it is, and whom."""
+    try:
+        told = json.loads(answer)
+        return str(told[_SERVICE]), _slowed(told)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return "", []
+
+
+def _slowed(told: Mapping[str, Any]) -> list[SlowedCaller]:
+    return [SlowedCaller(str(caller), str(family), int(number)) for caller, family, number in told[_SLOWED]]
 
 
 def _retry_after(headers: Mapping[str, str]) -> timedelta | None:
