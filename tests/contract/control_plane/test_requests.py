@@ -337,6 +337,20 @@ async def test_a_flood_is_told_when_to_come_back_and_named(nats_client: Client, 
     assert slowed_of(stats.data) == [SlowedCaller("mallory", "others", 50)]
 
 
+async def test_who_goes_on_regardless_is_answered_each_time(nats_client: Client, own: bool) -> None:
+    """The server keeps what is not answered for as long as it waits for that, between accounts, with its long reply subject."""
+    endpoint = ServiceEndpoint("echo", "ioa.v1.test.*", answer(Echo, echo), is_own=own, caller_at=CALLER_AT)
+    bounds = Bounds(rates={Family.OTHERS: Rate(per_second=0.5, burst=1)})
+    answered, inbox = list[str](), nats_client.new_inbox()
+    async with open_service(nats_client, "ioa-test", "Tests", "0.1.0", [endpoint], bounds=bounds):
+        await heard(nats_client)
+        await nats_client.subscribe(f"{inbox}.*", future=MessageSink(lambda message: answered.append(message.subject)))
+        for number in range(300):
+            await nats_client.publish("ioa.v1.test.mallory", encode(Echo(text="x")), reply=f"{inbox}.{number}")
+        await eventually(lambda: answered, lambda found: len(found) == 300, within=timedelta(seconds=10))
+    assert len(set(answered)) == 300
+
+
 async def test_a_request_that_is_too_large_is_refused_unread(nats_client: Client, own: bool) -> None:
     """Each subject has a size, beyond which its requests are not looked at; the error says both sizes."""
     read = list[bytes]()

@@ -59,6 +59,9 @@ _AGENT = re.compile(r"ioa\.v1\.comm\.\*\.say\.([A-Za-z0-9_-]+)")
 _USER = re.compile(r"ioa\.v1\.groups\.cancel\.([A-Za-z0-9_-]+)")
 _POOL = re.compile(r"ioa\.v1\.registry\.register\.([A-Za-z0-9_-]+)\.[A-Za-z0-9_-]+")
 _OLD_CANCEL = "ioa.v1.groups.cancel"
+_ANSWERED_WITHIN = "40s"
+"""For how long the server keeps a request that crosses over and is not answered, with its reply subject, where it would for two
+minutes: no client of ours waits for more than 30 s."""
 _COOKIE = subject_of(API_KEYS, "cookie")
 _POOL = re.compile(rf"\$JS\.API\.CONSUMER\.MSG\.NEXT\.{WORK}\.{pool_consumer(PoolId(''))}([A-Za-z0-9_-]+)")
 
@@ -402,8 +405,9 @@ def _imported(kind: str, account: str, subject: str) -> dict[str, Any]:
 
 
 def _exported(kind: str, subject: str, importers: Sequence[str]) -> dict[str, Any]:
-    often = {"response_type": "stream"} if kind == "service" and is_answered_often(subject) else {}
-    return {kind: subject, "accounts": list(importers)} | often
+    often = kind == "service" and is_answered_often(subject)
+    once = {"response_threshold": _ANSWERED_WITHIN} if kind == "service" and not often else {}
+    return {kind: subject, "accounts": list(importers)} | ({"response_type": "stream"} if often else once)
 
 
 def _user(public_key: str, may: Permissions) -> dict[str, Any]:

@@ -48,6 +48,9 @@ from ioa.quotas import RATES, Admitted, Buckets, Family, Holding, Rate, once
 _CODE, _MESSAGE, _HINT = "Nats-Service-Error-Code", "Nats-Service-Error", "Ioa-Hint"
 _RETRY_AFTER = "Ioa-Retry-After"
 """In how many ms a caller is to come back that asks too often."""
+_DISMISSED_A_SECOND, _DISMISSED_SECONDS = 1_000, 5.0
+"""How many of those who have been told when to come back, and go on regardless, are told again in a second, and what: the server
+keeps a request between accounts, with its reply subject of up to 32 kB, until it is answered or long afterwards."""
 _NO_ROOM_SECONDS = 1.0
 """When somebody is to come back for whom too many requests wait already."""
 _PATIENCE = "Ioa-Patience"
@@ -395,6 +398,7 @@ class _Answering:
         self._turns = _Turns(bounds.max_concurrent)
         self._shared = _Turns(_SHARED_AT_ONCE, _SHARED_PART)
         self._closed = False
+        self._dismissed_until = 0.0
         self.taken: TallyOf[str] = TallyOf()
         """How many requests were taken, by endpoint."""
 
@@ -448,16 +452,22 @@ class _Answering:
             self._shared.waking.cancel()
 
     def _refuse(self, endpoint: ServiceEndpoint, caller: str, message: Msg, retry_after: float | None, *, is_first: bool) -> None:
-        """Tell a caller when to come back; one that was told often enough is not told again."""
+        """Tell a caller when to come back; one that was told often enough is told in a hurry, or not at all."""
         _answered(endpoint.subject, _RATE_LIMITED).inc()
         if is_first:
             _log.warning("caller_slowed_down", caller=caller[:_CALLER_CHARS], family=endpoint.family.value)
             self._slowed(caller, endpoint.family)
+        if retry_after is None and self._may_dismiss():
+            retry_after = _DISMISSED_SECONDS
         if retry_after is not None:
             error = RateLimitedError(
                 f"{caller} asks too often for {endpoint.name}.", retry_after=timedelta(seconds=retry_after), hint="Come back later."
             )
             self._group.create_task(_respond_error(Request(message), error))
+
+    def _may_dismiss(self) -> bool:
+        self._dismissed_until = max(self._dismissed_until, self._loop.time()) + 1 / _DISMISSED_A_SECOND
+        return self._dismissed_until - self._loop.time() <= 1.0
 
     def _may_keep_more(self, caller: str, request: Request) -> bool:
         kept = self._kept.get(caller)
