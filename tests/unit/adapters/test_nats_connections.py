@@ -13,7 +13,7 @@ from nats.aio.msg import Msg
 from ioa.adapters.nats.connections import NatsConnections, heartbeats_asked, take_most
 from ioa.adapters.nats.headers import read_headers
 from ioa.adapters.nats.keys import LAST_OF
-from ioa.adapters.nats.permissions import SHOWN_ASKER, TAKEN
+from ioa.adapters.nats.permissions import PULLS, SHOWN_ASKER, TAKEN
 from ioa.adapters.nats.sinks import MessageSink
 from ioa.ports.connections import SentTotals
 from ioa.protocol import subjects
@@ -176,3 +176,15 @@ async def test_a_goal_for_which_a_stream_is_searched_is_worth_a_flood(headers: d
         await connections.count()
         client.heard[subjects.ANY_ADDRESSED_GOAL].set_result(Msg(cast(Client, client), "ioa.v1.goal.eve.bob", "", b"", headers))
     assert hearer.pulled == ([("eve", 100_000, None)] if floods else [])
+
+
+async def test_a_pull_counts_as_what_the_server_keeps_of_it() -> None:
+    """Whatever it asks for: 900 pulls a second, each with another long reply subject, had the server grow to half a GB."""
+    client, hearer = _Pulled(), _Hearer()
+    connections = NatsConnections(cast(Client, client))
+    async with connections.hearing(hearer):
+        await connections.count()
+        for data in (b'{"batch":1,"no_wait":true}', b'{"batch":1,"expires":60000000000,"idle_heartbeat":1000000000}'):
+            told = {SHOWN_ASKER: '{"acc":"IOA_AGENTS","user":"mallory"}'}
+            client.heard[f"{PULLS}*"].set_result(Msg(cast(Client, client), f"{PULLS}any", "", data, told))
+    assert hearer.pulled == [("mallory", 20, None), ("mallory", 60, None)]

@@ -59,9 +59,10 @@ _AGENT = re.compile(r"ioa\.v1\.comm\.\*\.say\.([A-Za-z0-9_-]+)")
 _USER = re.compile(r"ioa\.v1\.groups\.cancel\.([A-Za-z0-9_-]+)")
 _POOL = re.compile(r"ioa\.v1\.registry\.register\.([A-Za-z0-9_-]+)\.[A-Za-z0-9_-]+")
 _OLD_CANCEL = "ioa.v1.groups.cancel"
-_ANSWERED_WITHIN = "40s"
-"""For how long the server keeps a request that crosses over and is not answered, with its reply subject, where it would for two
-minutes: no client of ours waits for more than 30 s."""
+_ANSWERED_WITHIN, _ANSWERED_OFTEN_WITHIN = "40s", "20s"
+"""For how long the server keeps a request that crosses over, with its reply subject, until it is answered, and one that may be
+answered often, from when it came: no client of ours waits for more than 30 s, nor for more than 10 s for several answers. It would
+for two minutes, and looks as seldom."""
 _COOKIE = subject_of(API_KEYS, "cookie")
 _POOL = re.compile(rf"\$JS\.API\.CONSUMER\.MSG\.NEXT\.{WORK}\.{pool_consumer(PoolId(''))}([A-Za-z0-9_-]+)")
 
@@ -405,9 +406,13 @@ def _imported(kind: str, account: str, subject: str) -> dict[str, Any]:
 
 
 def _exported(kind: str, subject: str, importers: Sequence[str]) -> dict[str, Any]:
-    often = kind == "service" and is_answered_often(subject)
-    once = {"response_threshold": _ANSWERED_WITHIN} if kind == "service" and not often else {}
-    return {kind: subject, "accounts": list(importers)} | ({"response_type": "stream"} if often else once)
+    exported: dict[str, Any] = {kind: subject, "accounts": list(importers)}
+    if kind == "service":
+        often = is_answered_often(subject)
+        exported["response_threshold"] = _ANSWERED_OFTEN_WITHIN if often else _ANSWERED_WITHIN
+        if often:
+            exported["response_type"] = "stream"
+    return exported
 
 
 def _user(public_key: str, may: Permissions) -> dict[str, Any]:
