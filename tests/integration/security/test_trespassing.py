@@ -318,7 +318,7 @@ async def test_nobody_traces_a_message_to_another(secured: Secured) -> None:
 
 async def test_nobody_pulls_in_the_name_of_another(secured: Secured) -> None:
     """Who asks for goals the server says, whatever headers it sends, so that nobody else is kept out for it."""
-    heard, pull = _Pullers(), b'{"batch":1,"expires":9,"idle_heartbeat":1}'
+    heard, pull = _Pullers(), b'{"batch":1,"expires":29,"idle_heartbeat":1}'
     async with open_connection(secured.settings("registry")) as registry, open_intruder(secured, "ada", "ada") as client:
         connections = NatsConnections(registry)
         async with connections.hearing(heard):
@@ -332,7 +332,7 @@ async def test_nobody_pulls_in_the_name_of_another(secured: Secured) -> None:
                     await client.publish(f"$JS.API.CONSUMER.MSG.NEXT.{WORK}.any", pull, headers={header: told})
                 return set(heard.pulls)
 
-            assert await eventually(pulled, lambda _: len(heard.pulls) > 1) == {(own, 9)}
+            assert await eventually(pulled, lambda _: len(heard.pulls) > 1) == {(own, 29)}
 
 
 class _Pullers:
