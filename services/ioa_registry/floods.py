@@ -9,6 +9,7 @@ and auth callouts.
 from __future__ import annotations
 
 import asyncio
+import random
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -20,7 +21,7 @@ from prometheus_client import Counter as Metric
 
 from ioa.errors import ForbiddenError
 from ioa.ports.connections import ConnectionId, Connections, KeyHolders, SentTotals
-from ioa.ports.inspection import FLOOD, HELD, RETURNED, SlowedCaller
+from ioa.ports.inspection import CHURNED, FLOOD, HELD, RETURNED, SlowedCaller
 from ioa.protocol.audit import Deed
 from ioa.protocol.ids import TenantId, full_name
 from ioa.protocol.kept_out import Readmit
@@ -28,6 +29,7 @@ from ioa.protocol.registry import Acknowledged
 from ioa.quotas import SLOWED_FOR, Buckets, Family, Rate
 from ioa.runtime.audit import AuditLog
 from ioa.runtime.process import background
+from ioa_registry.churn import LOOKS, WINDOW_SECONDS, ChurnJudge
 
 _EVERY_SECONDS = 1.0
 _MOST_DOUBLINGS = 20
@@ -55,7 +57,7 @@ _RETURNS = Rate(1, 60)
 _log = structlog.get_logger(__name__)
 
 floods = Metric(
-    "ioa_floods_total", "How often a key was put off, since its holder sent more, or had more connections, than anybody honest does"
+    "ioa_floods_total", "How often a key was put off, since its holder sent, had or did more than anybody honest does"
 )
 ended = Metric("ioa_flood_connections_ended_total", "Connections of keys that were put off, which were ended")
 
@@ -93,7 +95,7 @@ class _Level:
 
 @dataclass(frozen=True)
 class Excess:
-    """What somebody is put off for: `FLOOD` and how many messages, or one of `HELD` and how many of them."""
+    """What somebody is put off for: `FLOOD` and how many messages, one of `HELD` and how many of them, or `CHURNED`."""
 
     family: str
     number: int
@@ -132,6 +134,7 @@ class FloodJudge:
         self._levels: dict[str, _Level] = {}
         self._put_off: dict[str, _PutOff] = {}
         self._calm_at: dict[str, float] = {}
+        self._churn = ChurnJudge()
 
     def counted(self, server: str, connections: Sequence[SentTotals], now: float) -> frozenset[str]:
         """Take in what a server's connections have sent, and return the keys that are put off from now on."""
@@ -139,6 +142,8 @@ class FloodJudge:
         before = self._seen.get(server)
         for held in self._held_too_many(connections):
             flooding |= {key for key, why in held.items() if self._put_off_for(key, why, now)}
+        churning = self._churn.looked(server, [self._newly(one) for one in connections])
+        flooding |= {key for key in churning if self._put_off_for(key, Excess(CHURNED, LOOKS), now)}
         newest = max((one.connection.number for one in connections), default=0)
         self._seen[server] = _Seen(
             {one.connection.number: one for one in connections}, max(newest, 0 if before is None else before.newest)
@@ -297,6 +302,7 @@ class FloodWatch:
         roster: Callable[[], Awaitable[KeyHolders]],
         audit: AuditLog,
         now: Callable[[], float],
+        chance: Callable[[], float] = random.random,
     ) -> None:
         self._connections = connections
         self._judge = FloodJudge(limits)
@@ -305,6 +311,7 @@ class FloodWatch:
         self._roster = KeyHolders({}, frozenset())
         self._audit = audit
         self._now = now
+        self._chance = chance
         self._to_end: asyncio.Queue[ConnectionId] = asyncio.Queue(_MOST_WAITING)
         self._changed = asyncio.Event()
         self._may_all = True
@@ -320,7 +327,7 @@ class FloodWatch:
                 may_tell = await self._may(self._connections.keep_out(self._judge.kept_out(self._now())))
                 self._may_all = await self._may(self._connections.count()) and may_tell
                 with suppress(TimeoutError):
-                    async with asyncio.timeout(_EVERY_SECONDS):
+                    async with asyncio.timeout(_EVERY_SECONDS + WINDOW_SECONDS * (self._chance() - 0.5)):
                         await self._changed.wait()
 
     async def _may(self, asking: Awaitable[None]) -> bool:

@@ -29,6 +29,7 @@ from ioa.ports.delivery import DeadReason
 from ioa.ports.inspection import (
     ANYBODY,
     CHANGING,
+    CHURNED,
     DROPPED,
     FILLING,
     FILLING_QUEUE,
@@ -547,8 +548,13 @@ _RETURNING = (
 )
 _MUCH = {FLOOD: "messages"} | dict(zip(HELD, HELD, strict=True))
 _ASKING = "asking"
+_CHURNING = (
+    "Each costs all others who share its account some of theirs. If it means no harm, have it keep its subscriptions, and let it in"
+    " again with `ioa credentials readmit`; else stop it, or take its key away."
+)
 _TOLD: Mapping[str, tuple[str, str, str]] = {
     FLOOD: ("Flooding the server, and disconnected: {}.", "{caller} ({refused:,} {much})", _TOO_MUCH),
+    CHURNED: ("Making and ending subscriptions without end, and disconnected: {}.", "{caller} (seen {refused:,} times)", _CHURNING),
     _ASKING: ("Asking too often, and slowed down: {}.", "{caller} ({refused:,} of {family} refused)", _TOO_MUCH),
     CHANGING: ("Changing their cards so often that changes wait: {}.", "{caller} ({refused:,} changes)", _CHANGING),
     FILLING: ("Filling the logs of groups, and put off: {}.", "{caller} ({refused:,} MB)", _FILLING),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
@@ -25,6 +26,8 @@ class SentTotals:
     `received` is how many messages the server has sent to it, of which few that it sent may be the cause; unless it is answerable
     for them, somebody else may be. An agent's connection is ended if far too many come, and kept out only if it is answerable.
     Services and admins of a tenant with a name act for many, and may send more; those of whose server it is are not told of.
+    `active_ago` is how many seconds before it was counted it last sent or was sent a message, or did something about a
+    subscription; what is less than making the list took is not told apart.
     """
 
     connection: ConnectionId
@@ -36,6 +39,7 @@ class SentTotals:
     is_agent: bool = False
     subscriptions: int = 0
     is_service: bool = False
+    active_ago: float = math.inf
 
 
 @dataclass(frozen=True)

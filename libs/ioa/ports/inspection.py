@@ -73,6 +73,8 @@ FLOOD = "flood"
 """The family of all that somebody sends to the server, whatever it is."""
 HELD = ("connections", "subscriptions")
 """The families of what somebody has of the server while others want it too."""
+CHURNED = "churned"
+"""The family of who makes subscriptions and ends them without end, which no server counts."""
 DROPPED = "dropped"
 """The family of goals that were taken off a queue, and neither led nor given back."""
 KEPT = "kept"
@@ -85,7 +87,7 @@ CHANGING = "changing"
 """The family of who changes its card so often that discovery holds changes back."""
 RETURNED = "returned"
 """The family of who gives goals back that it took, again and again: each is given out anew, and another agent begins it."""
-SEEN_BY_ALL = frozenset({FLOOD, *HELD, CHANGING, RETURNED, FILLING_QUEUE})
+SEEN_BY_ALL = frozenset({FLOOD, *HELD, CHURNED, CHANGING, RETURNED, FILLING_QUEUE})
 """The families of which each replica of a service sees, and tells, all there is; of others each counts what it did itself."""
 ANYBODY = "*"
 """Who is named for what was taken off the queue for anybody: no pool is called so."""
@@ -95,10 +97,10 @@ ANYBODY = "*"
 class SlowedCaller:
     """Somebody who asked a service too often within the last minute: how many requests of a family were refused.
 
-    With the family `FLOOD`, or one of `HELD`, it has been disconnected, and `refused` is how many of them led to that. With
-    `DROPPED` or `KEPT` it is a pool, or `ANYBODY`, some of whose agents drop or keep goals, and `refused` is how many goals; with
-    `FILLING`, `FILLING_STORE` or `FILLING_QUEUE` how many MB; with `CHANGING` how many changes of its card were held back; with
-    `RETURNED` how many goals were given back.
+    With the family `FLOOD`, or one of `HELD`, it has been disconnected, and `refused` is how many of them led to that; so it has
+    with `CHURNED`, and `refused` is how often it was seen. With `DROPPED` or `KEPT` it is a pool, or `ANYBODY`, some of whose
+    agents drop or keep goals, and `refused` is how many goals; with `FILLING`, `FILLING_STORE` or `FILLING_QUEUE` how many MB; with
+    `CHANGING` how many changes of its card were held back; with `RETURNED` how many goals were given back.
     """
 
     caller: str

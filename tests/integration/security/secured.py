@@ -202,13 +202,20 @@ async def open_once(url: str, **shown: Any) -> AsyncIterator[Client]:
 async def flooding(
     secured: Secured, name: str, key: str, subject: str, request: bytes, *, again_after: float = 2.0
 ) -> AsyncIterator[None]:
-    """Send a request, by the wire, tens of thousands of times a second; when disconnected, connect again after some seconds.
+    """Send a request, by the wire, tens of thousands of times a second; see `commanding`."""
+    inbox = inbox_prefix_of(read_key(str(secured.folder / name / key)).inbox_owner)
+    one = b"PUB %s %s.none %d\r\n%s\r\n" % (subject.encode(), inbox.encode(), len(request), request)
+    async with commanding(secured, name, key, one, again_after=again_after):
+        yield
+
+
+@asynccontextmanager
+async def commanding(secured: Secured, name: str, key: str, one: bytes, *, again_after: float = 2.0) -> AsyncIterator[None]:
+    """Send commands of the wire tens of thousands of times a second; when disconnected, connect again after some seconds.
 
     Clients of NATS wait for two before they do. Who wants to do harm does not.
     """
     seed = read_key(str(secured.folder / name / key))
-    inbox = inbox_prefix_of(seed.inbox_owner)
-    one = b"PUB %s %s.none %d\r\n%s\r\n" % (subject.encode(), inbox.encode(), len(request), request)
     many = one * max(1, _AT_ONCE_BYTES // len(one))
     address = urlsplit(secured.server.url)
 

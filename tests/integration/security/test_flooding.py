@@ -27,14 +27,23 @@ from ioa.beside import beside
 from ioa.cli.credentials import AUTHORIZATION
 from ioa.cli.examination import Health, quotas_finding
 from ioa.errors import NoAgentError, UnavailableError
-from ioa.ports.inspection import DROPPED, FLOOD, HELD, SlowedCaller
+from ioa.ports.inspection import CHURNED, DROPPED, FLOOD, HELD, SlowedCaller
 from ioa.protocol import subjects
 from ioa.protocol.ids import AgentId, CommId, GoalId, GoalName, PoolId
 from ioa.protocol.kept_out import Readmit
 from ioa.protocol.stream_reads import ReadStream
 from ioa.protocol.subjects import inbox_prefix_of
 from ioa.quotas import Family
-from tests.integration.security.secured import Secured, flooding, is_refused, open_intruder, open_once, open_processes, open_secured
+from tests.integration.security.secured import (
+    Secured,
+    commanding,
+    flooding,
+    is_refused,
+    open_intruder,
+    open_once,
+    open_processes,
+    open_secured,
+)
 from tests.integration.security.town import BOB, EVE, MALLORY, SLACK_SECONDS, SOON, USER, Town, open_town_on
 from tests.rig.deadline import eventually
 
@@ -161,6 +170,22 @@ async def test_nobody_holds_what_all_need(town: Town, connections: int, subscrip
     assert [(one.caller, one.family in HELD) for one in slowed] == [(EVE, True)]
     found = quotas_finding(slowed)
     assert (found.health, "disconnected: eve (" in found.message) == (Health.WARNING, True), found
+
+
+@pytest.mark.parametrize(
+    "subject",
+    [subjects.log(GoalName(EVE, GoalId("mine")).comm_id), subjects.ANY_LOG, "ioa.v1.audit.>"],
+    ids=["cheap", "dear", "refused"],
+)
+async def test_who_subscribes_without_end_is_named(town: Town, subject: str) -> None:
+    """The server counts none of it: neither what it takes, and is told to end again at once, nor what it refuses."""
+    command = f"SUB {subject} 7\r\nUNSUB 7\r\n".encode()
+    async with open_inspection(town.secured.settings("observer"), patience=SOON) as inspection:
+        async with commanding(town.secured, EVE, "seed", command):
+            slowed = await eventually(inspection.slowed, lambda found: CHURNED in {one.family for one in found}, within=2 * SOON)
+        found = quotas_finding(slowed)
+    assert [one.caller for one in slowed if one.family == CHURNED] == [EVE]
+    assert "subscriptions without end, and disconnected: eve (" in found.message, found
 
 
 async def test_who_has_an_agent_sent_things_without_end_is_kept_out_in_its_place(town: Town) -> None:

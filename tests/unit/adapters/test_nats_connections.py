@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 from collections import Counter
 from collections.abc import Sequence
 from typing import cast
@@ -66,6 +68,7 @@ class _Hearer:
     def __init__(self) -> None:
         self.pulled: list[tuple[str, int, TenantId | None]] = []
         self.returned: list[str] = []
+        self.counted_last: Sequence[SentTotals] = ()
 
     def opened(self, sent: SentTotals) -> None:
         """Nobody connects."""
@@ -74,7 +77,8 @@ class _Hearer:
         """Nobody leaves."""
 
     def counted(self, server: str, connections: Sequence[SentTotals]) -> None:
-        """Nobody is counted."""
+        """Note it."""
+        self.counted_last = connections
 
     def pulling(self, key: str, messages: int, told_by: TenantId | None = None) -> None:
         """Note it."""
@@ -128,6 +132,31 @@ class _Pulled:
 
     async def publish(self, subject: str, data: bytes, reply: str) -> None:
         """Ask who is connected."""
+
+
+async def test_how_lately_each_was_active_is_told() -> None:
+    """Nothing that is nearer than making the list took; an older server says nothing of it."""
+    client, hearer = _Pulled(), _Hearer()
+    listed = [
+        {
+            "cid": cid,
+            "account": account,
+            "authorized_user": "U",
+            "in_msgs": 1,
+            "in_bytes": 1,
+            **({"last_activity": at} if at else {}),
+        }
+        for cid, account, at in (
+            (1, "IOA_USERS", "2026-11-26T12:00:00.95Z"),
+            (2, "IOA_AGENTS", "2026-11-26T12:00:00.999999999Z"),
+            (3, "IOA", "2026-11-26T12:00:01.02Z"),
+            (4, "IOA_AGENTS", ""),
+        )
+    ]
+    async with NatsConnections(cast(Client, client)).hearing(hearer):
+        told = json.dumps({"server": {"id": "S1"}, "data": {"now": "2026-11-26T12:00:01Z", "connections": listed}})
+        client.heard["_INBOX.registry"].set_result(Msg(cast(Client, client), "_INBOX.registry", "", told.encode()))
+    assert [round(one.active_ago, 3) for one in hearer.counted_last] == [0.05, 0.02, math.inf]
 
 
 async def test_acknowledgements_that_have_more_given_out_count() -> None:

@@ -40,6 +40,7 @@ from ioa.cli.probe import Probed
 from ioa.ports.inspection import (
     ANYBODY,
     CHANGING,
+    CHURNED,
     DROPPED,
     FILLING,
     FLOOD,
@@ -157,6 +158,11 @@ def test_who_asks_too_often_is_named() -> None:
     )
     returning = quotas_finding([SlowedCaller("mallory", RETURNED, 340)])
     assert "giving them back again and again: mallory (340 times)." in returning.message
+    churning = quotas_finding([SlowedCaller("mallory", CHURNED, 19)])
+    assert ("without end, and disconnected: mallory (seen 19 times)." in churning.message, "readmit" in churning.hint) == (
+        True,
+        True,
+    )
     changing = quotas_finding([SlowedCaller("mallory", CHANGING, 51)])
     assert ("so often that changes wait: mallory (51 changes)." in changing.message, "newest" in changing.hint) == (True, True)
     assert "mallory (12,345 of say refused), bob (2 of sync refused)" in found.message

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from typing import Annotated, Any
@@ -21,7 +23,7 @@ import nats.errors
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import AwareDatetime, BaseModel, Field, ValidationError
 from pydantic_core import to_json
 
 from ioa.adapters.nats.connection import may_not_publish
@@ -124,16 +126,32 @@ class _Connection(BaseModel):
     bytes: int = Field(alias="in_bytes")
     received: int = Field(default=0, alias="out_msgs")
     subscriptions: int = 0
+    active_at: AwareDatetime | None = Field(default=None, alias="last_activity")
 
-    def totals(self, server: str) -> SentTotals:
+    def totals(self, server: str, active_ago: float) -> SentTotals:
         """Return what the connection has sent."""
         is_service, is_agent = is_of_services(self.account), is_of_agents(self.account)
         own, at = self.subscriptions > _WATCHES and not is_service, ConnectionId(server, self.number)
-        return SentTotals(at, self.key, self.messages, self.bytes, self.received, own, is_agent, self.subscriptions, is_service)
+        sent = SentTotals(at, self.key, self.messages, self.bytes, self.received, own, is_agent, self.subscriptions, is_service)
+        return replace(sent, active_ago=active_ago)
 
 
 class _Listed(BaseModel):
     connections: Sequence[_Connection] | None = None
+    now: AwareDatetime | None = None
+
+    def totals(self, server: str) -> Sequence[SentTotals]:
+        """Return what each connection has sent of those that are judged.
+
+        The list is begun at `now`, and who is looked at later may have been active since: by how much at most, such ones tell.
+        """
+        listed = self.connections or ()
+        ago = [self._ago(one) for one in listed]
+        took = max(0.0, -min(ago, default=0.0))
+        return [one.totals(server, max(took, past)) for one, past in zip(listed, ago, strict=True) if is_judged(one.account)]
+
+    def _ago(self, one: _Connection) -> float:
+        return math.inf if one.active_at is None or self.now is None else (self.now - one.active_at).total_seconds()
 
 
 class _List(BaseModel):
@@ -310,8 +328,7 @@ class NatsConnections:
         def counted(message: Msg) -> None:
             with suppress(ValidationError):
                 found = _List.model_validate_json(message.data)
-                server = found.server.id
-                hearer.counted(server, [one.totals(server) for one in found.data.connections or () if is_judged(one.account)])
+                hearer.counted(found.server.id, found.data.totals(found.server.id))
 
         heard = {CONNECTED: opened, DISCONNECTED: closed, self._inbox: counted, subjects.ANY_PULLED: self._take_told}
         self._hearer = hearer

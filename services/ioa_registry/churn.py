@@ -1,0 +1,97 @@
+"""Who makes subscriptions and ends them without end is told by how lately its connections did something, message or not.
+
+nats-server counts messages and no other commands, but each command about a subscription, one that it refuses too, renews when a
+connection was active last. So whoever was active a moment ago, each time that somebody looks, has done as much as that takes; what
+its messages do not account for is subscriptions.
+
+One looks at times that nobody foresees, within a window: who did `n` things in it is seen within `a` seconds of one with a
+probability of `n * a / window` at most, however they were spread. Whom that makes unlikely is seen so now and then, and not in one
+look after the other.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ioa.ports.connections import SentTotals
+
+WINDOW_SECONDS = 1.0
+"""Within how many seconds the time of each look is left to chance."""
+_NEAREST_SECONDS = 0.001
+"""Nobody is taken to have been active less long ago: neither clocks nor lists are as exact."""
+_OF_A_MESSAGE = 2
+"""How many things somebody may have done for each message that he sent or was sent: a subscription is made for it, and ended."""
+_BESIDES, _BESIDES_OF_A_SERVICE = 2, 20
+"""How many he may do in a window besides."""
+_MOST_CHANGED, _CHANGED = 2_000, 20
+"""By how many subscriptions he may have more, or fewer, than in the look before, at once and in each look. Who makes many, or ends
+them, has other numbers of them then; who does both has some more and some fewer each time, and so has used this up soon."""
+_UNLIKELY = 0.2
+"""With which probability at most somebody who does what he may is seen as who churns is, in a look."""
+LOOKS, _OF_ANOTHER, _ABSENT = 15, 2, 1
+"""In how many looks more than in others somebody has to be seen so; of these each counts as two, or as one where he was not there.
+Who does just what he may is named wrongly once in 10 billion looks, who does twice as much once in a hundred thousand."""
+
+
+@dataclass
+class _Holder:
+    """In how many looks more than in others somebody was seen as who churns is, and how much has changed of late."""
+
+    against: int = 0
+    changed: float = 0.0
+
+
+@dataclass
+class _Server:
+    holders: dict[str, _Holder] = field(default_factory=dict)
+    subscriptions: Mapping[int, int] = field(default_factory=dict)
+    """Of each connection in the look before."""
+
+
+@dataclass
+class _Look:
+    """What is seen of somebody in a look."""
+
+    ago: float = math.inf
+    messages: int = 0
+    changed: int = 0
+    is_service: bool = False
+
+
+class ChurnJudge:
+    """Judges by a look at all connections of a server each second or so."""
+
+    def __init__(self) -> None:
+        self._servers: defaultdict[str, _Server] = defaultdict(_Server)
+
+    def looked(self, server: str, connections: Sequence[SentTotals]) -> frozenset[str]:
+        """Take in what is new of each connection; return whose keys churn from now on."""
+        at, looks = self._servers[server], defaultdict[str, _Look](_Look)
+        for one in connections:
+            look, before = looks[one.key], at.subscriptions.get(one.connection.number)
+            look.ago = min(look.ago, one.active_ago)
+            look.messages += one.messages + one.received
+            look.changed += abs(one.subscriptions - (before or 0)) + (before is None)
+            look.is_service |= one.is_service
+        at.subscriptions = {one.connection.number: one.subscriptions for one in connections}
+        for key in at.holders.keys() | looks.keys():
+            _judge(at.holders.setdefault(key, _Holder()), looks.get(key))
+        found = frozenset(key for key, one in at.holders.items() if one.against >= LOOKS)
+        at.holders = {key: one for key, one in at.holders.items() if key not in found and (one.against > 0 or one.changed > 0)}
+        return found
+
+
+def _judge(holder: _Holder, look: _Look | None) -> None:
+    """Take in a look at somebody, or that he was not there."""
+    holder.changed = max(0.0, holder.changed - _CHANGED)
+    if look is None:
+        holder.against = max(0, holder.against - _ABSENT)
+        return
+    changed = min(look.changed, _MOST_CHANGED - holder.changed)
+    holder.changed += changed
+    things = (_BESIDES_OF_A_SERVICE if look.is_service else _BESIDES) + changed + _OF_A_MESSAGE * look.messages
+    is_unlikely = things * max(_NEAREST_SECONDS, look.ago) / WINDOW_SECONDS <= _UNLIKELY
+    holder.against = holder.against + 1 if is_unlikely else max(0, holder.against - _OF_ANOTHER)
