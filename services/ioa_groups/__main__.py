@@ -11,6 +11,7 @@ from ioa.adapters.nats.audit import NatsAuditSink
 from ioa.adapters.nats.buckets import NatsRegistryView
 from ioa.adapters.nats.clock import open_nats_clock
 from ioa.adapters.nats.connection import at_renewal, open_connection
+from ioa.adapters.nats.connections import NatsRefusalTeller
 from ioa.adapters.nats.delivery import NatsDeadLetters, NatsInboxes, NatsResults, NatsTimers
 from ioa.adapters.nats.direct_gets import answering_reads, messages_asked, walks
 from ioa.adapters.nats.discovery import NatsDiscovery
@@ -127,9 +128,11 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
         )
         fills_store = StoredShares(time.monotonic, FILLING_STORE, audit.note_slowed, part=1)
         fills_queue = StoredShares(time.monotonic, FILLING_QUEUE, audit.note_slowed)
+        refused = NatsRefusalTeller(client)
         store = NatsSharedStore(js, None if shares is None else shares.store, settings.replicas)
-        refused = StoredShares(time.monotonic, FILLING_STORE, part=0)
-        kept_shares, waiting = KeptShares(store, fills_store, refused), WaitingShares(NatsWaitingGoals(js), fills_queue)
+        of_refusals = StoredShares(time.monotonic, FILLING_STORE, part=0)
+        kept_shares = KeptShares(store, fills_store, of_refusals)
+        waiting = WaitingShares(NatsWaitingGoals(js), fills_queue, clock, refused.note)
         teams = Teams(NatsTeams(client), clock, kept_shares)
         finding = NatsDiscovery(client, subjects.GROUP_SETUP, CAST_WITHIN)
         ports = GroupSetupPorts(ledger, log, goals, registry, memberships, open_groups, endings, clock, sessions, teams, finding)
@@ -173,7 +176,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
         at_once = _ORDERS_AT_ONCE if settings.has_own_key else _LOCAL_ORDERS_AT_ONCE
 
         async def take(delivery: Delivery) -> None:
-            await intake.see_through(delivery.subject, delivery.data, delivery.identity)
+            await intake.see_through(delivery.subject, delivery.data, delivery.identity, delivery.stored_at)
 
         async def take_old(delivery: Delivery) -> None:
             is_of_before = delivery.stored_at < users_since
@@ -231,6 +234,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
                     background(
                         OrderLines(client, take, into_dead, settings.quota_goals, at_once, waiting.is_over).follow(),
                         waiting.follow(),
+                        refused.follow(),
                         consume(client, OLD_GOALS, INTAKE, take_old, set_aside=into_dead),
                         watch.follow(),
                         janitor.follow(settings.keep),

@@ -6,7 +6,7 @@ import hashlib
 import mimetypes
 from collections import OrderedDict
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Literal
 
 import structlog
@@ -123,6 +123,7 @@ class _Published:
     identity: str
     user: UserId | None
     addressee: str | None
+    stored_at: datetime | None = None
 
 
 class Intake:
@@ -141,7 +142,7 @@ class Intake:
         self._users_are_known = users_are_known
         self._accepted: OrderedDict[str, GoalName] = OrderedDict()
 
-    async def accept(self, subject: str, data: bytes, identity: str) -> GoalName | None:
+    async def accept(self, subject: str, data: bytes, identity: str, stored_at: datetime | None = None) -> GoalName | None:
         """Put a goal on record and offer it to the agents. The same goal again is the same goal; see `_offer`.
 
         Args:
@@ -149,6 +150,7 @@ class Intake:
             data: What was published.
             identity: Names the published message. A goal without an id gets one that follows from it, so that the message is
                 one goal however often it is delivered.
+            stored_at: When it was published, by the server's clock.
 
         Returns:
             How the goal is called, which may have ended; None of what was refused.
@@ -164,9 +166,9 @@ class Intake:
         if not self._users_are_known and addressee is None and self._pool_of(AgentId(user)) is not None:
             await self.refuse_old(subject, data, identity)
             return None
-        return await self._accept_or_refuse(_Published(subject, data, identity, user, addressee))
+        return await self._accept_or_refuse(_Published(subject, data, identity, user, addressee, stored_at))
 
-    async def see_through(self, subject: str, data: bytes, identity: str) -> None:
+    async def see_through(self, subject: str, data: bytes, identity: str, stored_at: datetime | None = None) -> None:
         """Accept a goal; where users are known, see that it has ended besides, so that those of each that are open are counted.
 
         Where nobody is asked who he is all goals are one user's, and nobody is kept waiting.
@@ -174,7 +176,7 @@ class Intake:
         Raises:
             UnavailableError: The goal has to come back later; a `NotYetError`, if it is open.
         """
-        goal = self._accepted.get(identity) or await self.accept(subject, data, identity)
+        goal = self._accepted.get(identity) or await self.accept(subject, data, identity, stored_at)
         if goal is None or not self._users_are_known:
             return
         self._accepted[identity] = goal  # what it took to accept it need not be done again
@@ -272,7 +274,7 @@ class Intake:
             reason, why = _no_second_life(order, removed)
             await self._ports.dead.put(reason, why, subject=published.subject, data=published.data, key=published.identity)
             return None
-        await self._check_share(name)
+        await self._check_share(name, published.stored_at)
         order, team_name = await self._with_its_team(order, name)
         goal = order.accepted(name, await self._inputs(order, name)).model_copy(update={"team_name": team_name})
         if goal.forked_from is not None and await self._ports.goals.find(goal.comm_id) is None:
@@ -288,7 +290,7 @@ class Intake:
         await self._offer(record)
         return record.goal.name
 
-    async def _check_share(self, goal: GoalName) -> None:
+    async def _check_share(self, goal: GoalName, stored_at: datetime | None) -> None:
         """Keep no new goal of who has filled what others need.
 
         Raises:
@@ -300,6 +302,7 @@ class Intake:
         if (not fills_queue and await self._ports.kept.has_room(user)) or await self._ports.goals.find(goal.comm_id) is not None:
             return
         if fills_queue:
+            self._ports.waiting.refuse(user, stored_at)
             why = f"So many goals of {user} wait that those of others find no room."
             raise OverQuotaError(why, hint="Launch it when others have ended.")
         why = f"So much is kept of the goals and teams of {user} that others need what is left of the store."

@@ -6,20 +6,25 @@ Who has so much of it that others need what is left is put off, by the rule of `
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Set
-from datetime import timedelta
+from collections.abc import Callable, Set
+from datetime import datetime, timedelta
 
 import structlog
 
 from ioa.errors import UnavailableError
+from ioa.ports.clock import Clock
 from ioa.ports.store_room import SharedStore, WaitingGoals
 from ioa.protocol.ids import LOCAL, UserId
+from ioa.quotas import SLOWED_FOR
 from ioa.runtime.stored_shares import StoredShares
 
 _LOOK_EVERY, _WHILE_REFUSING = timedelta(seconds=1), timedelta(milliseconds=200)
 
 _SAME = 5
 """For so many looks those are refused who were found to have filled it: to tell whose the goals are takes some MB of them."""
+
+_REMEMBERED = timedelta(seconds=SLOWED_FOR)
+"""For how long somebody who has filled it knows so: who does it again does not begin anew."""
 
 _log = structlog.get_logger(__name__)
 
@@ -69,17 +74,32 @@ class WaitingShares:
     Args:
         goals: Those that wait.
         filling: Who has filled it.
+        clock: That by which goals are stored.
+        goes_on: Is told of each goal that somebody has published although his are refused: he has the server, which refuses more of
+            them than are refused here, work for nobody.
     """
 
-    def __init__(self, goals: WaitingGoals, filling: StoredShares) -> None:
+    def __init__(
+        self, goals: WaitingGoals, filling: StoredShares, clock: Clock, goes_on: Callable[[UserId], None] = lambda _user: None
+    ) -> None:
         self._goals = goals
         self._filling = filling
+        self._clock = clock
+        self._goes_on = goes_on
         self._over: Set[UserId] = frozenset()
+        self._found: dict[UserId, tuple[datetime, datetime]] = {}
+        """Of each who has filled it within a minute, when that was found first and last."""
         self._looks = 0
 
     def is_over(self, user: UserId) -> bool:
         """Whether a user's goals have filled it."""
         return user in self._over
+
+    def refuse(self, user: UserId, stored_at: datetime | None) -> None:
+        """Note that a goal of a user is refused, and when it was stored."""
+        first, _ = self._found.get(user, (None, None))
+        if first is not None and stored_at is not None and stored_at > first:
+            self._goes_on(user)
 
     async def follow(self) -> None:
         """Look, for ever."""
@@ -105,3 +125,6 @@ class WaitingShares:
             return
         held = await self._goals.held()
         self._over = frozenset(user for user, size in held.items() if user != LOCAL and self._filling.puts_off(user, room, size))
+        now = self._clock.now()
+        self._found = {user: found for user, found in self._found.items() if now - found[1] <= _REMEMBERED}
+        self._found |= {user: (self._found.get(user, (now, now))[0], now) for user in self._over}

@@ -23,17 +23,19 @@ WINDOW_SECONDS = 1.0
 _NEAREST_SECONDS = 0.001
 """Nobody is taken to have been active less long ago: neither clocks nor lists are as exact."""
 _OF_A_MESSAGE = 2
-"""How many things somebody may have done for each message that he sent or was sent: a subscription is made for it, and ended."""
+"""How many things somebody may have done for each message that he sent: a subscription is made for it, or ended. Being sent one is
+one."""
 _BESIDES, _BESIDES_OF_A_SERVICE = 2, 20
 """How many he may do in a window besides."""
 _MOST_CHANGED, _CHANGED = 2_000, 20
 """By how many subscriptions he may have more, or fewer, than in the look before, at once and in each look. Who makes many, or ends
 them, has other numbers of them then; who does both has some more and some fewer each time, and so has used this up soon."""
-_UNLIKELY = 0.2
-"""With which probability at most somebody who does what he may is seen as who churns is, in a look."""
-LOOKS, _OF_ANOTHER, _ABSENT = 15, 2, 1
-"""In how many looks more than in others somebody has to be seen so; of these each counts as two, or as one where he was not there.
-Who does just what he may is named wrongly once in 10 billion looks, who does twice as much once in a hundred thousand."""
+_UNLIKELY = 0.5
+"""With which probability at most somebody who does what he may is seen as who churns is, in a look. The server takes 64 kB at once,
+and does as many of the dearest commands, which go through several accounts, in a sixth of a second."""
+LOOKS, _OF_ANOTHER, _ABSENT = 35, 3, 1
+"""In how many looks more than in others somebody has to be seen so; of these each counts as three, and as one where he was not
+there. Who does just what he may is named wrongly in one look of two billion."""
 
 
 @dataclass
@@ -56,7 +58,7 @@ class _Look:
     """What is seen of somebody in a look."""
 
     ago: float = math.inf
-    messages: int = 0
+    by_messages: int = 0
     changed: int = 0
     is_service: bool = False
 
@@ -73,7 +75,7 @@ class ChurnJudge:
         for one in connections:
             look, before = looks[one.key], at.subscriptions.get(one.connection.number)
             look.ago = min(look.ago, one.active_ago)
-            look.messages += one.messages + one.received
+            look.by_messages += _OF_A_MESSAGE * one.messages + one.received
             look.changed += abs(one.subscriptions - (before or 0)) + (before is None)
             look.is_service |= one.is_service
         at.subscriptions = {one.connection.number: one.subscriptions for one in connections}
@@ -92,6 +94,6 @@ def _judge(holder: _Holder, look: _Look | None) -> None:
         return
     changed = min(look.changed, _MOST_CHANGED - holder.changed)
     holder.changed += changed
-    things = (_BESIDES_OF_A_SERVICE if look.is_service else _BESIDES) + changed + _OF_A_MESSAGE * look.messages
+    things = (_BESIDES_OF_A_SERVICE if look.is_service else _BESIDES) + changed + look.by_messages
     is_unlikely = things * max(_NEAREST_SECONDS, look.ago) / WINDOW_SECONDS <= _UNLIKELY
     holder.against = holder.against + 1 if is_unlikely else max(0, holder.against - _OF_ANOTHER)

@@ -23,7 +23,7 @@ from ioa.errors import ForbiddenError
 from ioa.ports.connections import ConnectionId, Connections, KeyHolders, SentTotals
 from ioa.ports.inspection import CHURNED, FLOOD, HELD, RETURNED, SlowedCaller
 from ioa.protocol.audit import Deed
-from ioa.protocol.ids import TenantId, full_name
+from ioa.protocol.ids import TenantId, UserId, full_name
 from ioa.protocol.kept_out import Readmit
 from ioa.protocol.registry import Acknowledged
 from ioa.quotas import SLOWED_FOR, Buckets, Family, Rate
@@ -54,11 +54,13 @@ the server more than a short flood does, and who is ended at once may come back 
 _RETURNS = Rate(1, 60)
 """How often an agent may give a goal back without being named: many times as often as one whose model is away."""
 
+_OF_A_REFUSED_GOAL = 300
+"""As how many messages a goal counts that is refused to who has filled what goals wait in, and goes on: 133 at once, and then 33 a
+second."""
+
 _log = structlog.get_logger(__name__)
 
-floods = Metric(
-    "ioa_floods_total", "How often a key was put off, since its holder sent, had or did more than anybody honest does"
-)
+floods = Metric("ioa_floods_total", "How often a key was put off, since its holder sent, had or did more than anybody honest does")
 ended = Metric("ioa_flood_connections_ended_total", "Connections of keys that were put off, which were ended")
 
 
@@ -384,6 +386,13 @@ class FloodWatch:
         is_told_of = told_by is None or (name.startswith(full_name(told_by, "")) and self._is_there(key))
         if key not in self._roster.trusted and is_told_of:
             self._note(self._judge.pulled(name, messages, self._now()))
+
+    def refused(self, user: UserId, goals: int, told_by: TenantId | None) -> None:
+        """Count each goal as much as one that is given back, to one who is there by a key or a token of his own."""
+        present = {*self._roster.names.values(), *(key for keys in self._connected.values() for key in keys)}
+        for name in (full_name(told_by, user), full_name(told_by, f"user:{user}")):
+            if name in present:
+                self._note(self._judge.pulled(name, _OF_A_REFUSED_GOAL * goals, self._now()))
 
     def gave_back(self, key: str) -> None:
         """Count it, to name who gives back many more goals than one does that stops, or has lost what it needs."""

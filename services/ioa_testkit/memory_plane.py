@@ -193,7 +193,7 @@ class MemoryControlPlane:
         self.discovery = MemoryDiscovery(self.view, clock, renew_every)
         room, now = MemoryStoreRoom(), lambda: clock.now().timestamp()
         kept = KeptShares(room, StoredShares(now, FILLING_STORE), StoredShares(now, FILLING_STORE, part=0))
-        waiting = WaitingShares(room, StoredShares(now, FILLING_QUEUE))
+        waiting = WaitingShares(room, StoredShares(now, FILLING_QUEUE), clock)
         self.teams = Teams(MemoryTeams(), clock, kept)
         ports = GroupSetupPorts(
             self.ledger,

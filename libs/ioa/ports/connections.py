@@ -8,7 +8,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
-from ioa.protocol.ids import TenantId
+from ioa.protocol.ids import TenantId, UserId
 
 
 @dataclass(frozen=True)
@@ -64,6 +64,9 @@ class ConnectionHearer(Protocol):
 
     def pulling(self, key: str, messages: int, told_by: TenantId | None = None) -> None:
         """Hear that an agent may be sent so many messages for what it asks, and which tenant tells so, if one does."""
+
+    def refused(self, user: UserId, goals: int, told_by: TenantId | None) -> None:
+        """Hear that so many goals of a user were refused, who goes on with them though all are, and which tenant tells so."""
 
     def gave_back(self, key: str) -> None:
         """Hear that an agent gave a goal back that it had taken, which counts as well as what it asks."""

@@ -39,7 +39,8 @@ ANY_READ = f"{ROOT}.read.*"
 SERVER_CONNECTIONS = f"{ROOT}.server.connections"
 """Where the control plane asks each server who is connected, and what each connection has sent."""
 PULLED = f"{ROOT}.server.pulled"
-"""Where a tenant's control plane tells how much its agents ask JetStream for, to the one that looks after the whole server."""
+"""Where a control plane tells the one that looks after the whole server how much its agents ask JetStream for, and whose goals it
+refuses."""
 ANY_PULLED = f"{PULLED}.*"
 KEPT_OUT = f"{ROOT}.server.kept_out"
 """Where registries tell whom they keep out for a flood, each once a second, to the gate of nats-server and to auth callouts."""
@@ -191,13 +192,13 @@ def read(stream: str) -> str:
 
 
 def pulled_by(tenant: TenantId) -> str:
-    """Where the control plane that looks after the whole server hears how much a tenant's agents ask for."""
+    """Where the control plane that looks after the whole server hears what a tenant's tells of its agents and users."""
     return f"{PULLED}.{tenant}"
 
 
-def parse_pulled_by(subject: str) -> TenantId:
-    """Return the tenant that tells on a subject."""
-    return TenantId(subject.rpartition(".")[2])
+def parse_pulled_by(subject: str) -> TenantId | None:
+    """Return the tenant that tells on a subject; None is the one without a name."""
+    return None if subject == PULLED else TenantId(subject.rpartition(".")[2])
 
 
 def parse_read(subject: str) -> str:

@@ -24,7 +24,7 @@ from ioa.ports.connections import SentTotals
 from ioa.ports.delivery import DeadReason
 from ioa.ports.inspection import FLOOD
 from ioa.protocol import subjects
-from ioa.protocol.ids import GoalId, GoalName, PoolId, TenantId
+from ioa.protocol.ids import GoalId, GoalName, PoolId, TenantId, UserId
 from ioa.protocol.stream_reads import ReadStream
 from ioa.quotas import Family
 from tests.integration.security.secured import open_intruder, open_once
@@ -159,6 +159,9 @@ class _Pulls:
     def pulling(self, key: str, messages: int, told_by: TenantId | None = None) -> None:
         """Keep how many messages somebody may be sent."""
         self._told.append(messages)
+
+    def refused(self, user: UserId, goals: int, told_by: TenantId | None) -> None:
+        """Nothing is refused."""
 
     def gave_back(self, key: str) -> None:
         """Nobody gives goals back."""

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from itertools import count
 from pathlib import Path
 
+import nats.errors
 import pytest
+from nats.aio.client import Client
 from nats.js.errors import APIError
 
 from ioa.adapters.nats.inspection import open_inspection
@@ -21,7 +23,7 @@ from ioa.adapters.nats.topology import GOALS
 from ioa.beside import beside
 from ioa.cli.examination import quotas_finding
 from ioa.errors import IoaError
-from ioa.ports.inspection import FILLING_QUEUE, FILLING_STORE
+from ioa.ports.inspection import FILLING_QUEUE, FILLING_STORE, FLOOD
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, PoolId, UserId
@@ -55,34 +57,65 @@ async def _renew(town: Town) -> None:
         await asyncio.sleep(2.0)
 
 
+async def _fill(eve: Client, town: Town) -> Callable[[int], Awaitable[None]]:
+    """Fill what all goals wait in, and return what publishes one more of so many bytes, which nobody leads."""
+    numbers, size = count(), 120_000
+
+    async def publish(size_bytes: int = 0) -> None:
+        to = MALLORY if size_bytes == 0 else AgentId(f"nobody{next(numbers) % 50}")
+        data = json.dumps({"goal_id": f"eve-{next(numbers)}", "goal": "Wait."}).encode()
+        await eve.jetstream().publish(goal_to(EVE, to), data.ljust(size_bytes))
+
+    for _ in range(_OPEN):
+        await publish()
+    await eventually(lambda: town.agents[MALLORY].given.names, within=SOON)
+    while size > 80:
+        try:
+            await publish(size)
+        except APIError:
+            size //= 2
+    return publish
+
+
 async def test_whose_goals_fill_what_all_wait_in_is_refused_and_nobody_else(town: Town) -> None:
-    """A hundred that nobody leads, others behind them, and the last bytes by small ones: launches were refused to all."""
+    """A hundred that nobody leads, others behind them, and the last bytes by small ones: launches were refused to all.
+
+    His connection stays as long as he does not go on.
+    """
     usual = await town.lead_some()
     async with open_intruder(town.secured, "eve") as eve, open_intruder(town.secured, "admin") as admin:
-        numbers, size = count(), 120_000
-
-        async def publish(size_bytes: int = 0) -> None:
-            to = MALLORY if size_bytes == 0 else AgentId(f"nobody{next(numbers) % 50}")
-            data = json.dumps({"goal_id": f"eve-{next(numbers)}", "goal": "Wait."}).encode()
-            await eve.jetstream().publish(goal_to(EVE, to), data.ljust(size_bytes))
-
-        for _ in range(_OPEN):
-            await publish()
-        await eventually(lambda: town.agents[MALLORY].given.names, within=SOON)
-        while size > 80:
-            try:
-                await publish(size)
-            except APIError:
-                size //= 2
+        await _fill(eve, town)
         took = await town.lead_some()
         stored = (await admin.jetstream().stream_info(GOALS)).state.bytes
     async with open_inspection(town.secured.settings("observer"), patience=SOON) as inspection:
-        found = [one for one in await inspection.slowed() if one.family in (FILLING_QUEUE, FILLING_STORE)]
+        found = [one for one in await inspection.slowed() if one.family in (FLOOD, FILLING_QUEUE, FILLING_STORE)]
     assert [(one.caller, one.family) for one in found] == [("eve", FILLING_QUEUE)]
     assert "Filling what all goals wait in, and refused: eve" in quotas_finding(found).message
     assert (took <= 3 * usual + SLACK_SECONDS, stored < _STORE_BYTES // 10) == (True, True), (
         f"undisturbed {usual:.3f} s, {took:.3f} s"
     )
+
+
+async def test_who_goes_on_with_goals_that_are_refused_is_kept_out(town: Town) -> None:
+    """By a few hundred goals a second, which is within what a user may send: each was taken in to be refused."""
+    async with (
+        open_inspection(town.secured.settings("observer"), patience=SOON) as inspection,
+        open_intruder(town.secured, "eve") as eve,
+    ):
+        publish = await _fill(eve, town)
+
+        async def go_on() -> None:
+            while True:
+                with suppress(APIError, nats.errors.Error):
+                    await publish(2_000)
+                await asyncio.sleep(0.01)
+
+        async def families() -> set[str]:
+            return {one.family for one in await inspection.slowed() if one.caller == EVE}
+
+        async with beside(*(go_on() for _ in range(4))):
+            await eventually(families, {FLOOD, FILLING_QUEUE}.issubset, within=timedelta(seconds=60))
+            await eventually(lambda: eve.stats["reconnects"] > 0, within=SOON)
 
 
 async def test_goals_on_record_of_one_user_leave_room_for_others(town: Town) -> None:

@@ -25,7 +25,7 @@ from ioa.errors import UnavailableError
 from ioa.ports.connections import SentTotals
 from ioa.ports.delivery import DeadReason
 from ioa.protocol import subjects as names
-from ioa.protocol.ids import PoolId, TenantId
+from ioa.protocol.ids import PoolId, TenantId, UserId
 from ioa.protocol.stream_reads import ReadStream
 from ioa.protocol.subjects import inbox_prefix_of
 from tests.integration.security.secured import Secured, open_intruder, open_processes, open_secured
@@ -347,6 +347,9 @@ class _Pullers:
 
     def pulling(self, key: str, messages: int, told_by: TenantId | None = None) -> None:
         self.pulls.append((key, messages))
+
+    def refused(self, user: UserId, goals: int, told_by: TenantId | None) -> None:
+        """Nothing is refused."""
 
     def gave_back(self, key: str) -> None: ...
 

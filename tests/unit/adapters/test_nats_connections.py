@@ -19,7 +19,7 @@ from ioa.adapters.nats.permissions import PULLS, SHOWN_ASKER, TAKEN
 from ioa.adapters.nats.sinks import MessageSink
 from ioa.ports.connections import SentTotals
 from ioa.protocol import subjects
-from ioa.protocol.ids import TenantId
+from ioa.protocol.ids import TenantId, UserId
 
 
 @pytest.mark.parametrize(
@@ -68,6 +68,7 @@ class _Hearer:
     def __init__(self) -> None:
         self.pulled: list[tuple[str, int, TenantId | None]] = []
         self.returned: list[str] = []
+        self.refused_goals: list[tuple[UserId, int, TenantId | None]] = []
         self.counted_last: Sequence[SentTotals] = ()
 
     def opened(self, sent: SentTotals) -> None:
@@ -83,6 +84,10 @@ class _Hearer:
     def pulling(self, key: str, messages: int, told_by: TenantId | None = None) -> None:
         """Note it."""
         self.pulled.append((key, messages, told_by))
+
+    def refused(self, user: UserId, goals: int, told_by: TenantId | None) -> None:
+        """Note it."""
+        self.refused_goals.append((user, goals, told_by))
 
     def gave_back(self, key: str) -> None:
         """Note it."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -21,9 +21,9 @@ ANNA, EVE = UserId("anna"), UserId("eve")
 _FULL, _ROOMY = StoreRoom(0, 100_000), StoreRoom(90_000, 100_000)
 
 
-async def _launch(plane: Plane, user: UserId, goal_id: str) -> GoalName | None:
+async def _launch(plane: Plane, user: UserId, goal_id: str, stored_at: datetime | None = None) -> GoalName | None:
     data = json.dumps({"goal_id": goal_id, "goal": "x" * 2_000}).encode()
-    return await plane.intake.accept(subjects.goal_to(user, ADA), data, f"{user}-{goal_id}")
+    return await plane.intake.accept(subjects.goal_to(user, ADA), data, f"{user}-{goal_id}", stored_at)
 
 
 async def test_goals_of_who_fills_the_store_wait() -> None:
@@ -90,3 +90,19 @@ async def test_who_has_filled_the_store_is_told_of_what_is_refused_of_him() -> N
     plane.clock.advance(timedelta(days=2))
     assert await plane.intake.accept(subjects.goal_to(EVE, ADA), b'{"goal_id": "bad-x", "goal": ""}', "x") is None
     assert await plane.results.get(GoalName(EVE, GoalId("bad-x"))) is not None, "what was told long ago counts less"
+
+
+async def test_who_goes_on_although_all_is_refused_is_told_of() -> None:
+    """Goals that he had published before are no sign of that, however many are refused; nor is anything once there is room."""
+    plane, second = Plane(), timedelta(seconds=1)
+    await plane.join(ADA)
+    plane.room.left, plane.room.of_users = _FULL, {EVE: 99_000}
+    await plane.waiting.look()
+    found = plane.clock.now()
+    assert [await _launch(plane, EVE, f"old-{number}", found - second) for number in range(3)] == [None] * 3
+    assert plane.goes_on == []
+    assert await _launch(plane, EVE, "new", found + second) is None
+    plane.room.left = _ROOMY
+    await plane.waiting.look()
+    assert await _launch(plane, EVE, "later", found + 2 * second) is not None
+    assert plane.goes_on == [EVE]

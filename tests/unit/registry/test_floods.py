@@ -13,7 +13,7 @@ from ioa.errors import ForbiddenError
 from ioa.ports.connections import ConnectionHearer, ConnectionId, KeyHolders, SentTotals
 from ioa.ports.inspection import FLOOD, RETURNED, SlowedCaller
 from ioa.protocol.audit import AuditLine, Deed
-from ioa.protocol.ids import TenantId
+from ioa.protocol.ids import TenantId, UserId
 from ioa.protocol.kept_out import Readmit
 from ioa.quotas import Rate
 from ioa.runtime.audit import AuditLog
@@ -244,6 +244,28 @@ async def test_a_tenant_tells_of_its_own_agents_alone() -> None:
         for key in ("UBOB", "UANNA", "UZOE", "umbra/guest", "acme/guest", "acme/nobody"):
             watch.pulling(key, 100_000, TenantId("acme"))
     assert [one.caller for one in watch.slowed()] == ["acme/bob", "acme/guest"]
+
+
+async def test_who_goes_on_with_goals_that_are_refused_floods_too() -> None:
+    """Not by those that he had published before somebody noticed; each control plane tells of its own users, guests too."""
+    server, audit = _Connections([]), AuditLog(_Lines(), ManualClock(), "registry")
+
+    async def roster() -> KeyHolders:
+        return KeyHolders({"UEVE": "eve", "UBOB": "bob", "UANNA": "acme/anna", "UGUS": "acme/gus"}, frozenset())
+
+    watch, limits = FloodWatch(server, replace(LIMITS, messages=Rate(1_000, 20_000)), roster, audit, lambda: 1.0), (100, 50)
+    async with background(watch.follow()):
+        await eventually(lambda: server.hearer is not None)
+        watch.counted("S1", [sent(1, "user:guest", 0)])
+        for goals in limits:
+            watch.refused(UserId("eve"), goals, None)
+            watch.refused(UserId("guest"), goals, None)
+            watch.refused(UserId("nobody"), goals, None)
+            watch.refused(UserId("anna"), goals, TenantId("acme"))
+            watch.refused(UserId("bob"), goals, TenantId("acme"))
+        watch.refused(UserId("bob"), 100, None)
+        watch.refused(UserId("gus"), 1_000, TenantId("umbra"))
+    assert {one.caller: one.refused for one in watch.slowed()} == {"eve": 45_000, "user:guest": 45_000, "acme/anna": 45_000}
 
 
 async def test_a_tenant_that_names_thousands_holds_nobody_up() -> None:

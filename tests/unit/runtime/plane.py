@@ -16,7 +16,19 @@ from ioa.ports.open_groups import OpenGroup
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.codec import decode, encode
 from ioa.protocol.goals import Goal, GoalRecord, Reason, RepetitionRule
-from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, GoalName, MessageId, PoolId, SessionId, TaskId, comm_id_of_goal
+from ioa.protocol.ids import (
+    LOCAL,
+    AgentId,
+    CommId,
+    GoalId,
+    GoalName,
+    MessageId,
+    PoolId,
+    SessionId,
+    TaskId,
+    UserId,
+    comm_id_of_goal,
+)
 from ioa.protocol.messages import Header, InformTaskProgress, InformTaskResult, Message, Payload, Phase
 from ioa.protocol.registry import Register, Session
 from ioa.protocol.search import Hit, NeedHits, Search, SearchResult
@@ -126,8 +138,8 @@ class Plane:
         self.fills_store = StoredShares(lambda: self.clock.now().timestamp(), FILLING_STORE)
         self.fills_queue = StoredShares(lambda: self.clock.now().timestamp(), FILLING_QUEUE)
         self.refused = StoredShares(lambda: self.clock.now().timestamp(), FILLING_STORE, part=0)
-        self.kept = KeptShares(self.room, self.fills_store, self.refused)
-        self.waiting = WaitingShares(self.room, self.fills_queue)
+        self.kept, self.goes_on = KeptShares(self.room, self.fills_store, self.refused), list[UserId]()
+        self.waiting = WaitingShares(self.room, self.fills_queue, self.clock, self.goes_on.append)
         self.teams = Teams(MemoryTeams(), self.clock, self.kept)
         ports = GroupSetupPorts(
             ledger=self.ledgers[0],

@@ -164,9 +164,14 @@ class _Asker(BaseModel):
     key: str = Field(alias="user")
 
 
+_Counts = dict[Annotated[str, Field(max_length=_LONGEST_KEY)], Annotated[int, Field(ge=0, le=_MOST_TOLD)]]
+
+
 class _Pulled(FailFast):
-    messages: dict[Annotated[str, Field(max_length=_LONGEST_KEY)], Annotated[int, Field(ge=0, le=_MOST_TOLD)]]
+    messages: _Counts = Field(default_factory=dict)
     """How many may be sent for what was asked since it was told last, by who asks."""
+    refused: _Counts = Field(default_factory=dict)
+    """How many goals of users were refused since then, who go on with them although all are."""
 
 
 def heartbeats_asked(request: bytes) -> int:
@@ -298,6 +303,28 @@ class NatsPullTeller:
             self._asked[asker.key] = min(_MOST_TOLD, self._asked[asker.key] + messages)
 
 
+class NatsRefusalTeller:
+    """Tells whose goals are refused that goes on with them, once in a second. What is lost is not told again."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._refused = Counter[str]()
+
+    def note(self, user: UserId) -> None:
+        """Count one more goal of a user."""
+        self._refused[user] += 1
+
+    async def follow(self) -> None:
+        """Tell, for ever."""
+        while True:
+            await asyncio.sleep(_TOLD_EVERY_SECONDS)
+            told = _Pulled(refused=dict(self._refused.most_common(_MOST_TOLD_OF)))
+            self._refused.clear()
+            if told.refused and not may_not_publish(self._client, subjects.PULLED):
+                with suppress(nats.errors.Error, OSError):
+                    await self._client.publish(subjects.PULLED, told.model_dump_json().encode())
+
+
 class NatsConnections:
     """The connections of each server of the cluster. `at_once` is how many messages somebody may send at once."""
 
@@ -331,6 +358,7 @@ class NatsConnections:
                 hearer.counted(found.server.id, found.data.totals(found.server.id))
 
         heard = {CONNECTED: opened, DISCONNECTED: closed, self._inbox: counted, subjects.ANY_PULLED: self._take_told}
+        heard[subjects.PULLED] = self._take_told
         self._hearer = hearer
         subscriptions = [await self._client.subscribe(subject, future=MessageSink(take)) for subject, take in heard.items()]
         try:
@@ -360,12 +388,15 @@ class NatsConnections:
     def _take_told(self, message: Msg) -> None:
         """Hear what a tenant tells, whose operator may tell anything: what is too long, or comes too often, is not read."""
         tenant, now = subjects.parse_pulled_by(message.subject), asyncio.get_running_loop().time()
-        if len(message.data) > _TOLD_BYTES or not isinstance(self._told.judge(tenant, Family.OTHERS, now), Admitted):
+        if len(message.data) > _TOLD_BYTES or not isinstance(self._told.judge(tenant or "", Family.OTHERS, now), Admitted):
             return
         with suppress(ValidationError):
-            for key, messages in _Pulled.model_validate_json(message.data).messages.items():
-                if self._hearer is not None:
+            told = _Pulled.model_validate_json(message.data)
+            if self._hearer is not None:
+                for key, messages in told.messages.items():
                     self._hearer.pulling(key, messages, tenant)
+                for user, goals in told.refused.items():
+                    self._hearer.refused(UserId(user), goals, tenant)
 
     def _hear(self, asker: _Asker, messages: int, gives_back: bool) -> None:
         if self._hearer is not None:

@@ -478,6 +478,7 @@ _SERVED = {
         subjects.ANY_PULLED,
         subjects.ANY_GOAL,
         subjects.ANY_ADDRESSED_GOAL,
+        subjects.PULLED,
     ),
     Service.GROUPS: (
         subjects.ANY_LAUNCH,
@@ -554,6 +555,7 @@ _NEEDED = {
         *_working_off(GOALS, "*"),
         f"{_API}.CONSUMER.DURABLE.CREATE.{GOALS}.*",
         *_working_off(OLD_GOALS, INTAKE),
+        subjects.PULLED,
         f"{_API}.STREAM.LIST",
         *(f"{_API}.CONSUMER.LIST.{stream}" for stream in (OLD_GOALS, GOALS, WORK, TIMERS)),
     ),
