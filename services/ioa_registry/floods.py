@@ -153,6 +153,10 @@ class FloodJudge:
         self._make_room(now)
         return frozenset(flooding)
 
+    def glanced(self, server: str, connections: Sequence[SentTotals], at_seconds: float) -> None:
+        """Take in what some connections had, see `ChurnJudge.glanced`; it is judged when they are counted next."""
+        self._churn.glanced(server, connections, at_seconds)
+
     def drowning(self, connections: Sequence[SentTotals]) -> Collection[ConnectionId]:
         """Return which connections of agents are sent more than they can have asked for since they were counted, by somebody else.
 
@@ -376,6 +380,11 @@ class FloodWatch:
         for one in judged:
             if self._judge.is_put_off(one.key, now) or one.connection in drowning:
                 self._put(one.connection)
+
+    def glanced(self, server: str, connections: Sequence[SentTotals], at_seconds: float) -> None:
+        """Remember what those had who are judged."""
+        judged = [self._by_holder(one) for one in connections if one.key not in self._roster.trusted]
+        self._judge.glanced(server, judged, at_seconds)
 
     def pulling(self, key: str, messages: int, told_by: TenantId | None = None) -> None:
         """Count what is sent for few requests: each of them costs the server much.

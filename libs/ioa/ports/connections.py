@@ -62,6 +62,9 @@ class ConnectionHearer(Protocol):
     def counted(self, server: str, connections: Sequence[SentTotals]) -> None:
         """Hear which connections a server has, that was asked."""
 
+    def glanced(self, server: str, connections: Sequence[SentTotals], at_seconds: float) -> None:
+        """Hear, some times in a row, what those connections of a server had that were active last, and when by its clock."""
+
     def pulling(self, key: str, messages: int, told_by: TenantId | None = None) -> None:
         """Hear that an agent may be sent so many messages for what it asks, and which tenant tells so, if one does."""
 
@@ -79,7 +82,7 @@ class Connections(Protocol):
         """Tell `hearer` while the block runs."""
 
     async def count(self) -> None:
-        """Ask each server for its connections; the hearer is told.
+        """Ask each server for its connections, and some times in a row for those that were active last; the hearer is told.
 
         Raises:
             ForbiddenError: Who asks may not, since the authorization of the servers is older than who asks.

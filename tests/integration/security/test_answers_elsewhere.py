@@ -160,6 +160,9 @@ class _Pulls:
         """Keep how many messages somebody may be sent."""
         self._told.append(messages)
 
+    def glanced(self, server: str, connections: Sequence[SentTotals], at_seconds: float) -> None:
+        """Nothing is looked at."""
+
     def refused(self, user: UserId, goals: int, told_by: TenantId | None) -> None:
         """Nothing is refused."""
 

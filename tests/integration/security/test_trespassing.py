@@ -348,6 +348,9 @@ class _Pullers:
     def pulling(self, key: str, messages: int, told_by: TenantId | None = None) -> None:
         self.pulls.append((key, messages))
 
+    def glanced(self, server: str, connections: Sequence[SentTotals], at_seconds: float) -> None:
+        """Nothing is looked at."""
+
     def refused(self, user: UserId, goals: int, told_by: TenantId | None) -> None:
         """Nothing is refused."""
 

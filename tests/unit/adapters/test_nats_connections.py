@@ -85,6 +85,9 @@ class _Hearer:
         """Note it."""
         self.pulled.append((key, messages, told_by))
 
+    def glanced(self, server: str, connections: Sequence[SentTotals], at_seconds: float) -> None:
+        """Nothing is looked at."""
+
     def refused(self, user: UserId, goals: int, told_by: TenantId | None) -> None:
         """Note it."""
         self.refused_goals.append((user, goals, told_by))

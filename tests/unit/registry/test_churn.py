@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 
@@ -80,7 +81,7 @@ def test_who_is_active_for_a_reason_is_not_named(honest: Callable[[random.Random
 
 
 def _one_connection(chance: random.Random) -> list[list[Look]]:
-    return [[Look(0.16 * chance.random())] for _ in range(200)]
+    return [[Look(0.12 * chance.random())] for _ in range(200)]
 
 
 def _many_connections(chance: random.Random) -> list[list[Look]]:
@@ -99,6 +100,25 @@ def _many_at_a_time(chance: random.Random) -> list[list[Look]]:
 def test_who_does_nothing_but_subscribe_is_named(churn: Callable[[random.Random], list[list[Look]]]) -> None:
     """Within a minute or so, on one connection or on many in turn, on new ones, or by a thousand subscriptions at a time."""
     assert all((_named_after(churn(random.Random(seed))) or 200) < 80 for seed in range(20))
+
+
+def _glances(judge: ChurnJudge, chance: random.Random, changes: bool, messages: int = 0) -> None:
+    for number in range(6):
+        held = 5 + (chance.random() < 0.5) * changes
+        seen = SentTotals(ConnectionId("S1", 1), "eve", 70 + messages * number, 0, 900, subscriptions=held)
+        judge.glanced("S1", [seen], 100.0 + 0.01 * number)
+
+
+def test_what_others_send_to_who_churns_hides_nothing() -> None:
+    """His subscriptions are others each few milliseconds, without a message. Who listens as much keeps his, and who asks sends."""
+    chance, named = random.Random(1), Counter[str]()
+    for name, changes, messages in (("churns", True, 0), ("listens", False, 0), ("asks", True, 1)):
+        judge = ChurnJudge()
+        for _ in range(300):
+            seen = Look(0.06 * chance.random(), messages)
+            named[name] += len(judge.looked("S1", [replace(seen.seen("eve"), received=20)]))
+            _glances(judge, chance, changes, messages)
+    assert (named["churns"] >= 3, named["listens"], named["asks"]) == (True, 0, 0)
 
 
 def test_who_churns_is_put_off_as_who_floods_is() -> None:

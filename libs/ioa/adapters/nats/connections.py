@@ -53,6 +53,8 @@ from ioa.quotas import Admitted, Buckets, Family, Rate
 
 _MOST = 4_096
 """How many connections a server tells of, those first that were active last."""
+_GLANCES, _AT_A_GLANCE, _GLANCE_SECONDS = 6, 64, 0.01
+"""How many times a server is asked besides for some that were active last, for how many, and in how many seconds each time."""
 _AT_ONCE = 20_000
 """How many messages somebody may send at once, if nobody says otherwise."""
 _HEARD, _HEARD_AT_LEAST = 2.0, 1.5
@@ -331,6 +333,7 @@ class NatsConnections:
     def __init__(self, client: Client, at_once: int = _AT_ONCE) -> None:
         self._client = client
         self._inbox = client.new_inbox()
+        self._glancing = f"{self._inbox}.glanced"
         self._hearer: ConnectionHearer | None = None
         self._pulls = _Pulls(client, at_once, self._hear)
         self._orders = _Orders(client, self._hear_order)
@@ -357,8 +360,14 @@ class NatsConnections:
                 found = _List.model_validate_json(message.data)
                 hearer.counted(found.server.id, found.data.totals(found.server.id))
 
+        def glanced(message: Msg) -> None:
+            with suppress(ValidationError):
+                found = _List.model_validate_json(message.data)
+                if found.data.now is not None:
+                    hearer.glanced(found.server.id, found.data.totals(found.server.id), found.data.now.timestamp())
+
         heard = {CONNECTED: opened, DISCONNECTED: closed, self._inbox: counted, subjects.ANY_PULLED: self._take_told}
-        heard[subjects.PULLED] = self._take_told
+        heard |= {subjects.PULLED: self._take_told, self._glancing: glanced}
         self._hearer = hearer
         subscriptions = [await self._client.subscribe(subject, future=MessageSink(take)) for subject, take in heard.items()]
         try:
@@ -370,13 +379,19 @@ class NatsConnections:
                     await subscription.unsubscribe()
 
     async def count(self) -> None:
-        """Ask by one message; each server answers when it can. Nobody is asked while the connection is away."""
+        """Ask by messages; each server answers when it can. Nobody is asked while the connection is away."""
         self._check_may(subjects.SERVER_CONNECTIONS)
         with suppress(nats.errors.Error, OSError):
             await self._pulls.listen()
             await self._orders.listen()
-            wanted = to_json({"auth": True, "sort": "last", "limit": _MOST})
-            await self._client.publish(subjects.SERVER_CONNECTIONS, wanted, reply=self._inbox)
+            await self._ask(_MOST, self._inbox)
+            for _ in range(_GLANCES):
+                await asyncio.sleep(_GLANCE_SECONDS)
+                await self._ask(_AT_A_GLANCE, self._glancing)
+
+    async def _ask(self, most: int, inbox: str) -> None:
+        wanted = to_json({"auth": True, "sort": "last", "limit": most})
+        await self._client.publish(subjects.SERVER_CONNECTIONS, wanted, reply=inbox)
 
     def _check_may(self, subject: str) -> None:
         if may_not_publish(self._client, subject):
