@@ -11,6 +11,9 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Generic, TypeVar
+
+F = TypeVar("F", bound=str)
 
 
 class Family(StrEnum):
@@ -136,16 +139,19 @@ def once() -> int:
     return 1
 
 
-class Buckets:
-    """Judge requests by when they come. All times are in seconds of one clock that never goes back."""
+class Buckets(Generic[F]):
+    """Judge requests by when they come. All times are in seconds of one clock that never goes back.
 
-    def __init__(self, rates: Mapping[Family, Rate]) -> None:
+    `F` is what families are: `Family` where they are requests, else what the doctor calls them.
+    """
+
+    def __init__(self, rates: Mapping[F, Rate]) -> None:
         self._rates = rates
-        self._buckets: dict[tuple[str, Family], _Bucket] = {}
+        self._buckets: dict[tuple[str, F], _Bucket] = {}
         self._room = _MAX_BUCKETS
 
     def judge(
-        self, caller: str, family: Family, now: float, size_bytes: int = 0, counts: Callable[[], int] = once
+        self, caller: str, family: F, now: float, size_bytes: int = 0, counts: Callable[[], int] = once
     ) -> Admitted | QuotaRefusal:
         """Take what a request of so many bytes counts for off the caller's bucket, or say when to come back.
 
@@ -182,7 +188,7 @@ class Buckets:
         bucket.promised = promised
         return QuotaRefusal(promised - now, is_first, is_flood)
 
-    def charge(self, caller: str, family: Family, now: float, held_seconds: float = 0.0, answered_bytes: int = 0) -> None:
+    def charge(self, caller: str, family: F, now: float, held_seconds: float = 0.0, answered_bytes: int = 0) -> None:
         """Take off the caller's bucket what an admitted request counts for by its answer, and by how long it has held up others."""
         rate, bucket = self._rates[family], self._buckets.get((caller, family))
         more = held_seconds * (rate.second_counts or 0)
@@ -195,7 +201,7 @@ class Buckets:
         """Return who has asked, but for those who have been forgotten to make room."""
         return {caller for caller, _ in self._buckets}
 
-    def slowed(self, now: float) -> dict[tuple[str, Family], int]:
+    def slowed(self, now: float) -> dict[tuple[str, F], int]:
         """Return who asked too often lately, and how many requests were refused since that began."""
         return {key: one.refused for key, one in self._buckets.items() if now - one.slowed_at <= SLOWED_FOR}
 

@@ -15,19 +15,16 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 
-import structlog
-
 from ioa.ports.inspection import CHANGING, SlowedCaller
 from ioa.ports.registry_store import RegistryView
 from ioa.protocol.ids import AgentId
-from ioa.quotas import Admitted, Buckets, Family, Rate
+from ioa.quotas import Rate
+from ioa.runtime.caller_pace import CallerPace
 from ioa_discovery.indexer import AgentOffline, AgentOnline, AgentRemoved, CardStored, RegistryEvent
 
 BATCH_AGENTS = 16
 CHANGES = Rate(0.1, 5)
 """How often an agent's card is indexed anew: after a while without a change five times at once, and then once in ten seconds."""
-
-_log = structlog.get_logger(__name__)
 
 
 class RegistryFeed:
@@ -41,9 +38,8 @@ class RegistryFeed:
 
     def __init__(self, view: RegistryView, changes: Rate = CHANGES, now: Callable[[], float] = time.monotonic) -> None:
         self._view = view
-        self._now = now
         self._pause = 1 / changes.per_second
-        self._changes = Buckets({Family.OTHERS: changes})
+        self._changes = CallerPace(now, CHANGING, changes)
         self._held_back: set[AgentId] = set()
         self._touched: dict[AgentId, None] = {}
         self._any = asyncio.Event()
@@ -58,11 +54,8 @@ class RegistryFeed:
 
     def may_change(self, agent_id: AgentId) -> bool:
         """Whether an agent's changed card may be indexed now. If not, it is looked at again when it may, as it is then."""
-        judged = self._changes.judge(agent_id, Family.OTHERS, self._now())
-        if isinstance(judged, Admitted):
+        if self._changes.put_off(agent_id) is None:
             return True
-        if judged.is_first:
-            _log.warning("card_held_back", agent_id=agent_id)
         if agent_id not in self._held_back:
             self._held_back.add(agent_id)
             asyncio.get_running_loop().call_later(self._pause, self._let_go, agent_id)
@@ -70,8 +63,7 @@ class RegistryFeed:
 
     def slowed(self) -> Sequence[SlowedCaller]:
         """Return whose cards were held back lately, and how often."""
-        found = self._changes.slowed(self._now())
-        return [SlowedCaller(caller, CHANGING, number) for (caller, _), number in found.items()]
+        return self._changes.slowed()
 
     def compare(self) -> None:
         """Have the whole index compared with the registry."""

@@ -76,7 +76,7 @@ class CallerLimits:
         """
         self._judge(self._webhooks, key_id, f"This key makes more than {WEBHOOKS_A_MINUTE} webhooks a minute.")
 
-    def _judge(self, buckets: Buckets, key_id: str, too_many: str) -> None:
+    def _judge(self, buckets: Buckets[Family], key_id: str, too_many: str) -> None:
         judged = buckets.judge(key_id, Family.OTHERS, self._clock())
         if not isinstance(judged, Admitted):
             raise RateLimitedError(too_many, retry_after=timedelta(seconds=judged.retry_after or _A_MINUTE))
@@ -166,7 +166,7 @@ class CallerLimits:
             yield
 
 
-def _a_minute(most: int) -> Buckets:
+def _a_minute(most: int) -> Buckets[Family]:
     return Buckets({Family.OTHERS: Rate(most / _A_MINUTE, most)})
 
 

@@ -26,8 +26,9 @@ from ioa.protocol.audit import Deed
 from ioa.protocol.ids import TenantId, UserId, full_name
 from ioa.protocol.kept_out import Readmit
 from ioa.protocol.registry import Acknowledged
-from ioa.quotas import SLOWED_FOR, Buckets, Family, Rate
+from ioa.quotas import SLOWED_FOR, Rate
 from ioa.runtime.audit import AuditLog
+from ioa.runtime.caller_pace import CallerPace
 from ioa.runtime.process import background
 from ioa_registry.churn import LOOKS, WINDOW_SECONDS, ChurnJudge
 
@@ -312,7 +313,7 @@ class FloodWatch:
     ) -> None:
         self._connections = connections
         self._judge = FloodJudge(limits)
-        self._returns = Buckets({Family.OTHERS: _RETURNS})
+        self._returns = CallerPace(now, RETURNED, _RETURNS)
         self._read_roster = roster
         self._roster = KeyHolders({}, frozenset())
         self._audit = audit
@@ -356,9 +357,8 @@ class FloodWatch:
 
     def slowed(self) -> Sequence[SlowedCaller]:
         """Tell who is put off, or was a minute ago, and who gives goals back again and again."""
-        now = self._now()
-        put_off = [SlowedCaller(holder, why.family, why.number) for holder, why in self._judge.put_off(now).items()]
-        return [*put_off, *(SlowedCaller(holder, RETURNED, many) for (holder, _), many in self._returns.slowed(now).items())]
+        put_off = self._judge.put_off(self._now()).items()
+        return [*(SlowedCaller(holder, why.family, why.number) for holder, why in put_off), *self._returns.slowed()]
 
     def opened(self, sent: SentTotals) -> None:
         """End it if its holder is put off and does not connect without end."""
@@ -405,7 +405,7 @@ class FloodWatch:
 
     def gave_back(self, key: str) -> None:
         """Count it, to name who gives back many more goals than one does that stops, or has lost what it needs."""
-        self._returns.judge(self._roster.names.get(key, key), Family.OTHERS, self._now())
+        self._returns.put_off(self._roster.names.get(key, key))
 
     def _is_there(self, key: str) -> bool:
         return key in self._roster.names or any(key in keys for keys in self._connected.values())

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import timedelta
+from typing import Generic
 
 import structlog
 
 from ioa.ports.inspection import SlowedCaller
-from ioa.quotas import Admitted, Buckets, Family, Rate
+from ioa.quotas import Admitted, Buckets, F, Rate
 
 COME_BACK = timedelta(seconds=5)
 """When somebody is to come back who does not listen."""
@@ -16,12 +17,12 @@ COME_BACK = timedelta(seconds=5)
 _log = structlog.get_logger(__name__)
 
 
-def tell_nobody(_who: str, _family: Family) -> None:
+def tell_nobody(_who: str, _family: str) -> None:
     """Name nobody."""
 
 
-class CallerPace:
-    """Counts what each caller has of a family.
+class CallerPace(Generic[F]):
+    """Counts what each caller has of a family: one of requests, or what else the doctor names callers for.
 
     Args:
         now: Tells the time in seconds; it never goes back.
@@ -30,7 +31,7 @@ class CallerPace:
         slowed: Is told of a caller that has more, once in a while.
     """
 
-    def __init__(self, now: Callable[[], float], family: Family, rate: Rate, slowed: Callable[[str, Family], None]) -> None:
+    def __init__(self, now: Callable[[], float], family: F, rate: Rate, slowed: Callable[[str, F], None] = tell_nobody) -> None:
         self._now = now
         self._family = family
         self._buckets = Buckets({family: rate})
@@ -42,7 +43,7 @@ class CallerPace:
         if isinstance(judged, Admitted):
             return None
         if judged.is_first:
-            _log.warning("caller_slowed_down", caller=caller, family=self._family.value)
+            _log.warning("caller_slowed_down", caller=caller, family=str(self._family))
             self._slowed(caller, self._family)
         return COME_BACK if judged.retry_after is None else timedelta(seconds=judged.retry_after)
 
@@ -53,4 +54,4 @@ class CallerPace:
     def slowed(self) -> Sequence[SlowedCaller]:
         """Return who was put off lately, and how often."""
         found = self._buckets.slowed(self._now())
-        return [SlowedCaller(caller, family.value, number) for (caller, family), number in found.items()]
+        return [SlowedCaller(caller, str(family), number) for (caller, family), number in found.items()]
