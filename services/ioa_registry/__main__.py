@@ -14,6 +14,7 @@ from ioa.adapters.nats.connections import NatsConnections, NatsPullTeller
 from ioa.adapters.nats.goals import NatsWorkQueue
 from ioa.adapters.nats.log import NatsGroupLog
 from ioa.adapters.nats.open_groups import NatsMemberships
+from ioa.adapters.nats.refused_callers import NatsRefusedCallers
 from ioa.adapters.nats.request_reply import OF_ANYBODY, ServiceEndpoint, answer, answer_as, answer_member, open_service
 from ioa.adapters.nats.retention import NatsAgentRemoval
 from ioa.adapters.nats.sessions import NatsSessions
@@ -85,6 +86,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
             ServiceEndpoint("remove", subjects.REMOVE_AGENT, audited(Deed.REMOVED, answer(RemoveAgent, remover.remove), audit)),
             ServiceEndpoint("list", subjects.LIST_AGENTS, answer(ListAgents, registry.list), at_most=OF_ANYBODY),
         ]
+        refused = NatsRefusedCallers(time.monotonic)
         floods = await _flood_watch(settings, audit, watching)
         if floods is not None:
             endpoints.append(ServiceEndpoint("readmit", subjects.READMIT, answer(Readmit, floods.readmit), is_own=True))
@@ -93,6 +95,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
         watching_floods = NatsPullTeller(watching, settings.quota_sent_burst).follow() if floods is None else floods.follow()
         with before_scrapes(lambda: count_agents(view)), at_renewal(client, registry.forget_epoch):
             async with (
+                refused.hearing(client),
                 background(view.follow_cards(), view.follow_leases(), sessions.follow(), beating, removing, watching_floods),
                 open_service(
                     client,
@@ -103,7 +106,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
                     bounds=settings.bounds,
                     known=sessions.agents,
                     slowed=audit.note_slowed,
-                    also_slowed=tuple if floods is None else floods.slowed,
+                    also_slowed=lambda: (*refused.slowed(), *(() if floods is None else floods.slowed())),
                 ),
             ):
                 await stop.wait()

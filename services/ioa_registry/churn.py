@@ -33,9 +33,11 @@ them, has other numbers of them then; who does both has some more and some fewer
 _UNLIKELY = 0.25
 """With which probability at most somebody who does what he may is seen as who churns is, in a look, in either way. The server takes
 64 kB at once, and does as many of the dearest commands, which go through several accounts, in a sixth of a second."""
-LOOKS, _OF_ANOTHER, _ABSENT = 35, 3, 1
-"""In how many looks more than in others somebody has to be seen so; of these each counts as three, and as one where he was not
-there. Who does just what he may is named wrongly in one look of two billion."""
+LOOKS, _OF_ANOTHER, _ABSENT = 35, 2, 1
+"""In how many looks more than in others somebody has to be seen so; of these each counts as two, and as one where he was not there.
+Who does just what he may in both ways is named wrongly in one look of twenty million, who does half of it in none."""
+_GLANCED_SECONDS = 0.1
+"""How long glances may take together; where the server is busy the last ones come later."""
 
 
 @dataclass
@@ -95,6 +97,8 @@ class ChurnJudge:
         at = self._servers[server]
         if at.glances is None:
             at.glances = _Glances(began=at_seconds)
+        if at_seconds > at.glances.began + _GLANCED_SECONDS:
+            return
         at.glances.took = at_seconds - at.glances.began
         for one in connections:
             at.glances.seen.setdefault(one.connection.number, []).append(one)

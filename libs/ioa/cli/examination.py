@@ -37,6 +37,7 @@ from ioa.ports.inspection import (
     FLOOD,
     HELD,
     KEPT,
+    REFUSED,
     RETURNED,
     DeadLetterKind,
     Inspection,
@@ -541,6 +542,10 @@ _FILLING = (
     " if it means harm."
 )
 _KEEPING = "Whose model is away, or slow, keeps goals in good faith; who does not work at them is stopped as who drops them."
+_REFUSING = (
+    "Of a user, stop what asks so often, or for so much, or revoke its key (`ioa keys`); an address showed no key that lets in, and"
+    " is to be kept from the gateway, by a firewall or a network policy, if it goes on."
+)
 _CHANGING = "Its newest card is indexed all the same, ten seconds later at most. Stop what registers it again and again."
 _RETURNING = (
     "Who stops, or has lost what it needs, gives goals back in good faith. Else stop it, or take its key away: others begin what it"
@@ -556,6 +561,7 @@ _TOLD: Mapping[str, tuple[str, str, str]] = {
     FLOOD: ("Flooding the server, and disconnected: {}.", "{caller} ({refused:,} {much})", _TOO_MUCH),
     CHURNED: ("Making and ending subscriptions without end, and disconnected: {}.", "{caller} (seen {refused:,} times)", _CHURNING),
     _ASKING: ("Asking too often, and slowed down: {}.", "{caller} ({refused:,} of {family} refused)", _TOO_MUCH),
+    REFUSED: ("Refused by the gateway again and again: {}.", "{caller} ({refused:,} requests)", _REFUSING),
     CHANGING: ("Changing their cards so often that changes wait: {}.", "{caller} ({refused:,} changes)", _CHANGING),
     FILLING: ("Filling the logs of groups, and put off: {}.", "{caller} ({refused:,} MB)", _FILLING),
     FILLING_STORE: ("Filling the store with goals on record and teams, and put off: {}.", "{caller} ({refused:,} MB)", _FILLING),

@@ -87,7 +87,9 @@ CHANGING = "changing"
 """The family of who changes its card so often that discovery holds changes back."""
 RETURNED = "returned"
 """The family of who gives goals back that it took, again and again: each is given out anew, and another agent begins it."""
-SEEN_BY_ALL = frozenset({FLOOD, *HELD, CHURNED, CHANGING, RETURNED, FILLING_QUEUE})
+REFUSED = "refused"
+"""The family of users, and networks of callers without a key, whose requests by HTTP the gateway refuses again and again."""
+SEEN_BY_ALL = frozenset({REFUSED, FLOOD, *HELD, CHURNED, CHANGING, RETURNED, FILLING_QUEUE})
 """The families of which each replica of a service sees, and tells, all there is; of others each counts what it did itself."""
 ANYBODY = "*"
 """Who is named for what was taken off the queue for anybody: no pool is called so."""
@@ -100,7 +102,8 @@ class SlowedCaller:
     With the family `FLOOD`, or one of `HELD`, it has been disconnected, and `refused` is how many of them led to that; so it has
     with `CHURNED`, and `refused` is how often it was seen. With `DROPPED` or `KEPT` it is a pool, or `ANYBODY`, some of whose
     agents drop or keep goals, and `refused` is how many goals; with `FILLING`, `FILLING_STORE` or `FILLING_QUEUE` how many MB; with
-    `CHANGING` how many changes of its card were held back; with `RETURNED` how many goals were given back.
+    `CHANGING` how many changes of its card were held back; with `RETURNED` how many goals were given back. With `REFUSED` it is a
+    user or a network.
     """
 
     caller: str

@@ -42,6 +42,8 @@ PULLED = f"{ROOT}.server.pulled"
 """Where a control plane tells the one that looks after the whole server how much its agents ask JetStream for, and whose goals it
 refuses."""
 ANY_PULLED = f"{PULLED}.*"
+REFUSED = f"{ROOT}.gateway.refused"
+"""Where gateways tell whose requests by HTTP they refuse again and again, to the registry, whose statistics say so."""
 KEPT_OUT = f"{ROOT}.server.kept_out"
 """Where registries tell whom they keep out for a flood, each once a second, to the gate of nats-server and to auth callouts."""
 

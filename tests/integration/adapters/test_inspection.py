@@ -10,7 +10,19 @@ import pytest
 from ioa.adapters.nats.connection import NatsSettings, open_connection
 from ioa.adapters.nats.inspection import open_inspection
 from ioa.adapters.nats.request_reply import ServiceEndpoint, open_service
-from ioa.ports.inspection import CHANGING, CHURNED, FILLING, FILLING_QUEUE, FILLING_STORE, FLOOD, HELD, KEPT, RETURNED, SlowedCaller
+from ioa.ports.inspection import (
+    CHANGING,
+    CHURNED,
+    FILLING,
+    FILLING_QUEUE,
+    FILLING_STORE,
+    FLOOD,
+    HELD,
+    KEPT,
+    REFUSED,
+    RETURNED,
+    SlowedCaller,
+)
 
 _SOON = timedelta(seconds=10)
 _EACH = 30
@@ -19,7 +31,7 @@ _EACH = 30
 @pytest.mark.parametrize(
     ("family", "told"),
     [
-        *((family, _EACH) for family in (FLOOD, *HELD, CHURNED, CHANGING, RETURNED, FILLING_QUEUE)),
+        *((family, _EACH) for family in (FLOOD, *HELD, CHURNED, CHANGING, RETURNED, REFUSED, FILLING_QUEUE)),
         *((family, 2 * _EACH) for family in (FILLING, FILLING_STORE, KEPT, "say")),
     ],
 )

@@ -97,14 +97,20 @@ class Secured:
 
 
 @asynccontextmanager
-async def open_secured(
-    folder: Path, pools: Sequence[str], *, callout: bool = False, users: Sequence[str] = ("user", "eve"), gate: bool = False
+async def open_secured(  # all that there is
+    folder: Path,
+    pools: Sequence[str],
+    *,
+    callout: bool = False,
+    users: Sequence[str] = ("user", "eve"),
+    gateways: Sequence[str] = (),
+    gate: bool = False,
 ) -> AsyncIterator[Secured]:
-    """Run a nats-server with credentials for the services, pools such as `writer:2`, users, and one of each other role.
+    """Run a nats-server with credentials for the services, pools such as `writer:2`, users, gateways, and one of each other role.
 
     With `gate` it includes what its gate writes, which the caller runs.
     """
-    plan = plan_of(pools, users, ["observer"], ["admin"], ["auditor"], callout=callout)
+    plan = plan_of(pools, users, ["observer"], ["admin"], ["auditor"], callout=callout, gateways=gateways)
     credentials = folder / "credentials"
     await asyncio.to_thread(make_credentials, plan, FolderSecrets(credentials), NEW_YEAR)
     included = credentials / AUTHORIZATION / "authorization.conf"

@@ -45,6 +45,7 @@ from ioa.ports.inspection import (
     FILLING,
     FLOOD,
     KEPT,
+    REFUSED,
     RETURNED,
     DeadLetterKind,
     SlowedCaller,
@@ -163,6 +164,9 @@ def test_who_asks_too_often_is_named() -> None:
         True,
         True,
     )
+    refused = quotas_finding([SlowedCaller("eve", REFUSED, 4_000), SlowedCaller("192.0.2.7", REFUSED, 90)])
+    assert "by the gateway again and again: eve (4,000 requests), 192.0.2.7 (90 requests)." in refused.message
+    assert ("revoke" in refused.hint, "firewall" in refused.hint) == (True, True)
     changing = quotas_finding([SlowedCaller("mallory", CHANGING, 51)])
     assert ("so often that changes wait: mallory (51 changes)." in changing.message, "newest" in changing.hint) == (True, True)
     assert "mallory (12,345 of say refused), bob (2 of sync refused)" in found.message

@@ -229,7 +229,7 @@ def of_gateway() -> Permissions:
         *_working_off(HOOKS, DELIVERING),
         f"{_API}.STREAM.INFO.{HOOKS}",
     )
-    return Permissions(USERS, (*anybody.publish, *keys, *webhooks), anybody.subscribe)
+    return Permissions(USERS, (*anybody.publish, *keys, *webhooks, subjects.REFUSED), anybody.subscribe)
 
 
 def of_observer() -> Permissions:
@@ -479,6 +479,7 @@ _SERVED = {
         subjects.ANY_GOAL,
         subjects.ANY_ADDRESSED_GOAL,
         subjects.PULLED,
+        subjects.REFUSED,
     ),
     Service.GROUPS: (
         subjects.ANY_LAUNCH,
