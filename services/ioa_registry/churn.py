@@ -33,9 +33,9 @@ them, has other numbers of them then; who does both has some more and some fewer
 _UNLIKELY = 0.25
 """With which probability at most somebody who does what he may is seen as who churns is, in a look, in either way. The server takes
 64 kB at once, and does as many of the dearest commands, which go through several accounts, in a sixth of a second."""
-LOOKS, _OF_ANOTHER, _ABSENT = 35, 2, 1
+LOOKS, _OF_ANOTHER, _ABSENT = 25, 2, 1
 """In how many looks more than in others somebody has to be seen so; of these each counts as two, and as one where he was not there.
-Who does just what he may in both ways is named wrongly in one look of twenty million, who does half of it in none."""
+Who does just what he may in both ways is named wrongly in one look of 100,000, who does two thirds of it in one of 100 billion."""
 _GLANCED_SECONDS = 0.1
 """How long glances may take together; where the server is busy the last ones come later."""
 
