@@ -40,7 +40,7 @@ from ioa_gateway.outward.traces import TraceExport
 from ioa_gateway.outward.webhooks import Webhooks
 from ioa_gateway.reach import Reach
 from ioa_gateway.reading import Reads
-from ioa_gateway.refusals import Refusals
+from ioa_gateway.refusals import RefusalCounter
 from ioa_gateway.rooms import open_rooms
 from ioa_gateway.seats import networks_of, open_seats
 from ioa_gateway.server import bound, open_server
@@ -87,7 +87,7 @@ async def serve(settings: GatewaySettings, stop: StopSignal) -> None:
             lambda: connection.is_connected,
         )
         arrivals = Arrivals(most_of_address=settings.http_address_connections, user_of=keyring.user_of)
-        refusals = Refusals(create_app(reach, guard), keyring.user_of, time.monotonic)
+        refusals = RefusalCounter(create_app(reach, guard), keyring.user_of, time.monotonic)
         await stack.enter_async_context(background(tell_refused(connection, me, refusals.slowed)))
         await stack.enter_async_context(open_server(refusals, listening, arrivals))
         _log.info("http_served", port=port)

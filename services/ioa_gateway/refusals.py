@@ -18,7 +18,7 @@ _REFUSALS = Rate(1, 60)
 """How often somebody may be refused without being named."""
 
 
-class Refusals:
+class RefusalCounter:
     """Counts what the application refuses: by user, or, where no key lets in, by the network that a request comes from.
 
     Args:

@@ -9,7 +9,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from ioa.ports.inspection import REFUSED, SlowedCaller
-from ioa_gateway.refusals import Refusals
+from ioa_gateway.refusals import RefusalCounter
 
 
 async def _answer(scope: Scope, receive: Receive, send: Send) -> None:
@@ -34,7 +34,7 @@ async def test_who_is_refused_again_and_again_is_named(
     headers: dict[str, str], address: str, status: int, named: str | None
 ) -> None:
     """More than sixty times at once; a few refusals are anybody's, and what is not found or answered is none."""
-    refusals = Refusals(_answer, _user_of, lambda: 1.0)
+    refusals = RefusalCounter(_answer, _user_of, lambda: 1.0)
     transport = httpx.ASGITransport(refusals, client=(address, 1))
     async with httpx.AsyncClient(transport=transport, base_url="http://x") as http:
         for _ in range(60):
