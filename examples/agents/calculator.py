@@ -60,10 +60,10 @@ _HINT = (
 )
 _RESULT = "result|output|total|sum|average|number|value|answer|amount|figure|count"
 _REPORTED = re.compile(
-    rf"(?:^|(?<![\d\s:]): |(?<![<>!=])= ?)([-−]?{_NUMBER})(?: ?(%|°?[CF]|{'|'.join(_SHORT)}|(?i:{'|'.join(_LONG)})(?:e?s)?))?"
-    r"(?: \((?:[^()]|\([^()]*\))*\))?\.?$"
+    rf"(?:: (?=\S+ \(\d+ of \d+ rows)|^|(?<![\d\s:]): |(?<![<>!=])= ?)([-−]?{_NUMBER})"
+    rf"(?: ?(%|°?[CF]|{'|'.join(_SHORT)}|(?i:{'|'.join(_LONG)})(?:e?s)?)| \(\d+ of \d+ rows(?:, in ([^\W\d]+|%)(?=[,;)]))?.*\))?\.?$"
 )
-"""A figure that a line is, or that is all behind its last colon or equals sign, but for a unit and how it was read, in brackets."""
+"""A figure that a line is, or all behind its last colon or equals sign but for a unit, or for how it was read of a table."""
 _DATE = re.compile(r"\b\d{4}-\d\d?-\d\d?\b|\b\d\d?/\d\d?/\d{4}\b")
 _REFERENCE = re.compile(rf"\b(?:(?:the|this|that) (?:{_RESULT})|it|that|this)\b", re.IGNORECASE)
 
@@ -76,16 +76,16 @@ def run(task: str, ctx: TaskContext) -> str:
     words = [word.strip(",;.?:") for word in _no_signs(asked)]
     unknown = [word for word in words if word and word.lower() not in _KNOWN and not _unit(word)][:3]
     if unknown and not _CONVERSION.fullmatch(asked):
-        raise DeclinedError(f"{asked!r} is no calculation that is read here: {are_not(unknown, 'part of one')}", hint=_HINT)
+        raise DeclinedError(f"{_plain(task)!r} is no calculation that is read here: {are_not(unknown, 'part of one')}", hint=_HINT)
     text = _plain(_with_result(task, ctx))
     if match := _CONVERSION.fullmatch(text):
         return convert(*match.groups())
     signs = _in_signs(text)
-    return f"{text} {show(compute(signs))}{' %' * (signs != text and signs.endswith('* 100'))}"
+    return f"{text} {show(compute(signs, text))}{' %' * (signs != text and signs.endswith('* 100'))}"
 
 
 def _plain(text: str) -> str:
-    return _LEAD.sub("", " ".join(re.sub(r"[?.= ]+$", "", text).split()))
+    return _LEAD.sub("", " ".join(re.sub(r"[?.= ]+$", "", text.strip()).replace("\n", " ; ").split()))  # two lines are two
 
 
 def _no_signs(text: str) -> list[str]:
@@ -101,7 +101,7 @@ def _with_result(task: str, ctx: TaskContext) -> str:
     if not (told := None if is_of_text else _REPORTED.search(line)):
         said = "The earlier result is not one exact figure alone, in one line (behind ≈ one is rounded)."
         raise InvalidInputError(said, hint="Say which number to calculate with.")
-    figure, unit = told.groups(default="")
+    figure, unit = told[1], told[2] or told[3] or ""
     if unit == "%":
         raise InvalidInputError("The earlier result is a percentage.", hint=f"Say of what: '{figure} % of 80'.")
     if re.search(rf"(?:{_REFERENCE.pattern}) (?:in|to|into) ", task, re.IGNORECASE):
@@ -117,14 +117,16 @@ def _in_signs(text: str) -> str:
     return text
 
 
-def compute(text: str) -> Fraction:
-    """Compute an expression of numbers and signs; refuses what is none, or has no value."""
+def compute(text: str, said: str = "") -> Fraction:
+    """Compute an expression of numbers and signs; refuses what is none, or has no value, as it was `said`."""
     signs = re.sub(r"\(([^()]*)\)", lambda group: f"({_in_signs(group[1])})", text)
     source = "" if {*_no_signs(signs)} - {"sqrt"} or _DATE.search(text) else signs.translate(_IN_PYTHON).strip()
     try:
         return _value(ast.parse(source, mode="eval").body, source)
     except (SyntaxError, TypeError, ValueError, ArithmeticError, RecursionError, MemoryError):
-        raise InvalidInputError(f"{text[:60]!r} is not read as one calculation or conversion with a value.", hint=_HINT) from None
+        raise InvalidInputError(
+            f"{(said or text)[:60]!r} is not read as one calculation or conversion with a value.", hint=_HINT
+        ) from None
 
 
 def _value(node: ast.expr, source: str) -> Fraction:

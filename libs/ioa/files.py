@@ -49,7 +49,8 @@ def of_results(ctx: TaskContext, suffixes: Sequence[str]) -> list[InputFile]:
 
 def named_in(text: str, files: Iterable[InputFile]) -> list[InputFile]:
     """Return the files whose whole name stands in a text, in any case; of two that differ by case alone the one that is said so."""
-    found = [file for file in files if _stands_in(_comparable(file.name), _comparable(text))]
+    files = list(files)
+    found = [file for file in files if _stands_in(_comparable(file.name), _without_longer(file.name, text, files))]
     as_written = [file for file in found if _stands_in(_composed(file.name), _composed(text))]
     said_so = {_comparable(file.name) for file in as_written}
     return [file for file in found if file in as_written or _comparable(file.name) not in said_so]
@@ -133,6 +134,14 @@ def _stands_in(name: str, text: str) -> bool:
             return True
         at = text.find(name, at + 1)
     return False
+
+
+def _without_longer(name: str, text: str, files: Sequence[InputFile]) -> str:
+    """Take the names of files that hold a name out of a text: `my notes.txt` does not name `notes.txt`."""
+    said = _comparable(text)
+    for longer in {_comparable(file.name) for file in files} - {_comparable(name)}:
+        said = said.replace(longer, " ") if _comparable(name) in longer else said
+    return said
 
 
 def _comparable(name: str) -> str:

@@ -41,6 +41,15 @@ def test_names_that_differ_by_case_alone(task: str, names: list[str], tmp_path: 
     assert [file.name for file in pick(task, _context(tmp_path, "a.csv", "A.csv"), TABLES)] == names
 
 
+@pytest.mark.parametrize(
+    ("task", "names"),
+    [("rows of my a.csv", ["my a.csv"]), ("rows of a.csv", ["a.csv"]), ("rows of my a.csv and a.csv", ["a.csv", "my a.csv"])],
+)
+def test_a_name_within_a_longer_one_is_not_said(task: str, names: list[str], tmp_path: Path) -> None:
+    """Where the longer one is that of a file, too."""
+    assert [file.name for file in pick(task, _context(tmp_path, "a.csv", "my a.csv"), TABLES)] == names
+
+
 def test_what_earlier_tasks_attached_comes_last(tmp_path: Path) -> None:
     """It is taken where no such file came with the goal."""
     made = tmp_path / "made.csv"

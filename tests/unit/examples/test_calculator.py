@@ -203,6 +203,8 @@ def test_earlier_results(task: str, content: str, value: str, run: Run) -> None:
         "1 2",
         "1e+20",
         "a: 1\nb: 2",
+        "revenue: 12 (in thousands)",
+        "share: 15 (%)",
         "t.csv, rank: sum of a (3 of 4 rows):\n- Oslo: 5",
         "10 / 3 ≈ 3.33333333333333",
         "5 kg in pounds ≈ 11.0231131092439 pounds",
@@ -217,6 +219,38 @@ def test_no_part_of_a_figure_is_taken_for_it(content: str, run: Run) -> None:
     found = "sums of 2 of 4 rows\n  1: sum: 42"
     with pytest.raises(InvalidInputError, match="not one exact figure alone"):
         run(agent, "double it", results=[upstream("find it", found)])
+
+
+@pytest.mark.parametrize(
+    ("task", "earlier", "said"),
+    [
+        ("divide the result by 6", "t.csv: sum of n where day is 2024: 176 (6 of 7 rows).", "divide 176 by 6 ≈ 29.3333333333333"),
+        ("convert the result to g", "t.csv: sum of weight: 2.5 (3 of 3 rows, in kg; left out: 1 without it).", "2500 g"),
+        ("double the result", "t.csv: average of quota: 52.1 (9 of 9 rows, in %).", "The earlier result is a percentage."),
+    ],
+)
+def test_a_figure_of_a_table_has_the_unit_that_was_told(task: str, earlier: str, said: str, run: Run) -> None:
+    """Which stands with how it was read."""
+    try:
+        text = run(agent, task, results=[upstream("ask", earlier)]).text
+    except InvalidInputError as error:
+        text = error.message
+    assert text.endswith(said)
+
+
+@pytest.mark.parametrize("task", ["-5 + 3\n-2 + 1", "5 + 3\r\n-2 + 1", "Calculate\n-5 * 3\n-2 * 4"])
+def test_two_lines_are_no_single_calculation(task: str, run: Run) -> None:
+    """Also where the second begins with a sign."""
+    with pytest.raises(InvalidInputError, match="is not read as one calculation"):
+        run(agent, task)
+
+
+def test_a_refusal_shows_what_was_said(run: Run) -> None:
+    """Not what was put in the place of its words."""
+    with pytest.raises(DeclinedError, match="'Round the result to 1 decimals' is no calculation"):
+        run(agent, "Round the result to 1 decimals", results=[upstream("add", "20 + 5 = 25")])
+    with pytest.raises(InvalidInputError, match="'divide 5 by 0' is not read"):
+        run(agent, "divide 5 by 0")
 
 
 @pytest.mark.parametrize("asked", ["maximum n", "minimum n"])

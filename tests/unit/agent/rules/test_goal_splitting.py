@@ -54,6 +54,12 @@ def test_a_goal_is_split_as_a_reader_would_or_not_at_all(goal: Example) -> None:
             ],
         ),
         ("Read page.html and summarise it", [("Read page.html", ()), ("summarise it", (0,))]),
+        ("Show a.txt. How many words are in a.txt?", [("Show a.txt", ()), ("How many words are in a.txt?", ())]),
+        ("1. Show a.txt\n2. Count the words in a.txt", [("Show a.txt", ()), ("Count the words in a.txt", ())]),
+        (
+            "total n in May 2024 by topic in a.csv, a bar chart of it, and a report of both",
+            [("total n in May 2024 by topic in a.csv", ()), ("a bar chart of it", (0,)), ("a report of both", (0, 1))],
+        ),
         ("Maximum votes in v.csv. Divide it by 4.", [("Maximum votes in v.csv", ()), ("Divide it by 4", (0,))]),
         ("total fee in v.csv; What is 19 % of it?", [("total fee in v.csv", ()), ("What is 19 % of it?", (0,))]),
         ("total fee in v.csv, then add 5 to it", [("total fee in v.csv", ()), ("add 5 to it", (0,))]),

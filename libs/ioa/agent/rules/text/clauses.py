@@ -120,7 +120,7 @@ def requests_of(covered: str) -> list[Request] | None:
         text = piece[opening.end() :] if opening else piece
         if _says_nothing(text, listed=listed):
             continue
-        if _INPUT.search(text) and (_HERE_IS.match(text) or _words(text) <= _SAYS_NOTHING):
+        if _INPUT.search(text) and (_HERE_IS.match(text) or _only_names(text)):
             before = _INPUT.findall(given) if given_at == len(found) else []
             given, given_at = " and ".join(dict.fromkeys([*before, *_INPUT.findall(text)])), len(found)
             continue
@@ -161,6 +161,11 @@ def _announced(text: str) -> tuple[str, str]:
     return "", text
 
 
+def _only_names(text: str) -> bool:
+    """Whether a piece says nothing but names; `Show notes.txt` asks for it, `Show the following of notes.txt:` does not."""
+    return _words(text) <= _SAYS_NOTHING and (text.rstrip().endswith(":") or _first(text) not in VERBS)
+
+
 def _words(text: str) -> set[str]:
     return set(_WORD.findall(_MASKED.sub(" ", text.lower())))
 
@@ -197,8 +202,13 @@ def _parts(sentence: str) -> Iterator[tuple[str, bool]]:
 
 
 def _governs(left: str, right: str) -> bool:
-    """Whether what comes behind a text may depend on a word in it; what is made of a result does not, of `where x is 1`."""
-    words = _words(left) - ({_first(left)} & _ASKS) - ({"where"} if _MAKES.match(right.rstrip(" .!?")) else set())
+    """Whether what comes behind a text may depend on a word in it; what is made of a result does not, of `where x is 1`.
+
+    `May`, with a capital and within a text, is the month.
+    """
+    words = (
+        _words(left.replace(" May ", " ")) - ({_first(left)} & _ASKS) - ({"where"} if _MAKES.match(right.rstrip(" .!?")) else set())
+    )
     return (
         bool(_COLON.search(left))
         or bool(words & _GOVERNORS)
