@@ -23,9 +23,8 @@ agent = Agent(
     "units of length, mass, time, speed, volume and temperature.",
     skills=["arithmetic", "percentages", "unit conversion"],
     examples=[
-        "what is 15 % of 240", "convert 12 miles to km", "calculate (3.5 + 4) * 2^3", "what is 3 + 4 + 5",
+        "what is 15 % of 240", "convert 12 miles to km", "calculate (3.5 + 4) * 2^3", "what is 3 + 4 + 5", "square root of 144",
         "100 degrees fahrenheit in celsius", "20 is what percent of 80?", "divide the total by 12", "add 19 % VAT to it",
-        "5 feet in cm", "square root of 144",
     ],
     tags=["math", "units"], declines=True, may_team_up=False,
 )  # fmt: skip
@@ -61,7 +60,8 @@ _HINT = (
 _RESULT = "result|output|total|sum|average|number|value|answer|amount|figure|count"
 _REPORTED = re.compile(
     rf"(?:: (?=\S+ \(\d+ of \d+ rows)|^|(?<![\d\s:]): |(?<![<>!=])= ?)([-−]?{_NUMBER})"
-    rf"(?: ?(%|°?[CF]|{'|'.join(_SHORT)}|(?i:{'|'.join(_LONG)})(?:e?s)?)| \(\d+ of \d+ rows(?:, in ([^\W\d]+|%)(?=[,;)]))?.*\))?\.?$"
+    rf"(?: ?(%|°?[CF]|{'|'.join(_SHORT)}|(?i:{'|'.join(_LONG)})(?:e?s)?)"
+    r"| \(\d+ of \d+ rows(?:, in ([^\W\d]+|%)(?=[,;)]))?.*\))?\.?$"
 )
 """A figure that a line is, or all behind its last colon or equals sign but for a unit, or for how it was read of a table."""
 _DATE = re.compile(r"\b\d{4}-\d\d?-\d\d?\b|\b\d\d?/\d\d?/\d{4}\b")

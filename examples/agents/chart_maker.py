@@ -27,7 +27,6 @@ agent = Agent(
     examples=[
         "make a bar chart of it", "draw a bar chart of total revenue per region", "line chart of total sales per month",
         "plot the average price per product in products.csv", "visualise the totals", "create a graph of the results",
-        "chart these figures",
     ],
     tags=["chart", "plot", "png", "visualisation"], declines=True, may_team_up=False,
 )  # fmt: skip
