@@ -31,14 +31,13 @@ agent = Agent(
 _NUMBER = r"(?:(?:\d{1,3}(?:,\d{3})+(?![\d,])|\d+)(?:\.\d+)?|\.\d+)(?![\w.]*\d)"
 _MAX_DIGITS, _MAX_CHARS = 400, 1_000
 _LEAD = re.compile(r"(?i)^(?:(?:please|what(?:'s| is| are)|how much is|calculate|compute|find|the (?:result|value) of|the)\s+)+")
-_SAID = {
+_SAID = {  # calculations in words, and in signs: `A` and `B` are a number or brackets, `R` is a rate
     "A plus B": "A + B", "A minus B": "A - B", "A times B": "A * B", "A divided by B": "A / B",
     "add A (?:to|and) B": "A + B", "subtract A from B": "B - A", "multiply A (?:by|and) B": "A * B", "divide A by B": "A / B",
     "R%(?: VAT| tax)? of A": "A * R / 100", "A is what % of B": "A / B * 100", "what % of B is A": "A / B * 100",
     "add R%(?: VAT| tax)? to A": "A * (1 + R / 100)", "subtract R% from A": "A * (1 - R / 100)",
     "double A": "A * 2", "square root of A": "sqrt A",
 }  # fmt: skip
-"""Calculations in words, and in signs: `A` and `B` are a number or brackets, `R` is a rate."""
 _OPERAND = rf"-?{_NUMBER}|\([^()]+\)"
 _PLACES = {"A": f"(?P<A>{_OPERAND})", "B": f"(?P<B>{_OPERAND})", "R": f"(?P<R>{_NUMBER}) ?", "%": "(?:%|per ?cent(?:age)?)"}
 _FORMS = {re.compile(re.sub(r"\b[ABR]\b|%", lambda at: _PLACES[at[0]], f"(?i:{form})")): signs for form, signs in _SAID.items()}

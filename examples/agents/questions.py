@@ -226,9 +226,10 @@ class Reader:
 
     def _no_numbers(self, column: Column) -> NoReturn:
         held = " or ".join(kind for kind in ("numbers", "dates") if getattr(column, kind) is None)
-        hint = f"Numbers are written {WRITTEN}; what begins with 0, has an E or over 15 digits is a code. Dates are as 2024-03-31."
-        cells = f"it has cells such as {column.example!r}" if column.different else "all of its cells are missing"
-        raise InvalidInputError(f"{column} is not read as {held}: {cells}.", hint=hint)
+        cells = f"it has cells such as {column.example!r}" if column.different else "all its cells are missing"
+        form = f"Numbers are written {WRITTEN}; what begins with 0, has an E or over 15 digits is a code. Dates are as 2024-03-31."
+        years = f"Mere years are numbers: 'where {column} is 2024'." * column.is_numeric
+        raise InvalidInputError(f"{column} is not read as {held}: {cells}.", hint=years or form)
 
     def _key(self) -> Key | None:
         """Read a column, or `month [of COLUMN]`; where a column is called `month`, that one, if no other holds dates."""

@@ -1015,7 +1015,7 @@ def test_who_has_read_the_table_does_not_decline(question: str, run: Run, tmp_pa
             for cell in ("Mar 2024", "20240331", "45382")
         ),
         ('who,n\nA,"2,000"\nB,"1,23,456"\nC,"12,34,567"\n', "total n", "it has cells such as '1,23,456'"),
-        ("city,n,x\nA,1,\nB,2,\n", "total x", "all of its cells are missing."),
+        ("city,n,x\nA,1,\nB,2,\n", "total x", "all its cells are missing."),
         ("city,n,x\nA,1,\nB,2,\n", "how many rows where x is 5", "Values of x are none,"),
         ("Berlin,12,2024-01-05\nHamburg,7,2024-02-01\nKiel,4,2024-03-01", "how many rows", "'12' is none. Write the names"),
         ("1,Berlin,3.5\n2,Kiel,4.5\n3,Ulm,5", "how many rows", "'1' is none"),
