@@ -744,6 +744,9 @@ def _shown_to_some(policy: Policy, node: Node, secret: Collection[str]) -> Itera
     if review is not None and review.by in secret:
         yield f"{review.by} is secret, and who is reviewed sees by whom"
     if not speaking:
+        if node.tasks and (hearing := _hearing_in_secret(policy, node)):
+            those = f"{listed(hearing)} {'is' if len(hearing) == 1 else 'are'} secret"
+            yield f"{those}, and who gives out tasks that use others (`uses`) sees by refusals who was told of those"
         return
     if node.tasks:
         yield f"{are}, and who is given a task sees by whom"
@@ -751,6 +754,16 @@ def _shown_to_some(policy: Policy, node: Node, secret: Collection[str]) -> Itera
     for name in dict.fromkeys(filter(None, asked)):
         if name not in speaking and not policy.roles[policy.role_numbers[name]].hears_all:
             yield f"{are}, and {name}, which is asked here, sees who speaks"
+
+
+def _hearing_in_secret(policy: Policy, node: Node) -> Sequence[str]:
+    """Return the secret roles that hear a node in which somebody speaks that does not know who holds them."""
+    number, found = policy.node_numbers[node.name], set[int]()
+    for role in (policy.role_numbers[name] for name in node.roles):
+        hearers = policy.hearers(number, (role,))
+        if hearers is not None and not policy.roles[role].hears_all:
+            found |= (hearers & policy.secrets) - {role}
+    return [policy.roles[role].name for role in sorted(found)]
 
 
 def _of_idle_exits(policy: Policy, node: Node) -> Iterator[str]:

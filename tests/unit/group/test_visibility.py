@@ -19,6 +19,7 @@ from ioa.group.events import (
     encode_entry,
     name_of,
 )
+from ioa.group.folding import KEPT
 from ioa.group.machine import legal_kinds, step
 from ioa.group.policy.audience import audience, chain_of, is_withheld, seen_by, shares_view, view_for
 from ioa.group.policy.hearing import is_scoped
@@ -104,6 +105,29 @@ def test_who_joins_later_sees_nothing_of_tasks_that_it_was_not_told_of() -> None
     assert f'"{loan.subgroup}"' in seen_by(policy, story.state, AgentId("bob")).model_dump_json()
     for agent_id in (AgentId("eve"), AgentId("zoe")):
         assert f'"{loan.subgroup}"' not in seen_by(policy, story.state, agent_id).model_dump_json()
+
+
+def test_a_task_does_not_tell_who_else_is_told_of_it_where_a_secret_role_hears_it() -> None:
+    """Neither who gives it out nor who does it learns who holds that role, be the task open, closed or folded."""
+    roles = (Role(name="chair"), Role(name="chief"), Role(name="spy", secret=True), Role(name="crowd"))
+    plan = Node(name="plan", roles=("chief",), heard_by=("spy",), max=9, tasks=True, exits=(Exit(to="talk"),))
+    talk = Node(name="talk", roles=("crowd",), max=9, exits=(Exit(to="end"),))
+    policy = Policy(roles=roles, nodes=(plan, talk))
+    names = ("ada", "bob", "eve", "zoe", "kim")
+
+    def seen(spy: str, agent_id: str) -> Sequence[GroupState]:
+        story = launched_under(policy, {"chair": ["ada"], "chief": ["bob"], "spy": [spy], "crowd": ["zoe", "kim", "eve"]}, *names)
+        opened = story.assigns("bob", "t1-1:zoe", "t1-2:bob")
+        closed = opened
+        for turn in range(1, KEPT):
+            given = (f"t{turn}-1", f"t{turn}-2")
+            closed = closed if turn == 1 else closed.assigns("bob", f"{given[0]}:zoe", f"{given[1]}:bob")
+            closed = closed.progresses(given[0]).progresses(given[1]).finishes(given[0]).finishes(given[1])
+        assert closed.state.folded and opened.state.tasks[0].earshot
+        return [seen_by(policy, one.state, AgentId(agent_id)) for one in (opened, closed)]
+
+    for agent_id in ("bob", "zoe"):
+        assert seen("eve", agent_id) == seen("kim", agent_id)
 
 
 def test_what_is_said_outside_of_a_members_hearing_changes_nothing_that_it_sees() -> None:

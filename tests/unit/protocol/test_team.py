@@ -346,6 +346,11 @@ def test_each_mistake_is_told_once_in_a_sentence(text: str, expected: str) -> No
             "node x: b, c are secret, and who is given a task sees by whom",
         ),
         (
+            SECRET.replace("[[nodes]]", 'd = "zoe"\n[[nodes]]').replace('roles = ["b", "c"]', 'roles = ["d"]')
+            + 'heard_by = ["b", "c"]\ntasks = true\nmax = 4',
+            "node x: b, c are secret, and who gives out tasks that use others (`uses`) sees by refusals who was told of those",
+        ),
+        (
             SECRET + 'max = 4\n[[watchers]]\nrole = "a"\nby = "b"\nmay = "end"',
             "watcher 1: b is secret, and shown by when the watcher is asked: leave `by` out",
         ),

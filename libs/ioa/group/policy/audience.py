@@ -285,6 +285,7 @@ def shares_view(policy: Policy, entry: Entry, agent_id: AgentId) -> Hashable:
     untold = tuple([one for one in (*state.tasks, *state.folded) if not state.is_told_of(agent_id, one)])
     own = own or (isinstance(entry.event, Said) and entry.event.message.header.sender == agent_id)
     own = own or any(isinstance(task, OpenTask) and task.assignee == agent_id and task.spent != NOTHING for task in state.tasks)
+    own = own or (bool(policy.secrets) and any(task.earshot for task in (*state.tasks, *state.folded)))
     return member.roles, member.removed, agent_id in entry.audience, apart, agent_id if own else "", tuple(map(id, untold))
 
 
@@ -337,7 +338,7 @@ def _shared_with(policy: Policy, state: GroupState, me: Member) -> dict[str, obj
         "decisions": (),
         "dearest_turn": 0,
         "tally": state.tally if state.tally is not None and state.tally.by == me.agent_id else None,
-        **_tasks_for(state, me.agent_id),
+        **_tasks_for(policy, state, me.agent_id),
     }
 
 
@@ -454,17 +455,19 @@ def _sees_floor(policy: Policy, state: GroupState, course: Course, member: Membe
     return not isinstance(state.stage, Asking) and hears(policy, course, member, speaker)
 
 
-def _tasks_for(state: GroupState, agent_id: AgentId) -> Mapping[str, object]:
+def _tasks_for(policy: Policy, state: GroupState, agent_id: AgentId) -> Mapping[str, object]:
     """Return what the state holds of tasks that a member is told of, and of what was spent.
 
     What its own tasks have cost it has to know, to go on counting. All else is told in tenths, with what nested teams were lent, so
-    that no difference tells what somebody has cost. What teams of others may use counts as used, by nobody.
+    that no difference tells what somebody has cost. What teams of others may use counts as used, by nobody. Who else is told of a
+    task tells who holds a secret role that has heard it being given out: where there are such, a member is shown itself alone.
     """
     shown: dict[str, object] = {"spent": in_tenths(state)}
     if not state.tasks and not state.folded and not state.loans:
         return shown
     known = [task for task in state.tasks if state.is_told_of(agent_id, task)]
-    shown["tasks"] = tuple([task if task.assignee == agent_id else costless(task) for task in known])
+    known = [task if task.assignee == agent_id else costless(task) for task in known]
+    shown["tasks"] = tuple(known)
     lent = list(state.loans)
     if len(known) < len(state.tasks) or not all(state.is_told_of(agent_id, one) for one in state.folded):
         teams = {task.subgroup for task in known if not isinstance(task, WaitingTask)}
@@ -473,6 +476,12 @@ def _tasks_for(state: GroupState, agent_id: AgentId) -> Mapping[str, object]:
         shown["folded"] = tuple([one for one in state.folded if state.is_told_of(agent_id, one)])
         shown["lacks"] = None if state.lacks is None else _lacks_for(state, state.lacks, agent_id)
     shown["loans"] = tuple([loan.model_copy(update={"tokens": None, "cost_micros": None}) for loan in lent])
+    if policy.secrets and state.is_member(agent_id):
+        alone = {"earshot": (state.number_of(agent_id),)}
+        shown["tasks"] = tuple([task.model_copy(update=alone) if task.earshot else task for task in known])
+        shown["folded"] = tuple(
+            [one.model_copy(update=alone) if one.earshot else one for one in state.folded if state.is_told_of(agent_id, one)]
+        )
     return shown
 
 
