@@ -79,6 +79,7 @@ def used_rows(question: Question, table: Table) -> tuple[pd.DataFrame, str]:
     figure = question.figure
     used, among, notes = pd.Series(True, index=range(table.rows)), pd.Series(True, index=range(table.rows)), list[str]()
     told = [f"read as {table.assumed}"] * bool(table.assumed)
+    _refuse_blocks(question)
 
     def leave_out(column: Column, read: pd.Series) -> pd.Series:
         nonlocal used
@@ -109,7 +110,6 @@ def used_rows(question: Question, table: Table) -> tuple[pd.DataFrame, str]:
     _refuse_stand_ins(measured, question, used)
     units = {one: one.amounts[1] for one in measured if one.holds("numbers") and one.amounts[1]}
     told += [f"in {unit}" if one is figure.column else f"{one} in {unit}" for one, unit in units.items()]
-    told += [f"{one.cells[at]!r} is read as {show(_measured(one)[at])}" for one in measured for at in one.doubt]
     cells = pd.DataFrame({"figure": 1}, index=range(table.rows))
     if figure.column:
         read = _measured(figure.column) if figure.measured else _labels(Key(figure.column))
@@ -126,6 +126,15 @@ def used_rows(question: Question, table: Table) -> tuple[pd.DataFrame, str]:
         raise InvalidInputError(f"Nothing is left to compute the {figure} of: {left_out}.")
     reading = ", ".join([f"{used.sum()} of {table.rows} rows", *told])
     return cells[used], f"{reading}; left out: {left_out}" if notes else reading
+
+
+def _refuse_blocks(question: Question) -> None:
+    """Refuse labels that may stand in the first row of each block alone, as of cells that were merged, unless it is said."""
+    known = [one.column for one in question.conditions if "missing" in one.sign]
+    for column in [*(key.column for key in question.keys), *(one.column for one in question.conditions)]:
+        if column.is_in_blocks and column not in known and not column.holds("numbers", in_doubt=True):
+            hint = f"Write it in each row, or say 'where {column} is not missing' if each belongs to its row alone."
+            raise InvalidInputError(f"{column} may stand in the first row of each block alone.", hint=hint)
 
 
 def _refuse_several_units(question: Question, asked: Iterable[Column], table: Table, among: pd.Series) -> None:

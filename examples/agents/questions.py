@@ -76,11 +76,6 @@ class Key(NamedTuple):
     column: Column
     grain: str = ""
 
-    @property
-    def is_of_time(self) -> bool:
-        """Whether it has times, as by its name."""
-        return self.column.is_of_time or fold(self.column.name) in GRAINS
-
     def __str__(self) -> str:
         return f"{self.grain} of {self.column}" if self.grain else self.column.name
 
@@ -194,7 +189,8 @@ class Reader:
         """Refuse `cost per hours`, a division maybe, and `average hours per day`, which may be of rows or of the sums of days."""
         for key in keys:
             may_divide = not key.grain and key.column.holds("numbers") and not key.column.why_rate
-            if may_divide or ((joint, operation) == ("per", "mean") and key.is_of_time and not column.why_rate):
+            is_of_time = key.column.is_of_time or fold(key.column.name) in GRAINS
+            if may_divide or ((joint, operation) == ("per", "mean") and is_of_time and not column.why_rate):
                 said = f"'{column} {joint} {key}' may be of the rows of each {key}, of the sum of each {key}, or divided by it"
                 raise InvalidInputError(f"{said}: nothing is divided.", hint=f"Say 'by {key}' for the rows of each {key}.")
 

@@ -1,8 +1,7 @@
 """Write a report of what earlier tasks found: one self-contained HTML page.
 
 A request is for a report of all results (`_REQUEST`), and for nothing else. Each becomes a section with its words, its tables
-(from CSV files) and its charts (from PNG files, embedded in the page). The same results give the same report, byte for byte: it
-bears no date of its own.
+(from CSV files) and its charts (from PNG files, embedded in the page). The same results give the same report, byte for byte.
 """
 
 import base64

@@ -208,9 +208,9 @@ class Column:
         return bool(self._sample.str.match(rf"{_LIKE_A_DATE}|[12]\d{{3}}(?:-\d\d)?$").any())
 
     @property
-    def doubt(self) -> list[int]:
-        """Where its first cell stands, if all have three digits behind one sign, which may be of decimals or of thousands."""
-        return list(self._sample.index[: int(self._sample.str.fullmatch(r"\D*[1-9]\d{0,2}[.,]\d{3}\D*").all())])
+    def is_in_blocks(self) -> bool:
+        """Whether it may stand in the first row of each block alone: its cells differ, and half of all or more are missing."""
+        return not self.is_missing[0] and 2 * len(self._given) <= len(self.cells) and len(self.different) == len(self._given) > 1
 
     @cached_property
     def _given(self) -> pd.Series:

@@ -1,7 +1,6 @@
 """Read plain texts and count what they are made of, those of earlier tasks, too.
 
-A request is a whole form, `_READ` or `_COUNT` (docs/questions.md tells of them); what is none is refused. What needs understanding,
-as a summary does, is for a model.
+A request is a whole form, `_READ` or `_COUNT` (docs/questions.md tells of them); what is none is refused.
 """
 
 import re

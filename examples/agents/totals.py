@@ -1,7 +1,4 @@
-"""Find lines of totals: rows that hold sums or means of others, as their words, their gaps or their numbers tell.
-
-Who sums such rows up counts everything twice. What is found is refused or told, never left out.
-"""
+"""Find lines of totals, which hold sums or means of others, as words, gaps or numbers tell: they are refused, never left out."""
 
 from collections.abc import Collection, Iterable, Iterator
 from decimal import Decimal
