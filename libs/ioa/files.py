@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from ioa.agent.definition import InputFile, TaskContext
@@ -126,21 +126,25 @@ def _decoded(path: Path, data: bytes, declared: str | None) -> tuple[str, str]:
 
 
 def _stands_in(name: str, text: str) -> bool:
-    """Tell whether a name stands in a text, and is no part of a longer one; a full stop may follow it."""
+    return any(True for _ in _places(name, text))
+
+
+def _places(name: str, text: str) -> Iterator[int]:
+    """Tell where a name stands in a text, and is no part of a longer one; a full stop may follow it."""
     at = text.find(name)
     while at >= 0:
         before, after = text[at - 1 : at] if at else "", text[at + len(name) : at + len(name) + 1]
         if not (before.isalnum() or (before and before in _IN_NAMES) or after.isalnum() or after == "_"):
-            return True
+            yield at
         at = text.find(name, at + 1)
-    return False
 
 
 def _without_longer(name: str, text: str, files: Sequence[InputFile]) -> str:
     """Take the names of files that hold a name out of a text: `my notes.txt` does not name `notes.txt`."""
     said = _comparable(text)
     for longer in {_comparable(file.name) for file in files} - {_comparable(name)}:
-        said = said.replace(longer, " ") if _comparable(name) in longer else said
+        for at in [*_places(longer, said)] if _comparable(name) in longer else ():
+            said = f"{said[:at]}{' ' * len(longer)}{said[at + len(longer) :]}"
     return said
 
 

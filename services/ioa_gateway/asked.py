@@ -10,7 +10,7 @@ from typing import Any
 from ioa.beside import beside
 from ioa.client.questions import OpenQuestion, questions_of
 from ioa.client.seat import Awaited, awaited_of, people_in
-from ioa.errors import NotFoundError
+from ioa.errors import NotFoundError, RateLimitedError, UnavailableError
 from ioa.ports.goal_client import GoalStatus
 from ioa.protocol.api_keys import Scope
 from ioa.protocol.goals import Goal
@@ -58,8 +58,15 @@ async def documents_of(call: ApiCall, goal: GoalName, after: int) -> AsyncGenera
         async for entry in documents:
             yield entry
             has_begun = has_begun or entry is not None
-            if not has_begun and await call.client.result(goal) is not None:
+            if not has_begun and await _is_over(call, goal):
                 return
+
+
+async def _is_over(call: ApiCall, goal: GoalName) -> bool:
+    try:
+        return await call.client.result(goal) is not None
+    except (UnavailableError, RateLimitedError):
+        return False  # it is asked again after the next silence
 
 
 async def settled(call: ApiCall, goal: Goal, left: Callable[[], Awaitable[None]] | None = None) -> None:

@@ -36,6 +36,7 @@ _UNLIKELY = 0.25
 LOOKS, _OF_ANOTHER, _ABSENT = 25, 2, 1
 """In how many looks more than in others somebody has to be seen so; of these each counts as two, and as one where he was not there.
 Who does just what he may in both ways is named wrongly in one look of 100,000, who does two thirds of it in one of 100 billion."""
+_MOST_SERVERS = 64
 _GLANCED_SECONDS = 0.1
 """How long glances may take together; where the server is busy the last ones come later."""
 
@@ -105,7 +106,10 @@ class ChurnJudge:
 
     def looked(self, server: str, connections: Sequence[SentTotals]) -> frozenset[str]:
         """Take in what is new of each connection; return whose keys churn from now on."""
-        at, looks = self._servers[server], defaultdict[str, _Look](_Look)
+        at = self._servers[server] = self._servers.pop(server, _Server())
+        if len(self._servers) > _MOST_SERVERS:  # each start of one has a name of its own
+            del self._servers[next(iter(self._servers))]
+        looks = defaultdict[str, _Look](_Look)
         glances, at.glances = at.glances or _Glances(), None
         for one in connections:
             look, before = looks[one.key], at.subscriptions.get(one.connection.number)

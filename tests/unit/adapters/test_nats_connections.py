@@ -203,6 +203,8 @@ async def test_an_acknowledgement_that_nobody_can_read_is_worth_a_flood() -> Non
         ({LAST_OF: "ioa.v1.goal.>"}, True),
         ({LAST_OF: "ioa.v1.*.eve"}, True),
         (read_headers(b"NATS/1.0\r\n" + LAST_OF.encode() + b": >\r\n" + b"a: b\r\n" * 64 + b"\r\n"), True),
+        (read_headers(b"NATS/1.0\r\n" + b"".join(LAST_OF.encode() + end for end in (b": t.>\r\n", b": t.x\r\n")) + b"\r\n"), True),
+        (read_headers(b"NATS/1.0\r\n" + b"".join(LAST_OF.encode() + end for end in (b": t.x\r\n", b": t.>\r\n")) + b"\r\n"), True),
     ],
 )
 async def test_a_goal_for_which_a_stream_is_searched_is_worth_a_flood(headers: dict[str, str], floods: bool) -> None:

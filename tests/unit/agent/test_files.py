@@ -43,7 +43,12 @@ def test_names_that_differ_by_case_alone(task: str, names: list[str], tmp_path: 
 
 @pytest.mark.parametrize(
     ("task", "names"),
-    [("rows of my a.csv", ["my a.csv"]), ("rows of a.csv", ["a.csv"]), ("rows of my a.csv and a.csv", ["a.csv", "my a.csv"])],
+    [
+        ("rows of my a.csv", ["my a.csv"]),
+        ("rows of tommy a.csv", ["a.csv"]),
+        ("rows of a.csv", ["a.csv"]),
+        ("rows of my a.csv and a.csv", ["a.csv", "my a.csv"]),
+    ],
 )
 def test_a_name_within_a_longer_one_is_not_said(task: str, names: list[str], tmp_path: Path) -> None:
     """Where the longer one is that of a file, too."""

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 from nats.js.api import Header
 
+from ioa.adapters.nats.keys import LAST_OF
 from ioa.adapters.nats.permissions import SHOWN_ASKER
 
 _VERSION, _END = b"NATS/1.0", b"\r\n"
@@ -64,7 +65,8 @@ def _lines(rest: bytes) -> dict[str, str]:
         name, colon, value = line.partition(b":")
         key = name.strip()
         if colon and len(key) <= _LONGEST_NAME and key.isascii() and len(key.split()) == 1:
-            found[key.decode()] = _text(value)
+            said = key.decode()
+            found[said] = f"{found[said]}, {_text(value)}" if said == LAST_OF and said in found else _text(value)
     return found if len(lines) <= _MOST_LINES else found | {UNREAD: str(len(_VERSION) + len(_END) + len(rest))}
 
 

@@ -84,7 +84,9 @@ class NatsInspection:
             try:
                 await self._client.request(f"$SRV.PING.{service}", b"", timeout=_PING_SECONDS)
             except (nats.errors.Error, TimeoutError, OSError):  # none is up, or somebody pings without end
-                return service in {name for name, _ in map(slowed_by, await self._told(await self._slowed_subject()))}
+                with suppress(IoaError, nats.errors.Error, OSError):
+                    return service in {name for name, _ in map(slowed_by, await self._told(await self._slowed_subject()))}
+                return False
         return True
 
     async def read(self) -> Sequence[StreamStats]:
@@ -102,7 +104,8 @@ class NatsInspection:
 
     async def slowed(self) -> Sequence[SlowedCaller]:
         """Gather whom all services slow down; what all replicas see is counted once. Those of an older version tell statistics."""
-        told = [slowed_by(answer)[1] for answer in await self._told(await self._slowed_subject())]
+        answers = map(slowed_by, await self._told(await self._slowed_subject()))
+        told = [found for service, found in answers if service]  # a refusal is of none
         if not told:
             told = [slowed_of(answer) for answer in await self._told("$SRV.STATS")]
         refused: Counter[tuple[str, str]] = Counter()

@@ -29,8 +29,9 @@ from ioa.protocol.stream_reads import ReadStream
 
 _FIRST_LOOK, _LONGEST_PAUSE = 0.5, 15.0
 """After how many seconds a goal is looked for that is not known to be on record, and how long apart at most."""
-_APART = 0.05
-"""How many seconds looks are apart on average: a gateway may have thousands of goals that wait, each of which is read whole."""
+_APART, _LONGEST_APART = 0.05, 60.0
+"""How many seconds looks are apart on average, and those for one goal at most: a gateway may have thousands that wait, each
+read whole. Most of them nobody asks about, and one user's are not to have another wait for ever."""
 _BELIEVED_AFTER = 3.0
 """For so many seconds it is nowhere before that is believed."""
 _MOST_REMEMBERED = 10_000
@@ -110,7 +111,7 @@ class LaunchedGoals:
         return order.refused
 
     def _at_least(self, seconds: float) -> float:
-        return max(seconds, _APART * len(self._orders))
+        return max(seconds, min(_LONGEST_APART, _APART * len(self._orders)))
 
     async def _look(self, goal: GoalName, order: _Order, now: float) -> None:
         if await self._is_kept(goal):

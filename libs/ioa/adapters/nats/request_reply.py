@@ -466,8 +466,11 @@ class _Answering:
             self._group.create_task(_respond_error(Request(message), error))
 
     def _may_dismiss(self) -> bool:
-        self._dismissed_until = max(self._dismissed_until, self._loop.time()) + 1 / _DISMISSED_A_SECOND
-        return self._dismissed_until - self._loop.time() <= 1.0
+        until = max(self._dismissed_until, self._loop.time()) + 1 / _DISMISSED_A_SECOND
+        if until - self._loop.time() > 1.0:
+            return False
+        self._dismissed_until = until
+        return True
 
     def _may_keep_more(self, caller: str, request: Request) -> bool:
         kept = self._kept.get(caller)
