@@ -27,13 +27,15 @@ from nats.errors import ConnectionClosedError, NoRespondersError
 from nats.errors import TimeoutError as NatsTimeoutError
 
 from ioa.adapters.nats import connection as nats_connection
-from ioa.adapters.nats.connection import NatsSettings, asking_until_heard, at_renewal, open_connection
+from ioa.adapters.nats.connection import NatsSettings, asking_until_heard, at_renewal, open_connection, until_connected
+from ioa.adapters.nats.connections import NatsConnections
 from ioa.adapters.nats.request_reply import NatsRequester, ServiceEndpoint, open_service
 from ioa.adapters.nats.server import NatsServer, open_nats_server
 from ioa.adapters.nats.translated_errors import unavailable_unless_answered
 from ioa.adapters.system_folder import USER, note_password
 from ioa.errors import InvalidInputError, PayloadTooLargeError, UnavailableError
 from ioa.group.requests import CancelGroup
+from ioa.protocol import subjects
 from ioa.protocol.registry import Acknowledged
 from tests.rig.deadline import eventually
 from tests.rig.nats_server import crash
@@ -315,6 +317,30 @@ async def test_what_was_given_up_is_not_asked_when_the_server_is_back(nats_serve
         await asyncio.sleep(0)
         await nats_server.start()
         assert ((await patient).data, heard) == (b"here", [b"patient"])
+
+
+async def test_nobody_looks_at_connections_while_there_is_no_server(nats_server: NatsServer) -> None:
+    """Looks that were kept came all at once, when everybody had just come back, who was taken to churn and kept out."""
+    looks: list[bytes] = []
+
+    async def hear(message: Msg) -> None:
+        looks.append(message.data)
+
+    async with open_connection(NatsSettings(nats_server.url, "looking")) as client:
+        await client.subscribe(subjects.SERVER_CONNECTIONS, cb=hear)
+        connections = NatsConnections(client)
+        await connections.count()
+        await client.flush()
+        of_one = len(looks)
+        await crash(nats_server)
+        await eventually(lambda: not client.is_connected)
+        for _ in range(3):
+            await connections.count()
+        await nats_server.start()
+        await until_connected(client)
+        await connections.count()
+        await client.flush()
+        assert len(looks) <= 2 * of_one
 
 
 async def test_who_asks_a_client_that_is_closed_while_there_is_no_server_is_told(nats_server: NatsServer) -> None:

@@ -390,6 +390,8 @@ class NatsConnections:
                 await self._ask(_AT_A_GLANCE, self._glancing)
 
     async def _ask(self, most: int, inbox: str) -> None:
+        if not self._client.is_connected:  # nats-py would keep it, and ask so many times at once when the server is back
+            return
         wanted = to_json({"auth": True, "sort": "last", "limit": most})
         await self._client.publish(subjects.SERVER_CONNECTIONS, wanted, reply=inbox)
 
