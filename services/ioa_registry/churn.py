@@ -36,7 +36,7 @@ _UNLIKELY = 0.25
 LOOKS, _OF_ANOTHER, _ABSENT = 25, 2, 1
 """In how many looks more than in others somebody has to be seen so; of these each counts as two, and as one where he was not there.
 Who does just what he may in both ways is named wrongly in one look of 100,000, who does two thirds of it in one of 100 billion."""
-_MOST_SERVERS = 64
+_MOST_SERVERS, _LEAST_APART = 64, 0.5
 _GLANCED_SECONDS = 0.1
 """How long glances may take together; where the server is busy the last ones come later."""
 
@@ -73,6 +73,7 @@ class _Server:
     """Of each connection in the look before."""
     glances: _Glances | None = None
     """Those since then."""
+    looked_at: float = -math.inf
 
 
 @dataclass
@@ -104,13 +105,18 @@ class ChurnJudge:
         for one in connections:
             at.glances.seen.setdefault(one.connection.number, []).append(one)
 
-    def looked(self, server: str, connections: Sequence[SentTotals]) -> frozenset[str]:
-        """Take in what is new of each connection; return whose keys churn from now on."""
+    def looked(self, server: str, connections: Sequence[SentTotals], now: float) -> frozenset[str]:
+        """Take in what is new of each connection; return whose keys churn from now on. Of looks in a row one counts.
+
+        They come at once where they had waited, for a server that stalls or was away, after which everybody was active just now.
+        """
         at = self._servers[server] = self._servers.pop(server, _Server())
         if len(self._servers) > _MOST_SERVERS:  # each start of one has a name of its own
             del self._servers[next(iter(self._servers))]
+        glances, at.glances, since, at.looked_at = at.glances or _Glances(), None, now - at.looked_at, now
+        if since < _LEAST_APART:
+            return frozenset()
         looks = defaultdict[str, _Look](_Look)
-        glances, at.glances = at.glances or _Glances(), None
         for one in connections:
             look, before = looks[one.key], at.subscriptions.get(one.connection.number)
             look.ago = min(look.ago, one.active_ago)

@@ -145,7 +145,7 @@ class FloodJudge:
         before = self._seen.get(server)
         for held in self._held_too_many(connections):
             flooding |= {key for key, why in held.items() if self._put_off_for(key, why, now)}
-        churning = self._churn.looked(server, [self._newly(one) for one in connections])
+        churning = self._churn.looked(server, [self._newly(one) for one in connections], now)
         flooding |= {key for key in churning if self._put_off_for(key, Excess(CHURNED, LOOKS), now)}
         newest = max((one.connection.number for one in connections), default=0)
         self._seen[server] = _Seen(

@@ -123,6 +123,8 @@ def test_those_who_ask_most_are_told_first() -> None:
 class _Pulled:
     """A connection over which the test has a registry hear what agents ask JetStream for."""
 
+    is_connected = True
+
     is_closed = True
 
     def __init__(self) -> None:

@@ -45,7 +45,7 @@ def _times(chance: random.Random, looks: int) -> Iterator[tuple[float, float]]:
 def _named_after(looks: Sequence[Sequence[Look]]) -> int | None:
     judge = ChurnJudge()
     for number, look in enumerate(looks):
-        if judge.looked("S1", [one.seen("eve") for one in look]):
+        if judge.looked("S1", [one.seen("eve") for one in look], number):
             return number
     return None
 
@@ -114,11 +114,17 @@ def test_what_others_send_to_who_churns_hides_nothing() -> None:
     chance, named = random.Random(1), Counter[str]()
     for name, changes, messages in (("churns", True, 0), ("listens", False, 0), ("asks", True, 1)):
         judge = ChurnJudge()
-        for _ in range(300):
+        for second in range(300):
             seen = Look(0.06 * chance.random(), messages)
-            named[name] += len(judge.looked("S1", [replace(seen.seen("eve"), received=20)]))
+            named[name] += len(judge.looked("S1", [replace(seen.seen("eve"), received=20)], second))
             _glances(judge, chance, changes, messages)
     assert (named["churns"] >= 3, named["listens"], named["asks"]) == (True, 0, 0)
+
+
+def test_looks_that_come_at_once_are_one() -> None:
+    """Behind an outage of half a minute, or where the server stalled, everybody has just come back."""
+    judge = ChurnJudge()
+    assert [judge.looked("S1", [Look(0.001, 0).seen("eve")], 60 + look / 1_000) for look in range(100)] == [frozenset()] * 100
 
 
 def test_who_churns_is_put_off_as_who_floods_is() -> None:
