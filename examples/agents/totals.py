@@ -145,7 +145,7 @@ def _chance(column: Column, kind: str, at: int, rows: Any) -> float:
     if not number or abs(number - wanted) > reach:
         return inf
     is_finest = decimals and np.allclose(others, others.round(decimals - 1))  # as one row of so many is by chance
-    wide = abs(wanted) if kind == "sum" else others.std(ddof=1)
+    wide = abs(wanted) if kind == "sum" else others.std(ddof=min(1, len(others) - 1))
     return float(min(1.0, 2 * reach / max(wide, 1e-9)) / (len(others) + 1 if is_finest else 1))
 
 

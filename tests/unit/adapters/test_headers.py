@@ -19,6 +19,7 @@ _FORGED = b'{"acc":"IOA_AGENTS","user":"bob"}'
     ("block", "headers"),
     [
         (b"NATS/1.0\r\nA: b\r\nC:d: e \r\n\r\n", {"A": "b", "C": "d: e"}),
+        (b"NATS/1.0\r\nNats-Sequence: 5\r\nC: d\r\nNats-Sequence: 7\r\n\r\n", {"Nats-Sequence": "7", "C": "d"}),
         (b"NATS/1.0 503\r\n\r\n", {"Status": "503"}),
         (b"NATS/1.0 404 No Messages\r\nA: b\r\n\r\n", {"Status": "404", "Description": "No Messages", "A": "b"}),
         (b"NATS/1.0\r\nIoa-Reason: na\xc3\xafve\r\n\r\n", {"Ioa-Reason": "naïve"}),

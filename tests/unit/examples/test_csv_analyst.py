@@ -935,6 +935,7 @@ DATED = "sent,paid,promo,n\n2024-01-05,2024-02-01,2024,2\n2023-01-05,2024-02-02,
         ("item,n\na,21.329\nb,1.5\n", "total n", "sum of n: 22.829 (2 of 2 rows)."),
         ("Ann,3\nBen,5\n", "how many rows", "The first line of t.csv is taken for names, and '3' is none."),
         ("shop,2023,2024\nA,3,4\n", "total 2024", "sum of 2024: 4 (1 of 1 rows)."),
+        ("who,n,m\nA,5,1\nB,,2\nC,,7\nD,,3\nE,5,4\n", "total m", "sum of m: 17 (5 of 5 rows)."),
         ("who,floor\nA,EG\nB,3\n", "how many rows where floor is EG", "floor is EG: 1 (1 of 2 rows)."),
     ],
 )

@@ -65,7 +65,7 @@ def _lines(rest: bytes) -> dict[str, str]:
         name, colon, value = line.partition(b":")
         key = name.strip()
         if colon and len(key) <= _LONGEST_NAME and key.isascii() and len(key.split()) == 1:
-            said = key.decode()
+            said = key.decode()  # the last line of a name counts, since the server adds its own, but the first one it heeds
             found[said] = f"{found[said]}, {_text(value)}" if said == LAST_OF and said in found else _text(value)
     return found if len(lines) <= _MOST_LINES else found | {UNREAD: str(len(_VERSION) + len(_END) + len(rest))}
 
