@@ -115,6 +115,14 @@ def test_who_does_not_listen_is_told_no_more() -> None:
     assert len([one for one in later if one == ADMITTED or (isinstance(one, QuotaRefusal) and one.retry_after is not None)]) == 13
 
 
+def test_who_goes_on_is_let_in_as_often_as_one_that_does_not() -> None:
+    """What is refused takes nothing off: else who comes at ten times the rate would have nobody let in, long after he stops."""
+    buckets, let_in = Buckets({Family.OTHERS: Rate(10, 10)}), 0
+    for hundredth in range(6_000):
+        let_in += buckets.judge("eve", Family.OTHERS, hundredth / 100) == ADMITTED
+    assert let_in in (609, 610)
+
+
 def test_who_asks_too_often_is_named_for_a_while() -> None:
     """What was refused is counted from when it began, until a minute has passed without any."""
     buckets = Buckets(RATES)

@@ -48,8 +48,8 @@ from ioa.quotas import RATES, Admitted, Buckets, Family, Holding, Rate, once
 _CODE, _MESSAGE, _HINT = "Nats-Service-Error-Code", "Nats-Service-Error", "Ioa-Hint"
 _RETRY_AFTER = "Ioa-Retry-After"
 """In how many ms a caller is to come back that asks too often."""
-_DISMISSED_A_SECOND, _DISMISSED_SECONDS = 1_000, 5.0
-"""How many of those who have been told when to come back, and go on regardless, are told again in a second, and what: the server
+_DISMISSED, _DISMISSED_SECONDS = Rate(1_000, 1_000), 5.0
+"""How often those who have been told when to come back, and go on regardless, are told again, all together, and what: the server
 keeps a request between accounts, with its reply subject of up to 32 kB, until it is answered or long afterwards."""
 _NO_ROOM_SECONDS = 1.0
 """When somebody is to come back for whom too many requests wait already."""
@@ -398,7 +398,7 @@ class _Answering:
         self._turns = _Turns(bounds.max_concurrent)
         self._shared = _Turns(_SHARED_AT_ONCE, _SHARED_PART)
         self._closed = False
-        self._dismissed_until = 0.0
+        self._dismissed = Buckets({Family.OTHERS: _DISMISSED})
         self.taken: TallyOf[str] = TallyOf()
         """How many requests were taken, by endpoint."""
 
@@ -457,20 +457,13 @@ class _Answering:
         if is_first:
             _log.warning("caller_slowed_down", caller=caller[:_CALLER_CHARS], family=endpoint.family.value)
             self._slowed(caller, endpoint.family)
-        if retry_after is None and self._may_dismiss():
+        if retry_after is None and isinstance(self._dismissed.judge("", Family.OTHERS, self._loop.time()), Admitted):
             retry_after = _DISMISSED_SECONDS
         if retry_after is not None:
             error = RateLimitedError(
                 f"{caller} asks too often for {endpoint.name}.", retry_after=timedelta(seconds=retry_after), hint="Come back later."
             )
             self._group.create_task(_respond_error(Request(message), error))
-
-    def _may_dismiss(self) -> bool:
-        until = max(self._dismissed_until, self._loop.time()) + 1 / _DISMISSED_A_SECOND
-        if until - self._loop.time() > 1.0:
-            return False
-        self._dismissed_until = until
-        return True
 
     def _may_keep_more(self, caller: str, request: Request) -> bool:
         kept = self._kept.get(caller)
