@@ -13,8 +13,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
-from contextlib import asynccontextmanager, suppress
-from dataclasses import replace
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import partial
 from itertools import islice
 from typing import Annotated, Any
@@ -42,7 +41,7 @@ from ioa.adapters.nats.permissions import (
     is_outside,
     tenant_of,
 )
-from ioa.adapters.nats.sinks import MessageSink
+from ioa.adapters.nats.sinks import MessageSink, taking
 from ioa.errors import ForbiddenError, InvalidInputError
 from ioa.ports.connections import ConnectionHearer, ConnectionId, SentTotals
 from ioa.protocol import subjects
@@ -134,8 +133,8 @@ class _Connection(BaseModel):
         """Return what the connection has sent."""
         is_service, is_agent = is_of_services(self.account), is_of_agents(self.account)
         own, at = self.subscriptions > _WATCHES and not is_service, ConnectionId(server, self.number)
-        sent = SentTotals(at, self.key, self.messages, self.bytes, self.received, own, is_agent, self.subscriptions, is_service)
-        return replace(sent, active_ago=active_ago)
+        sent = at, self.key, self.messages, self.bytes, self.received
+        return SentTotals(*sent, own, is_agent, self.subscriptions, is_service, active_ago)
 
 
 class _Listed(BaseModel):
@@ -159,6 +158,10 @@ class _Listed(BaseModel):
 class _List(BaseModel):
     server: _Server
     data: _Listed
+
+    def totals(self) -> Sequence[SentTotals]:
+        """Return what each connection of the server has sent of those that are judged."""
+        return self.data.totals(self.server.id)
 
 
 class _Asker(BaseModel):
@@ -358,25 +361,24 @@ class NatsConnections:
         def counted(message: Msg) -> None:
             with suppress(ValidationError):
                 found = _List.model_validate_json(message.data)
-                hearer.counted(found.server.id, found.data.totals(found.server.id))
+                hearer.counted(found.server.id, found.totals())
 
         def glanced(message: Msg) -> None:
             with suppress(ValidationError):
                 found = _List.model_validate_json(message.data)
                 if found.data.now is not None:
-                    hearer.glanced(found.server.id, found.data.totals(found.server.id), found.data.now.timestamp())
+                    hearer.glanced(found.server.id, found.totals(), found.data.now.timestamp())
 
         heard = {CONNECTED: opened, DISCONNECTED: closed, self._inbox: counted, subjects.ANY_PULLED: self._take_told}
         heard |= {subjects.PULLED: self._take_told, self._glancing: glanced}
         self._hearer = hearer
-        subscriptions = [await self._client.subscribe(subject, future=MessageSink(take)) for subject, take in heard.items()]
         try:
-            yield
+            async with AsyncExitStack() as stack:
+                for subject, take in heard.items():
+                    await stack.enter_async_context(taking(self._client, subject, take))
+                yield
         finally:
             self._hearer = None
-            for subscription in subscriptions:
-                if not self._client.is_closed:
-                    await subscription.unsubscribe()
 
     async def count(self) -> None:
         """Ask by messages; each server answers when it can. Nobody is asked while the connection is away."""

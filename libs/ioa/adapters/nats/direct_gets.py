@@ -24,7 +24,7 @@ from ioa.adapters.nats.connection import asking_until_heard, asks_to_read, may_n
 from ioa.adapters.nats.in_turns import reading
 from ioa.adapters.nats.permissions import READS
 from ioa.adapters.nats.request_reply import HeadedAnswer, HeadedHandler, NatsRequester
-from ioa.adapters.nats.sinks import MessageSink
+from ioa.adapters.nats.sinks import taking
 from ioa.adapters.nats.translated_errors import unavailable_unless_answered
 from ioa.errors import ForbiddenError, IoaError, NotFoundError, UnavailableError
 from ioa.protocol import subjects
@@ -178,15 +178,10 @@ async def _direct_get(client: Client, stream: str, request: ReadStream, timeout:
         answer = await client.request(subject, asked, timeout=timeout.total_seconds())
         return _page_of_one(stream, answer)
     batch, inbox = _Batch(), client.new_inbox()
-    subscription = await client.subscribe(inbox, future=MessageSink(batch.take))
-    try:
-        async with asyncio.timeout(timeout.total_seconds()):
-            await until_connected(client)
-            await client.publish(subject, asked, reply=inbox)
-            return await batch.page
-    finally:
-        if not client.is_closed:
-            await subscription.unsubscribe()
+    async with taking(client, inbox, batch.take), asyncio.timeout(timeout.total_seconds()):
+        await until_connected(client)
+        await client.publish(subject, asked, reply=inbox)
+        return await batch.page
 
 
 def _page_of_one(stream: str, answer: Msg) -> StreamPage:

@@ -10,7 +10,7 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 from pydantic import ValidationError
 
-from ioa.adapters.nats.sinks import MessageSink
+from ioa.adapters.nats.sinks import taking
 from ioa.protocol import subjects
 from ioa.protocol.kept_out import KeptOut, KeptOutList
 
@@ -32,12 +32,8 @@ class NatsKeptOut:
                 self._list.hear(KeptOut.model_validate_json(message.data), self._now())
                 self._heard.set()
 
-        subscription = await client.subscribe(subjects.KEPT_OUT, future=MessageSink(hear))
-        try:
+        async with taking(client, subjects.KEPT_OUT, hear):
             yield
-        finally:
-            if not client.is_closed:
-                await subscription.unsubscribe()
 
     def names(self) -> frozenset[str]:
         """Return the names of those who are kept out now."""

@@ -12,7 +12,7 @@ from nats.aio.msg import Msg
 from pydantic import ValidationError
 
 from ioa.adapters.nats.connection import may_not_publish
-from ioa.adapters.nats.sinks import MessageSink
+from ioa.adapters.nats.sinks import taking
 from ioa.ports.inspection import REFUSED, SlowedCaller
 from ioa.protocol import subjects
 from ioa.protocol.refused_callers import MOST_NAMED, RefusedCallers, RefusedCallersList
@@ -46,12 +46,8 @@ class NatsRefusedCallers:
             with suppress(ValidationError):
                 self._list.hear(RefusedCallers.model_validate_json(message.data), self._now())
 
-        subscription = await client.subscribe(subjects.REFUSED, future=MessageSink(hear))
-        try:
+        async with taking(client, subjects.REFUSED, hear):
             yield
-        finally:
-            if not client.is_closed:
-                await subscription.unsubscribe()
 
     def slowed(self) -> Sequence[SlowedCaller]:
         """Tell who is refused, and how many requests were."""

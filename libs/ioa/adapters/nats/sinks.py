@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 
+from nats.aio.client import Client
 from nats.aio.msg import Msg
 
 
@@ -22,3 +24,14 @@ class MessageSink(asyncio.Future[Msg]):
     def set_result(self, message: Msg) -> None:
         """Pass a message on."""
         self._take(message)
+
+
+@asynccontextmanager
+async def taking(client: Client, subject: str, take: Callable[[Msg], None]) -> AsyncIterator[None]:
+    """Give every message on a subject to a function while the block runs."""
+    subscription = await client.subscribe(subject, future=MessageSink(take))
+    try:
+        yield
+    finally:
+        if not client.is_closed:
+            await subscription.unsubscribe()
