@@ -10,11 +10,10 @@ from typing import Annotated
 from pydantic import Field
 
 from ioa.protocol.model import Instruction, Model
+from ioa.protocol.told_lately import ToldLately
 
 MOST_NAMED = 1_000
 """How many names a registry tells of at once."""
-_HOLDS_SECONDS = 15.0
-_MOST_REGISTRIES = 64
 
 Name = Annotated[str, Field(min_length=1, max_length=300)]
 
@@ -37,18 +36,9 @@ class Readmit(Instruction):
     name: Name
 
 
-class KeptOutList:
-    """Whom all registries together keep out. Times are in seconds, of any clock that only goes forward."""
-
-    def __init__(self) -> None:
-        self._told: dict[str, tuple[frozenset[str], float]] = {}
-
-    def hear(self, told: KeptOut, now: float) -> None:
-        """Take in what a registry tells; it replaces what the same one told before."""
-        self._told = {by: one for by, one in self._told.items() if now < one[1]}
-        if told.by in self._told or len(self._told) < _MOST_REGISTRIES:
-            self._told[told.by] = (frozenset(told.names), now + _HOLDS_SECONDS)
+class KeptOutList(ToldLately[KeptOut]):
+    """Whom all registries together keep out."""
 
     def names(self, now: float) -> frozenset[str]:
         """Return whom any of them keeps out."""
-        return frozenset(name for names, until in self._told.values() if now < until for name in names)
+        return frozenset(name for told in self.held(now) for name in told.names)
