@@ -57,7 +57,6 @@ _INBOX = re.compile(re.escape(inbox_prefix_of("")) + r"(U[A-Z2-7]{55})\.>")
 _SERVICE = re.compile(r"\$SRV\.PING\.ioa-([a-z]+)")
 _AGENT = re.compile(r"ioa\.v1\.comm\.\*\.say\.([A-Za-z0-9_-]+)")
 _USER = re.compile(r"ioa\.v1\.groups\.cancel\.([A-Za-z0-9_-]+)")
-_POOL = re.compile(r"ioa\.v1\.registry\.register\.([A-Za-z0-9_-]+)\.[A-Za-z0-9_-]+")
 _OLD_CANCEL = "ioa.v1.groups.cancel"
 _ANSWERED_WITHIN, _ANSWERED_OFTEN_WITHIN = "40s", "20s"
 """For how long the server keeps a request that crosses over, with its reply subject, until it is answered, and one that may be

@@ -467,21 +467,20 @@ def _tasks_for(policy: Policy, state: GroupState, agent_id: AgentId) -> Mapping[
         return shown
     known = [task for task in state.tasks if state.is_told_of(agent_id, task)]
     known = [task if task.assignee == agent_id else costless(task) for task in known]
+    folded = [one for one in state.folded if state.is_told_of(agent_id, one)]
     shown["tasks"] = tuple(known)
     lent = list(state.loans)
-    if len(known) < len(state.tasks) or not all(state.is_told_of(agent_id, one) for one in state.folded):
+    if len(known) < len(state.tasks) or len(folded) < len(state.folded):
         teams = {task.subgroup for task in known if not isinstance(task, WaitingTask)}
         lent = [loan for loan in state.loans if loan.subgroup in teams]
         shown["nested_turns"] = state.nested_turns + sum([loan.turns for loan in state.loans if loan.subgroup not in teams])
-        shown["folded"] = tuple([one for one in state.folded if state.is_told_of(agent_id, one)])
+        shown["folded"] = tuple(folded)
         shown["lacks"] = None if state.lacks is None else _lacks_for(state, state.lacks, agent_id)
     shown["loans"] = tuple([loan.model_copy(update={"tokens": None, "cost_micros": None}) for loan in lent])
     if policy.secrets and state.is_member(agent_id):
         alone = {"earshot": (state.number_of(agent_id),)}
         shown["tasks"] = tuple([task.model_copy(update=alone) if task.earshot else task for task in known])
-        shown["folded"] = tuple(
-            [one.model_copy(update=alone) if one.earshot else one for one in state.folded if state.is_told_of(agent_id, one)]
-        )
+        shown["folded"] = tuple([one.model_copy(update=alone) if one.earshot else one for one in folded])
     return shown
 
 
