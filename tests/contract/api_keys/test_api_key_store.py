@@ -11,7 +11,7 @@ import pytest
 from ioa.adapters.nats.api_keys import NatsApiKeys
 from ioa.adapters.nats.connection import NatsSettings, open_connection
 from ioa.adapters.nats.server import open_nats_server
-from ioa.adapters.nats.topology import Topology
+from ioa.adapters.nats.topology import API_KEYS, Topology
 from ioa.errors import NotFoundError
 from ioa.ports.api_key_store import ApiKeyStore
 from ioa.protocol.api_keys import MOST_SIGNED_OUT, KeyId, LoginToken, SignedOut, digest_of_secret
@@ -81,3 +81,16 @@ def test_what_is_kept_of_sessions_stays_small() -> None:
 async def test_all_seal_cookies_alike(store: ApiKeyStore) -> None:
     """Whoever asks what cookies are sealed with is told the same, so that any replica knows the sessions of all."""
     assert len(set(await asyncio.gather(*(store.cookie_secret() for _ in range(3))))) == 1
+
+
+@pytest.mark.parametrize("removed_by", ["purge", "delete"])
+async def test_what_seals_cookies_is_drawn_anew_once_it_was_removed(tmp_path: Path, removed_by: str) -> None:
+    """`nats kv purge IOA_API_KEYS cookie`, which leaves a marker, ends all sessions: another secret is drawn, the same for all."""
+    async with open_nats_server(tmp_path, None) as server, open_connection(NatsSettings(server.url, "test")) as client:
+        await Topology().ensure(client.jetstream())
+        store = NatsApiKeys(client)
+        before = await store.cookie_secret()
+        bucket = await client.jetstream().key_value(API_KEYS)
+        await getattr(bucket, removed_by)("cookie")
+        after = set(await asyncio.gather(*(store.cookie_secret() for _ in range(3))))
+    assert (len(after), before in after) == (1, False)

@@ -64,16 +64,16 @@ async def publish_onto(
 
 
 async def drawn_once(js: JetStreamContext, bucket: str, key: str, size_bytes: int, what: str) -> bytes:
-    """Return the secret under a key of a bucket; whichever replica comes first draws it.
+    """Return the secret under a key of a bucket; whichever replica comes first draws it, and anew where it was removed.
 
     Raises:
-        UnavailableError: The bucket does not answer, or the secret was removed.
+        UnavailableError: The bucket does not answer, or the secret is being removed.
     """
     stream, subject = stream_of(bucket), subject_of(bucket, key)
     with unavailable_unless_answered(what):
         kept = await last_message(js, stream, subject)
-        if kept is None:
-            await publish_onto(js, stream, subject, secrets.token_bytes(size_bytes))
+        if kept is None or not kept.data:  # `nats kv purge` leaves a marker
+            await publish_onto(js, stream, subject, secrets.token_bytes(size_bytes), last=0 if kept is None else kept.seq or 0)
             kept = await last_message(js, stream, subject)
     if kept is None or not kept.data:
         raise UnavailableError(f"{what} is gone.")
