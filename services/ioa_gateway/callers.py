@@ -23,7 +23,7 @@ class Caller:
         scopes: What it is for.
         labels: Goals that he launches bear these, and he sees no others.
         people: As whom he may answer in teams, by name; `ANYBODY` stands for all.
-        session: When the session ends by which he was let in, in ms since 1970; None if he has shown the key itself.
+        session: The cookie by which he was let in; None if he has shown the key itself.
     """
 
     key_id: str
@@ -31,7 +31,7 @@ class Caller:
     scopes: frozenset[Scope]
     labels: Mapping[str, str] = field(default_factory=dict)
     people: frozenset[str] = frozenset()
-    session: int | None = None
+    session: str | None = field(default=None, repr=False)
 
     def check(self, *scopes: Scope) -> None:
         """See that the caller may do something.

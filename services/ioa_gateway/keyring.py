@@ -86,7 +86,6 @@ class Keyring:
         Raises:
             UnavailableError: They cannot be read now.
         """
-        self._secret = await self._store.cookie_secret()
         await self._read()
 
     async def follow(self, tell: Callable[[], None]) -> None:
@@ -158,7 +157,7 @@ class Keyring:
 
     def stands(self, caller: Caller) -> bool:
         """Whether somebody who was let in still would be."""
-        goes_on = caller.session is None or self._goes_on(KeyId(caller.key_id), caller.session)
+        goes_on = caller.session is None or self._session(caller.session) is not None
         return goes_on and self.lets_in(caller.key_id)
 
     def lets_in(self, key_id: str) -> bool:
@@ -207,7 +206,7 @@ class Keyring:
         key = None if session is None else await self._find(session.key_id)
         if session is None or key is None:
             raise _over()
-        return _caller(key, session.until)
+        return _caller(key, cookie)
 
     async def sign_out(self, cookie: str) -> None:
         """End a session for good: here at once, at other replicas when they read the keys, and with all that goes on by it.
@@ -278,6 +277,7 @@ class Keyring:
         async with self._reading:
             if behind is None or self._read_at <= behind:
                 begun = self.now()
+                self._secret = await self._store.cookie_secret()  # an admin may have ended all sessions by another one
                 self._signed_out = {one.key_id: one for one in await self._store.signed_out()}
                 self._keys = {key.key_id: key for key in await self._store.keys()}
                 self._read_at = begun
@@ -293,6 +293,6 @@ def _over() -> UnauthenticatedError:
     return UnauthenticatedError("The session is over.", hint="Show a key, or a new token.")
 
 
-def _caller(key: ApiKey, session: int | None = None) -> Caller:
+def _caller(key: ApiKey, session: str | None = None) -> Caller:
     scopes = frozenset(scope for scope in Scope if scope in key.scopes)
     return Caller(key.key_id, key.user, scopes, key.labels, people_of(key.scopes), session)

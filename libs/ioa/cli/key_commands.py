@@ -74,3 +74,13 @@ def revoke(
         from ioa.cli.keys import revoke_key
 
         run_to_end(revoke_key(url, key_id, Terminal(as_json=as_json)))
+
+
+@keys.command("end-sessions")
+def end_all_sessions(url: Url = None, as_json: AsJson = False) -> None:
+    """End the sessions of all browsers, and what goes on by them, within 5 s. People sign in again; keys stay."""
+    with reported(as_json=as_json):
+        from ioa.cli.foreground import run_to_end
+        from ioa.cli.keys import end_sessions
+
+        run_to_end(end_sessions(url, Terminal(as_json=as_json)))

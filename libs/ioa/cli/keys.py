@@ -122,6 +122,16 @@ async def revoke_key(url: str | None, key_id: str, terminal: Terminal) -> None:
         terminal.print(f"{key_id} lets nobody in any more.")
 
 
+async def end_sessions(url: str | None, terminal: Terminal) -> None:
+    """Let no browser in any more by a cookie of before."""
+    async with _open_keys(url) as (store, _):
+        await store.end_sessions()
+    if terminal.as_json:
+        terminal.document({"ended": "sessions"})
+    else:
+        terminal.print("All sessions of browsers end within 5 s. Keys stay.")
+
+
 async def end_keys_of(url: str | None, user: UserId) -> list[KeyId]:
     """Forget all keys by which goals of a user are launched and read; returns which they were."""
     async with _open_keys(url) as (store, _):

@@ -39,3 +39,6 @@ class ApiKeyStore(Protocol):
 
     async def cookie_secret(self) -> bytes:
         """Return what cookies are sealed with, the same for everybody; it is drawn when first asked for."""
+
+    async def end_sessions(self) -> None:
+        """Have cookies be sealed with something else from now on, so that none of before counts."""

@@ -16,6 +16,7 @@ class MemoryApiKeys:
         self._keys: dict[KeyId, ApiKey] = {}
         self._tokens: dict[str, LoginToken] = {}
         self._signed_out: dict[KeyId, SignedOut] = {}
+        self._sealed = "known to all"
 
     async def keys(self) -> Sequence[ApiKey]:
         """Read all keys."""
@@ -51,4 +52,8 @@ class MemoryApiKeys:
 
     async def cookie_secret(self) -> bytes:
         """Return what cookies are sealed with."""
-        return b"known to all"
+        return self._sealed.encode()
+
+    async def end_sessions(self) -> None:
+        """Seal cookies with something else."""
+        self._sealed += "."

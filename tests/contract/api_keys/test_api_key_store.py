@@ -83,6 +83,14 @@ async def test_all_seal_cookies_alike(store: ApiKeyStore) -> None:
     assert len(set(await asyncio.gather(*(store.cookie_secret() for _ in range(3))))) == 1
 
 
+async def test_all_sessions_end_together(store: ApiKeyStore) -> None:
+    """Who ends all sessions has cookies sealed with something else, for everybody."""
+    before = await store.cookie_secret()
+    await store.end_sessions()
+    after = {await store.cookie_secret() for _ in range(3)}
+    assert (len(after), before in after) == (1, False)
+
+
 @pytest.mark.parametrize("removed_by", ["purge", "delete"])
 async def test_what_seals_cookies_is_drawn_anew_once_it_was_removed(tmp_path: Path, removed_by: str) -> None:
     """`nats kv purge IOA_API_KEYS cookie`, which leaves a marker, ends all sessions: another secret is drawn, the same for all."""

@@ -257,6 +257,25 @@ async def test_a_copied_cookie_is_worth_nothing_when_its_browser_signed_out(
         assert (again.status_code, (await http.get("/goals")).status_code) == (204, 200)
 
 
+async def test_an_admin_ends_all_sessions(http: httpx.AsyncClient, door: Door, members: Members) -> None:
+    """Behind that no cookie of before lets anybody in, nor goes a stream on by one; keys stay, and who shows one begins another."""
+    shown = {"key": written_key(KeyId("web"), SECRET)}
+    by_key = http.headers.pop("authorization")
+    await http.post("/session", json=shown)
+    cookie = {"Cookie": f"ioa_session={http.cookies['ioa_session']}"}
+    http.cookies.clear()
+    async with http.stream("GET", "/events?list=true", headers=cookie) as stream:
+        before = (await http.get("/goals", headers=cookie)).status_code
+        await door.keys.end_sessions()
+        async with asyncio.timeout(10):
+            await stream.aread()
+    ended = await eventually(lambda: http.get("/goals", headers=cookie), lambda answer: answer.status_code == 401)
+    assert (before, "session is over" in ended.json()["detail"]) == (200, True)
+    assert (await http.get("/goals", headers={"Authorization": by_key})).status_code == 200
+    again = await http.post("/session", json=shown)
+    assert (again.status_code, (await http.get("/goals")).status_code) == (204, 200)
+
+
 async def test_a_token_lets_one_browser_in(http: httpx.AsyncClient, door: Door) -> None:
     """A token is good for one session, begun in time."""
     for name, after in (("good", timedelta(minutes=1)), ("late", timedelta(0))):

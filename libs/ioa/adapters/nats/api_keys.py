@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Sequence
 from datetime import datetime
 from typing import TypeVar
@@ -84,6 +85,11 @@ class NatsApiKeys:
     async def cookie_secret(self) -> bytes:
         """Return what cookies are sealed with."""
         return await drawn_once(self._js, API_KEYS, _COOKIE, _SECRET_BYTES, "What cookies are sealed with")
+
+    async def end_sessions(self) -> None:
+        """Write another secret over the one that cookies are sealed with."""
+        with unavailable_unless_answered(_WHAT):
+            await self._js.publish(subject_of(API_KEYS, _COOKIE), secrets.token_bytes(_SECRET_BYTES), stream=_STREAM)
 
     async def _all_of(self, kind: str, model: type[M]) -> Sequence[M]:
         found = pages(self._client, _STREAM, subject_of(API_KEYS, f"{kind}.*"), limit=_PAGE)
