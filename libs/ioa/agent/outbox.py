@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ioa.agent.asking import until_answered
 from ioa.agent.history import GroupHistory
+from ioa.agent.speaking_shares import SpeakingShares
 from ioa.errors import IoaError, SupersededError
 from ioa.group.requests import Accepted, Rejected
 from ioa.ports.agent_network import AgentNetwork
 from ioa.ports.agent_store import AgentStore
 from ioa.ports.clock import Clock, IdSource
+from ioa.protocol.codec import encode
 from ioa.protocol.decisions import DecidedBy
-from ioa.protocol.ids import AgentId, MessageId, SessionId, TaskId
+from ioa.protocol.ids import LOCAL, AgentId, MessageId, SessionId, TaskId
 from ioa.protocol.messages import (
     Decision,
     Header,
@@ -67,6 +69,7 @@ class Outbox:
     clock: Clock
     ids: IdSource
     session: SessionId
+    shares: SpeakingShares = field(default_factory=SpeakingShares)
 
     async def say(self, history: GroupHistory, payload: Payload, turn: int, by: DecidedBy | None = None) -> Accepted | Rejected:
         """Say something for a turn, or report a task's result, surviving crashes and outages on the way.
@@ -74,7 +77,7 @@ class Outbox:
         Raises:
             IoaError: The message cannot be sent as it is; it is forgotten.
         """
-        return await self.send(await self.prepare(history, payload, turn, by=by))
+        return await self.send(history, await self.prepare(history, payload, turn, by=by))
 
     async def prepare(
         self,
@@ -103,8 +106,10 @@ class Outbox:
         """Return what was prepared in a group and not answered yet, by the keys of the duties."""
         return dict(await until_answered(lambda: self.store.outgoing(history.comm_id), agent_id=self.me))
 
-    async def send(self, message: Message) -> Accepted | Rejected:
+    async def send(self, history: GroupHistory, message: Message) -> Accepted | Rejected:
         """Send a prepared message until it is answered. A process before this one may have prepared it.
+
+        It waits for the share of the user whose goal it is, if there are others.
 
         Raises:
             SupersededError: Another process speaks for the agent now.
@@ -112,7 +117,9 @@ class Outbox:
         """
         header = message.header.model_copy(update={"session": self.session})
         message = message.model_copy(update={"header": header})
+        user = None if history.charter is None else history.charter.user
         try:
+            await self.shares.take(user or LOCAL, len(encode(message)))
             answer = await until_answered(lambda: self.network.say(message), comm_id=header.comm_id, agent_id=self.me)
             reach("agent.message_answered")
         except SupersededError:

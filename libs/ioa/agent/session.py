@@ -369,7 +369,7 @@ class GroupSession:
                 message = message or await self._prepared(tuple(refusals), turn, invited)
                 if message is None:
                     return None
-                answer = await self._outbox.send(message)
+                answer = await self._outbox.send(self._history, message)
             except SupersededError:
                 raise
             except IoaError as error:
@@ -451,7 +451,7 @@ class GroupSession:
         why = "\n".join(dict.fromkeys(refusals))
         passed = Pass(cause=PassCause.NO_USABLE_ANSWER, content=shortened(why, _MAX_WHY_BYTES))
         message = await self._outbox.prepare(self._history, passed, turn, *self._meter.take())
-        answer = await self._outbox.send(message)
+        answer = await self._outbox.send(self._history, message)
         count_decision(_DECISIONS.get(type(view.state.stage), "speak"), None, str(passed.cause))
         if not isinstance(answer, Accepted):
             return None
