@@ -40,6 +40,7 @@ from ioa.protocol.goals import Fork, Goal, GoalRecord
 from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalName, UserId
 from ioa.quotas import RATES, SAY_UNIT_BYTES, SLOWED_FOR, Buckets, Family, QuotaRefusal, Rate
 from ioa.repetition import sketches_of
+from ioa.runtime.appended import user_as_filling
 from ioa.runtime.ledger import GroupLedger, entry_of
 from ioa.runtime.stored_shares import StoredShares
 from ioa.telemetry.fault_points import reach
@@ -203,7 +204,7 @@ class Forks:
         Raises:
             NotYetError: They have to wait.
         """
-        whose, filling = _as_filling(user), self._ports.filling
+        whose, filling = user_as_filling(user), self._ports.filling
         if user != LOCAL and filling.puts_off(whose, self._ports.log.room(), filling.held(whose) + original.size_bytes):
             raise NotYetError(
                 f"The forks of {user} fill so much of the logs that others need what is left.", retry_after=_ROOM_AGAIN
@@ -329,7 +330,7 @@ class Forks:
         except AppendConflictError:
             raise NotYetError(f"The group {copied.comm_id} is copied, or was cancelled.", retry_after=_AGAIN) from None
         reach("groups.after_copied_entry")
-        self._ports.filling.note(_as_filling(entry.entry.state.user or LOCAL), len(entry.data))
+        self._ports.filling.note(user_as_filling(entry.entry.state.user or LOCAL), len(entry.data))
         return StoredEntry(seq, entry.entry, len(entry.data), log_bytes + len(entry.data), log_most)
 
     def _counted(self, written: Mapping[CommId, _Written], copied: Copied, head: StoredEntry | None) -> tuple[int, int | None]:
@@ -376,11 +377,6 @@ class Forks:
         [first] = await self._ports.log.read(comm_id, after=0, limit=1)
         assert isinstance(first.entry.event, GroupLaunched), "a copy that is under way begins so"
         return first.entry.event.charter
-
-
-def _as_filling(user: UserId) -> str:
-    """Return how a user is called among the agents that fill logs."""
-    return f"user:{user}"
 
 
 def _fork_of(goal: Goal) -> Fork:

@@ -29,12 +29,16 @@ from ioa.group.tasks import bytes_asked
 from ioa.ports.inspection import FILLING, SlowedCaller
 from ioa.ports.store_room import StoreRoom
 from ioa.protocol.codec import encode
-from ioa.protocol.ids import AgentId
+from ioa.protocol.ids import LOCAL, AgentId, UserId
 from ioa.quotas import RATES, Family, Rate
 from ioa.runtime.caller_pace import COME_BACK, CallerPace, tell_nobody
 from ioa.runtime.group_quota import CLOSES
 from ioa.runtime.stored_shares import StoredShares
 
+_PART_TOGETHER = 9
+"""So many times what is left may be what one agent has had appended in goals of several users, or several agents in those of one:
+nine tenths. Nobody can tell whose doing it is that an agent speaks much in the goals of a user: so both are stopped together,
+before either is stopped with others."""
 _PUSHED_PART = 16
 """An entry that is shown to so many counts for them as much as for being stored: it is not kept there."""
 _PART_TO_END, _SHORT_BYTES = 9, 16_000
@@ -61,6 +65,7 @@ class Appended:
     ) -> None:
         self._pace = CallerPace(now, Family.LOGS, rate, slowed)
         self._filling = filling or StoredShares(now, FILLING, slowed)
+        self._together = StoredShares(now, FILLING, slowed, part=_PART_TOGETHER)
 
     def check(self, agent_id: AgentId) -> None:
         """See that an agent may have something appended now.
@@ -83,9 +88,16 @@ class Appended:
         weight = size_bytes + size_bytes * len(entry.audience) // _PUSHED_PART
         self._pace.charge(agent_id, weight)
         is_result = state.phase.is_terminal and state.parent is None
-        self._filling.note(agent_id, 2 * size_bytes if is_result else size_bytes)
+        for filling, who in self._who_fills(agent_id, state.user):
+            filling.note(who, 2 * size_bytes if is_result else size_bytes)
 
-    def check_room(self, event: Event, room: StoreRoom | None) -> None:
+    def _who_fills(self, agent_id: AgentId, user: UserId | None) -> Sequence[tuple[StoredShares, str]]:
+        """Say as whose doing an entry counts: an agent's, where users are known in the goals of each by itself."""
+        if user is None or user == LOCAL:
+            return [(self._filling, agent_id)]
+        return [(self._filling, f"{agent_id} for {user}"), (self._together, agent_id), (self._together, user_as_filling(user))]
+
+    def check_room(self, event: Event, user: UserId | None, room: StoreRoom | None) -> None:
         """Put off what somebody begins who has filled the logs of all; what leads to the end of a group is always taken.
 
         What he has had appended here counts, the older the less, and against what is left: so who fills the logs is stopped while
@@ -94,25 +106,36 @@ class Appended:
 
         Args:
             event: What is to be appended. A member is lost, and a deadline passes, whoever has filled what: it has to be said.
+            user: In whose goal.
             room: How much is left for all; None is no bound.
 
         Raises:
             RateLimitedError: It leads to no end, or in too many words. There may be room later.
         """
         agent_id = _begun_by(event)
-        if room is None or agent_id is None or not self._filling.puts_off(agent_id, room):
+        if room is None or agent_id is None:
+            return
+        counted = self._who_fills(agent_id, user)
+        full = [who for filling, who in counted if filling.puts_off(who, room)]
+        if not full:
             return
         ends = isinstance(event, Said) and isinstance(event.message.payload, CLOSES)
-        if not ends or (self._filling.is_over(self._filling.held(agent_id), room, _PART_TO_END) and _is_long(event)):
+        is_nearly_all = any(filling.is_over(filling.held(who), room, _PART_TO_END) for filling, who in counted)
+        if not ends or (is_nearly_all and _is_long(event)):
             raise RateLimitedError(
-                f"{agent_id} has filled so much of the room for logs that others need what is left.",
+                f"{full[0]} has filled so much of the room for logs that others need what is left.",
                 retry_after=COME_BACK,
                 hint=f"Conclude in few words ({_SHORT_BYTES:,} bytes)." if ends else "Conclude, or wait until there is room again.",
             )
 
     def slowed(self) -> Sequence[SlowedCaller]:
         """Return who was refused lately, and how often; and who fills the logs, with how many MB."""
-        return [*self._filling.slowed(), *self._pace.slowed()]
+        return [*self._filling.slowed(), *self._together.slowed(), *self._pace.slowed()]
+
+
+def user_as_filling(user: UserId) -> str:
+    """Return how a user is called among the agents that fill logs."""
+    return f"user:{user}"
 
 
 def _is_long(event: Event) -> bool:

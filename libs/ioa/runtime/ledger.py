@@ -44,7 +44,7 @@ from ioa.ports.delivery import Inboxes, Results, Timers
 from ioa.ports.group_log import AppendConflictError, GroupLog, StoredEntry
 from ioa.ports.open_groups import OpenGroups
 from ioa.protocol.goals import Reason, RepetitionRule
-from ioa.protocol.ids import AgentId, CommId
+from ioa.protocol.ids import AgentId, CommId, UserId
 from ioa.protocol.messages import Message
 from ioa.protocol.policy import Policy
 from ioa.repetition import sketches_of
@@ -155,14 +155,14 @@ class GroupLedger:
         if self._appended is not None:
             self._appended.check(agent_id)
 
-    def check_may_hold(self, said: Said) -> None:
-        """See that what is no entry of its own, but keeps a task open, comes of nobody who has filled the logs of all.
+    def check_may_hold(self, said: Said, user: UserId | None) -> None:
+        """See that what is no entry, but keeps a task of a user's goal open, comes of nobody who has filled the logs of all.
 
         Raises:
             RateLimitedError: It does, and is to come back later.
         """
         if self._appended is not None:
-            self._appended.check_room(said, self._log.room())
+            self._appended.check_room(said, user, self._log.room())
 
     async def record(self, comm_id: CommId, event: Event) -> Recorded:
         """Take the group one step further and do what follows. Whatever messages wait for the group, this comes before them.
@@ -446,7 +446,7 @@ class GroupLedger:
     def _step(self, head: StoredEntry | None, event: Event, policy: Policy | None) -> Transition:
         transition = step(None, event, policy) if head is None else self._step_on(head, event, policy)
         if self._appended is not None:
-            self._appended.check_room(event, self._log.room())
+            self._appended.check_room(event, transition.state.user, self._log.room())
         return transition
 
     def _step_on(self, head: StoredEntry, event: Event, policy: Policy | None) -> Transition:

@@ -7,14 +7,14 @@ from datetime import timedelta
 import pytest
 
 from ioa.errors import RateLimitedError, UnavailableError
-from ioa.group.events import MemberLost, MemberReturned, SubgroupOpened, encode_entry
+from ioa.group.events import GroupLaunched, MemberLost, MemberReturned, SubgroupOpened, encode_entry
 from ioa.group.rejection import IllegalEventError
 from ioa.group.requests import Accepted, InviteMember, Rejected
 from ioa.ports.inspection import FILLING
 from ioa.ports.store_room import StoreRoom
 from ioa.protocol.codec import encode
 from ioa.protocol.goals import Reason
-from ioa.protocol.ids import CommId, TaskId, comm_id_of_task
+from ioa.protocol.ids import CommId, TaskId, UserId, comm_id_of_task
 from ioa.protocol.levels import LEVEL, TASKS_ARE_FOLDED
 from ioa.protocol.messages import (
     AsyncTaskAssignment,
@@ -156,6 +156,30 @@ async def test_who_fills_the_logs_of_all_leaves_room_for_others() -> None:
     await plane.says(ADA, ConcludeGroupDiscussion())
     await plane.says(ADA, Conclusion(content="e"))
     assert await plane.reason() is Reason.CONCLUDED
+
+
+async def test_what_one_user_has_an_agent_fill_is_not_held_against_it_in_goals_of_others() -> None:
+    """Both are named. Beyond nine tenths neither goes on with others, since nobody can tell whose doing it was."""
+    plane, appended = Plane(), _with_little(1_000)
+    await plane.open(ADA, BOB, level=LEVEL)
+    [first] = await plane.log.read(ROOM, after=0, limit=1)
+    anna, eve, launched = UserId("anna"), UserId("eve"), first.entry.event
+    assert isinstance(launched, GroupLaunched)
+    by_bob = launched.model_copy(update={"charter": launched.charter.model_copy(update={"owner": BOB})})
+    of_eve = first.entry.model_copy(update={"state": first.entry.state.model_copy(update={"user": eve})})
+    appended.note(of_eve, 100_000)
+    room = StoreRoom(20_000, 120_000)
+    with pytest.raises(RateLimitedError, match="ada for eve has filled"):
+        appended.check_room(launched, eve, room)
+    appended.check_room(launched, anna, room)
+    appended.check_room(by_bob, eve, room)
+    assert [(one.caller, one.family) for one in appended.slowed()] == [("ada for eve", FILLING)]
+    room = StoreRoom(10_000, 110_000)
+    with pytest.raises(RateLimitedError, match="ada has filled"):
+        appended.check_room(launched, anna, room)
+    with pytest.raises(RateLimitedError, match="user:eve has filled"):
+        appended.check_room(by_bob, eve, room)
+    appended.check_room(by_bob, anna, room)
 
 
 def test_the_little_that_each_may_always_have_is_a_part_of_the_share() -> None:
