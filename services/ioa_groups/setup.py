@@ -433,11 +433,33 @@ class GroupSetup:
         if agent_id not in head.entry.state.hearing and not await self._is_behind(request, head.seq):
             await self._ports.memberships.remove(agent_id, comm_id)  # who was removed learns by no cursor how much came after
             return Entries(entries=(), complete=True, head=request.after, up_to=request.after if head.entry.chain else 0)
+        if request.only is not None and agent_id in head.entry.state.hearing:
+            return await self._one_of(request, head)
         if request.after >= head.seq:
             if head.entry.state.phase.is_terminal and request.after == head.seq:
                 await self._ports.memberships.remove(agent_id, comm_id)
             return Entries(entries=(), complete=True, head=head.seq)
         return await (self._page_of_views(request, head) if head.entry.chain else self._page(request, head.seq))
+
+    async def _one_of(self, request: Sync, head: StoredEntry) -> Entries:
+        """Read the first or the last entry that a member may see now, as it may see it, however long the log is."""
+        agent_id = request.agent_id
+        policy = await self._ports.ledger.policy(head) if head.entry.chain else None
+        number = head.entry.state.number_of(agent_id)
+        stored: StoredEntry | None = head if request.only == "last" else await self._entry(request, 1)
+        while stored is not None and policy is not None and not _is_shown(policy, head, stored, agent_id):
+            before = stored.entry.link_of(number)
+            stored = await self._entry(request, before) if before else None
+        if stored is None:
+            return Entries(entries=(), complete=True, head=head.seq)
+        roles = head.entry.state.members[number].roles
+        view = without_session(stored.entry) if policy is None else view_for(policy, stored.entry, agent_id, roles)
+        return Entries(entries=(SequencedEntry(seq=stored.seq, previous_seq=0, entry=view),), complete=True, head=head.seq)
+
+    async def _entry(self, request: Sync, seq: int) -> StoredEntry | None:
+        """Read the entry at a place of a log, or the next one behind it."""
+        async with self._pages.turn(request.agent_id):
+            return next(iter(await self._ports.log.read(request.comm_id, after=seq - 1, limit=1)), None)
 
     async def _is_behind(self, request: Sync, head: int) -> bool:
         """Whether there may be something behind a cursor, which is an entry of the log."""
@@ -716,6 +738,12 @@ def _snapshot_for(owner: AgentId, seq: int, state: GroupState, charter: Charter)
     if charter.policy is None:
         return GroupSnapshot(seq=seq, state=state, charter=charter)
     return GroupSnapshot(seq=seq, state=seen_by(charter.policy, state, owner), charter=charter_for(charter, owner))
+
+
+def _is_shown(policy: Policy, head: StoredEntry, stored: StoredEntry, agent_id: AgentId) -> bool:
+    """Whether a member is shown an entry as the group stands now."""
+    is_kept_back = is_withheld(policy, head.entry.state, stored.entry.event, agent_id)
+    return stored.entry.is_open_to(agent_id) and not is_kept_back
 
 
 def _name(asked: GoalName, record: GoalRecord | None) -> GoalName:

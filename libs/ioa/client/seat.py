@@ -18,7 +18,7 @@ from typing import Literal
 from ioa.agent.conversation import name_of_entry
 from ioa.agent.history import GroupHistory
 from ioa.errors import ConflictError, InvalidInputError, NotFoundError
-from ioa.group.events import name_of
+from ioa.group.events import GroupLaunched, Said, name_of
 from ioa.group.forms import Blank, read_value
 from ioa.group.machine import legal_kinds
 from ioa.group.policy.offer import TO_CONCLUDE, Offer, offer
@@ -42,6 +42,7 @@ from ioa.protocol.messages import (
     Pass,
     PassCause,
     Payload,
+    Thinking,
     phase_for_header,
     version_of,
 )
@@ -151,7 +152,7 @@ class PersonSeat:
             for membership in page.memberships:
                 after = membership.number
                 try:
-                    awaited = _awaited_in(await self._history(membership.comm_id), self.me)
+                    awaited = await self._look(membership.comm_id)
                 except NotFoundError:
                     continue  # it is over, or not open yet
                 if awaited is not None:
@@ -240,6 +241,24 @@ class PersonSeat:
         message_id = id_under(self.me, history.comm_id, key)
         own = (one for one in history.messages() if one.header.sender == self.me)
         return next((one for one in own if one.header.message_id == message_id), None)
+
+    async def _look(self, comm_id: CommId) -> Awaited | None:
+        """Say what is up to this person in a group, by the ends of its log: whoever has it in a team may make that long."""
+        page = await self._network.sync(Sync(comm_id=comm_id, agent_id=self.me, only="last"))
+        if not page.complete or len(page.entries) != 1:  # it is not open yet, or an older release tells a page
+            return _awaited_in(await self._history(comm_id), self.me)
+        newest = page.entries[0].entry
+        if newest.state.phase.is_terminal:
+            await self._network.sync(Sync(comm_id=comm_id, agent_id=self.me, after=page.head))
+        if newest.state.phase.is_terminal or self.me not in newest.state.floor:
+            return None
+        page = await self._network.sync(Sync(comm_id=comm_id, agent_id=self.me, only="first"))
+        launched = page.entries[0].entry.event if page.entries else None
+        if not isinstance(launched, GroupLaunched):
+            return _awaited_in(await self._history(comm_id), self.me)
+        said = newest.event.message if isinstance(newest.event, Said) else None
+        last = None if said is None or isinstance(said.payload, Thinking) else said
+        return awaited_of(launched.charter, newest.state, self.me, last)
 
     async def _history(self, comm_id: CommId) -> GroupHistory:
         """Read a group's log as this member."""

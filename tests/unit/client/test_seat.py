@@ -382,3 +382,36 @@ async def test_a_message_under_anothers_id_hides_none() -> None:
     seat = PersonSeat(OfPlane(plane), "anna", plane.clock)  # type: ignore[arg-type]
     heard = [one async for one in seat.follow(ROOM) if isinstance(one, Message)]
     assert [one.payload.content for one in heard if isinstance(one.payload, Discussion)] == ["first", "hidden?", "last"]
+
+
+async def test_what_waits_for_a_person_is_told_however_long_logs_are() -> None:
+    """Whoever has a person in a team may make its log long: the ends of it tell what is up to the person."""
+    nodes = [{"name": "talk", "roles": ["player"], "max": 200}, {"name": "ask", "roles": ["anna"], "max": 1, "then": "end"}]
+    nodes[0]["then"] = "ask"
+    roles = {"player": "any", "anna": {"human": True}}
+    policy = team_of({"team": "t", "roles": roles, "nodes": nodes, "leader": "player"}).policy
+    plane, anna = Plane(), AgentId("human-anna")
+    await plane.join(EVE, level=LEVEL)
+    launch = plane.begin(ROOM, EVE, anna)
+    led = launched_under(policy, {"player": [EVE], "anna": [anna]}, EVE, anna).log[0]
+    assert isinstance(led, GroupLaunched)
+    limits = launch.charter.limits.model_copy(update={"max_turns": 500})
+    charter = led.charter.model_copy(update={"comm_id": ROOM, "limits": limits})
+    await plane.ledgers[0].record(ROOM, launch.model_copy(update={"charter": charter}))
+    await plane.memberships.add([anna], ROOM)
+    read: list[int] = []
+
+    class _Counting(OfPlane):
+        async def sync(self, request: Sync) -> Entries:
+            page = await super().sync(request)
+            read.append(len(page.entries))
+            return page
+
+    seat = PersonSeat(_Counting(plane), "anna", plane.clock)  # type: ignore[arg-type]
+    for number in range(200):
+        assert isinstance(await plane.says(EVE, Discussion(content=f"No. {number}")), Accepted)
+        if number in (0, 198):
+            assert [one async for one in seat.awaited()] == []
+    [waits] = [one async for one in seat.awaited()]
+    assert (waits.kind, waits.part.node, waits.goal, sum(read)) == ("say", "ask", charter.goal, 4)
+    assert waits.last is not None and isinstance(waits.last.payload, Discussion) and waits.last.payload.content == "No. 199"
