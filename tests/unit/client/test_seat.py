@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -15,11 +15,13 @@ from ioa.client.seat import Awaited, PersonReply, PersonSeat, id_under, people_i
 from ioa.client.waiting import AwaitedDocument, waiting_for_anybody
 from ioa.errors import ConflictError, InvalidInputError, NotFoundError
 from ioa.group.events import GroupLaunched, Said
-from ioa.group.requests import Accepted, Entries, ListMemberships, OpenMemberships, Rejected, Sync
+from ioa.group.requests import Accepted, Entries, GetGroup, ListMemberships, OpenMemberships, Rejected, Sync
+from ioa.ports.group_client import GroupList
+from ioa.ports.group_log import StoredEntry
 from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Reason
-from ioa.protocol.ids import LOCAL, AgentId, GoalId, GoalName, MessageId
+from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, GoalName, MessageId
 from ioa.protocol.levels import LEVEL
 from ioa.protocol.messages import Decision, Discussion, Message
 from ioa.protocol.team import read_toml, team_of
@@ -384,12 +386,12 @@ async def test_a_message_under_anothers_id_hides_none() -> None:
     assert [one.payload.content for one in heard if isinstance(one.payload, Discussion)] == ["first", "hidden?", "last"]
 
 
-async def test_what_waits_for_a_person_is_told_however_long_logs_are() -> None:
-    """Whoever has a person in a team may make its log long: the ends of it tell what is up to the person."""
-    nodes = [{"name": "talk", "roles": ["player"], "max": 200}, {"name": "ask", "roles": ["anna"], "max": 1, "then": "end"}]
-    nodes[0]["then"] = "ask"
+async def _lectured(heard_by: str) -> Plane:
+    """A group in which Eve is to speak two hundred times before Anna is asked."""
+    talk = {"name": "talk", "roles": ["player"], "max": 200, "heard_by": [heard_by], "then": "ask"}
+    ask = {"name": "ask", "roles": ["anna"], "max": 1, "then": "end"}
     roles = {"player": "any", "anna": {"human": True}}
-    policy = team_of({"team": "t", "roles": roles, "nodes": nodes, "leader": "player"}).policy
+    policy = team_of({"team": "t", "roles": roles, "nodes": [talk, ask], "leader": "player"}).policy
     plane, anna = Plane(), AgentId("human-anna")
     await plane.join(EVE, level=LEVEL)
     launch = plane.begin(ROOM, EVE, anna)
@@ -399,6 +401,31 @@ async def test_what_waits_for_a_person_is_told_however_long_logs_are() -> None:
     charter = led.charter.model_copy(update={"comm_id": ROOM, "limits": limits})
     await plane.ledgers[0].record(ROOM, launch.model_copy(update={"charter": charter}))
     await plane.memberships.add([anna], ROOM)
+    return plane
+
+
+async def test_what_waits_for_anybody_is_told_without_looking_for_what_was_heard_long_ago() -> None:
+    """Nor where a person has heard nothing at all: one page of the log is read."""
+    plane, pages = await _lectured(heard_by="player"), 0
+    for number in range(200):
+        await plane.says(EVE, Discussion(content=f"No. {number}"))
+
+    class _System:
+        async def groups(self, **_: object) -> GroupList:
+            return GroupList(groups=(await plane.setup.get(GetGroup(comm_id=ROOM)),), before=None)
+
+        async def entries_before(self, comm_id: CommId, *, before: int, limit: int) -> Sequence[StoredEntry]:
+            nonlocal pages
+            pages += 1
+            return [one for one in await plane.entries(comm_id) if one.seq < before][-limit:]
+
+    [waits] = [one async for one in waiting_for_anybody(_System())]  # type: ignore[arg-type]
+    assert (waits.me, waits.last, pages) == ("human-anna", None, 1)
+
+
+async def test_what_waits_for_a_person_is_told_however_long_logs_are() -> None:
+    """Whoever has a person in a team may make its log long: the ends of it tell what is up to the person."""
+    plane = await _lectured(heard_by="all")
     read: list[int] = []
 
     class _Counting(OfPlane):
@@ -413,5 +440,5 @@ async def test_what_waits_for_a_person_is_told_however_long_logs_are() -> None:
         if number in (0, 198):
             assert [one async for one in seat.awaited()] == []
     [waits] = [one async for one in seat.awaited()]
-    assert (waits.kind, waits.part.node, waits.goal, sum(read)) == ("say", "ask", charter.goal, 4)
+    assert (waits.kind, waits.part.node, waits.goal, sum(read)) == ("say", "ask", "Count to ten.", 4)
     assert waits.last is not None and isinstance(waits.last.payload, Discussion) and waits.last.payload.content == "No. 199"
