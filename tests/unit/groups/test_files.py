@@ -376,6 +376,22 @@ async def test_an_owner_has_so_much_room(plane: Plane) -> None:
     assert [(one.owner, one.files) for one in told.owners] == [("agent-bob", 5), ("agent-ada", 1)]
 
 
+async def test_what_an_agent_stores_in_one_users_goals_leaves_room_for_those_of_others() -> None:
+    """Else whoever asks an honest agent for files again and again has it refuse them to everybody."""
+    plane, other = Plane(), CommId("other")
+    await plane.join(ADA, BOB)
+    for comm_id, user in ((ROOM, UserId("eve")), (other, ANNA)):
+        launch = plane.begin(comm_id, ADA, BOB)
+        charter = launch.charter.model_copy(update={"user": user})
+        await plane.ledgers[0].record(comm_id, launch.model_copy(update={"charter": charter}))
+    for number in range(4):
+        await put(plane, BOB, str(number).encode() * PIECE_BYTES, str(number))
+    with pytest.raises(OverQuotaError, match="agent-bob stores so much in goals of eve"):
+        await put(plane, BOB, b"4" * PIECE_BYTES, "4")
+    stored = await put_in_pieces("a.svg", b"a" * PIECE_BYTES, "image/svg+xml", putting(plane, BOB, other))
+    assert stored.size_bytes == PIECE_BYTES
+
+
 async def test_who_has_no_room_is_counted_once(plane: Plane, monkeypatch: pytest.MonkeyPatch) -> None:
     """All files of an owner are looked at for it: again when something was removed, for a twentieth of the time at most."""
     counted, stored_by = list[str](), plane.artifacts.stored_by
