@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, field
 
 from ioa.agent.asking import until_answered
@@ -119,7 +120,7 @@ class Outbox:
         message = message.model_copy(update={"header": header})
         user = None if history.charter is None else history.charter.user
         try:
-            await self.shares.take(user or LOCAL, len(encode(message)))
+            await asyncio.sleep(self.shares.take(user or LOCAL, len(encode(message)), asyncio.get_running_loop().time()))
             answer = await until_answered(lambda: self.network.say(message), comm_id=header.comm_id, agent_id=self.me)
             reach("agent.message_answered")
         except SupersededError:

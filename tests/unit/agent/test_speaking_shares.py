@@ -2,80 +2,48 @@
 
 from __future__ import annotations
 
-import asyncio
-import time
-from typing import cast
-
-from ioa.agent.history import GroupHistory
-from ioa.agent.outbox import Outbox
 from ioa.agent.speaking_shares import SpeakingShares
-from ioa.errors import RateLimitedError
-from ioa.group.events import GroupLaunched
-from ioa.group.machine import step
-from ioa.group.requests import Accepted
-from ioa.ports.agent_network import AgentNetwork
-from ioa.protocol.ids import AgentId, SessionId, UserId
-from ioa.protocol.messages import Discussion, Message
+from ioa.protocol.ids import UserId
 from ioa.quotas import RATES, Admitted, Buckets, Family
-from ioa.testing.manual_clock import CountedIds, ManualClock
-from ioa.testing.memory_store import MemoryStore
-from tests.contract.agent_store.stories import sequenced
-from tests.unit.group.scenario import COMM, START, Scenario, charter, limits
 
-ADA = AgentId("ada")
-ANNA, EVE = UserId("anna"), UserId("eve")
+ANNA, EVE, ADA = UserId("anna"), UserId("eve"), "ada"
+RATE = RATES[Family.SAY]
 
 
-class _Router:
-    """Takes what an agent says, as far as it may say it, and counts what it refuses."""
-
-    def __init__(self) -> None:
-        self.refused = self.taken = 0
-        self._buckets = Buckets({Family.SAY: RATES[Family.SAY]})
-
-    async def say(self, message: Message) -> Accepted:
-        """Answer."""
-        if not isinstance(self._buckets.judge(message.header.sender, Family.SAY, time.monotonic()), Admitted):
-            self.refused += 1
-            raise RateLimitedError("Too often.")
-        self.taken += 1
-        return Accepted(seq=self.taken)
+def test_a_user_whose_goals_have_an_agent_speak_without_end_leaves_half_to_others() -> None:
+    """What is said for others is said at once, and routers refuse nothing, so that the doctor does not name the agent."""
+    shares, router = SpeakingShares(), Buckets({Family.SAY: RATE})
+    of_anna = [shares.take(ANNA, 200, now=float(second)) for second in range(20)]
+    of_eve = [shares.take(EVE, 200, now=0.0) for _ in range(20 * int(RATE.per_second))]
+    said = sorted([*of_eve, *(float(second) for second in range(20))])
+    assert set(of_anna) == {0.0}
+    assert all(isinstance(router.judge(ADA, Family.SAY, at), Admitted) for at in said)
+    assert 0.9 < len([at for at in of_eve if at < 20]) / (20 * RATE.per_second / 2 + RATE.burst) < 1.1
 
 
-def _history(user: UserId) -> GroupHistory:
-    opened = GroupLaunched(at=START, charter=charter(ADA, limits=limits()).model_copy(update={"user": user}))
-    history = GroupHistory(COMM)
-    for entry in sequenced(Scenario(step(None, opened).state, (opened,))):
-        history.apply(entry)
-    return history
-
-
-async def test_a_user_whose_goals_have_an_agent_speak_without_end_leaves_half_to_others() -> None:
-    """What is said for others is taken at once, and nothing is refused, so that the doctor does not name the agent."""
-    router, clock = _Router(), ManualClock(START)
-    outbox = Outbox(ADA, cast("AgentNetwork", router), MemoryStore(), clock, CountedIds(), SessionId("ada-1"))
-    anna, eve = _history(ANNA), _history(EVE)
-
-    async def say(history: GroupHistory, turn: int) -> float:
-        began = time.monotonic()
-        await outbox.say(history, Discussion(content="x"), turn)
-        return time.monotonic() - began
-
-    await say(anna, 0)
-    async with asyncio.TaskGroup() as group:
-        going = [group.create_task(say(eve, turn)) for turn in range(1, 130)]
-        await asyncio.sleep(0.5)
-        waited = [await say(anna, turn) for turn in range(200, 220)]
-        assert (router.refused, max(waited) < 1) == (0, True)
-        for one in going:
-            one.cancel()
-
-
-async def test_a_user_alone_has_all_that_an_agent_may_say() -> None:
+def test_a_user_alone_has_all_that_an_agent_may_say() -> None:
     """Nothing is kept for those who are not there, and who comes later does not wait for what was said before."""
-    shares, began = SpeakingShares(), time.monotonic()
-    for _ in range(1_000):
-        await shares.take(EVE, 200)
-    for _ in range(10):
-        await shares.take(ANNA, 200)
-    assert time.monotonic() - began < 1
+    shares = SpeakingShares()
+    assert {shares.take(EVE, 200, now=0.0) for _ in range(1_000)} == {0.0}
+    assert {shares.take(ANNA, 200, now=0.0) for _ in range(10)} == {0.0}
+    assert max(shares.take(EVE, 200, now=0.0) for _ in range(1_000)) > 10
+
+
+def test_a_user_is_alone_again_when_nothing_is_said_for_others() -> None:
+    """An agent that has worked for a second user once does not go on at half its pace for the first one."""
+    shares = SpeakingShares()
+    shares.take(ANNA, 200, now=0.0)
+    assert max(shares.take(EVE, 200, now=59.0) for _ in range(1_000)) > 10
+    shares = SpeakingShares()
+    shares.take(ANNA, 200, now=0.0)
+    assert max(shares.take(EVE, 200, now=70.0) for _ in range(1_000)) == 0.0
+
+
+def test_what_is_long_counts_by_its_bytes() -> None:
+    """Routers count a message once more for each so many bytes."""
+    shares, unit = SpeakingShares(), RATE.unit_bytes or 0
+    shares.take(ANNA, 200, now=0.0)
+    few = [shares.take(EVE, 200, now=0.0) for _ in range(int(RATE.burst))]
+    shares = SpeakingShares()
+    shares.take(ANNA, 200, now=0.0)
+    assert unit and sum(few) < sum(shares.take(EVE, 3 * unit, now=0.0) for _ in range(int(RATE.burst)))
