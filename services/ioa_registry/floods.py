@@ -15,13 +15,14 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator,
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import zip_longest
+from typing import TypeVar
 
 import structlog
 from prometheus_client import Counter as Metric
 
 from ioa.errors import ForbiddenError
 from ioa.ports.connections import ConnectionId, Connections, KeyHolders, SentTotals
-from ioa.ports.inspection import CHURNED, FLOOD, HELD, RETURNED, SlowedCaller
+from ioa.ports.inspection import CHURNED, FLOOD, HELD, RETURNED, TRACED, SlowedCaller
 from ioa.protocol.audit import Deed
 from ioa.protocol.ids import TenantId, UserId, full_name
 from ioa.protocol.kept_out import Readmit
@@ -32,11 +33,14 @@ from ioa.runtime.caller_pace import CallerPace
 from ioa.runtime.process import background
 from ioa_registry.churn import LOOKS, WINDOW_SECONDS, ChurnJudge
 
+Remembered = TypeVar("Remembered")
+
 _EVERY_SECONDS = 1.0
 _MOST_DOUBLINGS = 20
 _MOST_WAITING = 1_000
 """How many connections wait to be ended; those beyond are ended when they are counted next."""
 _MOST_LEVELS = 16_384
+_MOST_SERVERS = 64
 _LONGEST_SECONDS = 3_600.0
 """For how long somebody is put off at most, who comes back and floods each time."""
 _FORGIVEN_SECONDS = 86_400.0
@@ -58,6 +62,9 @@ _RETURNS = Rate(1, 60)
 _OF_A_REFUSED_GOAL = 300
 """As how many messages a goal counts that is refused to who has filled what goals wait in, and goes on: 133 at once, and then 33 a
 second."""
+
+_MOST_GONE = 4_096
+"""How many connections are remembered that have ended, or whose holders are not known yet."""
 
 _log = structlog.get_logger(__name__)
 
@@ -98,7 +105,7 @@ class _Level:
 
 @dataclass(frozen=True)
 class Excess:
-    """What somebody is put off for: `FLOOD` and how many messages, one of `HELD` and how many of them, or `CHURNED`."""
+    """What somebody is put off for: `FLOOD` and how many messages, one of `HELD` and how many of them, `CHURNED`, or `TRACED`."""
 
     family: str
     number: int
@@ -176,6 +183,10 @@ class FloodJudge:
     def pulled(self, key: str, messages: int, now: float) -> frozenset[str]:
         """Take in that a key may be sent so many messages for one request, and return the keys that are put off from now on."""
         return frozenset([key] if self._fill(key, _Level(now, pulled=messages), now) else [])
+
+    def traced(self, key: str, now: float) -> frozenset[str]:
+        """Take in that a key has the server write in its place, as nobody honest does; return who is put off from now on."""
+        return frozenset([key] if self._put_off_for(key, Excess(TRACED, 1), now) else [])
 
     def is_put_off(self, key: str, now: float) -> bool:
         """Whether the connections of a key are to be ended."""
@@ -322,8 +333,7 @@ class FloodWatch:
         self._to_end: asyncio.Queue[ConnectionId] = asyncio.Queue(_MOST_WAITING)
         self._changed = asyncio.Event()
         self._may_all = True
-        self._connected: dict[str, frozenset[str]] = {}
-        """By server, the keys of whose holders it had connections when it was asked last."""
+        self._there = _There()
 
     async def follow(self) -> None:
         """Look, for ever."""
@@ -362,24 +372,28 @@ class FloodWatch:
 
     def opened(self, sent: SentTotals) -> None:
         """End it if its holder is put off and does not connect without end."""
+        self._there.opened(sent)
         if self._judge.ends_at_once(self._by_holder(sent).key, self._now()):
             self._put(sent.connection)
 
     def closed(self, sent: SentTotals) -> None:
         """Count what it had sent: who connects anew again and again is no other."""
+        self._there.closed(sent)
         if sent.key not in self._roster.trusted:
             self._note(self._judge.closed(self._by_holder(sent), self._now()))
 
     def counted(self, server: str, connections: Sequence[SentTotals]) -> None:
         """Judge, and end what is there of those who are put off."""
         now = self._now()
-        self._connected[server] = frozenset(one.key for one in connections)
+        self._there.counted(server, connections)
         drowning = self._judge.drowning(connections)
         judged = [self._by_holder(one) for one in connections if one.key not in self._roster.trusted]
         self._note(self._judge.counted(server, judged, now))
         for one in judged:
             if self._judge.is_put_off(one.key, now) or one.connection in drowning:
                 self._put(one.connection)
+        for connection, told_by in self._there.taken_unknown():
+            self.traced(connection, told_by)
 
     def glanced(self, server: str, connections: Sequence[SentTotals], at_seconds: float) -> None:
         """Remember what those had who are judged."""
@@ -398,17 +412,27 @@ class FloodWatch:
 
     def refused(self, user: UserId, goals: int, told_by: TenantId | None) -> None:
         """Count each goal as much as one that is given back, to one who is there by a key or a token of his own."""
-        present = {*self._roster.names.values(), *(key for keys in self._connected.values() for key in keys)}
+        present = {*self._roster.names.values(), *self._there.holders()}
         for name in (full_name(told_by, user), full_name(told_by, f"user:{user}")):
             if name in present:
                 self._note(self._judge.pulled(name, _OF_A_REFUSED_GOAL * goals, self._now()))
+
+    def traced(self, connection: ConnectionId, told_by: TenantId | None = None) -> None:
+        """Put its holder off, and end it at once: each more message of it has others wait. No tenant tells of another's."""
+        sent = self._there.holder_of(connection)
+        if sent is None:
+            self._there.keep_unknown(connection, told_by)
+        elif sent.key not in self._roster.trusted and told_by in (None, sent.tenant):
+            self._put(connection)
+            self._note(self._judge.traced(self._by_holder(sent).key, self._now()))
+            self._changed.set()
 
     def gave_back(self, key: str) -> None:
         """Count it, to name who gives back many more goals than one does that stops, or has lost what it needs."""
         self._returns.put_off(self._roster.names.get(key, key))
 
     def _is_there(self, key: str) -> bool:
-        return key in self._roster.names or any(key in keys for keys in self._connected.values())
+        return key in self._roster.names or key in self._there.holders()
 
     def _note(self, holders: Iterable[str]) -> None:
         for holder in holders:
@@ -430,6 +454,57 @@ class FloodWatch:
     def _by_holder(self, sent: SentTotals) -> SentTotals:
         """Return what was sent by the name of who sent it, under whichever of his keys; observers have no name but their key."""
         return replace(sent, key=self._roster.names.get(sent.key, sent.key))
+
+
+class _There:
+    """Whose the connections of each server are, that are judged: those that are open, and the last ones that were."""
+
+    def __init__(self) -> None:
+        self._open: dict[str, dict[int, SentTotals]] = {}
+        self._gone: dict[ConnectionId, SentTotals] = {}
+        self._unknown: dict[ConnectionId, TenantId | None] = {}
+
+    def opened(self, sent: SentTotals) -> None:
+        """Take in that somebody has connected."""
+        self._open.setdefault(sent.connection.server, {})[sent.connection.number] = sent
+
+    def closed(self, sent: SentTotals) -> None:
+        """Take in that a connection has ended."""
+        self._open.get(sent.connection.server, {}).pop(sent.connection.number, None)
+        self._gone[sent.connection] = sent
+        _make_room_in(self._gone)
+
+    def counted(self, server: str, connections: Sequence[SentTotals]) -> None:
+        """Take in which connections a server has, that is asked each second. Of one that stays away they are forgotten at last."""
+        self._open.pop(server, None)
+        self._open[server] = {one.connection.number: one for one in connections}
+        while len(self._open) > _MOST_SERVERS:  # each start of one has a name of its own
+            del self._open[next(iter(self._open))]
+
+    def holders(self) -> Collection[str]:
+        """Return by which keys somebody is there."""
+        return {one.key for found in self._open.values() for one in found.values()}
+
+    def holder_of(self, connection: ConnectionId) -> SentTotals | None:
+        """Return whose a connection is, or was."""
+        return self._open.get(connection.server, {}).get(connection.number) or self._gone.get(connection)
+
+    def keep_unknown(self, connection: ConnectionId, told_by: TenantId | None) -> None:
+        """Remember of whom was told before he was seen."""
+        self._unknown[connection] = told_by
+        _make_room_in(self._unknown)
+
+    def taken_unknown(self) -> Sequence[tuple[ConnectionId, TenantId | None]]:
+        """Take those who are seen by now."""
+        seen = [(one, told_by) for one, told_by in self._unknown.items() if self.holder_of(one) is not None]
+        for one, _ in seen:
+            del self._unknown[one]
+        return seen
+
+
+def _make_room_in(remembered: dict[ConnectionId, Remembered]) -> None:
+    while len(remembered) > _MOST_GONE:
+        del remembered[next(iter(remembered))]
 
 
 def _tenant_of(key: str) -> str:

@@ -39,6 +39,7 @@ from ioa.ports.inspection import (
     KEPT,
     REFUSED,
     RETURNED,
+    TRACED,
     DeadLetterKind,
     Inspection,
     SlowedCaller,
@@ -557,9 +558,14 @@ _CHURNING = (
     "Each costs all others who share its account some of theirs. If it means no harm, have it keep its subscriptions, and let it in"
     " again with `ioa credentials readmit`; else stop it, or take its key away."
 )
+_TRACING = (
+    "nats-server writes traces in its place to services, up to six times what it sends, and its own messages wait behind them. Have"
+    " it leave out the header Nats-Trace-Dest, and let it in again with `ioa credentials readmit`; else take its key away."
+)
 _TOLD: Mapping[str, tuple[str, str, str]] = {
     FLOOD: ("Flooding the server, and disconnected: {}.", "{caller} ({refused:,} {much})", _TOO_MUCH),
     CHURNED: ("Making and ending subscriptions without end, and disconnected: {}.", "{caller} (seen {refused:,} times)", _CHURNING),
+    TRACED: ("Having messages traced to services, and disconnected: {}.", "{caller}", _TRACING),
     _ASKING: ("Asking too often, and slowed down: {}.", "{caller} ({refused:,} of {family} refused)", _TOO_MUCH),
     REFUSED: ("Refused by the gateway again and again: {}.", "{caller} ({refused:,} requests)", _REFUSING),
     CHANGING: ("Changing their cards so often that changes wait: {}.", "{caller} ({refused:,} changes)", _CHANGING),

@@ -27,7 +27,7 @@ class SentTotals:
     for them, somebody else may be. An agent's connection is ended if far too many come, and kept out only if it is answerable.
     Services and admins of a tenant with a name act for many, and may send more; those of whose server it is are not told of.
     `active_ago` is how many seconds before it was counted it last sent or was sent a message, or did something about a
-    subscription; what is less than making the list took is not told apart.
+    subscription; what is less than making the list took is not told apart. `tenant` is whose agent, user or service it is.
     """
 
     connection: ConnectionId
@@ -40,6 +40,7 @@ class SentTotals:
     subscriptions: int = 0
     is_service: bool = False
     active_ago: float = math.inf
+    tenant: TenantId | None = None
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,9 @@ class ConnectionHearer(Protocol):
 
     def refused(self, user: UserId, goals: int, told_by: TenantId | None) -> None:
         """Hear that so many goals of a user were refused, who goes on with them though all are, and which tenant tells so."""
+
+    def traced(self, connection: ConnectionId, told_by: TenantId | None = None) -> None:
+        """Hear that a connection had its server write to services in its place, and which tenant tells so, if one does."""
 
     def gave_back(self, key: str) -> None:
         """Hear that an agent gave a goal back that it had taken, which counts as well as what it asks."""

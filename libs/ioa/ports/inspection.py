@@ -75,6 +75,8 @@ HELD = ("connections", "subscriptions")
 """The families of what somebody has of the server while others want it too."""
 CHURNED = "churned"
 """The family of who makes subscriptions and ends them without end, which no server counts."""
+TRACED = "traced"
+"""The family of who has the server write to services in his place, by having what he sends traced."""
 DROPPED = "dropped"
 """The family of goals that were taken off a queue, and neither led nor given back."""
 KEPT = "kept"
@@ -89,7 +91,7 @@ RETURNED = "returned"
 """The family of who gives goals back that it took, again and again: each is given out anew, and another agent begins it."""
 REFUSED = "refused"
 """The family of users, and networks of callers without a key, whose requests by HTTP the gateway refuses again and again."""
-SEEN_BY_ALL = frozenset({REFUSED, FLOOD, *HELD, CHURNED, CHANGING, RETURNED, FILLING_QUEUE})
+SEEN_BY_ALL = frozenset({REFUSED, FLOOD, *HELD, CHURNED, TRACED, CHANGING, RETURNED, FILLING_QUEUE})
 """The families of which each replica of a service sees, and tells, all there is; of others each counts what it did itself."""
 ANYBODY = "*"
 """Who is named for what was taken off the queue for anybody: no pool is called so."""
@@ -100,9 +102,10 @@ class SlowedCaller:
     """Somebody who asked a service too often within the last minute: how many requests of a family were refused.
 
     With the family `FLOOD`, or one of `HELD`, it has been disconnected, and `refused` is how many of them led to that; so it has
-    with `CHURNED`, and `refused` is how often it was seen. With `DROPPED` or `KEPT` it is a pool, or `ANYBODY`, some of whose
-    agents drop or keep goals, and `refused` is how many goals; with `FILLING`, `FILLING_STORE` or `FILLING_QUEUE` how many MB; with
-    `CHANGING` how many changes of its card were held back; with `RETURNED` how many goals were given back. With `REFUSED` it is a
+    with `TRACED`, and with `CHURNED`, where `refused` is how often it was seen. With `DROPPED` or `KEPT` it is a pool, or
+    `ANYBODY`, some of whose agents drop or keep goals, and `refused` is how many goals; with `FILLING`, `FILLING_STORE` or
+    `FILLING_QUEUE` how many MB; with `CHANGING` how many changes of its card were held back; with `RETURNED` how many goals were
+    given back. With `REFUSED` it is a
     user or a network.
     """
 

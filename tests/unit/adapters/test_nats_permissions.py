@@ -9,9 +9,7 @@ import pytest
 from ioa.adapters.nats.accounts import AGENTS, CONTROL_PLANE, USERS
 from ioa.adapters.nats.authorization import authorization, read_authorization
 from ioa.adapters.nats.permissions import (
-    SHOWN,
-    TAKEN,
-    WHO_AM_I,
+    STANDING,
     Permissions,
     Service,
     covers,
@@ -21,6 +19,7 @@ from ioa.adapters.nats.permissions import (
     of_admin,
     of_agent,
     of_auditor,
+    of_gateway,
     of_observer,
     of_service,
     of_user,
@@ -87,7 +86,7 @@ def test_what_is_permitted_outside_crosses_over(name: str) -> None:
     """A permission is of no use for a subject that the account does not import."""
     may = OUTSIDE[name]
     crossing = crossings()[may.account]
-    lost = [one for one in may.publish if one != WHO_AM_I and not any(covers(pattern, one) for pattern in crossing.requests)]
+    lost = [one for one in may.publish if not any(covers(pattern, one) for pattern in crossing.requests)]
     lost += [one for one in may.subscribe if not any(covers(pattern, one) for pattern in crossing.pushes)]
     assert lost == []
 
@@ -103,8 +102,14 @@ def test_agents_are_apart_from_what_is_users(subject: str) -> None:
 
 
 def test_every_export_names_who_imports_it() -> None:
-    """No account that an operator adds can import a subject by itself, and each import has its export."""
+    """No account that an operator adds can import a subject by itself, and each import has its export.
+
+    Who asks is shown to services alone: what streams keep others read.
+    """
     accounts = json.loads(authorization({}))["accounts"]
+    of_gateway_alone = {
+        crossing_of(one) for one in of_gateway().publish if one.startswith(("$KV.", "$JS.", "ioa.v1.hook.", "ioa.v1.dead."))
+    }
     exported = {
         (kind, one[kind], importer)
         for one in accounts[CONTROL_PLANE]["exports"]
@@ -116,11 +121,9 @@ def test_every_export_names_who_imports_it() -> None:
         (one, kind, name) for name in (AGENTS, USERS) for one in accounts[name]["imports"] for kind in one.keys() - {"share"}
     ]
     assert exported == {(kind, one[kind]["subject"], name) for one, kind, name in imports}
-    assert {one[kind]["subject"] for one, kind, _ in imports if one.get("share")} == {
-        subject
-        for _, subject, _ in exported
-        if subject.startswith("$JS.API.CONSUMER.MSG.NEXT.IOA_WORK.") or any(covers(subject, one) for one in (*SHOWN, TAKEN))
-    }
+    kept = of_gateway_alone | {"$JS.API.INFO", "ioa.v1.goal.*", "ioa.v1.goal.*.*"}
+    shown = {one[kind]["subject"] for one, kind, _ in imports if one.get("share")}
+    assert shown == {subject for kind, subject, _ in exported if kind == "service"} - kept
 
 
 def test_every_import_of_requests_has_a_wildcard() -> None:
@@ -133,7 +136,7 @@ def test_what_is_answered_often_is_so_as_it_crosses_over() -> None:
     """The server takes one answer to a request of an export that does not say so."""
     read, pull = "$JS.API.DIRECT.GET.IOA_LOG", "$JS.API.CONSUMER.MSG.NEXT.IOA_HOOKS.hooks"
     assert all(is_answered_often(one) and is_answered_often(crossing_of(one)) for one in (read, pull, "$SRV.PING"))
-    assert not any(is_answered_often(crossing_of(one)) for one in SHOWN)
+    assert not any(is_answered_often(crossing_of(one)) for one in STANDING)
 
 
 @pytest.mark.parametrize("name", [*EVERYBODY, "admin"])

@@ -17,18 +17,15 @@ from ioa.adapters.nats.permissions import (
     CONNECTED,
     DISCONNECTED,
     LISTS_CONNECTIONS,
-    PULLS,
-    SHOWN,
     SYSTEM,
-    TAKEN,
     Permissions,
     Service,
     account_of,
-    crossing_of,
     crossings,
     disconnecting,
     is_answered_often,
     is_judged,
+    is_overheard,
     of_admin,
     of_agent,
     of_auditor,
@@ -49,8 +46,6 @@ from ioa.protocol.ids import AgentId, PoolId, TenantId, UserId, full_name
 from ioa.protocol.model import Model
 from ioa.protocol.subjects import inbox_prefix_of
 
-_SHOWN = frozenset(map(crossing_of, (*SHOWN, TAKEN)))
-"""Imports that show who asks."""
 _TOKEN_LINE_BYTES = 32 * 1024
 """How long the line may be by which a client says who it is. The server's default is 4 KiB, which tokens may be longer than."""
 _INBOX = re.compile(re.escape(inbox_prefix_of("")) + r"(U[A-Z2-7]{55})\.>")
@@ -62,6 +57,8 @@ _ANSWERED_WITHIN, _ANSWERED_OFTEN_WITHIN = "40s", "20s"
 """For how long the server keeps a request that crosses over, with its reply subject, until it is answered, and one that may be
 answered often, from when it came: no client of ours waits for more than 30 s, nor for more than 10 s for several answers. It would
 for two minutes, and looks as seldom."""
+_OVERHEARD_WITHIN = "1s"
+"""For how long one that the control plane overhears, and never answers."""
 _COOKIE = subject_of(API_KEYS, "cookie")
 _POOL = re.compile(rf"\$JS\.API\.CONSUMER\.MSG\.NEXT\.{WORK}\.{pool_consumer(PoolId(''))}([A-Za-z0-9_-]+)")
 
@@ -218,7 +215,9 @@ def _accounts(tenant: TenantId | None, limits: AccountLimits, users: Mapping[str
         crossed = [("service", subject) for subject in crossing.requests] + [("stream", subject) for subject in crossing.pushes]
         for kind, subject in crossed:
             importers[kind, subject].append(account_of(side, tenant))
-        accounts[side] = {"imports": [_imported(kind, control_plane, subject) for kind, subject in crossed]}
+        accounts[side] = {
+            "imports": [_imported(kind, control_plane, subject, shown=subject in crossing.shown) for kind, subject in crossed]
+        }
     exports = [_exported(kind, subject, names) for (kind, subject), names in importers.items()]
     if tenant is not None:
         exports.append(_exported("stream", subjects.PULLED, [CONTROL_PLANE]))
@@ -399,16 +398,17 @@ def _written(account: Mapping[str, Any]) -> str:
     return "{" + ",\n".join(f" {json.dumps(name)}: {field(value)}" for name, value in account.items()) + "}"
 
 
-def _imported(kind: str, account: str, subject: str) -> dict[str, Any]:
-    shown = {"share": True} if kind == "service" and (subject.startswith(PULLS) or subject in _SHOWN) else {}
-    return {kind: {"account": account, "subject": subject}} | shown
+def _imported(kind: str, account: str, subject: str, *, shown: bool) -> dict[str, Any]:
+    return {kind: {"account": account, "subject": subject}} | ({"share": True} if shown and kind == "service" else {})
 
 
 def _exported(kind: str, subject: str, importers: Sequence[str]) -> dict[str, Any]:
     exported: dict[str, Any] = {kind: subject, "accounts": list(importers)}
     if kind == "service":
         often = is_answered_often(subject)
-        exported["response_threshold"] = _ANSWERED_OFTEN_WITHIN if often else _ANSWERED_WITHIN
+        exported["response_threshold"] = (
+            _OVERHEARD_WITHIN if is_overheard(subject) else _ANSWERED_OFTEN_WITHIN if often else _ANSWERED_WITHIN
+        )
         if often:
             exported["response_type"] = "stream"
     return exported

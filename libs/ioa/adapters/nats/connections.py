@@ -31,6 +31,7 @@ from ioa.adapters.nats.keys import LAST_OF
 from ioa.adapters.nats.permissions import (
     CONNECTED,
     DISCONNECTED,
+    OVERHEARD,
     PULLS,
     SHOWN_ASKER,
     TAKEN,
@@ -42,6 +43,7 @@ from ioa.adapters.nats.permissions import (
     tenant_of,
 )
 from ioa.adapters.nats.sinks import MessageSink, taking
+from ioa.adapters.nats.traces import is_by_server, traced
 from ioa.errors import ForbiddenError, InvalidInputError
 from ioa.ports.connections import ConnectionHearer, ConnectionId, SentTotals
 from ioa.protocol import subjects
@@ -74,6 +76,8 @@ has the server give the goal out again, and another agent begin it; an honest ag
 _TAKEN_BYTES = 256
 """How long an acknowledgement may be. What says in more how long a goal is to wait the server cannot read: it writes all of it to
 its log, each byte as four characters, and keeps what comes meanwhile."""
+_BYTES_COUNT = 100
+"""For how many bytes a request counts once more that the registry overhears: nobody honest says anything there."""
 _LOOKED_AT = 20
 """At how many goals is looked between two counts, which may have 256 kB each: who floods is among them."""
 _TELLING, _TOLD_EVERY_SECONDS = "ioa-registry-pulls", 1.0
@@ -82,8 +86,10 @@ _MOST_TOLD = 2**53
 """How many messages may be told of at most, of which a float holds each number."""
 _MOST_TOLD_OF, _LONGEST_KEY, _TOLD_BYTES = 180, 320, 65_536
 """Of how many is told at once, those first who asked most, and how long their keys may be: so that it fits into so many bytes."""
-_TAKEN = Rate(5, 10)
-"""How often a tenant is heard, each of whose few replicas tells once in a second."""
+_TAKEN = Rate(10, 20)
+"""How often a tenant is heard, each of whose few replicas tells once in a second, and once more of traces."""
+_MOST_TRACED, _SERVER_CHARS = 400, 80
+"""Of how many connections is told at once, and how long the id of their server may be: so that it fits into as many bytes."""
 _WATCHES = 100
 """So many subscriptions a user may have on a connection, without being judged by what comes to them. Whoever reads a stream says
 where the answer goes: so one user can have another's connection sent what that one has not asked for."""
@@ -115,7 +121,10 @@ class _Event(BaseModel):
         at = ConnectionId(self.server.id, self.client.number)
         sent, is_service = self.sent, is_of_services(self.client.account)
         return SentTotals(
-            at, self.client.key, sent.messages, sent.bytes, self.received.messages, is_answerable=False, is_service=is_service
+            *(at, self.client.key, sent.messages, sent.bytes, self.received.messages),
+            is_answerable=False,
+            is_service=is_service,
+            tenant=tenant_of(self.client.account),
         )
 
 
@@ -134,7 +143,7 @@ class _Connection(BaseModel):
         is_service, is_agent = is_of_services(self.account), is_of_agents(self.account)
         own, at = self.subscriptions > _WATCHES and not is_service, ConnectionId(server, self.number)
         sent = at, self.key, self.messages, self.bytes, self.received
-        return SentTotals(*sent, own, is_agent, self.subscriptions, is_service, active_ago)
+        return SentTotals(*sent, own, is_agent, self.subscriptions, is_service, active_ago, tenant_of(self.account))
 
 
 class _Listed(BaseModel):
@@ -169,6 +178,11 @@ class _Asker(BaseModel):
     key: str = Field(alias="user")
 
 
+class _Traced(FailFast):
+    server: Annotated[str, Field(max_length=_SERVER_CHARS)]
+    number: Annotated[int, Field(ge=0, le=_MOST_TOLD)]
+
+
 _Counts = dict[Annotated[str, Field(max_length=_LONGEST_KEY)], Annotated[int, Field(ge=0, le=_MOST_TOLD)]]
 
 
@@ -177,6 +191,8 @@ class _Pulled(FailFast):
     """How many may be sent for what was asked since it was told last, by who asks."""
     refused: _Counts = Field(default_factory=dict)
     """How many goals of users were refused since then, who go on with them although all are."""
+    traced: Annotated[Sequence[_Traced], Field(max_length=_MOST_TRACED)] = ()
+    """Which connections had a server write traces of what they send to services since then."""
 
 
 def heartbeats_asked(request: bytes) -> int:
@@ -208,23 +224,39 @@ def _whole(digits: str) -> int:
 
 
 class _Pulls:
-    """What agents ask of JetStream, of which so much is heard between two counts."""
+    """What agents ask of JetStream, and what else no service answers, of which so much is heard between two counts.
 
-    def __init__(self, client: Client, at_once: int, hear: Callable[[_Asker, int, bool], None], queue: str = "") -> None:
+    Once a trace has come nothing is heard from the next count to the one after: more of them would have the connection ended.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        at_once: int,
+        hear: Callable[[_Asker, int, bool], None],
+        hear_traced: Callable[[ConnectionId], None],
+        queue: str = "",
+    ) -> None:
         self._client = client
         self._heard, self._at_least = int(_HEARD * at_once), int(_HEARD_AT_LEAST * at_once)
         self._queue = queue
         self._hear = hear
+        self._hear_traced = hear_traced
+        self._was_traced = False
         self._subscriptions: list[Subscription] = []
         self._left = 0
 
     async def listen(self) -> None:
         """Hear of more."""
-        if self._left < self._at_least:
-            self._left = self._heard
+        was_traced, self._was_traced = self._was_traced, False
+        if was_traced or self._left < self._at_least:
+            self._left = 0 if was_traced else self._heard
             while self._subscriptions:  # else each would be heard, and counted, by both
                 await self._subscriptions.pop().unsubscribe()
-            for subject, take in ((f"{PULLS}*", self._take), (TAKEN, self._take_next)):
+            if was_traced:
+                return
+            heard = {f"{PULLS}*": self._take, TAKEN: self._take_next} | dict.fromkeys(OVERHEARD, self._overhear)
+            for subject, take in heard.items():
                 self._subscriptions.append(await self._client.subscribe(subject, self._queue, future=MessageSink(take)))
                 await self._subscriptions[-1].unsubscribe(limit=self._heard)
 
@@ -238,9 +270,17 @@ class _Pulls:
         else:
             self._count(message, _BACK_COUNTS, gives_back=True)
 
+    def _overhear(self, message: Msg) -> None:
+        self._count(message, len(message.data) // _BYTES_COUNT)
+
     def _count(self, message: Msg, messages: int, *, gives_back: bool = False) -> None:
         self._left -= 1
         if not messages:
+            return
+        if is_by_server(message):
+            self._was_traced = True
+            if (connection := traced(message.data, message.headers)) is not None:
+                self._hear_traced(connection)
             return
         with suppress(ValidationError):
             asker = _Asker.model_validate_json((message.headers or {}).get(SHOWN_ASKER, ""))
@@ -252,6 +292,7 @@ class _Orders:
     """Goals as users publish them, of which a few are looked at between two counts.
 
     By its headers one has the server search the stream, with it locked, for the last message of a pattern: 6 ms where 40,000 wait.
+    And a trace may come instead of one, see `traces`: by whom says the subject, whoever has written it.
     """
 
     def __init__(self, client: Client, hear: Callable[[UserId], None]) -> None:
@@ -270,7 +311,8 @@ class _Orders:
     def _take(self, pattern: str, message: Msg) -> None:
         self._left[pattern] -= 1
         headers = message.headers or {}
-        if UNREAD in headers or not {"*", ">"}.isdisjoint(headers.get(LAST_OF, "")):
+        costs_much = UNREAD in headers or not {"*", ">"}.isdisjoint(headers.get(LAST_OF, ""))
+        if costs_much or (not message.reply and traced(message.data, headers) is not None):
             with suppress(InvalidInputError):
                 self._hear(subjects.parse_goal_subject(message.subject)[0])
 
@@ -292,7 +334,8 @@ class NatsPullTeller:
     def __init__(self, client: Client, at_once: int = _AT_ONCE) -> None:
         self._client = client
         self._asked = Counter[str]()
-        self._pulls = _Pulls(client, at_once, self._hear, _TELLING)
+        self._traced = NatsTraceTeller(client)
+        self._pulls = _Pulls(client, at_once, self._hear, self._traced.note, _TELLING)
 
     async def follow(self) -> None:
         """Tell, for ever. What is lost while the connection is away is not told again."""
@@ -301,6 +344,7 @@ class NatsPullTeller:
                 await self._pulls.listen()
                 if self._asked and not may_not_publish(self._client, subjects.PULLED):
                     await self._client.publish(subjects.PULLED, take_most(self._asked))
+            await self._traced.tell()
             await asyncio.sleep(_TOLD_EVERY_SECONDS)
 
     def _hear(self, asker: _Asker, messages: int, _gives_back: bool) -> None:
@@ -330,6 +374,43 @@ class NatsRefusalTeller:
                     await self._client.publish(subjects.PULLED, told.model_dump_json().encode())
 
 
+class NatsTraceTeller:
+    """Tells which connections have a server write traces to services (`traces`). What is lost is told when they do so again."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._traced: dict[ConnectionId, None] = {}
+        self._noted = asyncio.Event()
+
+    def hear(self, message: Msg) -> bool:
+        """Note of whom a message tells that the server has written itself; whether it is such a one, and nobody's request."""
+        is_one = is_by_server(message)
+        if is_one and (connection := traced(message.data, message.headers)) is not None:
+            self.note(connection)
+        return is_one
+
+    def note(self, connection: ConnectionId) -> None:
+        """Keep one more to be told of."""
+        if len(self._traced) < _MOST_TRACED and connection.number <= _MOST_TOLD:
+            self._traced[connection] = None
+        self._noted.set()
+
+    async def tell(self) -> None:
+        """Tell of all that were noted since the last time."""
+        told, self._traced = [_Traced(server=one.server, number=one.number) for one in self._traced], {}
+        if told and not may_not_publish(self._client, subjects.PULLED):
+            with suppress(nats.errors.Error, OSError):
+                await self._client.publish(subjects.PULLED, _Pulled(traced=told).model_dump_json().encode())
+
+    async def follow(self) -> None:
+        """Tell, for ever, at once and then once in a second."""
+        while True:
+            await self._noted.wait()
+            self._noted.clear()
+            await self.tell()
+            await asyncio.sleep(_TOLD_EVERY_SECONDS)
+
+
 class NatsConnections:
     """The connections of each server of the cluster. `at_once` is how many messages somebody may send at once."""
 
@@ -338,7 +419,7 @@ class NatsConnections:
         self._inbox = client.new_inbox()
         self._glancing = f"{self._inbox}.glanced"
         self._hearer: ConnectionHearer | None = None
-        self._pulls = _Pulls(client, at_once, self._hear)
+        self._pulls = _Pulls(client, at_once, self._hear, self._hear_traced)
         self._orders = _Orders(client, self._hear_order)
         self._told = Buckets({Family.OTHERS: _TAKEN})
 
@@ -416,12 +497,18 @@ class NatsConnections:
                     self._hearer.pulling(key, messages, tenant)
                 for user, goals in told.refused.items():
                     self._hearer.refused(UserId(user), goals, tenant)
+                for one in told.traced:
+                    self._hearer.traced(ConnectionId(one.server, one.number), tenant)
 
     def _hear(self, asker: _Asker, messages: int, gives_back: bool) -> None:
         if self._hearer is not None:
             self._hearer.pulling(asker.key, messages)
             if gives_back:
                 self._hearer.gave_back(asker.key)
+
+    def _hear_traced(self, connection: ConnectionId) -> None:
+        if self._hearer is not None:
+            self._hearer.traced(connection)
 
     def _hear_order(self, user: UserId) -> None:
         if self._hearer is not None:

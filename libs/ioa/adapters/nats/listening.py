@@ -33,6 +33,9 @@ _LOOK_SECONDS = 1.0
 """How long it is looked whether a flood is over, and how often for new callers while it is not."""
 _WANTED_EVERY_SECONDS = 0.5
 """How often messages are wanted anew where so many at a time are wanted and no more."""
+_REST_SECONDS = 0.5
+"""How long nobody is listened to where the server has written in a sender's place. Who asks meanwhile hears that nobody listens,
+and asks again."""
 _NO_AGENT = "_"
 """What the names of callers begin with that are no agents."""
 
@@ -124,13 +127,17 @@ class Listener:
         self._flooding: set[str] = set()
         self._noticed = asyncio.Event()
         self._closing: asyncio.Task[None] | None = None
+        self._resting: asyncio.Task[None] | None = None
 
     async def open(self, take: Callable[[Msg], None]) -> None:
         """Give what comes from everybody to `take`, which must not block."""
         self._take = take
-        self._everybody = await self._listen(self._subject, self._at_most or _WANTED)
-        if self._at_most is not None:
-            self._renewing = self._group.create_task(self._everybody.renew_now_and_then(self._at_most))
+        await self._listen_to_everybody()
+
+    def rest(self) -> None:
+        """Listen to nobody for a moment: more messages as large as what just came would have the connection ended."""
+        if not self._flooding and (self._resting is None or self._resting.done()):
+            self._resting = self._group.create_task(self._rest())
 
     def close_out(self, caller: str) -> None:
         """Listen to who floods the subject no more until that is over."""
@@ -146,12 +153,26 @@ class Listener:
 
     async def aclose(self) -> None:
         """Take what has come, and nothing more."""
-        for task in filter(None, (self._closing, self._renewing)):
+        for task in filter(None, (self._closing, self._resting, self._renewing)):
             task.cancel()
             with suppress(asyncio.CancelledError):
                 await task
         for subscriptions in (*filter(None, (self._everybody,)), *self._each.values()):
             await subscriptions.aclose(drain=True)
+
+    async def _rest(self) -> None:
+        if self._renewing is not None:
+            self._renewing.cancel()
+        if self._everybody is not None:
+            await self._everybody.aclose(drain=True)
+        await asyncio.sleep(_REST_SECONDS)
+        if not self._flooding:
+            await self._listen_to_everybody()
+
+    async def _listen_to_everybody(self) -> None:
+        self._everybody = await self._listen(self._subject, self._at_most or _WANTED)
+        if self._at_most is not None:
+            self._renewing = self._group.create_task(self._everybody.renew_now_and_then(self._at_most))
 
     async def _keep_closed(self) -> None:
         for seconds in chain(_CLOSED_SECONDS, repeat(_CLOSED_SECONDS[-1])):

@@ -64,7 +64,8 @@ from ioa.protocol import subjects
 from ioa.protocol.ids import AgentId, CommId, PoolId, TenantId, UserId
 
 WHO_AM_I = "$SYS.REQ.USER.INFO"
-"""Where the server itself tells a connection what it may do. It needs to cross over from no account."""
+"""Where the server itself tells a connection what it may do. It needs to cross over from no account: so it
+does only for the registry, which overhears it."""
 
 WHO_IS_THIS = "$SYS.REQ.USER.AUTH"
 """Where the server asks an auth callout about somebody whose key it does not know (NATS ADR-26)."""
@@ -79,8 +80,7 @@ CONNECTED, DISCONNECTED = "$SYS.ACCOUNT.*.CONNECT", "$SYS.ACCOUNT.*.DISCONNECT"
 READS = "$JS.API.DIRECT.GET."
 """Where streams are read past all quotas and bounds: by the control plane and the gateway. Users ask group setup."""
 PULLS = f"$JS.API.CONSUMER.MSG.NEXT.{WORK}."
-"""Where agents ask for goals. The registry hears it too, and the import shows who asks: he says where
-answers go, and how often he is told of none."""
+"""Where agents ask for goals. The registry hears it too: who asks says where answers go, and how often he is told of none."""
 TAKEN = f"$JS.ACK.{WORK}.>"
 """Where agents say how the goals stand that they took. The registry hears that too: by `+NXT` one asks for more there."""
 
@@ -98,8 +98,10 @@ SHOWN_ASKER = "Nats-Request-Info"
 _READ_BY_USERS = (RESULTS, LOG, DEAD, GOALS, stream_of(GOAL_RECORDS), stream_of(ENDED), stream_of(OPEN))
 READABLE = (*_READ_BY_USERS, AUDIT)
 """The streams of which group setup tells those who may ask."""
-SHOWN = (*STANDING, subjects.GET_GROUP, *map(subjects.read, READABLE))
-"""Subjects that name nobody, and are served in turns of who asks."""
+
+OVERHEARD = ("$SYS.*.USER.INFO", "$SRV.>", subjects.CALLOUT_STATUS)
+"""What the registry hears besides those who answer, since nobody of the control plane may: by what the server writes there in a
+user's place its own messages wait. The first is as what `WHO_AM_I` crosses over."""
 
 _OF_TENANT = re.compile(rf"{CONTROL_PLANE}_([a-z0-9-]+)(?:_[A-Z]+)?")
 _API = "$JS.API"
@@ -308,10 +310,14 @@ def tenant_of(name: str) -> TenantId | None:
 
 @dataclass(frozen=True)
 class Crossing:
-    """The subjects that an account imports: requests to the control plane, and what it sends."""
+    """The subjects that an account imports: requests to the control plane, and what it sends.
+
+    Of requests on those of `shown` the import shows who asks.
+    """
 
     requests: tuple[str, ...]
     pushes: tuple[str, ...]
+    shown: frozenset[str]
 
 
 def crossings() -> dict[str, Crossing]:
@@ -323,11 +329,13 @@ def crossings() -> dict[str, Crossing]:
     information = f"{_API}.INFO"
     of_agents = (*agent.publish, TAKEN)
     outside = (of_user(UserId(_ANY)), of_gateway(), of_observer(), of_auditor())
-    of_users = (subject for one in outside for subject in one.publish if subject != WHO_AM_I)
+    of_users = [subject for one in outside for subject in one.publish]
     return {
-        AGENTS: Crossing((information, *_crossing(of_agents)), _without_covered(agent.subscribe)),
+        AGENTS: Crossing((information, *_crossing(of_agents)), _without_covered(agent.subscribe), _shown(of_agents)),
         USERS: Crossing(
-            (information, *_crossing(of_users)), _without_covered(subject for one in outside for subject in one.subscribe)
+            (information, *_crossing(of_users)),
+            _without_covered(subject for one in outside for subject in one.subscribe),
+            _shown(of_users),
         ),
     }
 
@@ -343,6 +351,18 @@ def crossing_of(subject: str) -> str:
 
 def _crossing(requests: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(map(crossing_of, _without_covered(requests))))
+
+
+def _shown(requests: Iterable[str]) -> frozenset[str]:
+    """Return as what those requests cross over that services hear as they come. What streams keep shows nobody."""
+    served = {subjects.ANY_SLOWED, *(pattern for heard in _SERVED.values() for pattern in heard)}
+    served -= {subjects.ANY_GOAL, subjects.ANY_ADDRESSED_GOAL}
+    return frozenset(crossing_of(one) for one in requests if any(covers(pattern, one) for pattern in served))
+
+
+def is_overheard(subject: str) -> bool:
+    """Whether the registry hears requests on a subject, or on one that crosses over as it, that somebody else answers."""
+    return subject == crossing_of(WHO_AM_I)
 
 
 def is_answered_often(subject: str) -> bool:
@@ -480,6 +500,7 @@ _SERVED = {
         subjects.ANY_ADDRESSED_GOAL,
         subjects.PULLED,
         subjects.REFUSED,
+        *OVERHEARD,
     ),
     Service.GROUPS: (
         subjects.ANY_LAUNCH,
@@ -572,6 +593,7 @@ _NEEDED = {
         *(subject for bucket in (GOAL_RECORDS, ENDED, SESSIONS) for subject in _looking_up(bucket)),
         _reading(RESULTS),
         *_working_off(TIMERS, ROUTERS),
+        subjects.PULLED,
     ),
     Service.DISCOVERY: (
         *_following(CARDS),
@@ -581,6 +603,7 @@ _NEEDED = {
         *_consuming(OUTCOMES),
         subjects.ANY_OUTCOME,
         _reading(LOG),
+        subjects.PULLED,
     ),
-    Service.AUTHCALLOUT: (subjects.ANY_AUDIT,),
+    Service.AUTHCALLOUT: (subjects.ANY_AUDIT, subjects.PULLED),
 }

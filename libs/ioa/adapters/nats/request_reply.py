@@ -31,6 +31,7 @@ from nats.micro.service import EndpointConfig, EndpointStats
 from nats.micro.service import Service as MicroService
 from prometheus_client import Counter, Histogram
 
+from ioa.adapters.nats.connections import NatsTraceTeller
 from ioa.adapters.nats.headers import header_bytes
 from ioa.adapters.nats.in_turns import asking
 from ioa.adapters.nats.listening import Listener
@@ -127,7 +128,7 @@ class ServiceEndpoint:
         side_by_side: How many of one caller are answered at once, if fewer than of others: of what takes much memory, or bandwidth.
         for_many: Callers that ask for many users, each of whom is bounded where he asks them: their requests are not bounded here.
         at_most: How many requests a replica takes in half a second, where the subject names nobody; None: as many as come. Such
-            subjects share a part of its time, and take turns by who asks, which the server tells (`permissions.SHOWN`).
+            subjects share a part of its time, and take turns by who asks, which the server tells.
         counts: Says as how many a request counts. With it what one caller may ask is bounded where the subject names nobody, and
             it counts as well for the processor time that its answer takes.
         searches: Says whether a request has others search for it, which hold up the rest on that subject meanwhile: it counts for
@@ -253,7 +254,8 @@ async def open_service(  # noqa: PLR0913  # all that there is
         also_slowed: Returns who is slowed down by other means, to be told of first in the same statistics.
     """
     async with asyncio.TaskGroup() as group:
-        answering, listeners = _Answering(group, bounds, slowed), list[Listener]()
+        traces = NatsTraceTeller(client)
+        answering, listeners = _Answering(group, bounds, slowed, traces.hear), list[Listener]()
         told_by = next((endpoint.name for endpoint in endpoints if not endpoint.is_own), "")
 
         def tell(stats: EndpointStats) -> object:
@@ -268,7 +270,7 @@ async def open_service(  # noqa: PLR0913  # all that there is
             return json.dumps({_SERVICE: name} | _told(also_slowed(), answering.slowed())).encode()
 
         to_slowed = ServiceEndpoint("slowed", subjects.ANY_SLOWED, tell_slowed, is_own=True, caller_at=subjects.CALLER_AT)
-        telling = group.create_task(_bound_telling(client, service))
+        telling = [group.create_task(_bound_telling(client, service)), group.create_task(traces.follow())]
 
         def everybody() -> Iterable[str]:
             return {*known(), *answering.callers()}
@@ -283,7 +285,8 @@ async def open_service(  # noqa: PLR0913  # all that there is
         try:
             yield
         finally:
-            telling.cancel()
+            for task in telling:
+                task.cancel()
             try:
                 for listener in listeners:
                     await listener.aclose()
@@ -384,10 +387,17 @@ class _Kept:
 class _Answering:
     """Answers requests side by side, within bounds, and lets each lane have its turn."""
 
-    def __init__(self, group: asyncio.TaskGroup, bounds: Bounds, slowed: Callable[[str, Family], None]) -> None:
+    def __init__(
+        self,
+        group: asyncio.TaskGroup,
+        bounds: Bounds,
+        slowed: Callable[[str, Family], None],
+        is_of_nobody: Callable[[Msg], bool],
+    ) -> None:
         self._group = group
         self._bounds = bounds
         self._slowed = slowed
+        self._is_of_nobody = is_of_nobody
         self._loop = asyncio.get_running_loop()
         self._waiting = 0
         self._waiting_bytes = 0
@@ -408,7 +418,7 @@ class _Answering:
 
     def take(self, endpoint: ServiceEndpoint, listener: Listener, message: Msg) -> None:
         """Answer a request as soon as there is room. One that comes after all is closed was not taken."""
-        if self._closed:
+        if self._closed or self._rests_from(message, listener):
             return
         caller = ""
         if endpoint.caller_at is not None:
@@ -439,6 +449,13 @@ class _Answering:
             self._serve(lane.turns)
         else:
             self._group.create_task(_respond_error(request, UnavailableError(f"Too many requests wait for {endpoint.name}.")))
+
+    def _rests_from(self, message: Msg, listener: Listener) -> bool:
+        """Stop listening for a moment if the server has written a message itself; whether it has, so that nobody asks."""
+        is_one = self._is_of_nobody(message)
+        if is_one:
+            listener.rest()
+        return is_one
 
     def slowed(self) -> Sequence[SlowedCaller]:
         """Return whose requests were refused lately for their number."""
