@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -13,6 +14,7 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 
 from ioa.adapters.nats.connection import NatsSettings, open_connection
+from ioa.adapters.nats.permissions import SHOWN_ASKER
 from ioa.adapters.nats.request_reply import Bounds, NatsRequester, ServiceEndpoint, answer, open_service, requests, slowed_of
 from ioa.adapters.nats.server import NatsServer
 from ioa.adapters.nats.sinks import MessageSink
@@ -21,7 +23,7 @@ from ioa.ports.inspection import SlowedCaller
 from ioa.protocol.codec import encode
 from ioa.protocol.model import Model
 from ioa.protocol.registry import Deregister
-from ioa.protocol.subjects import CALLER_AT
+from ioa.protocol.subjects import CALLER_AT, PULLED
 from ioa.quotas import Family, Rate
 from tests.contract.control_plane.conftest import heard
 from tests.rig.deadline import eventually
@@ -566,3 +568,25 @@ async def test_what_may_not_be_asked_twice_is_asked_once(nats_client: Client) ->
     with pytest.raises(UnavailableError, match="did not answer"):
         await NatsRequester(nats_client).request(SUBJECT, Echo(text="it"), Echo, timeout=SOON)
     assert len(heard_of) == 1
+
+
+async def test_what_the_server_has_written_itself_is_no_request_and_listened_to_no_more_for_a_moment(nats_client: Client) -> None:
+    """Whose it is is told; who asks meanwhile is answered a little later."""
+    told: asyncio.Queue[Msg] = asyncio.Queue()
+    handled = list[str]()
+
+    async def handle(_subject: str, data: bytes) -> bytes:
+        handled.append(data.decode())
+        return data
+
+    text = b'{"server":{"id":"S1"},"request":{},"events":[{"type":"in","ts":"","kind":0,"cid":7,"acc":"IOA_USERS"}]}'
+    await nats_client.subscribe(PULLED, future=MessageSink(told.put_nowait))
+    async with serving(nats_client, ServiceEndpoint("echo", SUBJECT, handle)):
+        await nats_client.publish(SUBJECT, text, headers={SHOWN_ASKER: '{"acc":"IOA_USERS","kind":"Account"}'})
+        async with asyncio.timeout(5):
+            heard_of = json.loads((await told.get()).data)["traced"]
+            await asyncio.sleep(0.1)
+            for number in range(100):
+                await nats_client.publish(SUBJECT, b"%d" % number)
+            answer = await nats_client.request(SUBJECT, b"after", timeout=5)
+    assert (heard_of, handled, answer.data) == ([{"server": "S1", "number": 7}], ["after"], b"after")

@@ -20,7 +20,7 @@ from ioa.adapters.nats.server import open_nats_server
 from ioa.adapters.nats.sinks import MessageSink
 from ioa.adapters.nats.topology import AUDIT, DEAD
 from ioa.adapters.nkey_seeds import public_key_of, read_key
-from ioa.ports.connections import SentTotals
+from ioa.ports.connections import ConnectionId, SentTotals
 from ioa.ports.delivery import DeadReason
 from ioa.ports.inspection import FLOOD
 from ioa.protocol import subjects
@@ -165,6 +165,9 @@ class _Pulls:
 
     def refused(self, user: UserId, goals: int, told_by: TenantId | None) -> None:
         """Nothing is refused."""
+
+    def traced(self, connection: ConnectionId, told_by: TenantId | None = None) -> None:
+        """Nothing is traced."""
 
     def gave_back(self, key: str) -> None:
         """Nobody gives goals back."""

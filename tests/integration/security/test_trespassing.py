@@ -22,7 +22,7 @@ from ioa.adapters.nats.topology import DEAD, LOG, WORK, Topology, ensure_pool_co
 from ioa.adapters.nkey_seeds import create_seed, public_key_of, read_key
 from ioa.cli.examination import Health, dead_letter_findings
 from ioa.errors import UnavailableError
-from ioa.ports.connections import SentTotals
+from ioa.ports.connections import ConnectionId, SentTotals
 from ioa.ports.delivery import DeadReason
 from ioa.protocol import subjects as names
 from ioa.protocol.ids import PoolId, TenantId, UserId
@@ -353,6 +353,8 @@ class _Pullers:
 
     def refused(self, user: UserId, goals: int, told_by: TenantId | None) -> None:
         """Nothing is refused."""
+
+    def traced(self, connection: ConnectionId, told_by: TenantId | None = None) -> None: ...
 
     def gave_back(self, key: str) -> None: ...
 

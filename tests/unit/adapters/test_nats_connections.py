@@ -15,9 +15,9 @@ from nats.aio.msg import Msg
 from ioa.adapters.nats.connections import NatsConnections, heartbeats_asked, take_most
 from ioa.adapters.nats.headers import read_headers
 from ioa.adapters.nats.keys import LAST_OF
-from ioa.adapters.nats.permissions import PULLS, SHOWN_ASKER, TAKEN
+from ioa.adapters.nats.permissions import OVERHEARD, PULLS, SHOWN_ASKER, TAKEN
 from ioa.adapters.nats.sinks import MessageSink
-from ioa.ports.connections import SentTotals
+from ioa.ports.connections import ConnectionId, SentTotals
 from ioa.protocol import subjects
 from ioa.protocol.ids import TenantId, UserId
 
@@ -68,6 +68,7 @@ class _Hearer:
     def __init__(self) -> None:
         self.pulled: list[tuple[str, int, TenantId | None]] = []
         self.returned: list[str] = []
+        self.traced_ones: list[tuple[ConnectionId, TenantId | None]] = []
         self.refused_goals: list[tuple[UserId, int, TenantId | None]] = []
         self.counted_last: Sequence[SentTotals] = ()
 
@@ -92,6 +93,10 @@ class _Hearer:
         """Note it."""
         self.refused_goals.append((user, goals, told_by))
 
+    def traced(self, connection: ConnectionId, told_by: TenantId | None = None) -> None:
+        """Note it."""
+        self.traced_ones.append((connection, told_by))
+
     def gave_back(self, key: str) -> None:
         """Note it."""
         self.returned.append(key)
@@ -110,6 +115,16 @@ async def test_a_tenant_tells_so_much_and_so_often() -> None:
         client.tell("umbra", b'{"messages":{"UEVE":2}}')
     assert (hearer.pulled[0], hearer.pulled[-1]) == (("UBOB", 7, "acme"), ("UEVE", 2, "umbra"))
     assert len(hearer.pulled) < 15
+
+
+async def test_a_tenant_tells_whose_messages_are_traced() -> None:
+    """So many at once as fit; what is no connection is not heard."""
+    client, hearer = _Client(), _Hearer()
+    async with NatsConnections(cast(Client, client)).hearing(hearer):
+        client.tell("acme", b'{"traced":[{"server":"S1","number":7}]}')
+        client.tell("acme", b'{"traced":[{"server":"S1","number":-7}]}')
+        client.tell("acme", json.dumps({"traced": [{"server": "S1", "number": 8}] * 1_000}).encode())
+    assert hearer.traced_ones == [(ConnectionId("S1", 7), "acme")]
 
 
 def test_those_who_ask_most_are_told_first() -> None:
@@ -142,6 +157,26 @@ class _Pulled:
 
     async def publish(self, subject: str, data: bytes, reply: str) -> None:
         """Ask who is connected."""
+
+
+async def test_what_the_server_writes_where_nobody_answers_names_whose_it_is() -> None:
+    """No more is heard until the count after the next one, of which each message might end the connection."""
+    client, hearer = _Pulled(), _Hearer()
+    by_server, by_eve = (
+        {SHOWN_ASKER: json.dumps({"acc": "IOA_USERS", "user": "UEVE", "kind": kind})} for kind in ("Account", "Client")
+    )
+    text = b'{"server":{"id":"S1"},"request":{},"events":[{"type":"in","ts":"","kind":0,"cid":7,"acc":"IOA_USERS"}]}'
+    connections = NatsConnections(cast(Client, client))
+    async with connections.hearing(hearer):
+        await connections.count()
+        heard = client.heard[OVERHEARD[0]]
+        for headers in (by_eve, by_server):
+            heard.set_result(Msg(cast(Client, client), OVERHEARD[0], "", text, headers))
+        await connections.count()
+        rests = client.heard[OVERHEARD[0]] is heard
+        await connections.count()
+    assert (hearer.traced_ones, rests, client.heard[OVERHEARD[0]] is heard) == ([(ConnectionId("S1", 7), None)], True, False)
+    assert hearer.pulled == [("UEVE", len(text) // 100, None)]
 
 
 async def test_how_lately_each_was_active_is_told() -> None:

@@ -11,7 +11,7 @@ from structlog.testing import capture_logs
 
 from ioa.errors import ForbiddenError
 from ioa.ports.connections import ConnectionHearer, ConnectionId, KeyHolders, SentTotals
-from ioa.ports.inspection import FLOOD, RETURNED, SlowedCaller
+from ioa.ports.inspection import FLOOD, RETURNED, TRACED, SlowedCaller
 from ioa.protocol.audit import AuditLine, Deed
 from ioa.protocol.ids import TenantId, UserId
 from ioa.protocol.kept_out import Readmit
@@ -244,6 +244,28 @@ async def test_a_tenant_tells_of_its_own_agents_alone() -> None:
         for key in ("UBOB", "UANNA", "UZOE", "umbra/guest", "acme/guest", "acme/nobody"):
             watch.pulling(key, 100_000, TenantId("acme"))
     assert [one.caller for one in watch.slowed()] == ["acme/bob", "acme/guest"]
+
+
+async def test_whose_messages_are_traced_is_put_off_and_no_tenant_names_anothers() -> None:
+    """Also who has gone, and who is seen only after he was told of; a gateway is let be."""
+    server, audit = _Connections([]), AuditLog(_Lines(), ManualClock(), "registry")
+    acme, umbra = TenantId("acme"), TenantId("umbra")
+
+    async def roster() -> KeyHolders:
+        return KeyHolders({"UEVE": "eve", "UBOB": "acme/bob", "UANNA": "umbra/anna"}, frozenset({"UGATEWAY"}))
+
+    watch = FloodWatch(server, LIMITS, roster, audit, lambda: 1.0)
+    async with background(watch.follow()):
+        await eventually(lambda: server.hearer is not None)
+        watch.closed(sent(1, "UEVE", 1))
+        watch.opened(sent(2, "UGATEWAY", 0))
+        watch.opened(replace(sent(3, "UANNA", 0), tenant=umbra))
+        for number, told_by in ((1, None), (2, None), (3, acme), (4, acme), (5, umbra)):
+            watch.traced(ConnectionId("S1", number), told_by)
+        server.listed = [replace(sent(number, key, 0), tenant=acme) for number, key in ((4, "UBOB"), (5, "UOBSERVER"))]
+        await server.count()
+        await eventually(lambda: set(server.ended) == {1, 4})
+    assert set(watch.slowed()) == {SlowedCaller("eve", TRACED, 1), SlowedCaller("acme/bob", TRACED, 1)}
 
 
 async def test_who_goes_on_with_goals_that_are_refused_floods_too() -> None:

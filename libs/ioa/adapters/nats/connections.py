@@ -86,8 +86,8 @@ _MOST_TOLD = 2**53
 """How many messages may be told of at most, of which a float holds each number."""
 _MOST_TOLD_OF, _LONGEST_KEY, _TOLD_BYTES = 180, 320, 65_536
 """Of how many is told at once, those first who asked most, and how long their keys may be: so that it fits into so many bytes."""
-_TAKEN = Rate(10, 20)
-"""How often a tenant is heard, each of whose few replicas tells once in a second, and once more of traces."""
+_TAKEN = Rate(5, 10)
+"""How often a tenant is heard, each of whose few replicas tells once in a second."""
 _MOST_TRACED, _SERVER_CHARS = 400, 80
 """Of how many connections is told at once, and how long the id of their server may be: so that it fits into as many bytes."""
 _WATCHES = 100

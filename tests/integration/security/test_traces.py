@@ -1,0 +1,54 @@
+"""By a header nats-server writes what became of a message to wherever its sender may publish, as a message of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ioa.adapters.nats.inspection import open_inspection
+from ioa.adapters.nats.permissions import PULLS, WHO_AM_I
+from ioa.adapters.nats.topology import ANY_AGENT
+from ioa.adapters.nkey_seeds import public_key_of, read_key
+from ioa.cli.examination import Health, quotas_finding
+from ioa.ports.inspection import TRACED
+from ioa.protocol import subjects
+from tests.integration.security.secured import commanding, open_processes, open_secured
+from tests.integration.security.town import BOB, EVE, MALLORY, SLACK_SECONDS, SOON, open_town_on
+from tests.rig.deadline import eventually
+
+_LONG = 900_000
+"""How many bytes of a header the server writes as six each: several such messages are more than may wait for a service."""
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "to"),
+    [
+        (EVE, "seed", subjects.GROUP_STATUS),
+        (EVE, "seed", subjects.cancel(EVE)),
+        (EVE, "seed", WHO_AM_I),
+        ("observer", "seed", "$SRV.PING.nobody"),
+        (MALLORY, MALLORY, subjects.launch(MALLORY)),
+        (MALLORY, MALLORY, f"{PULLS}{ANY_AGENT}"),
+    ],
+)
+async def test_who_has_the_server_write_in_its_place_is_kept_out_and_named(tmp_path: Path, name: str, key: str, to: str) -> None:
+    """Whether a service hears it or none does, since all that the server says itself waits behind it; goals of others do not."""
+    block = b"NATS/1.0\r\nNats-Trace-Only: true\r\nNats-Trace-Dest: %s\r\nX: %s\r\n\r\n" % (to.encode(), b"<" * _LONG)
+    one = b"HPUB anything %d %d\r\n%s\r\n" % (len(block), len(block), block)
+    async with (
+        open_secured(tmp_path, (BOB, MALLORY), gate=True) as secured,
+        open_processes(secured, [secured.gate()]),
+        open_town_on(secured, (BOB,)) as town,
+        open_inspection(secured.settings("user"), patience=SOON) as inspection,
+    ):
+        usual = await town.lead_some()
+        async with commanding(secured, name, key, one):
+            slowed = await eventually(inspection.slowed, lambda found: TRACED in {one.family for one in found}, within=SOON)
+            await town.lead_one()  # what was sent before is worked off
+            took = await town.lead_some()
+        held = read_key(str(secured.folder / name / key))
+    called = public_key_of(held.seed) if name == "observer" else name
+    found = quotas_finding([one for one in slowed if one.family == TRACED])
+    assert (found.health, f"disconnected: {called}." in found.message) == (Health.WARNING, True), found
+    assert took <= 3 * usual + SLACK_SECONDS, f"undisturbed they take {usual:.3f} s"
