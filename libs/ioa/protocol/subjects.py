@@ -39,8 +39,8 @@ ANY_READ = f"{ROOT}.read.*"
 SERVER_CONNECTIONS = f"{ROOT}.server.connections"
 """Where the control plane asks each server who is connected, and what each connection has sent."""
 PULLED = f"{ROOT}.server.pulled"
-"""Where a control plane tells the one that looks after the whole server how much its agents ask JetStream for, and whose goals it
-refuses."""
+"""Where a control plane tells the one that looks after the whole server how much its agents ask JetStream for, whose goals it
+refuses, and by which connections the server was had to write traces to services."""
 ANY_PULLED = f"{PULLED}.*"
 REFUSED = f"{ROOT}.gateway.refused"
 """Where gateways tell whose requests by HTTP they refuse again and again, to the registry, whose statistics say so."""
