@@ -14,6 +14,7 @@ from ioa.cli.examination import Health, quotas_finding
 from ioa.ports.inspection import TRACED
 from ioa.protocol import subjects
 from tests.integration.security.secured import commanding, open_processes, open_secured
+from tests.integration.security.tenants import ONE, open_looked_after
 from tests.integration.security.town import BOB, EVE, MALLORY, SLACK_SECONDS, SOON, open_town_on
 from tests.rig.deadline import eventually
 
@@ -34,8 +35,6 @@ _LONG = 900_000
 )
 async def test_who_has_the_server_write_in_its_place_is_kept_out_and_named(tmp_path: Path, name: str, key: str, to: str) -> None:
     """Whether a service hears it or none does, since all that the server says itself waits behind it; goals of others do not."""
-    block = b"NATS/1.0\r\nNats-Trace-Only: true\r\nNats-Trace-Dest: %s\r\nX: %s\r\n\r\n" % (to.encode(), b"<" * _LONG)
-    one = b"HPUB anything %d %d\r\n%s\r\n" % (len(block), len(block), block)
     async with (
         open_secured(tmp_path, (BOB, MALLORY), gate=True) as secured,
         open_processes(secured, [secured.gate()]),
@@ -43,7 +42,7 @@ async def test_who_has_the_server_write_in_its_place_is_kept_out_and_named(tmp_p
         open_inspection(secured.settings("user"), patience=SOON) as inspection,
     ):
         usual = await town.lead_some()
-        async with commanding(secured, name, key, one):
+        async with commanding(secured, name, key, _traced_to(to)):
             slowed = await eventually(inspection.slowed, lambda found: TRACED in {one.family for one in found}, within=SOON)
             await town.lead_one()  # what was sent before is worked off
             took = await town.lead_some()
@@ -52,3 +51,32 @@ async def test_who_has_the_server_write_in_its_place_is_kept_out_and_named(tmp_p
     found = quotas_finding([one for one in slowed if one.family == TRACED])
     assert (found.health, f"disconnected: {called}." in found.message) == (Health.WARNING, True), found
     assert took <= 3 * usual + SLACK_SECONDS, f"undisturbed they take {usual:.3f} s"
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "to"),
+    [
+        ("user", "seed", subjects.GROUP_STATUS),
+        ("user", "seed", WHO_AM_I),
+        (MALLORY, MALLORY, subjects.launch(MALLORY)),
+        (MALLORY, MALLORY, f"{PULLS}{ANY_AGENT}"),
+    ],
+)
+async def test_who_does_so_of_a_tenant_with_a_name_is_named_by_his_full_name(tmp_path: Path, name: str, key: str, to: str) -> None:
+    """The tenant's own control plane, which alone hears it, tells the one that looks after the server."""
+    async with (
+        open_looked_after(tmp_path, [MALLORY]) as (whole, one),
+        open_processes(whole, [whole.service("registry")]),
+        open_processes(one, [one.service(service) for service in ("registry", "groups")]),
+        open_inspection(whole.settings("observer"), patience=SOON) as inspection,
+    ):
+        await eventually(lambda: inspection.answers("ioa-registry"), within=SOON)
+        async with commanding(one, name, key, _traced_to(to)):
+            slowed = await eventually(inspection.slowed, lambda found: TRACED in {slow.family for slow in found}, within=SOON)
+    assert [slow.caller for slow in slowed if slow.family == TRACED] == [f"{ONE}/{name}"]
+
+
+def _traced_to(subject: str) -> bytes:
+    """A message of which the server tells a subject, and nobody else."""
+    block = b"NATS/1.0\r\nNats-Trace-Only: true\r\nNats-Trace-Dest: %s\r\nX: %s\r\n\r\n" % (subject.encode(), b"<" * _LONG)
+    return b"HPUB anything %d %d\r\n%s\r\n" % (len(block), len(block), block)
