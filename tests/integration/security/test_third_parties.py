@@ -24,6 +24,7 @@ from ioa.adapters.nats.authorization import authorization, names_in, read_author
 from ioa.adapters.nats.buckets import NatsCards
 from ioa.adapters.nats.connection import NatsSettings, open_connection
 from ioa.adapters.nats.inspection import NatsInspection
+from ioa.adapters.nats.permissions import WHO_AM_I
 from ioa.adapters.nats.system_client import open_system
 from ioa.adapters.nats.whoami import ask_user
 from ioa.beside import beside
@@ -35,7 +36,7 @@ from ioa.cli.terminal import Terminal
 from ioa.errors import InvalidInputError, UnavailableError
 from ioa.hosting.cluster_credentials import make_credentials
 from ioa.local.fork_server import Program
-from ioa.ports.inspection import FLOOD
+from ioa.ports.inspection import FLOOD, TRACED
 from ioa.protocol import subjects
 from ioa.protocol.audit import Deed
 from ioa.protocol.goal_order import GoalOrder
@@ -177,6 +178,22 @@ async def test_a_guest_who_floods_is_kept_out_by_the_callout(house: House) -> No
         assert [one.caller for one in slowed if one.family == FLOOD] == ["user:bob"]
         assert [await is_let_in(house.by_token(one)) for one in (carol, *others)] == [True] * 3
         assert not other.stats["reconnects"]
+
+
+async def test_a_guest_who_has_the_server_write_in_his_place_is_kept_out_by_the_callout(house: House) -> None:
+    """He is known by role and name, by the connection that the server tells of."""
+    bob = house.provider.token(_BOB, sub="bob")
+    async with (
+        open_processes(house.secured, [house.secured.service("registry")]),
+        open_intruder(house.secured, "observer") as observer,
+    ):
+        inspection = NatsInspection(observer)
+        await eventually(lambda: inspection.answers("ioa-registry"), within=_SOON)
+        async with open_once(house.secured.server.url, token=bob) as guest:
+            await guest.publish(subjects.cancel(UserId("bob")), b"{}", headers={"Nats-Trace-Dest": WHO_AM_I})
+            slowed = await eventually(inspection.slowed, lambda found: TRACED in {one.family for one in found}, within=_SOON)
+        await eventually(lambda: is_let_in(house.by_token(bob)), lambda let_in: not let_in, within=_SOON)
+    assert [one.caller for one in slowed if one.family == TRACED] == ["user:bob"]
 
 
 async def test_what_is_no_token_of_the_provider_lets_nobody_in(house: House) -> None:
