@@ -585,7 +585,6 @@ async def test_what_the_server_has_written_itself_is_no_request_and_listened_to_
         await nats_client.publish(SUBJECT, text, headers={SHOWN_ASKER: '{"acc":"IOA_USERS","kind":"Account"}'})
         async with asyncio.timeout(5):
             heard_of = json.loads((await told.get()).data)["traced"]
-            await asyncio.sleep(0.1)
             for number in range(100):
                 await nats_client.publish(SUBJECT, b"%d" % number)
             answer = await nats_client.request(SUBJECT, b"after", timeout=5)
