@@ -9,6 +9,7 @@ import pytest
 from ioa.adapters.nats.accounts import AGENTS, CONTROL_PLANE, USERS
 from ioa.adapters.nats.authorization import authorization, read_authorization
 from ioa.adapters.nats.permissions import (
+    READABLE,
     STANDING,
     Permissions,
     Service,
@@ -26,6 +27,8 @@ from ioa.adapters.nats.permissions import (
 )
 from ioa.errors import InvalidInputError
 from ioa.protocol.ids import AgentId, PoolId, UserId
+from ioa.protocol.subjects import GET_GROUP
+from ioa.protocol.subjects import read as read_of
 
 ANNA = UserId("anna")
 ADA = of_agent(AgentId("ada"), PoolId("sums"))
@@ -136,7 +139,8 @@ def test_what_is_answered_often_is_so_as_it_crosses_over() -> None:
     """The server takes one answer to a request of an export that does not say so."""
     read, pull = "$JS.API.DIRECT.GET.IOA_LOG", "$JS.API.CONSUMER.MSG.NEXT.IOA_HOOKS.hooks"
     assert all(is_answered_often(one) and is_answered_often(crossing_of(one)) for one in (read, pull, "$SRV.PING"))
-    assert not any(is_answered_often(crossing_of(one)) for one in STANDING)
+    once = (*STANDING, GET_GROUP, *map(read_of, READABLE))
+    assert not any(is_answered_often(crossing_of(one)) for one in once)
 
 
 @pytest.mark.parametrize("name", [*EVERYBODY, "admin"])
