@@ -50,4 +50,4 @@ class RefusalCounter:
         client = scope.get("client")
         who = self._user_of(scope) or (network_of(client[0]) if client else "")
         if who:
-            self._pace.put_off(who)
+            self._pace.count(who)

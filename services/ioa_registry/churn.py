@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ioa.ports.connections import SentTotals
+from ioa_registry.servers import OfServers
 
 WINDOW_SECONDS = 1.0
 """Within how many seconds the time of each look is left to chance."""
@@ -36,7 +37,7 @@ _UNLIKELY = 0.25
 LOOKS, _OF_ANOTHER, _ABSENT = 25, 2, 1
 """In how many looks more than in others somebody has to be seen so; of these each counts as two, and as one where he was not there.
 Who does just what he may in both ways is named wrongly in one look of 100,000, who does two thirds of it in one of 100 billion."""
-_MOST_SERVERS, _LEAST_APART = 64, 0.5
+_LEAST_APART = 0.5
 _GLANCED_SECONDS = 0.1
 """How long glances may take together; where the server is busy the last ones come later."""
 
@@ -92,11 +93,13 @@ class ChurnJudge:
     """Judges by a look at all connections of a server each second or so, and by glances after it."""
 
     def __init__(self) -> None:
-        self._servers: defaultdict[str, _Server] = defaultdict(_Server)
+        self._servers = OfServers[_Server]()
 
     def glanced(self, server: str, connections: Sequence[SentTotals], at_seconds: float) -> None:
-        """Take in what those connections had in all, that were active last, and when that was by the server's clock."""
-        at = self._servers[server]
+        """Take in what the connections of a server that was looked at had, which were active last, and when by its clock."""
+        at = self._servers.get(server)
+        if at is None:
+            return
         if at.glances is None:
             at.glances = _Glances(began=at_seconds)
         if at_seconds > at.glances.began + _GLANCED_SECONDS:
@@ -110,9 +113,8 @@ class ChurnJudge:
 
         They come at once where they had waited, for a server that stalls or was away, after which everybody was active just now.
         """
-        at = self._servers[server] = self._servers.pop(server, _Server())
-        if len(self._servers) > _MOST_SERVERS:  # each start of one has a name of its own
-            del self._servers[next(iter(self._servers))]
+        at = self._servers.get(server) or _Server()
+        self._servers.put(server, at)
         glances, at.glances, since, at.looked_at = at.glances or _Glances(), None, now - at.looked_at, now
         if since < _LEAST_APART:
             return frozenset()

@@ -32,6 +32,7 @@ from ioa.runtime.audit import AuditLog
 from ioa.runtime.caller_pace import CallerPace
 from ioa.runtime.process import background
 from ioa_registry.churn import LOOKS, WINDOW_SECONDS, ChurnJudge
+from ioa_registry.servers import OfServers
 
 Remembered = TypeVar("Remembered")
 
@@ -40,7 +41,6 @@ _MOST_DOUBLINGS = 20
 _MOST_WAITING = 1_000
 """How many connections wait to be ended; those beyond are ended when they are counted next."""
 _MOST_LEVELS = 16_384
-_MOST_SERVERS = 64
 _LONGEST_SECONDS = 3_600.0
 """For how long somebody is put off at most, who comes back and floods each time."""
 _FORGIVEN_SECONDS = 86_400.0
@@ -140,7 +140,7 @@ class FloodJudge:
 
     def __init__(self, limits: FloodLimits) -> None:
         self._limits = limits
-        self._seen: dict[str, _Seen] = {}
+        self._seen = OfServers[_Seen]()
         self._levels: dict[str, _Level] = {}
         self._put_off: dict[str, _PutOff] = {}
         self._calm_at: dict[str, float] = {}
@@ -155,9 +155,8 @@ class FloodJudge:
         churning = self._churn.looked(server, [self._newly(one) for one in connections], now)
         flooding |= {key for key in churning if self._put_off_for(key, Excess(CHURNED, LOOKS), now)}
         newest = max((one.connection.number for one in connections), default=0)
-        self._seen[server] = _Seen(
-            {one.connection.number: one for one in connections}, max(newest, 0 if before is None else before.newest)
-        )
+        totals = {one.connection.number: one for one in connections}
+        self._seen.put(server, _Seen(totals, max(newest, 0 if before is None else before.newest)))
         self._make_room(now)
         return frozenset(flooding)
 
@@ -411,11 +410,12 @@ class FloodWatch:
             self._note(self._judge.pulled(name, messages, self._now()))
 
     def refused(self, user: UserId, goals: int, told_by: TenantId | None) -> None:
-        """Count each goal as much as one that is given back, to one who is there by a key or a token of his own."""
-        present = {*self._roster.names.values(), *self._there.holders()}
-        for name in (full_name(told_by, user), full_name(told_by, f"user:{user}")):
-            if name in present:
-                self._note(self._judge.pulled(name, _OF_A_REFUSED_GOAL * goals, self._now()))
+        """Count each goal as much as one that is given back."""
+        self._cost(user, _OF_A_REFUSED_GOAL * goals, told_by)
+
+    def searched(self, user: UserId, messages: int, told_by: TenantId | None = None) -> None:
+        """Count what his goals have the server search."""
+        self._cost(user, messages, told_by)
 
     def traced(self, connection: ConnectionId, told_by: TenantId | None = None) -> None:
         """Put its holder off, and end it at once: each more message of it has others wait. No tenant tells of another's."""
@@ -429,10 +429,17 @@ class FloodWatch:
 
     def gave_back(self, key: str) -> None:
         """Count it, to name who gives back many more goals than one does that stops, or has lost what it needs."""
-        self._returns.put_off(self._roster.names.get(key, key))
+        self._returns.count(self._roster.names.get(key, key))
+
+    def _cost(self, user: UserId, messages: int, told_by: TenantId | None) -> None:
+        """Count so many messages to a user who is there by a key or a token of his own, and to no agent of that name."""
+        by_key, by_token = full_name(told_by, user), full_name(told_by, f"user:{user}")
+        for name, is_there in ((by_key, by_key in self._roster.users), (by_token, self._is_there(by_token))):
+            if is_there:
+                self._note(self._judge.pulled(name, messages, self._now()))
 
     def _is_there(self, key: str) -> bool:
-        return key in self._roster.names or key in self._there.holders()
+        return key in self._roster.names or self._there.is_there(key)
 
     def _note(self, holders: Iterable[str]) -> None:
         for holder in holders:
@@ -460,34 +467,36 @@ class _There:
     """Whose the connections of each server are, that are judged: those that are open, and the last ones that were."""
 
     def __init__(self) -> None:
-        self._open: dict[str, dict[int, SentTotals]] = {}
+        self._open = OfServers[dict[int, SentTotals]]()
+        self._keys = OfServers[frozenset[str]]()
+        """The keys of whose holders a server had connections when it was asked last."""
         self._gone: dict[ConnectionId, SentTotals] = {}
         self._unknown: dict[ConnectionId, TenantId | None] = {}
 
     def opened(self, sent: SentTotals) -> None:
         """Take in that somebody has connected."""
-        self._open.setdefault(sent.connection.server, {})[sent.connection.number] = sent
+        found = self._open.get(sent.connection.server) or {}
+        found[sent.connection.number] = sent
+        self._open.put(sent.connection.server, found)
 
     def closed(self, sent: SentTotals) -> None:
         """Take in that a connection has ended."""
-        self._open.get(sent.connection.server, {}).pop(sent.connection.number, None)
+        (self._open.get(sent.connection.server) or {}).pop(sent.connection.number, None)
         self._gone[sent.connection] = sent
         _make_room_in(self._gone)
 
     def counted(self, server: str, connections: Sequence[SentTotals]) -> None:
         """Take in which connections a server has, that is asked each second. Of one that stays away they are forgotten at last."""
-        self._open.pop(server, None)
-        self._open[server] = {one.connection.number: one for one in connections}
-        while len(self._open) > _MOST_SERVERS:  # each start of one has a name of its own
-            del self._open[next(iter(self._open))]
+        self._open.put(server, {one.connection.number: one for one in connections})
+        self._keys.put(server, frozenset(one.key for one in connections))
 
-    def holders(self) -> Collection[str]:
-        """Return by which keys somebody is there."""
-        return {one.key for found in self._open.values() for one in found.values()}
+    def is_there(self, key: str) -> bool:
+        """Whether the holder of a key was there when it was asked last."""
+        return any(key in keys for keys in self._keys.all())
 
     def holder_of(self, connection: ConnectionId) -> SentTotals | None:
         """Return whose a connection is, or was."""
-        return self._open.get(connection.server, {}).get(connection.number) or self._gone.get(connection)
+        return (self._open.get(connection.server) or {}).get(connection.number) or self._gone.get(connection)
 
     def keep_unknown(self, connection: ConnectionId, told_by: TenantId | None) -> None:
         """Remember of whom was told before he was seen."""

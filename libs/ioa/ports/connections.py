@@ -45,10 +45,14 @@ class SentTotals:
 
 @dataclass(frozen=True)
 class KeyHolders:
-    """What the holders of keys are called, by public key, and the keys of those who act for others and may send more than they."""
+    """What the holders of keys are called, by public key, and the keys of those who act for others and may send more than they.
+
+    `users` is what those are called who are users: who comes by HTTP alone may bear the name of an agent.
+    """
 
     names: Mapping[str, str]
     trusted: frozenset[str]
+    users: frozenset[str] = frozenset()
 
 
 class ConnectionHearer(Protocol):
@@ -74,6 +78,9 @@ class ConnectionHearer(Protocol):
 
     def traced(self, connection: ConnectionId, told_by: TenantId | None = None) -> None:
         """Hear that a connection had its server write to services in its place, and which tenant tells so, if one does."""
+
+    def searched(self, user: UserId, messages: int, told_by: TenantId | None = None) -> None:
+        """Hear that the server searches what waits for goals of a user, and as how many messages it counts."""
 
     def gave_back(self, key: str) -> None:
         """Hear that an agent gave a goal back that it had taken, which counts as well as what it asks."""

@@ -47,6 +47,12 @@ class CallerPace(Generic[F]):
             self._slowed(caller, self._family)
         return COME_BACK if judged.retry_after is None else timedelta(seconds=judged.retry_after)
 
+    def count(self, caller: str) -> None:
+        """Count one more, whatever comes of it: nobody is slowed down, and who has too much is named."""
+        judged = self._buckets.judge(caller, self._family, self._now())
+        if not isinstance(judged, Admitted) and judged.is_first:
+            _log.warning("caller_named", caller=caller, family=str(self._family))
+
     def charge(self, caller: str, size_bytes: int) -> None:
         """Count what came of it, which was not known before."""
         self._buckets.charge(caller, self._family, self._now(), answered_bytes=size_bytes)

@@ -169,5 +169,8 @@ class _Pulls:
     def traced(self, connection: ConnectionId, told_by: TenantId | None = None) -> None:
         """Nothing is traced."""
 
+    def searched(self, user: UserId, messages: int, told_by: TenantId | None = None) -> None:
+        """Nobody has anything searched."""
+
     def gave_back(self, key: str) -> None:
         """Nobody gives goals back."""

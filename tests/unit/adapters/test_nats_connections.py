@@ -12,7 +12,7 @@ import pytest
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
-from ioa.adapters.nats.connections import NatsConnections, heartbeats_asked, take_most
+from ioa.adapters.nats.connections import NatsConnections, NatsPullTeller, heartbeats_asked, take_most
 from ioa.adapters.nats.headers import read_headers
 from ioa.adapters.nats.keys import LAST_OF
 from ioa.adapters.nats.permissions import OVERHEARD, PULLS, SHOWN_ASKER, TAKEN
@@ -20,6 +20,8 @@ from ioa.adapters.nats.sinks import MessageSink
 from ioa.ports.connections import ConnectionId, SentTotals
 from ioa.protocol import subjects
 from ioa.protocol.ids import TenantId, UserId
+from ioa.runtime.process import background
+from tests.rig.deadline import eventually
 
 
 @pytest.mark.parametrize(
@@ -70,6 +72,7 @@ class _Hearer:
         self.returned: list[str] = []
         self.traced_ones: list[tuple[ConnectionId, TenantId | None]] = []
         self.refused_goals: list[tuple[UserId, int, TenantId | None]] = []
+        self.searching: list[tuple[UserId, int, TenantId | None]] = []
         self.counted_last: Sequence[SentTotals] = ()
 
     def opened(self, sent: SentTotals) -> None:
@@ -97,6 +100,10 @@ class _Hearer:
         """Note it."""
         self.traced_ones.append((connection, told_by))
 
+    def searched(self, user: UserId, messages: int, told_by: TenantId | None = None) -> None:
+        """Note it."""
+        self.searching.append((user, messages, told_by))
+
     def gave_back(self, key: str) -> None:
         """Note it."""
         self.returned.append(key)
@@ -111,7 +118,7 @@ async def test_a_tenant_tells_so_much_and_so_often() -> None:
         client.tell("acme", ('{"messages":{' + ",".join(f'"{number}":1' for number in range(80_000)) + "}}").encode())
         client.tell("acme", wrong)
         for _ in range(1_000):
-            client.tell("acme", b'{"messages":{"UANN":1}}')
+            client.tell("acme", b'{"messages":{"UANN":1}}' + b" " * 60_000)
         client.tell("umbra", b'{"messages":{"UEVE":2}}')
     assert (hearer.pulled[0], hearer.pulled[-1]) == (("UBOB", 7, "acme"), ("UEVE", 2, "umbra"))
     assert len(hearer.pulled) < 15
@@ -144,6 +151,7 @@ class _Pulled:
 
     def __init__(self) -> None:
         self.heard: dict[str, MessageSink] = {}
+        self.published: list[tuple[str, bytes]] = []
 
     def new_inbox(self) -> str:
         return "_INBOX.registry"
@@ -155,8 +163,9 @@ class _Pulled:
     async def unsubscribe(self, limit: int = 0) -> None:
         """Want no more than so many."""
 
-    async def publish(self, subject: str, data: bytes, reply: str) -> None:
-        """Ask who is connected."""
+    async def publish(self, subject: str, data: bytes, reply: str = "") -> None:
+        """Ask who is connected, or tell."""
+        self.published.append((subject, data))
 
 
 async def test_what_the_server_writes_where_nobody_answers_names_whose_it_is() -> None:
@@ -251,7 +260,31 @@ async def test_a_goal_for_which_a_stream_is_searched_is_worth_a_flood(headers: d
     async with connections.hearing(hearer):
         await connections.count()
         client.heard[subjects.ANY_ADDRESSED_GOAL].set_result(Msg(cast(Client, client), "ioa.v1.goal.eve.bob", "", b"", headers))
-    assert hearer.pulled == ([("eve", 100_000, None)] if floods else [])
+    assert hearer.searching == ([("eve", 100_000, None)] if floods else [])
+    assert hearer.pulled == [], "he may be a guest by a token, or bear an agent's name"
+
+
+async def test_goals_for_which_a_tenants_stream_is_searched_are_told_of() -> None:
+    """Its control plane alone sees them; who looks after the whole server is told whose they are."""
+    client, there, hearer = _Pulled(), _Client(), _Hearer()
+    async with background(NatsPullTeller(cast(Client, client)).follow()):
+        await eventually(lambda: subjects.ANY_GOAL in client.heard)
+        goal = Msg(cast(Client, client), "ioa.v1.goal.eve", "", b"", {LAST_OF: "ioa.v1.goal.>"})
+        client.heard[subjects.ANY_GOAL].set_result(goal)
+        told = await eventually(lambda: [data for subject, data in client.published if subject == subjects.PULLED])
+    async with NatsConnections(cast(Client, there)).hearing(hearer):
+        there.tell("acme", told[0])
+    assert hearer.searching == [("eve", 100_000, "acme")]
+
+
+async def test_many_replicas_of_a_tenant_are_heard() -> None:
+    """Registries tell of pulls, group setups of goals that are refused, once in a second each: what is short counts as little."""
+    client, hearer = _Client(), _Hearer()
+    async with NatsConnections(cast(Client, client)).hearing(hearer):
+        for number in range(20):
+            client.tell("acme", f'{{"messages":{{"U{number}":1}}}}'.encode())
+            client.tell("acme", f'{{"refused":{{"u{number}":1}}}}'.encode())
+    assert (len(hearer.pulled), len(hearer.refused_goals)) == (20, 20)
 
 
 async def test_a_pull_counts_as_what_the_server_keeps_of_it() -> None:

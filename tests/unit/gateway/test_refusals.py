@@ -7,6 +7,7 @@ import pytest
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
+from structlog.testing import capture_logs
 
 from ioa.ports.inspection import REFUSED, SlowedCaller
 from ioa_gateway.refusals import RefusalCounter
@@ -40,6 +41,8 @@ async def test_who_is_refused_again_and_again_is_named(
         for _ in range(60):
             await http.get(f"/{status}", headers=headers)
         assert refusals.slowed() == []
-        for _ in range(40):
-            await http.get(f"/{status}", headers=headers)
+        with capture_logs() as logs:
+            for _ in range(40):
+                await http.get(f"/{status}", headers=headers)
+    assert [(line["event"], line["caller"]) for line in logs] == ([] if named is None else [("caller_named", named)])
     assert refusals.slowed() == ([] if named is None else [SlowedCaller(named, REFUSED, 40)])

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ioa.adapters.nats.authorization import Callout, at_the_gate, authorization
+from ioa.adapters.nats.authorization import Callout, at_the_gate, authorization, roster_of
 from ioa.adapters.nats.permissions import Service, of_admin, of_agent, of_gateway, of_observer, of_service, of_user
 from ioa.errors import InvalidInputError
 from ioa.hosting.gate import Gate
@@ -47,6 +47,11 @@ def _let_in(rendered: str) -> set[str]:
 def test_who_is_kept_out_is_let_in_no_more(kept_out: set[str], out: set[str]) -> None:
     """By his name under all his keys, or by his key; a gateway, and a service or an admin of whose server it is, never."""
     assert _let_in(at_the_gate(RENDERED, "UGATE", kept_out)) == _let_in(RENDERED) - out | {"UGATE"}
+
+
+def test_the_authorization_tells_users_from_agents() -> None:
+    """What a user did is counted to nobody but a user, whatever agents are called."""
+    assert roster_of(RENDERED).users == {"anna", "acme/anna"}
 
 
 def test_a_gate_changes_nothing_else() -> None:

@@ -133,6 +133,25 @@ def test_what_was_sent_before_anybody_looked_counts_for_nothing() -> None:
     assert judge.counted("S1", [sent(8, "eve", 10**6)], 2.0) == {"eve"}
 
 
+async def test_servers_that_are_gone_are_forgotten() -> None:
+    """Each start of one has a name of its own: of the newest is known what was sent there, and who is there."""
+    judge = FloodJudge(LIMITS)
+    for number in range(65):
+        judge.counted(f"S{number}", [SentTotals(ConnectionId(f"S{number}", 1), "eve", 0, 0)], float(number))
+    found = [judge.counted(one, [SentTotals(ConnectionId(one, 1), "eve", 10**6, 0)], 70.0) for one in ("S0", "S64")]
+    assert found == [frozenset(), {"eve"}]
+
+    async def roster() -> KeyHolders:
+        return KeyHolders({}, frozenset())
+
+    watch = FloodWatch(_Connections([]), LIMITS, roster, AuditLog(_Lines(), ManualClock(), "registry"), lambda: 1.0)
+    for number in range(65):
+        watch.counted(f"S{number}", [sent(1, f"user:u{number}", 0)])
+    for user in ("u0", "u64"):
+        watch.searched(UserId(user), 100_000)
+    assert [one.caller for one in watch.slowed()] == ["user:u64"]
+
+
 def test_who_connects_without_end_is_not_ended_without_end() -> None:
     """Connecting costs the server more than a short flood: beyond twenty at once, a new connection lives until it is counted."""
     judge = FloodJudge(LIMITS)
@@ -273,7 +292,8 @@ async def test_who_goes_on_with_goals_that_are_refused_floods_too() -> None:
     server, audit = _Connections([]), AuditLog(_Lines(), ManualClock(), "registry")
 
     async def roster() -> KeyHolders:
-        return KeyHolders({"UEVE": "eve", "UBOB": "bob", "UANNA": "acme/anna", "UGUS": "acme/gus"}, frozenset())
+        names = {"UEVE": "eve", "UBOB": "bob", "UANNA": "acme/anna", "UGUS": "acme/gus"}
+        return KeyHolders(names, frozenset(), frozenset(names.values()))
 
     watch, limits = FloodWatch(server, replace(LIMITS, messages=Rate(1_000, 20_000)), roster, audit, lambda: 1.0), (100, 50)
     async with background(watch.follow()):
@@ -288,6 +308,25 @@ async def test_who_goes_on_with_goals_that_are_refused_floods_too() -> None:
         watch.refused(UserId("bob"), 100, None)
         watch.refused(UserId("gus"), 1_000, TenantId("umbra"))
     assert {one.caller: one.refused for one in watch.slowed()} == {"eve": 45_000, "user:guest": 45_000, "acme/anna": 45_000}
+
+
+async def test_what_a_user_does_puts_off_no_agent_that_is_called_like_him() -> None:
+    """Who comes by HTTP, with a key of the gateway's, bears any name; guests bear their role with it."""
+    server, audit = _Connections([]), AuditLog(_Lines(), ManualClock(), "registry")
+
+    async def roster() -> KeyHolders:
+        return KeyHolders({"UEVE": "eve", "UBOB": "bob", "UANNA": "acme/anna"}, frozenset(), frozenset({"eve", "acme/anna"}))
+
+    watch = FloodWatch(server, LIMITS, roster, audit, lambda: 1.0)
+    async with background(watch.follow()):
+        await eventually(lambda: server.hearer is not None)
+        watch.counted("S1", [sent(1, "user:guest", 0), sent(2, "agent:guest", 0), sent(3, "acme/user:guest", 0)])
+        for user in map(UserId, ("bob", "guest", "eve")):
+            watch.refused(user, 1_000, None)
+            watch.searched(user, 100_000)
+        for user in map(UserId, ("anna", "guest")):
+            watch.searched(user, 100_000, TenantId("acme"))
+    assert [one.caller for one in watch.slowed()] == ["user:guest", "eve", "acme/anna", "acme/user:guest"]
 
 
 async def test_a_tenant_that_names_thousands_holds_nobody_up() -> None:
@@ -326,9 +365,11 @@ async def test_who_gives_goals_back_again_and_again_is_named() -> None:
         await eventually(lambda: server.hearer is not None)
         for _ in range(50):
             watch.gave_back("UBOB")
-        for _ in range(100):
-            watch.gave_back("UEVE")
-            now[0] += 0.1
+        with capture_logs() as logs:
+            for _ in range(100):
+                watch.gave_back("UEVE")
+                now[0] += 0.1
+        assert [line["event"] for line in logs] == ["caller_named"], "nobody is slowed down"
         assert watch.slowed() == [SlowedCaller("eve", RETURNED, 31)]
 
 

@@ -307,7 +307,7 @@ def roster_of(rendered: str) -> KeyHolders:
         InvalidInputError: It is none.
     """
     named: dict[str, str] = {}
-    trusted = set[str]()
+    trusted, users = set[str](), set[str]()
     gateway = of_gateway().publish
     services = {of_service(service).publish: f"service:{service}" for service in Service}
     for key, may in read_authorization(rendered, {}).items():
@@ -316,9 +316,12 @@ def roster_of(rendered: str) -> KeyHolders:
         elif may.account == CONTROL_PLANE:
             if may.tenant is not None:
                 named[key] = full_name(may.tenant, services.get(may.publish, "service:admin"))
-        elif name := next((match[1] for one in may.publish for role in (_AGENT, _USER) if (match := role.fullmatch(one))), None):
-            named[key] = full_name(may.tenant, name)
-    return KeyHolders(named, frozenset(trusted))
+        elif user := user_of(may.publish):
+            named[key] = full_name(may.tenant, user)
+            users.add(named[key])
+        elif agent := next((match[1] for one in may.publish if (match := _AGENT.fullmatch(one))), None):
+            named[key] = full_name(may.tenant, agent)
+    return KeyHolders(named, frozenset(trusted), frozenset(users))
 
 
 def read_authorization(rendered: str, names: Mapping[str, str]) -> dict[str, Permissions]:

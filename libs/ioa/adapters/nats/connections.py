@@ -86,10 +86,10 @@ _MOST_TOLD = 2**53
 """How many messages may be told of at most, of which a float holds each number."""
 _MOST_TOLD_OF, _LONGEST_KEY, _TOLD_BYTES = 180, 320, 65_536
 """Of how many is told at once, those first who asked most, and how long their keys may be: so that it fits into so many bytes."""
-_TAKEN = Rate(5, 10)
-"""How often a tenant is heard, each of whose few replicas tells once in a second."""
 _MOST_TRACED, _SERVER_CHARS = 400, 80
 """Of how many connections is told at once, and how long the id of their server may be: so that it fits into as many bytes."""
+_TAKEN = Rate(25, 50, unit_bytes=16_384)
+"""How often a tenant is heard, each of whose replicas tells once in a second: a long telling counts as five short ones."""
 _WATCHES = 100
 """So many subscriptions a user may have on a connection, without being judged by what comes to them. Whoever reads a stream says
 where the answer goes: so one user can have another's connection sent what that one has not asked for."""
@@ -193,6 +193,8 @@ class _Pulled(FailFast):
     """How many goals of users were refused since then, who go on with them although all are."""
     traced: Annotated[Sequence[_Traced], Field(max_length=_MOST_TRACED)] = ()
     """Which connections had a server write traces of what they send to services since then."""
+    searched: _Counts = Field(default_factory=dict)
+    """Of users for whose goals the server searches what waits, as how many messages that counts."""
 
 
 def heartbeats_asked(request: bytes) -> int:
@@ -325,7 +327,7 @@ def take_most(asked: Counter[str]) -> bytes:
 
 
 class NatsPullTeller:
-    """Tells how much the agents of a tenant with a name ask JetStream for, which the tenant's own control plane alone hears.
+    """Tells what agents and users of a tenant with a name ask JetStream for, which the tenant's own control plane alone hears.
 
     Who looks after the whole server is told once in a second, by one of the replicas for each request. `at_once` is how many
     messages somebody may send at once.
@@ -334,18 +336,27 @@ class NatsPullTeller:
     def __init__(self, client: Client, at_once: int = _AT_ONCE) -> None:
         self._client = client
         self._asked = Counter[str]()
+        self._searched = dict[str, int]()
         self._traced = NatsTraceTeller(client)
         self._pulls = _Pulls(client, at_once, self._hear, self._traced.note, _TELLING)
+        self._orders = _Orders(client, self._hear_order)
 
     async def follow(self) -> None:
         """Tell, for ever. What is lost while the connection is away is not told again."""
         while True:
             with suppress(nats.errors.Error, OSError):
                 await self._pulls.listen()
+                await self._orders.listen()
                 if self._asked and not may_not_publish(self._client, subjects.PULLED):
                     await self._client.publish(subjects.PULLED, take_most(self._asked))
+                if self._searched and not may_not_publish(self._client, subjects.PULLED):
+                    told, self._searched = _Pulled(searched=self._searched), {}
+                    await self._client.publish(subjects.PULLED, told.model_dump_json().encode())
             await self._traced.tell()
             await asyncio.sleep(_TOLD_EVERY_SECONDS)
+
+    def _hear_order(self, user: UserId) -> None:
+        self._searched[user] = _FLOOD
 
     def _hear(self, asker: _Asker, messages: int, _gives_back: bool) -> None:
         if tenant_of(asker.account) is not None and len(asker.key) <= _LONGEST_KEY:
@@ -488,7 +499,8 @@ class NatsConnections:
     def _take_told(self, message: Msg) -> None:
         """Hear what a tenant tells, whose operator may tell anything: what is too long, or comes too often, is not read."""
         tenant, now = subjects.parse_pulled_by(message.subject), asyncio.get_running_loop().time()
-        if len(message.data) > _TOLD_BYTES or not isinstance(self._told.judge(tenant or "", Family.OTHERS, now), Admitted):
+        size = len(message.data)
+        if size > _TOLD_BYTES or not isinstance(self._told.judge(tenant or "", Family.OTHERS, now, size), Admitted):
             return
         with suppress(ValidationError):
             told = _Pulled.model_validate_json(message.data)
@@ -499,6 +511,8 @@ class NatsConnections:
                     self._hearer.refused(UserId(user), goals, tenant)
                 for one in told.traced:
                     self._hearer.traced(ConnectionId(one.server, one.number), tenant)
+                for user, messages in told.searched.items():
+                    self._hearer.searched(UserId(user), messages, tenant)
 
     def _hear(self, asker: _Asker, messages: int, gives_back: bool) -> None:
         if self._hearer is not None:
@@ -512,7 +526,7 @@ class NatsConnections:
 
     def _hear_order(self, user: UserId) -> None:
         if self._hearer is not None:
-            self._hearer.pulling(user, _FLOOD)
+            self._hearer.searched(user, _FLOOD)
 
     async def keep_out(self, names: Collection[str]) -> None:
         """Tell it in one message, which is lost if nobody listens."""
