@@ -12,7 +12,7 @@ from ioa.adapters.nats.buckets import NatsRegistryView
 from ioa.adapters.nats.clock import open_nats_clock
 from ioa.adapters.nats.connection import at_renewal, open_connection
 from ioa.adapters.nats.connections import NatsRefusalTeller
-from ioa.adapters.nats.delivery import NatsDeadLetters, NatsInboxes, NatsResults, NatsTimers
+from ioa.adapters.nats.delivery import NatsDeadLetters, NatsInboxes, NatsPassingResults, NatsResults, NatsTimers
 from ioa.adapters.nats.direct_gets import answering_reads, messages_asked, walks
 from ioa.adapters.nats.discovery import NatsDiscovery
 from ioa.adapters.nats.files import NatsFileStore
@@ -71,6 +71,7 @@ from ioa_groups.intake import Intake, IntakePorts
 from ioa_groups.janitor import Janitor
 from ioa_groups.leaders import ANSWERED_WITHIN, Leaders
 from ioa_groups.membership import MembershipWatch
+from ioa_groups.refusals import Refusals
 from ioa_groups.setup import CAST_WITHIN, GroupSetup, GroupSetupPorts, GroupTimeouts
 from ioa_groups.shares import PoolShares
 from ioa_groups.teams import Teams
@@ -146,6 +147,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
             quotas = quotas.within(shares.files, shares.artifacts)
         files = FileService(NatsFileStore(carrier), log, ledger, tickets, clock, quotas, sessions)
         dropped = DroppedGoals(time.monotonic)
+        refusals = Refusals(NatsPassingResults(js), clock, time.monotonic)
         taking = IntakePorts(
             goals,
             work,
@@ -165,6 +167,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
             dropped,
             kept_shares,
             waiting,
+            refusals,
         )
         intake = Intake(taking, settings.lease, users_are_known=settings.has_own_key)
         garbage = QueueGarbage(work, dead)
@@ -178,10 +181,16 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
         async def take(delivery: Delivery) -> None:
             await intake.see_through(delivery.subject, delivery.data, delivery.identity, delivery.stored_at)
 
+        into_dead = into_dead_letters(dead)
+
         async def take_old(delivery: Delivery) -> None:
             is_of_before = delivery.stored_at < users_since
             accept = intake.accept_old if is_of_before else intake.refuse_old
             await accept(delivery.subject, delivery.data, delivery.identity)
+
+        async def set_aside(delivery: Delivery, error: Exception) -> None:
+            await into_dead(delivery, error)
+            await intake.give_up(delivery.subject, delivery.data, delivery.identity, error)
 
         launch = answer_as(LaunchGroup, setup.launch, lambda asked: asked.owner)
         sync = answer_as(Sync, setup.sync, lambda asked: asked.agent_id)
@@ -225,16 +234,16 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
             searches=walks,
             max_bytes=MAX_PAYLOAD_BYTES,
         )
-        into_dead = into_dead_letters(dead)
         with at_renewal(client, ledger.forget), at_renewal(client, tickets.forget), at_renewal(client, files.forget):
             async with background(registry.follow_cards(), registry.follow_leases(), sessions.follow(), clock.follow()):
                 await registry.whole()
                 await sessions.whole()
                 async with (
                     background(
-                        OrderLines(client, take, into_dead, settings.quota_goals, at_once, waiting.is_over).follow(),
+                        OrderLines(client, take, set_aside, settings.quota_goals, at_once, waiting.is_over).follow(),
                         waiting.follow(),
                         refused.follow(),
+                        refusals.follow(),
                         consume(client, OLD_GOALS, INTAKE, take_old, set_aside=into_dead),
                         watch.follow(),
                         janitor.follow(settings.keep),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import mimetypes
 from collections import OrderedDict
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
@@ -46,6 +47,7 @@ from ioa_groups.dropped import DroppedGoals
 from ioa_groups.files import FileService
 from ioa_groups.forks import Forks
 from ioa_groups.leaders import LED_WITHIN, TAKEN_WITHIN, Leaders
+from ioa_groups.refusals import Refusals
 from ioa_groups.shares import PoolShares
 from ioa_groups.teams import Teams
 from ioa_groups.users_shares import KeptShares, WaitingShares
@@ -92,6 +94,7 @@ class IntakePorts:
         dropped: Where it is counted who takes goals and drops them.
         kept: How much is kept of whom.
         waiting: Whose goals have filled what all wait in.
+        refusals: Where it is told of goals that are refused, of which nothing is kept.
     """
 
     goals: GoalRecords
@@ -112,6 +115,7 @@ class IntakePorts:
     dropped: DroppedGoals
     kept: KeptShares
     waiting: WaitingShares
+    refusals: Refusals
 
 
 @dataclass(frozen=True)
@@ -252,6 +256,17 @@ class Intake:
             await self._refuse(published, error)
             return None
 
+    async def give_up(self, subject: str, data: bytes, identity: str, error: Exception) -> None:
+        """Tell who waits for a goal that the work on it has failed for good, unless it is on record and so ends by its deadline.
+
+        Raises:
+            UnavailableError: Nobody can say whether it is.
+        """
+        with suppress(InvalidInputError):
+            name = GoalName(subjects.parse_goal_subject(subject)[0], find_goal_id(data) or _goal_id_of(identity))
+            if await self._ports.goals.find(name.comm_id) is None:
+                await self._ports.refusals.tell(name, _refusal(error)[1])
+
     async def _refuse(self, published: _Published, error: Exception) -> None:
         reason, why = _refusal(error)
         await self._ports.dead.put(reason, why, subject=published.subject, data=published.data, key=published.identity)
@@ -260,8 +275,7 @@ class Intake:
             return
         name = GoalName(published.user, goal_id)
         if not await self._ports.kept.has_room_for_refusal(name.owner):
-            # who has launched it finds that it waits no more, and is nowhere else
-            _log.info("goal_refused_without_result", user=name.owner, goal_id=goal_id, reason=reason)
+            await self._ports.refusals.tell(name, why)
             return
         self._ports.kept.note_refusal(name.owner, _TRACE_BYTES)
         await self._fail(name, shortened(why, _MAX_WHY_BYTES))
@@ -275,6 +289,8 @@ class Intake:
             await self._ports.dead.put(reason, why, subject=published.subject, data=published.data, key=published.identity)
             return None
         await self._check_share(name, published.stored_at)
+        if self._users_are_known and await self._ports.refusals.is_told(name):
+            raise ConflictError(f"The goal {name.goal_id} was refused a moment ago.", hint="Give it another id.")
         order, team_name = await self._with_its_team(order, name)
         goal = order.accepted(name, await self._inputs(order, name)).model_copy(update={"team_name": team_name})
         if goal.forked_from is not None and await self._ports.goals.find(goal.comm_id) is None:

@@ -27,7 +27,7 @@ from ioa.runtime.endings import Endings
 from ioa.runtime.ledger import GroupLedger
 from ioa.runtime.stored_shares import StoredShares
 from ioa.testing.memory_dead_letter_box import MemoryDeadLetterBox
-from ioa.testing.memory_delivery import MemoryDeadLetters, MemoryProgress, MemoryResults, MemoryTimers
+from ioa.testing.memory_delivery import MemoryDeadLetters, MemoryPassingResults, MemoryProgress, MemoryResults, MemoryTimers
 from ioa.testing.memory_file_store import MemoryFileStore
 from ioa.testing.memory_goals import MemoryGoalRecords, MemoryTickets, MemoryWorkQueue
 from ioa.testing.memory_log import MemoryGroupLog
@@ -45,6 +45,7 @@ from ioa_groups.forks import ForkPorts, Forks
 from ioa_groups.intake import Intake, IntakePorts
 from ioa_groups.janitor import Janitor
 from ioa_groups.leaders import Leaders
+from ioa_groups.refusals import Refusals
 from ioa_groups.setup import GroupSetup, GroupSetupPorts, GroupTimeouts
 from ioa_groups.shares import PoolShares
 from ioa_groups.teams import Teams
@@ -243,6 +244,7 @@ class MemoryControlPlane:
             DroppedGoals(lambda: clock.now().timestamp()),
             kept,
             waiting,
+            Refusals(MemoryPassingResults(self.results), clock, now),
         )
         self._intake = Intake(taking, timedelta(seconds=1))
         self.dead_letters = MemoryDeadLetterBox(self.dead, clock, self.publish)

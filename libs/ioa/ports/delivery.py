@@ -38,6 +38,19 @@ class Results(Protocol):
         """Read a goal's result; None while it has none."""
 
 
+class PassingResults(Protocol):
+    """Results that stand for a while among the others, of goals of which nothing else is kept."""
+
+    async def publish(self, result: GoalResult) -> bool:
+        """Publish a result unless the goal has one; whether it had none."""
+
+    async def holds(self, goal: GoalName) -> bool:
+        """Whether a goal has such a result now."""
+
+    async def remove(self, goal: GoalName) -> None:
+        """Remove such a result."""
+
+
 class Timers(Protocol):
     """Deadlines that come back as messages, whoever lives then."""
 

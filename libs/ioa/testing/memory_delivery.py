@@ -139,6 +139,30 @@ class MemoryResults:
         self._results.clear()
 
 
+class MemoryPassingResults:
+    """`PassingResults` for unit tests, among others. False in this: they are lost with the process."""
+
+    def __init__(self, results: MemoryResults) -> None:
+        self._results = results
+        self.told: dict[CommId, GoalResult] = {}
+
+    async def publish(self, result: GoalResult) -> bool:
+        """Keep the result if it is the first."""
+        is_first = await self._results.publish(result)
+        if is_first:
+            self.told[result.name.comm_id] = result
+        return is_first
+
+    async def holds(self, goal: GoalName) -> bool:
+        """Whether a goal has such a result now."""
+        return goal.comm_id in self.told
+
+    async def remove(self, goal: GoalName) -> None:
+        """Remove such a result."""
+        if self.told.pop(goal.comm_id, None) is not None:
+            self._results.remove(goal)
+
+
 @dataclass(frozen=True)
 class RefusedMessage:
     """A refused message and why it was refused."""

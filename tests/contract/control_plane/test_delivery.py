@@ -7,10 +7,11 @@ from contextlib import AsyncExitStack
 
 import pytest
 from nats.aio.client import Client
+from nats.js import JetStreamContext
 
 from ioa.adapters.nats.agent_network import NatsAgentNetwork
 from ioa.adapters.nats.connection import NatsSettings, open_connection
-from ioa.adapters.nats.delivery import NatsDeadLetters, NatsInboxes, NatsProgress, NatsResults
+from ioa.adapters.nats.delivery import NatsDeadLetters, NatsInboxes, NatsPassingResults, NatsProgress, NatsResults
 from ioa.adapters.nats.server import NatsServer
 from ioa.adapters.nats.topology import DEAD
 from ioa.group.events import EncodedEntry, Entry, Said, encode_entry
@@ -19,7 +20,7 @@ from ioa.ports.delivery import DeadLetters, DeadReason, Results
 from ioa.protocol import subjects
 from ioa.protocol.goals import GoalResult, Reason
 from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, GoalName, UserId
-from ioa.testing.memory_delivery import MemoryDeadLetters, MemoryResults, RefusedMessage
+from ioa.testing.memory_delivery import MemoryDeadLetters, MemoryPassingResults, MemoryResults, RefusedMessage
 from tests.contract.control_plane.conftest import heard
 from tests.rig.deadline import eventually
 from tests.rig.nats_server import crash
@@ -78,6 +79,24 @@ async def test_goals_have_their_own_results(results: Results) -> None:
     for one in told:
         await results.publish(one)
     assert [await results.get(one.name) for one in told] == told
+
+
+async def test_a_refusal_passes_by(results: Results, client: Client | None) -> None:
+    """It is a result as long as it is told, unless the goal has one."""
+    passing = MemoryPassingResults(results) if isinstance(results, MemoryResults) else NatsPassingResults(_js(client))
+    await results.publish(result("right"))
+    stored = [await passing.publish(one) for one in (result("late"), result("refused", GoalId("goal-2")))]
+    names = [GoalName(LOCAL, GOAL), GoalName(LOCAL, GoalId("goal-2")), GoalName(LOCAL, GoalId("goal-3"))]
+    found = [await results.get(name) for name in names]
+    assert [one and one.content for one in found] == ["right", "refused", None]
+    assert (stored, [await passing.holds(name) for name in names]) == ([False, True], [False, True, False])
+    await passing.remove(names[1])
+    assert (await results.get(names[1]), await passing.holds(names[1])) == (None, False)
+
+
+def _js(client: Client | None) -> JetStreamContext:
+    assert client is not None
+    return client.jetstream()
 
 
 @pytest.mark.parametrize("why", ["plain", "two\r\nlines\rand: a header", "Grüße ✂ 漢字", ""])

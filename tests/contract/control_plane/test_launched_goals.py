@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 import pytest
 from nats.aio.client import Client
 
+from ioa.adapters.nats.delivery import NatsPassingResults
 from ioa.adapters.nats.goals import NatsGoalRecords
 from ioa.adapters.nats.launched import LaunchedGoals
 from ioa.adapters.nats.system_client import NatsSystemClient
@@ -17,7 +18,7 @@ from ioa.beside import beside
 from ioa.client.client import Client as Programs
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol.goal_order import GoalOrder
-from ioa.protocol.goals import GoalRecord, Reason
+from ioa.protocol.goals import GoalRecord, GoalResult, Reason
 from ioa.protocol.ids import LOCAL, GoalId, GoalName
 from ioa.testing.manual_clock import NEW_YEAR
 
@@ -80,6 +81,25 @@ async def test_of_a_goal_that_nobody_launched_here_nothing_is_said(nats_client: 
         async with asyncio.timeout(1.0):
             await system.wait_for_result(_NAME)
     assert await system.result(_NAME) is None
+
+
+async def test_whoever_waits_for_it_is_told_of_a_refusal_that_passes_by(nats_client: Client) -> None:
+    """In another process than that which launched it, before it was refused and for some minutes after."""
+    elsewhere = NatsSystemClient(nats_client)
+    told = GoalResult(
+        goal_id=_NAME.goal_id,
+        user=LOCAL,
+        reason=Reason.FAILED,
+        content="The goal was not accepted: no room.",
+        comm_id=_NAME.comm_id,
+        turns=0,
+        finished_at=NEW_YEAR,
+    )
+    async with asyncio.timeout(_LONG_SECONDS), asyncio.TaskGroup() as group:
+        waiting = group.create_task(elsewhere.wait_for_result(_NAME))
+        await asyncio.sleep(0.2)
+        await NatsPassingResults(nats_client.jetstream()).publish(told)
+    assert [waiting.result(), await NatsSystemClient(nats_client).wait_for_result(_NAME)] == [told, told]
 
 
 async def test_another_goal_in_its_place_is_not_it(nats_client: Client) -> None:

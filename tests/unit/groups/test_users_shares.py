@@ -14,8 +14,9 @@ from ioa.protocol import subjects
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import GoalId, GoalName, UserId
 from ioa.protocol.named_teams import PutTeam
+from ioa_groups.intake import Intake
 from tests.contract.system_client.test_named_teams import debate
-from tests.unit.runtime.plane import ADA, Plane
+from tests.unit.runtime.plane import ADA, LEASE, Plane
 
 ANNA, EVE = UserId("anna"), UserId("eve")
 _FULL, _ROOMY = StoreRoom(0, 100_000), StoreRoom(90_000, 100_000)
@@ -90,6 +91,44 @@ async def test_who_has_filled_the_store_is_told_of_what_is_refused_of_him() -> N
     plane.clock.advance(timedelta(days=2))
     assert await plane.intake.accept(subjects.goal_to(EVE, ADA), b'{"goal_id": "bad-x", "goal": ""}', "x") is None
     assert await plane.results.get(GoalName(EVE, GoalId("bad-x"))) is not None, "what was told long ago counts less"
+
+
+async def test_whoever_waits_is_told_of_what_is_refused_beyond_that() -> None:
+    """For some minutes, of each user so much; the same goal again is refused meanwhile, and taken in later where it may be."""
+    plane = Plane()
+    intake = Intake(plane.intake_ports, LEASE, users_are_known=True)
+    await plane.join(ADA)
+    plane.room.left = StoreRoom(0, 1_000)
+    plane.kept.note(EVE, 50_000)
+    for number in range(1_200):
+        await intake.accept(subjects.goal_to(EVE, ADA), json.dumps({"goal_id": f"bad-{number}", "goal": ""}).encode(), f"{number}")
+    told = plane.passing.told
+    assert (800 < len(told) <= 1_000, "was not accepted: " in told[GoalName(EVE, GoalId("bad-99")).comm_id].content) == (True, True)
+    plane.room.left = _ROOMY
+    again = subjects.goal_to(EVE, ADA), b'{"goal_id": "bad-99", "goal": "Say hello."}'
+    assert await intake.accept(*again, "again") is None
+    assert "was refused a moment ago" in plane.dead.letters[-1].why
+    plane.clock.advance(timedelta(seconds=299))
+    await plane.refusals.remove_old()
+    assert len(told) > 800
+    plane.clock.advance(timedelta(seconds=1))
+    await plane.refusals.remove_old()
+    assert not told
+    assert await intake.accept(*again, "later") == GoalName(EVE, GoalId("bad-99"))
+
+
+async def test_whoever_waits_for_a_goal_that_nobody_can_work_on_is_told() -> None:
+    """Unless it is on record, where its deadline ends it; what names nobody is told to nobody."""
+    plane = Plane()
+    await plane.join(ADA)
+    assert await _launch(plane, ANNA, "one") is not None
+    for subject, data in (
+        (subjects.goal_of(ANNA), b'{"goal_id": "one", "goal": "Say hello."}'),
+        (subjects.goal_of(ANNA), b'{"goal_id": "two", "goal": "Say hello."}'),
+        ("ioa.v1.goal", b'{"goal_id": "three", "goal": "Say hello."}'),
+    ):
+        await plane.intake.give_up(subject, data, "x", RuntimeError("gone wrong"))
+    assert [one.goal_id for one in plane.passing.told.values()] == ["two"]
 
 
 async def test_who_goes_on_although_all_is_refused_is_told_of() -> None:

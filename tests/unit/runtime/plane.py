@@ -43,7 +43,14 @@ from ioa.runtime.head_reads import HeadReads
 from ioa.runtime.ledger import GroupLedger
 from ioa.runtime.stored_shares import StoredShares
 from ioa.testing.manual_clock import NEW_YEAR, CountedIds, ManualClock
-from ioa.testing.memory_delivery import MemoryDeadLetters, MemoryInboxes, MemoryProgress, MemoryResults, MemoryTimers
+from ioa.testing.memory_delivery import (
+    MemoryDeadLetters,
+    MemoryInboxes,
+    MemoryPassingResults,
+    MemoryProgress,
+    MemoryResults,
+    MemoryTimers,
+)
 from ioa.testing.memory_file_store import MemoryFileStore
 from ioa.testing.memory_goals import MemoryGoalRecords, MemoryTickets, MemoryWorkQueue
 from ioa.testing.memory_log import MemoryGroupLog
@@ -59,6 +66,7 @@ from ioa_groups.intake import Intake, IntakePorts
 from ioa_groups.janitor import Janitor
 from ioa_groups.leaders import Leaders
 from ioa_groups.membership import MembershipWatch
+from ioa_groups.refusals import Refusals
 from ioa_groups.setup import GroupSetup, GroupSetupPorts, GroupTimeouts
 from ioa_groups.shares import PoolShares
 from ioa_groups.teams import Teams
@@ -165,6 +173,9 @@ class Plane:
             QUOTAS,
             self.sessions,
         )
+        self.passing = MemoryPassingResults(MemoryResults())
+        """Beside those that are kept, so that a test tells them apart."""
+        self.refusals = Refusals(self.passing, self.clock, lambda: self.clock.now().timestamp())
         self.dropped = DroppedGoals(lambda: self.clock.now().timestamp())
         self.intake_ports = IntakePorts(
             goals=self.goals,
@@ -185,6 +196,7 @@ class Plane:
             dropped=self.dropped,
             kept=self.kept,
             waiting=self.waiting,
+            refusals=self.refusals,
         )
         self.intake = Intake(self.intake_ports, LEASE)
         self.removal = MemoryGoalRemoval(self.log, self.timers, self.artifacts, self.memberships, self.results, self.goals)

@@ -36,6 +36,8 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 _BY_ROUTER = "Ioa-By-Router"
 """The header that reports of progress bear."""
+_PASSING = "Ioa-Passing"
+"""The header of results that are removed after a while."""
 _STORED_AT = "Nats-Sequence"
 """The header of what the server answers to who reads a stream (NATS ADR-31)."""
 
@@ -151,6 +153,30 @@ class NatsResults:
         with unavailable_unless_answered("The stream of results"):
             message = await last_message(self._js, RESULTS, subjects.result_of(goal))
         return None if message is None else decode_result(message.data or b"")
+
+
+class NatsPassingResults:
+    """Results in the same stream, told from others by a header. Those of a process that has ended stay."""
+
+    def __init__(self, js: JetStreamContext) -> None:
+        self._js = js
+
+    async def publish(self, result: GoalResult) -> bool:
+        """Publish a result unless the goal has one."""
+        data, headers = encode_result(result), {_PASSING: "1"}
+        with unavailable_unless_answered("The stream of results"):
+            return await publish_onto(self._js, RESULTS, subjects.result_of(result.name), data, headers=headers) is not None
+
+    async def holds(self, goal: GoalName) -> bool:
+        """Whether a goal has such a result now."""
+        with unavailable_unless_answered("The stream of results"):
+            message = await last_message(self._js, RESULTS, subjects.result_of(goal))
+        return message is not None and _PASSING in (message.headers or {})
+
+    async def remove(self, goal: GoalName) -> None:
+        """Remove such a result."""
+        with unavailable_unless_answered("The stream of results"):
+            await self._js.purge_stream(RESULTS, subject=subjects.result_of(goal))
 
 
 class NatsTimers:
