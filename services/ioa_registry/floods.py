@@ -21,8 +21,9 @@ import structlog
 from prometheus_client import Counter as Metric
 
 from ioa.errors import ForbiddenError
+from ioa.networks import network_of
 from ioa.ports.connections import ConnectionId, Connections, KeyHolders, SentTotals
-from ioa.ports.inspection import CHURNED, FLOOD, HELD, RETURNED, TRACED, SlowedCaller
+from ioa.ports.inspection import CHURNED, FLOOD, HELD, RETURNED, TRACED, TURNED_AWAY, SlowedCaller
 from ioa.protocol.audit import Deed
 from ioa.protocol.ids import TenantId, UserId, full_name
 from ioa.protocol.kept_out import Readmit
@@ -59,6 +60,8 @@ the server more than a short flood does, and who is ended at once may come back 
 _RETURNS = Rate(1, 60)
 """How often an agent may give a goal back without being named: many times as often as one whose model is away."""
 
+_TURNED_AWAY = Rate(1, 60)
+"""How often somebody of an address may come in vain without its being named: a process whose key was revoked does once in 5 s."""
 _OF_A_REFUSED_GOAL = 300
 """As how many messages a goal counts that is refused to who has filled what goals wait in, and goes on: 133 at once, and then 33 a
 second."""
@@ -324,6 +327,7 @@ class FloodWatch:
         self._connections = connections
         self._judge = FloodJudge(limits)
         self._returns = CallerPace(now, RETURNED, _RETURNS)
+        self._strangers = CallerPace(now, TURNED_AWAY, _TURNED_AWAY)
         self._read_roster = roster
         self._roster = KeyHolders({}, frozenset())
         self._audit = audit
@@ -365,9 +369,10 @@ class FloodWatch:
         return Acknowledged()
 
     def slowed(self) -> Sequence[SlowedCaller]:
-        """Tell who is put off, or was a minute ago, and who gives goals back again and again."""
+        """Tell who is put off, or was a minute ago, who gives goals back, and from where somebody comes in vain."""
         put_off = self._judge.put_off(self._now()).items()
-        return [*(SlowedCaller(holder, why.family, why.number) for holder, why in put_off), *self._returns.slowed()]
+        named = *self._returns.slowed(), *self._strangers.slowed()
+        return [*(SlowedCaller(holder, why.family, why.number) for holder, why in put_off), *named]
 
     def opened(self, sent: SentTotals) -> None:
         """End it if its holder is put off and does not connect without end."""
@@ -426,6 +431,11 @@ class FloodWatch:
             self._put(connection)
             self._note(self._judge.traced(self._by_holder(sent).key, self._now()))
             self._changed.set()
+
+    def turned_away(self, host: str) -> None:
+        """Count it, to name the address, or network of IPv6: who comes by no key that lets in has no name."""
+        if network := network_of(host):
+            self._strangers.count(network)
 
     def gave_back(self, key: str) -> None:
         """Count it, to name who gives back many more goals than one does that stops, or has lost what it needs."""

@@ -40,6 +40,7 @@ from ioa.ports.inspection import (
     REFUSED,
     RETURNED,
     TRACED,
+    TURNED_AWAY,
     DeadLetterKind,
     Inspection,
     SlowedCaller,
@@ -547,6 +548,10 @@ _REFUSING = (
     "Of a user, stop what asks so often, or for so much, or revoke its key (`ioa keys`); an address showed no key that lets in, and"
     " is to be kept from the gateway, by a firewall or a network policy, if it goes on."
 )
+_KEEPING_AWAY = (
+    "Stop what runs there with a key that is let in no more. If it goes on, keep the address from nats-server, by a firewall or a"
+    " network policy: to refuse somebody costs it as much as to let him in."
+)
 _CHANGING = "Its newest card is indexed all the same, ten seconds later at most. Stop what registers it again and again."
 _RETURNING = (
     "Who stops, or has lost what it needs, gives goals back in good faith. Else stop it, or take its key away: others begin what it"
@@ -568,6 +573,7 @@ _TOLD: Mapping[str, tuple[str, str, str]] = {
     TRACED: ("Having messages traced to services, and disconnected: {}.", "{caller}", _TRACING),
     _ASKING: ("Asking too often, and slowed down: {}.", "{caller} ({refused:,} of {family} refused)", _TOO_MUCH),
     REFUSED: ("Refused by the gateway again and again: {}.", "{caller} ({refused:,} requests)", _REFUSING),
+    TURNED_AWAY: ("Connecting again and again without a key that lets in: {}.", "{caller} ({refused:,} times)", _KEEPING_AWAY),
     CHANGING: ("Changing their cards so often that changes wait: {}.", "{caller} ({refused:,} changes)", _CHANGING),
     FILLING: ("Filling the logs of groups, and put off: {}.", "{caller} ({refused:,} MB)", _FILLING),
     FILLING_STORE: ("Filling the store with goals on record and teams, and put off: {}.", "{caller} ({refused:,} MB)", _FILLING),

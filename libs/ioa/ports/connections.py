@@ -82,6 +82,9 @@ class ConnectionHearer(Protocol):
     def searched(self, user: UserId, messages: int, told_by: TenantId | None = None) -> None:
         """Hear that the server searches what waits for goals of a user, and as how many messages it counts."""
 
+    def turned_away(self, host: str) -> None:
+        """Hear that somebody was not let in who came from an address; if many are, of some of them."""
+
     def gave_back(self, key: str) -> None:
         """Hear that an agent gave a goal back that it had taken, which counts as well as what it asks."""
 

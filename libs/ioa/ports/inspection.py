@@ -89,9 +89,11 @@ CHANGING = "changing"
 """The family of who changes its card so often that discovery holds changes back."""
 RETURNED = "returned"
 """The family of who gives goals back that it took, again and again: each is given out anew, and another agent begins it."""
+TURNED_AWAY = "turned_away"
+"""The family of an address from which somebody connects again and again whom nats-server lets in by no key."""
 REFUSED = "refused"
 """The family of users, and networks of callers without a key, whose requests by HTTP the gateway refuses again and again."""
-SEEN_BY_ALL = frozenset({REFUSED, FLOOD, *HELD, CHURNED, TRACED, CHANGING, RETURNED, FILLING_QUEUE})
+SEEN_BY_ALL = frozenset({REFUSED, TURNED_AWAY, FLOOD, *HELD, CHURNED, TRACED, CHANGING, RETURNED, FILLING_QUEUE})
 """The families of which each replica of a service sees, and tells, all there is; of others each counts what it did itself."""
 ANYBODY = "*"
 """Who is named for what was taken off the queue for anybody: no pool is called so."""

@@ -172,5 +172,8 @@ class _Pulls:
     def searched(self, user: UserId, messages: int, told_by: TenantId | None = None) -> None:
         """Nobody has anything searched."""
 
+    def turned_away(self, host: str) -> None:
+        """All are let in."""
+
     def gave_back(self, key: str) -> None:
         """Nobody gives goals back."""

@@ -15,7 +15,7 @@ from nats.aio.msg import Msg
 from ioa.adapters.nats.connections import NatsConnections, NatsPullTeller, heartbeats_asked, take_most
 from ioa.adapters.nats.headers import read_headers
 from ioa.adapters.nats.keys import LAST_OF
-from ioa.adapters.nats.permissions import OVERHEARD, PULLS, SHOWN_ASKER, TAKEN
+from ioa.adapters.nats.permissions import OVERHEARD, PULLS, SHOWN_ASKER, TAKEN, TURNED_AWAY
 from ioa.adapters.nats.sinks import MessageSink
 from ioa.ports.connections import ConnectionId, SentTotals
 from ioa.protocol import subjects
@@ -72,6 +72,7 @@ class _Hearer:
         self.returned: list[str] = []
         self.traced_ones: list[tuple[ConnectionId, TenantId | None]] = []
         self.refused_goals: list[tuple[UserId, int, TenantId | None]] = []
+        self.strangers: list[str] = []
         self.searching: list[tuple[UserId, int, TenantId | None]] = []
         self.counted_last: Sequence[SentTotals] = ()
 
@@ -103,6 +104,10 @@ class _Hearer:
     def searched(self, user: UserId, messages: int, told_by: TenantId | None = None) -> None:
         """Note it."""
         self.searching.append((user, messages, told_by))
+
+    def turned_away(self, host: str) -> None:
+        """Note it."""
+        self.strangers.append(host)
 
     def gave_back(self, key: str) -> None:
         """Note it."""
@@ -285,6 +290,17 @@ async def test_many_replicas_of_a_tenant_are_heard() -> None:
             client.tell("acme", f'{{"messages":{{"U{number}":1}}}}'.encode())
             client.tell("acme", f'{{"refused":{{"u{number}":1}}}}'.encode())
     assert (len(hearer.pulled), len(hearer.refused_goals)) == (20, 20)
+
+
+async def test_whom_the_server_does_not_let_in_is_told_by_the_address() -> None:
+    """Of very many some are, and more when it is counted next; what says none is passed over."""
+    client, hearer = _Pulled(), _Hearer()
+    connections = NatsConnections(cast(Client, client))
+    async with connections.hearing(hearer):
+        await connections.count()
+        for data in (b'{"client":{"host":"192.0.2.7","reason":"Authentication Failure"}}', b"{}", b"\x00"):
+            client.heard[TURNED_AWAY].set_result(Msg(cast(Client, client), "$SYS.SERVER.S1.CLIENT.AUTH.ERR", "", data))
+    assert hearer.strangers == ["192.0.2.7"]
 
 
 async def test_a_pull_counts_as_what_the_server_keeps_of_it() -> None:

@@ -9,9 +9,10 @@ from functools import partial
 
 from structlog.testing import capture_logs
 
+from ioa.cli.examination import quotas_finding
 from ioa.errors import ForbiddenError
 from ioa.ports.connections import ConnectionHearer, ConnectionId, KeyHolders, SentTotals
-from ioa.ports.inspection import FLOOD, RETURNED, TRACED, SlowedCaller
+from ioa.ports.inspection import FLOOD, RETURNED, TRACED, TURNED_AWAY, SlowedCaller
 from ioa.protocol.audit import AuditLine, Deed
 from ioa.protocol.ids import TenantId, UserId
 from ioa.protocol.kept_out import Readmit
@@ -371,6 +372,32 @@ async def test_who_gives_goals_back_again_and_again_is_named() -> None:
                 now[0] += 0.1
         assert [line["event"] for line in logs] == ["caller_named"], "nobody is slowed down"
         assert watch.slowed() == [SlowedCaller("eve", RETURNED, 31)]
+
+
+async def test_where_somebody_comes_from_in_vain_again_and_again_is_named() -> None:
+    """By his address, or his network of IPv6; a process whose key was revoked asks again seldom. Nobody is kept out for it."""
+    now = [1.0]
+
+    async def roster() -> KeyHolders:
+        return KeyHolders({}, frozenset())
+
+    watch = FloodWatch(_Connections([]), LIMITS, roster, AuditLog(_Lines(), ManualClock(), "registry"), lambda: now[0])
+    for _ in range(100):
+        watch.turned_away("192.0.2.7")
+        watch.turned_away("2001:db8::7")
+        watch.turned_away("nowhere")
+    for _ in range(100):
+        watch.turned_away("192.0.2.9")
+        now[0] += 5
+    now[0] = 2.0
+    named = watch.slowed()
+    assert [(one.caller, one.family, one.refused) for one in named] == [
+        ("192.0.2.7", TURNED_AWAY, 40),
+        ("2001:db8::/64", TURNED_AWAY, 40),
+    ]
+    assert quotas_finding(named).message == (
+        "Connecting again and again without a key that lets in: 192.0.2.7 (40 times), 2001:db8::/64 (40 times)."
+    )
 
 
 def test_no_tenant_has_another_forgotten() -> None:

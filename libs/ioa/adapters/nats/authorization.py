@@ -18,6 +18,7 @@ from ioa.adapters.nats.permissions import (
     DISCONNECTED,
     LISTS_CONNECTIONS,
     SYSTEM,
+    TURNED_AWAY,
     Permissions,
     Service,
     account_of,
@@ -183,7 +184,7 @@ def _of_the_server() -> dict[str, Any]:
         {"service": LISTS_CONNECTIONS, "response_type": "stream"} | to,
         {"service": disconnecting("*")} | to,
         {"service": reloading("*")} | to,
-        *({"stream": events} | to for events in (CONNECTED, DISCONNECTED)),
+        *({"stream": events} | to for events in (CONNECTED, DISCONNECTED, TURNED_AWAY)),
     ]
     return {"exports": exports, "users": []}
 
@@ -193,7 +194,7 @@ def _imports_of_the_server() -> list[dict[str, Any]]:
         {"service": {"account": SYSTEM, "subject": LISTS_CONNECTIONS}, "to": subjects.SERVER_CONNECTIONS},
         {"service": {"account": SYSTEM, "subject": disconnecting("*")}},
         {"service": {"account": SYSTEM, "subject": reloading("*")}},
-        *({"stream": {"account": SYSTEM, "subject": events}} for events in (CONNECTED, DISCONNECTED)),
+        *({"stream": {"account": SYSTEM, "subject": events}} for events in (CONNECTED, DISCONNECTED, TURNED_AWAY)),
     ]
 
 

@@ -35,6 +35,7 @@ from ioa.adapters.nats.permissions import (
     PULLS,
     SHOWN_ASKER,
     TAKEN,
+    TURNED_AWAY,
     disconnecting,
     is_judged,
     is_of_agents,
@@ -80,6 +81,8 @@ _BYTES_COUNT = 100
 """For how many bytes a request counts once more that the registry overhears: nobody honest says anything there."""
 _LOOKED_AT = 20
 """At how many goals is looked between two counts, which may have 256 kB each: who floods is among them."""
+_HEARD_AWAY = 200
+"""Of how many that were not let in is heard between two counts: whoever comes without end is among them."""
 _TELLING, _TOLD_EVERY_SECONDS = "ioa-registry-pulls", 1.0
 """Of several replicas one tells of each pull, and once in so many seconds."""
 _MOST_TOLD = 2**53
@@ -103,6 +106,14 @@ class _Client(BaseModel):
     number: int = Field(alias="id")
     account: str = Field(default="", alias="acc")
     key: str = Field(default="", alias="user")
+
+
+class _Stranger(BaseModel):
+    host: str = ""
+
+
+class _TurnedAway(BaseModel):
+    client: _Stranger
 
 
 class _Sent(BaseModel):
@@ -319,6 +330,27 @@ class _Orders:
                 self._hear(subjects.parse_goal_subject(message.subject)[0])
 
 
+class _Strangers:
+    """Who was not let in, of whom some are heard of between two counts."""
+
+    def __init__(self, client: Client, hear: Callable[[str], None]) -> None:
+        self._client = client
+        self._hear = hear
+        self._left = 0
+
+    async def listen(self) -> None:
+        """Hear of more."""
+        if not self._left:
+            self._left = _HEARD_AWAY
+            subscription = await self._client.subscribe(TURNED_AWAY, future=MessageSink(self._take))
+            await subscription.unsubscribe(limit=_HEARD_AWAY)
+
+    def _take(self, message: Msg) -> None:
+        self._left -= 1
+        with suppress(ValidationError):
+            self._hear(_TurnedAway.model_validate_json(message.data).client.host)
+
+
 def take_most(asked: Counter[str]) -> bytes:
     """Take those out of what was asked who have asked most, as many as are heard of at once, and write what is told of them."""
     told = _Pulled(messages=dict(asked.most_common(_MOST_TOLD_OF)))
@@ -432,6 +464,7 @@ class NatsConnections:
         self._hearer: ConnectionHearer | None = None
         self._pulls = _Pulls(client, at_once, self._hear, self._hear_traced)
         self._orders = _Orders(client, self._hear_order)
+        self._strangers = _Strangers(client, self._hear_stranger)
         self._told = Buckets({Family.OTHERS: _TAKEN})
 
     @asynccontextmanager
@@ -478,6 +511,7 @@ class NatsConnections:
         with suppress(nats.errors.Error, OSError):
             await self._pulls.listen()
             await self._orders.listen()
+            await self._strangers.listen()
             await self._ask(_MOST, self._inbox)
             for _ in range(_GLANCES):
                 await asyncio.sleep(_GLANCE_SECONDS)
@@ -527,6 +561,10 @@ class NatsConnections:
     def _hear_order(self, user: UserId) -> None:
         if self._hearer is not None:
             self._hearer.searched(user, _FLOOD)
+
+    def _hear_stranger(self, host: str) -> None:
+        if self._hearer is not None:
+            self._hearer.turned_away(host)
 
     async def keep_out(self, names: Collection[str]) -> None:
         """Tell it in one message, which is lost if nobody listens."""

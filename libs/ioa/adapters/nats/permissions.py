@@ -76,6 +76,8 @@ LISTS_CONNECTIONS = "$SYS.REQ.SERVER.PING.CONNZ"
 """Where a list of all connections is asked for, in the server's own account: in another one it tells of that account alone."""
 CONNECTED, DISCONNECTED = "$SYS.ACCOUNT.*.CONNECT", "$SYS.ACCOUNT.*.DISCONNECT"
 """Where a server tells who has come and gone."""
+TURNED_AWAY = "$SYS.SERVER.*.CLIENT.AUTH.ERR"
+"""Where it tells whom it has not let in, and from which address."""
 
 READS = "$JS.API.DIRECT.GET."
 """Where streams are read past all quotas and bounds: by the control plane and the gateway. Users ask group setup."""
@@ -493,6 +495,7 @@ _SERVED = {
         subjects.READMIT,
         CONNECTED,
         DISCONNECTED,
+        TURNED_AWAY,
         f"{PULLS}*",
         TAKEN,
         subjects.ANY_PULLED,
