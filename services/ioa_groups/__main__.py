@@ -55,7 +55,7 @@ from ioa.quotas import Family
 from ioa.runtime.appended import Appended
 from ioa.runtime.audit import AuditedDeadLetters, AuditedGoalRecords, AuditedResults, audited, open_audit_log
 from ioa.runtime.control_plane import ControlPlaneSettings, open_topology
-from ioa.runtime.dead_letter_share import SharedDeadLetters, user_of_goal
+from ioa.runtime.dead_letter_share import SharedDeadLetters, kept_in, user_of_goal
 from ioa.runtime.endings import Endings
 from ioa.runtime.goal_metrics import CountedDeadLetters, CountedResults
 from ioa.runtime.ledger import GroupLedger
@@ -105,7 +105,8 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
         shares = await stack.enter_async_context(open_topology(client, settings))
         js, clock = client.jetstream(), await open_nats_clock(client)
         audit = await stack.enter_async_context(open_audit_log(NatsAuditSink(client), clock, "groups"))
-        work, kept = NatsWorkQueue(js), SharedDeadLetters(NatsDeadLetters(js), user_of_goal, time.monotonic)
+        letters = kept_in(None if shares is None else shares.store)
+        work, kept = NatsWorkQueue(js), SharedDeadLetters(NatsDeadLetters(js), user_of_goal, time.monotonic, letters)
         dead = AuditedDeadLetters(CountedDeadLetters(kept), audit)
         log = NatsGroupLog(client, UnreadableEntries(dead).note)
         goals, timers = AuditedGoalRecords(NatsGoalRecords(js), audit), NatsTimers(js)

@@ -7,7 +7,7 @@ from ioa.protocol import subjects
 from ioa.protocol.codec import encode
 from ioa.protocol.ids import LOCAL, CommId, GoalId, UserId
 from ioa.protocol.webhooks import HookEvent, Notice, WebhookId
-from ioa.runtime.dead_letter_share import KEPT, SharedDeadLetters, user_of_goal, user_of_notice
+from ioa.runtime.dead_letter_share import KEPT, SharedDeadLetters, kept_in, user_of_goal, user_of_notice
 from ioa.testing.manual_clock import NEW_YEAR
 
 
@@ -74,3 +74,14 @@ async def test_what_webhooks_did_not_take_counts_for_whom_it_tells_of() -> None:
     eve = notice("eve")
     assert (await refuse("eve-1", eve, 600), await refuse("eve-2", eve, 600)) == (600, KEPT.burst - 600)
     assert (await refuse("anna", notice("anna"), 1), await refuse("odd", b"garbage", KEPT.burst + 1)) == (1, KEPT.burst + 1)
+
+
+async def test_in_a_small_store_a_user_has_a_small_share() -> None:
+    """Of 20 MB a thousand letters would be a fifth: a hundredth of it is his at once, and he takes as long to fill it."""
+    kept = _Kept()
+    dead = SharedDeadLetters(kept, user_of_goal, lambda: 0.0, kept_in(20_000_000))
+    for _ in range(1_000):
+        await dead.put(DeadReason.UNREADABLE, "why", subject=subjects.goal_of(UserId("eve")), data=b"x" * 4_000)
+    assert len(kept.subjects) == 48
+    assert kept_in(20_000_000).per_second == KEPT.per_second * 48 / 1_000
+    assert [kept_in(size).burst for size in (100_000, 10**9, None)] == [10, KEPT.burst, KEPT.burst]
