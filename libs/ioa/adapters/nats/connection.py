@@ -24,6 +24,7 @@ from nats.aio.transport import TcpTransport, Transport
 from ioa.adapters.nats.headers import read_headers
 from ioa.adapters.nats.tokens import inbox_owner_of, read_token
 from ioa.adapters.nats.traffic import nats_errors, traffic
+from ioa.adapters.nats.translated_errors import heeding_cancellation
 from ioa.adapters.nkey_seeds import read_key
 from ioa.adapters.system_folder import USER, password_for
 from ioa.beside import beside
@@ -311,7 +312,7 @@ class _LastingClient(Client):
                 await asyncio.sleep(next(pause))
                 refused, self._deaf_to = self._deaf_to, set()
                 again = [one for one in self._subs.values() if one.subject.lower() in refused]
-                with suppress(nats.errors.Error, OSError, TimeoutError):
+                with heeding_cancellation(), suppress(nats.errors.Error, OSError, TimeoutError):
                     for subscription in again:
                         await self._send_subscribe(subscription)
                     await self.flush(_FLUSH_SECONDS)  # behind what the server says of them

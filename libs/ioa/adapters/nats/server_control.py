@@ -8,6 +8,7 @@ import nats.errors
 from nats.aio.client import Client
 
 from ioa.adapters.nats.permissions import reloading
+from ioa.adapters.nats.translated_errors import heeding_cancellation
 from ioa.errors import InvalidInputError, UnavailableError
 
 _PATIENCE_SECONDS = 5.0
@@ -22,7 +23,8 @@ async def reload_server(client: Client) -> None:
     """
     server = client._server_info["server_id"]
     try:
-        answer = await client.request(reloading(server), b"", timeout=_PATIENCE_SECONDS)
+        with heeding_cancellation():
+            answer = await client.request(reloading(server), b"", timeout=_PATIENCE_SECONDS)
         said = json.loads(answer.data)
     except (nats.errors.Error, OSError, ValueError) as error:
         raise UnavailableError(f"nats-server was not told to reload: {str(error) or type(error).__name__}.") from None

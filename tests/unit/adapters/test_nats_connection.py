@@ -1,0 +1,60 @@
+"""What goes on beside a connection ends with it, whatever nats-py makes of being cancelled."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import nullcontext, suppress
+
+import pytest
+from nats.aio.msg import Msg
+
+from ioa.adapters.nats.connection import _LastingClient
+from ioa.adapters.nats.server_control import reload_server
+
+
+class _Answering(_LastingClient):
+    """Waits for an answer that comes together with the cancellation, which `asyncio.wait_for` of Python 3.11 drops then."""
+
+    def __init__(self) -> None:
+        super().__init__(None, asks_to_read=False)
+        self._server_info = {"server_id": "S1"}
+        self.asked = asyncio.Event()
+
+    async def _answer(self) -> None:
+        is_first = not self.asked.is_set()
+        self.asked.set()
+        with suppress(asyncio.CancelledError) if is_first else nullcontext():
+            await asyncio.sleep(3_600)
+
+    async def flush(self, timeout: int = 10) -> None:
+        """Wait for the server."""
+        await self._answer()
+
+    async def request(self, *_args: object, **_options: object) -> Msg:
+        """Ask the server."""
+        await self._answer()
+        return Msg(self, data=b"{}")
+
+
+async def _ask_again_and_again(client: _Answering) -> None:
+    client._deaf_to.add("refused")
+    client._is_deaf.set()
+    await client.subscribe_again()
+
+
+async def _reload_again_and_again(client: _Answering) -> None:
+    while True:
+        await reload_server(client)
+
+
+@pytest.mark.parametrize("goes_on", [_ask_again_and_again, _reload_again_and_again])
+async def test_an_answer_that_comes_with_the_end_does_not_hold_it_up(goes_on: Callable[[_Answering], Awaitable[None]]) -> None:
+    """A connection to a server with keys, which had refused a subscription, was not closed: what asks for it again went on."""
+    client = _Answering()
+    going = asyncio.ensure_future(goes_on(client))
+    await client.asked.wait()
+    going.cancel()
+    ended, _ = await asyncio.wait({going}, timeout=1)
+    going.cancel()
+    assert ended == {going}
