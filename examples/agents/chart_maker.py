@@ -35,7 +35,10 @@ _WISH = re.compile(
     rf"(?is)\s*(?:(?:please|make|draw|create|show|give|me|us|a|an|the)\s+)*(?:(?P<kind>bar|line)\s+)?(?:{_CHART})\b"
     r"\s*(?:of\s+)?(?P<rest>.*)"
 )
-_EARLIER = r"(?:(?:it|that|this|them|these|those|both)(?: results?| figures?)?|the (?:results?|figures?|totals?))?"
+_EARLIER = (
+    r"(?:(?:it|that|this|them|these|those|both|the (?:first|second|third))(?: one| results?| figures?)?"
+    r"|the (?:results?|figures?|totals?))?"
+)
 _TIME = r"\d{4}(?:-\d\d(?:-\d\d)?|-Q[1-4])?"
 _MOST_BARS = 60
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import PurePosixPath
 
 from ioa.agent.answer_files import built_on, files_of_answer
 from ioa.agent.rules.plan_progress import PlanStatus, is_led_by_others, read_progress, record_of
@@ -12,12 +13,13 @@ from ioa.agent.rules.text.masking import Mask
 from ioa.agent.rules.text.references import is_document
 from ioa.agent.rules.titles import title_of
 from ioa.ports.brain import GroupView, TaskRecord, WholeConclusion
-from ioa.protocol.goals import Reason
+from ioa.protocol.goals import Artifact, Reason
 from ioa.protocol.ids import TaskId
 from ioa.protocol.messages import Conclusion, Discussion, TaskOutcome
 
 _NOBODY = "Nobody here does this as it is said; an agent with a language model might. What those say who were asked:"
-_END = re.compile(r"(?<=[.!?])\s")
+_END, _FILE_NAME = re.compile(r"(?<=[.!?])\s"), re.compile(r"[\w.-]++")
+_NAME_CHARS = 100
 _FORCED = {
     Reason.MAX_TURNS: "The discussion was cut short: no turn was left.",
     Reason.BUDGET: "The discussion was cut short: its budget was spent.",
@@ -62,11 +64,32 @@ def conclude(view: GroupView) -> Conclusion:
     if nobody_does_it and not reached:
         reason = Reason.NO_AGENT
     forced = _FORCED.get(view.state.forced) if view.state.forced else None
-    artifacts = files_of_answer([section.record for section in reached if section.record])
+    artifacts, reached = _named_apart(files_of_answer([one.record for one in reached if one.record]), reached)
     paragraphs = [*_complaint(missing, forced, len(sections)), *_body(reached, len(sections) > 1)]
     if artifacts and len(sections) > 1:
-        paragraphs.append("Files: " + ", ".join(dict.fromkeys(f"`{artifact.name}`" for artifact in artifacts)))
+        paragraphs.append("Files: " + ", ".join(f"`{artifact.name}`" for artifact in artifacts))
     return WholeConclusion(content="\n\n".join(paragraphs), reason=reason, artifacts=artifacts)
+
+
+def _named_apart(files: Sequence[Artifact], sections: Sequence[Section]) -> tuple[tuple[Artifact, ...], list[Section]]:
+    """Give each file a name of its own, `chart-2.png` beside `chart.png`, in the words of its task and of who draws it, too."""
+    taken, named, texts = set[str](), list[Artifact](), {section.task_id: section.text for section in sections}
+    for file in files:
+        name, path, number = file.name, PurePosixPath(file.name), 1
+        while name.casefold() in taken:
+            number += 1
+            name = f"{path.stem[:_NAME_CHARS]}-{number}{path.suffix[:_NAME_CHARS]}"
+        taken.add(name.casefold())
+        named.append(file.model_copy(update={"name": name}))
+        makers = {one.task_id for one in sections if one.record and file in one.record.artifacts}
+        for one in sections:
+            if name != file.name and (one.task_id in makers or ({*one.uses} and makers.issuperset(one.uses))):
+                texts[one.task_id] = _renamed(texts[one.task_id], file.name, name)
+    return tuple(named), [replace(section, text=texts[section.task_id]) for section in sections]
+
+
+def _renamed(text: str, name: str, new: str) -> str:
+    return _FILE_NAME.sub(lambda word: word[0].replace(name, new) if word[0].rstrip(".") == name else word[0], text)
 
 
 def _sections_of_plan(view: GroupView) -> list[Section]:

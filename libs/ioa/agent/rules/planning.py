@@ -20,7 +20,7 @@ WHOLE_IS_FAR_BETTER = 0.15
 async def plan_goal(mission: Mission, tools: TeamTools, threshold: float) -> TeamLaunch | NobodyFits:
     """Find agents for a goal with one search and plan who does what, in which order."""
     me = mission.me
-    needs = split_goal(mission.text)
+    needs = split_goal(mission.text, [one.name for one in mission.inputs])
     parts = listed_in(mission.text) if len(needs) == 1 else needs
     whole = needs[0] if len(needs) == 1 else GoalNeed(mission.text)
     asked = [whole, *parts]

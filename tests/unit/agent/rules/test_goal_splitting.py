@@ -78,6 +78,11 @@ def test_a_goal_is_split_as_a_reader_would_or_not_at_all(goal: Example) -> None:
             [("count the words in a.txt", ()), ("how many lines in a.txt", ())],
         ),
         ("1. total n in s.csv\n2. total m\nUse s.csv", [("total n in s.csv", ()), ("total m in s.csv", ())]),
+        (
+            "1. total n per s in a.csv\n2. average n per s in a.csv\n3. a bar chart of the first",
+            [("total n per s in a.csv", ()), ("average n per s in a.csv", ()), ("a bar chart of the first", (0,))],
+        ),
+        ("Read a.text; read b.markdown", [("Read a.text", ()), ("read b.markdown", ())]),
         ("Hello! Could you please summarise notes.txt? Thank you!", [("summarise notes.txt?", ())]),
     ],
 )
@@ -281,11 +286,35 @@ def test_files_that_are_named_one_after_another_are_all_meant() -> None:
         "Here is a.txt, please translate it. How many words?",
         "Here is a.txt, not b.txt. How many words?",
         "Here is not b.txt. How many words?",
+        "Here is till.csv (only North). Total takings.",
+        "Here is the north of till.csv. Total takings.",
+        "I have questions about the north in till.csv. Total takings.",
+        'For "North" in till.csv:\n- total takings\n- total guests',
+        "For 03/2024 in till.csv:\n- total takings\n- total guests",
+        "Using till.csv (2024 only): total takings",
+        "Compute for 2024:\n- total takings\n- total guests",
+        "Show of the north:\n- total takings\n- total guests",
     ],
 )
 def test_what_is_said_behind_an_announced_file_is_not_passed_over(goal: str) -> None:
     """It says which rows, or what else is wanted."""
     assert [need.text for need in split_goal(goal)] == [goal]
+
+
+@pytest.mark.parametrize(
+    ("goal", "needs"),
+    [
+        ("Here is x.csv. What is 15 % of 240? What is the total fee?", ["What is 15 % of 240?", "What is the total fee?"]),
+        ("Here is our till file `x.csv`. Total fee.", ["Total fee"]),
+        ("Here is x.csv. Here is y.csv. Total fee.", ["Total fee in x.csv and y.csv"]),
+        ("Here is z.csv. Total fee.", ["Total fee in z.csv"]),
+        ("Using x.csv, convert 12 miles to km", ["convert 12 miles to km in x.csv"]),
+        ("Compute the following for x.csv:\n- total fee\n- total cost", ["total fee in x.csv", "total cost in x.csv"]),
+    ],
+)
+def test_a_file_that_all_see_is_told_to_nobody(goal: str, needs: list[str]) -> None:
+    """What is shown is stuck onto no request, which may have nothing to do with it; another file, or what one is for, is said."""
+    assert [need.text for need in split_goal(goal, ["x.csv"])] == needs
 
 
 @pytest.mark.parametrize("goal", ["second highest price", "Next highest price in a.csv", "third lowest price per team"])

@@ -37,9 +37,9 @@ _GOVERNORS = frozenset(
 _CONTAINERS = frozenset("with including containing covering comprising namely between".split())
 """What makes things part of what is asked for: `a briefing with a chart and a report`."""
 _SAYS_NOTHING = frozenset(
-    "a about an and answer are as attached based called comes data do file files following for from give given got have here i in "
-    "is it me my named need on our page please questions show steps table tables take task tasks tell text the there these things "
-    "this three to todo two us use using want we with you".split()
+    "a about an and answer are as attached based calculate called comes compute data do file files following for from give "
+    "given got have here i in is it me my named need on our page please questions show steps table tables take task tasks tell "
+    "text the there these things this three to todo two us use using want we with you".split()
 )
 """Of such words an announcement consists: `Using these two files, please do the following:`."""
 
@@ -62,11 +62,12 @@ _ITEM = re.compile(r"(?:[-*•–]|\(?\d{1,2}[.)]|\(?[a-h]\)) (?=\S)")
 _END = re.compile(r"(?<=[.!?])[)\"'”’]*+ (?=\S)| ?; ?(?=\S)")
 _JOINT = re.compile(r"(?: ?, ?(?:and )?| and )(?P<then>(?:then|also|afterwards|finally) )?(?=\S)| (?P<later>then) ", re.IGNORECASE)
 _HERE_IS = re.compile(
-    r"(?!.*\b(?:not|no|without|except|but)\b)(?:here (?:is|are)|this is|attached (?:is|are)|(?:i|we) have|you are given)\b"
-    rf"[^\d?:;()]*?{INPUT}(?:(?:,| and|, and) {INPUT})*+[ .!]*+$",
+    r"(?!.*\b(?:not|no|without|except|but|only|just|of|for|about|from|with|on|at|since|before|after|where|that|which|whose)\b)"
+    rf"(?:here (?:is|are)|this is|attached (?:is|are)|(?:i|we) have|you are given)\b(?:(?!{MASKED})[^\d?:;()])*?{INPUT}"
+    rf"(?:(?:,| and|, and) {INPUT})*+[ .!]*+$",
     re.IGNORECASE,
 )
-"""Names files, and says nothing behind them: `Here is till.csv where stall is North` says which rows are meant."""
+"""Names files, and says nothing of what is in them: `Here is till.csv where stall is North` says which rows are meant."""
 _COLON = re.compile(rf": ?(?!{MASKED}$)\S")
 _TO_DO = re.compile(r"\bto ([^\W\d_]++)", re.IGNORECASE)
 _PRODUCT = re.compile(
@@ -80,7 +81,7 @@ _MAKES = re.compile(rf"(?:[^\W\d_]++ )?{_PRODUCT.pattern}", re.IGNORECASE)
 _LAST_WORDS = re.compile(
     r"[,.!]? (?:please|as well|too|(?:many )?thanks(?: a lot)?|thank you(?: very much)?)(?=[.!?]*+$)", re.IGNORECASE
 )
-_WORD, _FIRST_WORD = re.compile(r"[^\W_]++"), re.compile(r"[^\W\d_]++")
+_WORD, _FIRST_WORD = re.compile(rf"[^\W_]++|(?!{INPUT}){MASKED}"), re.compile(r"[^\W\d_]++")
 _INPUT, _MASKED, _SAYS_SOMETHING = re.compile(INPUT), re.compile(MASKED), re.compile(rf"\w|{MASKED}")
 _NAMES_AT_ONCE = re.compile(rf"\d|{MASKED}")
 
@@ -94,12 +95,14 @@ class Request:
         later: Whether it is said to come after what is before it.
         listed: Whether it is an item of a list.
         given: The inputs that were named for it beforehand.
+        shown: Whether these were named to show what there is (`Here is sales.csv.`), and not for what to use them.
     """
 
     text: str
     later: bool = False
     listed: bool = False
     given: str = ""
+    shown: bool = False
 
 
 def without_courtesy(covered: str) -> str:
@@ -114,7 +117,7 @@ def without_courtesy(covered: str) -> str:
 def requests_of(covered: str) -> list[Request] | None:
     """Take a goal apart; None if it is not certain where its requests begin and end."""
     found: list[Request] = []
-    given, given_at = "", 0
+    given, given_at, shown = "", 0, False
     for piece, listed in _pieces(covered):
         opening = _OPENING.match(piece)
         text = piece[opening.end() :] if opening else piece
@@ -122,10 +125,14 @@ def requests_of(covered: str) -> list[Request] | None:
             continue
         if _INPUT.search(text) and (_HERE_IS.match(text) or _only_names(text)):
             before = _INPUT.findall(given) if given_at == len(found) else []
+            shown = (shown or not before) and bool(_HERE_IS.match(text))
             given, given_at = " and ".join(dict.fromkeys([*before, *_INPUT.findall(text)])), len(found)
             continue
+        if text.endswith(":") and not listed:
+            return None  # `Compute for 2024:` says of which rows all below it is
         announced, text = _announced(text)
-        given = " and ".join(dict.fromkeys(_INPUT.findall(announced))) or given
+        if _INPUT.search(announced):
+            given, shown = " and ".join(dict.fromkeys(_INPUT.findall(announced))), False
         parts = list(_parts(text))
         made = any(_PRODUCT.match(part) for part, _ in parts[1:])
         if not (
@@ -136,9 +143,9 @@ def requests_of(covered: str) -> list[Request] | None:
         ):
             return None
         later = bool(opening and _LATER.search(opening.group()))
-        found += [Request(_tidy(part), then or (later and not at), listed, given) for at, (part, then) in enumerate(parts)]
+        found += [Request(_tidy(part), then or (later and not at), listed, given, shown) for at, (part, then) in enumerate(parts)]
     if given and not any(request.given for request in found):  # named behind them, it is of all
-        found = [replace(request, given=given) for request in found]
+        found = [replace(request, given=given, shown=shown) for request in found]
     return found if not given or any(request.given == given for request in found) else None
 
 
@@ -167,7 +174,8 @@ def _only_names(text: str) -> bool:
 
 
 def _words(text: str) -> set[str]:
-    return set(_WORD.findall(_MASKED.sub(" ", text.lower())))
+    """Its words in lower case, and what is covered and no input: a quotation, or what stands in brackets, says something."""
+    return set(_WORD.findall(text.lower()))
 
 
 def _says_nothing(text: str, *, listed: bool) -> bool:

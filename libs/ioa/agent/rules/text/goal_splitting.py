@@ -7,7 +7,7 @@ dependencies point backwards only.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from ioa.agent.rules.text.clauses import Request, requests_of, without_courtesy
@@ -28,23 +28,36 @@ class GoalNeed:
     uses: tuple[int, ...] = ()
 
 
-def split_goal(goal: str) -> tuple[GoalNeed, ...]:
-    """Split a goal into needs. What cannot be split for certain is one need, as it is."""
+def split_goal(goal: str, came: Collection[str] = ()) -> tuple[GoalNeed, ...]:
+    """Split a goal into needs. What cannot be split for certain is one need, as it is.
+
+    Args:
+        goal: What somebody wants.
+        came: The names of the files that came with it. Where all of them are shown before the requests (`Here is sales.csv.`), no
+            request is told so: each sees them all, and some, such as `What is 15 % of 240?`, have nothing to do with any.
+    """
     mask = Mask()
     covered = without_courtesy(mask.cover(goal).strip())
-    return needs_of(requests_of(covered) or [], mask) or (GoalNeed(mask.uncover(covered) or goal),)
+    return needs_of(requests_of(covered) or [], mask, came) or (GoalNeed(mask.uncover(covered) or goal),)
 
 
-def needs_of(requests: Sequence[Request], mask: Mask) -> tuple[GoalNeed, ...]:
+def needs_of(requests: Sequence[Request], mask: Mask, came: Collection[str] = ()) -> tuple[GoalNeed, ...]:
     """Turn covered requests into needs; none if it is not certain which build on which or on what, or if they are too many."""
     uses = uses_of(requests) if len(requests) <= MAX_NEEDS_OF_A_GOAL else None
     if uses is None:
         return ()
+    if came and all(one.shown and _names(one.given, mask) == {*came} for one in requests):
+        return tuple(GoalNeed(mask.uncover(one.text), on) for one, on in zip(requests, uses, strict=True))
     told = [_told(request, on) for request, on in zip(requests, uses, strict=True)]
     given = {mask.uncover(named) for request in requests for named in _INPUT.findall(request.given)}
     if not given <= {mask.uncover(named) for text in told for named in _INPUT.findall(text)}:
         return ()  # an input that no request speaks of
     return tuple(GoalNeed(mask.uncover(text), on) for text, on in zip(told, uses, strict=True))
+
+
+def _names(covered: str, mask: Mask) -> set[str]:
+    """Return the names of files in a covered text, without their folders and quotes."""
+    return {mask.uncover(named).strip("`'\"").rpartition("/")[2] for named in _INPUT.findall(covered)}
 
 
 def _told(request: Request, uses: tuple[int, ...]) -> str:

@@ -37,9 +37,9 @@ NAMED = _class(SpanKind.FILE, SpanKind.QUOTATION + _QUARTER - 1)
 MASKED = _class(SpanKind.FILE, _LAST)
 
 _EXTENSIONS = frozenset(
-    "csv tsv tab txt md rst json jsonl ndjson yaml yml toml ini cfg conf log xls xlsx doc docx ppt pptx pdf htm html xml png jpg "
-    "jpeg gif svg webp py ipynb js ts java c h cpp rs go rb sh sql db sqlite parquet feather zip gz tar wav mp3 mp4 tex bib eml "
-    "ics dat bin env css php lua r odt ods".split()
+    "csv tsv tab txt text md markdown rst log json jsonl ndjson yaml yml toml ini cfg conf xls xlsx doc docx ppt pptx pdf htm "
+    "html xml png jpg jpeg gif svg webp py ipynb js ts java c h cpp rs go rb sh sql db sqlite parquet feather zip gz tar wav "
+    "mp3 mp4 tex bib eml ics dat bin env css php lua r odt ods".split()
 )
 _PATH = r"[\w~./-]"
 _FILES = (re.compile(rf"(?P<quote>[`'\"])(?P<path>{_PATH}++)(?P=quote)"), re.compile(rf"(?<!{_PATH})(?P<path>{_PATH}++)(?!\()"))

@@ -40,6 +40,10 @@ _PRONOUN = re.compile(
 _POSSESSIVE = re.compile(r"\b(?:its|their)\b", re.IGNORECASE)
 _DEMONSTRATIVE = re.compile(r"\b(?:this|that|these|those)\b", re.IGNORECASE)
 _DIGIT, _NAMED, _NAMES_SOMETHING = re.compile(r"\d"), re.compile(NAMED), re.compile(rf"\d|{MASKED}")
+_FROM_PLACE = re.compile(r"\bof the (first|second|third)(?: one| result)?$", re.IGNORECASE)
+_ORDINALS = ("first", "second", "third")
+_WHAT_IS = re.compile(r"^(?:what|how much) (?:is|are|was|were) the\b", re.IGNORECASE)
+"""Behind it nothing is meant that was spoken of before, if it is known of which file."""
 _NOUN = r"(?!(?:of|in|per|for|from|on|at|between)\b)[\w-]++"
 _DEFINITE = re.compile(rf"\bthe (?:{_NOUN} ){{0,3}}?{_NOUN}(?=$|[.,;?!]| (?:into|as|to|by|with)\b)", re.IGNORECASE)
 """What must have been spoken of before: `the remaining lines`, but not `the lines of notes.txt`."""
@@ -80,6 +84,9 @@ def _uses(at: int, requests: Sequence[Request]) -> tuple[int, ...] | None:  # no
         return ()
     if is_document(text) and _ENDS_IN_DOCUMENT.search(text):
         return earlier
+    if _is_picture(text) and (place := _FROM_PLACE.search(text)):
+        on = _ORDINALS.index(place[1].lower())
+        return (on,) if on < at and not _is_picture(requests[on].text) else None
     if request.later and not _DIGIT.search(text):
         return (before,)
     if _DEMONSTRATIVE.search(text):
@@ -90,7 +97,8 @@ def _uses(at: int, requests: Sequence[Request]) -> tuple[int, ...] | None:  # no
         return None if _is_picture(requests[before].text) else (before,)
     if request.listed and not (_is_picture(text) or is_document(text)):
         return ()
-    return () if not _DEFINITE.search(text) and (request.given or _NAMES_SOMETHING.search(text)) else None
+    said = _WHAT_IS.sub("", text) if request.given else text
+    return () if not _DEFINITE.search(said) and (request.given or _NAMES_SOMETHING.search(text)) else None
 
 
 def _refers(text: str) -> bool:
