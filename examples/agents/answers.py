@@ -4,6 +4,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
+from math import isclose
 from pathlib import Path
 from typing import Any
 
@@ -46,8 +47,9 @@ def answer(question: Question, table: Table) -> Answer:
     title = f"{table.name}: {figure}{per}"
     if not question.keys:
         value = getattr(cells["figure"], figure.operation)()
+        told = _exactly(value, cells["figure"], figure.operation)
         row = _row_of(value, cells["figure"], table) if figure.operation in ("min", "max") else ""
-        return Answer(f"{title}{where(question)}: {show(value)} ({reading}{row}).", reading)
+        return Answer(f"{title}{where(question)}: {told} ({reading}{row}).", reading)
     groups = cells.groupby([str(at) for at in range(len(question.keys))], observed=True, sort=not question.limit)["figure"]
     figures, ties, rank = getattr(groups, figure.operation)(), "", ""
     if question.limit:
@@ -65,6 +67,15 @@ def answer(question: Question, table: Table) -> Answer:
     lines += [f"- … and {len(frame) - SHOWN} more in the attached table"] * (len(frame) > SHOWN)
     text = "\n".join([f"{title}{where(question)} ({reading}):", *lines]) + ties
     return Answer(text, reading, frame, f"{name} by {' '.join(map(str, question.keys))}")
+
+
+def _exactly(value: Any, values: pd.Series, operation: str) -> str:
+    """Write a figure, behind `≈` if it is rounded: an average as a sum and its rows, too, with which later tasks calculate."""
+    shown, total = show(value), show(values.sum() if operation == "mean" else value)
+    if not is_float(value) or isclose(float(shown), value, rel_tol=1e-12):
+        return shown
+    is_sum = operation == "mean" and isclose(float(total), values.sum(), rel_tol=1e-12)
+    return f"{total} / {len(values)} ≈ {shown}" if is_sum else f"≈ {shown}"
 
 
 def _row_of(value: Any, values: pd.Series, table: Table) -> str:

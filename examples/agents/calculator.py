@@ -58,8 +58,8 @@ _HINT = (
 )
 _RESULT = "result|output|total|sum|average|number|value|answer|amount|figure|count"
 _REPORTED = re.compile(
-    rf"(?:: (?=\S+ \(\d+ of \d+ rows)|^|(?<![\d\s:]): |(?<![<>!=])= ?)([-−]?{_NUMBER})"
-    rf"(?: ?(%|°?[CF]|{'|'.join(_SHORT)}|(?i:{'|'.join(_LONG)})(?:e?s)?)"
+    rf"(?:: (?=(?:\S+ / \d+ ≈ )?\S+ \(\d+ of \d+ rows)|^|(?<![\d\s:]): |(?<![<>!=])= ?)([-−]?{_NUMBER}(?: / \d+(?= ≈ ))?)"
+    rf"(?: ≈ \S+(?= \(\d+ of \d+ rows))?(?: ?(%|°?[CF]|{'|'.join(_SHORT)}|(?i:{'|'.join(_LONG)})(?:e?s)?)"
     r"| \(\d+ of \d+ rows(?:, in ([^\W\d]+|%)(?=[,;)]))?.*\))?\.?$"
 )
 """A figure that a line is, or all behind its last colon or equals sign but for a unit, or for how it was read of a table."""
@@ -97,15 +97,16 @@ def _with_result(task: str, ctx: TaskContext) -> str:
         return task
     line = "\n".join(result.content for result in ctx.results).strip()
     is_of_text = "\n" in line or len(line) > _MAX_CHARS or of_results(ctx, (".txt",))
-    if not (told := None if is_of_text else _REPORTED.search(line)):
+    is_converted = re.search(rf"(?:{_REFERENCE.pattern}) (?:in|to|into) ", task, re.IGNORECASE)
+    if not (told := None if is_of_text else _REPORTED.search(line)) or (is_converted and "/" in told[1]):
         said = "The earlier result is not one exact figure alone, in one line (behind ≈ one is rounded)."
         raise InvalidInputError(said, hint="Say which number to calculate with.")
     figure, unit = told[1], told[2] or told[3] or ""
     if unit == "%":
         raise InvalidInputError("The earlier result is a percentage.", hint=f"Say of what: '{figure} % of 80'.")
-    if re.search(rf"(?:{_REFERENCE.pattern}) (?:in|to|into) ", task, re.IGNORECASE):
+    if is_converted:
         return _REFERENCE.sub(f"{figure} {unit.strip('%')}".strip(), task)
-    return _REFERENCE.sub(f"({figure})" if figure[0] in "-−" else figure, task)
+    return _REFERENCE.sub(figure if figure[0].isdigit() and "/" not in figure else f"({figure})", task)
 
 
 def _in_signs(text: str) -> str:
@@ -167,6 +168,8 @@ def convert(amount: str, unit: str, wanted: str) -> str:
     value = _registry().Quantity(Fraction(amount.replace(",", "")), names[0])
     if not value.is_compatible_with(names[1]):
         raise InvalidInputError(f"{unit} cannot be converted to {wanted}.")
+    if names[0] in _LONG[-3:] and value.to("kelvin").magnitude < 0:
+        raise InvalidInputError(f"There is no temperature of {amount} {unit}: it would be below absolute zero.")
     return f"{amount} {unit} in {wanted} {show(value.to(names[1]).magnitude)} {wanted}"
 
 

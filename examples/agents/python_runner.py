@@ -32,7 +32,8 @@ agent = Agent(
     tags=["python", "code"], declines=True, may_team_up=False, needs_sandbox=True,
 )  # fmt: skip
 _FENCE = re.compile(r"```[ \t]*+(?:(?:python|py)[\d.]*\b)?[ \t]*+\n?(?P<code>.*?)```", re.DOTALL | re.IGNORECASE)
-_INLINE, _NAME = re.compile(r"`(?P<code>[^`]+)`"), re.compile(r"(?<!\S)\S+\.py\b")
+_INLINE, _NAME = re.compile(r"`(?P<code>[^`]+)`"), re.compile(r"`*(?<![^\s`])[^\s`]+\.py\b`*")
+_ASKS = re.compile(r"\W*(?:please )?(?:run|execute|evaluate|what does)\b")
 _WORDS = frozenset(
     "please run execute evaluate this that the a an following attached below python python3 py code snippet script program "
     "expression file files in with using and what does print prints write writes return returns show give me tell its it output "
@@ -75,15 +76,17 @@ def run_script(script: InputFile, ctx: TaskContext, limits: SandboxLimits = Sand
 def _script(task: str, ctx: TaskContext) -> InputFile:
     """Find the code. What stands around it must ask for nothing but to run it."""
     pattern = _FENCE if _FENCE.search(task) else _INLINE
-    code, *more = [found["code"].strip("\n") for found in pattern.finditer(task)] or [""]
-    if more:
+    pieces = [found["code"].strip("\n") for found in pattern.finditer(task)]
+    code = next((one for one in pieces if not _NAME.fullmatch(one.strip())), "")  # `primes.py` is a file's name
+    if code and len(pieces) > 1:
         raise InvalidInputError("The task holds several pieces of code.", hint="Ask for each in a sentence of its own.")
     scripts = [] if code else pick(task, ctx, (".py",))
     if not code and not scripts:
         raise DeclinedError("The task holds no Python code.", hint=f"Put it between ``` fences, or send a .py file. {came(ctx)}")
     around = (pattern if code else _NAME).sub(" ", task).lower()
-    account_for(around, _WORDS, _HINT)
-    if around.strip(" .!?") and not re.match(r"\W*(?:please )?(?:run|execute|evaluate|what does)\b", around):
+    bare = f"Code is run as it is, without arguments and beside the files that came. Say 'run {scripts[0].name}'." if scripts else _HINT
+    account_for(around, _WORDS, bare, InvalidInputError if scripts and _ASKS.match(around) else DeclinedError)
+    if around.strip(" .!?") and not _ASKS.match(around):
         raise DeclinedError(f"{task[:200]!r} does not ask to run it.", hint=_HINT)
     if len(scripts) > 1:
         raise InvalidInputError("Which script to run is not said.", hint=came(ctx))

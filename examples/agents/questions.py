@@ -206,8 +206,11 @@ class Reader:
             self._take(_ARE)
             return Figure(operation, counted)
         self._take("of")
+        before = self.at
         if (column := self._column()) is None:  # `Total` may be a column's name, too
             self._fail(f"What to compute is said, and of which column: {_A_FIGURE}.", start if end else None)
+        if column.numbers is None and self._named()[0]:
+            self._fail(f"Two columns stand side by side: rows are chosen by 'where {column} is VALUE'.", before)
         if column.numbers is None and not (operation in ("min", "max") and column.dates is not None):
             self._no_numbers(column)
         if re.search("latest|earliest", self.text[start : self.at]) and not column.is_of_time:

@@ -4,7 +4,7 @@ import re
 import unicodedata
 from collections.abc import Collection
 
-from ioa import DeclinedError
+from ioa import DeclinedError, IoaError
 
 TABLES = (".csv", ".tsv", ".tab")
 
@@ -36,10 +36,10 @@ def of_length(text: str, most_chars: int = 2_000, hint: str = "") -> str:
     return text
 
 
-def account_for(text: str, known: Collection[str], hint: str = "") -> None:
+def account_for(text: str, known: Collection[str], hint: str = "", refusal: type[IoaError] = DeclinedError) -> None:
     """Decline a request with a word that its agent does not know (in lower case): it may be a wish that would not be fulfilled."""
     if unknown := [word for word in words_in(text) if word not in known]:
-        raise DeclinedError(are_not(unknown, "understood here"), hint=hint)
+        raise refusal(are_not(unknown, "understood here"), hint=hint)
 
 
 def words_in(text: str) -> list[str]:

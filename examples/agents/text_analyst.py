@@ -71,7 +71,7 @@ def _meant(asked: str, ctx: TaskContext) -> list[InputFile]:
     words, texts = {*words_in(asked)}, with_suffix(ctx.inputs, _SUFFIXES)
     is_said = "files" in words or len(ctx.inputs) == max(1, len(texts))
     refers = ctx.results and words & {"it", "that", "this", "them", "result"}
-    if files := of_results(ctx, _SUFFIXES) or ([*ctx.inputs] if is_said and not refers else []):
+    if files := of_results(ctx, _SUFFIXES) or ([*ctx.inputs] if is_said and not refers and "result" not in words else []):
         return files
     said = "It is not said which text file is meant, or none came, and only files are read here."
     raise (InvalidInputError if texts else DeclinedError)(said, hint=f"Name it. {came(ctx)} {_HINT}")
@@ -84,7 +84,7 @@ def _answer(file: InputFile, kinds: list[str], ctx: TaskContext) -> str:
     text, assumed = read_and_tell(file.path)
     name, shown = f"{file.name} (read as {assumed})" if assumed else file.name, f"{file.name.removesuffix('.txt')}.txt"
     if kinds:
-        counts = [_count(text, kind.removesuffix("s")) for kind in kinds]
+        counts = [_count(text, kind.removesuffix("s"), file.path.read_bytes()) for kind in kinds]
         return f"{name}: {counts[0]}" if len(counts) == 1 else "\n- ".join([f"{name}:", *counts])
     ctx.artifact(shown, text, "text/plain")
     more = f" … and {len(text) - _SHOWN_CHARS} more characters in {shown}" if len(text) > _SHOWN_CHARS else ""
@@ -100,10 +100,11 @@ def _other_format(file: InputFile) -> str:
     return f"written in {found.lastgroup}" if found else ""
 
 
-def _count(text: str, kind: str) -> str:
+def _count(text: str, kind: str, data: bytes) -> str:
     """Words are counted as `wc -w` does, except that one holds a letter or a digit, and lines as editors do."""
     if kind == "character":
-        return f"characters: {len(text)}"
+        twos = data.replace(b"\0", b"").count(b"\r\n")
+        return f"characters: {len(text)}" + f" (ends of lines are one each, or {len(text) + twos} if two)" * bool(twos)
     if kind == "word":
         if letter := next((char for char in {*text} if unicodedata.name(char, "").startswith(_UNSPACED)), ""):
             raise InvalidInputError(f"No rule tells the words of a text apart that has letters such as {letter!r}, without blanks.")

@@ -227,6 +227,9 @@ def test_no_part_of_a_figure_is_taken_for_it(content: str, run: Run) -> None:
         ("divide the result by 6", "t.csv: sum of n where day is 2024: 176 (6 of 7 rows).", "divide 176 by 6 ≈ 29.3333333333333"),
         ("convert the result to g", "t.csv: sum of weight: 2.5 (3 of 3 rows, in kg; left out: 1 without it).", "2500 g"),
         ("double the result", "t.csv: average of quota: 52.1 (9 of 9 rows, in %).", "The earlier result is a percentage."),
+        ("multiply it by 3", "t.csv: average of n where k is A: 31 / 3 ≈ 10.3333 (3 of 9 rows).", "multiply (31 / 3) by 3 = 31"),
+        ("convert it to g", "t.csv: average of n: 31 / 3 ≈ 10.3333 (3 of 3 rows, in kg).", "(behind ≈ one is rounded)."),
+        ("double it", "t.csv: median of n: ≈ 0.123457 (2 of 2 rows).", "(behind ≈ one is rounded)."),
     ],
 )
 def test_a_figure_of_a_table_has_the_unit_that_was_told(task: str, earlier: str, said: str, run: Run) -> None:
@@ -251,6 +254,14 @@ def test_a_refusal_shows_what_was_said(run: Run) -> None:
         run(agent, "Round the result to 1 decimals", results=[upstream("add", "20 + 5 = 25")])
     with pytest.raises(InvalidInputError, match="'divide 5 by 0' is not read"):
         run(agent, "divide 5 by 0")
+
+
+@pytest.mark.parametrize("task", ["-300 celsius in kelvin", "-1 kelvin in celsius", "-500 degrees fahrenheit in celsius"])
+def test_what_is_colder_than_anything_is_no_temperature(task: str, run: Run) -> None:
+    """Nothing lies below absolute zero, which itself is converted."""
+    with pytest.raises(InvalidInputError, match="below absolute zero"):
+        run(agent, task)
+    assert run(agent, "0 kelvin in celsius").text.endswith("= -273.15 celsius")
 
 
 @pytest.mark.parametrize("asked", ["maximum n", "minimum n"])

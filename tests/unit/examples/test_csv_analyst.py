@@ -31,7 +31,7 @@ def figures(text: str) -> dict[str, float]:
 
 def figure(text: str) -> float:
     """Read the number of an answer without groups; its reading stands in brackets behind it."""
-    found = re.search(r": (-?[\d.]+) \(\d+ of \d+ rows", text)
+    found = re.search(r"[:≈] (-?[\d.]+) \(\d+ of \d+ rows", text)
     assert found, text
     return float(found[1])
 
@@ -1549,3 +1549,17 @@ def test_balances_of_several_accounts_are_not_added_up(run: Run, tmp_path: Path)
 def test_currencies_are_told_by_how_they_are_written(rows: str, said: str, run: Run, tmp_path: Path) -> None:
     """In a column of any name: by their signs, or by codes right beside amounts with decimals."""
     assert said in told_of(run, f"who,n,W\n{rows}\n", "total n", tmp_path)
+
+
+def test_a_rounded_figure_is_said_to_be_so(run: Run, tmp_path: Path) -> None:
+    """An average stands with its sum and its rows, which later tasks calculate with."""
+    content = "k,n,m\nA,10,0.123456\nB,10,0.123457\nC,11,\n"
+    assert ": 31 / 3 ≈ 10.3333 (3 of 3 rows)." in told_of(run, content, "average n", tmp_path)
+    assert ": 10.5 (2 of 3 rows)." in told_of(run, content, "average n where k is not A", tmp_path)
+    assert ": ≈ 0.123456 (2 of 3 rows" in told_of(run, content, "median m", tmp_path)
+
+
+def test_two_columns_side_by_side_are_no_one(run: Run, tmp_path: Path) -> None:
+    """The first of them is not blamed for holding words."""
+    said = told_of(run, "who,hours,billable\nA,3,yes\nB,4,no\n", "total billable hours per who", tmp_path)
+    assert "'billable hours per who' is not understood after 'total'. Two columns stand side by side" in said

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import csv_analyst
 from ioa.agent.definition import InputFile
 from ioa.errors import DeclinedError, InvalidInputError, TaskError
 from ioa.sandbox import SandboxLimits
@@ -211,3 +212,26 @@ def test_a_script_is_run_as_python_runs_it(run: Run, tmp_path: Path) -> None:
     with pytest.raises(TaskError) as error:
         run(agent, "run bad.py", [tmp_path / "bad.py"])
     assert 'File "bad.py", line 2, in <module>\n    print(x / 0)' in error.value.hint
+
+
+def test_a_name_in_backticks_is_the_files(run: Run, tmp_path: Path) -> None:
+    """It is no code; beside code it is not told which of them is meant."""
+    (tmp_path / "primes.py").write_text("print(5)")
+    assert run(agent, "Run `primes.py`", [tmp_path / "primes.py"]).text == "5"
+    with pytest.raises(InvalidInputError, match=r"'primes.py' did not come"):
+        run(agent, "Run `primes.py`")
+    with pytest.raises(InvalidInputError, match=r"several pieces of code"):
+        run(agent, "Run `primes.py` and `print(3)`", [tmp_path / "primes.py"])
+
+
+@pytest.mark.parametrize("task", ["Run primes.py on b.csv", "Run primes.py with 10", "run primes.py --fast"])
+def test_a_script_gets_no_arguments(task: str, run: Run, tmp_path: Path) -> None:
+    """Who asks for it is told so by who runs scripts, and by no reader of tables."""
+    files = [tmp_path / "primes.py", tmp_path / "b.csv"]
+    files[0].write_text("print(5)")
+    files[1].write_text("n\n1\n")
+    with pytest.raises(InvalidInputError, match=r"not understood here.*without arguments.*Say 'run primes.py'") as refused:
+        run(agent, task, files)
+    assert not isinstance(refused.value, DeclinedError)
+    with pytest.raises(DeclinedError, match=r"primes.py is no table"):
+        run(csv_analyst.agent, "Run primes.py on b.csv", files)

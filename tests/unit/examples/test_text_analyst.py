@@ -238,3 +238,18 @@ def test_what_is_no_plain_text_is_not_measured(name: str, run: Run, tmp_path: Pa
     (tmp_path / name).write_text("one two")
     with pytest.raises(InvalidInputError, match="Plain texts are read here"):
         run(agent, f"how many words has {name}", [tmp_path / name])
+
+
+def test_ends_of_lines_of_two_characters_are_told(run: Run, tmp_path: Path) -> None:
+    """Others count both."""
+    (tmp_path / "w.txt").write_bytes(b"one\r\ntwo\r\n")
+    assert run(agent, "how many characters", [tmp_path / "w.txt"]).text == (
+        "w.txt: characters: 8 (ends of lines are one each, or 10 if two)"
+    )
+
+
+def test_no_file_is_taken_for_a_result(run: Run, tmp_path: Path) -> None:
+    """Without one it is not known what is to be shown."""
+    (tmp_path / "w.txt").write_text("one")
+    with pytest.raises(InvalidInputError, match="It is not said which text file is meant"):
+        run(agent, "Show me the result", [tmp_path / "w.txt"])

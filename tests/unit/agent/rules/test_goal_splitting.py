@@ -82,6 +82,8 @@ def test_a_goal_is_split_as_a_reader_would_or_not_at_all(goal: Example) -> None:
             "1. total n per s in a.csv\n2. average n per s in a.csv\n3. a bar chart of the first",
             [("total n per s in a.csv", ()), ("average n per s in a.csv", ()), ("a bar chart of the first", (0,))],
         ),
+        ("run a.py and tell me the output", [("run a.py", ())]),
+        ("Run a.py. Show me the result. Add 5 to it.", [("Run a.py", ()), ("Add 5 to it", (0,))]),
         ("Read a.text; read b.markdown", [("Read a.text", ()), ("read b.markdown", ())]),
         ("Hello! Could you please summarise notes.txt? Thank you!", [("summarise notes.txt?", ())]),
     ],

@@ -70,6 +70,11 @@ _HERE_IS = re.compile(
 """Names files, and says nothing of what is in them: `Here is till.csv where stall is North` says which rows are meant."""
 _COLON = re.compile(rf": ?(?!{MASKED}$)\S")
 _TO_DO = re.compile(r"\bto ([^\W\d_]++)", re.IGNORECASE)
+_TELLS = re.compile(
+    r"(?:show|tell|give|print|display|return)(?: me| us)? (?:the|its|that|this) (?:results?|outputs?|answers?|outcomes?)",
+    re.IGNORECASE,
+)
+"""Asks to be told what the request before comes to, and nothing else."""
 _PRODUCT = re.compile(
     rf"(?:an?|one) (?:[\w-]++ ){{0,3}}?(?:{DOCUMENT}$|{PICTURE}(?=$| and an? )"
     rf"|(?:{PICTURE}|{DOCUMENT}) (?:of|from|about|on|with) "
@@ -128,12 +133,14 @@ def requests_of(covered: str) -> list[Request] | None:
             shown = (shown or not before) and bool(_HERE_IS.match(text))
             given, given_at = " and ".join(dict.fromkeys([*before, *_INPUT.findall(text)])), len(found)
             continue
+        if found and not listed and _TELLS.fullmatch(_tidy(text)):
+            continue  # which is done in any case
         if text.endswith(":") and not listed:
             return None  # `Compute for 2024:` says of which rows all below it is
         announced, text = _announced(text)
         if _INPUT.search(announced):
             given, shown = " and ".join(dict.fromkeys(_INPUT.findall(announced))), False
-        parts = list(_parts(text))
+        parts = [part for part in _parts(text) if not _TELLS.fullmatch(_tidy(part[0]))]
         made = any(_PRODUCT.match(part) for part, _ in parts[1:])
         if not (
             listed
