@@ -90,7 +90,7 @@ def used_rows(question: Question, table: Table) -> tuple[pd.DataFrame, str]:
     figure = question.figure
     used, among, notes = pd.Series(True, index=range(table.rows)), pd.Series(True, index=range(table.rows)), list[str]()
     told = [f"read as {table.assumed}"] * bool(table.assumed)
-    _refuse_blocks(question)
+    _refuse_blocks(question, table)
 
     def leave_out(column: Column, read: pd.Series) -> pd.Series:
         nonlocal used
@@ -139,11 +139,15 @@ def used_rows(question: Question, table: Table) -> tuple[pd.DataFrame, str]:
     return cells[used], f"{reading}; left out: {left_out}" if notes else reading
 
 
-def _refuse_blocks(question: Question) -> None:
+def _refuse_blocks(question: Question, table: Table) -> None:
     """Refuse labels that may stand in the first row of each block alone, as of cells that were merged, unless it is said."""
     known = [one.column for one in question.conditions if "missing" in one.sign]
-    for column in [*(key.column for key in question.keys), *(one.column for one in question.conditions)]:
-        if column.is_in_blocks and column not in known and not column.holds("numbers", in_doubt=True):
+    compared = [one.column for one in question.conditions if one.sign in ("=", "!=")]
+    for column in [one for one in (*(key.column for key in question.keys), *compared) if one not in known]:
+        of = question.figure.measured  # figures that stand in those rows alone lose none
+        if column.is_in_blocks(table.columns) and not (
+            of and of[0].is_missing[column.is_missing].all() and column.is_missing.any()
+        ):
             hint = f"Write it in each row, or say 'where {column} is not missing' if each belongs to its row alone."
             raise InvalidInputError(f"{column} may stand in the first row of each block alone.", hint=hint)
 

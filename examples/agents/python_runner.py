@@ -84,7 +84,11 @@ def _script(task: str, ctx: TaskContext) -> InputFile:
     if not code and not scripts:
         raise DeclinedError("The task holds no Python code.", hint=f"Put it between ``` fences, or send a .py file. {came(ctx)}")
     around = (pattern if code else _NAME).sub(" ", task).lower()
-    bare = f"Code is run as it is, without arguments and beside the files that came. Say 'run {scripts[0].name}'." if scripts else _HINT
+    bare = (
+        f"Code is run as it is, without arguments and beside the files that came. Say 'run {scripts[0].name}'."
+        if scripts
+        else _HINT
+    )
     account_for(around, _WORDS, bare, InvalidInputError if scripts and _ASKS.match(around) else DeclinedError)
     if around.strip(" .!?") and not _ASKS.match(around):
         raise DeclinedError(f"{task[:200]!r} does not ask to run it.", hint=_HINT)

@@ -260,8 +260,9 @@ class Reader:
         """Read `in 2024` or `since 2024-01-15`: of the only column of dates."""
         if not (sign := self._one_of(_WHEN)):
             return None
-        span = self._date() or self._fail(_DATES)
-        others = [one for one in self.table.columns if one.is_of_time and span.written in one.values]
+        here, span = self._after(r"\s*", self.at), self._date() or self._fail(_DATES)
+        said = {fold(span.written), self.text[here : self.at]}
+        others = [one for one in self.table.columns if (one.is_of_time or not one.is_numeric) and said & one.values.keys()]
         return Condition(self._the_date(*others), sign, span)
 
     def _condition(self) -> Condition | None:

@@ -23,7 +23,7 @@ from ioa import InvalidInputError
 from ioa.files import read_and_tell
 from request import fold
 
-CHECKED, _SAMPLE_ROWS, _FEW = 50_000, 1_000, 10
+CHECKED, _SAMPLE_ROWS, _FEW, _DITTO = 50_000, 1_000, 10, "[\"”“″〃]+|''"
 _NOTHING = [sign * times for sign in "-–—−.…?" for times in (1, 2, 3)]
 _WORD = re.compile(r"[^\W_]+")
 _AMOUNT = r"([-+−])?([€$£¥₹])?[^\S\n]*(\.?\d[\d.,]*)[^\S\n]*([€$£¥₹%]|°?[^\W\d_][^\s\d.,()]*[²³]?)?"
@@ -32,8 +32,8 @@ CODE = r"0\d[\d.,]*|\d+[eE]\d+|[-+]?\d{16,}"
 _POINT, _COMMA = r"[-+]?(?:(?:[1-9]\d{0,2}(?:,\d{3})+|\d+)(?:\.\d*)?|\.\d+)", r"[-+]?(?:[1-9]\d{0,2}(?:\.\d{3})+|\d+)(?:,\d+)?"
 _READ = _AMOUNT.replace(r"\.?\d[\d.,]*", f"{_POINT}|{_COMMA}")
 _IN_WORDS = r"\d\d?[ -][A-Za-z]{3,9}[ -]\d{4}|[A-Za-z]{3,9} \d\d?, \d{4}"
-_LIKE_A_DATE = rf"(?:\d{{4}}[-/]\d\d?[-/]\d\d?|\d\d?[./-]\d\d?[./-](?:\d\d)?\d\d|{_IN_WORDS})(?=[ T]|$)"
-_NO_NAME = rf"(?![12]\d{{3}}$)[-+]?\d*[.,]?\d+|(?:{_LIKE_A_DATE}).*"  # a year may well be one
+LIKE_A_DATE = rf"(?:\d{{4}}[-/]\d\d?[-/]\d\d?|\d\d?[./-]\d\d?[./-](?:\d\d)?\d\d|{_IN_WORDS})(?=[ T]|$)"
+_NO_NAME = rf"(?![12]\d{{3}}$)[-+]?\d*[.,]?\d+|(?:{LIKE_A_DATE}).*"  # a year may well be one
 _ZEROS = bytes.maketrans(b"123456789", b"0" * 9)
 _DATE_FORMATS = "%Y-%m-%d|%d.%m.%Y|%Y/%m/%d|%d/%m/%Y|%m/%d/%Y|%d %b %Y|%d %B %Y|%d-%b-%Y|%b %d, %Y|%B %d, %Y".split("|")
 WRITTEN = "as 1234.5, all with one unit behind them (5 km), or one sign before them (€5), or neither"
@@ -127,10 +127,10 @@ class Column:
     @cached_property
     def dates(self) -> pd.Series | None:
         """Its cells as dates, all in one form, missing where they are none; None if most are none. Refuses two readings."""
-        if not self._sample.str.match(_LIKE_A_DATE).any():
+        if not self._sample.str.match(LIKE_A_DATE).any():
             return None
         codes, texts = self.coded
-        given = texts[texts.str.match(_LIKE_A_DATE)]
+        given = texts[texts.str.match(LIKE_A_DATE)]
         if len(given) * 2 <= len(texts):
             return None
         zones = given.str.extract(r"\d:\d.*?(Z|[+-]\d\d:?(?:\d\d)?)?$")[0].unique()
@@ -165,7 +165,7 @@ class Column:
     @property
     def example(self) -> str:
         """A cell that is no number or date, if there is one."""
-        others = self._sample[~self._sample.str.fullmatch(rf"{_READ}|(?:{_LIKE_A_DATE}).*")]
+        others = self._sample[~self._sample.str.fullmatch(rf"{_READ}|(?:{LIKE_A_DATE}).*")]
         return next(iter(others), next(iter(self.different), ""))
 
     @cached_property
@@ -205,12 +205,20 @@ class Column:
     @property
     def is_of_time(self) -> bool:
         """Whether some of its cells are like a date, a month or a year."""
-        return bool(self._sample.str.match(rf"{_LIKE_A_DATE}|[12]\d{{3}}(?:-\d\d)?$").any())
+        return bool(self._sample.str.match(rf"{LIKE_A_DATE}|[12]\d{{3}}(?:-\d\d)?$").any())
 
-    @property
-    def is_in_blocks(self) -> bool:
-        """Whether it may stand in the first row of each block alone: its cells differ, and half of all or more are missing."""
-        return not self.is_missing[0] and 2 * len(self._given) <= len(self.cells) and len(self.different) == len(self._given) > 1
+    def is_in_blocks(self, others: Iterable["Column"]) -> bool:
+        """Whether it may stand in the first row of each block alone, or with ditto marks below.
+
+        Either half of its cells or more are missing, and none is given twice in a row, or they are given where another column has
+        its next value.
+        """
+        given = ~self.is_missing.to_numpy()
+        runs = np.diff(self.coded[0][given])
+        if not given[0] or given.sum() < 2 or given.all():
+            return bool(self.coded[1].str.fullmatch(_DITTO).any())
+        begins = (np.diff(one.coded[0], prepend=-2) != 0 for one in others if one is not self and not one.is_missing.any())
+        return bool(2 * given.sum() <= len(given) and runs.all()) or any((given == begin).all() for begin in begins)
 
     @cached_property
     def _given(self) -> pd.Series:
@@ -320,18 +328,18 @@ def _refuse_other_heads(name: str, titles: list[str], frame: pd.DataFrame, text:
     measured = [at for at in first if kinds[at].mean() > 0.5]
     looked_at = frame[measured].head(CHECKED)
     words = looked_at.apply(lambda cells: cells.str.fullmatch(r"\D+", na=True)).all(axis=1) & looked_at.notna().any(axis=1)
-    for at in [*frame.index[frame[0].eq(titles[0])], *words.index[words]]:
+    for at in [0, *frame.index[frame[0].eq(titles[0])], *words.index[words]]:
         cells = frame[measured].loc[at].dropna().to_list()
-        is_second = at == 0 and all(kinds[one][1:].dropna().all() for one in measured)
+        is_second = at == 0 and cells and all(not kinds.at[0, one] and kinds[one][1:].dropna().all() for one in measured)
         is_other = len({*cells}) == len(cells) > 1 or re.search(rf"\n\n[^\n]*{re.escape(cells[0])}", text) if cells else False
-        if frame.loc[at].to_list() == titles or (words.get(at) and (is_second or is_other)):
+        if frame.loc[at].to_list() == titles or is_second or (words.get(at) and is_other):
             said = f"{name} has a line that may name columns: {', '.join(frame.loc[at].dropna())[:80]!r}."
             raise InvalidInputError(said, hint=f"{hint} Leave empty what has no number.")
 
 
 def _is_measured(cells: pd.Series) -> pd.Series:
     """Which cells that are given are amounts or dates."""
-    return cells.dropna().str.fullmatch(rf"{_AMOUNT}|(?:{_LIKE_A_DATE}).*")
+    return cells.dropna().str.fullmatch(rf"{_AMOUNT}|(?:{LIKE_A_DATE}).*")
 
 
 def _refuse_short_lines(name: str, text: str, delimiter: str, rows: int, width: int) -> None:

@@ -1,5 +1,7 @@
 """Find lines of totals, which hold sums or means of others, as words, gaps or numbers tell: they are refused, never left out."""
 
+import calendar
+import re
 from collections.abc import Collection, Iterable, Iterator
 from decimal import Decimal
 from itertools import permutations
@@ -9,9 +11,17 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from tables import CHECKED, Column, Table
+from tables import CHECKED, LIKE_A_DATE, Column, Table
 
-_LAST, _FEW, _CHANCE, _RARE, _ROUND = 3, 3, 0.05, 0.01, (500, 100, 50, 10, 5, 1)
+_LAST, _MOST, _FEW, _CHANCE, _RARE, _HARDLY, _ROUND = 3, 8, 3, 0.05, 0.01, 1e-9, (500, 100, 50, 10, 5, 1)
+_SAID = {
+    "sum": r"\b(?:sub-?)?totals?\b|\bsum\b", "mean": r"\b(?:means?|averages?|avg)\b", "median": r"\bmedian\b",
+    "min": r"\b(?:min(?:imum)?|lowest|smallest)\b", "max": r"\b(?:max(?:imum)?|highest|largest)\b",
+    "count": r"\b(?:count|number|n)\b", "spread": r"\b(?:sd|std|stdev|deviation)\b",
+}  # fmt: skip
+"""Words of the figures that a line may hold: they say what its numbers are where these fit, and nothing alone."""
+_NAMES = "|".join(filter(None, (*calendar.month_name, *calendar.month_abbr, *calendar.day_name, *calendar.day_abbr)))
+_DATED = rf"(?i)(?:{_NAMES})\.?(?:[ -]\d{{4}})?|[12]\d{{3}}(?:-\d\d|-?Q[1-4])?|Q[1-4](?: \d{{4}})?|{LIKE_A_DATE}.*"
 _CALLED_A_FIGURE = (
     r"(?i)(?:.*\b|grand[ -]?|sub-?)?totals?\b:?(?: of .*)?|(?:sum|mean|average|median|minimum|maximum)s?\b:?(?: of .*)?"
     r"|(?:avg|tot)\.?:?"
@@ -26,8 +36,11 @@ def lines_of_totals(table: Table, asked: Iterable[Column], known: Collection[Col
     found = dict[int, str]()
     for one in columns:
         found |= dict.fromkeys(_sums_of_others(_numbers(one), one.grain, _RARE / len(columns)), f"with sums of others in {one}")
-        found |= dict.fromkeys(_sums_by_label(one, table), f"with sums of others in {one}")
-    return dict(sorted((_figures_of_others(columns, table, {*found}) | found | _gaps(table) | _called(table, known)).items()))
+        found |= dict(_figures_by_label(one, table)) if table.rows <= CHECKED else {}
+    called = _called(table, ())
+    found |= _figures_of_others(columns, table, {*found, *called}) | found
+    found |= dict(_over_totals(columns, [at for at in called if re.search(_SAID["sum"], called[at].lower())], {*found, *called}))
+    return dict(sorted((found | _gaps(table) | _called(table, known)).items()))
 
 
 def _called(table: Table, known: Collection[Column]) -> dict[int, str]:
@@ -42,16 +55,35 @@ def _called(table: Table, known: Collection[Column]) -> dict[int, str]:
     return found
 
 
+def _over_totals(columns: list[Column], totals: list[int], known: Collection[int]) -> Iterator[tuple[int, str]]:
+    """All other rows, if they come to twice or thrice what is called their total: some of them hold sums of others, too."""
+    for column in [one for one in columns if len(totals) == 1 and not one.why_rate]:
+        values, rest = _numbers(column), np.delete(_numbers(column), [*known])
+        times = np.outer(values[totals], (2, 3))
+        if (np.abs(rest.sum() - times) <= column.grain * np.sqrt(len(rest)))[times > 0].any():
+            yield from ((at, f"that come to twice their total in {column}, or more") for at in {*range(len(values))} - {*known})
+
+
 def _gaps(table: Table) -> dict[int, str]:
-    """The first row, or up to three last ones, without a cell that all others have, and with words in one column at most."""
+    """The first row, or up to three last ones, without a cell or a date that all others have, and with words in one column at most.
+
+    And rows with one word and nothing else, as headings within a table are.
+    """
     found, last = dict[int, str](), [*range(max(1, table.rows - _LAST), table.rows)]
+    edges = [*range(_LAST + 1), *last] if table.rows > _LAST else []
     for column in table.columns:
-        gaps = np.flatnonzero(column.is_missing).tolist()
+        dated = column.cells[edges].str.fullmatch(_DATED, na=False)
+        is_dated = dated.any() and not dated.all() and not column.is_numeric
+        lacking = ~column.cells.str.fullmatch(_DATED, na=False) if is_dated else column.is_missing
+        gaps = np.flatnonzero(lacking).tolist()
         if gaps in ([0], last[-len(gaps) :]) and len(gaps) + _LAST <= table.rows:
-            words = [one for one in table.columns if not one.holds("numbers", in_doubt=True)]
-            few = [at for at in gaps if sum(not one.is_missing[at] for one in words) < 2]
-            found |= dict.fromkeys(few, f"without {column}, which all others have")
-    return found
+            found |= dict.fromkeys(gaps, f"without {f'a date in {column}' if is_dated else column}, which all others have")
+    given = sum((~one.is_missing).astype(int) for one in table.columns if table.rows <= CHECKED)
+    alone = np.flatnonzero(given == 1).tolist() if len(table.columns) > 1 else []
+    words = [one for one in table.columns if not one.holds("numbers", in_doubt=True)] if found or alone else []
+    said = {at: sum(not one.is_missing[at] for one in words) for at in (*found, *alone)}
+    headings = dict.fromkeys([at for at in alone if said[at]], "with one word and no other cell")
+    return headings | {at: why for at, why in found.items() if said[at] < 2}
 
 
 def _sums_of_others(values: Any, grain: float, rare: float) -> set[int]:
@@ -108,45 +140,71 @@ def _rarity(hits: int, expected: float) -> float:
     return 1 - sum(exp(k * log(expected) - expected - lgamma(k + 1)) for k in range(hits)) if expected else 0.0
 
 
-def _sums_by_label(column: Column, table: Table) -> Iterator[int]:
-    """Rows with one word, one beside some others each time, that hold the sum of these, such as `World` of each year."""
-    values = _numbers(column)
-    for one in table.columns if table.rows <= CHECKED and values.sum() else ():
-        halves = np.flatnonzero(np.isclose(2 * np.bincount(one.coded[0] + 1, values), values.sum(), rtol=1e-9))
-        if len(halves) == 1 and not one.is_numeric:
-            rows, others = one.coded[0] == halves[0] - 1, [other for other in table.columns if other not in (one, column)]
-            frame = pd.DataFrame({"number": rows, "sum": values * rows, "all": values})
-            for keys in ([other for other in others if not other.is_numeric], *([other] for other in others if other.is_numeric)):
-                beside = frame.groupby([0 * rows, *(key.coded[0] for key in keys)]).sum()
-                if len(beside) > 1 and (beside["number"] == 1).all() and np.allclose(2 * beside["sum"], beside["all"], rtol=1e-9):
-                    yield from np.flatnonzero(rows).tolist()
+def _figures_by_label(column: Column, table: Table) -> Iterator[tuple[int, str]]:
+    """Rows with one word that hold the sum of those beside them, or before them, each time, or the mean, if the word says so.
+
+    Such are `World` of each year, and `mean` of each class.
+    """
+    values, given = _numbers(column), ~column.is_missing.to_numpy()
+    for one in [one for one in table.columns if values.any() and not one.is_numeric]:
+        labels, others = one.coded[0], [other for other in table.columns if other not in (one, column)]
+        halves = np.flatnonzero(np.isclose(2 * np.bincount(labels + 1, values), values.sum(), rtol=1e-9)) - 1
+        words = [other.coded[0] for other in others if not other.is_numeric]
+        for label, said in enumerate(map(str.lower, one.different)):
+            rows, is_mean = labels == label, re.search(_SAID["mean"], said)
+            frame = pd.DataFrame({"rows": rows, "figure": values * rows, "sum": values * ~rows, "count": given & ~rows})
+            keys = (words, [rows[::-1].cumsum()[::-1]], *([other.coded[0]] for other in others if other.is_numeric))
+            for key in keys if is_mean or [label] == halves.tolist() else ():
+                beside = frame.groupby([0 * rows, *key]).sum()[lambda some: some["rows"] > 0]
+                means = beside["sum"] / beside["count"].where(beside["count"] > 0)
+                is_sum = [label] == halves.tolist() and np.allclose(beside["figure"], beside["sum"], rtol=1e-9)
+                if len(beside) > 1 and (beside["rows"] == 1).all():
+                    if is_sum or (is_mean and ((means - beside["figure"]).abs() <= 0.51 * column.grain).all()):
+                        kind = "sums" if is_sum else "means"
+                        yield from ((at, f"with {kind} of others in {column}") for at in np.flatnonzero(rows).tolist())
 
 
 def _figures_of_others(columns: list[Column], table: Table, known: Collection[int]) -> dict[int, str]:
-    """Up to three first or last rows with the means of all others, or their sums, rounded or not, hardly by chance."""
+    """First or last rows with sums, means and the like of all others, rounded or not, as their words say or hardly by chance."""
     rest, found = np.array([at for at in range(table.rows) if at not in known]), dict[int, str]()
-    for many in range(1, 1 + min(_LAST, len(rest) - _FEW)) if table.rows <= CHECKED else ():
-        for rows, others in ((rest[:many], rest[many:]), (rest[-many:], rest[:-many])):
-            chances = [{kind: prod(_chance(one, kind, at, others) for one in columns) for kind in ("sum", "mean")} for at in rows]
+    words = [one for one in table.columns if table.rows <= CHECKED and not one.is_numeric]
+    for order in (rest, rest[::-1]) if table.rows <= CHECKED else ():
+        said = [" ".join(str(one.cells[at]) for one in words).lower() for at in order[:_MOST]]
+        most = next(
+            (at for at, text in enumerate(said) if at >= _LAST and not re.search("|".join(_SAID.values()), text)), len(said)
+        )
+        for many in range(1, 1 + min(most, len(rest) - _FEW)):
+            others, chances = order[many:], list[dict[str, float]]()
+            for at, text in zip(order[:many], said, strict=False):
+                each = [_chances(one, at, others, text) for one in columns]
+                chances.append({kind: prod(chance[kind] for chance in each) for kind in _SAID})
             if prod(min(chance.values()) for chance in chances) < 2 * _RARE:
                 kinds = [min(chance, key=lambda kind: chance[kind]) for chance in chances]
-                found |= {at: f"with the {kind} of all others" for at, kind in zip(rows, kinds, strict=True)}
+                found |= {at: f"with the {kind} of all others" for at, kind in zip(order.tolist(), kinds, strict=False)}
     return found
 
 
-def _chance(column: Column, kind: str, at: int, rows: Any) -> float:
-    """How likely a row is that near to a figure of others by chance, 1 if it has no number: infinite if it is not near."""
+def _chances(column: Column, at: int, rows: Any, said: str) -> dict[str, float]:
+    """How likely a row is that near to figures of others by chance: 1 if it has no number, infinite if it is not near.
+
+    Hardly, where the row's words say so.
+    """
     number, others = _numbers(column)[at], _numbers(column)[rows[~column.is_missing.to_numpy()[rows]]]
-    if column.is_missing[at] or (kind == "sum" and column.why_rate):
-        return 1.0
-    wanted = getattr(others, kind)() if len(others) else inf
+    if column.is_missing[at] or not len(others):
+        return dict.fromkeys(_SAID, 1.0 if column.is_missing[at] else inf)
     decimals = max(0, -int(Decimal(repr(float(number))).normalize().as_tuple().exponent))
-    reach = 0.5 / 10**decimals + 0.6 * column.grain * np.sqrt(len(others)) * (kind == "sum")  # each of the others may be rounded
-    if not number or abs(number - wanted) > reach:
-        return inf
+    near = 0.5 / 10**decimals
     is_finest = decimals and np.allclose(others, others.round(decimals - 1))  # as one row of so many is by chance
-    wide = abs(wanted) if kind == "sum" else others.std(ddof=min(1, len(others) - 1))
-    return float(min(1.0, 2 * reach / max(wide, 1e-9)) / (len(others) + 1 if is_finest else 1))
+    spread, found = others.std(ddof=min(1, len(others) - 1)), dict.fromkeys(_SAID, inf)
+    figures = {"sum": others.sum(), "mean": others.mean(), "median": np.median(others), "min": others.min(), "max": others.max()}
+    for kind, wanted in (figures | {"count": len(others), "spread": spread}).items():
+        reach = near + 0.6 * column.grain * np.sqrt(len(others)) * (kind == "sum")  # each of the others may be rounded
+        wide = abs(wanted) if kind == "sum" else spread
+        by_chance = min(1.0, 2 * reach / max(wide, 1e-9)) / (len(others) + 1 if is_finest else 1)
+        is_said = re.search(_SAID[kind], said)
+        if number and abs(number - wanted) <= reach and (is_said or kind in ("sum", "mean")):
+            found[kind] = _HARDLY if is_said else float(by_chance)
+    return found | ({"sum": 1.0} if column.why_rate else {})
 
 
 def sum_so_far(column: Column, table: Table) -> str:
