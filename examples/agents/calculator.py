@@ -98,12 +98,19 @@ def _with_result(task: str, ctx: TaskContext) -> str:
     line = "\n".join(result.content for result in ctx.results).strip()
     is_of_text = "\n" in line or len(line) > _MAX_CHARS or of_results(ctx, (".txt",))
     is_converted = re.search(rf"(?:{_REFERENCE.pattern}) (?:in|to|into) ", task, re.IGNORECASE)
-    if not (told := None if is_of_text else _REPORTED.search(line)) or (is_converted and "/" in told[1]):
+    told = None if is_of_text else _REPORTED.search(line)
+    if told is None or (is_converted and "/" in told[1]) or re.search(r"[:=] ?[-−]?\d", line[: told.start(1)]):
         said = "The earlier result is not one exact figure alone, in one line (behind ≈ one is rounded)."
         raise InvalidInputError(said, hint="Say which number to calculate with.")
     figure, unit = told[1], told[2] or told[3] or ""
     if unit == "%":
         raise InvalidInputError("The earlier result is a percentage.", hint=f"Say of what: '{figure} % of 80'.")
+    whose = _CONVERSION.fullmatch(_plain(_REFERENCE.sub(figure, task)))
+    units = {*map(_unit, [unit] if _unit(unit) else re.findall(r"[^\W\d]+(?:/[hs])?", line))} - {""}
+    if whose and units and _unit(whose[2]) not in units:
+        raise InvalidInputError(
+            f"The earlier result is of {', '.join(sorted(units))}, not of {whose[2]}.", hint="Say 'convert it to …'."
+        )
     if is_converted:
         return _REFERENCE.sub(f"{figure} {unit.strip('%')}".strip(), task)
     return _REFERENCE.sub(figure if figure[0].isdigit() and "/" not in figure else f"({figure})", task)

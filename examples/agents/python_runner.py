@@ -33,6 +33,7 @@ agent = Agent(
 )  # fmt: skip
 _FENCE = re.compile(r"```[ \t]*+(?:(?:python|py)[\d.]*\b)?[ \t]*+\n?(?P<code>.*?)```", re.DOTALL | re.IGNORECASE)
 _INLINE, _NAME = re.compile(r"`(?P<code>[^`]+)`"), re.compile(r"`*(?<![^\s`])[^\s`]+\.py\b`*")
+_SHOWS = re.compile(r"\b(?:show|give|tell|return|print)\b.*\b(?:code|snippet|script|program|expression)\W*$", re.DOTALL)
 _ASKS = re.compile(r"\W*(?:please )?(?:run|execute|evaluate|what does)\b")
 _WORDS = frozenset(
     "please run execute evaluate this that the a an following attached below python python3 py code snippet script program "
@@ -57,7 +58,7 @@ def run_script(script: InputFile, ctx: TaskContext, limits: SandboxLimits = Sand
     for name, path in given.items():
         shutil.copyfile(path, box / name)
     reason = sandbox.run(
-        [sys.executable, "-E", "-s", str(box / script.name)], box, limits, level_here(os.environ.get(SETTING, AUTO)),
+        [sys.executable, "-B", "-E", "-s", str(box / script.name)], box, limits, level_here(os.environ.get(SETTING, AUTO)),
         output=output, readable=(Path("/etc/fonts"),), environment={"HOME": str(box)}, cancelled=lambda: ctx.cancelled,
     )  # fmt: skip
     printed = output.read_text(encoding="utf-8", errors="replace").replace(f"{box}/", "")
@@ -69,7 +70,9 @@ def run_script(script: InputFile, ctx: TaskContext, limits: SandboxLimits = Sand
     changed = [one for one in written if one.name not in given or not cmp(one, given[one.name], shallow=False)][:_FILES]
     for path in changed:
         ctx.artifact(path.name, path.read_bytes())
+    others = sum(path.is_file() for path in {*box.rglob("*")} - {*changed} - {box / name for name in given})
     attached = f"\nFiles: {', '.join(path.name for path in changed)}" if changed else ""
+    attached += f"\nNot attached: {others} more files, or files in folders." if others > 0 else ""
     return (printed.rstrip() or "The code printed nothing.") + attached
 
 
@@ -90,10 +93,11 @@ def _script(task: str, ctx: TaskContext) -> InputFile:
         else _HINT
     )
     account_for(around, _WORDS, bare, InvalidInputError if scripts and _ASKS.match(around) else DeclinedError)
-    if around.strip(" .!?") and not _ASKS.match(around):
+    if around.strip(" .!?") and (not _ASKS.match(around) or _SHOWS.search(around)):
         raise DeclinedError(f"{task[:200]!r} does not ask to run it.", hint=_HINT)
     if len(scripts) > 1:
-        raise InvalidInputError("Which script to run is not said.", hint=came(ctx))
+        said = "One script is run at a time." if _NAME.search(task) else "Which script to run is not said."
+        raise InvalidInputError(said, hint=f"Say which, each in a sentence of its own. {came(ctx)}")
     if not code:
         return scripts[0]
     with suppress(SyntaxError):  # which Python tells of where it is run

@@ -43,8 +43,16 @@ def with_suffix(files: Iterable[InputFile], suffixes: Sequence[str]) -> list[Inp
 
 
 def of_results(ctx: TaskContext, suffixes: Sequence[str]) -> list[InputFile]:
-    """Return the files of a kind that earlier tasks attached, in order."""
-    return [file for result in ctx.results for file in with_suffix(result.artifacts, suffixes)]
+    """Return the files of a kind that earlier tasks attached, in order.
+
+    Raises:
+        InvalidInputError: One has the name of a file that came with the goal: a script has changed it, and either may be meant.
+    """
+    attached = [file for result in ctx.results for file in with_suffix(result.artifacts, suffixes)]
+    if twice := [file.name for file in attached if file.name in {one.name for one in ctx.inputs}]:
+        said = f"{twice[0]} came with the goal, and an earlier task has made another one: either may be meant."
+        raise InvalidInputError(said, hint="Ask for each in a goal of its own.")
+    return attached
 
 
 def named_in(text: str, files: Iterable[InputFile]) -> list[InputFile]:

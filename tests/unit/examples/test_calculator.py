@@ -203,6 +203,8 @@ def test_earlier_results(task: str, content: str, value: str, run: Run) -> None:
         "1 2",
         "1e+20",
         "a: 1\nb: 2",
+        "min=1 max=9",
+        "a: 1, b: 2",
         "revenue: 12 (in thousands)",
         "share: 15 (%)",
         "t.csv, rank: sum of a (3 of 4 rows):\n- Oslo: 5",
@@ -229,6 +231,9 @@ def test_no_part_of_a_figure_is_taken_for_it(content: str, run: Run) -> None:
         ("double the result", "t.csv: average of quota: 52.1 (9 of 9 rows, in %).", "The earlier result is a percentage."),
         ("multiply it by 3", "t.csv: average of n where k is A: 31 / 3 ≈ 10.3333 (3 of 9 rows).", "multiply (31 / 3) by 3 = 31"),
         ("convert it to g", "t.csv: average of n: 31 / 3 ≈ 10.3333 (3 of 3 rows, in kg).", "(behind ≈ one is rounded)."),
+        ("convert it from miles to km", "12 miles in km = 19.312128 km", "The earlier result is of km, not of miles."),
+        ("convert it from miles to km", "t.csv: sum of way (km): 12 (3 of 3 rows).", "The earlier result is of km, not of miles."),
+        ("convert it from km to m", "t.csv: sum of way (km): 12 (3 of 3 rows).", "12 km in m = 12000 m"),
         ("double it", "t.csv: median of n: ≈ 0.123457 (2 of 2 rows).", "(behind ≈ one is rounded)."),
     ],
 )

@@ -235,3 +235,18 @@ def test_a_script_gets_no_arguments(task: str, run: Run, tmp_path: Path) -> None
     assert not isinstance(refused.value, DeclinedError)
     with pytest.raises(DeclinedError, match=r"primes.py is no table"):
         run(csv_analyst.agent, "Run primes.py on b.csv", files)
+
+
+def test_files_that_are_not_attached_are_told(run: Run) -> None:
+    """A result has so many files at most, and none of folders."""
+    code = "import os; os.mkdir('out'); [open(name, 'w').close() for name in ('out/x', *(f'f{at:02}' for at in range(30)))]"
+    done = run(agent, f"Run `{code}`")
+    assert len(done.files) == 20
+    assert done.text.endswith("\nNot attached: 11 more files, or files in folders.")
+
+
+def test_code_that_is_to_be_shown_is_not_run(run: Run, tmp_path: Path) -> None:
+    """What it prints is something else."""
+    (tmp_path / "a.py").write_text("print(5)")
+    with pytest.raises(DeclinedError, match="does not ask to run it"):
+        run(agent, "Run a.py and give me the code", [tmp_path / "a.py"])

@@ -84,6 +84,7 @@ def test_a_goal_is_split_as_a_reader_would_or_not_at_all(goal: Example) -> None:
         ),
         ("run a.py and tell me the output", [("run a.py", ())]),
         ("Run a.py. Show me the result. Add 5 to it.", [("Run a.py", ()), ("Add 5 to it", (0,))]),
+        ("Run a.py. Total n in b.csv. Run c.py.", [("Run a.py", ()), ("Total n in b.csv", (0,)), ("Run c.py", ())]),
         ("Read a.text; read b.markdown", [("Read a.text", ()), ("read b.markdown", ())]),
         ("Hello! Could you please summarise notes.txt? Thank you!", [("summarise notes.txt?", ())]),
     ],

@@ -39,6 +39,7 @@ _PRONOUN = re.compile(
 )
 _POSSESSIVE = re.compile(r"\b(?:its|their)\b", re.IGNORECASE)
 _DEMONSTRATIVE = re.compile(r"\b(?:this|that|these|those)\b", re.IGNORECASE)
+_RUNS, _INPUT = re.compile(r"(?:run|execute)\b", re.IGNORECASE), re.compile(INPUT)
 _DIGIT, _NAMED, _NAMES_SOMETHING = re.compile(r"\d"), re.compile(NAMED), re.compile(rf"\d|{MASKED}")
 _FROM_PLACE = re.compile(r"\bof the (first|second|third)(?: one| result)?$", re.IGNORECASE)
 _ORDINALS = ("first", "second", "third")
@@ -60,7 +61,7 @@ def uses_of(requests: Sequence[Request]) -> list[tuple[int, ...]] | None:
         found = _uses(at, requests)
         if found is None:
             return None
-        uses.append(found)
+        uses.append(found or _changed_by(at, requests))
     return uses
 
 
@@ -99,6 +100,12 @@ def _uses(at: int, requests: Sequence[Request]) -> tuple[int, ...] | None:  # no
         return ()
     said = _WHAT_IS.sub("", text) if request.given else text
     return () if not _DEFINITE.search(said) and (request.given or _NAMES_SOMETHING.search(text)) else None
+
+
+def _changed_by(at: int, requests: Sequence[Request]) -> tuple[int, ...]:
+    """Return the earlier requests that run code, which may change the input of this one."""
+    is_of_input = (_INPUT.search(requests[at].text) or requests[at].given) and not _RUNS.match(requests[at].text)
+    return tuple(place for place in range(at) if is_of_input and _RUNS.match(requests[place].text))
 
 
 def _refers(text: str) -> bool:
