@@ -17,7 +17,7 @@ from pathlib import Path
 from ioa import Agent, DeclinedError, InputFile, InvalidInputError, TaskContext, TaskError, sandbox
 from ioa.files import came, pick
 from ioa.sandbox import AUTO, SETTING, SandboxLimits, level_here
-from request import account_for
+from request import account_for, words_in
 
 agent = Agent(
     "python-runner",
@@ -33,7 +33,7 @@ agent = Agent(
 )  # fmt: skip
 _FENCE = re.compile(r"```[ \t]*+(?:(?:python|py)[\d.]*\b)?[ \t]*+\n?(?P<code>.*?)```", re.DOTALL | re.IGNORECASE)
 _INLINE, _NAME = re.compile(r"`(?P<code>[^`]+)`"), re.compile(r"`*(?<![^\s`])[^\s`]+\.py\b`*")
-_SHOWS = re.compile(r"\b(?:show|give|tell|return|print)\b.*\b(?:code|snippet|script|program|expression)\W*$", re.DOTALL)
+_SHOW, _CODE = frozenset("show give tell return print".split()), frozenset("code snippet script program expression".split())
 _ASKS = re.compile(r"\W*(?:please )?(?:run|execute|evaluate|what does)\b")
 _WORDS = frozenset(
     "please run execute evaluate this that the a an following attached below python python3 py code snippet script program "
@@ -93,7 +93,8 @@ def _script(task: str, ctx: TaskContext) -> InputFile:
         else _HINT
     )
     account_for(around, _WORDS, bare, InvalidInputError if scripts and _ASKS.match(around) else DeclinedError)
-    if around.strip(" .!?") and (not _ASKS.match(around) or _SHOWS.search(around)):
+    words = words_in(around)  # what is to be shown is the code, if that is said last
+    if words and (not _ASKS.match(around) or (words[-1] in _CODE and _SHOW.intersection(words))):
         raise DeclinedError(f"{task[:200]!r} does not ask to run it.", hint=_HINT)
     if len(scripts) > 1:
         said = "One script is run at a time." if _NAME.search(task) else "Which script to run is not said."

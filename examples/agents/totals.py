@@ -15,9 +15,10 @@ from tables import CHECKED, LIKE_A_DATE, Column, Table
 
 _LAST, _MOST, _FEW, _CHANCE, _RARE, _HARDLY, _ROUND = 3, 8, 3, 0.05, 0.01, 1e-9, (500, 100, 50, 10, 5, 1)
 _SAID = {
-    "sum": r"\b(?:sub-?)?totals?\b|\bsum\b", "mean": r"\b(?:means?|averages?|avg)\b", "median": r"\bmedian\b",
-    "min": r"\b(?:min(?:imum)?|lowest|smallest)\b", "max": r"\b(?:max(?:imum)?|highest|largest)\b",
-    "count": r"\b(?:count|number|n)\b", "spread": r"\b(?:sd|std|stdev|deviation)\b",
+    "sum": re.compile(r"\b(?:sub-?)?totals?\b|\bsum\b"), "mean": re.compile(r"\b(?:means?|averages?|avg)\b"),
+    "median": re.compile(r"\bmedian\b"), "min": re.compile(r"\b(?:min(?:imum)?|lowest|smallest)\b"),
+    "max": re.compile(r"\b(?:max(?:imum)?|highest|largest)\b"), "count": re.compile(r"\b(?:count|number|n)\b"),
+    "spread": re.compile(r"\b(?:sd|std|stdev|deviation)\b"),
 }  # fmt: skip
 """Words of the figures that a line may hold: they say what its numbers are where these fit, and nothing alone."""
 _NAMES = "|".join(filter(None, (*calendar.month_name, *calendar.month_abbr, *calendar.day_name, *calendar.day_abbr)))
@@ -39,7 +40,7 @@ def lines_of_totals(table: Table, asked: Iterable[Column], known: Collection[Col
         found |= dict(_figures_by_label(one, table)) if table.rows <= CHECKED else {}
     called = _called(table, ())
     found |= _figures_of_others(columns, table, {*found, *called}) | found
-    found |= dict(_over_totals(columns, [at for at in called if re.search(_SAID["sum"], called[at].lower())], {*found, *called}))
+    found |= dict(_over_totals(columns, [at for at in called if _SAID["sum"].search(called[at].lower())], {*found, *called}))
     return dict(sorted((found | _gaps(table) | _called(table, known)).items()))
 
 
@@ -151,7 +152,7 @@ def _figures_by_label(column: Column, table: Table) -> Iterator[tuple[int, str]]
         halves = np.flatnonzero(np.isclose(2 * np.bincount(labels + 1, values), values.sum(), rtol=1e-9)) - 1
         words = [other.coded[0] for other in others if not other.is_numeric]
         for label, said in enumerate(map(str.lower, one.different)):
-            rows, is_mean = labels == label, re.search(_SAID["mean"], said)
+            rows, is_mean = labels == label, _SAID["mean"].search(said)
             frame = pd.DataFrame({"rows": rows, "figure": values * rows, "sum": values * ~rows, "count": given & ~rows})
             keys = (words, [rows[::-1].cumsum()[::-1]], *([other.coded[0]] for other in others if other.is_numeric))
             for key in keys if is_mean or [label] == halves.tolist() else ():
@@ -171,7 +172,7 @@ def _figures_of_others(columns: list[Column], table: Table, known: Collection[in
     for order in (rest, rest[::-1]) if table.rows <= CHECKED else ():
         said = [" ".join(str(one.cells[at]) for one in words).lower() for at in order[:_MOST]]
         most = next(
-            (at for at, text in enumerate(said) if at >= _LAST and not re.search("|".join(_SAID.values()), text)), len(said)
+            (at for at, text in enumerate(said) if at >= _LAST and not any(one.search(text) for one in _SAID.values())), len(said)
         )
         for many in range(1, 1 + min(most, len(rest) - _FEW)):
             others, chances = order[many:], list[dict[str, float]]()
@@ -201,7 +202,7 @@ def _chances(column: Column, at: int, rows: Any, said: str) -> dict[str, float]:
         reach = near + 0.6 * column.grain * np.sqrt(len(others)) * (kind == "sum")  # each of the others may be rounded
         wide = abs(wanted) if kind == "sum" else spread
         by_chance = min(1.0, 2 * reach / max(wide, 1e-9)) / (len(others) + 1 if is_finest else 1)
-        is_said = re.search(_SAID[kind], said)
+        is_said = _SAID[kind].search(said)
         if number and abs(number - wanted) <= reach and (is_said or kind in ("sum", "mean")):
             found[kind] = _HARDLY if is_said else float(by_chance)
     return found | ({"sum": 1.0} if column.why_rate else {})
