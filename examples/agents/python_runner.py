@@ -32,7 +32,7 @@ agent = Agent(
     tags=["python", "code"], declines=True, may_team_up=False, needs_sandbox=True,
 )  # fmt: skip
 _FENCE = re.compile(r"```[ \t]*+(?:(?:python|py)[\d.]*\b)?[ \t]*+\n?(?P<code>.*?)```", re.DOTALL | re.IGNORECASE)
-_INLINE, _NAME = re.compile(r"`(?P<code>[^`]+)`"), re.compile(r"`*(?<![^\s`])[^\s`]+\.py\b`*")
+_INLINE, _NAME = re.compile(r"`(?P<code>[^`]+)`"), re.compile(r"(?<![^\s`])[^\s`]+\.py\b")
 _SHOW, _CODE = frozenset("show give tell return print".split()), frozenset("code snippet script program expression".split())
 _ASKS = re.compile(r"\W*(?:please )?(?:run|execute|evaluate|what does)\b")
 _WORDS = frozenset(
