@@ -1,9 +1,4 @@
-"""Coordinate a briefing: the figures, the chart and the report are others' work, this agent edits them into one answer.
-
-The agent has no skill of its own but editing, so its client opens a nested team for the task (paper, section 2.3.2) and finds the
-agents that compute, draw and write. Their results arrive as `ctx.results`. A request is a briefing that lists its parts, and says
-nothing but what these say: any other word may be a wish that is not fulfilled.
-"""
+"""Edit what a nested team (paper, section 2.3.2) did of a briefing's listed parts into one answer; its client opens that team."""
 
 import re
 
@@ -14,16 +9,14 @@ agent = Agent(
     "analyst-desk",
     description="Coordinates full briefings on data files. It leads a team of other agents that compute the figures, draw the "
     "charts and write the report, and edits their results into one briefing.",
-    skills=["coordinate a full briefing", "lead a team of analysts"],
-    examples=[
+    skills=["coordinate a full briefing", "lead a team of analysts"], examples=[
         "a briefing on orders.csv with total amount per month and a line chart of it",
         "prepare a full briefing on sales.csv: total units per region, a bar chart of it and a report of both",
         "prepare a briefing on data.csv with average price per shop, a chart of it and a report",
         "a complete briefing on team.csv: number of rows per city and median pay per city",
         "write a full briefing on costs.csv: total cost per month, total cost per shop and a report",
         "give me a briefing on orders.tsv: top 3 customers by total amount, a bar chart of it and a report",
-    ],
-    tags=["briefing", "coordination"], declines=True, may_team_up=True,
+    ], tags=["briefing", "coordination"], declines=True, may_team_up=True,
 )  # fmt: skip
 _HEAD = re.compile(
     r"(?i)(?:please )?(?:(?:prepare|write|make|create|draft|produce|compile|give me) )?(?:(?:an?|the|full|complete|data) )*"
@@ -39,8 +32,7 @@ def run(task: str, ctx: TaskContext) -> str:
     head = _HEAD.match(task)
     parts_said = task[head.end() :] if head else ""
     if not words_in(parts_said) or not ctx.results:
-        said = "The task lists no parts that could be handed out to a team, and nothing else is done here."
-        raise DeclinedError(said, hint=_HINT)
+        raise DeclinedError("The task lists no parts to hand out to a team, and nothing else is done here.", hint=_HINT)
     done = words_in(" ".join([*(one.task_desc for one in ctx.results), *(file.name for file in ctx.inputs)]))
     account_for(parts_said, _JOINTS.union(done), _HINT)
     parts = [f"Briefing: {task.strip().rstrip('.')}"]

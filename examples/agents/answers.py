@@ -79,7 +79,6 @@ def _exactly(value: Any, values: pd.Series, operation: str) -> str:
 
 
 def _row_of(value: Any, values: pd.Series, table: Table) -> str:
-    """Say where a lowest or highest figure stands."""
     at = list(values.index[values.eq(value)])
     row = ", ".join(f"{column} {show(column.cells[at[0]])}" for column in table.columns[:SHOWN])
     return f"; its row: {row}" if len(at) == 1 else f"; {len(at)} of these {len(values)} rows have it"

@@ -1,28 +1,21 @@
-"""Do what no other agent does by asking a language model: translate, rewrite, explain. It joins only where a model is configured.
-
-The model sees the task, earlier results and the texts that came with the goal. Its answer says who wrote it: nobody checks it.
-"""
+"""Do by a language model what no other agent does; it joins only where one is configured, and nobody checks its answer."""
 
 from ioa import Agent, InvalidInputError, TaskContext, ask_model
 from ioa.files import with_suffix
 from request import TABLES
 
-MAX_BYTES = 60_000
-_TEXTS = (".txt", ".md", ".html", ".json", ".jsonl", *TABLES)
+MAX_BYTES, _TEXTS = 60_000, (".txt", ".md", ".html", ".json", ".jsonl", *TABLES)
 _ROLE = "You do one task of a team. Do not invent figures or sources; say what you cannot do."
 
 agent = Agent(
     "assistant",
     description="Does by a language model what needs understanding: summarises, translates, rewrites, explains, drafts and "
     "classifies texts.",
-    skills=["summaries of texts", "translation", "writing and rewriting", "explanations and general knowledge"],
-    examples=[
+    skills=["summaries of texts", "translation", "writing and rewriting", "explanations and general knowledge"], examples=[
         "summarise notes.txt in three sentences", "translate this into German", "rewrite this letter more politely",
         "explain how a heat pump works", "draft an e-mail that declines the offer", "what is the mood of these reviews",
         "give me ideas for a slogan", "answer this question from general knowledge",
-    ],
-    tags=["language model", "writing"],
-    may_team_up=False,
+    ], tags=["language model", "writing"], may_team_up=False,
 )  # fmt: skip
 
 

@@ -1,8 +1,4 @@
-"""Compute arithmetic, percentages and conversions of units exactly, from the request or from an earlier task's result.
-
-A request is one calculation in signs, one in words (`_SAID`), which may stand in brackets as well, or one conversion; all else is
-refused. Python's grammar parses, fractions compute, pint knows units; nothing is executed.
-"""
+"""Compute one calculation, in signs or in words (`_SAID`), or one conversion, exactly: nothing is executed."""
 
 import ast
 import math
@@ -18,15 +14,12 @@ from ioa.files import of_results
 from request import are_not, of_length
 
 agent = Agent(
-    "calculator",
-    description="A calculator: arithmetic, percentages, roots and powers, and conversion between "
-    "units of length, mass, time, speed, volume and temperature.",
-    skills=["arithmetic", "percentages", "unit conversion"],
+    "calculator", description="A calculator: arithmetic, percentages, roots and powers, and conversion between "
+    "units of length, mass, time, speed, volume and temperature.", skills=["arithmetic", "percentages", "unit conversion"],
     examples=[
         "what is 15 % of 240", "convert 12 miles to km", "calculate (3.5 + 4) * 2^3", "what is 3 + 4 + 5", "square root of 144",
         "100 degrees fahrenheit in celsius", "20 is what percent of 80?", "divide the total by 12", "add 19 % VAT to it",
-    ],
-    tags=["math", "units"], declines=True, may_team_up=False,
+    ], tags=["math", "units"], declines=True, may_team_up=False,
 )  # fmt: skip
 _NUMBER = r"(?:(?:\d{1,3}(?:,\d{3})+(?![\d,])|\d+)(?:\.\d+)?|\.\d+)(?![\w.]*\d)"
 _MAX_DIGITS, _MAX_CHARS = 400, 1_000
@@ -38,12 +31,11 @@ _SAID = {  # calculations in words, and in signs: `A` and `B` are a number or br
     "add R%(?: VAT| tax)? to A": "A * (1 + R / 100)", "subtract R% from A": "A * (1 - R / 100)",
     "double A": "A * 2", "square root of A": "sqrt A",
 }  # fmt: skip
-_OPERAND = rf"-?{_NUMBER}|\([^()]+\)"
+_OPERAND, _UNIT = rf"-?{_NUMBER}|\([^()]+\)", r"((?:degrees? |°)?[^\W\d][^\s\d%]*)"
 _PLACES = {"A": f"(?P<A>{_OPERAND})", "B": f"(?P<B>{_OPERAND})", "R": f"(?P<R>{_NUMBER}) ?", "%": "(?:%|per ?cent(?:age)?)"}
 _FORMS = {re.compile(re.sub(r"\b[ABR]\b|%", lambda at: _PLACES[at[0]], f"(?i:{form})")): signs for form, signs in _SAID.items()}
 _SIGNS = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv}
 _IN_PYTHON = str.maketrans({"^": "**", "×": "*", "÷": "/", "−": "-", ",": ""})
-_UNIT = r"((?:degrees? |°)?[^\W\d][^\s\d%]*)"
 _CONVERSION = re.compile(rf"(?:convert )?(-?{_NUMBER}) ?(?:from )?{_UNIT} (?:in|to|into) {_UNIT}", re.IGNORECASE)
 _SHORT = "mm cm m km mg g kg ml km/h mph m/s".split()
 _LONG = (
@@ -92,7 +84,6 @@ def _no_signs(text: str) -> list[str]:
 
 
 def _with_result(task: str, ctx: TaskContext) -> str:
-    """Put the only figure of an earlier result in the place of `it`."""
     if not ctx.results or not _REFERENCE.search(task):
         return task
     line = "\n".join(result.content for result in ctx.results).strip()
@@ -117,7 +108,6 @@ def _with_result(task: str, ctx: TaskContext) -> str:
 
 
 def _in_signs(text: str) -> str:
-    """A calculation in words in signs; what is none as it is."""
     for form, signs in _FORMS.items():
         if match := form.fullmatch(text):
             return re.sub("[ABR]", lambda place: f"({match[place[0]]})", signs)

@@ -1,7 +1,4 @@
-"""Draw bar and line charts as PNG images, of what an earlier task computed or of a question about a CSV file.
-
-The question is of the language of docs/questions.md. Where no kind is said, what follows in time becomes a line, all else bars.
-"""
+"""Draw bar and line charts as PNG images, of what an earlier task computed or of a question (docs/questions.md) about a table."""
 
 from __future__ import annotations
 
@@ -22,25 +19,18 @@ if TYPE_CHECKING:
 agent = Agent(
     "chart-maker",
     description="Draws charts as PNG images: bar charts and line charts with labelled axes, from the table of an earlier result or "
-    "from a CSV file.",
-    skills=["bar charts and line charts", "data visualisation", "plots and graphs as PNG"],
-    examples=[
+    "from a CSV file.", skills=["bar charts and line charts", "data visualisation", "plots and graphs as PNG"], examples=[
         "make a bar chart of it", "draw a bar chart of total revenue per region", "line chart of total sales per month",
         "plot the average price per product in products.csv", "visualise the totals", "create a graph of the results",
-    ],
-    tags=["chart", "plot", "png", "visualisation"], declines=True, may_team_up=False,
+    ], tags=["chart", "plot", "png", "visualisation"], declines=True, may_team_up=False,
 )  # fmt: skip
 _CHART = "chart|plot|graph|visualise|visualize"
 _WISH = re.compile(
     rf"(?is)\s*(?:(?:please|make|draw|create|show|give|me|us|a|an|the)\s+)*(?:(?P<kind>bar|line)\s+)?(?:{_CHART})\b"
     r"\s*(?:of\s+)?(?P<rest>.*)"
 )
-_EARLIER = (
-    r"(?:(?:it|that|this|them|these|those|both|the (?:first|second|third))(?: one| results?| figures?)?"
-    r"|the (?:results?|figures?|totals?))?"
-)
-_TIME = r"\d{4}(?:-\d\d(?:-\d\d)?|-Q[1-4])?"
-_MOST_BARS = 60
+_EARLIER = r"(?:(?:it|that|this|them|these|those|both|the(?: first| second| third)?)(?: one| results?| figures?| totals?)?)?"
+_TIME, _MOST_BARS = r"\d{4}(?:-\d\d(?:-\d\d)?|-Q[1-4])?", 60
 
 
 @agent.task

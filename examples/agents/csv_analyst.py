@@ -7,20 +7,16 @@ from ioa.files import came, missing, named_in, pick
 from ioa.local.idle_child import IdleChild
 from request import TABLES, of_length, slug
 
-TABLE_READER = IdleChild()
-"""Where pandas is loaded: nothing of it stays in an agent that has nothing to do."""
+TABLE_READER = IdleChild()  # where pandas is loaded: nothing of it stays in an agent that has nothing to do
 agent = Agent(
-    "csv-analyst",
-    description="Computes statistics of CSV files: totals, averages, medians, counts and rankings, grouped by "
+    "csv-analyst", description="Computes statistics of CSV files: totals, averages, medians, counts and rankings, grouped by "
     "column or by month, for chosen rows. Answers questions about tables of data with exact numbers.",
-    skills=["CSV and table analysis", "statistics of data columns", "group by and filter rows"],
-    examples=[
+    skills=["CSV and table analysis", "statistics of data columns", "group by and filter rows"], examples=[
         "compute the total sales per region in sales.csv", "total amount per category and month in 2024",
         "which city has the lowest average value?", "which region had the highest total amount in data.csv",
         "top 5 customers by total amount in orders.csv", "how many rows have a price above 100",
         "the median salary where city is Berlin", "number of distinct customers in this CSV file", "how many rows are in the table",
-    ],
-    tags=["csv", "data", "statistics"], declines=True, may_team_up=False,
+    ], tags=["csv", "data", "statistics"], declines=True, may_team_up=False,
 )  # fmt: skip
 
 

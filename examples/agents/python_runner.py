@@ -1,9 +1,4 @@
-"""Run a Python snippet or script in a sandbox and return what it printed and the files it wrote.
-
-It has a folder of its own with copies of the task's inputs, no environment and no network. A snippet is run as a script is; the
-value of one that is an expression is printed. What the sandbox stops and leaves open is in docs/security.md; where there is none
-the agent does not start.
-"""
+"""Run a Python snippet or script in a sandbox, in a folder of its own, without network (docs/security.md); tell what it wrote."""
 
 import ast
 import os
@@ -22,14 +17,11 @@ from request import account_for, words_in
 agent = Agent(
     "python-runner",
     description="Runs Python code snippets and scripts in a separate process with time and memory limits; returns the printed "
-    "output and the files they wrote.",
-    skills=["execute Python code", "run a script"],
-    examples=[
+    "output and the files they wrote.", skills=["execute Python code", "run a script"], examples=[
         "run this Python code: `print(sum(range(10)))`", "execute `2 ** 10`", "run script.py",
         "execute the following snippet and return its output", "what does this python code print",
         "run the script and give me the file it writes", "evaluate the python expression `sorted([3, 1, 2])`",
-    ],
-    tags=["python", "code"], declines=True, may_team_up=False, needs_sandbox=True,
+    ], tags=["python", "code"], declines=True, may_team_up=False, needs_sandbox=True,
 )  # fmt: skip
 _FENCE = re.compile(r"```[ \t]*+(?:(?:python|py)[\d.]*\b)?[ \t]*+\n?(?P<code>.*?)```", re.DOTALL | re.IGNORECASE)
 _INLINE, _NAME = re.compile(r"`(?P<code>[^`]+)`"), re.compile(r"(?<![^\s`])[^\s`]+\.py\b")
@@ -77,7 +69,6 @@ def run_script(script: InputFile, ctx: TaskContext, limits: SandboxLimits = Sand
 
 
 def _script(task: str, ctx: TaskContext) -> InputFile:
-    """Find the code. What stands around it must ask for nothing but to run it."""
     pattern = _FENCE if _FENCE.search(task) else _INLINE
     pieces = [found["code"].strip("\n") for found in pattern.finditer(task)]
     code = next((one for one in pieces if not _NAME.fullmatch(one.strip())), "")  # `primes.py` is a file's name
@@ -87,11 +78,7 @@ def _script(task: str, ctx: TaskContext) -> InputFile:
     if not code and not scripts:
         raise DeclinedError("The task holds no Python code.", hint=f"Put it between ``` fences, or send a .py file. {came(ctx)}")
     around = (pattern if code else _NAME).sub(" ", task).lower()
-    bare = (
-        f"Code is run as it is, without arguments and beside the files that came. Say 'run {scripts[0].name}'."
-        if scripts
-        else _HINT
-    )
+    bare = f"Code is run as it is, without arguments. Say 'run {scripts[0].name}'." if scripts else _HINT
     account_for(around, _WORDS, bare, InvalidInputError if scripts and _ASKS.match(around) else DeclinedError)
     words = words_in(around)  # what is to be shown is the code, if that is said last
     if words and (not _ASKS.match(around) or (words[-1] in _CODE and _SHOW.intersection(words))):

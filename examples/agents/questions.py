@@ -1,9 +1,4 @@
-"""The language of questions about a table, read strictly: docs/questions.md is its one page.
-
-A question is read from left to right. Its fixed words are those below; every other word is a column's name, or a value that is
-in the table. Nothing is skipped or chosen: what can mean two things is refused with both, and what cannot be read with where it
-was understood last.
-"""
+"""The language of questions about a table, read strictly from left to right (docs/questions.md): nothing is skipped or chosen."""
 
 import calendar
 import re
@@ -21,8 +16,7 @@ from tables import WRITTEN, Column, Table, name_words
 from totals import sum_so_far
 
 _LEAD = r"(?:please )?(?:what(?:'s| is| are| was| were)|compute|calculate|show|give|get|tell|find)?(?: me)?"
-FILLER = r"the|an|a|all|please"
-_ROWS = r"rows?|records?"
+FILLER, _ROWS = r"the|an|a|all|please", r"rows?|records?"
 _FIGURES = {
     "count": rf"(?:how many|(?:total )?number of|count(?: of)?)(?: the)? (?:{_ROWS})",
     "nunique": r"(?:how many|(?:total )?number of) (?:distinct|different|unique)",
@@ -49,8 +43,7 @@ DATE = rf"(?:\d{{4}}(?:-q[1-4]|-\d\d(?:-\d\d)?)?|{_DAY}|q[1-4] \d{{4}})(?![\w.,-
 _DATES = "Dates are written 2024, 2024-03, 2024-03-31, March 2024, 31 March 2024 or Q1 2024; 'in' is said of them, or of the file."
 _FORMS_IN_CELLS = "Dates in cells are all written as 2024-03-31, 31.3.2024, 31/03/2024, 31 Mar 2024 or Mar 31, 2024"
 _A_FIGURE = "how many rows, number of distinct COLUMN, or total, average, median, minimum or maximum of COLUMN"
-_NUMBER = r"[-−]?\d+(?:,\d{3})*(?:\.\d+)?(?![\w,.]*\d)"
-_VALUE_WORDS = 10
+_NUMBER, _VALUE_WORDS = r"[-−]?\d+(?:,\d{3})*(?:\.\d+)?(?![\w,.]*\d)", 10
 
 T = TypeVar("T")
 
@@ -90,10 +83,7 @@ class Span(NamedTuple):
 
 @dataclass(frozen=True)
 class Condition:
-    """Which rows are kept: those whose cell stands to a number or date, or to a value, as `sign` says.
-
-    A value is all cells that differ by case and accents alone.
-    """
+    """Which rows are kept: those whose cell stands as `sign` says to a number, a date, or all cells that are one value."""
 
     column: Column
     sign: str
@@ -137,7 +127,6 @@ class Reader:
         return found if self._ended else self._fail()
 
     def _as_said(self, start: int, end: int | None = None) -> str:
-        """A part of the text as it was written, before it was folded."""
         places = [*(at for at, char in enumerate(self.said) for _ in fold(char)), len(self.said)]
         return self.said[places[start] : None if end is None else places[end]]
 
@@ -163,7 +152,6 @@ class Reader:
         return Question(figure, (key,), limit=int(count), descending=lead.endswith("top") or side in _MOST.split("|"))
 
     def _clauses(self, question: Question) -> Question:
-        """Read what follows a figure: keys, conditions and the file's name, in any order."""
         keys, conditions = list(question.keys), list(question.conditions)
         while not self._ended:
             start = self.at
@@ -245,7 +233,6 @@ class Reader:
         return Key(named, grain if is_name and named.holds("dates") else "") if named else None
 
     def _the_date(self, *others: Column) -> Column:
-        """The only column of dates; refuses several, or others that may be meant as well."""
         columns = list(dict.fromkeys((*self.table.holding("dates", in_doubt=True), *others)))
         if not columns:
             hint = f"{_FORMS_IN_CELLS}; mere years are numbers: 'where COLUMN is 2024'."
@@ -257,7 +244,6 @@ class Reader:
         return columns[0] if columns[0].dates is not None else self._no_numbers(columns[0])
 
     def _when(self) -> Condition | None:
-        """Read `in 2024` or `since 2024-01-15`: of the only column of dates."""
         if not (sign := self._one_of(_WHEN)):
             return None
         here, span = self._after(r"\s*", self.at), self._date() or self._fail(_DATES)
@@ -291,7 +277,6 @@ class Reader:
         return Condition(column, sign, values=values)
 
     def _refuse_words(self, column: Column) -> None:
-        """Refuse a value that begins with words of the language; in quotes it is one."""
         here = self.at
         stands = re.match(rf"\s*(?:not|missing|{'|'.join(_COMPARISONS.values())})\b", self.text[here:])
         if stands and not column.is_numeric and self._value(column):
@@ -338,7 +323,6 @@ class Reader:
         return ()
 
     def _take(self, words: str) -> str:
-        """Take one of these words if it stands here, and the filler before it."""
         # a word ends where it ends: `mean` does not stand in `meaning`, while `>` stands before any figure
         match = re.compile(rf"\s*(?:(?:{FILLER})\s+)*({words})(?:(?<!\w)|(?!\w))").match(self.text, self.at)
         if match is None or not match[1]:
@@ -353,7 +337,6 @@ class Reader:
         return next((meaning for meaning, spoken in words.items() if self._take(spoken)), "")
 
     def _after(self, pattern: str, at: int) -> int:
-        """Where what may stand here ends: the pattern matches nothing, too."""
         match = re.compile(pattern).match(self.text, at)
         assert match is not None
         return match.end()
@@ -392,7 +375,6 @@ class Reader:
         return found
 
     def _fail(self, hint: str = "", at: int | None = None) -> NoReturn:
-        """Refuse the question where it was understood last."""
         at = self.far if at is None else at
         understood, rest = self._as_said(0, at).strip(), self._as_said(at).lstrip(" ,;").rstrip(" ?.!,;")
         if lost := missing(rest, TABLES, [self.table.name]):

@@ -1,8 +1,4 @@
-"""Write a report of what earlier tasks found: one self-contained HTML page.
-
-A request is for a report of all results (`_REQUEST`), and for nothing else. Each becomes a section with its words, its tables
-(from CSV files) and its charts (from PNG files, embedded in the page). The same results give the same report, byte for byte.
-"""
+"""Write a report of all earlier results: one self-contained HTML page, byte for byte the same for the same results."""
 
 import base64
 import re
@@ -16,18 +12,14 @@ from ioa.files import with_suffix
 from request import format_number
 
 agent = Agent(
-    "report-writer",
-    description="Writes reports of earlier results as one self-contained HTML page with their tables and charts.",
-    skills=["report writing", "HTML documents", "merging results into one document"],
-    examples=[
+    "report-writer", description="Writes reports of earlier results as one self-contained HTML page with their tables and charts.",
+    skills=["report writing", "HTML documents", "merging results into one document"], examples=[
         "write a report of both", "a report of the results", "put everything into an HTML report",
         "create a document of everything", "write up the findings as a report", "put all results into one document",
         "produce a final report of the findings", "combine the results into a web page",
-    ],
-    tags=["report", "html"], declines=True, may_team_up=False,
+    ], tags=["report", "html"], declines=True, may_team_up=False,
 )  # fmt: skip
-_ROWS = 60
-_STYLE = Path(__file__).with_name("report.css")
+_ROWS, _STYLE = 60, Path(__file__).with_name("report.css")
 _RESULTS = r"(?:it|them|this|that|these|those|both|all|everything|(?:(?:the|these|both|all) )*(?:results?|findings?|answers?))"
 _REPORT = r"(?:(?:an?|the|one|final|complete|html|web) )*(?:report|document|page)"
 _REQUEST = re.compile(
@@ -63,7 +55,6 @@ def _heading(result: UpstreamResult) -> str:
 
 
 def _section(result: UpstreamResult) -> Iterator[str]:
-    """A result as HTML, its table in place of its points. Whatever looks like HTML in it is shown as text."""
     tables = with_suffix(result.artifacts, (".csv",))
     words = "\n".join(line for line in result.content.strip().splitlines() if not (tables and line.startswith("- ")))
     yield f'<h2>{escape(_heading(result))}</h2>\n<p class="words">{escape(words)}</p>'

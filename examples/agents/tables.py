@@ -1,7 +1,4 @@
-"""Read a CSV file as it is written. What its cells are, numbers or dates, is asked of one column when a question needs it.
-
-Nothing is repaired in silence: cells that are missing or cannot be read are counted, and what can be read in two ways is refused.
-"""
+"""Read a table as it is written. What its cells are is asked of one column when needed; nothing is repaired in silence."""
 
 import csv
 import io
@@ -27,8 +24,7 @@ CHECKED, _SAMPLE_ROWS, _FEW, _DITTO = 50_000, 1_000, 10, "[\"”“″〃]+|''"
 _NOTHING = [sign * times for sign in "-–—−.…?" for times in (1, 2, 3)]
 _WORD = re.compile(r"[^\W_]+")
 _AMOUNT = r"([-+−])?([€$£¥₹])?[^\S\n]*(\.?\d[\d.,]*)[^\S\n]*([€$£¥₹%]|°?[^\W\d_][^\s\d.,()]*[²³]?)?"
-CODE = r"0\d[\d.,]*|\d+[eE]\d+|[-+]?\d{16,}"
-"""What looks like a number and is none: its zeros count, `10E2` is no thousand, and it may be too long to be exact."""
+CODE = r"0\d[\d.,]*|\d+[eE]\d+|[-+]?\d{16,}"  # no number: zeros count, `10E2` is no thousand, or it is too long to be exact
 _POINT, _COMMA = r"[-+]?(?:(?:[1-9]\d{0,2}(?:,\d{3})+|\d+)(?:\.\d*)?|\.\d+)", r"[-+]?(?:[1-9]\d{0,2}(?:\.\d{3})+|\d+)(?:,\d+)?"
 _READ = _AMOUNT.replace(r"\.?\d[\d.,]*", f"{_POINT}|{_COMMA}")
 _IN_WORDS = r"\d\d?[ -][A-Za-z]{3,9}[ -]\d{4}|[A-Za-z]{3,9} \d\d?, \d{4}"
@@ -42,8 +38,7 @@ _RATES, _CODES = "percent percentage pct rate ratio share margin price per avera
 _STATES = "temperature temp pressure humidity speed velocity density voltage concentration ph age rating grade index level"
 _NOT_ADDED = frozenset(f"{_RATES} {_CODES} {_STATES} latitude longitude altitude elevation".split())
 _CURRENCIES = frozenset(one.code for one in iso4217.Currency)
-_UNIT_WORDS = frozenset("currency currencies unit units uom".split())
-"""What a column is called that tells in which unit the numbers beside it are."""
+_UNIT_WORDS = frozenset("currency currencies unit units uom".split())  # call a column that tells of the unit of others
 
 
 @dataclass(eq=False)
@@ -208,11 +203,7 @@ class Column:
         return bool(self._sample.str.match(rf"{LIKE_A_DATE}|[12]\d{{3}}(?:-\d\d)?$").any())
 
     def is_in_blocks(self, others: Iterable["Column"]) -> bool:
-        """Whether it may stand in the first row of each block alone, or with ditto marks below.
-
-        Either half of its cells or more are missing, and none is given twice in a row, or they are given where another column has
-        its next value.
-        """
+        """Whether it may stand in the first row of each block alone, as gaps, another column's next value or ditto marks say."""
         given = ~self.is_missing.to_numpy()
         runs = np.diff(self.coded[0][given])
         if not given[0] or given.sum() < 2 or given.all():
@@ -257,12 +248,10 @@ def name_words(name: str) -> list[str]:
 
 
 def _in_one_too(words: list[str]) -> set[str]:
-    """The words of a name, and all of them as one: capitals part `pH` and `UoM`, too."""
     return {*words, "".join(words)}
 
 
 def _in_any_number(word: str) -> str:
-    """A pattern of a word in the singular or the plural, whichever of them it is."""
     one = re.sub(r"(?<=\w{3})(?<![su])s$", "", word)
     return re.sub("(?:y|ie)$", "(?:y|ie)", re.sub("(x|[cs]h|ss)e$", r"\1e?", one)) + r"(?:e?s)?(?![^\W_])"
 
@@ -338,7 +327,6 @@ def _refuse_other_heads(name: str, titles: list[str], frame: pd.DataFrame, text:
 
 
 def _is_measured(cells: pd.Series) -> pd.Series:
-    """Which cells that are given are amounts or dates."""
     return cells.dropna().str.fullmatch(rf"{_AMOUNT}|(?:{LIKE_A_DATE}).*")
 
 

@@ -1,7 +1,4 @@
-"""Read plain texts and count what they are made of, those of earlier tasks, too.
-
-A request is a whole form, `_READ` or `_COUNT` (docs/questions.md tells of them); what is none is refused.
-"""
+"""Read plain texts and count what they are made of, those of earlier tasks, too; a request is a whole form (`_READ`, `_COUNT`)."""
 
 import re
 import unicodedata
@@ -11,15 +8,12 @@ from ioa.files import came, missing, named_in, of_results, read_and_tell, with_s
 from request import account_for, of_length, words_in
 
 agent = Agent(
-    "text-analyst",
-    description="Reads text files, shows and measures them: counts of words, paragraphs, lines and characters.",
-    skills=["read a text file", "word count and text statistics"],
-    examples=[
-        "count the words in notes.txt", "count the words in it", "how many lines has the file",
-        "read minutes.txt", "how many words and paragraphs does the text have", "show me the text",
-        "number of words in the text", "tell me how many words letter.txt has",
-    ],
-    tags=["text", "words"], declines=True, may_team_up=False,
+    "text-analyst", description="Reads text files, shows and measures them: counts of words, paragraphs, lines and characters.",
+    skills=["read a text file", "word count and text statistics"], examples=[
+        "count the words in notes.txt", "count the words in it", "how many lines has the file", "read minutes.txt",
+        "how many words and paragraphs does the text have", "show me the text", "number of words in the text",
+        "tell me how many words letter.txt has",
+    ], tags=["text", "words"], declines=True, may_team_up=False,
 )  # fmt: skip
 _SUFFIXES, _SHOWN_CHARS = (".txt", ".md", ".markdown", ".rst", ".log", ".text"), 3_000
 _HINT = (
@@ -27,12 +21,11 @@ _HINT = (
     "of its own that names its text. All else, such as a search or a summary, is for a language model."
 )
 _KIND, _AND = re.compile("words?|paragraphs?|lines?|characters?"), "(?:,? and|,)(?: also)?"
-_NOUN = "(?:(?:the|this|that|text|all) ){0,3}(?:texts?|files?)"
+_NOUN, _HOW_MANY = "(?:(?:the|this|that|text|all) ){0,3}(?:texts?|files?)", "(?:count|how many|(?:the )?number of)"
 _FILES = f"(?:{_NOUN} )?FILE(?:{_AND} (?:(?:in|of) )?(?:{_NOUN} )?FILE)*"
 _TEXT = f"(?:{_FILES}|{_NOUN}|it|them|this|that|the result)"
 _PLACE = f"(?:(?:is|are|there) )*(?:in|of|from|on|for) {_TEXT}|(?:is|are) there"
 _OF_TEXT = f"(?:{_PLACE}|(?:does|do|has|have) {_TEXT}(?: have| contain)?|{_TEXT} (?:has|have|contains?))"
-_HOW_MANY = "(?:count|how many|(?:the )?number of)"
 _KINDS = f"(?:{_HOW_MANY} )?(?:(?:the|all) )?(?:{_KIND.pattern})"
 _COUNTED = f"{_HOW_MANY} {_KINDS}(?:{_AND} {_KINDS})*|(?:the )?(?:{_KIND.pattern}) count(?: {_TEXT})?"
 _BEGIN = f"(?:in {_FILES},? )?(?:(?:please|can you|could you|tell me|show me|give me|i need|i want to know|what(?:'s| is| are)) )*"
@@ -67,7 +60,6 @@ def _plain(text: str) -> str:
 
 
 def _meant(asked: str, ctx: TaskContext) -> list[InputFile]:
-    """The texts of a request that names none: those of earlier tasks, else all that came."""
     words, texts = {*words_in(asked)}, with_suffix(ctx.inputs, _SUFFIXES)
     is_said = "files" in words or len(ctx.inputs) == max(1, len(texts))
     refers = ctx.results and words & {"it", "that", "this", "them", "result"}

@@ -45,7 +45,6 @@ def lines_of_totals(table: Table, asked: Iterable[Column], known: Collection[Col
 
 
 def _called(table: Table, known: Collection[Column]) -> dict[int, str]:
-    """Rows with a cell such as Total."""
     found, rows = dict[int, str](), range(table.rows)
     looked_at = [*rows] if table.rows <= CHECKED else [0, *rows[-_LAST:]]
     for column in table.columns:
@@ -66,10 +65,7 @@ def _over_totals(columns: list[Column], totals: list[int], known: Collection[int
 
 
 def _gaps(table: Table) -> dict[int, str]:
-    """The first row, or up to three last ones, without a cell or a date that all others have, and with words in one column at most.
-
-    And rows with one word and nothing else, as headings within a table are.
-    """
+    """The first row, or up to three last ones, without a cell or date that all others have, and with one word at most; headings."""
     found, last = dict[int, str](), [*range(max(1, table.rows - _LAST), table.rows)]
     edges = [*range(_LAST + 1), *last] if table.rows > _LAST else []
     for column in table.columns:
@@ -88,10 +84,7 @@ def _gaps(table: Table) -> dict[int, str]:
 
 
 def _sums_of_others(values: Any, grain: float, rare: float) -> set[int]:
-    """Rows that hold the sum of two or more right above them, or right below, if that happens more often than by chance.
-
-    The first or last row is one of totals if it holds the sum of all others, which may hold such sums themselves.
-    """
+    """Rows that hold the sum of two or more right above them, or right below, if that happens more often than by chance."""
     rows = np.flatnonzero(values)
     numbers = np.rint(values[rows] / grain).astype(np.int64)
     if not len(numbers):
@@ -142,10 +135,7 @@ def _rarity(hits: int, expected: float) -> float:
 
 
 def _figures_by_label(column: Column, table: Table) -> Iterator[tuple[int, str]]:
-    """Rows with one word that hold the sum of those beside them, or before them, each time, or the mean, if the word says so.
-
-    Such are `World` of each year, and `mean` of each class.
-    """
+    """Rows with one word that hold the sum of those beside them, or before them, each time, or the mean, if the word says so."""
     values, given = _numbers(column), ~column.is_missing.to_numpy()
     for one in [one for one in table.columns if values.any() and not one.is_numeric]:
         labels, others = one.coded[0], [other for other in table.columns if other not in (one, column)]
@@ -171,9 +161,8 @@ def _figures_of_others(columns: list[Column], table: Table, known: Collection[in
     words = [one for one in table.columns if table.rows <= CHECKED and not one.is_numeric]
     for order in (rest, rest[::-1]) if table.rows <= CHECKED else ():
         said = [" ".join(str(one.cells[at]) for one in words).lower() for at in order[:_MOST]]
-        most = next(
-            (at for at, text in enumerate(said) if at >= _LAST and not any(one.search(text) for one in _SAID.values())), len(said)
-        )
+        is_said = [any(one.search(text) for one in _SAID.values()) for text in said]
+        most = max(_LAST, [*is_said, False].index(False))
         for many in range(1, 1 + min(most, len(rest) - _FEW)):
             others, chances = order[many:], list[dict[str, float]]()
             for at, text in zip(order[:many], said, strict=False):
@@ -186,10 +175,7 @@ def _figures_of_others(columns: list[Column], table: Table, known: Collection[in
 
 
 def _chances(column: Column, at: int, rows: Any, said: str) -> dict[str, float]:
-    """How likely a row is that near to figures of others by chance: 1 if it has no number, infinite if it is not near.
-
-    Hardly, where the row's words say so.
-    """
+    """How likely a row is that near to figures of others by chance: 1 if it has no number, infinite if it is not near."""
     number, others = _numbers(column)[at], _numbers(column)[rows[~column.is_missing.to_numpy()[rows]]]
     if column.is_missing[at] or not len(others):
         return dict.fromkeys(_SAID, 1.0 if column.is_missing[at] else inf)
