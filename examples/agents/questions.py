@@ -183,12 +183,13 @@ class Reader:
                 raise InvalidInputError(f"{said}: nothing is divided.", hint=f"Say 'by {key}' for the rows of each {key}.")
 
     def _figure(self) -> Figure:
-        start, (end, _) = self.at, self._named()
+        start, (end, names) = self.at, self._named()
         operation = self._one_of(_FIGURES)
         if end > self.at or not operation:  # `Total cost` is a column's name, too
             self.at = start
             self._take("how many|number of")
-            self._fail(f"A question has a figure: {_A_FIGURE}.", start if operation else None)
+            of = f" '{names[0]}' is a column: say 'total of …' for that of another one." if operation else ""
+            self._fail(f"A question has a figure: {_A_FIGURE}.{of}", start if operation else None)
         if operation in ("count", "nunique"):
             counted = (self._column() or self._fail()) if operation == "nunique" else None
             self._take(_ARE)
@@ -215,7 +216,7 @@ class Reader:
         held = " or ".join(kind for kind in ("numbers", "dates") if getattr(column, kind) is None)
         cells = f"it has cells such as {column.example!r}" if column.different else "all its cells are missing"
         form = f"Numbers are written {WRITTEN}; what begins with 0, has an E or over 15 digits is a code. Dates are as 2024-03-31."
-        years = f"Mere years are numbers: 'where {column} is 2024'." * column.is_numeric
+        years = f"Mere years are numbers: 'where {column} is YEAR', 'where {column} since YEAR'." * column.is_numeric
         raise InvalidInputError(f"{column} is not read as {held}: {cells}.", hint=years or form)
 
     def _key(self) -> Key | None:
@@ -235,11 +236,11 @@ class Reader:
     def _the_date(self, *others: Column) -> Column:
         columns = list(dict.fromkeys((*self.table.holding("dates", in_doubt=True), *others)))
         if not columns:
-            hint = f"{_FORMS_IN_CELLS}; mere years are numbers: 'where COLUMN is 2024'."
+            hint = f"{_FORMS_IN_CELLS}; mere years are numbers: 'where COLUMN is YEAR', 'where COLUMN since YEAR'."
             raise InvalidInputError(f"{self.table.name} has no column that is read as one of dates.", hint=hint)
         if len(columns) > 1:
             said = f"{self.table.name} has {len(columns)} columns that the date may be of: {', '.join(map(str, columns))}."
-            hint = "Say which: 'year of COLUMN', 'where COLUMN since DATE'; in quotes 'year' is a column."
+            hint = "Say which: 'year of COLUMN', 'where COLUMN in DATE', 'where COLUMN since DATE'; in quotes 'year' is a column."
             raise InvalidInputError(said, hint=hint)
         return columns[0] if columns[0].dates is not None else self._no_numbers(columns[0])
 

@@ -70,7 +70,6 @@ def _meant(asked: str, ctx: TaskContext) -> list[InputFile]:
 
 
 def _answer(file: InputFile, kinds: list[str], ctx: TaskContext) -> str:
-    """The text of a file, or what is counted in it, behind its name and how it was read."""
     if said := _other_format(file):
         raise InvalidInputError(f"{file.name} is {said}. Plain texts are read here.", hint="Save it as one.")
     text, assumed = read_and_tell(file.path)

@@ -1646,3 +1646,19 @@ def test_a_file_that_a_script_has_changed_is_not_asked(run: Run, tmp_path: Path)
     changed.write_text("n\n2\n")
     with pytest.raises(InvalidInputError, match="an earlier task has made another one"):
         run(agent, "total n in d.csv", [tmp_path / "d.csv"], [upstream("Run a.py", "Files: d.csv", changed)])
+
+
+@pytest.mark.parametrize(
+    ("content", "question", "way"),
+    [
+        ("Region,Sales,Total sales\nN,3,5\nS,4,6\n", "total sales per region", "'Total sales' is a column: say 'total of …'"),
+        ("Year,n\n2021,3\n2022,4\n", "total n since 2022", "'where Year since YEAR'"),
+        ("k,n\nA,3\nB,4\n", "total n since 2022", "'where COLUMN since YEAR'"),
+        ("a,b\n2024-01-01,2024-02-01\n2024-02-01,2024-03-01\n", "how many rows in March 2024", "'where COLUMN in DATE'"),
+    ],
+)
+def test_a_refusal_says_what_was_meant_in_a_form_that_is_read(
+    content: str, question: str, way: str, run: Run, tmp_path: Path
+) -> None:
+    """Who follows it gets that figure, and no other."""
+    assert way in told_of(run, content, question, tmp_path)
