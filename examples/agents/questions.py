@@ -188,7 +188,7 @@ class Reader:
         if end > self.at or not operation:  # `Total cost` is a column's name, too
             self.at = start
             self._take("how many|number of")
-            of = f" '{names[0]}' is a column: say 'total of …' for that of another one." if operation else ""
+            of = f" '{names[0]}' is a column: say '{_SPOKEN[operation]} …' for that of another." if operation else ""
             self._fail(f"A question has a figure: {_A_FIGURE}.{of}", start if operation else None)
         if operation in ("count", "nunique"):
             counted = (self._column() or self._fail()) if operation == "nunique" else None

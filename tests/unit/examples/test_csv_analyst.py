@@ -1651,7 +1651,8 @@ def test_a_file_that_a_script_has_changed_is_not_asked(run: Run, tmp_path: Path)
 @pytest.mark.parametrize(
     ("content", "question", "way"),
     [
-        ("Region,Sales,Total sales\nN,3,5\nS,4,6\n", "total sales per region", "'Total sales' is a column: say 'total of …'"),
+        ("Region,Sales,Total sales\nN,3,5\nS,4,6\n", "total sales per region", "'Total sales' is a column: say 'sum of …'"),
+        ("k,n,Average n\nN,3,5\nS,4,6\n", "average n per k", "'Average n' is a column: say 'average of …'"),
         ("Year,n\n2021,3\n2022,4\n", "total n since 2022", "'where Year since YEAR'"),
         ("k,n\nA,3\nB,4\n", "total n since 2022", "'where COLUMN since YEAR'"),
         ("a,b\n2024-01-01,2024-02-01\n2024-02-01,2024-03-01\n", "how many rows in March 2024", "'where COLUMN in DATE'"),
