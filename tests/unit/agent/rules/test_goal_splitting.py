@@ -291,6 +291,7 @@ def test_files_that_are_named_one_after_another_are_all_meant() -> None:
         "Here is not b.txt. How many words?",
         "Here is till.csv (only North). Total takings.",
         "Here is the north of till.csv. Total takings.",
+        "Here is the North list, till.csv. Total takings.",
         "I have questions about the north in till.csv. Total takings.",
         'For "North" in till.csv:\n- total takings\n- total guests',
         "For 03/2024 in till.csv:\n- total takings\n- total guests",
@@ -308,7 +309,7 @@ def test_what_is_said_behind_an_announced_file_is_not_passed_over(goal: str) -> 
     ("goal", "needs"),
     [
         ("Here is x.csv. What is 15 % of 240? What is the total fee?", ["What is 15 % of 240?", "What is the total fee?"]),
-        ("Here is our till file `x.csv`. Total fee.", ["Total fee"]),
+        ("Here is our data file `x.csv`. Total fee.", ["Total fee"]),
         ("Here is x.csv. Here is y.csv. Total fee.", ["Total fee in x.csv and y.csv"]),
         ("Here is z.csv. Total fee.", ["Total fee in z.csv"]),
         ("Using x.csv, convert 12 miles to km", ["convert 12 miles to km in x.csv"]),

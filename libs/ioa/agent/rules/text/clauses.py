@@ -61,13 +61,8 @@ _POLITE = re.compile(rf"(?:{_COURTESY.pattern}|(?:please|kindly|(?:can|could|wou
 _ITEM = re.compile(r"(?:[-*•–]|\(?\d{1,2}[.)]|\(?[a-h]\)) (?=\S)")
 _END = re.compile(r"(?<=[.!?])[)\"'”’]*+ (?=\S)| ?; ?(?=\S)")
 _JOINT = re.compile(r"(?: ?, ?(?:and )?| and )(?P<then>(?:then|also|afterwards|finally) )?(?=\S)| (?P<later>then) ", re.IGNORECASE)
-_HERE_IS = re.compile(
-    r"(?!.*\b(?:not|no|without|except|but|only|just|of|for|about|from|with|on|at|since|before|after|where|that|which|whose)\b)"
-    rf"(?:here (?:is|are)|this is|attached (?:is|are)|(?:i|we) have|you are given)\b(?:(?!{MASKED})[^\d?:;()])*?{INPUT}"
-    rf"(?:(?:,| and|, and) {INPUT})*+[ .!]*+$",
-    re.IGNORECASE,
-)
-"""Names files, and says nothing of what is in them: `Here is till.csv where stall is North` says which rows are meant."""
+_HERE_IS = re.compile(r"(?:here (?:is|are)|this is|attached (?:is|are)|(?:i|we) have|you are given)\b", re.IGNORECASE)
+"""Shows files that came, as one that says nothing else does: `Here is the North list, sales.csv` may say which rows are meant."""
 _COLON = re.compile(rf": ?(?!{MASKED}$)\S")
 _TO_DO = re.compile(r"\bto ([^\W\d_]++)", re.IGNORECASE)
 _TELLS = re.compile(
@@ -128,7 +123,7 @@ def requests_of(covered: str) -> list[Request] | None:
         text = piece[opening.end() :] if opening else piece
         if _says_nothing(text, listed=listed):
             continue
-        if _INPUT.search(text) and (_HERE_IS.match(text) or _only_names(text)):
+        if _INPUT.search(text) and _only_names(text):
             before = _INPUT.findall(given) if given_at == len(found) else []
             shown = (shown or not before) and bool(_HERE_IS.match(text))
             given, given_at = " and ".join(dict.fromkeys([*before, *_INPUT.findall(text)])), len(found)
