@@ -69,7 +69,6 @@ def chart_of_file(path: Path, question: str | None, kind: str) -> tuple[bytes, s
         label, figure = table.columns
         cells, reading = used_rows(Question(Figure("sum", figure), (Key(label),)), table)
         frame, title = cells[["0", "figure"]].set_axis([str(label), str(figure)], axis=1), f"{figure} by {label}"
-        reading += f" of {path.name}"
     else:
         found = answer(asked := Reader(question, table).question(), table)
         if found.frame is None or len(asked.keys) != 1 or found.frame.dtypes.iloc[1].kind == "M":
@@ -86,7 +85,7 @@ def chart_of_file(path: Path, question: str | None, kind: str) -> tuple[bytes, s
     if times is not None and (gaps := max(times.asi8) - min(times.asi8) + 1 - len(times)):
         reading += f"; {gaps} dates between have no value"
     png = draw(values, times, title)
-    return png, title, f"a {kind} chart titled '{title}', {len(values)} values ({reading})."
+    return png, title, f"a {kind} chart titled '{title}', {len(values)} values of {path.name} ({reading})."
 
 
 def _times(labels: pd.Index) -> pd.PeriodIndex | None:

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from ioa import Agent, DeclinedError, InvalidInputError, TaskContext
-from ioa.files import came, missing, named_in, pick
+from ioa.files import at_hand, came, missing, named_in, pick
 from ioa.local.idle_child import IdleChild
 from request import TABLES, of_length, slug
 
@@ -35,7 +35,7 @@ def the_table(task: str, ctx: TaskContext) -> Path:
     if not (files := pick(task, ctx, TABLES)):
         unread = "".join(f": {file.name} is none of {', '.join(TABLES)}" for file in ctx.inputs[:1])
         raise DeclinedError(f"Questions about a table are answered here, and no table came{unread}.", hint=came(ctx))
-    if other := [one.name for one in named_in(task, ctx.inputs) if one not in files]:
+    if other := [one.name for one in named_in(task, at_hand(ctx)) if one not in files]:
         raise DeclinedError(f"{other[0]} is no table.", hint="A question is about one table, and about no other file.")
     if lost := missing(task, TABLES, [file.name for file in files]):
         raise InvalidInputError(lost, hint=came(ctx))

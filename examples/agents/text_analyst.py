@@ -4,7 +4,7 @@ import re
 import unicodedata
 
 from ioa import Agent, DeclinedError, InputFile, InvalidInputError, TaskContext
-from ioa.files import came, missing, named_in, of_results, read_and_tell, with_suffix
+from ioa.files import at_hand, came, missing, named_in, of_results, read_and_tell, with_suffix
 from request import account_for, of_length, words_in
 
 agent = Agent(
@@ -42,7 +42,7 @@ _FORMATS = re.compile(
 @agent.task
 def run(task: str, ctx: TaskContext) -> str:
     """Answer for every text the task is about."""
-    there = [*{file.name: file for file in (*of_results(ctx, _SUFFIXES), *ctx.inputs)}.values()]
+    there = at_hand(ctx)
     if said := missing(of_length(task, hint=_HINT), _SUFFIXES, [file.name for file in there]):
         raise InvalidInputError(said, hint=came(ctx))
     asked, named = _plain(task), named_in(task, there)

@@ -18,23 +18,33 @@ from ioa.errors import DeclinedError, InvalidInputError
 _WORD = re.compile(r"[\w.-]+")
 _IN_NAMES = "_.-"
 
-__all__ = ["came", "missing", "named_in", "of_results", "pick", "read_and_tell", "read_text", "text_of_html", "with_suffix"]
+__all__ = [
+    "at_hand", "came", "missing", "named_in", "of_results", "pick", "read_and_tell", "read_text", "text_of_html", "with_suffix",
+]  # fmt: skip
 
 
 def pick(task: str, ctx: TaskContext, suffixes: Sequence[str]) -> list[InputFile]:
     """Return the files of a kind that a task names; if it names none, those that came, else those that earlier tasks attached.
 
+    Of a file that an earlier task attached anew this one is taken.
+
     Raises:
         DeclinedError: The task names files that came, and none of them is of this kind.
         InvalidInputError: The task names one of this kind that is not there.
     """
-    named = named_in(task, ctx.inputs)
+    there, names = at_hand(ctx), {file.name for file in ctx.inputs}
+    named = named_in(task, there)
     if named and not with_suffix(named, suffixes):
         raise DeclinedError(f"{named[0].name} is not one of {', '.join(suffixes)}.", hint=came(ctx))
-    attached = of_results(ctx, suffixes)
-    if said := missing(task, suffixes, [file.name for file in (*ctx.inputs, *attached)]):
+    if said := missing(task, suffixes, [file.name for file in there]):
         raise InvalidInputError(said, hint=came(ctx))
-    return with_suffix(named or ctx.inputs, suffixes) or attached
+    return with_suffix(named or [file for file in there if file.name in names], suffixes) or of_results(ctx, suffixes)
+
+
+def at_hand(ctx: TaskContext) -> list[InputFile]:
+    """Return the files that came and those that earlier tasks attached, of each name the newest."""
+    attached = [file for result in ctx.results for file in result.artifacts]
+    return [*{file.name: file for file in (*ctx.inputs, *attached)}.values()]
 
 
 def with_suffix(files: Iterable[InputFile], suffixes: Sequence[str]) -> list[InputFile]:
@@ -43,16 +53,8 @@ def with_suffix(files: Iterable[InputFile], suffixes: Sequence[str]) -> list[Inp
 
 
 def of_results(ctx: TaskContext, suffixes: Sequence[str]) -> list[InputFile]:
-    """Return the files of a kind that earlier tasks attached, in order.
-
-    Raises:
-        InvalidInputError: One has the name of a file that came with the goal: a script has changed it, and either may be meant.
-    """
-    attached = [file for result in ctx.results for file in with_suffix(result.artifacts, suffixes)]
-    if twice := [file.name for file in attached if file.name in {one.name for one in ctx.inputs}]:
-        said = f"{twice[0]} came with the goal, and an earlier task has made another one: either may be meant."
-        raise InvalidInputError(said, hint="Ask for each in a goal of its own.")
-    return attached
+    """Return the files of a kind that earlier tasks attached, in order."""
+    return [file for result in ctx.results for file in with_suffix(result.artifacts, suffixes)]
 
 
 def named_in(text: str, files: Iterable[InputFile]) -> list[InputFile]:

@@ -33,14 +33,14 @@ def size_of(png: bytes) -> tuple[int, int]:
         (
             "total revenue per region",
             "make a bar chart of it",
-            "a bar chart titled 'Sum of revenue by region', 4 values (4 of 4 rows of sum-of-revenue-by-region.csv).",
+            "a bar chart titled 'Sum of revenue by region', 4 values of sum-of-revenue-by-region.csv (4 of 4 rows).",
         ),
         (
             "total revenue per month",
             "visualise it",
             (
                 "a line chart titled 'Sum of revenue by month of date', 12 values "
-                "(12 of 12 rows of sum-of-revenue-by-month-of-date.csv)."
+                "of sum-of-revenue-by-month-of-date.csv (12 of 12 rows)."
             ),
         ),
     ],
@@ -58,15 +58,18 @@ def test_of_a_result(earlier: str, task: str, said: str, run: Run, data: Path) -
     [
         (
             "bar chart of total revenue per region in sales.csv",
-            "a bar chart titled 'Sum of revenue by region', 4 values (500 of 500 rows).",
+            "a bar chart titled 'Sum of revenue by region', 4 values of sales.csv (500 of 500 rows).",
         ),
         (
             "show me a line chart of total revenue per month where region is not West",
-            "a line chart titled 'Sum of revenue (where region is not West) by month of date', 12 values (368 of 500 rows).",
+            (
+                "a line chart titled 'Sum of revenue (where region is not West) by month of date', "
+                "12 values of sales.csv (368 of 500 rows)."
+            ),
         ),
         (
             "plot the number of rows per quarter",
-            "a line chart titled 'Number of rows by quarter of date', 4 values (500 of 500 rows).",
+            "a line chart titled 'Number of rows by quarter of date', 4 values of sales.csv (500 of 500 rows).",
         ),
     ],
 )
@@ -98,7 +101,9 @@ def test_a_month_without_a_value_has_its_width(run: Run, tmp_path: Path, monkeyp
     drawn: list[list[float]] = []
     path = tmp_path / "t.csv"
     path.write_text("day,n\n2024-01-01,1\n2024-01-03,2\n2024-01-05,4\n")
-    assert "3 values (3 of 3 rows; 2 dates between have no value)" in run(agent, "line chart of total n per day", [path]).text
+    assert (
+        "3 values of t.csv (3 of 3 rows; 2 dates between have no value)" in run(agent, "line chart of total n per day", [path]).text
+    )
 
     def see(figure: Figure, *_to: object, **_how: object) -> None:
         line = figure.axes[0].lines[0]
@@ -199,8 +204,8 @@ def test_what_is_left_out(run: Run, tmp_path: Path) -> None:
     reading = "(3 of 5 rows; left out: 1 without amount, 1 that cannot be read, such as 'oops')."
     of_question = run(agent, "bar chart of total amount per shop", [path]).text
     of_table = run(agent, "bar chart of it", results=[upstream("x", "y", table)]).text
-    assert of_question.endswith(f"3 values {reading}")
-    assert of_table.endswith("1 values (1 of 2 rows; left out: 1 without n of u.csv).")
+    assert of_question.endswith(f"3 values of t.csv {reading}")
+    assert of_table.endswith("1 values of u.csv (1 of 2 rows; left out: 1 without n).")
 
 
 def test_a_line_follows_time(run: Run, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import PurePosixPath
 from ioa.agent.answer_files import built_on, files_of_answer
 from ioa.agent.rules.plan_progress import PlanStatus, is_led_by_others, read_progress, record_of
 from ioa.agent.rules.text.masking import Mask
-from ioa.agent.rules.text.references import is_document
+from ioa.agent.rules.text.references import is_document, runs_code
 from ioa.agent.rules.titles import title_of
 from ioa.ports.brain import GroupView, TaskRecord, WholeConclusion
 from ioa.protocol.goals import Artifact, Reason
@@ -57,6 +57,7 @@ def conclude(view: GroupView) -> Conclusion:
     NO_AGENT if nothing was reached, and all who were asked say that they do no such tasks.
     """
     sections = _sections_of_record(view) if is_led_by_others(view) else _sections_of_plan(view)
+    sections = _without_outdated(sections, view.charter.inputs)
     reached = [section for section in sections if section.done]
     missing = [section for section in sections if not section.done]
     reason = Reason.CONCLUDED if reached and not missing else Reason.FAILED
@@ -69,6 +70,27 @@ def conclude(view: GroupView) -> Conclusion:
     if artifacts and len(sections) > 1:
         paragraphs.append("Files: " + ", ".join(f"`{artifact.name}`" for artifact in artifacts))
     return WholeConclusion(content="\n\n".join(paragraphs), reason=reason, artifacts=artifacts)
+
+
+def _without_outdated(sections: Sequence[Section], inputs: Sequence[Artifact]) -> list[Section]:
+    """Take back what was answered of a file as it came, though code that was run before it wrote that file anew."""
+    came, uses = {file.name: file.sha256 for file in inputs}, {section.task_id: section.uses for section in sections}
+    kept, changed, outdated = list[Section](), list[tuple[str, Section]](), set[TaskId]()
+    for section in sections:
+        known = built_on(section.task_id, uses)
+        if record := section.record:
+            said = f"{record.spec.task_desc} {section.text}"
+            anew = [f"{name} was written anew by “{by.title}”" for name, by in changed if name in said and by.task_id not in known]
+            anew += ["what it builds on was taken back" for used in known if used in outdated]
+            if anew:
+                outdated.add(section.task_id)
+                why = f"{anew[0]}, and this was answered of the file as it came. Say 'in' and the file's name in this request."
+                kept.append(replace(section, text=why, record=None))
+                continue
+            if runs_code(record.spec.task_desc):
+                changed += [(file.name, section) for file in record.artifacts if came.get(file.name, file.sha256) != file.sha256]
+        kept.append(section)
+    return kept
 
 
 def _named_apart(files: Sequence[Artifact], sections: Sequence[Section]) -> tuple[tuple[Artifact, ...], list[Section]]:

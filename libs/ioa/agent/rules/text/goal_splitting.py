@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ioa.agent.rules.text.clauses import Request, requests_of, without_courtesy
 from ioa.agent.rules.text.masking import INPUT, NAMED, Mask
-from ioa.agent.rules.text.references import uses_of
+from ioa.agent.rules.text.references import runs_code, uses_of
 
 MAX_READ_CHARS = 2_000
 """A longer goal or task is not split."""
@@ -42,10 +42,22 @@ def split_goal(goal: str, came: Collection[str] = ()) -> tuple[GoalNeed, ...]:
 
 
 def needs_of(requests: Sequence[Request], mask: Mask, came: Collection[str] = ()) -> tuple[GoalNeed, ...]:
-    """Turn covered requests into needs; none if it is not certain which build on which or on what, or if they are too many."""
+    """Turn covered requests into needs; none if it is not certain which build on which or on what, or if they are too many.
+
+    Who names a file builds on whatever code was run before, which may have written it.
+    """
     uses = uses_of(requests) if len(requests) <= MAX_NEEDS_OF_A_GOAL else None
     if uses is None:
         return ()
+    needs = _needs(requests, uses, mask, came)
+    runs = [at for at, need in enumerate(needs) if runs_code(need.text)]
+    before = [
+        tuple(run for run in runs if run < at) if _INPUT.search(mask.cover(need.text)) else () for at, need in enumerate(needs)
+    ]
+    return tuple(replace(need, uses=need.uses or on) for need, on in zip(needs, before, strict=True))
+
+
+def _needs(requests: Sequence[Request], uses: Sequence[tuple[int, ...]], mask: Mask, came: Collection[str]) -> tuple[GoalNeed, ...]:
     if came and all(one.shown and _names(one.given, mask) == {*came} for one in requests):
         return tuple(GoalNeed(mask.uncover(one.text), on) for one, on in zip(requests, uses, strict=True))
     told = [_told(request, on) for request, on in zip(requests, uses, strict=True)]

@@ -39,12 +39,12 @@ _PRONOUN = re.compile(
 )
 _POSSESSIVE = re.compile(r"\b(?:its|their)\b", re.IGNORECASE)
 _DEMONSTRATIVE = re.compile(r"\b(?:this|that|these|those)\b", re.IGNORECASE)
-_RUNS, _INPUT = re.compile(r"(?:run|execute)\b", re.IGNORECASE), re.compile(INPUT)
 _DIGIT, _NAMED, _NAMES_SOMETHING = re.compile(r"\d"), re.compile(NAMED), re.compile(rf"\d|{MASKED}")
 _FROM_PLACE = re.compile(r"\bof the (first|second|third)(?: one| result)?$", re.IGNORECASE)
 _ORDINALS = ("first", "second", "third")
 _WHAT_IS = re.compile(r"^(?:what|how much) (?:is|are|was|were) the\b", re.IGNORECASE)
 """Behind it nothing is meant that was spoken of before, if it is known of which file."""
+_RUNS = re.compile(r"(?:run|execute|evaluate)\b|what does\b[^`]*`|.*\.py\b", re.IGNORECASE | re.DOTALL)
 _NOUN = r"(?!(?:of|in|per|for|from|on|at|between)\b)[\w-]++"
 _DEFINITE = re.compile(rf"\bthe (?:{_NOUN} ){{0,3}}?{_NOUN}(?=$|[.,;?!]| (?:into|as|to|by|with)\b)", re.IGNORECASE)
 """What must have been spoken of before: `the remaining lines`, but not `the lines of notes.txt`."""
@@ -61,7 +61,7 @@ def uses_of(requests: Sequence[Request]) -> list[tuple[int, ...]] | None:
         found = _uses(at, requests)
         if found is None:
             return None
-        uses.append(found or _changed_by(at, requests))
+        uses.append(found)
     return uses
 
 
@@ -102,10 +102,9 @@ def _uses(at: int, requests: Sequence[Request]) -> tuple[int, ...] | None:  # no
     return () if not _DEFINITE.search(said) and (request.given or _NAMES_SOMETHING.search(text)) else None
 
 
-def _changed_by(at: int, requests: Sequence[Request]) -> tuple[int, ...]:
-    """Return the earlier requests that run code, which may change the input of this one."""
-    is_of_input = (_INPUT.search(requests[at].text) or requests[at].given) and not _RUNS.match(requests[at].text)
-    return tuple(place for place in range(at) if is_of_input and _RUNS.match(requests[place].text))
+def runs_code(told: str) -> bool:
+    """Whether a request, as it is told, may run code, which may write any file anew."""
+    return bool(_RUNS.match(told))
 
 
 def _refers(text: str) -> bool:
