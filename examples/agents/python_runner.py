@@ -10,9 +10,9 @@ from filecmp import cmp
 from pathlib import Path
 
 from ioa import Agent, DeclinedError, InputFile, InvalidInputError, TaskContext, TaskError, sandbox
-from ioa.files import came, pick
+from ioa.files import at_hand, came, pick
 from ioa.sandbox import AUTO, SETTING, SandboxLimits, level_here
-from request import account_for, words_in
+from request import account_for
 
 agent = Agent(
     "python-runner",
@@ -23,34 +23,38 @@ agent = Agent(
         "run the script and give me the file it writes", "evaluate the python expression `sorted([3, 1, 2])`",
     ], tags=["python", "code"], declines=True, may_team_up=False, needs_sandbox=True,
 )  # fmt: skip
-_FENCE = re.compile(r"```[ \t]*+(?:(?:python|py)[\d.]*\b)?[ \t]*+\n?(?P<code>.*?)```", re.DOTALL | re.IGNORECASE)
+_LANGUAGE = r"(?:(?:python|py)[\d.]*\b|(?P<language>[^\W\d][\w+#-]*+)(?=[ \t]*+\n))?"
+_FENCE = re.compile(rf"```[ \t]*+{_LANGUAGE}[ \t]*+\n?(?P<code>.*?)```", re.DOTALL | re.IGNORECASE)
 _INLINE, _NAME = re.compile(r"`(?P<code>[^`]+)`"), re.compile(r"(?<![^\s`])[^\s`]+\.py\b")
-_SHOW, _CODE = frozenset("show give tell return print".split()), frozenset("code snippet script program expression".split())
-_ASKS = re.compile(r"\W*(?:please )?(?:run|execute|evaluate|what does)\b")
-_WORDS = frozenset(
-    "please run execute evaluate this that the a an following attached below python python3 py code snippet script program "
-    "expression file files in with using and what does print prints write writes return returns show give me tell its it output "
-    "result value of from".split()
+_NOUN = "it|this|that|the|an?|following|attached|below|in|with|using|python3?|code|snippet|script|program|expression|files?"
+_CODE = rf"(?:(?:{_NOUN})\b\W*+)++"
+_DOES = "(?:prints?|writes?|returns?)"
+_TOLD = rf"(?:(?:the|its) )*+(?:outputs?|results?|values?|(?P<file>files?))(?: (?:of |from )?{_CODE}{_DOES}?)?|what {_CODE}{_DOES}"
+_RUN = re.compile(
+    rf"(?:{_CODE})?(?:please )?(?:(?:run|execute|evaluate) {_CODE}|what does {_CODE}{_DOES}\W*+(?:{_CODE})?)"
+    rf"(?:\W*+(?:and |then )*+(?:(?:show|give|tell|return|print)(?: me)? )?(?:{_TOLD}))*+\W*|snippet"
 )
+_KNOWN = {word.removesuffix(end) for word in re.findall("[a-z]+3?", f"{_RUN.pattern} a an python") for end in ("", "s")}
 _HINT = "Code is run as it is. Say 'run this code:' and the code in backticks, and nothing else."
-_FILES, _OUTPUT_CHARS = 20, 20_000
+_FILES, _OUTPUT_CHARS = 100, 20_000
 
 
 @agent.task
 def run(task: str, ctx: TaskContext) -> str:
     """Run the snippet that the task holds, or the `.py` file it names."""
-    return run_script(_script(task, ctx), ctx)
+    script, needs_file = _script(task, ctx)
+    return run_script(script, ctx, needs_file=needs_file)
 
 
-def run_script(script: InputFile, ctx: TaskContext, limits: SandboxLimits = SandboxLimits()) -> str:
+def run_script(script: InputFile, ctx: TaskContext, limits: SandboxLimits = SandboxLimits(), *, needs_file: bool = False) -> str:
     """Run a script in a fresh folder; return what it printed, attach what it wrote. TaskError: it failed, or ran out of a limit."""
     box, output = ctx.workspace / "run", ctx.workspace / "output.txt"
     box.mkdir(parents=True, exist_ok=True)
-    given = {file.name: file.path for file in (*ctx.inputs, script)}
+    given = {file.name: file.path for file in (*at_hand(ctx), script)}
     for name, path in given.items():
         shutil.copyfile(path, box / name)
     reason = sandbox.run(
-        [sys.executable, "-B", "-E", "-s", str(box / script.name)], box, limits, level_here(os.environ.get(SETTING, AUTO)),
+        [sys.executable, "-B", "-u", "-E", "-s", str(box / script.name)], box, limits, level_here(os.environ.get(SETTING, AUTO)),
         output=output, readable=(Path("/etc/fonts"),), environment={"HOME": str(box)}, cancelled=lambda: ctx.cancelled,
     )  # fmt: skip
     printed = output.read_text(encoding="utf-8", errors="replace").replace(f"{box}/", "")
@@ -58,18 +62,23 @@ def run_script(script: InputFile, ctx: TaskContext, limits: SandboxLimits = Sand
         raise TaskError(f"The code {reason}.", hint=printed[:_OUTPUT_CHARS][-2_000:].strip())
     if (more := len(printed) - _OUTPUT_CHARS) > 0:
         printed = f"{printed[:_OUTPUT_CHARS]}\n… {more} more characters were cut."
-    written = [path for path in sorted(box.iterdir()) if path.is_file() and not path.is_symlink()]
-    changed = [one for one in written if one.name not in given or not cmp(one, given[one.name], shallow=False)][:_FILES]
-    for path in changed:
-        ctx.artifact(path.name, path.read_bytes())
-    others = sum(path.is_file() for path in {*box.rglob("*")} - {*changed} - {box / name for name in given})
-    attached = f"\nFiles: {', '.join(path.name for path in changed)}" if changed else ""
-    attached += f"\nNot attached: {others} more files, or files in folders." if others > 0 else ""
+    written = {str(path.relative_to(box)): path for path in sorted(box.rglob("*")) if path.is_file() and not path.is_symlink()}
+    new = [name for name, path in written.items() if name not in given or not cmp(path, given[name], shallow=False)]
+    changed = {name.replace("/", "-"): written[name] for name in new if "/." not in f"/{name}".rpartition("/")[0]}
+    for name in [*changed][:_FILES]:
+        ctx.artifact(name, changed[name].read_bytes())
+    if needs_file and not changed:
+        raise TaskError("The code wrote no file.", hint=f"It printed: {printed[-2_000:]}")
+    left = f" … and {len(changed) - _FILES} more, which are not attached" * (len(changed) > _FILES)
+    attached = f"\nFiles: {', '.join([*changed][:_FILES])}{left}" if changed else ""
     return (printed.rstrip() or "The code printed nothing.") + attached
 
 
-def _script(task: str, ctx: TaskContext) -> InputFile:
+def _script(task: str, ctx: TaskContext) -> tuple[InputFile, bool]:
+    """Find the code, and whether a file of it is asked for. What stands around it must ask for nothing but to run it."""
     pattern = _FENCE if _FENCE.search(task) else _INLINE
+    if language := next((found["language"] for found in _FENCE.finditer(task) if found["language"]), ""):
+        raise DeclinedError(f"The fence says that its code is {language}, and Python alone is run here.", hint=_HINT)
     pieces = [found["code"].strip("\n") for found in pattern.finditer(task)]
     code = next((one for one in pieces if not _NAME.fullmatch(one.strip())), "")  # `primes.py` is a file's name
     if code and len(pieces) > 1:
@@ -77,20 +86,21 @@ def _script(task: str, ctx: TaskContext) -> InputFile:
     scripts = [] if code else pick(task, ctx, (".py",))
     if not code and not scripts:
         raise DeclinedError("The task holds no Python code.", hint=f"Put it between ``` fences, or send a .py file. {came(ctx)}")
-    around = (pattern if code else _NAME).sub(" ", task).lower()
+    around = (pattern if code else _NAME).sub(" snippet ", task if code else task.replace("`", " "))
+    around = " ".join(around.lower().split()).strip(" .!?:")
     bare = f"Code is run as it is, without arguments. Say 'run {scripts[0].name}'." if scripts else _HINT
-    account_for(around, _WORDS, bare, InvalidInputError if scripts and _ASKS.match(around) else DeclinedError)
-    words = words_in(around)  # what is to be shown is the code, if that is said last
-    if words and (not _ASKS.match(around) or (words[-1] in _CODE and _SHOW.intersection(words))):
-        raise DeclinedError(f"{task[:200]!r} does not ask to run it.", hint=_HINT)
+    refusal = InvalidInputError if scripts and _RUN.match(around) else DeclinedError
+    account_for(around, _KNOWN, bare, refusal)
     if len(scripts) > 1:
-        said = "One script is run at a time." if _NAME.search(task) else "Which script to run is not said."
-        raise InvalidInputError(said, hint=f"Say which, each in a sentence of its own. {came(ctx)}")
+        said = "One script is run at a time." if around.count("snippet") > 1 else "Which script to run is not said."
+        raise InvalidInputError(said, hint=f"Say 'run {scripts[0].name}', and each in a sentence of its own. {came(ctx)}")
+    if not (asked := _RUN.fullmatch(around)):
+        raise refusal(f"{task[:200]!r} does not ask to run it, or asks for more.", hint=bare)
     if not code:
-        return scripts[0]
+        return scripts[0], bool(asked["file"])
     with suppress(SyntaxError):  # which Python tells of where it is run
         ast.parse(code, mode="eval")
         code = f"(_ := ({code}\n)) is None or print(_)"
     snippet = InputFile(".snippet.py", ctx.workspace / "snippet.py", "text/x-python")
     snippet.path.write_text(code, encoding="utf-8")
-    return snippet
+    return snippet, bool(asked["file"])

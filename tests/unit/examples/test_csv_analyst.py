@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 from answers import answer
 from csv_analyst import agent
 from ioa.errors import DeclinedError, InvalidInputError
-from ioa.testing.task_context import upstream
 from questions import Question, Reader
 from request import format_number
 from tables import Table, read_table
@@ -1636,16 +1635,6 @@ def test_a_time_that_another_column_holds_is_in_two_columns(when: str, run: Run,
     """Whatever it is written like."""
     content = "Date,Quarter,Month,n\n2024-01-03,2023-Q4,December 2023,4\n2024-04-05,2024-Q1,January 2024,5\n"
     assert "has 2 columns that the date may be of" in told_of(run, content, f"total n {when}", tmp_path)
-
-
-def test_a_file_that_a_script_has_changed_is_not_asked(run: Run, tmp_path: Path) -> None:
-    """Both have one name, and either may be meant."""
-    (tmp_path / "d.csv").write_text("n\n1\n")
-    changed = tmp_path / "new" / "d.csv"
-    changed.parent.mkdir()
-    changed.write_text("n\n2\n")
-    with pytest.raises(InvalidInputError, match="an earlier task has made another one"):
-        run(agent, "total n in d.csv", [tmp_path / "d.csv"], [upstream("Run a.py", "Files: d.csv", changed)])
 
 
 @pytest.mark.parametrize(

@@ -51,9 +51,8 @@ def needs_of(requests: Sequence[Request], mask: Mask, came: Collection[str] = ()
         return ()
     needs = _needs(requests, uses, mask, came)
     runs = [at for at, need in enumerate(needs) if runs_code(need.text)]
-    before = [
-        tuple(run for run in runs if run < at) if _INPUT.search(mask.cover(need.text)) else () for at, need in enumerate(needs)
-    ]
+    reads = [bool(one.given or _INPUT.search(mask.cover(need.text))) for one, need in zip(requests, needs, strict=False)]
+    before = [tuple(run for run in runs if run < at and reads[at]) for at in range(len(needs))]
     return tuple(replace(need, uses=need.uses or on) for need, on in zip(needs, before, strict=True))
 
 
