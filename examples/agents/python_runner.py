@@ -23,17 +23,13 @@ agent = Agent(
         "run the script and give me the file it writes", "evaluate the python expression `sorted([3, 1, 2])`",
     ], tags=["python", "code"], declines=True, may_team_up=False, needs_sandbox=True,
 )  # fmt: skip
-_LANGUAGE = r"(?:(?:python|py)[\d.]*\b|(?P<language>[^\W\d][\w+#-]*+)(?=[ \t]*+\n))?"
-_FENCE = re.compile(rf"```[ \t]*+{_LANGUAGE}[ \t]*+\n?(?P<code>.*?)```", re.DOTALL | re.IGNORECASE)
+_FENCE = re.compile(r"(?is)``` *+(?:(?:python|py)[\d.]*\b|(?P<language>[a-z][\w+#-]*+)(?= *+\n))? *+\n?(?P<code>.*?)```")
 _INLINE, _NAME = re.compile(r"`(?P<code>[^`]+)`"), re.compile(r"(?<![^\s`])[^\s`]+\.py\b")
 _NOUN = "it|this|that|the|an?|following|attached|below|in|with|using|python3?|code|snippet|script|program|expression|files?"
-_CODE = rf"(?:(?:{_NOUN})\b\W*+)++"
-_DOES = "(?:prints?|writes?|returns?)"
+_CODE, _DOES = rf"(?:(?:{_NOUN})\b\W*+)++", "(?:prints?|writes?|returns?)"
 _TOLD = rf"(?:(?:the|its) )*+(?:outputs?|results?|values?|(?P<file>files?))(?: (?:of |from )?{_CODE}{_DOES}?)?|what {_CODE}{_DOES}"
-_RUN = re.compile(
-    rf"(?:{_CODE})?(?:please )?(?:(?:run|execute|evaluate) {_CODE}|what does {_CODE}{_DOES}\W*+(?:{_CODE})?)"
-    rf"(?:\W*+(?:and |then )*+(?:(?:show|give|tell|return|print)(?: me)? )?(?:{_TOLD}))*+\W*|snippet"
-)
+_ASKED = rf"(?:{_CODE})?(?:please )?(?:(?:run|execute|evaluate) {_CODE}|what does {_CODE}{_DOES}\W*+(?:{_CODE})?)"
+_RUN = re.compile(rf"{_ASKED}(?:\W*+(?:and |then )*+(?:(?:show|give|tell|return|print)(?: me)? )?(?:{_TOLD}))*+\W*|snippet")
 _KNOWN = {word.removesuffix(end) for word in re.findall("[a-z]+3?", f"{_RUN.pattern} a an python") for end in ("", "s")}
 _HINT = "Code is run as it is. Say 'run this code:' and the code in backticks, and nothing else."
 _FILES, _OUTPUT_CHARS = 100, 20_000
@@ -42,11 +38,10 @@ _FILES, _OUTPUT_CHARS = 100, 20_000
 @agent.task
 def run(task: str, ctx: TaskContext) -> str:
     """Run the snippet that the task holds, or the `.py` file it names."""
-    script, needs_file = _script(task, ctx)
-    return run_script(script, ctx, needs_file=needs_file)
+    return run_script(ctx, *_script(task, ctx))
 
 
-def run_script(script: InputFile, ctx: TaskContext, limits: SandboxLimits = SandboxLimits(), *, needs_file: bool = False) -> str:
+def run_script(ctx: TaskContext, script: InputFile, needs_file: bool = False, limits: SandboxLimits = SandboxLimits()) -> str:
     """Run a script in a fresh folder; return what it printed, attach what it wrote. TaskError: it failed, or ran out of a limit."""
     box, output = ctx.workspace / "run", ctx.workspace / "output.txt"
     box.mkdir(parents=True, exist_ok=True)
@@ -60,25 +55,23 @@ def run_script(script: InputFile, ctx: TaskContext, limits: SandboxLimits = Sand
     printed = output.read_text(encoding="utf-8", errors="replace").replace(f"{box}/", "")
     if reason:
         raise TaskError(f"The code {reason}.", hint=printed[:_OUTPUT_CHARS][-2_000:].strip())
-    if (more := len(printed) - _OUTPUT_CHARS) > 0:
-        printed = f"{printed[:_OUTPUT_CHARS]}\n… {more} more characters were cut."
+    if (cut := len(printed) - _OUTPUT_CHARS) > 0:
+        printed = f"{printed[:_OUTPUT_CHARS]}\n… {cut} more characters were cut."
     written = {str(path.relative_to(box)): path for path in sorted(box.rglob("*")) if path.is_file() and not path.is_symlink()}
-    new = [name for name, path in written.items() if name not in given or not cmp(path, given[name], shallow=False)]
-    changed = {name.replace("/", "-"): written[name] for name in new if "/." not in f"/{name}".rpartition("/")[0]}
-    for name in [*changed][:_FILES]:
-        ctx.artifact(name, changed[name].read_bytes())
-    if needs_file and not changed:
+    mine = [name for name, path in written.items() if name not in given or not cmp(path, given[name], shallow=False)]
+    new = {name.replace("/", "-"): written[name] for name in mine if "/." not in f"/{name}".rpartition("/")[0]}  # no `.cache/x`
+    for name in [*new][:_FILES]:
+        ctx.artifact(name, new[name].read_bytes())
+    if needs_file and not new:
         raise TaskError("The code wrote no file.", hint=f"It printed: {printed[-2_000:]}")
-    left = f" … and {len(changed) - _FILES} more, which are not attached" * (len(changed) > _FILES)
-    attached = f"\nFiles: {', '.join([*changed][:_FILES])}{left}" if changed else ""
-    return (printed.rstrip() or "The code printed nothing.") + attached
+    more = f" … and {len(new) - _FILES} more, which are not attached" * (len(new) > _FILES)
+    return (printed.rstrip() or "The code printed nothing.") + f"\nFiles: {', '.join([*new][:_FILES])}{more}" * bool(new)
 
 
 def _script(task: str, ctx: TaskContext) -> tuple[InputFile, bool]:
-    """Find the code, and whether a file of it is asked for. What stands around it must ask for nothing but to run it."""
     pattern = _FENCE if _FENCE.search(task) else _INLINE
     if language := next((found["language"] for found in _FENCE.finditer(task) if found["language"]), ""):
-        raise DeclinedError(f"The fence says that its code is {language}, and Python alone is run here.", hint=_HINT)
+        raise InvalidInputError(f"The fence says that its code is {language}, and Python alone is run here.", hint=_HINT)
     pieces = [found["code"].strip("\n") for found in pattern.finditer(task)]
     code = next((one for one in pieces if not _NAME.fullmatch(one.strip())), "")  # `primes.py` is a file's name
     if code and len(pieces) > 1:
@@ -86,8 +79,7 @@ def _script(task: str, ctx: TaskContext) -> tuple[InputFile, bool]:
     scripts = [] if code else pick(task, ctx, (".py",))
     if not code and not scripts:
         raise DeclinedError("The task holds no Python code.", hint=f"Put it between ``` fences, or send a .py file. {came(ctx)}")
-    around = (pattern if code else _NAME).sub(" snippet ", task if code else task.replace("`", " "))
-    around = " ".join(around.lower().split()).strip(" .!?:")
+    around = " ".join((pattern if code else _NAME).sub(" snippet ", task).lower().replace("`", " ").split()).strip(" .!?:")
     bare = f"Code is run as it is, without arguments. Say 'run {scripts[0].name}'." if scripts else _HINT
     refusal = InvalidInputError if scripts and _RUN.match(around) else DeclinedError
     account_for(around, _KNOWN, bare, refusal)
@@ -101,6 +93,5 @@ def _script(task: str, ctx: TaskContext) -> tuple[InputFile, bool]:
     with suppress(SyntaxError):  # which Python tells of where it is run
         ast.parse(code, mode="eval")
         code = f"(_ := ({code}\n)) is None or print(_)"
-    snippet = InputFile(".snippet.py", ctx.workspace / "snippet.py", "text/x-python")
-    snippet.path.write_text(code, encoding="utf-8")
-    return snippet, bool(asked["file"])
+    (path := ctx.workspace / "snippet.py").write_text(code, encoding="utf-8")
+    return InputFile(".snippet.py", path, "text/x-python"), bool(asked["file"])

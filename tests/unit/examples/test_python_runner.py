@@ -94,14 +94,14 @@ def test_isolation(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_limits(code: str, limits: SandboxLimits, said: str, tmp_path: Path) -> None:
     """Code that breaks a limit, or fails, is an error that says which and shows the traceback."""
     with pytest.raises(TaskError) as error:
-        run_script(_script(tmp_path, code), RecordingContext(tmp_path), limits)
+        run_script(RecordingContext(tmp_path), _script(tmp_path, code), limits=limits)
     assert said in str(error.value)
     assert str(tmp_path) not in error.value.hint
 
 
 def test_long_output_is_cut(tmp_path: Path) -> None:
     """Output beyond the limit is cut, and the answer says by how much."""
-    text = run_script(_script(tmp_path, "print('x' * 20_100)"), RecordingContext(tmp_path))
+    text = run_script(RecordingContext(tmp_path), _script(tmp_path, "print('x' * 20_100)"))
     assert text == "x" * 20_000 + "\n… 101 more characters were cut."
 
 
@@ -120,7 +120,7 @@ def test_cancel_kills_the_whole_group(tmp_path: Path) -> None:
             pass
 
     with pytest.raises(TaskError, match="was cancelled"):
-        run_script(_script(tmp_path, code), CancelledOnceItRuns(tmp_path))
+        run_script(CancelledOnceItRuns(tmp_path), _script(tmp_path, code))
     with (tmp_path / "output.txt").open() as output:  # locked as long as anybody lives who inherited it
         fcntl.flock(output, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
@@ -155,7 +155,7 @@ def test_what_is_not_running_is_refused(task: str, run: Run, tmp_path: Path) -> 
 @pytest.mark.parametrize(("fence", "language"), [("```js", "js"), ("``` sql", "sql"), ("```c++", "c++"), ("```pycon", "pycon")])
 def test_code_in_another_language_is_refused(fence: str, language: str, run: Run) -> None:
     """By the name of the language, so that nothing of it is run: what it says may be Python, too, by chance."""
-    with pytest.raises(DeclinedError, match=re.escape(f"its code is {language}, and Python alone")):
+    with pytest.raises(InvalidInputError, match=re.escape(f"its code is {language}, and Python alone")):
         run(agent, f"run this:\n{fence}\nprint(1)\n```")
 
 

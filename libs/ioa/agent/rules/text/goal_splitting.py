@@ -51,7 +51,7 @@ def needs_of(requests: Sequence[Request], mask: Mask, came: Collection[str] = ()
         return ()
     needs = _needs(requests, uses, mask, came)
     runs = [at for at, need in enumerate(needs) if runs_code(need.text)]
-    reads = [bool(one.given or _INPUT.search(mask.cover(need.text))) for one, need in zip(requests, needs, strict=False)]
+    reads = [bool(_INPUT.search(mask.cover(need.text))) for need in needs]
     before = [tuple(run for run in runs if run < at and reads[at]) for at in range(len(needs))]
     return tuple(replace(need, uses=need.uses or on) for need, on in zip(needs, before, strict=True))
 
