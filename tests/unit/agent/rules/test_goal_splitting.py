@@ -97,6 +97,10 @@ def test_a_goal_is_split_as_a_reader_would_or_not_at_all(goal: Example) -> None:
         ),
         ("For a.csv:\n- run a.py\n- total n", [("run a.py", ()), ("total n in a.csv", (0,))]),
         ("- run a.py\n- how many lines\n- what is 7 * 8", [("run a.py", ()), ("how many lines", ()), ("what is 7 * 8", ())]),
+        (
+            "Run a.py and give me the files. Count the words in b.txt.",
+            [("Run a.py and give me the files", ()), ("Count the words in b.txt", (0,))],
+        ),
         ("Run a.py, then count the lines in b.txt", [("Run a.py", ()), ("count the lines in b.txt", (0,))]),
         ("Read a.text; read b.markdown", [("Read a.text", ()), ("read b.markdown", ())]),
         ("Hello! Could you please summarise notes.txt? Thank you!", [("summarise notes.txt?", ())]),

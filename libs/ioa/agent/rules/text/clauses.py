@@ -70,6 +70,11 @@ _TELLS = re.compile(
     re.IGNORECASE,
 )
 """Asks to be told what the request before comes to, and nothing else."""
+_HANDS_OVER = re.compile(
+    r"(?:give|send|show|return)(?: me| us)? (?:the|its) files?(?: (?:that )?(?:it|the \w++) (?:writes|wrote|makes|made))?[ .!?]*+$",
+    re.IGNORECASE,
+)
+"""Asks for what the request before makes, and nothing else: who does that knows whether it made any."""
 _PRODUCT = re.compile(
     rf"(?:an?|one) (?:[\w-]++ ){{0,3}}?(?:{DOCUMENT}$|{PICTURE}(?=$| and an? )"
     rf"|(?:{PICTURE}|{DOCUMENT}) (?:of|from|about|on|with) "
@@ -231,7 +236,7 @@ def _continues(left: str, joint: str, right: str, sentence: str, *, later: bool)
     verb = _first(right)
     if verb in _ASKS:
         return sentence.endswith("?") and "," in joint and _first(left) in _ASKS
-    if verb in VERBS:
+    if verb in VERBS and not _HANDS_OVER.match(right):
         behind = right[len(verb) :].lstrip()
         return later or _first(behind) in _OBJECTS or bool(_NAMES_AT_ONCE.match(behind))
     return bool(_PRODUCT.match(right.rstrip(" .!?"))) and not _words(left) & _CONTAINERS
