@@ -141,11 +141,11 @@ def used_rows(question: Question, table: Table) -> tuple[pd.DataFrame, str]:
 def _refuse_blocks(question: Question, table: Table) -> None:
     """Refuse labels that may stand in the first row of each block alone, as of cells that were merged, unless it is said."""
     known = [one.column for one in question.conditions if "missing" in one.sign]
-    compared = [one.column for one in question.conditions if one.sign in ("=", "!=")]
+    compared = [one.column for one in question.conditions if one.sign in ("=", "!=") or one.column.is_of_time]
     for column in [one for one in (*(key.column for key in question.keys), *compared) if one not in known]:
         of = question.figure.measured  # figures that stand in those rows alone lose none
         if column.is_in_blocks(table.columns) and not (
-            of and of[0].is_missing[column.is_missing].all() and column.is_missing.any()
+            of and column.is_missing.any() and of[0].is_missing[column.is_missing].all()
         ):
             hint = f"Write it in each row, or say 'where {column} is not missing' if each belongs to its row alone."
             raise InvalidInputError(f"{column} may stand in the first row of each block alone.", hint=hint)

@@ -20,7 +20,7 @@ from ioa import InvalidInputError
 from ioa.files import read_and_tell
 from request import fold
 
-CHECKED, _SAMPLE_ROWS, _FEW, _DITTO = 50_000, 1_000, 10, "[\"”“″〃]+|''"
+CHECKED, _SAMPLE_ROWS, _FEW = 50_000, 1_000, 10
 _NOTHING = [sign * times for sign in "-–—−.…?" for times in (1, 2, 3)]
 _WORD = re.compile(r"[^\W_]+")
 _AMOUNT = r"([-+−])?([€$£¥₹])?[^\S\n]*(\.?\d[\d.,]*)[^\S\n]*([€$£¥₹%]|°?[^\W\d_][^\s\d.,()]*[²³]?)?"
@@ -30,6 +30,7 @@ _READ = _AMOUNT.replace(r"\.?\d[\d.,]*", f"{_POINT}|{_COMMA}")
 _IN_WORDS = r"\d\d?[ -][A-Za-z]{3,9}[ -]\d{4}|[A-Za-z]{3,9} \d\d?, \d{4}"
 LIKE_A_DATE = rf"(?:\d{{4}}[-/]\d\d?[-/]\d\d?|\d\d?[./-]\d\d?[./-](?:\d\d)?\d\d|{_IN_WORDS})(?=[ T]|$)"
 _NO_NAME = rf"(?![12]\d{{3}}$)[-+]?\d*[.,]?\d+|(?:{LIKE_A_DATE}).*"  # a year may well be one
+_NO_FIGURE = r"(?:\D|(?<=[^\W\d])\d+)+"  # `m3/h` is none
 _ZEROS = bytes.maketrans(b"123456789", b"0" * 9)
 _DATE_FORMATS = "%Y-%m-%d|%d.%m.%Y|%Y/%m/%d|%d/%m/%Y|%m/%d/%Y|%d %b %Y|%d %B %Y|%d-%b-%Y|%b %d, %Y|%B %d, %Y".split("|")
 WRITTEN = "as 1234.5, all with one unit behind them (5 km), or one sign before them (€5), or neither"
@@ -203,13 +204,11 @@ class Column:
         return bool(self._sample.str.match(rf"{LIKE_A_DATE}|[12]\d{{3}}(?:-\d\d)?$").any())
 
     def is_in_blocks(self, others: Iterable["Column"]) -> bool:
-        """Whether it may stand in the first row of each block alone, as gaps, another column's next value or ditto marks say."""
-        given = ~self.is_missing.to_numpy()
-        runs = np.diff(self.coded[0][given])
-        if not given[0] or given.sum() < 2 or given.all():
-            return bool(self.coded[1].str.fullmatch(_DITTO).any())
-        begins = (np.diff(one.coded[0], prepend=-2) != 0 for one in others if one is not self and not one.is_missing.any())
-        return bool(2 * given.sum() <= len(given) and runs.all()) or any((given == begin).all() for begin in begins)
+        """Whether it may stand in the first row of each block alone, as gaps, another column's runs or ditto marks say."""
+        given, is_sign = ~self.is_missing.to_numpy(), [not re.search(r"[\w€$£¥₹]", one) for one in self.coded[1]]
+        runs = (np.diff(one.coded[0], prepend=-2) != 0 for one in others if given.sum() < len(given) - 1 and one is not self)
+        is_first = given[0] and (1 < given.sum() <= len(given) / 2 or any((given == run).all() for run in runs))
+        return bool(is_first or (any(is_sign) and not is_sign[0]))
 
     @cached_property
     def _given(self) -> pd.Series:
@@ -316,12 +315,15 @@ def _refuse_other_heads(name: str, titles: list[str], frame: pd.DataFrame, text:
     kinds = pd.DataFrame({at: _is_measured(first[at]) for at in first})
     measured = [at for at in first if kinds[at].mean() > 0.5]
     looked_at = frame[measured].head(CHECKED)
-    words = looked_at.apply(lambda cells: cells.str.fullmatch(r"\D+", na=True)).all(axis=1) & looked_at.notna().any(axis=1)
-    for at in [0, *frame.index[frame[0].eq(titles[0])], *words.index[words]]:
+    words = looked_at.apply(lambda cells: cells.str.fullmatch(_NO_FIGURE, na=True)).all(axis=1) & looked_at.notna().any(axis=1)
+    for at in [
+        *frame.index[frame[0].isin([change(titles[0]) for change in (str, str.lower, str.upper, str.title)])],
+        *words.index[words],
+    ]:
         cells = frame[measured].loc[at].dropna().to_list()
-        is_second = at == 0 and cells and all(not kinds.at[0, one] and kinds[one][1:].dropna().all() for one in measured)
+        is_second = at == 0 and all(kinds[one][1:].dropna().all() for one in measured)
         is_other = len({*cells}) == len(cells) > 1 or re.search(rf"\n\n[^\n]*{re.escape(cells[0])}", text) if cells else False
-        if frame.loc[at].to_list() == titles or is_second or (words.get(at) and is_other):
+        if [str(one).lower() for one in frame.loc[at]] == [*map(str.lower, titles)] or (words.get(at) and (is_second or is_other)):
             said = f"{name} has a line that may name columns: {', '.join(frame.loc[at].dropna())[:80]!r}."
             raise InvalidInputError(said, hint=f"{hint} Leave empty what has no number.")
 
@@ -341,9 +343,9 @@ def _refuse_short_lines(name: str, text: str, delimiter: str, rows: int, width: 
 
 def _tidy(text: str, end: str) -> str:
     """Take away blanks of any kind behind cells and in runs, and lines without a cell: what looks the same is the same."""
-    text = text if text.isascii() else re.sub(r"[^\S\n\t ]", " ", text)
-    if text.startswith(end) or f"\n{end}" in text:
-        text = re.sub(rf"(?m)^{re.escape(end)}[{re.escape(end)} ]*(?:\n|\Z)", "\n", text).lstrip("\n")
+    text = re.sub(r"[^\S\n\t ]" if end == "\t" else r"[^\S\n ]", " ", text) if "\t" in text or not text.isascii() else text
+    if text.startswith((end, " ")) or f"\n{end}" in text or "\n " in text:
+        text = re.sub(rf"(?m)^ *{re.escape(end)}[{re.escape(end)} ]*(?:\n|\Z)", "\n", text).lstrip("\n")
     signs = ("  ", f" {end}", f' "{end}', " \n", ' "\n') if " " in text else ()  # a million rows are not searched in vain
     return re.sub(rf' +(?="?(?:[{re.escape(end)}\n]|$))|(?<= ) +', "", text) if any(sign in text for sign in signs) else text
 

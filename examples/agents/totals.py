@@ -100,9 +100,7 @@ def _sums_of_others(values: Any, grain: float, rare: float) -> set[int]:
             whole |= {*places[[*hits, *ones]].tolist()}
     if found and not whole:
         found = found if _rarity(len({*values[[*found]].tolist()}), tries * step / usual) < rare else set()
-    if found:  # what is no more than others may well be a sum by chance
-        highest = np.abs(np.delete(values, [*found])).max(initial=0)
-        found = whole or {at for at in found if abs(values[at]) > highest} or found
+    found = whole or found
     edges = [int(at) for at in np.flatnonzero(2 * numbers == numbers.sum()) if len(numbers) > _FEW]
     edges = [at for at in edges if at in (0, len(numbers) - 1) or some[at] * _RARE > 1]
     edges += [at for at in (0, -1) if some[at] > _FEW * usual and numbers.sum() in (3 * numbers[at], 4 * numbers[at])]
@@ -135,24 +133,46 @@ def _rarity(hits: int, expected: float) -> float:
 
 
 def _figures_by_label(column: Column, table: Table) -> Iterator[tuple[int, str]]:
-    """Rows with one word that hold the sum of those beside them, or before them, each time, or the mean, if the word says so."""
-    values, given = _numbers(column), ~column.is_missing.to_numpy()
-    for one in [one for one in table.columns if values.any() and not one.is_numeric]:
-        labels, others = one.coded[0], [other for other in table.columns if other not in (one, column)]
-        halves = np.flatnonzero(np.isclose(2 * np.bincount(labels + 1, values), values.sum(), rtol=1e-9)) - 1
-        words = [other.coded[0] for other in others if not other.is_numeric]
-        for label, said in enumerate(map(str.lower, one.different)):
-            rows, is_mean = labels == label, _SAID["mean"].search(said)
-            frame = pd.DataFrame({"rows": rows, "figure": values * rows, "sum": values * ~rows, "count": given & ~rows})
-            keys = (words, [rows[::-1].cumsum()[::-1]], *([other.coded[0]] for other in others if other.is_numeric))
-            for key in keys if is_mean or [label] == halves.tolist() else ():
-                beside = frame.groupby([0 * rows, *key]).sum()[lambda some: some["rows"] > 0]
-                means = beside["sum"] / beside["count"].where(beside["count"] > 0)
-                is_sum = [label] == halves.tolist() and np.allclose(beside["figure"], beside["sum"], rtol=1e-9)
-                if len(beside) > 1 and (beside["rows"] == 1).all():
-                    if is_sum or (is_mean and ((means - beside["figure"]).abs() <= 0.51 * column.grain).all()):
-                        kind = "sums" if is_sum else "means"
-                        yield from ((at, f"with {kind} of others in {column}") for at in np.flatnonzero(rows).tolist())
+    """Rows with one word that hold the sum of those beside them each time, or as it says the mean of those beside or before them."""
+    values, given = np.rint(_numbers(column) / column.grain).astype(np.int64), ~column.is_missing.to_numpy()
+    for one in [one for one in table.columns if values.any() and one is not column and not one.is_numeric]:
+        labels, others = one.coded[0] + 1, [other.coded[0] for other in table.columns if other not in (one, column)]
+        sums, means = (
+            np.bincount(labels, values),
+            [at for at, cell in enumerate(one.different, 1) if _SAID["mean"].search(cell.lower())],
+        )
+        halves = np.flatnonzero(2 * sums == sums.sum()).tolist() or [int(sums.argmax())]  # two of them may balance
+        for label in [*means[:_MOST], *(halves if len(halves) == 1 else ())]:
+            rows = labels == label
+            keys = [other for other in others if np.isin(other, other[rows]).all()]  # else some would have none beside them
+            for some in (keys, *([key] for key in keys), [rows[::-1].cumsum()[::-1]]):
+                groups = pd.factorize(pd.MultiIndex.from_arrays([0 * labels, *some]))[0]
+                beside, counts = (np.bincount(groups, each)[groups] - each for each in (values, given.astype(int)))
+                is_mean = label in means and (np.abs(beside / np.maximum(counts, 1) - values)[rows] <= 0.51).all()
+                times = np.bincount(groups[rows], minlength=groups.max() + 1)
+                if times.max() == 1 < times.sum():
+                    found = [label] if is_mean else _counted_twice(values, labels, groups, label) if times.all() else []
+                    said = f"with {'means' if is_mean else 'sums'} of others in {column}"
+                    yield from ((at, said) for at in np.flatnonzero(np.isin(labels, found)).tolist())
+
+
+def _counted_twice(values: Any, labels: Any, groups: Any, word: int) -> list[int]:
+    """A word with the sum of all others in each group but for up to two, which are counted twice as well; all, if it has half."""
+    wide, rows = int(groups.max()) + 1, np.lexsort((groups, labels))
+    rows = rows[(np.bincount(labels) == wide)[labels[rows]]].reshape(-1, wide)
+    rows = rows[(groups[rows] == range(wide)).all(axis=1)]
+    words, numbers = [*labels[rows[:, 0]].tolist(), -1], np.vstack([values[rows], np.zeros(wide, np.int64)])
+    mix = np.cumprod(np.full(wide, 6364136223846793005))  # what differs in some group differs in one number
+    places = {mixed: at for at, mixed in enumerate((numbers @ mix).tolist())}
+    for times in (2, 3, 4):
+        rest = np.bincount(groups, values).astype(np.int64) - times * numbers[words.index(word)]
+        needed = enumerate((rest @ mix - numbers @ mix).tolist())
+        for left in sorted(({words[at], words[places[mixed]]} - {-1} for at, mixed in needed if mixed in places), key=len):
+            by_chance = len(words) ** len(left) / prod(np.maximum(1, values[rows].std(axis=0)).tolist())
+            is_all = word not in left and (numbers[[words.index(one) for one in left]].sum(axis=0) == rest).all()
+            if is_all and (by_chance < _RARE or (times == 2 and not left)):
+                return [word, *left] if times == 2 else [*labels]
+    return []
 
 
 def _figures_of_others(columns: list[Column], table: Table, known: Collection[int]) -> dict[int, str]:

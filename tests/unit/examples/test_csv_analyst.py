@@ -798,6 +798,94 @@ def test_subtotals_are_named(rows: str, named: str, run: Run, tmp_path: Path) ->
     assert named in told_of(run, f"who,n\n{rows}\n", "total n", tmp_path)
 
 
+def _by_year(sums: dict[str, str], shops: str = "ABCDE", of: str = "", years: int = 4) -> str:
+    """Rows of shops, and of words that hold the sum of some of these, of two kinds or none, sorted by shop."""
+    rng, rows = random.Random(1), dict[tuple[str, str, int], int]()
+    for kind, year in ((kind, year) for kind in of or " " for year in range(2021, 2021 + years)):
+        rows |= {(shop, kind, year): rng.randrange(1000, 99_999) for shop in shops}
+        rows |= {(word, kind, year): sum(rows[shop, kind, year] for shop in some) for word, some in sums.items()}
+    lines = [f"{shop},{kind},{year},{n}" if of else f"{shop},{year},{n}" for (shop, kind, year), n in sorted(rows.items())]
+    return "\n".join(["shop,kind,year,n" if of else "shop,year,n", *lines]) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "asked", "named"),
+    [
+        (_by_year({"Firm": "ABCDE"}, of="xy"), "total n", "'Firm, x, 2021, "),
+        (_by_year({"Firm": "ABCDE", "Coast": "AB"}), "total n per year", "'Coast, 2021, "),
+        (_by_year({"Firm": "ABCDE", "Coast": "AB"}), 'total n per year where shop is not "Firm"', "'Coast, 2021, "),
+        (
+            _by_year({"Firm": "ABCDEFG", "Coast": "ABC", "East": "DE", "Inland": "FG"}, "ABCDEFG"),
+            "total n where shop is A",
+            "'A, 2021, ",
+        ),
+        (_by_year({"Firm": "ABCDE", "Coast": "ABC", "North": "CDE"}), "total n where shop is not Coast", "'Firm, 2021, "),
+        (_by_year({"Firm": "ABCDE", "Coast": "ABC", "Inland": "DE"}), 'total n where shop is not "Firm"', "'Coast, 2021, "),
+        ("who,n\nAll,1523\na,1211\nb,312\nBob,887\nc,705\nd,182\nOther,151\n", "total n where who is not All", "'Bob, 887'"),
+    ],
+)
+def test_what_is_left_of_totals_without_the_largest_is_refused(
+    content: str, asked: str, named: str, run: Run, tmp_path: Path
+) -> None:
+    """Sums by a word stand beside years and kinds, and beside other sums, which are counted twice without the first of them."""
+    said = told_of(run, content, asked, tmp_path)
+    assert "with sums of others in n" in said
+    assert named in said
+
+
+_PIVOT = "day,ward,nurse,n\nMon,A,x,6\n,,y,3\n,B,x,4\n,,y,1\nTue,A,x,2\n,,y,8\n,B,x,7\n,,y,5\n"
+_ORDERS = "order,paid,status,qty,item\n#1,50,paid,2,a\n#1,,,1,b\n#2,20,open,1,a\n#3,30,paid,1,c\n#3,,,4,a\n#4,10,paid,1,b\n"
+_YEARS = "year,shop,n\n2022,a,10\n,b,20\n,c,30\n2023,a,1\n,b,2\n,c,3\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "asked", "said"),
+    [
+        (_YEARS, "total n by year", "year may stand in the first row of each block alone"),
+        (_YEARS, "total n where year is 2022", "year may stand in the first row of each block alone"),
+        (_YEARS, "which year has the highest total n", "year may stand in the first row of each block alone"),
+        (_YEARS, "total n where year is not missing by year", "- 2022: 10"),
+        (_YEARS.replace("2022", "2022-01-05").replace("2023", "2022-01-05"), "total n since 2022", "first row of each block alone"),
+        (_PIVOT, "total n per ward", "ward may stand in the first row of each block alone"),
+        (_PIVOT, "total n where day is Mon", "day may stand in the first row of each block alone"),
+        (_ORDERS, "total qty per status", "status may stand in the first row of each block alone"),
+        (_ORDERS, "total paid per status", "- paid: 90"),
+        ('who,n\nA,3\n"""",4\n"""",5\nB,6\n', "total n per who", "who may stand in the first row of each block alone"),
+        ("who,n\nA,3\n〃,4\n〃,5\nB,6\n", "total n where who is A", "who may stand in the first row of each block alone"),
+        ("who,n\n+,3\n-/-,4\n+,5\n,6\n", "total n per who", "- +: 8"),
+        ("who,n\na,3\n,4\na,5\nb,6\n", "total n per who", "- a: 8"),
+        ("who,n,score\na,3,7\nb,4,\nc,5,\nd,6,9\n", "total n where score above 5", ": 9 ("),
+    ],
+)
+def test_what_may_be_said_of_the_rows_above_is_refused(content: str, asked: str, said: str, run: Run, tmp_path: Path) -> None:
+    """A pivot, an order of several lines and a ditto mark leave cells to the row above; a few gaps, or a score's, do not."""
+    assert said in told_of(run, content, asked, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ("s,m3/h\n1,3\n2,4\n3,4", "may name columns: 's, m3/h'"),
+        ("int64,float32\n1,3\n2,4\n3,4", "may name columns: 'int64, float32'"),
+        ("1,3\nTIME,FLOW (M)\n2,4\n3,4", "may name columns: 'TIME, FLOW (M)'"),
+        ("1,a\n2,b\ntime,flow (m)\n3,c", "may name columns: 'time, flow (m)'"),
+        ("1,3\n \t,\n2,4\n3,4", "number of rows: 3 (3 of 3 rows)"),
+        ("1,3\n2,4\n3,4\n*a,\nb,\nc,\nd,", "4 of them with one word and no other cell, such as '*a'; 'b'; 'c')"),
+        ("<5,~8\n1,3\n2,4\n3,4", "number of rows: 4 (4 of 4 rows)"),
+    ],
+)
+def test_a_line_that_is_no_row_is_not_counted_in_silence(rows: str, said: str, run: Run, tmp_path: Path) -> None:
+    """Units with figures in them, the names again in other letters, blanks, and remarks below them."""
+    assert said in told_of(run, f"Time,Flow (m)\n{rows}\n", "how many rows", tmp_path)
+
+
+@pytest.mark.parametrize("content", [_by_year({}), _by_year({}, of="xy"), _by_year({}, shops="AB", years=2)])
+def test_words_that_hold_no_sums_are_added_up(content: str, run: Run, tmp_path: Path) -> None:
+    """One row of each word and year is no sum yet."""
+    truth = sum(int(line.rpartition(",")[2]) for line in content.splitlines()[1:])
+    assert f"sum of n: {truth} (" in told_of(run, content, "total n", tmp_path)
+
+
 @pytest.mark.parametrize("edge", [0, -1])
 def test_an_edge_may_lack_the_amount(edge: int, run: Run, tmp_path: Path) -> None:
     """It is left out, and told, as any other is."""
