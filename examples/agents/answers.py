@@ -143,10 +143,8 @@ def _refuse_blocks(question: Question, table: Table) -> None:
     known = [one.column for one in question.conditions if "missing" in one.sign]
     compared = [one.column for one in question.conditions if one.sign in ("=", "!=") or one.column.is_of_time]
     for column in [one for one in (*(key.column for key in question.keys), *compared) if one not in known]:
-        of = question.figure.measured  # figures that stand in those rows alone lose none
-        if column.is_in_blocks(table.columns) and not (
-            of and column.is_missing.any() and of[0].is_missing[column.is_missing].all()
-        ):
+        kept = [one.is_missing[column.is_missing].all() for one in question.figure.measured if column.is_missing.any()]
+        if not any(kept) and column.is_in_blocks(table.columns):  # figures that stand in those rows alone lose none
             hint = f"Write it in each row, or say 'where {column} is not missing' if each belongs to its row alone."
             raise InvalidInputError(f"{column} may stand in the first row of each block alone.", hint=hint)
 

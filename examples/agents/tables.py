@@ -48,8 +48,7 @@ class Column:
 
     name: str
     cells: pd.Series
-    as_written: Callable[[], pd.DataFrame]
-    """Reads its cells again: only those that are empty are missing then."""
+    as_written: Callable[[], pd.DataFrame]  # reads its cells again: only those that are empty are missing then
     has_decimal_commas: bool = False
 
     def __str__(self) -> str:
@@ -174,7 +173,7 @@ class Column:
 
     def tells_units(self) -> bool:
         """Whether it tells in which unit the numbers beside it are: by its name, or by signs or codes of currencies alone."""
-        if _UNIT_WORDS & _in_one_too(name_words(self.name)):
+        if _UNIT_WORDS & {*(words := name_words(self.name)), "".join(words)}:
             return not self.holds("numbers", in_doubt=True)
         return all(one in _CURRENCIES or (len(one) == 1 and category(one) == "Sc") for one in self._sample.unique())
 
@@ -183,7 +182,7 @@ class Column:
         """Why its figures must not be added up; empty when they may."""
         of_year = "" if self._sample.str.fullmatch(r"[12]\d{3}").any() else "year"  # such as visits of last year
         words = [word for word in name_words(self.name) if word != of_year]
-        says_so = _NOT_ADDED & _in_one_too(words) or (words[1:] and words[0] in ("unit", "hourly"))
+        says_so = _NOT_ADDED & {*words, "".join(words)} or (words[1:] and words[0] in ("unit", "hourly"))
         if says_so or any(word.endswith("code") for word in words) or re.search(r"[%°]|[^\W\d]/[^\W\d]", self.name):
             return "by its name"
         numbers, unit = self.amounts
@@ -205,7 +204,7 @@ class Column:
 
     def is_in_blocks(self, others: Iterable["Column"]) -> bool:
         """Whether it may stand in the first row of each block alone, as gaps, another column's runs or ditto marks say."""
-        given, is_sign = ~self.is_missing.to_numpy(), [not re.search(r"[\w€$£¥₹]", one) for one in self.coded[1]]
+        given, is_sign = ~self.is_missing.to_numpy(), [not re.search(r"[\w€$£¥₹]", one) for one in self._sample]
         runs = (np.diff(one.coded[0], prepend=-2) != 0 for one in others if given.sum() < len(given) - 1 and one is not self)
         is_first = given[0] and (1 < given.sum() <= len(given) / 2 or any((given == run).all() for run in runs))
         return bool(is_first or (any(is_sign) and not is_sign[0]))
@@ -246,10 +245,6 @@ def name_words(name: str) -> list[str]:
     return _WORD.findall(fold(re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name)))
 
 
-def _in_one_too(words: list[str]) -> set[str]:
-    return {*words, "".join(words)}
-
-
 def _in_any_number(word: str) -> str:
     one = re.sub(r"(?<=\w{3})(?<![su])s$", "", word)
     return re.sub("(?:y|ie)$", "(?:y|ie)", re.sub("(x|[cs]h|ss)e$", r"\1e?", one)) + r"(?:e?s)?(?![^\W_])"
@@ -275,8 +270,7 @@ class Table:
     name: str
     columns: tuple[Column, ...]
     rows: int
-    assumed: str
-    """The encoding in which it was read, if nothing tells that it is the right one."""
+    assumed: str  # the encoding in which it was read, if nothing tells that it is the right one
 
     def holding(self, kind: str, *, in_doubt: bool = False) -> list[Column]:
         """The columns that hold `numbers` or `dates`; those that can be read in two ways if they are asked for `in_doubt`."""
@@ -308,28 +302,23 @@ def _refuse_other_heads(name: str, titles: list[str], frame: pd.DataFrame, text:
     """Refuse a first line that does not name the columns, and other lines that do: names in two lines, or of a second table."""
     first, hint = frame.head(_SAMPLE_ROWS), "Write the names of all columns, and nothing else, in the first line."
     if lost := [at for at in range(1, len(titles)) if not titles[at] and first[at].notna().any()]:
-        example = first[lost[0]].dropna().iloc[0]
-        raise InvalidInputError(f"The first line of {name} does not name the column of {example!r}.", hint=hint)
-    if unnamed := [title for at, title in enumerate(titles) if re.fullmatch(_NO_NAME, title) and _is_measured(first[at]).any()]:
+        raise InvalidInputError(
+            f"The first line of {name} does not name the column of {first[lost[0]].dropna().iloc[0]!r}.", hint=hint
+        )
+    kinds = pd.DataFrame({at: first[at].dropna().str.fullmatch(rf"{_AMOUNT}|(?:{LIKE_A_DATE}).*") for at in first})
+    if unnamed := [title for at, title in enumerate(titles) if re.fullmatch(_NO_NAME, title) and kinds[at].dropna().any()]:
         raise InvalidInputError(f"The first line of {name} is taken for names, and {unnamed[0]!r} is none.", hint=hint)
-    kinds = pd.DataFrame({at: _is_measured(first[at]) for at in first})
     measured = [at for at in first if kinds[at].mean() > 0.5]
     looked_at = frame[measured].head(CHECKED)
     words = looked_at.apply(lambda cells: cells.str.fullmatch(_NO_FIGURE, na=True)).all(axis=1) & looked_at.notna().any(axis=1)
-    for at in [
-        *frame.index[frame[0].isin([change(titles[0]) for change in (str, str.lower, str.upper, str.title)])],
-        *words.index[words],
-    ]:
+    heads = frame[0].isin([change(titles[0]) for change in (str, str.lower, str.upper, str.title)])
+    for at in [*frame.index[heads], *words.index[words]]:
         cells = frame[measured].loc[at].dropna().to_list()
         is_second = at == 0 and all(kinds[one][1:].dropna().all() for one in measured)
         is_other = len({*cells}) == len(cells) > 1 or re.search(rf"\n\n[^\n]*{re.escape(cells[0])}", text) if cells else False
         if [str(one).lower() for one in frame.loc[at]] == [*map(str.lower, titles)] or (words.get(at) and (is_second or is_other)):
             said = f"{name} has a line that may name columns: {', '.join(frame.loc[at].dropna())[:80]!r}."
             raise InvalidInputError(said, hint=f"{hint} Leave empty what has no number.")
-
-
-def _is_measured(cells: pd.Series) -> pd.Series:
-    return cells.dropna().str.fullmatch(rf"{_AMOUNT}|(?:{LIKE_A_DATE}).*")
 
 
 def _refuse_short_lines(name: str, text: str, delimiter: str, rows: int, width: int) -> None:

@@ -24,11 +24,9 @@ _SAID = {
 _NAMES = "|".join(filter(None, (*calendar.month_name, *calendar.month_abbr, *calendar.day_name, *calendar.day_abbr)))
 _DATED = rf"(?i)(?:{_NAMES})\.?(?:[ -]\d{{4}})?|[12]\d{{3}}(?:-\d\d|-?Q[1-4])?|Q[1-4](?: \d{{4}})?|{LIKE_A_DATE}.*"
 _CALLED_A_FIGURE = (
-    r"(?i)(?:.*\b|grand[ -]?|sub-?)?totals?\b:?(?: of .*)?|(?:sum|mean|average|median|minimum|maximum)s?\b:?(?: of .*)?"
-    r"|(?:avg|tot)\.?:?"
+    r"(?i)(?:(?:.*\b|grand[ -]?|sub-?)?total|sum|mean|average|median|minimum|maximum)s?\b:?(?: of .*)?|(?:avg|tot)\.?:?"
 )
-_CALLED_A_TOTAL = r"(?i).{0,30}\b(?:sub-?)?total\b.{0,20}"
-"""What one line alone is called that is a total of something: `Total EUR`. A name, such as a customer's, stands in several."""
+_CALLED_A_TOTAL = r"(?i).{0,30}\b(?:sub-?)?total\b.{0,20}"  # `Total EUR` alone: a name, such as a customer's, stands in several
 
 
 def lines_of_totals(table: Table, asked: Iterable[Column], known: Collection[Column]) -> dict[int, str]:
@@ -98,11 +96,11 @@ def _sums_of_others(values: Any, grain: float, rare: float) -> set[int]:
         tries += int((np.abs(order[2:]) >= np.abs(order[1:-1] + order[:-2])).sum()) if (numbers > 0).all() else len(order)
         if is_covered and hits and np.prod(np.minimum(1, step / np.abs(np.unique(order[hits])))) < _CHANCE:
             whole |= {*places[[*hits, *ones]].tolist()}
-    if found and not whole:
-        found = found if _rarity(len({*values[[*found]].tolist()}), tries * step / usual) < rare else set()
-    found = whole or found
-    edges = [int(at) for at in np.flatnonzero(2 * numbers == numbers.sum()) if len(numbers) > _FEW]
-    edges = [at for at in edges if at in (0, len(numbers) - 1) or some[at] * _RARE > 1]
+    expected, many = tries * step / usual, len({*values[[*found]].tolist()})  # so many or more, by Poisson's distribution
+    rarity = 1 - sum(exp(k * log(expected) - expected - lgamma(k + 1)) for k in range(many)) if expected else 0.0
+    found = whole or (found if rarity < rare else set())
+    halves = np.flatnonzero(2 * numbers == numbers.sum()).tolist() if len(numbers) > _FEW else []
+    edges = [at for at in halves if at in (0, len(numbers) - 1) or some[at] * _RARE > 1]
     edges += [at for at in (0, -1) if some[at] > _FEW * usual and numbers.sum() in (3 * numbers[at], 4 * numbers[at])]
     return found | {*rows[edges].tolist()}
 
@@ -127,13 +125,8 @@ def _sums_behind(order: Any) -> tuple[list[int], list[int], bool]:
     return hits, ones, bool(covered.all())
 
 
-def _rarity(hits: int, expected: float) -> float:
-    """How likely so many hits or more are where so many are expected by chance: the tail of a Poisson distribution."""
-    return 1 - sum(exp(k * log(expected) - expected - lgamma(k + 1)) for k in range(hits)) if expected else 0.0
-
-
 def _figures_by_label(column: Column, table: Table) -> Iterator[tuple[int, str]]:
-    """Rows with one word that hold the sum of those beside them each time, or as it says the mean of those beside or before them."""
+    """Rows with one word that hold the sum of those beside them each time, or as it says the mean of those beside or before."""
     values, given = np.rint(_numbers(column) / column.grain).astype(np.int64), ~column.is_missing.to_numpy()
     for one in [one for one in table.columns if values.any() and one is not column and not one.is_numeric]:
         labels, others = one.coded[0] + 1, [other.coded[0] for other in table.columns if other not in (one, column)]
