@@ -302,15 +302,14 @@ def _refuse_other_heads(name: str, titles: list[str], frame: pd.DataFrame, text:
     """Refuse a first line that does not name the columns, and other lines that do: names in two lines, or of a second table."""
     first, hint = frame.head(_SAMPLE_ROWS), "Write the names of all columns, and nothing else, in the first line."
     if lost := [at for at in range(1, len(titles)) if not titles[at] and first[at].notna().any()]:
-        raise InvalidInputError(
-            f"The first line of {name} does not name the column of {first[lost[0]].dropna().iloc[0]!r}.", hint=hint
-        )
+        example = first[lost[0]].dropna().iloc[0]
+        raise InvalidInputError(f"The first line of {name} does not name the column of {example!r}.", hint=hint)
     kinds = pd.DataFrame({at: first[at].dropna().str.fullmatch(rf"{_AMOUNT}|(?:{LIKE_A_DATE}).*") for at in first})
     if unnamed := [title for at, title in enumerate(titles) if re.fullmatch(_NO_NAME, title) and kinds[at].dropna().any()]:
         raise InvalidInputError(f"The first line of {name} is taken for names, and {unnamed[0]!r} is none.", hint=hint)
     measured = [at for at in first if kinds[at].mean() > 0.5]
-    looked_at = frame[measured].head(CHECKED)
-    words = looked_at.apply(lambda cells: cells.str.fullmatch(_NO_FIGURE, na=True)).all(axis=1) & looked_at.notna().any(axis=1)
+    given = frame[measured].head(CHECKED).dropna(how="all")
+    words = given.apply(lambda cells: cells.str.fullmatch(_NO_FIGURE, na=True)).all(axis=1)
     heads = frame[0].isin([change(titles[0]) for change in (str, str.lower, str.upper, str.title)])
     for at in [*frame.index[heads], *words.index[words]]:
         cells = frame[measured].loc[at].dropna().to_list()

@@ -31,8 +31,7 @@ _CALLED_A_TOTAL = r"(?i).{0,30}\b(?:sub-?)?total\b.{0,20}"  # `Total EUR` alone:
 
 def lines_of_totals(table: Table, asked: Iterable[Column], known: Collection[Column]) -> dict[int, str]:
     """Rows that may hold figures of others, and why. What they are called in a `known` column was said, and is no reason."""
-    columns = [one for one in (table.columns if table.rows <= CHECKED else asked) if one.holds("numbers")]
-    found = dict[int, str]()
+    columns, found = [one for one in (table.columns if table.rows <= CHECKED else asked) if one.holds("numbers")], dict[int, str]()
     for one in columns:
         found |= dict.fromkeys(_sums_of_others(_numbers(one), one.grain, _RARE / len(columns)), f"with sums of others in {one}")
         found |= dict(_figures_by_label(one, table)) if table.rows <= CHECKED else {}
@@ -170,7 +169,7 @@ def _counted_twice(values: Any, labels: Any, groups: Any, word: int) -> list[int
 
 def _figures_of_others(columns: list[Column], table: Table, known: Collection[int]) -> dict[int, str]:
     """First or last rows with sums, means and the like of all others, rounded or not, as their words say or hardly by chance."""
-    rest, found = np.array([at for at in range(table.rows) if at not in known]), dict[int, str]()
+    rest, found = np.delete(np.arange(table.rows), [*known]), dict[int, str]()
     words = [one for one in table.columns if table.rows <= CHECKED and not one.is_numeric]
     for order in (rest, rest[::-1]) if table.rows <= CHECKED else ():
         said = [" ".join(str(one.cells[at]) for one in words).lower() for at in order[:_MOST]]
