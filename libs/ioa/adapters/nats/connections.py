@@ -44,7 +44,7 @@ from ioa.adapters.nats.permissions import (
     tenant_of,
 )
 from ioa.adapters.nats.sinks import MessageSink, taking
-from ioa.adapters.nats.traces import is_by_server, traced
+from ioa.adapters.nats.traces import begins_like_one, is_by_server, traced
 from ioa.errors import ForbiddenError, InvalidInputError
 from ioa.ports.connections import ConnectionHearer, ConnectionId, SentTotals
 from ioa.protocol import subjects
@@ -325,7 +325,7 @@ class _Orders:
         self._left[pattern] -= 1
         headers = message.headers or {}
         costs_much = UNREAD in headers or not {"*", ">"}.isdisjoint(headers.get(LAST_OF, ""))
-        if costs_much or (not message.reply and traced(message.data, headers) is not None):
+        if costs_much or (not message.reply and begins_like_one(message.data, headers)):
             with suppress(InvalidInputError):
                 self._hear(subjects.parse_goal_subject(message.subject)[0])
 

@@ -21,6 +21,8 @@ from ioa.ports.connections import ConnectionId
 _PACKED, _GZIP, _SNAPPY = "Content-Encoding", "gzip", "snappy"
 _MOST_BYTES = 16_000_000
 """How long a text may be: twice what the server writes of a message of a megabyte, each byte as six."""
+_BEGINNING_BYTES = 2_400
+"""By how much of its beginning a text is told that anybody may have written."""
 _HEAD_BYTES, _TAIL_BYTES = 16_384, 65_536
 """Where the text tells of the server, and, at its end, of what happened: behind all that the sender has written."""
 _SERVER = re.compile(rb'^\{"server":\{[^{}]{0,2000}?"id":"([A-Z0-9]{1,80})"')
@@ -49,6 +51,19 @@ def traced(data: bytes, headers: Mapping[str, str] | None) -> ConnectionId | Non
     return None if server is None or came_in is None else ConnectionId(server[1].decode(), int(came_in[1]))
 
 
+def begins_like_one(data: bytes, headers: Mapping[str, str] | None) -> bool:
+    """Whether a text begins as a trace does: no more is unpacked of it, since anybody may have packed what takes long to unpack."""
+    packed, data = (headers or {}).get(_PACKED, ""), data[:_HEAD_BYTES]
+    try:
+        if packed == _GZIP:
+            data = zlib.decompressobj(_GZIP_BITS).decompress(data, _BEGINNING_BYTES)
+        elif packed == _SNAPPY:
+            data = _plain(*next(_frames(data), (_PLAIN_FRAME, b"")), _BEGINNING_BYTES)
+    except (zlib.error, ValueError, IndexError):
+        return False
+    return _SERVER.match(data) is not None
+
+
 def _ends(data: bytes, packed: str) -> tuple[bytes, bytes]:
     """Return the beginning of a text and its end, however it is packed; nothing of one that cannot be read."""
     try:
@@ -72,8 +87,8 @@ def _frames(data: bytes) -> Iterator[tuple[int, bytes]]:
         at += _FRAME_HEAD + size
 
 
-def _plain(kind: int, block: bytes) -> bytes:
-    """Unpack a frame.
+def _plain(kind: int, block: bytes, most: int = _TAIL_BYTES) -> bytes:
+    """Unpack a frame, as far as about `most` bytes.
 
     Raises:
         ValueError: It says to repeat what it has not said.
@@ -85,7 +100,7 @@ def _plain(kind: int, block: bytes) -> bytes:
     while block[at] & 0x80:  # how long it is, which is not needed
         at += 1
     at += 1
-    while at < len(block) and len(found) <= _TAIL_BYTES:
+    while at < len(block) and len(found) <= most:
         tag, at = block[at], at + 1
         if not tag & 3:
             size, at = _literal(block, tag, at)
@@ -95,7 +110,8 @@ def _plain(kind: int, block: bytes) -> bytes:
         size, back, at = _repeated(block, tag, at)
         if not 0 < back <= len(found):
             raise ValueError("a block of snappy repeats what it has not said")
-        once = bytes(found[-back:])[:size]
+        begin = len(found) - back
+        once = bytes(found[begin : begin + size])
         found += (once * (size // len(once) + 1))[:size]
     return bytes(found)
 
