@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -352,6 +353,22 @@ async def test_a_tenant_that_names_thousands_holds_nobody_up() -> None:
             for key in holders:
                 watch.pulling(key, 100_000, TenantId("acme"))
     assert len(watch.slowed()) == 2_000
+
+
+async def test_whom_a_tenant_invents_is_looked_for_at_once_however_many_are_there() -> None:
+    """A tenant names 180 at once, five times a second: beside 20,000 connections each of them took milliseconds."""
+
+    async def roster() -> KeyHolders:
+        return KeyHolders({}, frozenset())
+
+    watch = FloodWatch(_Connections([]), LIMITS, roster, AuditLog(_Lines(), ManualClock(), "registry"), lambda: 1.0)
+    watch.counted("S1", [sent(number, f"acme/user:{number}", 0) for number in range(20_000)])
+    began = time.process_time()
+    for number in range(900):
+        watch.pulling(f"acme/user:invented-{number}", 100_000, TenantId("acme"))
+    assert time.process_time() - began < 0.2
+    watch.pulling("acme/user:7", 100_000, TenantId("acme"))
+    assert [one.caller for one in watch.slowed()] == ["acme/user:7"]
 
 
 async def test_who_gives_goals_back_again_and_again_is_named() -> None:
