@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from heapq import nsmallest
 
 import structlog
 
@@ -23,7 +24,8 @@ _LITTLE_BYTES, _LITTLE_PART = 4_000_000, 100
 else some of them together fill a small one."""
 _FORGOTTEN = 86_400.0
 """After so many seconds half of what somebody has had stored counts no more."""
-_MOST_REMEMBERED = 16_384
+_MOST_REMEMBERED, _FORGOTTEN_AT_ONCE = 16_384, 1_024
+"""Those who have least are forgotten together: to find them takes milliseconds."""
 
 _log = structlog.get_logger(__name__)
 
@@ -61,7 +63,8 @@ class StoredShares:
         """Charge somebody with what was stored for him."""
         now = self._now()
         if len(self._held) >= _MOST_REMEMBERED and who not in self._held:
-            del self._held[min(self._held, key=self.held)]
+            for least in nsmallest(_FORGOTTEN_AT_ONCE, self._held, key=self.held):
+                del self._held[least]
         self._held[who] = (self.held(who) + size_bytes, now)
 
     def held(self, who: str) -> float:
@@ -88,7 +91,10 @@ class StoredShares:
         if who not in self._told:
             _log.warning("store_filled", who=who, part=self._family, stored_bytes=round(held))
             self._slowed(who, Family.LOGS)
+        self._told.pop(who, None)
         self._told[who] = (self._now(), held)
+        while len(self._told) > _MOST_REMEMBERED:
+            del self._told[next(iter(self._told))]
         return True
 
     def slowed(self) -> Sequence[SlowedCaller]:
