@@ -21,6 +21,7 @@ from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 
 from ioa.adapters.nats.sinks import MessageSink
+from ioa.adapters.nats.translated_errors import heeding_cancellation
 from ioa.protocol.ids import is_token
 
 _WANTED = 8_000
@@ -79,7 +80,7 @@ class _Subscriptions:
         """Want nothing more; take what the server has sent already, if that is to be waited for."""
         self.renews = False
         for subscription in self._standing:
-            with suppress(nats.errors.Error, TimeoutError):
+            with heeding_cancellation(), suppress(nats.errors.Error, TimeoutError):
                 await (subscription.drain() if drain else subscription.unsubscribe())  # type: ignore[no-untyped-call]
             self._client._remove_sub(subscription._id)  # else a renewed connection would have it again
 
@@ -153,10 +154,9 @@ class Listener:
 
     async def aclose(self) -> None:
         """Take what has come, and nothing more."""
-        for task in filter(None, (self._closing, self._resting, self._renewing)):
-            task.cancel()
-            with suppress(asyncio.CancelledError):
-                await task
+        for task in (self._closing, self._resting):
+            await _end(task)
+        await _end(self._renewing)  # which the others may have begun anew
         for subscriptions in (*filter(None, (self._everybody,)), *self._each.values()):
             await subscriptions.aclose(drain=True)
 
@@ -218,6 +218,13 @@ class Listener:
         subscriptions = _Subscriptions(self._client, subject, self._queue, self._take, self._group)
         await subscriptions.add(wanted)
         return subscriptions
+
+
+async def _end(task: asyncio.Task[None] | None) -> None:
+    if task is not None:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
 
 
 def _ignore(_message: Msg) -> None:
