@@ -18,7 +18,7 @@ from ioa.errors import (
 )
 from ioa.fair_turns import FairTurns
 from ioa.group.events import CancelRequested, Event, GroupLaunched, LaunchAbandoned, MemberJoined, QuestionAnswered, SubgroupOpened
-from ioa.group.policy.audience import charter_for, is_withheld, seen_by, view_for, without_session
+from ioa.group.policy.audience import charter_for, is_withheld, may_be_withheld, seen_by, view_for, without_session
 from ioa.group.policy.seating import seated
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.requests import (
@@ -446,10 +446,17 @@ class GroupSetup:
         agent_id = request.agent_id
         policy = await self._ports.ledger.policy(head) if head.entry.chain else None
         number = head.entry.state.number_of(agent_id)
-        stored: StoredEntry | None = head if request.only == "last" else await self._entry(request, 1)
-        while stored is not None and policy is not None and not _is_shown(policy, head, stored, agent_id):
-            before = stored.entry.link_of(number)
-            stored = await self._entry(request, before) if before else None
+        looked: StoredEntry | None = head if request.only == "last" else await self._entry(request, 1)
+        stored = None if policy is not None else looked
+        while looked is not None and policy is not None:
+            if is_withheld(policy, head.entry.state, looked.entry.event, agent_id):
+                stored = None  # nor is it told of anything behind that
+            elif stored is None and looked.entry.is_open_to(agent_id):
+                stored = looked
+            if stored is not None and not may_be_withheld(policy, head.entry.state, looked.entry.state.turn, agent_id):
+                break
+            before = looked.entry.link_of(number)
+            looked = await self._entry(request, before) if before else None
         if stored is None:
             return Entries(entries=(), complete=True, head=head.seq)
         roles = head.entry.state.members[number].roles
@@ -738,12 +745,6 @@ def _snapshot_for(owner: AgentId, seq: int, state: GroupState, charter: Charter)
     if charter.policy is None:
         return GroupSnapshot(seq=seq, state=state, charter=charter)
     return GroupSnapshot(seq=seq, state=seen_by(charter.policy, state, owner), charter=charter_for(charter, owner))
-
-
-def _is_shown(policy: Policy, head: StoredEntry, stored: StoredEntry, agent_id: AgentId) -> bool:
-    """Whether a member is shown an entry as the group stands now."""
-    is_kept_back = is_withheld(policy, head.entry.state, stored.entry.event, agent_id)
-    return stored.entry.is_open_to(agent_id) and not is_kept_back
 
 
 def _name(asked: GoalName, record: GoalRecord | None) -> GoalName:

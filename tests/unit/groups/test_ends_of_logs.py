@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ioa.errors import NotFoundError
-from ioa.group.events import GroupLaunched
+from ioa.group.events import GroupLaunched, MemberLost
 from ioa.group.requests import Sync
 from ioa.protocol.ids import AgentId
 from ioa.protocol.levels import LEVEL
@@ -30,6 +30,8 @@ async def test_who_asks_for_the_ends_of_a_log_is_told_no_more_than_who_reads_it_
     for who in (BOB, EVE, BOB, EVE):
         filled = {"fields": {"vote": who}} if (await plane.state()).turn == 1 else {}
         await plane.says(who, Discussion(content=f"of {who}", **filled))
+        if filled and who == BOB:  # by where the group stands behind it Eve would be told that Bob has voted
+            await plane.ledgers[0].record(ROOM, MemberLost(at=plane.clock.now(), agent_id=ADA))
         for reader in (ADA, BOB, EVE):
             whole = (await plane.setup.sync(Sync(comm_id=ROOM, agent_id=reader))).entries
             ends = [await plane.setup.sync(Sync(comm_id=ROOM, agent_id=reader, only=which)) for which in ("first", "last")]

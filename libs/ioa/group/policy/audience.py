@@ -153,8 +153,14 @@ def is_withheld(policy: Policy, state: GroupState, event: Event, agent_id: Agent
     """
     if not isinstance(event, Said) or not isinstance(event.message.payload, Discussion | Pass):
         return False
-    header, stage = event.message.header, state.stage
-    if not isinstance(stage, Gathering) or header.sender == agent_id or header.turn < (stage.begun or state.turn):
+    header = event.message.header
+    return header.sender != agent_id and may_be_withheld(policy, state, header.turn, agent_id)
+
+
+def may_be_withheld(policy: Policy, state: GroupState, turn: int, agent_id: AgentId) -> bool:
+    """Whether a member is not shown yet what others answer in a turn."""
+    stage = state.stage
+    if not isinstance(stage, Gathering) or turn < (stage.begun or state.turn):
         return False
     return agent_id in sitting_apart(policy, state)
 
