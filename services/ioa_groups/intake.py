@@ -264,8 +264,12 @@ class Intake:
         """
         with suppress(InvalidInputError):
             name = GoalName(subjects.parse_goal_subject(subject)[0], find_goal_id(data) or _goal_id_of(identity))
-            if await self._ports.goals.find(name.comm_id) is None:
-                await self._ports.refusals.tell(name, _refusal(error)[1])
+            await self._tell_refused(name, _refusal(error)[1])
+
+    async def _tell_refused(self, goal: GoalName, why: str) -> None:
+        """Tell it, unless something else bears the goal's name, which has a result of its own or will have one."""
+        if await self._ports.goals.find(goal.comm_id) is None and await self._ports.endings.of(goal) is None:
+            await self._ports.refusals.tell(goal, why)
 
     async def _refuse(self, published: _Published, error: Exception) -> None:
         reason, why = _refusal(error)
@@ -275,7 +279,7 @@ class Intake:
             return
         name = GoalName(published.user, goal_id)
         if not await self._ports.kept.has_room_for_refusal(name.owner):
-            await self._ports.refusals.tell(name, why)
+            await self._tell_refused(name, why)
             return
         self._ports.kept.note_refusal(name.owner, _TRACE_BYTES)
         await self._fail(name, shortened(why, _MAX_WHY_BYTES))

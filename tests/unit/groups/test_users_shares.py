@@ -117,6 +117,18 @@ async def test_whoever_waits_is_told_of_what_is_refused_beyond_that() -> None:
     assert await intake.accept(*again, "later") == GoalName(EVE, GoalId("bad-99"))
 
 
+async def test_a_goal_that_goes_on_is_not_told_as_refused() -> None:
+    """Another goal by its id is refused; who waits for the first one is told how that ends, and nothing else."""
+    plane = Plane()
+    await plane.join(ADA)
+    one = await _launch(plane, EVE, "one")
+    plane.room.left = StoreRoom(0, 1_000)
+    plane.kept.note_refusal(EVE, 10**9)
+    assert await plane.intake.accept(subjects.goal_to(EVE, ADA), b'{"goal_id": "one", "goal": "Say bye."}', "again") is None
+    assert "is taken by another goal" in plane.dead.letters[-1].why
+    assert one is not None and one.comm_id not in plane.passing.told
+
+
 async def test_whoever_waits_for_a_goal_that_nobody_can_work_on_is_told() -> None:
     """Unless it is on record, where its deadline ends it; what names nobody is told to nobody."""
     plane = Plane()
