@@ -277,9 +277,10 @@ class Keyring:
         async with self._reading:
             if behind is None or self._read_at <= behind:
                 begun = self.now()
-                self._secret = await self._store.cookie_secret()  # an admin may have ended all sessions by another one
                 self._signed_out = {one.key_id: one for one in await self._store.signed_out()}
                 self._keys = {key.key_id: key for key in await self._store.keys()}
+                # Last, since it may have to be drawn: by another one an admin ends all sessions.
+                self._secret = await self._store.cookie_secret()
                 self._read_at = begun
 
 

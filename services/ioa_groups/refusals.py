@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
+from datetime import timedelta
 
 import structlog
 
@@ -87,9 +88,13 @@ class Refusals:
             self._told.popleft()
 
     async def is_told(self, goal: GoalName) -> bool:
-        """Whether it is told of a goal now that it was refused.
+        """Whether it is told of a goal now that it was refused. What a process that has ended told is removed in time.
 
         Raises:
             UnavailableError: Nobody can say.
         """
-        return await self._results.holds(goal)
+        told = await self._results.find(goal)
+        if told is None or self._clock.now() - told.finished_at < timedelta(seconds=_TOLD_SECONDS):
+            return told is not None
+        await self._results.remove(goal)
+        return False

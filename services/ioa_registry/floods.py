@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -481,7 +481,8 @@ class _There:
         self._keys = OfServers[frozenset[str]]()
         """The keys of whose holders a server had connections when it was asked last."""
         self._gone: dict[ConnectionId, SentTotals] = {}
-        self._unknown: dict[ConnectionId, TenantId | None] = {}
+        self._unknown = defaultdict[TenantId | None, dict[ConnectionId, None]](dict)
+        """By who tells: no tenant pushes out of whom others have told."""
 
     def opened(self, sent: SentTotals) -> None:
         """Take in that somebody has connected."""
@@ -510,14 +511,15 @@ class _There:
 
     def keep_unknown(self, connection: ConnectionId, told_by: TenantId | None) -> None:
         """Remember of whom was told before he was seen."""
-        self._unknown[connection] = told_by
-        _make_room_in(self._unknown)
+        self._unknown[told_by][connection] = None
+        _make_room_in(self._unknown[told_by])
 
     def taken_unknown(self) -> Sequence[tuple[ConnectionId, TenantId | None]]:
         """Take those who are seen by now."""
-        seen = [(one, told_by) for one, told_by in self._unknown.items() if self.holder_of(one) is not None]
-        for one, _ in seen:
-            del self._unknown[one]
+        told = [(one, told_by) for told_by, ones in self._unknown.items() for one in ones]
+        seen = [(one, told_by) for one, told_by in told if self.holder_of(one) is not None]
+        for one, told_by in seen:
+            del self._unknown[told_by][one]
         return seen
 
 

@@ -44,11 +44,11 @@ class PassingResults(Protocol):
     async def publish(self, result: GoalResult) -> bool:
         """Publish a result unless the goal has one; whether it had none."""
 
-    async def holds(self, goal: GoalName) -> bool:
-        """Whether a goal has such a result now."""
+    async def find(self, goal: GoalName) -> GoalResult | None:
+        """Return such a result of a goal, if it has one now."""
 
     async def remove(self, goal: GoalName) -> None:
-        """Remove such a result."""
+        """Remove such a result, and no other one."""
 
 
 class Timers(Protocol):

@@ -153,9 +153,9 @@ class MemoryPassingResults:
             self.told[result.name.comm_id] = result
         return is_first
 
-    async def holds(self, goal: GoalName) -> bool:
-        """Whether a goal has such a result now."""
-        return goal.comm_id in self.told
+    async def find(self, goal: GoalName) -> GoalResult | None:
+        """Return such a result of a goal."""
+        return self.told.get(goal.comm_id)
 
     async def remove(self, goal: GoalName) -> None:
         """Remove such a result."""

@@ -89,9 +89,12 @@ async def test_a_refusal_passes_by(results: Results, client: Client | None) -> N
     names = [GoalName(LOCAL, GOAL), GoalName(LOCAL, GoalId("goal-2")), GoalName(LOCAL, GoalId("goal-3"))]
     found = [await results.get(name) for name in names]
     assert [one and one.content for one in found] == ["right", "refused", None]
-    assert (stored, [await passing.holds(name) for name in names]) == ([False, True], [False, True, False])
-    await passing.remove(names[1])
-    assert (await results.get(names[1]), await passing.holds(names[1])) == (None, False)
+    assert stored == [False, True]
+    assert [await passing.find(name) for name in names] == [None, result("refused", GoalId("goal-2")), None]
+    for name in names:
+        await passing.remove(name)
+    assert (await results.get(names[1]), await passing.find(names[1])) == (None, None)
+    assert await results.get(names[0]) == result("right"), "what is no such result stays"
 
 
 def _js(client: Client | None) -> JetStreamContext:

@@ -15,6 +15,7 @@ from ioa.protocol.goals import Reason
 from ioa.protocol.ids import GoalId, GoalName, UserId
 from ioa.protocol.named_teams import PutTeam
 from ioa_groups.intake import Intake
+from ioa_groups.refusals import Refusals
 from tests.contract.system_client.test_named_teams import debate
 from tests.unit.runtime.plane import ADA, LEASE, Plane
 
@@ -115,6 +116,21 @@ async def test_whoever_waits_is_told_of_what_is_refused_beyond_that() -> None:
     await plane.refusals.remove_old()
     assert not told
     assert await intake.accept(*again, "later") == GoalName(EVE, GoalId("bad-99"))
+
+
+async def test_what_a_process_that_ended_told_is_over_in_time() -> None:
+    """Nobody removes it by himself: it keeps its goal from being launched no longer than else."""
+    before, plane = Plane(), Plane()
+    await plane.join(ADA)
+    name = GoalName(EVE, GoalId("bad"))
+    told = Refusals(plane.passing, before.clock, lambda: 0.0)
+    await told.tell(name, "No.")
+    after = Refusals(plane.passing, plane.clock, lambda: 0.0)
+    plane.clock.advance(timedelta(seconds=299))
+    assert await after.is_told(name)
+    plane.clock.advance(timedelta(seconds=1))
+    assert not await after.is_told(name)
+    assert await plane.results.get(name) is None
 
 
 async def test_a_goal_that_goes_on_is_not_told_as_refused() -> None:

@@ -283,6 +283,8 @@ async def test_whose_messages_are_traced_is_put_off_and_no_tenant_names_anothers
         watch.opened(replace(sent(3, "UANNA", 0), tenant=umbra))
         for number, told_by in ((1, None), (2, None), (3, acme), (4, acme), (5, umbra)):
             watch.traced(ConnectionId("S1", number), told_by)
+        for number in range(100, 5_100):  # what a tenant makes up pushes out nothing that others told
+            watch.traced(ConnectionId("S1", number), umbra)
         server.listed = [replace(sent(number, key, 0), tenant=acme) for number, key in ((4, "UBOB"), (5, "UOBSERVER"))]
         await server.count()
         await eventually(lambda: set(server.ended) == {1, 4})

@@ -14,7 +14,7 @@ import structlog
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.js import JetStreamContext
-from nats.js.api import Header
+from nats.js.api import Header, RawStreamMsg
 
 from ioa.adapters.nats.connection import at_renewal
 from ioa.adapters.nats.goals import NatsGoalRecords
@@ -167,16 +167,22 @@ class NatsPassingResults:
         with unavailable_unless_answered("The stream of results"):
             return await publish_onto(self._js, RESULTS, subjects.result_of(result.name), data, headers=headers) is not None
 
-    async def holds(self, goal: GoalName) -> bool:
-        """Whether a goal has such a result now."""
-        with unavailable_unless_answered("The stream of results"):
-            message = await last_message(self._js, RESULTS, subjects.result_of(goal))
-        return message is not None and _PASSING in (message.headers or {})
+    async def find(self, goal: GoalName) -> GoalResult | None:
+        """Read such a result of a goal."""
+        message = await self._message(goal)
+        return None if message is None else decode_result(message.data or b"")
 
     async def remove(self, goal: GoalName) -> None:
         """Remove such a result."""
+        message = await self._message(goal)
+        if message is not None:
+            with unavailable_unless_answered("The stream of results"):
+                await self._js.purge_stream(RESULTS, seq=(message.seq or 0) + 1, subject=subjects.result_of(goal))
+
+    async def _message(self, goal: GoalName) -> RawStreamMsg | None:
         with unavailable_unless_answered("The stream of results"):
-            await self._js.purge_stream(RESULTS, subject=subjects.result_of(goal))
+            message = await last_message(self._js, RESULTS, subjects.result_of(goal))
+        return message if message is not None and _PASSING in (message.headers or {}) else None
 
 
 class NatsTimers:

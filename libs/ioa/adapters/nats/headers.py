@@ -38,11 +38,12 @@ def read_headers(block: bytes) -> dict[str, str]:
 
 
 def header_bytes(headers: Mapping[str, str] | None) -> int:
-    """Return how long the headers of a message are, as they were read."""
+    """Return how long the headers of a message are, as they were read, but for what the server has added."""
     if not headers:
         return 0
     unread = headers.get(UNREAD, "")
-    return sum(len(name) + len(value) for name, value in headers.items()) + (int(unread) if _is_count(unread) else 0)
+    written = sum(len(name) + len(value) for name, value in headers.items() if name != SHOWN_ASKER)
+    return written + (int(unread) if _is_count(unread) else 0)
 
 
 def _is_count(text: str) -> bool:
