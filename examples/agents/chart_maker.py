@@ -84,8 +84,7 @@ def chart_of_file(path: Path, question: str | None, kind: str) -> tuple[bytes, s
     times = times if kind == "line" else None
     if times is not None and (gaps := max(times.asi8) - min(times.asi8) + 1 - len(times)):
         reading += f"; {gaps} dates between have no value"
-    png = draw(values, times, title)
-    return png, title, f"a {kind} chart titled '{title}', {len(values)} values of {path.name} ({reading})."
+    return draw(values, times, title), title, f"a {kind} chart titled '{title}', {len(values)} values of {path.name} ({reading})."
 
 
 def _times(labels: pd.Index) -> pd.PeriodIndex | None:

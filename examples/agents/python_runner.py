@@ -32,7 +32,7 @@ _ASKED = rf"(?:{_CODE})?(?:please )?(?:(?:run|execute|evaluate) {_CODE}|what doe
 _RUN = re.compile(rf"{_ASKED}(?:\W*+(?:and |then )*+(?:(?:show|give|tell|return|print)(?: me)? )?(?:{_TOLD}))*+\W*|snippet")
 _KNOWN = {word.removesuffix(end) for word in re.findall("[a-z]+3?", f"{_RUN.pattern} a an python") for end in ("", "s")}
 _HINT = "Code is run as it is. Say 'run this code:' and the code in backticks, and nothing else."
-_FILES, _OUTPUT_CHARS = 100, 20_000
+_FILES, _MOST_CHARS = 100, 20_000
 
 
 @agent.task
@@ -54,16 +54,18 @@ def run_script(ctx: TaskContext, script: InputFile, needs_file: bool = False, li
     )  # fmt: skip
     printed = output.read_text(encoding="utf-8", errors="replace").replace(f"{box}/", "")
     if reason:
-        raise TaskError(f"The code {reason}.", hint=printed[:_OUTPUT_CHARS][-2_000:].strip())
-    if (cut := len(printed) - _OUTPUT_CHARS) > 0:
-        printed = f"{printed[:_OUTPUT_CHARS]}\n… {cut} more characters were cut."
+        raise TaskError(f"The code {reason}.", hint=printed[:_MOST_CHARS][-2_000:].strip())
+    printed = printed[:_MOST_CHARS] + f"\n… {len(printed) - _MOST_CHARS} more characters were cut." * (len(printed) > _MOST_CHARS)
     written = {str(path.relative_to(box)): path for path in sorted(box.rglob("*")) if path.is_file() and not path.is_symlink()}
     mine = [name for name, path in written.items() if name not in given or not cmp(path, given[name], shallow=False)]
-    new = {name.replace("/", "-"): written[name] for name in mine if "/." not in f"/{name}".rpartition("/")[0]}  # no `.cache/x`
+    mine = [name for name in mine if "/." not in f"/{name}".rpartition("/")[0]]  # no `.cache/x`
+    new = {name.replace("/", "-"): written[name] for name in mine}
     for name in [*new][:_FILES]:
         ctx.artifact(name, new[name].read_bytes())
-    if needs_file and not new:
-        raise TaskError("The code wrote no file.", hint=f"It printed: {printed[-2_000:]}")
+    did = [f"removed {name}, which later requests would still read" for name in given if name not in written]
+    did += ["wrote two files of one name, as `a/b` and `a-b` are"] * (len(new) < len(mine))
+    if did := did or ["wrote no file"] * (needs_file and not new):
+        raise TaskError(f"The code {did[0]}.", hint=f"It printed: {printed[-2_000:]}")
     more = f" … and {len(new) - _FILES} more, which are not attached" * (len(new) > _FILES)
     return (printed.rstrip() or "The code printed nothing.") + f"\nFiles: {', '.join([*new][:_FILES])}{more}" * bool(new)
 

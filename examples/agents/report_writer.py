@@ -39,13 +39,12 @@ def run(task: str, ctx: TaskContext) -> str:
         raise DeclinedError("There is no result to report on.", hint="Ask for it first: 'What is 2 + 3? Write a report of it.'")
     title, *more = map(_heading, ctx.results)
     body = "\n".join(line for result in ctx.results for line in _section(result))
-    ctx.artifact(
-        "report.html",
+    page = (
         f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta name="viewport" content="width=device-width, initial-scale=1">\n<title>{escape(title)}</title>\n'
-        f"<style>{_STYLE.read_text()}</style>\n</head>\n<body>\n<main>\n<h1>{escape(title)}</h1>\n{body}\n</main>\n</body>\n</html>\n",
-        "text/html",
+        f"<style>{_STYLE.read_text()}</style>\n</head>\n<body>\n<main>\n<h1>{escape(title)}</h1>\n{body}\n</main>\n</body>\n</html>\n"
     )
+    ctx.artifact("report.html", page, "text/html")
     return f"Report '{title}' (report.html) of: {'; '.join([title, *more])}."
 
 

@@ -17,6 +17,7 @@ from ioa.errors import DeclinedError, InvalidInputError
 
 _WORD = re.compile(r"[\w.-]+")
 _IN_NAMES = "_.-"
+_PATH = re.compile(r"[\w.-]++(?:[/\\][\w.-]++)++")
 
 __all__ = [
     "at_hand", "came", "missing", "named_in", "of_results", "pick", "read_and_tell", "read_text", "text_of_html", "with_suffix",
@@ -58,8 +59,12 @@ def of_results(ctx: TaskContext, suffixes: Sequence[str]) -> list[InputFile]:
 
 
 def named_in(text: str, files: Iterable[InputFile]) -> list[InputFile]:
-    """Return the files whose whole name stands in a text, in any case; of two that differ by case alone the one that is said so."""
+    """Return the files whose whole name stands in a text, in any case; of two that differ by case alone the one that is said so.
+
+    `out/x.csv` names `out-x.csv`, as a file is attached that code writes there, if there is one; else `x.csv`.
+    """
     files = list(files)
+    text = _as_attached(text, [file.name for file in files])
     found = [file for file in files if _stands_in(_comparable(file.name), _without_longer(file.name, text, files))]
     as_written = [file for file in found if _stands_in(_composed(file.name), _composed(text))]
     said_so = {_comparable(file.name) for file in as_written}
@@ -68,8 +73,9 @@ def named_in(text: str, files: Iterable[InputFile]) -> list[InputFile]:
 
 def missing(text: str, suffixes: Sequence[str], there: Iterable[str]) -> str:
     """Say that files of a kind whose names stand in a text did not come; empty if none does but in the names that are `there`."""
+    there = list(there)
     known = [_comparable(name) for name in there]
-    words = [word.rstrip(".-") for word in _WORD.findall(_composed(text))]
+    words = [word.rstrip(".-") for word in _WORD.findall(_composed(_as_attached(text, there)))]
     names = [word for word in words if word.lower().endswith(tuple(suffixes))]
     lost = [name for name in names if not any(_stands_in(_comparable(name), one) for one in known)]
     return f"{', '.join(map(repr, lost))} did not come with the goal." if lost else ""
@@ -147,6 +153,17 @@ def _places(name: str, text: str) -> Iterator[int]:
         if not (before.isalnum() or (before and before in _IN_NAMES) or after.isalnum() or after == "_"):
             yield at
         at = text.find(name, at + 1)
+
+
+def _as_attached(text: str, names: Iterable[str]) -> str:
+    """Write paths in a text as the names of files that were attached from folders: those with a dash where a folder ends."""
+    known = {_comparable(name) for name in names}
+
+    def attached(path: re.Match[str]) -> str:
+        name = path[0].replace("\\", "/").removeprefix("./").replace("/", "-")
+        return name if _comparable(name.rstrip(".")) in known else path[0]
+
+    return _PATH.sub(attached, text)
 
 
 def _without_longer(name: str, text: str, files: Sequence[InputFile]) -> str:

@@ -71,7 +71,7 @@ from ioa_groups.intake import Intake, IntakePorts
 from ioa_groups.janitor import Janitor
 from ioa_groups.leaders import ANSWERED_WITHIN, Leaders
 from ioa_groups.membership import MembershipWatch
-from ioa_groups.refusals import Refusals
+from ioa_groups.refusals import ToldRefusals
 from ioa_groups.setup import CAST_WITHIN, GroupSetup, GroupSetupPorts, GroupTimeouts
 from ioa_groups.shares import PoolShares
 from ioa_groups.teams import Teams
@@ -148,7 +148,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
             quotas = quotas.within(shares.files, shares.artifacts)
         files = FileService(NatsFileStore(carrier), log, ledger, tickets, clock, quotas, sessions)
         dropped = DroppedGoals(time.monotonic)
-        refusals = Refusals(NatsPassingResults(js), clock, time.monotonic)
+        refusals = ToldRefusals(NatsPassingResults(js), clock, time.monotonic)
         taking = IntakePorts(
             goals,
             work,

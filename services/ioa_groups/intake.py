@@ -47,7 +47,7 @@ from ioa_groups.dropped import DroppedGoals
 from ioa_groups.files import FileService
 from ioa_groups.forks import Forks
 from ioa_groups.leaders import LED_WITHIN, TAKEN_WITHIN, Leaders
-from ioa_groups.refusals import Refusals
+from ioa_groups.refusals import ToldRefusals
 from ioa_groups.shares import PoolShares
 from ioa_groups.teams import Teams
 from ioa_groups.users_shares import KeptShares, WaitingShares
@@ -115,7 +115,7 @@ class IntakePorts:
     dropped: DroppedGoals
     kept: KeptShares
     waiting: WaitingShares
-    refusals: Refusals
+    refusals: ToldRefusals
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ _EVERY_SECONDS = 1.0
 _log = structlog.get_logger(__name__)
 
 
-class Refusals:
+class ToldRefusals:
     """Tells of refused goals for a while, of each user so many.
 
     Args:

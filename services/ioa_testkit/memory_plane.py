@@ -45,7 +45,7 @@ from ioa_groups.forks import ForkPorts, Forks
 from ioa_groups.intake import Intake, IntakePorts
 from ioa_groups.janitor import Janitor
 from ioa_groups.leaders import Leaders
-from ioa_groups.refusals import Refusals
+from ioa_groups.refusals import ToldRefusals
 from ioa_groups.setup import GroupSetup, GroupSetupPorts, GroupTimeouts
 from ioa_groups.shares import PoolShares
 from ioa_groups.teams import Teams
@@ -244,7 +244,7 @@ class MemoryControlPlane:
             DroppedGoals(lambda: clock.now().timestamp()),
             kept,
             waiting,
-            Refusals(MemoryPassingResults(self.results), clock, now),
+            ToldRefusals(MemoryPassingResults(self.results), clock, now),
         )
         self._intake = Intake(taking, timedelta(seconds=1))
         self.dead_letters = MemoryDeadLetterBox(self.dead, clock, self.publish)

@@ -55,6 +55,15 @@ def test_a_name_within_a_longer_one_is_not_said(task: str, names: list[str], tmp
     assert [file.name for file in pick(task, _context(tmp_path, "a.csv", "my a.csv"), TABLES)] == names
 
 
+@pytest.mark.parametrize("path", ["clean/a.csv", "./clean/a.csv", "clean\\A.csv", "clean-a.csv"])
+def test_a_path_names_what_was_attached_from_that_folder(path: str, tmp_path: Path) -> None:
+    """Not the file of that name that came with the goal, unless there is no other: where that was is not known."""
+    told = _context(tmp_path, "a.csv", "clean-a.csv")
+    assert [file.name for file in pick(f"rows of {path}.", told, TABLES)] == ["clean-a.csv"]
+    assert missing(f"rows of {path}", TABLES, ["clean-a.csv"]) == ""
+    assert [file.name for file in pick("rows of data/a.csv", told, TABLES)] == ["a.csv"]
+
+
 def test_what_earlier_tasks_attached_comes_last(tmp_path: Path) -> None:
     """It is taken where no such file came with the goal."""
     made = tmp_path / "made.csv"

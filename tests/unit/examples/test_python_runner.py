@@ -289,6 +289,22 @@ def test_no_file_that_is_written_is_left_out_in_silence(run: Run) -> None:
     assert run(agent, f"run ```{linked}```").files == {}
 
 
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("os.remove('data.csv')", "removed data.csv, which later requests would still read"),
+        ("os.rename('data.csv', 'old.csv')", "removed data.csv"),
+        ("os.mkdir('a'); open('a/b.csv', 'w').close(); open('a-b.csv', 'w').close()", "wrote two files of one name"),
+    ],
+)
+def test_what_cannot_be_handed_on_is_a_failure(code: str, said: str, run: Run, tmp_path: Path) -> None:
+    """A file that came stays for later requests, and two files of one name would be one: neither happens in silence."""
+    data = tmp_path / "data.csv"
+    data.write_text("n\n1\n")
+    with pytest.raises(TaskError, match=said):
+        run(agent, f"run ```import os\n{code}```", inputs=(data,))
+
+
 def test_what_is_printed_stands_in_its_order(run: Run) -> None:
     """Errors behind what was printed before them."""
     assert run(agent, "run ```import sys\nprint('fine')\nprint('warn', file=sys.stderr)```").text == "fine\nwarn"

@@ -15,7 +15,7 @@ from ioa.protocol.goals import Reason
 from ioa.protocol.ids import GoalId, GoalName, UserId
 from ioa.protocol.named_teams import PutTeam
 from ioa_groups.intake import Intake
-from ioa_groups.refusals import Refusals
+from ioa_groups.refusals import ToldRefusals
 from tests.contract.system_client.test_named_teams import debate
 from tests.unit.runtime.plane import ADA, LEASE, Plane
 
@@ -123,9 +123,9 @@ async def test_what_a_process_that_ended_told_is_over_in_time() -> None:
     before, plane = Plane(), Plane()
     await plane.join(ADA)
     name = GoalName(EVE, GoalId("bad"))
-    told = Refusals(plane.passing, before.clock, lambda: 0.0)
+    told = ToldRefusals(plane.passing, before.clock, lambda: 0.0)
     await told.tell(name, "No.")
-    after = Refusals(plane.passing, plane.clock, lambda: 0.0)
+    after = ToldRefusals(plane.passing, plane.clock, lambda: 0.0)
     plane.clock.advance(timedelta(seconds=299))
     assert await after.is_told(name)
     plane.clock.advance(timedelta(seconds=1))

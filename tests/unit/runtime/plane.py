@@ -66,7 +66,7 @@ from ioa_groups.intake import Intake, IntakePorts
 from ioa_groups.janitor import Janitor
 from ioa_groups.leaders import Leaders
 from ioa_groups.membership import MembershipWatch
-from ioa_groups.refusals import Refusals
+from ioa_groups.refusals import ToldRefusals
 from ioa_groups.setup import GroupSetup, GroupSetupPorts, GroupTimeouts
 from ioa_groups.shares import PoolShares
 from ioa_groups.teams import Teams
@@ -175,7 +175,7 @@ class Plane:
         )
         self.passing = MemoryPassingResults(MemoryResults())
         """Beside those that are kept, so that a test tells them apart."""
-        self.refusals = Refusals(self.passing, self.clock, lambda: self.clock.now().timestamp())
+        self.refusals = ToldRefusals(self.passing, self.clock, lambda: self.clock.now().timestamp())
         self.dropped = DroppedGoals(lambda: self.clock.now().timestamp())
         self.intake_ports = IntakePorts(
             goals=self.goals,
