@@ -17,7 +17,7 @@ from ioa.errors import DeclinedError, InvalidInputError
 
 _WORD = re.compile(r"[\w.-]+")
 _IN_NAMES = "_.-"
-_PATH = re.compile(r"[\w.-]++(?:[/\\][\w.-]++)++")
+_PATH = re.compile(r"(?<![\w.\-/\\])[\w.-]++(?:[/\\][\w.-]++)++")
 
 __all__ = [
     "at_hand", "came", "missing", "named_in", "of_results", "pick", "read_and_tell", "read_text", "text_of_html", "with_suffix",
