@@ -14,7 +14,6 @@ import math
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from functools import partial
 from itertools import islice
 from typing import Annotated, Any
 
@@ -44,7 +43,7 @@ from ioa.adapters.nats.permissions import (
     tenant_of,
 )
 from ioa.adapters.nats.sinks import MessageSink, taking
-from ioa.adapters.nats.traces import begins_like_one, is_by_server, traced
+from ioa.adapters.nats.traces import begins_like_one, hear_traced
 from ioa.errors import ForbiddenError, InvalidInputError
 from ioa.ports.connections import ConnectionHearer, ConnectionId, SentTotals
 from ioa.protocol import subjects
@@ -290,15 +289,35 @@ class _Pulls:
         self._left -= 1
         if not messages:
             return
-        if is_by_server(message):
+        if hear_traced(message, self._hear_traced):
             self._was_traced = True
-            if (connection := traced(message.data, message.headers)) is not None:
-                self._hear_traced(connection)
             return
         with suppress(ValidationError):
             asker = _Asker.model_validate_json((message.headers or {}).get(SHOWN_ASKER, ""))
             if is_outside(asker.account):
                 self._hear(asker, messages, gives_back)
+
+
+class _Few:
+    """Some of what comes on a subject: so many messages between two counts."""
+
+    def __init__(self, client: Client, subject: str, most: int, take: Callable[[Msg], None]) -> None:
+        self._client = client
+        self._subject = subject
+        self._most = most
+        self._take = take
+        self._left = 0
+
+    async def listen(self) -> None:
+        """Hear of more."""
+        if not self._left:
+            self._left = self._most
+            subscription = await self._client.subscribe(self._subject, future=MessageSink(self._take_one))
+            await subscription.unsubscribe(limit=self._most)
+
+    def _take_one(self, message: Msg) -> None:
+        self._left -= 1
+        self._take(message)
 
 
 class _Orders:
@@ -309,20 +328,15 @@ class _Orders:
     """
 
     def __init__(self, client: Client, hear: Callable[[UserId], None]) -> None:
-        self._client = client
         self._hear = hear
-        self._left: dict[str, int] = {}
+        self._few = [_Few(client, subject, _LOOKED_AT, self._take) for subject in (subjects.ANY_GOAL, subjects.ANY_ADDRESSED_GOAL)]
 
     async def listen(self) -> None:
         """Look at more."""
-        for subject in (subjects.ANY_GOAL, subjects.ANY_ADDRESSED_GOAL):
-            if not self._left.get(subject):
-                self._left[subject] = _LOOKED_AT
-                subscription = await self._client.subscribe(subject, future=MessageSink(partial(self._take, subject)))
-                await subscription.unsubscribe(limit=_LOOKED_AT)
+        for few in self._few:
+            await few.listen()
 
-    def _take(self, pattern: str, message: Msg) -> None:
-        self._left[pattern] -= 1
+    def _take(self, message: Msg) -> None:
         headers = message.headers or {}
         costs_much = UNREAD in headers or not {"*", ">"}.isdisjoint(headers.get(LAST_OF, ""))
         if costs_much or (not message.reply and begins_like_one(message.data, headers)):
@@ -330,32 +344,22 @@ class _Orders:
                 self._hear(subjects.parse_goal_subject(message.subject)[0])
 
 
-class _Strangers:
-    """Who was not let in, of whom some are heard of between two counts."""
-
-    def __init__(self, client: Client, hear: Callable[[str], None]) -> None:
-        self._client = client
-        self._hear = hear
-        self._left = 0
-
-    async def listen(self) -> None:
-        """Hear of more."""
-        if not self._left:
-            self._left = _HEARD_AWAY
-            subscription = await self._client.subscribe(TURNED_AWAY, future=MessageSink(self._take))
-            await subscription.unsubscribe(limit=_HEARD_AWAY)
-
-    def _take(self, message: Msg) -> None:
-        self._left -= 1
-        with suppress(ValidationError):
-            self._hear(_TurnedAway.model_validate_json(message.data).client.host)
-
-
 def take_most(asked: Counter[str]) -> bytes:
     """Take those out of what was asked who have asked most, as many as are heard of at once, and write what is told of them."""
     told = _Pulled(messages=dict(asked.most_common(_MOST_TOLD_OF)))
     asked -= Counter(told.messages)
+    return _written(told)
+
+
+def _written(told: _Pulled) -> bytes:
     return told.model_dump_json().encode()
+
+
+async def _tell(client: Client, written: bytes) -> None:
+    """Tell who looks after the whole server, if this process may; what cannot be told now is not."""
+    if not may_not_publish(client, subjects.PULLED):
+        with suppress(nats.errors.Error, OSError):
+            await client.publish(subjects.PULLED, written)
 
 
 class NatsPullTeller:
@@ -379,11 +383,11 @@ class NatsPullTeller:
             with suppress(nats.errors.Error, OSError):
                 await self._pulls.listen()
                 await self._orders.listen()
-                if self._asked and not may_not_publish(self._client, subjects.PULLED):
-                    await self._client.publish(subjects.PULLED, take_most(self._asked))
-                if self._searched and not may_not_publish(self._client, subjects.PULLED):
+                if self._asked:
+                    await _tell(self._client, take_most(self._asked))
+                if self._searched:
                     told, self._searched = _Pulled(searched=self._searched), {}
-                    await self._client.publish(subjects.PULLED, told.model_dump_json().encode())
+                    await _tell(self._client, _written(told))
             await self._traced.tell()
             await asyncio.sleep(_TOLD_EVERY_SECONDS)
 
@@ -412,9 +416,8 @@ class NatsRefusalTeller:
             await asyncio.sleep(_TOLD_EVERY_SECONDS)
             told = _Pulled(refused=dict(self._refused.most_common(_MOST_TOLD_OF)))
             self._refused.clear()
-            if told.refused and not may_not_publish(self._client, subjects.PULLED):
-                with suppress(nats.errors.Error, OSError):
-                    await self._client.publish(subjects.PULLED, told.model_dump_json().encode())
+            if told.refused:
+                await _tell(self._client, _written(told))
 
 
 class NatsTraceTeller:
@@ -427,10 +430,7 @@ class NatsTraceTeller:
 
     def hear(self, message: Msg) -> bool:
         """Note of whom a message tells that the server has written itself; whether it is such a one, and nobody's request."""
-        is_one = is_by_server(message)
-        if is_one and (connection := traced(message.data, message.headers)) is not None:
-            self.note(connection)
-        return is_one
+        return hear_traced(message, self.note)
 
     def note(self, connection: ConnectionId) -> None:
         """Keep one more to be told of."""
@@ -441,9 +441,8 @@ class NatsTraceTeller:
     async def tell(self) -> None:
         """Tell of all that were noted since the last time."""
         told, self._traced = [_Traced(server=one.server, number=one.number) for one in self._traced], {}
-        if told and not may_not_publish(self._client, subjects.PULLED):
-            with suppress(nats.errors.Error, OSError):
-                await self._client.publish(subjects.PULLED, _Pulled(traced=told).model_dump_json().encode())
+        if told:
+            await _tell(self._client, _written(_Pulled(traced=told)))
 
     async def follow(self) -> None:
         """Tell, for ever, at once and then once in a second."""
@@ -464,7 +463,7 @@ class NatsConnections:
         self._hearer: ConnectionHearer | None = None
         self._pulls = _Pulls(client, at_once, self._hear, self._hear_traced)
         self._orders = _Orders(client, self._hear_order)
-        self._strangers = _Strangers(client, self._hear_stranger)
+        self._strangers = _Few(client, TURNED_AWAY, _HEARD_AWAY, self._take_stranger)
         self._told = Buckets({Family.OTHERS: _TAKEN})
 
     @asynccontextmanager
@@ -562,9 +561,11 @@ class NatsConnections:
         if self._hearer is not None:
             self._hearer.searched(user, _FLOOD)
 
-    def _hear_stranger(self, host: str) -> None:
-        if self._hearer is not None:
-            self._hearer.turned_away(host)
+    def _take_stranger(self, message: Msg) -> None:
+        with suppress(ValidationError):
+            event = _TurnedAway.model_validate_json(message.data)
+            if self._hearer is not None:
+                self._hearer.turned_away(event.client.host)
 
     async def keep_out(self, names: Collection[str]) -> None:
         """Tell it in one message, which is lost if nobody listens."""

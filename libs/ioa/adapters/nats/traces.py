@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from nats.aio.msg import Msg
 
@@ -42,6 +42,14 @@ def is_by_server(message: Msg) -> bool:
     except ValueError:
         return False
     return isinstance(asker, dict) and asker.get("kind") == "Account"
+
+
+def hear_traced(message: Msg, hear: Callable[[ConnectionId], None]) -> bool:
+    """Tell by which connection that came of which the server has written a message itself; whether it has, so that nobody asks."""
+    is_one = is_by_server(message)
+    if is_one and (connection := traced(message.data, message.headers)) is not None:
+        hear(connection)
+    return is_one
 
 
 def traced(data: bytes, headers: Mapping[str, str] | None) -> ConnectionId | None:
