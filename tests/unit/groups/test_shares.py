@@ -112,6 +112,8 @@ async def test_goals_that_have_ended_are_not_remembered(monkeypatch: pytest.Monk
     monkeypatch.setattr(shares, "SHOWN_WITHIN", timedelta(0))
     for slots in (0, 100):
         pool = _Pool()
+        rates = dict.fromkeys((Family.SEARCH, Family.OTHERS), Rate(per_second=1_000_000, burst=1_000_000))
+        pool.shares = PoolShares(MemoryRegistryView(pool.cards, pool.leases), pool.open, rates)
         if slots:
             await pool.come(slots=slots)
         for number in range(200):
