@@ -58,7 +58,7 @@ def create(
     """Make an nkey for each service, agent and user, and the part of nats-server's configuration that lets them in.
 
     A seed that is there is never replaced. The configuration holds who is named now: name everybody each time, of one tenant;
-    others stay as they are. Prints its path.
+    others stay as they are. Who was let in before and is not named is let in no more, and told. Prints its path.
     With or without --callout where it was not before, and with a new tenant, restart nats-server: a reload is not enough.
     """
     with reported(as_json=as_json):

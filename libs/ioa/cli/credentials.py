@@ -220,6 +220,11 @@ def create_credentials(folder: Path, plan: Plan, terminal: Terminal, *, now: dat
     limits = plan.limits if tenant is None else read_own_limits(there)
     whole = plan.model_copy(update={"tenants": {**before, **plan.tenants}, "limits": limits, "callout": asked})
     done = make_credentials(whole, kept, now, others)
+    left_out = _left_out(kept, tenant, there)
+    if left_out:
+        done.append(
+            f"let in no more, since not named: {', '.join(left_out)}; their seeds stay, and count again when they are named"
+        )
     if tenant is not None and tenant not in before:
         done.append(f"the accounts of {tenant} are new: restart nats-server, since a reload lets no requests cross between them")
     files = {name: {key: str(folder / name / key) for key in wanted.seeds} for name, wanted in plan.secrets.items()}
@@ -227,11 +232,26 @@ def create_credentials(folder: Path, plan: Plan, terminal: Terminal, *, now: dat
         files[plan.callout] = {key: str(folder / plan.callout / key) for key in (ASKED, ISSUER, REVOKED)}
     included = str(folder / AUTHORIZATION / CONFIGURATION)
     if terminal.as_json:
-        terminal.document({"seeds": files, "authorization": included, "done": done})
+        terminal.document({"seeds": files, "authorization": included, "done": done, "left_out": left_out})
         return
     for sentence in done or ["nothing to do: all credentials are there"]:
         terminal.note(sentence)
     terminal.result.print(included, soft_wrap=True)
+
+
+def _left_out(kept: FolderSecrets, tenant: TenantId | None, before: str) -> list[str]:
+    """Return who of a tenant was let in by his seed before and is not by what is written now, by name."""
+    try:
+        was, now = (read_authorization(text, {}).keys() for text in (before, _rendered(kept) or ""))
+    except InvalidInputError:  # an older version's, or none: nothing says who that was
+        return []
+    gone = was - now
+    found: list[str] = []
+    for secret, key in kept.find(in_folder(tenant, "*"), "*"):
+        seed = parse_key((kept.read(secret) or {})[key].decode("ascii", "replace")) if not key.startswith(".") else None
+        if seed is not None and public_key_of(seed.seed) in gone:
+            found.append(secret.rpartition("/")[2] if key == "seed" else key)
+    return found
 
 
 def upgrade_credentials(folder: Path, terminal: Terminal) -> None:

@@ -27,6 +27,8 @@ from ioa.adapters.nkey_seeds import public_key_of
 from ioa.cli.credentials import AUTHORIZATION, CALLOUT, TENANTS, FolderSecrets, in_folder, read_known, write_known
 from ioa.cli.keys import end_keys_of
 from ioa.cli.reach import open_reached_system, reach
+from ioa.cli.shut_out import PATIENCE as TRIED
+from ioa.cli.shut_out import Door, try_door
 from ioa.cli.terminal import Terminal
 from ioa.cli.thrown_out import end_goals_of
 from ioa.errors import ForbiddenError, InvalidInputError, IoaError, NotFoundError, UnavailableError
@@ -154,14 +156,17 @@ async def revoke(
     Raises:
         InvalidInputError: There is nobody of this name, or the folder is open to others.
         UnavailableError: The server could not be told; all is written.
+        IoaError: The server was told, and lets in the key all the same; all else is done.
     """
     kept = FolderSecrets(keys.folder)
     known = read_known(kept, keys.folder)
     agents: list[AgentId] = []
     users: list[UserId] = []
+    seed = ""
     for secret, key in _named(kept, keys.tenant, name):
         there = kept.read(secret) or {}
-        public_keys = [public_key_of(key_in(secret, key, there).seed), *(one.public_key for one in still_let_in(there, key, now))]
+        seed = key_in(secret, key, there).seed
+        public_keys = [public_key_of(seed), *(one.public_key for one in still_let_in(there, key, now))]
         let_in = [may for one in public_keys if (may := known.pop(one, None)) is not None]
         agents += [AgentId(key)] if any(may.account == AGENTS for may in let_in) else []
         users += [user for may in let_in if (user := user_of(may.publish)) is not None]
@@ -170,19 +175,23 @@ async def revoke(
     _end_graces(kept, known, now)
     write_known(kept, known, gone=keys.tenant if name is None else None)
     told = keys.reload()
+    door = await _try_door(url, seed) if told else Door.UNTRIED
     agents, users = ([], []) if name is None else (agents, [*dict.fromkeys(users)])  # all of the tenant goes with it
     forgotten, why = await _forget(agents, keys.tenant, url) if told else ([], "")
     ended, why_keys = await _end_keys(users, keys.tenant, url)
     cancelled, why_goals = await _end_goals([] if keep_goals else users, keys.tenant, url)
     if terminal.as_json:
         done = {"revoked": name or keys.tenant, "forgotten": forgotten, "reloaded": told, "authorization": str(keys.included)}
-        terminal.document({**done, "api_keys": ended, "goals": [str(goal) for goal in cancelled]})
+        terminal.document({**done, "api_keys": ended, "goals": [str(goal) for goal in cancelled], "door": door.value})
+        _check_door(keys, name, door)
         return
-    terminal.note(f"{name or keys.tenant} is let in no more" + ("; its connections are closed" if told else ""))
+    terminal.note(f"{name or keys.tenant} is taken out of {keys.included}")
     _tell_reload(keys, told, terminal)
+    _tell_door(name or f"{keys.tenant}", door, told, terminal)
     _tell_cards({*agents} - {*forgotten}, why, terminal)
     _tell_keys(users, ended, why_keys, terminal)
     _tell_goals(cancelled, why_goals, terminal)
+    _check_door(keys, name, door)
 
 
 async def revoke_subject(keys: KeyFolder, subject: str, url: str | None, terminal: Terminal, *, keep_goals: bool = False) -> None:
@@ -257,6 +266,15 @@ async def _guests_of(subject: str, with_keys: Collection[str], url: str | None) 
         if role in guests and target == in_a_line(subject) and is_token(name) and name not in with_keys:
             guests[role].append(name)
     return guests, "the audit log tells of nobody as whom it came last; "
+
+
+async def _try_door(url: str | None, seed: str) -> Door:
+    """Try whether a key still opens the server that is in reach."""
+    try:
+        settings, _ = await reach(url)
+    except UnavailableError:
+        return Door.UNTRIED
+    return await try_door(settings, seed, TRIED)
 
 
 async def _check_tenant(tenant: TenantId | None, url: str | None) -> None:
@@ -382,7 +400,23 @@ def _tell_goals(cancelled: Sequence[GoalName], why: str, terminal: Terminal) -> 
     if cancelled:
         terminal.note(f"{len(cancelled)} open goals are cancelled, and what had not begun is dropped")
     if why:
-        terminal.note(f"{why}then run, as an admin: ioa goals --open, and ioa cancel for each goal of theirs")
+        terminal.note(f"{why}then run, as an admin: ioa goals --open, and ioa goal cancel USER/ID for each goal of theirs")
+
+
+def _tell_door(name: str, door: Door, told: bool, terminal: Terminal) -> None:
+    if door is Door.CLOSED:
+        terminal.note(f"{name} is let in no more, which was tried; its connections are closed")
+    elif told and door is Door.UNTRIED:
+        terminal.note(f"whether the server lets in {name} no more was not tried: --url or IOA_NATS_URL says where it is")
+
+
+def _check_door(keys: KeyFolder, name: str | None, door: Door) -> None:
+    if door is Door.OPEN:
+        raise IoaError(
+            f"nats-server was told to reload, and lets in {name or keys.tenant} all the same, {TRIED.total_seconds():.0f} s later.",
+            hint=f"It does not go by {keys.included}: see what its configuration includes. If that is a gate's file, the gate"
+            " (`python -m ioa.hosting.gate`) does not run, or reads another file: start it. Until then that key is let in.",
+        )
 
 
 def _tell_reload(keys: KeyFolder, told: bool, terminal: Terminal) -> None:

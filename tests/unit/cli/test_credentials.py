@@ -16,6 +16,7 @@ from ioa.cli.credentials import create_credentials, plan_of, upgrade_credentials
 from ioa.cli.key_rotation import KeyFolder, expire, revoke, rotate
 from ioa.cli.terminal import Terminal
 from ioa.errors import InvalidInputError, UnavailableError
+from ioa.protocol.ids import TenantId
 from ioa.testing.manual_clock import NEW_YEAR
 
 _QUIET = Terminal(as_json=True)
@@ -108,6 +109,19 @@ def test_a_holder_reads_its_answers_where_it_began(tmp_path: Path) -> None:
     users = [user for account in json.loads(text)["accounts"].values() for user in account["users"]]
     [reads] = [user["permissions"]["subscribe"]["allow"] for user in users if user["nkey"] == public_key_of(key.seed)]
     assert (key.inbox_owner, reads[-1]) == (first, f"_INBOX.{first}.>")
+
+
+def test_who_is_not_named_again_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Whoever forgets somebody among all whom he names has thrown him out, and is told whom; of whom he had no more, nobody is."""
+    loud = Terminal(as_json=False)
+    create_credentials(tmp_path, plan_of(["writer:2", "solo"], ["anna"], ["grafana"], ["root"]), loud, now=_NOW)
+    assert "not named" not in capsys.readouterr().err
+    for said in ("let in no more, since not named: anna, root, solo, writer-1;", None):
+        create_credentials(tmp_path, plan_of(["writer:1"], [], ["grafana"], []), loud, now=_NOW)
+        told = capsys.readouterr().err.replace("\n", " ")
+        assert said in told if said is not None else "not named" not in told
+    create_credentials(tmp_path, plan_of(["writer:1"], [], [], [], tenant=TenantId("acme")), loud, now=_NOW)
+    assert "not named" not in capsys.readouterr().err
 
 
 async def test_who_is_revoked_is_let_in_by_no_key(tmp_path: Path) -> None:

@@ -55,7 +55,8 @@ accounts, and JetStream's own requests; that took 0.03 s at most (1,000 agents, 
 _FIRST_UNHEARD_PAUSE, _LONGEST_UNHEARD_PAUSE = 0.01, 0.1
 _WHO = (
     "IOA_NATS_SEED names the seed, IOA_NATS_TOKEN_FILE the token;"
-    " for a system that `ioa up` runs on this machine, IOA_DATA names its folder."
+    " for a system that `ioa up` runs on this machine, IOA_DATA names its folder. If that is right, the key is let in no more, or"
+    " is kept out for a while for flooding, which the server does not tell: ask who runs the system (`ioa doctor`, `ioa audit`)."
 )
 
 Connection: TypeAlias = Client
@@ -180,9 +181,13 @@ async def _connect(settings: NatsSettings, patience: timedelta | None) -> _Lasti
         await asyncio.sleep(delay)
 
 
+class NotLetInError(UnavailableError):
+    """The server answers, and lets nobody in as who asks."""
+
+
 def _unreachable(url: str, error: Exception, *, refused: bool) -> UnavailableError:
     if refused:
-        return UnavailableError(f"The NATS server at {url} lets nobody in as this ({error}).", hint=_WHO)
+        return NotLetInError(f"The NATS server at {url} lets nobody in as this ({error}).", hint=_WHO)
     if isinstance(error, ssl.SSLError):
         return UnavailableError(
             f"The NATS server at {url} encrypts, and is not trusted ({error.reason or error}).",

@@ -1,0 +1,45 @@
+"""`ioa credentials revoke` says that somebody is let in no more when his key was tried, and says so where it still opens."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from ioa.cli import key_rotation, reach
+from ioa.cli.key_rotation import KeyFolder, revoke
+from ioa.cli.shut_out import Door, try_door
+from ioa.cli.terminal import Terminal
+from ioa.errors import IoaError, UnavailableError
+from tests.integration.security.secured import open_secured
+
+_SOON = timedelta(seconds=1)
+
+
+@pytest.mark.parametrize("gate", [False, True], ids=["the authorization", "a gate that does not run"])
+async def test_a_revoked_key_is_tried(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], gate: bool
+) -> None:
+    """A server that includes what a gate writes, which does not run, goes on letting in who was revoked: no word that he is out."""
+    monkeypatch.setattr(reach, "configure_logs", lambda *_: None)
+    monkeypatch.setattr(key_rotation, "TRIED", _SOON)
+    async with open_secured(tmp_path, ("writer:2",), gate=gate) as secured:
+        monkeypatch.setenv("IOA_NATS_URL", secured.server.url)
+        keys, terminal = KeyFolder(secured.folder, secured.pid_file), Terminal(as_json=False)
+        if gate:
+            with pytest.raises(IoaError, match="lets in writer-0 all the same") as raised:
+                await revoke(keys, "writer-0", None, datetime.now(UTC), terminal)
+            assert not isinstance(raised.value, UnavailableError) and "gate" in raised.value.hint
+        else:
+            await revoke(keys, "writer-0", None, datetime.now(UTC), terminal)
+        assert ("writer-0 is let in no more, which was tried" in capsys.readouterr().err) is not gate
+        there = secured.settings("writer", "writer-1")
+        assert await try_door(there, str(there.seed), timedelta(0)) is Door.OPEN
+    assert await try_door(there, str(there.seed), timedelta(0)) is Door.UNTRIED
+
+
+def test_where_no_server_is_in_reach_nothing_is_claimed(capsys: pytest.CaptureFixture[str]) -> None:
+    """Whoever is told by the pid file of one server and reaches none is told that nothing was tried."""
+    key_rotation._tell_door("eve", Door.UNTRIED, told=True, terminal=Terminal(as_json=False))
+    assert "was not tried" in capsys.readouterr().err
