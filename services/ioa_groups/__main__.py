@@ -22,7 +22,16 @@ from ioa.adapters.nats.open_groups import NatsMemberships, NatsOpenGroups
 from ioa.adapters.nats.orders import OrderLines
 from ioa.adapters.nats.permissions import READABLE
 from ioa.adapters.nats.queues import Delivery, consume, into_dead_letters
-from ioa.adapters.nats.request_reply import OF_ANYBODY, Bounds, ServiceEndpoint, answer, answer_as, answer_user, open_service
+from ioa.adapters.nats.request_reply import (
+    OF_ANYBODY,
+    Bounds,
+    ServiceEndpoint,
+    answer,
+    answer_admin,
+    answer_as,
+    answer_user,
+    open_service,
+)
 from ioa.adapters.nats.retention import NatsEndedGoals, NatsGoalPages, NatsGoalRemoval
 from ioa.adapters.nats.sessions import NatsSessions
 from ioa.adapters.nats.store_room import NatsSharedStore, NatsWaitingGoals
@@ -207,8 +216,18 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
             ServiceEndpoint("status", subjects.GROUP_STATUS, answer(GetGroup, setup.status), at_most=OF_ANYBODY),
             by_name("cancel", subjects.ANY_CANCEL, audited(Deed.CANCELLED, answer_user(CancelGroup, setup.cancel), audit)),
             by_name("answer", subjects.ANY_ANSWER, audited(Deed.ANSWERED, answer_user(AnswerQuestion, setup.answer), audit)),
+            by_name(
+                *("cancel_by_admin", subjects.ANY_CANCEL_BY_ADMIN),
+                audited(Deed.CANCELLED, answer_admin(CancelGroup, setup.cancel), audit),
+            ),
+            by_name(
+                *("answer_by_admin", subjects.ANY_ANSWER_BY_ADMIN),
+                audited(Deed.ANSWERED, answer_admin(AnswerQuestion, setup.answer), audit),
+            ),
             by_name("set_aside", subjects.ANY_SET_ASIDE, answer_as(SetAside, garbage.set_aside, lambda asked: asked.agent_id)),
-            ServiceEndpoint("prune", subjects.PRUNE, audited(Deed.PRUNED, answer(Prune, janitor.prune), audit)),
+            ServiceEndpoint(
+                "prune", subjects.PRUNE, audited(Deed.PRUNED, answer(Prune, janitor.prune), audit, who=subjects.BY_ADMIN)
+            ),
             by_name(
                 "memberships", subjects.ANY_MEMBERSHIPS, answer_as(ListMemberships, setup.memberships, lambda asked: asked.agent_id)
             ),

@@ -83,7 +83,10 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
             ServiceEndpoint(
                 "get", subjects.GET_AGENTS, answer(GetAgents, registry.get), at_most=OF_ANYBODY, max_bytes=_MANY_IDS_BYTES
             ),
-            ServiceEndpoint("remove", subjects.REMOVE_AGENT, audited(Deed.REMOVED, answer(RemoveAgent, remover.remove), audit)),
+            ServiceEndpoint(
+                *("remove", subjects.REMOVE_AGENT),
+                audited(Deed.REMOVED, answer(RemoveAgent, remover.remove), audit, who=subjects.BY_ADMIN),
+            ),
             ServiceEndpoint("list", subjects.LIST_AGENTS, answer(ListAgents, registry.list), at_most=OF_ANYBODY),
         ]
         refused = NatsRefusedCallers(time.monotonic)

@@ -24,6 +24,7 @@ from ioa.errors import ForbiddenError
 from ioa.networks import network_of
 from ioa.ports.connections import ConnectionId, Connections, KeyHolders, SentTotals
 from ioa.ports.inspection import CHURNED, FLOOD, HELD, RETURNED, TRACED, TURNED_AWAY, SlowedCaller
+from ioa.protocol import subjects
 from ioa.protocol.audit import Deed
 from ioa.protocol.ids import TenantId, UserId, full_name
 from ioa.protocol.kept_out import Readmit
@@ -364,7 +365,7 @@ class FloodWatch:
         """Let somebody in again before his time is over."""
         if self._judge.readmit(asked.name):
             _log.info("flood_readmitted", who=asked.name)
-            self._audit.note(Deed.READMITTED, target=asked.name)
+            self._audit.note(Deed.READMITTED, who=subjects.BY_ADMIN, target=asked.name)
             self._changed.set()
         return Acknowledged()
 

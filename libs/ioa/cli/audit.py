@@ -48,7 +48,10 @@ async def show_audit(
 
 
 async def _lines_since(trail: NatsAuditTrail, start: datetime) -> tuple[list[AuditLine], int]:
-    """Return the lines since a time, oldest first, and the number of the last line that there is."""
+    """Return the lines since a time, oldest first, and the number of the last line that there is.
+
+    Services write side by side, and counts at the end of their minute, so that numbers tell no order.
+    """
     found: list[AuditLine] = []
     last, before = 0, None
     while True:
@@ -58,7 +61,7 @@ async def _lines_since(trail: NatsAuditTrail, start: datetime) -> tuple[list[Aud
         found += new
         before = page.before
         if before is None or (page.lines and not new):
-            return found[::-1], last
+            return sorted(reversed(found), key=lambda line: line.at), last
 
 
 def _tell(lines: list[AuditLine], terminal: Terminal, *, each: bool) -> None:

@@ -48,7 +48,7 @@ class AuditLine(Model):
     Attributes:
         at: When, by the clock of the service that writes it.
         deed: What.
-        who: An agent or user, as its key says; empty where nothing says it.
+        who: An agent or user, as its key says, or `_admin` for an admin, whom none can be called; empty where nothing says it.
         target: A goal, a group or an agent; of a pool's agent that joined, the pool; of who came by a token, its subject.
         refused: Why it was refused, by the error's code; empty if it was done.
         why: How a goal ended, why it was not taken in, or as what somebody came by a token (`CAME_AS_…`), in a word.

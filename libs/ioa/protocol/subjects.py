@@ -90,6 +90,10 @@ ANY_PUT_TEAM = f"{ROOT}.groups.put_team.*"
 ANY_GET_TEAM = f"{ROOT}.groups.team.*"
 ANY_LIST_TEAMS = f"{ROOT}.groups.teams.*"
 ANY_ANSWER = f"{ROOT}.groups.answer.*"
+BY_ADMIN = "_admin"
+"""What the subject of a request ends with that an admin makes for a user, so that it is known for no deed of that user's; no id can
+be this."""
+ANY_CANCEL_BY_ADMIN, ANY_ANSWER_BY_ADMIN = f"{ANY_CANCEL}.{BY_ADMIN}", f"{ANY_ANSWER}.{BY_ADMIN}"
 PRUNE = f"{ROOT}.groups.prune"
 """Where goals are removed that ended long ago."""
 
@@ -112,6 +116,16 @@ def cancel(user: UserId) -> str:
 def answer(user: UserId) -> str:
     """Where a user, and nobody else, answers what a group asks that works for a goal of his, or what a task in it asks."""
     return f"{ROOT}.groups.answer.{user}"
+
+
+def cancel_for(user: UserId) -> str:
+    """Where an admin cancels a goal of a user's; the audit log tells it of no user."""
+    return f"{cancel(user)}.{BY_ADMIN}"
+
+
+def answer_for(user: UserId) -> str:
+    """Where an admin answers what a group asks that works for a goal of a user's; the audit log tells it of no user."""
+    return f"{answer(user)}.{BY_ADMIN}"
 
 
 def work_of(pool: PoolId | None) -> str:
@@ -373,6 +387,18 @@ def parse_caller(subject: str) -> AgentId:
             return AgentId(_token(agent_id))
         case _:
             raise InvalidInputError(f"{subject!r} does not name who asks.")
+
+
+def parse_served(subject: str) -> UserId:
+    """Read for which user an admin asks off the subject of a request, see `cancel_for`.
+
+    Raises:
+        InvalidInputError: The subject is not one.
+    """
+    asked, _, by = subject.rpartition(".")
+    if by != BY_ADMIN:
+        raise InvalidInputError(f"{subject!r} is no request of an admin for a user.")
+    return UserId(parse_caller(asked))
 
 
 def parse_member(subject: str) -> tuple[PoolId, AgentId]:

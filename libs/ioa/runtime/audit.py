@@ -141,15 +141,18 @@ async def open_audit_log(sink: AuditSink, clock: Clock, service: str) -> AsyncIt
     await audit.flush()
 
 
-def audited(deed: Deed, handler: Handler, audit: AuditLog, target: Callable[[str, bytes], str] | None = None) -> Handler:
+def audited(
+    deed: Deed, handler: Handler, audit: AuditLog, target: Callable[[str, bytes], str] | None = None, *, who: str = ""
+) -> Handler:
     """Note who asks for something, and whether it was done or refused. What fails by the system's fault is no deed.
 
-    `target` says by subject and data what it is about; without it, the data does.
+    `target` says by subject and data what it is about; without it, the data does. `who` is who alone may ask where the subject
+    names nobody.
     """
 
     def note(subject: str, data: bytes, refused: str = "") -> None:
         about = named_in(data) if target is None else target(subject, data)
-        audit.note(deed, who=subjects.caller_of(subject), target=about, refused=refused)
+        audit.note(deed, who=subjects.caller_of(subject) or who, target=about, refused=refused)
 
     async def handle(subject: str, data: bytes) -> bytes:
         try:

@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import aclosing
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import nats.errors
@@ -15,6 +15,9 @@ import pytest
 from ioa.adapters.nats.audit import NatsAuditSink, NatsAuditTrail
 from ioa.adapters.nats.connection import open_connection
 from ioa.adapters.nats.topology import AUDIT, Topology
+from ioa.cli import reach
+from ioa.cli.audit import show_audit
+from ioa.cli.terminal import Terminal
 from ioa.protocol.audit import AuditLine, Deed
 from ioa.retry import until_available
 from ioa.testing.manual_clock import NEW_YEAR
@@ -80,6 +83,25 @@ async def test_nobody_else_reads_or_writes_it(secured: Secured) -> None:
             await client.flush()
     count = sum(map(len, tried.values())) + len(_STRANGERS)
     await eventually(lambda: secured.log().count("Violation"), lambda seen: seen >= count, within=_SOON)
+
+
+async def test_lines_are_shown_in_the_order_of_what_happened(
+    secured: Secured, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Services write side by side: a goal that ended was launched before, whichever line was stored first."""
+    now = datetime.now(UTC)
+    async with open_intruder(secured, "groups") as groups:
+        for number, (deed, seconds) in enumerate(((Deed.ENDED, 2), (Deed.ACCEPTED, 0), (Deed.LAUNCHED, 1)), 2):
+            line = AuditLine(at=now + timedelta(seconds=seconds), deed=deed, target="g2", service="groups")
+            await NatsAuditSink(groups).put(line, key=f"{number}")
+    monkeypatch.setattr(reach, "configure_logs", lambda *_: None)
+    monkeypatch.setenv("IOA_NATS_URL", secured.server.url)
+    monkeypatch.setenv("IOA_NATS_SEED", str(secured.folder / "auditor" / "seed"))
+    async with open_processes(secured, map(secured.service, ("registry", "groups"))):
+        await until_available(
+            lambda: show_audit(None, timedelta(hours=1), None, None, Terminal(as_json=True), follow=False), lambda _error: None
+        )
+    assert [line["deed"] for line in json.loads(capsys.readouterr().out)] == ["accepted", "launched", "ended"]
 
 
 async def test_not_even_an_admin_takes_a_line_out(secured: Secured) -> None:

@@ -23,6 +23,7 @@ from ioa.cli.keys import create_key
 from ioa.cli.terminal import Terminal
 from ioa.errors import UnavailableError
 from ioa.ports.goal_client import GoalFilter
+from ioa.protocol.audit import Deed
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import GoalResult, Reason
 from ioa.protocol.ids import AgentId, GoalId, GoalName, UserId
@@ -176,6 +177,15 @@ async def test_goals_of_who_is_thrown_out_end(house: House, monkeypatch: pytest.
         await revoke(house.keys, "eve", None, datetime.now(UTC), _QUIET)
         assert (await open_of("eve"), await open_of("user")) == ([], [kept])
         assert await admin.waiting(GoalName(UserId("eve"), hers[-1])) == 0
+    async with open_connection(house.secured.settings("auditor")) as auditor:
+
+        async def who_cancelled() -> set[str]:
+            page = await NatsAuditTrail(auditor).page(limit=500)
+            return {line.who for _, line in page.lines if line.deed is Deed.CANCELLED}
+
+        assert await eventually(who_cancelled, bool, within=_SOON) == {"_admin"}, "it is no deed of hers"
+    async with open_system(house.secured.settings("user"), patience=_SOON) as anybody:
+        assert "thrown out" in (await anybody.wait_for_result(GoalName(UserId("eve"), hers[0]))).content
     (house.folder / "go-on").touch()
     assert [one.reason for one in await house.ends([kept])] == [Reason.CONCLUDED]
 
@@ -209,7 +219,7 @@ async def test_an_agent_is_thrown_out_in_the_middle_of_a_task(house: House, monk
             ("joined", thief, "waiter"),
             ("accepted", "user", goals[0]),
             ("launched", "host", goals[0]),
-            ("removed", "", thief),
+            ("removed", "_admin", thief),
             ("ended", "user", goals[0]),
         }
 

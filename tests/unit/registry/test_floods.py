@@ -223,7 +223,7 @@ async def test_who_floods_is_named_and_its_connections_are_ended_old_and_new() -
     assert set(server.ended) == {1, 9}
     assert [(line.deed, line.who, line.target) for line in sink.lines] == [
         (Deed.SLOWED, "eve", FLOOD),
-        (Deed.READMITTED, "", "eve"),
+        (Deed.READMITTED, "_admin", "eve"),
     ]
 
 

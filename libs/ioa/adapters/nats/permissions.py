@@ -516,6 +516,8 @@ _SERVED = {
         subjects.GROUP_STATUS,
         subjects.ANY_CANCEL,
         subjects.ANY_ANSWER,
+        subjects.ANY_CANCEL_BY_ADMIN,
+        subjects.ANY_ANSWER_BY_ADMIN,
         subjects.PRUNE,
         subjects.ANY_GET_FILE,
         subjects.ANY_PUT_FILE,

@@ -206,6 +206,15 @@ def answer_user(kind: type[Asked], method: Callable[[UserId, Asked], Awaitable[M
     return handle
 
 
+def answer_admin(kind: type[Asked], method: Callable[[UserId, Asked], Awaitable[Model]]) -> Handler:
+    """Make a handler of a method that is told for which user an admin asks, as the request's subject says."""
+
+    async def handle(subject: str, data: bytes) -> bytes:
+        return encode(await method(subjects.parse_served(subject), receive(kind, data)))
+
+    return handle
+
+
 def answer_member(
     kind: type[Asked], method: Callable[[Asked], Awaitable[Model]], claimed: Callable[[Asked], tuple[PoolId, AgentId]]
 ) -> Handler:

@@ -209,12 +209,23 @@ class NatsSystemClient:
         raise AssertionError("a stream is followed for ever")
 
     async def cancel(self, request: CancelGroup, user: UserId | None = None) -> None:
-        """Cancel a goal or a group of one's own; an admin says whose it is."""
-        await self._requester.request(subjects.cancel(await self._acting_for(user, "cancels it")), request, Acknowledged)
+        """Cancel a goal or a group of one's own; an admin says whose it is, and its user is told that it was an admin."""
+        owner = await self._acting_for(user, "cancels it")
+        if await self._is_admin_for(owner):
+            as_admin = request.model_copy(update={"why": request.why or "Cancelled by an admin."})
+            await self._requester.request(subjects.cancel_for(owner), as_admin, Acknowledged)
+        else:
+            await self._requester.request(subjects.cancel(owner), request, Acknowledged)
 
     async def answer(self, request: AnswerQuestion, user: UserId | None = None) -> None:
         """Answer what a group asks that works for a goal of one's own; an admin says whose it is."""
-        await self._requester.request(subjects.answer(await self._acting_for(user, "answers")), request, Acknowledged)
+        owner = await self._acting_for(user, "answers")
+        subject = subjects.answer_for(owner) if await self._is_admin_for(owner) else subjects.answer(owner)
+        await self._requester.request(subject, request, Acknowledged)
+
+    async def _is_admin_for(self, owner: UserId) -> bool:
+        """Whether an admin asks for somebody else, so that it is noted as no deed of that one's."""
+        return await self.user() == ADMIN != owner
 
     async def _acting_for(self, user: UserId | None, what: str) -> UserId:
         me = await self.user()
