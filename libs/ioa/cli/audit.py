@@ -61,7 +61,8 @@ async def _lines_since(trail: NatsAuditTrail, start: datetime) -> tuple[list[Aud
         found += new
         before = page.before
         if before is None or (page.lines and not new):
-            return sorted(reversed(found), key=lambda line: line.at), last
+            found.reverse()
+            return sorted(found, key=lambda line: line.at), last
 
 
 def _tell(lines: list[AuditLine], terminal: Terminal, *, each: bool) -> None:
