@@ -68,7 +68,7 @@ def revoke(
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Have a key let nobody in any more. Streams that were opened with it end within 15 s, and sessions with it."""
+    """Have a key let nobody in any more. Streams that were opened with it end within 5 s, and sessions with it."""
     with reported(as_json=as_json):
         from ioa.cli.foreground import run_to_end
         from ioa.cli.keys import revoke_key
