@@ -114,6 +114,10 @@ class UnavailableError(IoaError):
         self.retry_after = retry_after
 
 
+class NotPermittedError(UnavailableError):
+    """The server lets this credential not ask, so that nobody has heard it. Asking again helps when another authorization holds."""
+
+
 class NotYetError(UnavailableError):
     """Nothing is wrong; there is something to wait for, and the work is worth another look later."""
 

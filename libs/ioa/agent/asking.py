@@ -8,7 +8,7 @@ from typing import TypeVar
 import structlog
 
 from ioa.agent.agent_metrics import retries
-from ioa.errors import UnavailableError
+from ioa.errors import NotPermittedError, UnavailableError
 from ioa.retry import until_available
 
 T = TypeVar("T")
@@ -21,6 +21,7 @@ async def until_answered(ask: Callable[[], Awaitable[T]], **context: object) -> 
 
     def count(error: UnavailableError) -> None:
         retries.inc()
-        _log.warning("asking_again", error=error.message, **context)
+        hint = {"hint": error.hint} if isinstance(error, NotPermittedError) else {}
+        _log.warning("asking_again", error=error.message, **hint, **context)
 
     return await until_available(ask, count)

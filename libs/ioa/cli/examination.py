@@ -21,7 +21,7 @@ from ioa.adapters.nats.server import find_nats_server
 from ioa.adapters.nats.topology import GOALS, INTAKE
 from ioa.beside import together
 from ioa.cli.probe import PATIENCE, Probed, send_probe
-from ioa.errors import ForbiddenError, InvalidInputError, IoaError, MissingExtraError, UnavailableError
+from ioa.errors import ForbiddenError, InvalidInputError, IoaError, MissingExtraError, NotPermittedError, UnavailableError
 from ioa.foreign_text import shown_in_line
 from ioa.hosting.configured_model import ModelStanding, ask_model, model_of
 from ioa.hosting.place import Place, listens, places
@@ -96,6 +96,9 @@ class Finding:
     hint: str = ""
 
 
+_WHO_EXAMINES = "Users, observers and admins may: name the seed of one by IOA_NATS_SEED. Auditors read `ioa audit`, and no more."
+
+
 @dataclass(frozen=True)
 class Examined:
     """All findings about the system at `url`, which is None if there is none."""
@@ -153,7 +156,11 @@ async def findings(inspection: Inspection, data: Path, *, probes: bool = False) 
     yield payload_finding(inspection.server.max_payload_bytes)
     if (tenant := await inspection.tenant()) is not None:
         yield Finding("tenant", Health.OK, f"what follows is of the tenant {tenant}; others are not seen from there")
-    storage = await inspection.storage()
+    try:
+        storage = await inspection.storage()
+    except NotPermittedError:
+        yield Finding("credential", Health.PROBLEM, "This credential may not see how the system stands.", _WHO_EXAMINES)
+        return
     jetstream = storage_finding(storage)
     yield jetstream
     if jetstream.health is Health.PROBLEM:
@@ -521,13 +528,18 @@ def goals_finding(queues: Sequence[tuple[str, QueueStats]]) -> Finding:
     if not full:
         return Finding("goals", Health.OK, "nobody's wait for others to end")
     full.sort(key=lambda queue: -queue.waiting)
-    named = [f"{queue.waiting:,} in {GOALS}/{queue.name} ({queue.taken:,} are open)" for queue in full[:_NAMED_AGENTS]]
+    named = [f"{_user_of(queue)} ({queue.waiting:,} wait, {queue.taken:,} are open)" for queue in full[:_NAMED_AGENTS]]
     return Finding(
         "goals",
         Health.WARNING,
         f"Users have launched more goals than may be open at a time: {', '.join(named)}.",
         "They begin as others end. A user may have more at a time with IOA_QUOTA_GOALS (quotas.goals.open of the chart).",
     )
+
+
+def _user_of(queue: QueueStats) -> str:
+    """Tell whose queue one of goals is, by its name."""
+    return shown_in_line(queue.name.removeprefix(f"{INTAKE}-"))
 
 
 _TOO_MUCH = (

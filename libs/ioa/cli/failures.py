@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import typer
 
 from ioa.cli.terminal import report
-from ioa.errors import Fault, IoaError, UnavailableError, only_error, row_of
+from ioa.errors import Fault, IoaError, NotPermittedError, UnavailableError, only_error, row_of
 from ioa.runtime.exit_code import ExitCode
 
 
@@ -29,6 +29,6 @@ def reported(*, as_json: bool) -> Iterator[None]:
 
 def code_of(error: IoaError) -> ExitCode:
     """Map an error to the exit code: out of reach, the caller's fault, or anything else."""
-    if isinstance(error, UnavailableError):
+    if isinstance(error, UnavailableError) and not isinstance(error, NotPermittedError):
         return ExitCode.UNREACHABLE
-    return ExitCode.BAD_USE if row_of(error).fault is Fault.CALLER else ExitCode.FAILED
+    return ExitCode.BAD_USE if row_of(error).fault is Fault.CALLER or isinstance(error, NotPermittedError) else ExitCode.FAILED

@@ -12,10 +12,11 @@ from rich.table import Table
 
 from ioa.adapters.nats.api_keys import NatsApiKeys
 from ioa.adapters.nats.connection import NatsSettings, open_connection
+from ioa.adapters.nats.system_client import ADMIN_HINT
 from ioa.adapters.nats.whoami import ask_user
 from ioa.cli.reach import reach
 from ioa.cli.terminal import Terminal
-from ioa.errors import InvalidInputError, NotFoundError
+from ioa.errors import ForbiddenError, InvalidInputError, NotFoundError
 from ioa.foreign_text import shown_in_line
 from ioa.hosting.place import PATIENCE
 from ioa.ports.api_key_store import ApiKeyStore
@@ -149,6 +150,13 @@ def key_document(key: ApiKey) -> Mapping[str, Any]:
 
 @asynccontextmanager
 async def _open_keys(url: str | None) -> AsyncIterator[tuple[ApiKeyStore, UserId]]:
+    """Yield the keys and who asks for them, an admin, or `LOCAL` where nobody is asked who he is.
+
+    Raises:
+        ForbiddenError: It is somebody else, of whom nobody would hear.
+    """
     nats, _ = await reach(url)
     async with open_connection(nats, patience=PATIENCE) as client:
-        yield NatsApiKeys(client), await ask_user(client)
+        if (me := await ask_user(client)) not in (ADMIN, LOCAL):
+            raise ForbiddenError(f"This credential is {me}'s, and keys of HTTP are an admin's affair.", hint=ADMIN_HINT)
+        yield NatsApiKeys(client), me

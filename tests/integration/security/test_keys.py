@@ -21,7 +21,7 @@ from ioa.cli import reach
 from ioa.cli.key_rotation import KeyFolder, expire, revoke, rotate
 from ioa.cli.keys import create_key
 from ioa.cli.terminal import Terminal
-from ioa.errors import UnavailableError
+from ioa.errors import NotFoundError, UnavailableError
 from ioa.ports.goal_client import GoalFilter
 from ioa.protocol.audit import Deed
 from ioa.protocol.goal_order import GoalOrder
@@ -174,6 +174,9 @@ async def test_goals_of_who_is_thrown_out_end(house: House, monkeypatch: pytest.
             return [one.record.goal.goal_id for one in page.goals if one.record.goal.user == user]
 
         await eventually(lambda: open_of("eve"), lambda found: hers[0] in found, within=_SOON)
+        with pytest.raises(NotFoundError) as raised:
+            await admin.find_goal(f"eve/{hers[-1]}")
+        assert "goals of eve wait until others of theirs have ended" in raised.value.hint
         await revoke(house.keys, "eve", None, datetime.now(UTC), _QUIET)
         assert (await open_of("eve"), await open_of("user")) == ([], [kept])
         assert await admin.waiting(GoalName(UserId("eve"), hers[-1])) == 0

@@ -217,7 +217,7 @@ def test_users_whose_goals_wait_for_each_other_are_named() -> None:
     few, many = QueueStats("intake", 0, 9, 9), QueueStats("intake-eve", 900, 100, 100)
     queues = [("IOA_ORDERS", few), ("IOA_ORDERS", many)]
     told = goals_finding(queues)
-    assert (told.health, "900 in IOA_ORDERS/intake-eve (100 are open)" in told.message) == (Health.WARNING, True)
+    assert (told.health, "time: eve (900 wait, 100 are open)" in told.message) == (Health.WARNING, True)
     assert (queues_finding(queues).health, goals_finding(queues[:1]).health) == (Health.OK, Health.OK)
 
 

@@ -10,7 +10,16 @@ from typer.testing import CliRunner
 
 from ioa.cli.failures import code_of, reported
 from ioa.cli.main import app
-from ioa.errors import ConflictError, InvalidInputError, IoaError, MissingExtraError, NotFoundError, UnavailableError, only_error
+from ioa.errors import (
+    ConflictError,
+    InvalidInputError,
+    IoaError,
+    MissingExtraError,
+    NotFoundError,
+    NotPermittedError,
+    UnavailableError,
+    only_error,
+)
 from ioa.runtime.exit_code import ExitCode
 
 
@@ -22,6 +31,7 @@ from ioa.runtime.exit_code import ExitCode
         (ConflictError("x"), ExitCode.BAD_USE),
         (MissingExtraError("x"), ExitCode.BAD_USE),
         (UnavailableError("x"), ExitCode.UNREACHABLE),
+        (NotPermittedError("x"), ExitCode.BAD_USE),
         (IoaError("x"), ExitCode.FAILED),
     ],
 )

@@ -20,7 +20,7 @@ from ioa.adapters.nats.queues import Delivery, consume
 from ioa.adapters.nats.request_reply import FILE_TIMEOUT, NatsRequester
 from ioa.adapters.nats.sinks import MessageSink
 from ioa.adapters.nats.topology import ANY_AGENT, WORK, pool_consumer
-from ioa.errors import InvalidInputError, IoaError, RateLimitedError, UnavailableError, reason_of
+from ioa.errors import InvalidInputError, IoaError, NotPermittedError, RateLimitedError, UnavailableError, reason_of
 from ioa.group.requests import (
     AbandonGoal,
     Accepted,
@@ -56,6 +56,10 @@ _REPORTS_AT_ONCE = 8
 """How many reports of one kind an agent has under way in one group. A router takes a group's entries one by one: more would only
 be late, and be sent again."""
 
+_WHOSE_KEY = (
+    "It is made for one agent by its name: a replica's (writer-0) is for `ioa agent run --replica 0`, a token for the agent and the"
+    " pool of its claim, any other for an agent whose card bears the name that `ioa credentials create --pool` was given."
+)
 _RENEW_TIMEOUT = timedelta(seconds=2)
 """Two of them, and the time between two renewals, are well below a lease."""
 
@@ -93,9 +97,18 @@ class NatsAgentNetwork:
         self._gates: dict[tuple[CommId, AgentId, str], _Gate] = {}
 
     async def register(self, request: Register) -> Lease:
-        """Store the card and take a lease; what is pushed from now on comes into the inbox."""
-        agent_id = request.card.agent_id
-        lease = await self._requester.request(subjects.register(request.card.pool, agent_id), request, Lease)
+        """Store the card and take a lease; what is pushed from now on comes into the inbox.
+
+        Raises:
+            NotPermittedError: The key, or token, is not that of this agent.
+        """
+        agent_id, pool = request.card.agent_id, request.card.pool
+        try:
+            lease = await self._requester.request(subjects.register(pool, agent_id), request, Lease)
+        except NotPermittedError:
+            raise NotPermittedError(
+                f"The key or token here is not that of {agent_id} of the pool {pool}.", hint=_WHOSE_KEY
+            ) from None
         await self.listen(agent_id, lease.inbox)
         return lease
 

@@ -105,7 +105,9 @@ async def _ask_group_setup(client: Client, stream: str, request: ReadStream, tim
         if not may_not_publish(client, subject):
             raise
         raise ForbiddenError(
-            f"This credential may not read {stream}.", hint="One that could before may again after `ioa credentials upgrade`."
+            f"This credential may not read {stream}.",
+            hint="IOA_NATS_SEED names whose it is: users and admins read goals, groups, results and dead letters, auditors the"
+            " audit log, observers and agents none of them. One that could before may again after `ioa credentials upgrade`.",
         ) from None
     if not request.is_of_several:
         return _page_of_one(stream, answer)

@@ -19,7 +19,7 @@ from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.adapters.nats.topology import DEAD, STREAMS, TIMERS
 from ioa.adapters.nats.translated_errors import heeding_cancellation
 from ioa.adapters.nats.whoami import ask_tenant
-from ioa.errors import ForbiddenError, IoaError, UnavailableError
+from ioa.errors import ForbiddenError, IoaError, NotPermittedError, UnavailableError
 from ioa.ports.inspection import SEEN_BY_ALL, DeadLetterKind, ServerFacts, SlowedCaller, StorageFacts, StreamShare, TopologyFacts
 from ioa.ports.stream_stats import QueueStats, StreamStats
 from ioa.ports.system_client import SystemClient
@@ -55,9 +55,15 @@ class NatsInspection:
             return await ask_tenant(self._client)
 
     async def storage(self) -> StorageFacts | None:
-        """Tell what JetStream holds; None if it is off or does not answer, or nobody does who may say."""
+        """Tell what JetStream holds; None if it is off or does not answer, or nobody does who may say.
+
+        Raises:
+            NotPermittedError: Who asks may not know.
+        """
         try:
             found = await self._system.standing()
+        except NotPermittedError:
+            raise
         except UnavailableError:
             return None
         shares = tuple(StreamShare(one.name, one.stored_bytes, one.limit_bytes) for one in found.streams if one.limit_bytes)

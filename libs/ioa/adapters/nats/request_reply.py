@@ -31,13 +31,23 @@ from nats.micro.service import EndpointConfig, EndpointStats
 from nats.micro.service import Service as MicroService
 from prometheus_client import Counter, Histogram
 
+from ioa.adapters.nats.connection import may_not_publish
 from ioa.adapters.nats.connections import NatsTraceTeller
 from ioa.adapters.nats.headers import header_bytes
 from ioa.adapters.nats.in_turns import asking
 from ioa.adapters.nats.listening import Listener
 from ioa.adapters.nats.permissions import SHOWN_ASKER
 from ioa.adapters.nats.translated_errors import heeding_cancellation
-from ioa.errors import ForbiddenError, IoaError, PayloadTooLargeError, RateLimitedError, UnavailableError, from_wire, row_of
+from ioa.errors import (
+    ForbiddenError,
+    IoaError,
+    NotPermittedError,
+    PayloadTooLargeError,
+    RateLimitedError,
+    UnavailableError,
+    from_wire,
+    row_of,
+)
 from ioa.ports.inspection import SlowedCaller
 from ioa.protocol import subjects
 from ioa.protocol.codec import MAX_ANSWER_BYTES, check_size, decode, encode, receive
@@ -81,6 +91,11 @@ _SERVICE, _SLOWED, _SLOWED_TOLD, _CALLER_CHARS = "service", "slowed", 10, 64
 _TOLD_CHARS = 2_000
 """How much is told of what was wrong."""
 _RATE_LIMITED = row_of(RateLimitedError).wire_code
+
+_NOT_PERMITTED_HINT = (
+    "IOA_NATS_SEED names whose it is. Users, observers and admins see who there is and how all stands, users and admins read goals,"
+    " auditors the audit log, agents nothing of it. One that could before may again after `ioa credentials upgrade`."
+)
 
 _log = structlog.get_logger(__name__)
 _BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
@@ -831,6 +846,8 @@ class NatsRequester:
         except nats.errors.MaxPayloadError:
             raise PayloadTooLargeError(f"What was to be asked of {subject} is larger than the server allows.") from None
         except (nats.errors.Error, TimeoutError, OSError) as error:
+            if may_not_publish(self._client, subject):
+                raise NotPermittedError(f"This credential may not ask for {kind_of(subject)}.", hint=_NOT_PERMITTED_HINT) from None
             raise UnavailableError(f"{subject} did not answer ({str(error) or type(error).__name__}).") from None
         headers = message.headers or {}
         if _CODE in headers:

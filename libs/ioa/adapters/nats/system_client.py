@@ -76,7 +76,7 @@ _MANY_END = timedelta(minutes=1)
 _ROOM_WITHIN = timedelta(seconds=10)
 """How long a goal waits for room in what all users' goals wait in."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 0.4
-_ADMIN_HINT = "An admin's is made by `ioa credentials create --admin NAME`; IOA_NATS_SEED names its seed."
+ADMIN_HINT = "An admin's is made by `ioa credentials create --admin NAME`; IOA_NATS_SEED names its seed."
 _PRUNE_TIMEOUT = timedelta(seconds=30)
 
 _log = structlog.get_logger(__name__)
@@ -246,7 +246,17 @@ class NatsSystemClient:
             NotFoundError: No goal's id begins so.
             InvalidInputError: Several do.
         """
-        return await self._lists.find_goal(start, await self._known_user())
+        user = await self._known_user()
+        try:
+            return await self._lists.find_goal(start, user)
+        except NotFoundError as error:
+            owner, _, rest = start.rpartition("/")
+            whose = UserId(owner) if owner else user
+            waiting = await self.waiting(GoalName(whose, GoalId(rest))) if whose is not None else 0
+            if not waiting:
+                raise
+            hint = f"{waiting:,} goals of {whose} wait until others of theirs have ended, and are on no list before: it may be one."
+            raise NotFoundError(error.message, hint=hint) from None
 
     async def find_group(self, start: str) -> CommId:
         """Complete the id of a group from its beginning; of one that is not among the newest only a whole id is found.
@@ -322,7 +332,7 @@ class NatsSystemClient:
         except UnavailableError:
             if not may_not_publish(self._client, subject):
                 raise
-            raise ForbiddenError("This credential may not do that: it is no admin's.", hint=_ADMIN_HINT) from None
+            raise ForbiddenError("This credential may not do that: it is no admin's.", hint=ADMIN_HINT) from None
 
     async def group(self, comm_id: CommId) -> GroupSnapshot:
         """Look at one group.

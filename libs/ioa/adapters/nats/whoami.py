@@ -43,7 +43,10 @@ async def ask_user(client: Client) -> UserId:
         return ADMIN
     user = user_of(publish)
     if user is None:
-        raise ForbiddenError("This credential is that of no user, or of several: whose goals it launches cannot be told.")
+        raise ForbiddenError(
+            "This credential is that of no user, or of several: whose goals it launches cannot be told.",
+            hint="IOA_NATS_SEED names it; a user's is made by `ioa credentials create --user NAME`.",
+        )
     return user
 
 

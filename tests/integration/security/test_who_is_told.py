@@ -1,0 +1,62 @@
+"""Whoever asks for what his key does not allow is told so, and not that the system is out of reach."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ioa.adapters.nats.agent_network import NatsAgentNetwork
+from ioa.adapters.nats.system_client import NatsSystemClient
+from ioa.cli import reach
+from ioa.cli.examination import examine
+from ioa.cli.keys import list_keys
+from ioa.cli.terminal import Terminal
+from ioa.errors import ForbiddenError, NotPermittedError
+from ioa.protocol.cards import AgentCard
+from ioa.protocol.ids import AgentId, PoolId
+from ioa.protocol.registry import Register
+from ioa.runtime.exit_code import ExitCode
+from tests.integration.security.secured import Secured, open_intruder, open_secured
+
+
+@pytest.mark.parametrize(("name", "key"), [("auditor", "seed"), ("writer", "writer-0")])
+async def test_the_doctor_tells_who_may_ask_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, key: str) -> None:
+    """An auditor, or an agent, was told that JetStream is off, and to start it."""
+    async with open_secured(tmp_path, ("writer:2",)) as secured:
+        _as(secured, name, key, monkeypatch)
+        examined = await examine(None, tmp_path)
+    assert examined.code is ExitCode.FAILED
+    last = examined.findings[-1]
+    assert (last.check, "observers" in last.hint) == ("credential", True)
+
+
+async def test_a_user_is_told_that_keys_are_an_admins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """He was told after half a minute that a bucket is out of reach."""
+    async with open_secured(tmp_path, ()) as secured:
+        _as(secured, "user", "seed", monkeypatch)
+        with pytest.raises(ForbiddenError, match="This credential is user's"):
+            await list_keys(None, Terminal(as_json=True))
+
+
+async def test_what_is_not_permitted_is_no_service_that_is_silent(tmp_path: Path) -> None:
+    """An auditor who lists agents, and an agent whose card bears another name than its key was made for."""
+    async with open_secured(tmp_path, ("writer:2",)) as secured:
+        async with open_intruder(secured, "auditor") as auditor:
+            with pytest.raises(NotPermittedError, match=r"may not ask for registry\.list"):
+                await NatsSystemClient(auditor).agents()
+        async with open_intruder(secured, "writer", "writer-0") as writer:
+            network = NatsAgentNetwork(writer)
+            with pytest.raises(NotPermittedError, match="not that of writer of the pool writer") as raised:
+                await network.register(
+                    Register(
+                        card=AgentCard(agent_id=AgentId("writer"), pool=PoolId("writer"), name="writer", description="Writes.")
+                    )
+                )
+    assert "--replica 0" in raised.value.hint
+
+
+def _as(secured: Secured, name: str, key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reach, "configure_logs", lambda *_: None)
+    monkeypatch.setenv("IOA_NATS_URL", secured.server.url)
+    monkeypatch.setenv("IOA_NATS_SEED", str(secured.folder / name / key))
