@@ -89,13 +89,3 @@ def test_no_public_class_has_the_name_of_another() -> None:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 places.setdefault(node.name, []).append(str(path.relative_to(ROOT)))
     assert {name: found for name, found in places.items() if len(found) > 1} == {}
-
-
-def test_each_threat_has_one_row_and_its_tests_are_there() -> None:
-    """Merging two lists of threats doubles rows, and moving a test leaves its row behind."""
-    text = (ROOT / "docs/threats.md").read_text(encoding="utf-8")
-    numbers = re.findall(r"^\| (T\d+) \|", text, re.MULTILINE)
-    assert len(numbers) == len(set(numbers)) > 0
-    named = re.findall(r"`((?:unit|contract|integration|security|e2e|chart|packaging|browser|k8s)/[\w/]+(?:\.py)?)`", text)
-    paths = [name.replace("security/", "integration/security/", 1) if name.startswith("security/") else name for name in named]
-    assert [path for path in paths if not (ROOT / "tests" / path).exists()] == []
