@@ -6,18 +6,16 @@ A kind of file is told by how its name ends: `suffixes` are such as `(".csv", ".
 from __future__ import annotations
 
 import re
-import unicodedata
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from ioa.agent.definition import InputFile, TaskContext
+from ioa.agent.file_names import as_attached, composed, names_in
 from ioa.agent.html_text import text_of_html
 from ioa.errors import DeclinedError, InvalidInputError
 
 _WORD = re.compile(r"[\w.-]+")
-_IN_NAMES = "_.-"
-_PATH = re.compile(r"(?<![\w.\-/\\])[\w.-]++(?:[/\\][\w.-]++)++")
 
 __all__ = [
     "at_hand", "came", "missing", "named_in", "of_results", "pick", "read_and_tell", "read_text", "text_of_html", "with_suffix",
@@ -64,20 +62,16 @@ def named_in(text: str, files: Iterable[InputFile]) -> list[InputFile]:
     `out/x.csv` names `out-x.csv`, as a file is attached that code writes there, if there is one; else `x.csv`.
     """
     files = list(files)
-    text = _as_attached(text, [file.name for file in files])
-    found = [file for file in files if _stands_in(_comparable(file.name), _without_longer(file.name, text, files))]
-    as_written = [file for file in found if _stands_in(_composed(file.name), _composed(text))]
-    said_so = {_comparable(file.name) for file in as_written}
-    return [file for file in found if file in as_written or _comparable(file.name) not in said_so]
+    named = names_in(text, [file.name for file in files])
+    return [file for file in files if file.name in named]
 
 
 def missing(text: str, suffixes: Sequence[str], there: Iterable[str]) -> str:
     """Say that files of a kind whose names stand in a text did not come; empty if none does but in the names that are `there`."""
     there = list(there)
-    known = [_comparable(name) for name in there]
-    words = [word.rstrip(".-") for word in _WORD.findall(_composed(_as_attached(text, there)))]
+    words = [word.rstrip(".-") for word in _WORD.findall(composed(as_attached(text, there)))]
     names = [word for word in words if word.lower().endswith(tuple(suffixes))]
-    lost = [name for name in names if not any(_stands_in(_comparable(name), one) for one in known)]
+    lost = [name for name in names if not any(names_in(one, [name]) for one in there)]
     return f"{', '.join(map(repr, lost))} did not come with the goal." if lost else ""
 
 
@@ -139,46 +133,3 @@ def _decoded(path: Path, data: bytes, declared: str | None) -> tuple[str, str]:
         other = declared or "Windows-1252"
         said = f"{path.name} is no text that can be read: it is neither UTF-8 nor UTF-16 nor {other}."
         raise InvalidInputError(said, hint="If it is a text, save it as UTF-8.") from None
-
-
-def _stands_in(name: str, text: str) -> bool:
-    return any(True for _ in _places(name, text))
-
-
-def _places(name: str, text: str) -> Iterator[int]:
-    """Tell where a name stands in a text, and is no part of a longer one; a full stop may follow it."""
-    at = text.find(name)
-    while at >= 0:
-        before, after = text[at - 1 : at] if at else "", text[at + len(name) : at + len(name) + 1]
-        if not (before.isalnum() or (before and before in _IN_NAMES) or after.isalnum() or after == "_"):
-            yield at
-        at = text.find(name, at + 1)
-
-
-def _as_attached(text: str, names: Iterable[str]) -> str:
-    """Write paths in a text as the names of files that were attached from folders: those with a dash where a folder ends."""
-    known = {_comparable(name) for name in names}
-
-    def attached(path: re.Match[str]) -> str:
-        name = path[0].replace("\\", "/").removeprefix("./").replace("/", "-")
-        return name if _comparable(name.rstrip(".")) in known else path[0]
-
-    return _PATH.sub(attached, text)
-
-
-def _without_longer(name: str, text: str, files: Sequence[InputFile]) -> str:
-    """Take the names of files that hold a name out of a text: `my notes.txt` does not name `notes.txt`."""
-    said = _comparable(text)
-    for longer in {_comparable(file.name) for file in files} - {_comparable(name)}:
-        for at in [*_places(longer, said)] if _comparable(name) in longer else ():
-            said = f"{said[:at]}{' ' * len(longer)}{said[at + len(longer) :]}"
-    return said
-
-
-def _comparable(name: str) -> str:
-    return _composed(name).casefold()
-
-
-def _composed(name: str) -> str:
-    """Write a name as any system does: some write one accent as two characters."""
-    return unicodedata.normalize("NFC", name)

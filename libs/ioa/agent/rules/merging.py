@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
 from ioa.agent.answer_files import built_on, files_of_answer
+from ioa.agent.file_names import names_in
 from ioa.agent.rules.plan_progress import PlanStatus, is_led_by_others, read_progress, record_of
 from ioa.agent.rules.text.masking import Mask
 from ioa.agent.rules.text.references import is_document, runs_code
@@ -80,7 +81,8 @@ def _without_outdated(sections: Sequence[Section], inputs: Sequence[Artifact]) -
         known = built_on(section.task_id, uses)
         if record := section.record:
             said = f"{record.spec.task_desc} {section.text}"
-            anew = [f"{name} was written anew by “{by.title}”" for name, by in changed if name in said and by.task_id not in known]
+            named = names_in(said, came)
+            anew = [f"{name} was written anew by “{by.title}”" for name, by in changed if name in named and by.task_id not in known]
             anew += ["what it builds on was taken back" for used in known if used in outdated]
             if anew:
                 outdated.add(section.task_id)

@@ -149,3 +149,25 @@ async def test_what_was_answered_of_a_file_that_code_wrote_anew_is_taken_back() 
         conclusion = conclude(play.view(OWNER))
         assert {name for name, text in said.items() if f"\n\n{text}" not in conclusion.content} == taken_back
         assert ("data.csv was written anew by “Run clean.py”" in conclusion.content) == bool(taken_back)
+
+
+async def test_an_answer_of_a_file_whose_name_only_ends_alike_is_kept() -> None:
+    """`old-data.csv` and `my data.csv` are no `data.csv`, which code wrote anew."""
+    tasks = [
+        planned("t1", "b", "run clean.py"),
+        planned("t2", "a", "total n in old-data.csv"),
+        planned("t3", "a", "total n in my data.csv"),
+        planned("t4", "a", "total n in DATA.csv"),
+    ]
+    inputs = (artifact("data.csv"), artifact("old-data.csv"), artifact("my data.csv"))
+    new = artifact("data.csv").model_copy(update={"sha256": "b" * 64, "object_name": "t1/data.csv"})
+    play = GroupPlay(charter_of(tasks, inputs=inputs))
+    while not isinstance(play.state.stage, Concluding):
+        if play.state.floor_holder is not None:
+            await play.speak()
+        play.acknowledge()
+        for task in play.state.open_tasks:
+            name = name_of_task_id(task.task_id)
+            play.finish(task, TaskOutcome.DONE, f"= {name}", [new] if name == "t1" else [])
+    conclusion = conclude(play.view(OWNER))
+    assert [name for name in ("t2", "t3", "t4") if f"\n\n= {name}" not in conclusion.content] == ["t4"]
