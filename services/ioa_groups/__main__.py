@@ -10,7 +10,7 @@ from functools import partial
 from ioa.adapters.nats.audit import NatsAuditSink
 from ioa.adapters.nats.buckets import NatsRegistryView
 from ioa.adapters.nats.clock import open_nats_clock
-from ioa.adapters.nats.connection import at_renewal, open_connection
+from ioa.adapters.nats.connection import Connection, at_renewal, open_connection
 from ioa.adapters.nats.connections import NatsRefusalTeller
 from ioa.adapters.nats.delivery import NatsDeadLetters, NatsInboxes, NatsPassingResults, NatsResults, NatsTimers
 from ioa.adapters.nats.direct_gets import answering_reads, messages_asked, walks
@@ -62,7 +62,7 @@ from ioa.protocol.retention import Prune
 from ioa.protocol.standing import AskStoreStanding
 from ioa.quotas import Family
 from ioa.runtime.appended import Appended
-from ioa.runtime.audit import AuditedDeadLetters, AuditedGoalRecords, AuditedResults, audited, open_audit_log
+from ioa.runtime.audit import AuditedDeadLetters, AuditedGoalRecords, AuditedResults, AuditLog, audited, open_audit_log
 from ioa.runtime.control_plane import ControlPlaneSettings, open_topology
 from ioa.runtime.dead_letter_share import SharedDeadLetters, kept_in, user_of_goal
 from ioa.runtime.endings import Endings
@@ -100,10 +100,6 @@ _ORDERS_AT_ONCE, _LOCAL_ORDERS_AT_ONCE = 4, 16
 """How many orders of one user a replica takes in side by side, those of others beside them; where nobody is asked, of everybody."""
 
 
-def _user(asked: GetUpload | PutUpload) -> AgentId:
-    return AgentId(asked.user)
-
-
 async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
     """Set up groups and take goals in until `stop` is set."""
     async with AsyncExitStack() as stack:
@@ -128,15 +124,6 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
         inboxes = NatsInboxes(client, sessions.inbox_of)
         ledger = GroupLedger(log, timers, inboxes, results, open_groups, clock, settings.group_quota, appended)
         endings = Endings(results, ended)
-        timeouts = GroupTimeouts(
-            max_depth=settings.max_depth,
-            floor_timeout=settings.floor_timeout,
-            task_lease=settings.task_lease,
-            pause_timeout=settings.pause_timeout,
-            conclusion_timeout=settings.conclusion_timeout,
-            model_patience=settings.model_patience,
-            patience=settings.patience,
-        )
         fills_store = StoredShares(time.monotonic, FILLING_STORE, audit.note_slowed, part=1)
         fills_queue = StoredShares(time.monotonic, FILLING_QUEUE, audit.note_slowed)
         refused = NatsRefusalTeller(client)
@@ -145,9 +132,20 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
         kept_shares = KeptShares(store, fills_store, of_refusals)
         waiting = WaitingShares(NatsWaitingGoals(js), fills_queue, clock, refused.note)
         teams = Teams(NatsTeams(client), clock, kept_shares)
-        finding = NatsDiscovery(client, subjects.GROUP_SETUP, CAST_WITHIN)
-        ports = GroupSetupPorts(ledger, log, goals, registry, memberships, open_groups, endings, clock, sessions, teams, finding)
-        setup = GroupSetup(ports, timeouts)
+        setup_ports = GroupSetupPorts(
+            ledger=ledger,
+            log=log,
+            goals=goals,
+            registry=registry,
+            memberships=memberships,
+            open_groups=open_groups,
+            endings=endings,
+            clock=clock,
+            sessions=sessions,
+            teams=teams,
+            discovery=NatsDiscovery(client, subjects.GROUP_SETUP, CAST_WITHIN),
+        )
+        setup = GroupSetup(setup_ports, _timeouts_of(settings))
         leaders = Leaders(
             NatsDiscovery(client, subjects.GROUP_SETUP, ANSWERED_WITHIN), work, registry, clock, settings.leading_pools
         )
@@ -158,28 +156,31 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
         files = FileService(NatsFileStore(carrier), log, ledger, tickets, clock, quotas, sessions)
         dropped = DroppedGoals(time.monotonic)
         refusals = ToldRefusals(NatsPassingResults(js), clock, time.monotonic)
-        taking = IntakePorts(
-            goals,
-            work,
-            timers,
-            files,
-            dead,
-            registry,
-            open_groups,
-            ledger,
-            endings,
-            leaders,
-            tickets,
-            clock,
-            PoolShares(registry, open_groups, settings.bounds.rates),
-            teams,
-            Forks(ForkPorts(ledger, log, goals, registry, memberships, clock, fills_logs)),
-            dropped,
-            kept_shares,
-            waiting,
-            refusals,
+        fork_ports = ForkPorts(
+            ledger=ledger, log=log, goals=goals, registry=registry, memberships=memberships, clock=clock, filling=fills_logs
         )
-        intake = Intake(taking, settings.lease, users_are_known=settings.has_own_key)
+        intake_ports = IntakePorts(
+            goals=goals,
+            work=work,
+            timers=timers,
+            files=files,
+            dead=dead,
+            registry=registry,
+            open_groups=open_groups,
+            ledger=ledger,
+            endings=endings,
+            leaders=leaders,
+            tickets=tickets,
+            clock=clock,
+            shares=PoolShares(registry, open_groups, settings.bounds.rates),
+            teams=teams,
+            forks=Forks(fork_ports),
+            dropped=dropped,
+            kept=kept_shares,
+            waiting=waiting,
+            refusals=refusals,
+        )
+        intake = Intake(intake_ports, settings.lease, users_are_known=settings.has_own_key)
         garbage = QueueGarbage(work, dead)
         janitor = Janitor(NatsGoalPages(client), results, log, ended, NatsGoalRemoval(client), clock)
         watch = MembershipWatch(ledger, registry, memberships, clock)
@@ -202,58 +203,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
             await into_dead(delivery, error)
             await intake.give_up(delivery.subject, delivery.data, delivery.identity, error)
 
-        launch = answer_as(LaunchGroup, setup.launch, lambda asked: asked.owner)
-        sync = answer_as(Sync, setup.sync, lambda asked: asked.agent_id)
-        abandon = answer_as(AbandonGoal, setup.abandon, lambda asked: asked.by)
-        by_name = partial(ServiceEndpoint, caller_at=subjects.CALLER_AT)
-        endpoints = [
-            by_name(
-                *("launch", subjects.ANY_LAUNCH, audited(Deed.LAUNCHED, launch, audit)), max_bytes=MAX_PAYLOAD_BYTES, side_by_side=2
-            ),
-            by_name("invite", subjects.ANY_INVITE, answer_as(InviteMember, setup.invite, lambda asked: asked.by), side_by_side=2),
-            by_name("abandon", subjects.ANY_ABANDON, audited(Deed.ABANDONED, abandon, audit), max_bytes=MAX_PAYLOAD_BYTES),
-            ServiceEndpoint("get", subjects.GET_GROUP, answer(GetGroup, setup.get), at_most=OF_ANYBODY),
-            ServiceEndpoint("status", subjects.GROUP_STATUS, answer(GetGroup, setup.status), at_most=OF_ANYBODY),
-            by_name("cancel", subjects.ANY_CANCEL, audited(Deed.CANCELLED, answer_user(CancelGroup, setup.cancel), audit)),
-            by_name("answer", subjects.ANY_ANSWER, audited(Deed.ANSWERED, answer_user(AnswerQuestion, setup.answer), audit)),
-            by_name(
-                *("cancel_by_admin", subjects.ANY_CANCEL_BY_ADMIN),
-                audited(Deed.CANCELLED, answer_admin(CancelGroup, setup.cancel), audit),
-            ),
-            by_name(
-                *("answer_by_admin", subjects.ANY_ANSWER_BY_ADMIN),
-                audited(Deed.ANSWERED, answer_admin(AnswerQuestion, setup.answer), audit),
-            ),
-            by_name("set_aside", subjects.ANY_SET_ASIDE, answer_as(SetAside, garbage.set_aside, lambda asked: asked.agent_id)),
-            ServiceEndpoint(
-                "prune", subjects.PRUNE, audited(Deed.PRUNED, answer(Prune, janitor.prune), audit, who=subjects.BY_ADMIN)
-            ),
-            by_name(
-                "memberships", subjects.ANY_MEMBERSHIPS, answer_as(ListMemberships, setup.memberships, lambda asked: asked.agent_id)
-            ),
-            by_name("standing", subjects.ANY_STANDING, answer(AskStoreStanding, NatsStanding(client, clock).tell)),
-            by_name("put_team", subjects.ANY_PUT_TEAM, answer_user(PutTeam, teams.put), max_bytes=MAX_PAYLOAD_BYTES),
-            by_name("team", subjects.ANY_GET_TEAM, answer(GetTeam, teams.get)),
-            by_name("teams", subjects.ANY_LIST_TEAMS, answer(ListTeams, teams.listed)),
-            by_name("sync", subjects.ANY_SYNC, sync, family=Family.SYNC, side_by_side=2),
-        ]
-        of_file = partial(by_name, family=Family.FILES)
-        asking, putting = partial(of_file, max_bytes=MAX_ASKING_BYTES), partial(of_file, max_bytes=MAX_PUT_BYTES)
-        of_files = [
-            asking("file", subjects.ANY_GET_FILE, answer_as(GetFile, files.get, lambda asked: asked.agent_id)),
-            putting("put", subjects.ANY_PUT_FILE, answer_as(PutFile, files.put, lambda asked: asked.agent_id)),
-            asking("get", subjects.ANY_GET_UPLOAD, answer_as(GetUpload, files.get_upload, _user)),
-            putting("put_upload", subjects.ANY_PUT_UPLOAD, answer_as(PutUpload, files.put_upload, _user)),
-            ServiceEndpoint("stored", subjects.STORED, answer(AskStored, files.stored), at_most=OF_ANYBODY),
-        ]
-        of_streams = ServiceEndpoint(
-            *("read", subjects.ANY_READ, answering_reads(reader, READABLE)),
-            family=Family.READS,
-            at_most=_READS_AT_MOST,
-            counts=messages_asked,
-            searches=walks,
-            max_bytes=MAX_PAYLOAD_BYTES,
-        )
+        endpoints = _endpoints(setup, teams, garbage, janitor, NatsStanding(client, clock), audit)
         with at_renewal(client, ledger.forget), at_renewal(client, tickets.forget), at_renewal(client, files.forget):
             async with background(registry.follow_cards(), registry.follow_leases(), sessions.follow(), clock.follow()):
                 await registry.whole()
@@ -282,18 +232,103 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
                         also_slowed=lambda: (*dropped.told(), *appended.slowed(), *fills_store.slowed(), *fills_queue.slowed()),
                     ),
                     open_service(
-                        *(carrier, "ioa-files", "Reads and writes files", installed_version(), of_files),
+                        carrier,
+                        "ioa-files",
+                        "Reads and writes files",
+                        installed_version(),
+                        _file_endpoints(files),
                         bounds=replace(_FILES_AT_ONCE, rates=settings.bounds.rates),
                         known=sessions.agents,
                         slowed=audit.note_slowed,
                     ),
                     open_service(
-                        *(reader, "ioa-reads", "Reads streams for users", installed_version(), [of_streams]),
+                        reader,
+                        "ioa-reads",
+                        "Reads streams for users",
+                        installed_version(),
+                        [_stream_endpoint(reader)],
                         bounds=replace(_READS_AT_ONCE, rates=settings.bounds.rates),
                         slowed=audit.note_slowed,
                     ),
                 ):
                     await stop.wait()
+
+
+def _timeouts_of(settings: ControlPlaneSettings) -> GroupTimeouts:
+    return GroupTimeouts(
+        max_depth=settings.max_depth,
+        floor_timeout=settings.floor_timeout,
+        task_lease=settings.task_lease,
+        pause_timeout=settings.pause_timeout,
+        conclusion_timeout=settings.conclusion_timeout,
+        model_patience=settings.model_patience,
+        patience=settings.patience,
+    )
+
+
+def _endpoints(
+    setup: GroupSetup, teams: Teams, garbage: QueueGarbage, janitor: Janitor, standing: NatsStanding, audit: AuditLog
+) -> list[ServiceEndpoint]:
+    """List what group setup answers, but for requests for files and streams."""
+    launch = answer_as(LaunchGroup, setup.launch, lambda asked: asked.owner)
+    invite = answer_as(InviteMember, setup.invite, lambda asked: asked.by)
+    abandon = answer_as(AbandonGoal, setup.abandon, lambda asked: asked.by)
+    cancel, reply = answer_user(CancelGroup, setup.cancel), answer_user(AnswerQuestion, setup.answer)
+    admin_cancel, admin_reply = answer_admin(CancelGroup, setup.cancel), answer_admin(AnswerQuestion, setup.answer)
+    prune = audited(Deed.PRUNED, answer(Prune, janitor.prune), audit, who=subjects.BY_ADMIN)
+    set_aside = answer_as(SetAside, garbage.set_aside, lambda asked: asked.agent_id)
+    memberships = answer_as(ListMemberships, setup.memberships, lambda asked: asked.agent_id)
+    sync = answer_as(Sync, setup.sync, lambda asked: asked.agent_id)
+    by_name = partial(ServiceEndpoint, caller_at=subjects.CALLER_AT)
+    large = partial(by_name, max_bytes=MAX_PAYLOAD_BYTES)
+    return [
+        large("launch", subjects.ANY_LAUNCH, audited(Deed.LAUNCHED, launch, audit), side_by_side=2),
+        by_name("invite", subjects.ANY_INVITE, invite, side_by_side=2),
+        large("abandon", subjects.ANY_ABANDON, audited(Deed.ABANDONED, abandon, audit)),
+        ServiceEndpoint("get", subjects.GET_GROUP, answer(GetGroup, setup.get), at_most=OF_ANYBODY),
+        ServiceEndpoint("status", subjects.GROUP_STATUS, answer(GetGroup, setup.status), at_most=OF_ANYBODY),
+        by_name("cancel", subjects.ANY_CANCEL, audited(Deed.CANCELLED, cancel, audit)),
+        by_name("answer", subjects.ANY_ANSWER, audited(Deed.ANSWERED, reply, audit)),
+        by_name("cancel_by_admin", subjects.ANY_CANCEL_BY_ADMIN, audited(Deed.CANCELLED, admin_cancel, audit)),
+        by_name("answer_by_admin", subjects.ANY_ANSWER_BY_ADMIN, audited(Deed.ANSWERED, admin_reply, audit)),
+        by_name("set_aside", subjects.ANY_SET_ASIDE, set_aside),
+        ServiceEndpoint("prune", subjects.PRUNE, prune),
+        by_name("memberships", subjects.ANY_MEMBERSHIPS, memberships),
+        by_name("standing", subjects.ANY_STANDING, answer(AskStoreStanding, standing.tell)),
+        large("put_team", subjects.ANY_PUT_TEAM, answer_user(PutTeam, teams.put)),
+        by_name("team", subjects.ANY_GET_TEAM, answer(GetTeam, teams.get)),
+        by_name("teams", subjects.ANY_LIST_TEAMS, answer(ListTeams, teams.listed)),
+        by_name("sync", subjects.ANY_SYNC, sync, family=Family.SYNC, side_by_side=2),
+    ]
+
+
+def _file_endpoints(files: FileService) -> list[ServiceEndpoint]:
+    of_file = partial(ServiceEndpoint, caller_at=subjects.CALLER_AT, family=Family.FILES)
+    getting, putting = partial(of_file, max_bytes=MAX_ASKING_BYTES), partial(of_file, max_bytes=MAX_PUT_BYTES)
+    return [
+        getting("file", subjects.ANY_GET_FILE, answer_as(GetFile, files.get, lambda asked: asked.agent_id)),
+        putting("put", subjects.ANY_PUT_FILE, answer_as(PutFile, files.put, lambda asked: asked.agent_id)),
+        getting("get", subjects.ANY_GET_UPLOAD, answer_as(GetUpload, files.get_upload, _user)),
+        putting("put_upload", subjects.ANY_PUT_UPLOAD, answer_as(PutUpload, files.put_upload, _user)),
+        ServiceEndpoint("stored", subjects.STORED, answer(AskStored, files.stored), at_most=OF_ANYBODY),
+    ]
+
+
+def _stream_endpoint(reader: Connection) -> ServiceEndpoint:
+    return ServiceEndpoint(
+        "read",
+        subjects.ANY_READ,
+        answering_reads(reader, READABLE),
+        family=Family.READS,
+        at_most=_READS_AT_MOST,
+        counts=messages_asked,
+        searches=walks,
+        max_bytes=MAX_PAYLOAD_BYTES,
+    )
+
+
+def _user(asked: GetUpload | PutUpload) -> AgentId:
+    return AgentId(asked.user)
 
 
 if __name__ == "__main__":

@@ -63,7 +63,7 @@ _KEPT = ("goal", "inputs", "agent", "team", "repetition")
 _log = structlog.get_logger(__name__)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ForkPorts:
     """What goals are forked with.
 

@@ -71,7 +71,7 @@ _NAMES_NOBODY = (
 _log = structlog.get_logger(__name__)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class IntakePorts:
     """What goals are taken in with.
 

@@ -160,7 +160,7 @@ class _Opening:
         return launched
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class GroupSetupPorts:
     """What group setup reads and writes."""
 

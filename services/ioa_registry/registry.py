@@ -39,7 +39,7 @@ _MAX_TOLD, _MAX_TOLD_CHARS = 20, 500
 _log = structlog.get_logger(__name__)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class RegistryPorts:
     """What a registry keeps agents in, and what else it asks."""
 

@@ -57,7 +57,17 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
         appended = Appended(time.monotonic, settings.append_rate, audit.note_slowed)
         reads = HeadReads(time.monotonic, audit.note_slowed)
         ledger = GroupLedger(log, timers, inboxes, results, open_groups, clock, settings.group_quota, appended, reads)
-        router = Router(RouterPorts(ledger, goals, open_groups, timers, progress, endings, clock, sessions))
+        ports = RouterPorts(
+            ledger=ledger,
+            goals=goals,
+            open_groups=open_groups,
+            timers=timers,
+            progress=progress,
+            endings=endings,
+            clock=clock,
+            sessions=sessions,
+        )
+        router = Router(ports)
         sweep = Sweep(open_groups, router.look_at)
         standstill, into_dead = Standstill(log, goals, results, timers, clock), into_dead_letters(dead)
 
@@ -76,7 +86,9 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
             await sweep.keep()
 
         said = ServiceEndpoint(
-            *("say", subjects.ANY_SAY, router.say),
+            "say",
+            subjects.ANY_SAY,
+            router.say,
             lane=subjects.group_of_say,
             caller_at=subjects.CALLER_OF_SAY_AT,
             family=Family.SAY,

@@ -53,7 +53,7 @@ class _Look:
             self.fired_at = max(fired_at, self.fired_at or fired_at)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class RouterPorts:
     """What messages and deadlines are decided with.
 

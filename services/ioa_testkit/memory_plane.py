@@ -196,28 +196,44 @@ class MemoryControlPlane:
         kept = KeptShares(room, StoredShares(now, FILLING_STORE), StoredShares(now, FILLING_STORE, part=0))
         waiting = WaitingShares(room, StoredShares(now, FILLING_QUEUE), clock)
         self.teams = Teams(MemoryTeams(), clock, kept)
-        ports = GroupSetupPorts(
-            self.ledger,
-            self.log,
-            self.records,
-            self.view,
-            self.memberships,
-            self.open_groups,
-            endings,
-            clock,
-            self.sessions,
-            self.teams,
-            self.discovery,
+        setup_ports = GroupSetupPorts(
+            ledger=self.ledger,
+            log=self.log,
+            goals=self.records,
+            registry=self.view,
+            memberships=self.memberships,
+            open_groups=self.open_groups,
+            endings=endings,
+            clock=clock,
+            sessions=self.sessions,
+            teams=self.teams,
+            discovery=self.discovery,
         )
-        self.setup = GroupSetup(ports, timeouts)
-        self.router = Router(
-            RouterPorts(self.ledger, self.records, self.open_groups, self.timers, self.progress, endings, clock, self.sessions)
+        self.setup = GroupSetup(setup_ports, timeouts)
+        router_ports = RouterPorts(
+            ledger=self.ledger,
+            goals=self.records,
+            open_groups=self.open_groups,
+            timers=self.timers,
+            progress=self.progress,
+            endings=endings,
+            clock=clock,
+            sessions=self.sessions,
         )
+        self.router = Router(router_ports)
         self.assessor = Assessor(self.log, self.view, self.outcomes, clock, self.sessions, Experience(clock))
-        agents = RegistryPorts(
-            self.cards, self.leases, self.sessions, self.view, self.memberships, self.log, self.work, clock, RandomIds()
+        registry_ports = RegistryPorts(
+            cards=self.cards,
+            leases=self.leases,
+            sessions=self.sessions,
+            view=self.view,
+            memberships=self.memberships,
+            log=self.log,
+            work=self.work,
+            clock=clock,
+            ids=RandomIds(),
         )
-        self.registry = Registry(agents, _LEASE, renew_every)
+        self.registry = Registry(registry_ports, _LEASE, renew_every)
         removal = _GoalRemoval(self.log, self.timers, self.artifacts, self.memberships, self.results, self.records)
         removal.open_groups = self.open_groups
         self.janitor = Janitor(self.pages, self.results, self.log, self.ended, removal, clock)
@@ -225,28 +241,37 @@ class MemoryControlPlane:
         self.files = FileService(
             self.artifacts, self.log, self.ledger, self.tickets, clock, FileQuotas(256_000_000, 1_000_000_000), self.sessions
         )
-        taking = IntakePorts(
-            self.records,
-            self.work,
-            self.timers,
-            self.files,
-            self.dead,
-            self.view,
-            self.open_groups,
-            self.ledger,
-            endings,
-            Leaders(self.discovery, self.work, self.view, clock),
-            self.tickets,
-            clock,
-            PoolShares(self.view, self.open_groups),
-            self.teams,
-            Forks(ForkPorts(self.ledger, self.log, self.records, self.view, self.memberships, clock, StoredShares(now, FILLING))),
-            DroppedGoals(lambda: clock.now().timestamp()),
-            kept,
-            waiting,
-            ToldRefusals(MemoryPassingResults(self.results), clock, now),
+        fork_ports = ForkPorts(
+            ledger=self.ledger,
+            log=self.log,
+            goals=self.records,
+            registry=self.view,
+            memberships=self.memberships,
+            clock=clock,
+            filling=StoredShares(now, FILLING),
         )
-        self._intake = Intake(taking, timedelta(seconds=1))
+        intake_ports = IntakePorts(
+            goals=self.records,
+            work=self.work,
+            timers=self.timers,
+            files=self.files,
+            dead=self.dead,
+            registry=self.view,
+            open_groups=self.open_groups,
+            ledger=self.ledger,
+            endings=endings,
+            leaders=Leaders(self.discovery, self.work, self.view, clock),
+            tickets=self.tickets,
+            clock=clock,
+            shares=PoolShares(self.view, self.open_groups),
+            teams=self.teams,
+            forks=Forks(fork_ports),
+            dropped=DroppedGoals(now),
+            kept=kept,
+            waiting=waiting,
+            refusals=ToldRefusals(MemoryPassingResults(self.results), clock, now),
+        )
+        self._intake = Intake(intake_ports, timedelta(seconds=1))
         self.dead_letters = MemoryDeadLetterBox(self.dead, clock, self.publish)
         self._published: asyncio.Queue[_Published] = asyncio.Queue()
         self._numbers = count(1)

@@ -134,7 +134,14 @@ class Plane:
         self.routers = [
             Router(
                 RouterPorts(
-                    ledger, self.goals, self.open_groups, self.timers, self.progress, self.endings, self.clock, self.sessions
+                    ledger=ledger,
+                    goals=self.goals,
+                    open_groups=self.open_groups,
+                    timers=self.timers,
+                    progress=self.progress,
+                    endings=self.endings,
+                    clock=self.clock,
+                    sessions=self.sessions,
                 )
             )
             for ledger in self.ledgers
@@ -177,6 +184,15 @@ class Plane:
         """Beside those that are kept, so that a test tells them apart."""
         self.refusals = ToldRefusals(self.passing, self.clock, lambda: self.clock.now().timestamp())
         self.dropped = DroppedGoals(lambda: self.clock.now().timestamp())
+        fork_ports = ForkPorts(
+            ledger=self.ledgers[0],
+            log=self.log,
+            goals=self.goals,
+            registry=self.view,
+            memberships=self.memberships,
+            clock=self.clock,
+            filling=self.fills_logs,
+        )
         self.intake_ports = IntakePorts(
             goals=self.goals,
             work=self.work,
@@ -192,7 +208,7 @@ class Plane:
             clock=self.clock,
             shares=PoolShares(self.view, self.open_groups),
             teams=self.teams,
-            forks=Forks(ForkPorts(self.ledgers[0], self.log, self.goals, self.view, self.memberships, self.clock, self.fills_logs)),
+            forks=Forks(fork_ports),
             dropped=self.dropped,
             kept=self.kept,
             waiting=self.waiting,
