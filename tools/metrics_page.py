@@ -18,7 +18,7 @@ SECTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
         (
             "ioa.telemetry.process_metrics",
             "ioa.adapters.nats.traffic",
-            "ioa.adapters.nats.request_reply",
+            "ioa.adapters.nats.request_metrics",
             "ioa.adapters.nats.queues",
         ),
     ),

@@ -17,8 +17,9 @@ from ioa.adapters.nats.audit import NatsAuditSink
 from ioa.adapters.nats.authorization import names_in, read_tenants
 from ioa.adapters.nats.callout import answer_callouts
 from ioa.adapters.nats.connection import open_connection
+from ioa.adapters.nats.endpoints import OF_ANYBODY, ServiceEndpoint, answer
 from ioa.adapters.nats.kept_out import NatsKeptOut
-from ioa.adapters.nats.request_reply import OF_ANYBODY, ServiceEndpoint, answer, open_service
+from ioa.adapters.nats.service import open_service
 from ioa.adapters.system_clock import SystemClock
 from ioa.distribution import installed_version
 from ioa.protocol import subjects

@@ -12,9 +12,10 @@ from typing import Protocol, TypeVar
 
 from ioa.adapters.nats.buckets import NatsRegistryView
 from ioa.adapters.nats.connection import Connection
+from ioa.adapters.nats.endpoints import OF_ANYBODY, Handler, ServiceEndpoint, answer, answer_as
 from ioa.adapters.nats.log import NatsGroupLog
 from ioa.adapters.nats.outcomes import NatsOutcomes
-from ioa.adapters.nats.request_reply import OF_ANYBODY, Handler, ServiceEndpoint, answer, answer_as, open_service
+from ioa.adapters.nats.service import open_service
 from ioa.adapters.nats.sessions import NatsSessions
 from ioa.adapters.system_clock import SystemClock
 from ioa.distribution import installed_version

@@ -15,6 +15,7 @@ from ioa.adapters.nats.connections import NatsRefusalTeller
 from ioa.adapters.nats.delivery import NatsDeadLetters, NatsInboxes, NatsPassingResults, NatsResults, NatsTimers
 from ioa.adapters.nats.direct_gets import answering_reads, messages_asked, walks
 from ioa.adapters.nats.discovery import NatsDiscovery
+from ioa.adapters.nats.endpoints import OF_ANYBODY, Bounds, ServiceEndpoint, answer, answer_admin, answer_as, answer_user
 from ioa.adapters.nats.files import NatsFileStore
 from ioa.adapters.nats.goals import NatsGoalRecords, NatsWorkQueue, since_when_goals_have_users
 from ioa.adapters.nats.log import NatsGroupLog
@@ -22,17 +23,8 @@ from ioa.adapters.nats.open_groups import NatsMemberships, NatsOpenGroups
 from ioa.adapters.nats.orders import OrderLines
 from ioa.adapters.nats.permissions import READABLE
 from ioa.adapters.nats.queues import Delivery, consume, into_dead_letters
-from ioa.adapters.nats.request_reply import (
-    OF_ANYBODY,
-    Bounds,
-    ServiceEndpoint,
-    answer,
-    answer_admin,
-    answer_as,
-    answer_user,
-    open_service,
-)
 from ioa.adapters.nats.retention import NatsEndedGoals, NatsGoalPages, NatsGoalRemoval
+from ioa.adapters.nats.service import open_service
 from ioa.adapters.nats.sessions import NatsSessions
 from ioa.adapters.nats.store_room import NatsSharedStore, NatsWaitingGoals
 from ioa.adapters.nats.stream_stats import NatsStanding, NatsStreamStats

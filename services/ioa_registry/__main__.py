@@ -11,12 +11,13 @@ from ioa.adapters.nats.authorization import roster_of
 from ioa.adapters.nats.buckets import NatsCards, NatsLeases, NatsRegistryView
 from ioa.adapters.nats.connection import Connection, at_renewal, open_connection
 from ioa.adapters.nats.connections import NatsConnections, NatsPullTeller
+from ioa.adapters.nats.endpoints import OF_ANYBODY, ServiceEndpoint, answer, answer_as, answer_member
 from ioa.adapters.nats.goals import NatsWorkQueue
 from ioa.adapters.nats.log import NatsGroupLog
 from ioa.adapters.nats.open_groups import NatsMemberships
 from ioa.adapters.nats.refused_callers import NatsRefusedCallers
-from ioa.adapters.nats.request_reply import OF_ANYBODY, ServiceEndpoint, answer, answer_as, answer_member, open_service
 from ioa.adapters.nats.retention import NatsAgentRemoval
+from ioa.adapters.nats.service import open_service
 from ioa.adapters.nats.sessions import NatsSessions
 from ioa.adapters.system_clock import RandomIds, SystemClock
 from ioa.distribution import installed_version

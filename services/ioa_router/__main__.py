@@ -11,12 +11,13 @@ from ioa.adapters.nats.audit import NatsAuditSink
 from ioa.adapters.nats.clock import open_nats_clock
 from ioa.adapters.nats.connection import at_renewal, open_connection
 from ioa.adapters.nats.delivery import NatsDeadLetters, NatsInboxes, NatsProgress, NatsResults, NatsTimers
+from ioa.adapters.nats.endpoints import ServiceEndpoint
 from ioa.adapters.nats.goals import NatsGoalRecords
 from ioa.adapters.nats.log import NatsGroupLog
 from ioa.adapters.nats.open_groups import NatsOpenGroups
 from ioa.adapters.nats.queues import Delivery, consume, into_dead_letters
-from ioa.adapters.nats.request_reply import ServiceEndpoint, open_service
 from ioa.adapters.nats.retention import NatsEndedGoals
+from ioa.adapters.nats.service import open_service
 from ioa.adapters.nats.sessions import NatsSessions
 from ioa.adapters.nats.takeover import take_over
 from ioa.adapters.nats.topology import ROUTERS, TIMERS

@@ -11,7 +11,7 @@ from typing import Self
 from pydantic import Field, model_validator
 
 from ioa.adapters.nats.connection import Connection, at_renewal
-from ioa.adapters.nats.request_reply import Bounds
+from ioa.adapters.nats.endpoints import Bounds
 from ioa.adapters.nats.topology import GOALS_OPEN, GOALS_WAITING, Parts, Shares, Topology
 from ioa.adapters.nats.topology_keeper import TopologyKeeper
 from ioa.protocol.ids import PoolId, check_token

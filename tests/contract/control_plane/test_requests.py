@@ -14,10 +14,14 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 
 from ioa.adapters.nats.connection import NatsSettings, open_connection
+from ioa.adapters.nats.endpoints import Bounds, ServiceEndpoint, answer
 from ioa.adapters.nats.permissions import SHOWN_ASKER
-from ioa.adapters.nats.request_reply import Bounds, NatsRequester, ServiceEndpoint, answer, open_service, requests, slowed_of
+from ioa.adapters.nats.request_metrics import requests
+from ioa.adapters.nats.requester import NatsRequester
 from ioa.adapters.nats.server import NatsServer
+from ioa.adapters.nats.service import open_service
 from ioa.adapters.nats.sinks import MessageSink
+from ioa.adapters.nats.slowed_callers import slowed_of
 from ioa.errors import ERRORS, InvalidInputError, IoaError, PayloadTooLargeError, RateLimitedError, UnavailableError, row_of
 from ioa.ports.inspection import SlowedCaller
 from ioa.protocol.codec import encode

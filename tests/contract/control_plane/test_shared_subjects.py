@@ -9,8 +9,10 @@ from collections.abc import Awaitable, Callable
 
 from nats.aio.client import Client
 
+from ioa.adapters.nats.endpoints import Bounds, ServiceEndpoint, answer
 from ioa.adapters.nats.permissions import SHOWN_ASKER
-from ioa.adapters.nats.request_reply import Bounds, NatsRequester, ServiceEndpoint, answer, open_service
+from ioa.adapters.nats.requester import NatsRequester
+from ioa.adapters.nats.service import open_service
 from ioa.errors import NotFoundError, RateLimitedError, UnavailableError, row_of
 from ioa.protocol.codec import encode
 from ioa.protocol.model import Model

@@ -13,9 +13,11 @@ from pydantic_core import to_json
 
 from ioa.adapters.nats.connection import NatsSettings, open_connection
 from ioa.adapters.nats.direct_gets import answering_reads, messages_asked
+from ioa.adapters.nats.endpoints import ServiceEndpoint
 from ioa.adapters.nats.reading import DirectReads, first_of, last_of, messages_before, previous_messages
-from ioa.adapters.nats.request_reply import NatsRequester, ServiceEndpoint, open_service
+from ioa.adapters.nats.requester import NatsRequester
 from ioa.adapters.nats.server import NatsServer
+from ioa.adapters.nats.service import open_service
 from ioa.adapters.nats.streams import last_messages, next_messages, pages
 from ioa.errors import InvalidInputError, IoaError
 from ioa.protocol import subjects

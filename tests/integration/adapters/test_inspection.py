@@ -8,8 +8,9 @@ from datetime import timedelta
 import pytest
 
 from ioa.adapters.nats.connection import NatsSettings, open_connection
+from ioa.adapters.nats.endpoints import ServiceEndpoint
 from ioa.adapters.nats.inspection import open_inspection
-from ioa.adapters.nats.request_reply import ServiceEndpoint, open_service
+from ioa.adapters.nats.service import open_service
 from ioa.ports.inspection import (
     CHANGING,
     CHURNED,

@@ -29,8 +29,10 @@ from nats.errors import TimeoutError as NatsTimeoutError
 from ioa.adapters.nats import connection as nats_connection
 from ioa.adapters.nats.connection import NatsSettings, asking_until_heard, at_renewal, open_connection, until_connected
 from ioa.adapters.nats.connections import NatsConnections
-from ioa.adapters.nats.request_reply import NatsRequester, ServiceEndpoint, open_service
+from ioa.adapters.nats.endpoints import ServiceEndpoint
+from ioa.adapters.nats.requester import NatsRequester
 from ioa.adapters.nats.server import NatsServer, open_nats_server
+from ioa.adapters.nats.service import open_service
 from ioa.adapters.nats.translated_errors import unavailable_unless_answered
 from ioa.adapters.system_folder import USER, note_password
 from ioa.errors import InvalidInputError, PayloadTooLargeError, UnavailableError

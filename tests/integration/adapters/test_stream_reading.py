@@ -17,7 +17,7 @@ from ioa.adapters.nats.connection import NatsSettings, open_connection
 from ioa.adapters.nats.direct_gets import StreamPage
 from ioa.adapters.nats.following import follow_subject
 from ioa.adapters.nats.in_turns import ask_in_turns
-from ioa.adapters.nats.request_reply import NatsRequester
+from ioa.adapters.nats.requester import NatsRequester
 from ioa.adapters.nats.streams import next_messages
 
 

@@ -14,8 +14,9 @@ from ioa.adapters.nats.connection import NatsSettings, open_connection
 from ioa.adapters.nats.dead_letters import NatsDeadLetterBox
 from ioa.adapters.nats.delivery import NatsDeadLetters, NatsResults
 from ioa.adapters.nats.direct_gets import answering_reads
+from ioa.adapters.nats.endpoints import ServiceEndpoint
 from ioa.adapters.nats.permissions import READABLE
-from ioa.adapters.nats.request_reply import ServiceEndpoint, open_service
+from ioa.adapters.nats.service import open_service
 from ioa.adapters.nats.topology import DEAD, GOALS, Topology
 from ioa.cli import reach
 from ioa.cli.dead_letters import list_letters, put_back, show_letter

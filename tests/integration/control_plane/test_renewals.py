@@ -10,7 +10,7 @@ import pytest
 
 from ioa.adapters.nats.connection import NatsSettings, open_connection
 from ioa.adapters.nats.open_groups import NatsMemberships
-from ioa.adapters.nats.request_reply import NatsRequester
+from ioa.adapters.nats.requester import NatsRequester
 from ioa.adapters.nats.server import NatsServer
 from ioa.protocol import subjects
 from ioa.protocol.ids import AgentId, CommId, PoolId

@@ -11,7 +11,8 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 from ioa.adapters.nats.direct_gets import answering_reads
-from ioa.adapters.nats.request_reply import ServiceEndpoint, open_service
+from ioa.adapters.nats.endpoints import ServiceEndpoint
+from ioa.adapters.nats.service import open_service
 from ioa.adapters.nats.stream_stats import read_standing
 from ioa.adapters.nats.streams import next_messages
 from ioa.adapters.nats.topology import LOG, Topology

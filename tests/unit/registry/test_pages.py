@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ioa.adapters.nats.request_reply import answer_member
+from ioa.adapters.nats.endpoints import answer_member
 from ioa.errors import InvalidInputError, PayloadTooLargeError
 from ioa.ports.registry_store import CardRecord
 from ioa.protocol.cards import MAX_CARD_BYTES, AgentCard, Skill, abridged, card_bytes

@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import pytest
 
-from ioa.adapters.nats.request_reply import answer_member
+from ioa.adapters.nats.endpoints import answer_member
 from ioa.errors import (
     AlreadyRunningError,
     ConflictError,

@@ -17,7 +17,7 @@ from nats.aio.subscription import Subscription
 from ioa.adapters.nats.connection import at_renewal
 from ioa.adapters.nats.goals import TICKET, deadline_of
 from ioa.adapters.nats.queues import Delivery, consume
-from ioa.adapters.nats.request_reply import FILE_TIMEOUT, NatsRequester
+from ioa.adapters.nats.requester import FILE_TIMEOUT, NatsRequester
 from ioa.adapters.nats.sinks import MessageSink
 from ioa.adapters.nats.topology import ANY_AGENT, WORK, pool_consumer
 from ioa.errors import InvalidInputError, IoaError, NotPermittedError, RateLimitedError, UnavailableError, reason_of

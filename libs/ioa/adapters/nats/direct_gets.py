@@ -21,9 +21,10 @@ from nats.js.errors import NotFoundError as NoSuchMessage
 from nats.js.kv import KV_OP
 
 from ioa.adapters.nats.connection import asking_until_heard, asks_to_read, may_not_publish, until_connected
+from ioa.adapters.nats.endpoints import HeadedAnswer, HeadedHandler
 from ioa.adapters.nats.in_turns import reading
 from ioa.adapters.nats.permissions import READS
-from ioa.adapters.nats.request_reply import HeadedAnswer, HeadedHandler, NatsRequester
+from ioa.adapters.nats.requester import NatsRequester
 from ioa.adapters.nats.sinks import taking
 from ioa.adapters.nats.translated_errors import unavailable_unless_answered
 from ioa.errors import ForbiddenError, IoaError, NotFoundError, UnavailableError

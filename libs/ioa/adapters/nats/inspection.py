@@ -14,7 +14,8 @@ from nats.js.errors import NotFoundError
 
 from ioa.adapters.nats.connection import NatsSettings, open_connection
 from ioa.adapters.nats.reading import DirectReads
-from ioa.adapters.nats.request_reply import NatsRequester, slowed_by, slowed_of
+from ioa.adapters.nats.requester import NatsRequester
+from ioa.adapters.nats.slowed_callers import slowed_by, slowed_of
 from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.adapters.nats.topology import DEAD, STREAMS, TIMERS
 from ioa.adapters.nats.translated_errors import heeding_cancellation

@@ -25,7 +25,7 @@ from ioa.adapters.nats.listing import Lists
 from ioa.adapters.nats.log import NatsGroupLog
 from ioa.adapters.nats.log_reading import Logs
 from ioa.adapters.nats.reading import DirectReads
-from ioa.adapters.nats.request_reply import FILE_TIMEOUT, NatsRequester, Reply
+from ioa.adapters.nats.requester import FILE_TIMEOUT, NatsRequester, Reply
 from ioa.adapters.nats.retention import NatsEndedGoals
 from ioa.adapters.nats.stream_stats import read_standing
 from ioa.adapters.nats.topology import GOALS, RESULTS, intake_consumer

@@ -1,0 +1,425 @@
+"""RequestDispatcher requests side by side, within bounds, so that nobody gets more than his share.
+
+What each caller may ask is counted (`ioa.quotas`), and what there is no room for at once is answered in turns. One that has waited
+here for longer than its caller will is dropped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections import Counter as TallyOf
+from collections import deque
+from collections.abc import Callable, Coroutine, Generator, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import cache, partial
+from typing import Any, cast
+
+import nats.errors
+import structlog
+from nats.aio.msg import Msg
+from nats.micro.request import Request
+from prometheus_client import Counter, Histogram
+
+from ioa.adapters.nats.endpoints import Bounds, HeadedAnswer, ServiceEndpoint
+from ioa.adapters.nats.headers import header_bytes
+from ioa.adapters.nats.listening import Listener
+from ioa.adapters.nats.permissions import SHOWN_ASKER
+from ioa.adapters.nats.reply_headers import error_headers, one_line, patience_in
+from ioa.adapters.nats.request_metrics import request_seconds, requests
+from ioa.errors import IoaError, PayloadTooLargeError, RateLimitedError, UnavailableError, row_of
+from ioa.ports.inspection import SlowedCaller
+from ioa.protocol.codec import check_size
+from ioa.protocol.subjects import kind_of
+from ioa.quotas import Admitted, Buckets, Family, Holding, Rate, once
+
+_DISMISSED, _DISMISSED_SECONDS = Rate(1_000, 1_000), 5.0
+"""How often those who have been told when to come back, and go on regardless, are told again, all together, and what: the server
+keeps a request between accounts, with its reply subject of up to 32 kB, until it is answered or long afterwards."""
+_NO_ROOM_SECONDS = 1.0
+"""When somebody is to come back for whom too many requests wait already."""
+_SHARED_PART, _SHARED_SECONDS, _SHARED_AT_ONCE = 0.25, 0.5, 4
+"""Which part of its time a replica gives to those subjects, after so many seconds at once, and how many it answers side by side.
+One request may cost a thousand times what another does."""
+_CALLER_CHARS = 64
+_RATE_LIMITED = row_of(RateLimitedError).wire_code
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True)
+class _Waiting:
+    """A request for which there was no room when it came."""
+
+    endpoint: ServiceEndpoint
+    caller: str
+    request: Request
+    until: float
+    """When its caller has gone, by the loop's clock."""
+
+
+class _Turns:
+    """The lanes that wait for their turns at a part of what is answered at once, and at a part of the time."""
+
+    def __init__(self, most: int, part: float | None = None) -> None:
+        self.most = most
+        self.part = part
+        self.in_flight = 0
+        self.lanes: deque[_Lane] = deque()
+        self.waking: asyncio.TimerHandle | None = None
+        self._full_at = 0.0
+
+    def spend(self, seconds: float, now: float) -> None:
+        """Take so much off the time that is left."""
+        if self.part is not None:
+            self._full_at = max(self._full_at, now) + seconds / self.part
+
+    def wait(self, now: float) -> float:
+        """In how many seconds there is time again; 0 if there is."""
+        return 0.0 if self.part is None else max(0.0, self._full_at - now - _SHARED_SECONDS / self.part)
+
+
+class _Lane:
+    """The requests of one load. `in_turn` says that some wait for which the lane has room, so that the others' turns come first."""
+
+    __slots__ = ("in_flight", "in_turn", "key", "most", "turns", "waiting")
+
+    def __init__(self, key: str, most: int, turns: _Turns) -> None:
+        self.key = key
+        self.most = most
+        self.turns = turns
+        self.in_flight = 0
+        self.in_turn = False
+        self.waiting: deque[_Waiting] = deque()
+
+
+class _Kept:
+    """What waits of one caller."""
+
+    __slots__ = ("bytes", "number")
+
+    def __init__(self) -> None:
+        self.number = self.bytes = 0
+
+
+class RequestDispatcher:
+    """Answers requests side by side, within bounds, and lets each lane have its turn."""
+
+    def __init__(
+        self,
+        group: asyncio.TaskGroup,
+        bounds: Bounds,
+        slowed: Callable[[str, Family], None],
+        is_of_nobody: Callable[[Msg], bool],
+    ) -> None:
+        self._group = group
+        self._bounds = bounds
+        self._slowed = slowed
+        self._is_of_nobody = is_of_nobody
+        self._loop = asyncio.get_running_loop()
+        self._waiting = 0
+        self._waiting_bytes = 0
+        self._lanes: dict[str, _Lane] = {}
+        self._kept: dict[str, _Kept] = {}
+        self._buckets = Buckets(bounds.rates)
+        self._holding = Holding()
+        self._turns = _Turns(bounds.max_concurrent)
+        self._shared = _Turns(_SHARED_AT_ONCE, _SHARED_PART)
+        self._closed = False
+        self._dismissed = Buckets({Family.OTHERS: _DISMISSED})
+        self.taken: TallyOf[str] = TallyOf()
+        """How many requests were taken, by endpoint."""
+
+    def callers(self) -> Iterable[str]:
+        """Return who has asked before."""
+        return self._buckets.callers()
+
+    def take(self, endpoint: ServiceEndpoint, listener: Listener, message: Msg) -> None:
+        """Answer a request as soon as there is room. One that comes after all is closed was not taken."""
+        if self._closed or self._rests_from(message, listener):
+            return
+        caller = ""
+        if endpoint.caller_at is not None:
+            caller = message.subject.split(".")[endpoint.caller_at]
+        elif endpoint.at_most is not None:
+            caller = _asker(message)
+        is_bounded = endpoint.caller_at is not None or (caller and endpoint.counts is not None)
+        if is_bounded and caller not in endpoint.for_many:
+            counts = once if endpoint.counts is None else partial(endpoint.counts, message.data)
+            size = len(message.data) + header_bytes(message.headers)
+            judged = self._buckets.judge(caller, endpoint.family, self._loop.time(), size, counts)
+            if not isinstance(judged, Admitted):
+                if judged.is_flood and endpoint.caller_at is not None:
+                    listener.close_out(caller)
+                self._refuse(endpoint, caller, message, judged.retry_after, is_first=judged.is_first)
+                return
+        self.taken[endpoint.name] += 1
+        request = Request(message)
+        lane = self._lane(endpoint, caller, request.subject)
+        if self._has_room(lane.turns) and lane.in_flight < lane.most and not lane.waiting:
+            self._start(lane, endpoint, caller, request)
+        elif not self._may_keep_more(caller, request):
+            self._refuse(endpoint, caller, message, _NO_ROOM_SECONDS, is_first=False)
+        elif self._has_room_to_wait(endpoint, lane, request):
+            self._keep(caller, 1, len(request.data))
+            lane.waiting.append(_Waiting(endpoint, caller, request, self._loop.time() + patience_in(request.headers)))
+            self._give_turn(lane)
+            self._serve(lane.turns)
+        else:
+            self._group.create_task(_respond_error(request, UnavailableError(f"Too many requests wait for {endpoint.name}.")))
+
+    def _rests_from(self, message: Msg, listener: Listener) -> bool:
+        """Stop listening for a moment if the server has written a message itself; whether it has, so that nobody asks."""
+        is_one = self._is_of_nobody(message)
+        if is_one:
+            listener.rest()
+        return is_one
+
+    def slowed(self) -> Sequence[SlowedCaller]:
+        """Return whose requests were refused lately for their number."""
+        found = self._buckets.slowed(self._loop.time())
+        return [SlowedCaller(caller, family.value, number) for (caller, family), number in found.items()]
+
+    def close(self) -> None:
+        """Take nothing more. The task group is about to end, and refuses tasks by an error that would end nats-py's reading."""
+        self._closed = True
+        if self._shared.waking is not None:
+            self._shared.waking.cancel()
+
+    def _refuse(self, endpoint: ServiceEndpoint, caller: str, message: Msg, retry_after: float | None, *, is_first: bool) -> None:
+        """Tell a caller when to come back; one that was told often enough is told in a hurry, or not at all."""
+        _answered(endpoint.subject, _RATE_LIMITED).inc()
+        if is_first:
+            _log.warning("caller_slowed_down", caller=caller[:_CALLER_CHARS], family=endpoint.family.value)
+            self._slowed(caller, endpoint.family)
+        if retry_after is None and isinstance(self._dismissed.judge("", Family.OTHERS, self._loop.time()), Admitted):
+            retry_after = _DISMISSED_SECONDS
+        if retry_after is not None:
+            error = RateLimitedError(
+                f"{caller} asks too often for {endpoint.name}.", retry_after=timedelta(seconds=retry_after), hint="Come back later."
+            )
+            self._group.create_task(_respond_error(Request(message), error))
+
+    def _may_keep_more(self, caller: str, request: Request) -> bool:
+        kept = self._kept.get(caller)
+        if not caller or kept is None:
+            return True
+        size = kept.bytes + len(request.data)
+        return kept.number < self._bounds.caller_waiting and size <= self._bounds.caller_waiting_bytes
+
+    def _keep(self, caller: str, number: int, size: int) -> None:
+        """Count what waits, or, with numbers below zero, what waits no more."""
+        self._waiting += number
+        self._waiting_bytes += size
+        if caller:
+            kept = self._kept.get(caller) or self._kept.setdefault(caller, _Kept())
+            kept.number += number
+            kept.bytes += size
+            if not kept.number:
+                del self._kept[caller]
+
+    def _lane(self, endpoint: ServiceEndpoint, caller: str, subject: str) -> _Lane:
+        if endpoint.lane is not None:
+            key, most = endpoint.lane(subject), self._bounds.lane_max_concurrent
+        elif endpoint.side_by_side is not None and caller not in endpoint.for_many:
+            key, most = f"caller {caller} of {endpoint.name}", endpoint.side_by_side
+        elif caller:
+            key, most = f"caller {caller}", self._bounds.lane_max_concurrent
+        else:
+            key, most = f"endpoint {endpoint.name}", self._bounds.max_concurrent
+        turns = self._turns if endpoint.at_most is None else self._shared
+        lane = self._lanes.get(key)
+        if lane is None:
+            lane = self._lanes[key] = _Lane(key, most, turns)
+        return lane
+
+    def _has_room(self, turns: _Turns) -> bool:
+        return turns.in_flight < turns.most and not turns.wait(self._loop.time())
+
+    def _has_room_to_wait(self, endpoint: ServiceEndpoint, lane: _Lane, request: Request) -> bool:
+        is_bounded = endpoint.lane is not None or endpoint.caller_at is not None or endpoint.at_most is not None
+        most_of_lane = self._bounds.lane_waiting if is_bounded else self._bounds.waiting
+        return (
+            self._waiting < self._bounds.waiting
+            and len(lane.waiting) < most_of_lane
+            and self._waiting_bytes + len(request.data) <= self._bounds.waiting_bytes
+        )
+
+    def _give_turn(self, lane: _Lane) -> None:
+        """Put a lane in line, behind the others, if it has something to do and may do it."""
+        if lane.waiting and lane.in_flight < lane.most and not lane.in_turn:
+            lane.in_turn = True
+            lane.turns.lanes.append(lane)
+
+    def _start(self, lane: _Lane, endpoint: ServiceEndpoint, caller: str, request: Request) -> None:
+        lane.turns.in_flight += 1
+        lane.in_flight += 1
+        self._group.create_task(self._answer(lane, endpoint, caller, request))
+
+    async def _answer(self, lane: _Lane, endpoint: ServiceEndpoint, caller: str, request: Request) -> None:
+        try:
+            if lane.turns.part is None:
+                await self._answer_one(endpoint, caller, request)
+            else:
+                await self._answer_in_part(lane.turns, endpoint, caller, request)
+        finally:
+            lane.turns.in_flight -= 1
+            lane.in_flight -= 1
+            this = asyncio.current_task()
+            if this is not None and not this.cancelling():  # else the service has failed, and its task group refuses tasks
+                self._go_on(lane)
+
+    async def _answer_one(self, endpoint: ServiceEndpoint, caller: str, request: Request) -> None:
+        """Answer a request, and charge who asked, if that counts, with its bytes and with the time that it took itself.
+
+        The time of most, which are of families where it does not count, is not looked at: that would cost more than it tells.
+        """
+        if not caller or caller in endpoint.for_many:
+            await _answer(endpoint, request)
+        elif self._bounds.rates[endpoint.family].second_counts is None:
+            size = await _answer(endpoint, request)
+            if size is not None:
+                self._buckets.charge(caller, endpoint.family, self._loop.time(), answered_bytes=size)
+        else:
+            answering, size = _OwnTime(_answer(endpoint, request)), None
+            try:
+                size = await answering
+            finally:
+                self._buckets.charge(caller, endpoint.family, self._loop.time(), answering.seconds, size or 0)
+
+    async def _answer_in_part(self, turns: _Turns, endpoint: ServiceEndpoint, caller: str, request: Request) -> None:
+        """Answer a request of those that have a part of the time, and charge who asked with what it took itself."""
+        asked_at, answering = self._idle(), _OwnTime(_answer(endpoint, request))
+        try:
+            size = await answering
+            held = 0.0 if endpoint.counts is None else answering.seconds
+            if endpoint.searches is not None:
+                waited = self._holding.took(request.subject, asked_at, self._idle())
+                held += waited if endpoint.searches(request.data) else 0.0
+            if size is not None and caller:
+                self._buckets.charge(caller, endpoint.family, self._loop.time(), held, size)
+        finally:
+            turns.spend(answering.seconds, self._loop.time())
+
+    def _idle(self) -> float:
+        """Return a time that goes on only while nothing is worked on here."""
+        return self._loop.time() - time.thread_time()
+
+    def _go_on(self, lane: _Lane) -> None:
+        """Begin what there is room for now that a request of a lane is answered."""
+        self._give_turn(lane)
+        self._serve(lane.turns)
+        if not lane.in_flight and not lane.waiting:
+            self._lanes.pop(lane.key, None)
+
+    def _serve(self, turns: _Turns) -> None:
+        """Answer the lanes in turn while there is room, and go on as soon as there is time again."""
+        while turns.lanes and self._has_room(turns):
+            self._serve_lane(turns.lanes.popleft())
+        if turns.lanes and turns.waking is None and (wait := turns.wait(self._loop.time())):
+            turns.waking = self._loop.call_later(wait, self._wake, turns)
+
+    def _wake(self, turns: _Turns) -> None:
+        turns.waking = None
+        if not self._closed:
+            self._serve(turns)
+
+    def _serve_lane(self, lane: _Lane) -> None:
+        """Answer the first one of a lane that is still waited for."""
+        lane.in_turn, now = False, self._loop.time()
+        while lane.waiting:
+            first = lane.waiting.popleft()
+            self._keep(first.caller, -1, -len(first.request.data))
+            if first.until > now:
+                self._start(lane, first.endpoint, first.caller, first.request)
+                break
+            _answered(first.endpoint.subject, "overdue").inc()
+        self._give_turn(lane)
+
+
+def _asker(message: Msg) -> str:
+    """Who asks on a subject that many share, as the server tells where users have keys; empty where they have none."""
+    try:
+        told = json.loads((message.headers or {})[SHOWN_ASKER])
+        return f"{told['acc']} {told['user']}"
+    except (KeyError, ValueError, TypeError):
+        return ""
+
+
+class _OwnTime:
+    """Awaits something, and counts the processor time that it takes itself: what others do while it waits is theirs."""
+
+    __slots__ = ("_awaited", "seconds")
+
+    def __init__(self, awaited: Coroutine[Any, Any, int | None]) -> None:
+        self._awaited = awaited
+        self.seconds = 0.0
+
+    def __await__(self) -> Generator[Any, Any, int | None]:
+        step = partial(self._awaited.send, None)
+        while True:
+            began = time.thread_time()
+            try:
+                waits_for = step()
+            except StopIteration as done:
+                return cast(int | None, done.value)
+            finally:
+                self.seconds += time.thread_time() - began
+            try:
+                step = partial(self._awaited.send, (yield waits_for))
+            except BaseException as error:  # noqa: BLE001 - a cancellation, too, is its own to take
+                step = partial(self._awaited.throw, error)
+
+
+async def _answer(endpoint: ServiceEndpoint, request: Request) -> int | None:
+    """Answer a request, and return how many bytes the answer has; None if that was an error."""
+    started = time.perf_counter()
+    code, size = "ok", 0
+    try:
+        check_size(request.data, endpoint.max_bytes, f"This request for {endpoint.name}")
+        answered = await endpoint.handler(request.subject, request.data)
+        if isinstance(answered, HeadedAnswer):
+            size = len(answered.data)
+            await request.respond(answered.data, dict(answered.headers))
+        else:
+            size = len(answered)
+            await request.respond(answered)
+    except IoaError as error:
+        row = row_of(error)
+        code = row.wire_code
+        getattr(_log, row.level)("request_failed", endpoint=endpoint.name, code=code, error=error.message)
+        await _respond_error(request, error)
+    except nats.errors.MaxPayloadError:
+        code = row_of(PayloadTooLargeError).wire_code
+        _log.error("answer_too_large", endpoint=endpoint.name)
+        await _respond_error(request, PayloadTooLargeError(f"The answer of {endpoint.name} is larger than the server allows."))
+    except (nats.errors.Error, OSError) as error:
+        code = "unanswered"
+        _log.warning("request_unanswered", endpoint=endpoint.name, error=str(error) or type(error).__name__)
+    except Exception:  # noqa: BLE001 - whoever asks gets an answer, the log the bug
+        code = row_of(Exception).wire_code
+        _log.exception("request_crashed", endpoint=endpoint.name)
+        await _respond_error(request, IoaError(f"{endpoint.name} failed; its log says why."))
+    finally:
+        _answered(endpoint.subject, code).inc()
+        _took(endpoint.subject).observe(time.perf_counter() - started)
+    return size if code == "ok" else None
+
+
+@cache
+def _answered(subject: str, code: str) -> Counter:
+    return requests.labels(kind_of(subject), code)
+
+
+@cache
+def _took(subject: str) -> Histogram:
+    return request_seconds.labels(kind_of(subject))
+
+
+async def _respond_error(request: Request, error: IoaError) -> None:
+    try:
+        await request.respond_error(row_of(error).wire_code, one_line(error.message), headers=error_headers(error))
+    except (nats.errors.Error, OSError, ValueError) as failure:
+        _log.warning("request_unanswered", error=str(failure) or type(failure).__name__)
