@@ -92,7 +92,7 @@ async def _answered(row: ApiRow[Any, Any], reach: Reach, request: Request) -> Re
             with reach.limits.coming_body(caller.user):
                 sent = b"".join([part async for part in reach.sent(caller, request, MAX_BODY_BYTES)])
             held.enter_context(reach.limits.held(caller.user, len(sent)))
-            body = row.read(sent)
+            body = row.read_body(sent)
         call = reach.admitted(caller, request)
         try:
             async with asyncio.timeout(row.within.total_seconds()):

@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from datetime import timedelta
 from typing import Any, Generic, TypeVar
 
@@ -41,8 +41,7 @@ from ioa_gateway.seats import Seats
 MAX_BODY_BYTES, MAX_FILE_BYTES = 256_000, 100_000_000
 
 Q = TypeVar("Q", bound=Model)
-B = TypeVar("B", bound=BaseModel)
-M = TypeVar("M", bound=Model)
+B = TypeVar("B", bound=Model)
 T = TypeVar("T")
 
 BODY_SILENCE = timedelta(seconds=60)
@@ -239,35 +238,45 @@ class ApiRow(Generic[Q, B]):
         scopes: What a key must be for, all of it; nothing lets everybody in.
         does: What happens, in the imperative.
         handle: Does it.
-        answers: What each status means that is no error.
-        told: What an answer holds, by its status; nothing of one that has no JSON.
         query: Its parameters.
         body: What is sent; `Nothing` reads none.
-        read: Reads the body.
+        read: Reads the body, if it is no JSON of its class alone.
+        answers: What each status means that is no error.
+        told: What an answer holds, by its status; nothing of one that has no JSON.
         errors: What may go wrong besides what every route may answer.
         within: In which the answer has to begin.
         media_type: Of the answer.
+        headers: Headers that it heeds, and what each says.
         takes_bytes: Whether `ApiCall.sent` is read, in place of a body of JSON.
         tells: How its clients read what went wrong.
     """
 
     method: str
     path: str
+    _: KW_ONLY
     scopes: tuple[Scope, ...]
     does: str
     handle: Callable[[ApiCall, Q, B], Awaitable[Response]]
-    query: type[Q]
-    body: type[B]
+    query: type[Q] = Nothing  # type: ignore[assignment]  # a test holds both to what `handle` takes
+    body: type[B] = Nothing  # type: ignore[assignment]
+    read: Callable[[bytes], B] | None = None
     answers: Mapping[int, str]
-    read: Callable[[bytes], B]
+    told: Mapping[int, type[BaseModel]] = field(default_factory=dict)
     errors: tuple[type[IoaError], ...] = ()
     within: timedelta = WITHIN
     media_type: str = "application/json"
-    takes_bytes: bool = False
-    told: Mapping[int, type[BaseModel]] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
-    """Headers that it heeds, and what each says."""
+    takes_bytes: bool = False
     tells: Callable[[Problem], Problem] = lambda problem: problem
+
+    def read_body(self, data: bytes) -> B:
+        """Read what was sent.
+
+        Raises:
+            InvalidInputError: It is no such body.
+            PayloadTooLargeError: It has too many values.
+        """
+        return validate(self.body, read_object(data)) if self.read is None else self.read(data)
 
 
 async def left(receive: Receive) -> None:
@@ -331,15 +340,6 @@ async def replayed(request: Request, parts: AsyncIterator[bytes], read: Callable
         return await request.receive()
 
     return receive
-
-
-def json_reader(kind: type[M]) -> Callable[[bytes], M]:
-    """Read a body of JSON; an empty one is an object without fields."""
-
-    def read(data: bytes) -> M:
-        return validate(kind, read_object(data))
-
-    return read
 
 
 def read_object(data: bytes) -> dict[str, Any]:
