@@ -132,7 +132,9 @@ async def open_answering(
         by_name = partial(ServiceEndpoint, caller_at=subjects.CALLER_AT)
         endpoints = [
             by_name(
-                *("search", subjects.ANY_SEARCH, answer_search(searcher)),
+                "search",
+                subjects.ANY_SEARCH,
+                answer_search(searcher),
                 family=Family.SEARCH,
                 side_by_side=1,
                 for_many=(subjects.GROUP_SETUP,),
@@ -140,7 +142,9 @@ async def open_answering(
                 max_bytes=MAX_PAYLOAD_BYTES,
             ),
             by_name(
-                *("report", subjects.ANY_REPORT, answer_as(ReportOutcomes, assessor.report, lambda told: told.agent_id)),
+                "report",
+                subjects.ANY_REPORT,
+                answer_as(ReportOutcomes, assessor.report, lambda told: told.agent_id),
                 max_bytes=MAX_PAYLOAD_BYTES,
             ),
             ServiceEndpoint("status", subjects.INDEX_STATUS, answer(AskIndexStatus, status), at_most=OF_ANYBODY),

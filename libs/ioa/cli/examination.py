@@ -591,12 +591,14 @@ _TOLD: Mapping[str, tuple[str, str, str]] = {
     FILLING_STORE: ("Filling the store with goals on record and teams, and put off: {}.", "{caller} ({refused:,} MB)", _FILLING),
     FILLING_QUEUE: ("Filling what all goals wait in, and refused: {}.", "{caller} ({refused:,} MB)", _FILLING),
     DROPPED: (
-        *("Taking goals off a queue and dropping them, which were put back: somebody at {}.", "{queue} ({refused:,} goals)"),
+        "Taking goals off a queue and dropping them, which were put back: somebody at {}.",
+        "{queue} ({refused:,} goals)",
         _DROPPING,
     ),
     RETURNED: ("Taking goals and giving them back again and again: {}.", "{caller} ({refused:,} times)", _RETURNING),
     KEPT: (
-        *("Keeping goals for minutes without a group, which were offered again: somebody at {}.", "{queue} ({refused:,} goals)"),
+        "Keeping goals for minutes without a group, which were offered again: somebody at {}.",
+        "{queue} ({refused:,} goals)",
         _KEEPING,
     ),
 }

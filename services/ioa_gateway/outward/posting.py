@@ -36,13 +36,12 @@ _UNICAST = ipaddress.ip_network("2000::/3")
 """All that the internet uses of IPv6. What lies outside of it embeds an address of IPv4, or leads to a network of somebody."""
 _NOT_OUTSIDE = tuple(
     ipaddress.ip_network(one)
-    for one in (
-        *("0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24"),
-        *("192.0.2.0/24", "192.31.196.0/24", "192.52.193.0/24", "192.88.99.0/24", "192.168.0.0/16", "192.175.48.0/24"),
-        *("198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4"),
-        *("2001::/23", "2001:db8::/32", "2002::/16", "2620:4f:8000::/48", "3fff::/20"),
-        "168.63.129.16/32",
-    )
+    for one in """
+    0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12 192.0.0.0/24 192.0.2.0/24 192.31.196.0/24
+    192.52.193.0/24 192.88.99.0/24 192.168.0.0/16 192.175.48.0/24 198.18.0.0/15 198.51.100.0/24 203.0.113.0/24 224.0.0.0/4
+    240.0.0.0/4 2001::/23 2001:db8::/32 2002::/16 2620:4f:8000::/48 3fff::/20
+    168.63.129.16/32
+    """.split()
 )
 """What does not lie outside. Each Python knows the registries of its own day, so they are written here: all that those of special
 addresses have (https://www.iana.org/assignments/iana-ipv4-special-registry and …/iana-ipv6-special-registry, within `_UNICAST`;

@@ -100,7 +100,9 @@ class NatsInspection:
         """Ask how every stream stands, and the queues that are not idle."""
         return [
             StreamStats(
-                *(stream.name, stream.messages, stream.stored_bytes),
+                stream.name,
+                stream.messages,
+                stream.stored_bytes,
                 tuple(
                     QueueStats(one.name, one.waiting, one.taken, one.again, one.readers, one.most_taken) for one in stream.queues
                 ),

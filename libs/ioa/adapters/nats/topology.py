@@ -187,7 +187,9 @@ class Topology:
             stream(OLD_GOALS, subjects.OLD_GOAL, retention=queue),
             # A user has a consumer, too.
             stream(
-                *(GOALS, subjects.ANY_GOAL, subjects.ANY_ADDRESSED_GOAL),
+                GOALS,
+                subjects.ANY_GOAL,
+                subjects.ANY_ADDRESSED_GOAL,
                 retention=queue,
                 max_consumers=_MAX_USERS,
                 max_msgs_per_subject=self.goals_waiting,
@@ -216,7 +218,8 @@ class Topology:
                 discard=DiscardPolicy.OLD,
             ),
             stream(
-                *(HOOKS, subjects.ANY_HOOK),
+                HOOKS,
+                subjects.ANY_HOOK,
                 retention=queue,
                 max_age=_HOOKS_KEPT.total_seconds(),
                 max_msgs=_HOOKS_OF_ALL,
