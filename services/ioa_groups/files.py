@@ -192,8 +192,9 @@ class FileService:
         """
         await self._sessions.check(request.agent_id, request.session, may_be_silent=True)
         user = None if request.standing is not None else await self._check_member(request.comm_id, request.agent_id)
-        name = object_name(request.comm_id, request.agent_id, request.place)
-        return await self._put(owner_of(request.agent_id), self._quotas.agent_bytes, name, request, user)
+        file = _artifact(request.file, object_name(request.comm_id, request.agent_id, request.place))
+        owner, most = owner_of(request.agent_id), self._quotas.agent_bytes
+        return await self._take(owner, file, request.standing, request.data, most, user)
 
     async def put_upload(self, request: PutUpload) -> Stored:
         """Take the next piece of a file that a user sends with a goal.
@@ -206,8 +207,8 @@ class FileService:
             StoreFullError: The store has no room.
         """
         goal = GoalName(request.user, request.goal_id)
-        name = object_name(goal.key, request.user, request.place)
-        return await self._put(_owner_of(request.user), self._quotas.user_bytes, name, request)
+        file = _artifact(request.file, object_name(goal.key, request.user, request.place))
+        return await self._take(_owner_of(request.user), file, request.standing, request.data, self._quotas.user_bytes)
 
     async def keep(self, user: UserId, stored_as: str, name: str, data: bytes, media_type: str) -> Artifact:
         """Store a text that came with a user's goal itself, which counts as what he uploads.
@@ -311,9 +312,6 @@ class FileService:
         if known.refusal is not None:
             raise known.refusal.with_traceback(None)
         return known.user
-
-    async def _put(self, owner: str, most: int, stored_as: str, request: PutFile | PutUpload, user: UserId | None = None) -> Stored:
-        return await self._take(owner, _artifact(request.file, stored_as), request.standing, request.data, most, user)
 
     async def _take(
         self,
