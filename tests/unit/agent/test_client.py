@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from ioa.agent.session import MAX_INVITES
+from ioa.agent.turn_taking import MAX_INVITES
 from ioa.errors import ForbiddenError, NotFoundError, UnavailableError
 from ioa.group.requests import Accepted, Entries, Rejected, SequencedEntry, Sync
 from ioa.ports.brain import Invite, Mission, NobodyFits, TeamLaunch, TeamTools
