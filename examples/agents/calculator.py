@@ -99,9 +99,8 @@ def _with_result(task: str, ctx: TaskContext) -> str:
     whose = _CONVERSION.fullmatch(_plain(_REFERENCE.sub(figure, task)))
     units = {*map(_unit, [unit] if _unit(unit) else re.findall(r"[^\W\d]+(?:/[hs])?", line))} - {""}
     if whose and units and _unit(whose[2]) not in units:
-        raise InvalidInputError(
-            f"The earlier result is of {', '.join(sorted(units))}, not of {whose[2]}.", hint="Say 'convert it to …'."
-        )
+        said = f"The earlier result is of {', '.join(sorted(units))}, not of {whose[2]}."
+        raise InvalidInputError(said, hint="Say 'convert it to …'.")
     if is_converted:
         return _REFERENCE.sub(f"{figure} {unit.strip('%')}".strip(), task)
     return _REFERENCE.sub(figure if figure[0].isdigit() and "/" not in figure else f"({figure})", task)
@@ -121,9 +120,8 @@ def compute(text: str, said: str = "") -> Fraction:
     try:
         return _value(ast.parse(source, mode="eval").body, source)
     except (SyntaxError, TypeError, ValueError, ArithmeticError, RecursionError, MemoryError):
-        raise InvalidInputError(
-            f"{(said or text)[:60]!r} is not read as one calculation or conversion with a value.", hint=_HINT
-        ) from None
+        unread = f"{(said or text)[:60]!r} is not read as one calculation or conversion with a value."
+        raise InvalidInputError(unread, hint=_HINT) from None
 
 
 def _value(node: ast.expr, source: str) -> Fraction:

@@ -13,7 +13,11 @@ import pandas as pd
 
 from tables import CHECKED, LIKE_A_DATE, Column, Table
 
-_LAST, _MOST, _FEW, _CHANCE, _RARE, _HARDLY, _ROUND = 3, 8, 3, 0.05, 0.01, 1e-9, (500, 100, 50, 10, 5, 1)
+_LAST, _MOST = 3, 8  # so many rows at an end may be such lines: if they are called nothing, and if they are called what they hold
+_FEW = 3  # so few numbers, or rows beside a line, tell nothing
+_RARE, _CHANCE = 0.01, 0.05  # what happens no more often by chance is none: once, and where sums cover all rows
+_HARDLY = 1e-9  # how likely by chance a number is that is called what it holds
+_ROUND = (500, 100, 50, 10, 5, 1)  # numbers may be multiples of one of these, and so meet more often
 _SAID = {
     "sum": re.compile(r"\b(?:sub-?)?totals?\b|\bsum\b"), "mean": re.compile(r"\b(?:means?|averages?|avg)\b"),
     "median": re.compile(r"\bmedian\b"), "min": re.compile(r"\b(?:min(?:imum)?|lowest|smallest)\b"),
@@ -23,9 +27,7 @@ _SAID = {
 """Words of the figures that a line may hold: they say what its numbers are where these fit, and nothing alone."""
 _NAMES = "|".join(filter(None, (*calendar.month_name, *calendar.month_abbr, *calendar.day_name, *calendar.day_abbr)))
 _DATED = rf"(?i)(?:{_NAMES})\.?(?:[ -]\d{{4}})?|[12]\d{{3}}(?:-\d\d|-?Q[1-4])?|Q[1-4](?: \d{{4}})?|{LIKE_A_DATE}.*"
-_CALLED_A_FIGURE = (
-    r"(?i)(?:(?:.*\b|grand[ -]?|sub-?)?total|sum|mean|average|median|minimum|maximum)s?\b:?(?: of .*)?|(?:avg|tot)\.?:?"
-)
+_CALLED_A_FIGURE = r"(?i)(?:(?:.*\b|grand|sub)?total|sum|mean|average|median|minimum|maximum)s?\b:?(?: of .*)?|(?:avg|tot)\.?:?"
 _CALLED_A_TOTAL = r"(?i).{0,30}\b(?:sub-?)?total\b.{0,20}"  # `Total EUR` alone: a name, such as a customer's, stands in several
 
 
@@ -38,17 +40,19 @@ def lines_of_totals(table: Table, asked: Iterable[Column], known: Collection[Col
     called = _called(table, ())
     found |= _figures_of_others(columns, table, {*found, *called}) | found
     found |= dict(_over_totals(columns, [at for at in called if _SAID["sum"].search(called[at].lower())], {*found, *called}))
-    return dict(sorted((found | _gaps(table) | _called(table, known)).items()))
+    reasons = {at: f"called {name!r}" for at, name in _called(table, known).items()}
+    return dict(sorted((found | _gaps(table) | reasons).items()))
 
 
 def _called(table: Table, known: Collection[Column]) -> dict[int, str]:
+    """What rows are called that are called a figure, but for columns that are `known`."""
     found, rows = dict[int, str](), range(table.rows)
     looked_at = [*rows] if table.rows <= CHECKED else [0, *rows[-_LAST:]]
     for column in table.columns:
         names = column.cells.iloc[looked_at]
         once = names.str.fullmatch(_CALLED_A_TOTAL, na=False) & ~names.duplicated(keep=False)
         called = once | names.str.fullmatch(_CALLED_A_FIGURE, na=False)
-        found |= {at: f"called {names[at]!r}" for at in called.index[called] if column not in known}
+        found |= {at: names[at] for at in called.index[called] if column not in known}
     return found
 
 
@@ -129,10 +133,8 @@ def _figures_by_label(column: Column, table: Table) -> Iterator[tuple[int, str]]
     values, given = np.rint(_numbers(column) / column.grain).astype(np.int64), ~column.is_missing.to_numpy()
     for one in [one for one in table.columns if values.any() and one is not column and not one.is_numeric]:
         labels, others = one.coded[0] + 1, [other.coded[0] for other in table.columns if other not in (one, column)]
-        sums, means = (
-            np.bincount(labels, values),
-            [at for at, cell in enumerate(one.different, 1) if _SAID["mean"].search(cell.lower())],
-        )
+        sums = np.bincount(labels, values)
+        means = [at for at, cell in enumerate(one.different, 1) if _SAID["mean"].search(cell.lower())]
         halves = np.flatnonzero(2 * sums == sums.sum()).tolist() or [int(sums.argmax())]  # two of them may balance
         for label in [*means[:_MOST], *(halves if len(halves) == 1 else ())]:
             rows = labels == label
