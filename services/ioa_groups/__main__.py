@@ -68,7 +68,8 @@ from ioa_groups.dropped import DroppedGoals
 from ioa_groups.files import FileQuotas, FileService
 from ioa_groups.forks import ForkPorts, Forks
 from ioa_groups.garbage import QueueGarbage
-from ioa_groups.intake import Intake, IntakePorts
+from ioa_groups.intake import Intake
+from ioa_groups.intake_ports import IntakePorts
 from ioa_groups.janitor import Janitor
 from ioa_groups.leaders import ANSWERED_WITHIN, Leaders
 from ioa_groups.membership import MembershipWatch

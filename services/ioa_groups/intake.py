@@ -8,7 +8,6 @@ from collections import OrderedDict
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Literal
 
 import structlog
 
@@ -16,106 +15,39 @@ from ioa.errors import (
     ConflictError,
     InvalidInputError,
     IoaError,
-    NoAgentError,
     NotFoundError,
     NotYetError,
     OverQuotaError,
     PayloadTooLargeError,
     UnavailableError,
 )
-from ioa.group.events import LaunchAbandoned
-from ioa.group.rejection import IllegalEventError
-from ioa.ports.clock import Clock
-from ioa.ports.delivery import DeadLetters, DeadReason, GoalRecords, Tickets, Timers, WorkQueue
-from ioa.ports.open_groups import OpenGroup, OpenGroups, QueuedGoal, QueuedOffer
-from ioa.ports.registry_store import RegistryView
+from ioa.ports.delivery import DeadReason
 from ioa.protocol import subjects
 from ioa.protocol.codec import encode, encode_value, shortened
 from ioa.protocol.goal_order import GoalOrder, InlineInput, find_goal_id, parse_goal
 from ioa.protocol.goals import Artifact, EndedGoal, GoalRecord, Reason, digest_of, ending_of
-from ioa.protocol.ids import AgentId, CommId, GoalId, GoalName, PoolId, UserId
+from ioa.protocol.ids import AgentId, GoalId, GoalName, UserId
 from ioa.protocol.named_teams import TeamReference
 from ioa.protocol.object_names import object_name
-from ioa.protocol.policy import Policy
 from ioa.protocol.tickets import digest_of_ticket
-from ioa.runtime.endings import Endings
-from ioa.runtime.goal_metrics import accepted
-from ioa.runtime.ledger import GroupLedger
-from ioa.telemetry import log_context
 from ioa.telemetry.fault_points import reach
-from ioa_groups.dropped import DroppedGoals
-from ioa_groups.files import FileService
-from ioa_groups.forks import Forks
-from ioa_groups.leaders import LED_WITHIN, TAKEN_WITHIN, Leaders
-from ioa_groups.refusals import ToldRefusals
-from ioa_groups.shares import PoolShares
-from ioa_groups.teams import Teams
-from ioa_groups.users_shares import KeptShares, WaitingShares
+from ioa_groups.intake_ports import IntakePorts
+from ioa_groups.offering import ROOM_AGAIN, Offering
 
-INTAKE_NAME = AgentId("intake")
 _MOST_REMEMBERED = 10_000
 """How many goals that were accepted and are open are known without looking."""
 
 _MAX_WHY_BYTES = 4_000
 _MAX_WITH_TEAM_BYTES = 360_000
 """What a goal and the team that it names may hold, so that they fit into a group's first entry beside the cards of its members."""
-_LOOK_AGAIN = timedelta(seconds=1)
 _TRACE_BYTES = 2_000
 """What about is stored of a goal that is refused: an entry of a log, and a result."""
-_ROOM_AGAIN = timedelta(seconds=10)
 _NAMES_NOBODY = (
     "A goal is published on ioa.v1.goal.<user>, or on ioa.v1.goal.<user>.<agent or pool>, and this one names no user. Upgrade the"
     " client; on a system that asks nobody who he is, the user is `local`."
 )
 
 _log = structlog.get_logger(__name__)
-
-
-@dataclass(frozen=True, kw_only=True)
-class IntakePorts:
-    """What goals are taken in with.
-
-    Attributes:
-        goals: Where they are put on record.
-        work: Where they wait.
-        timers: What ends them.
-        files: Where their inputs are.
-        dead: Where what cannot be accepted is kept.
-        registry: Whom they may be addressed to.
-        open_groups: Where they are noted as open.
-        ledger: Ends a goal for which there is nobody.
-        endings: Tells which have ended, however long ago.
-        leaders: Whom they are offered to that address nobody.
-        tickets: What who leads them has to show.
-        clock: Stamps them.
-        shares: Of the pools, that each user has.
-        teams: Those that goals name.
-        forks: Those that go on from others.
-        dropped: Where it is counted who takes goals and drops them.
-        kept: How much is kept of whom.
-        waiting: Whose goals have filled what all wait in.
-        refusals: Where it is told of goals that are refused, of which nothing is kept.
-    """
-
-    goals: GoalRecords
-    work: WorkQueue
-    timers: Timers
-    files: FileService
-    dead: DeadLetters
-    registry: RegistryView
-    open_groups: OpenGroups
-    ledger: GroupLedger
-    endings: Endings
-    leaders: Leaders
-    tickets: Tickets
-    clock: Clock
-    shares: PoolShares
-    teams: Teams
-    forks: Forks
-    dropped: DroppedGoals
-    kept: KeptShares
-    waiting: WaitingShares
-    refusals: ToldRefusals
 
 
 @dataclass(frozen=True)
@@ -142,12 +74,12 @@ class Intake:
 
     def __init__(self, ports: IntakePorts, patience: timedelta, *, users_are_known: bool = False) -> None:
         self._ports = ports
-        self._patience = patience
+        self._offering = Offering(ports, patience, users_are_known=users_are_known)
         self._users_are_known = users_are_known
         self._accepted: OrderedDict[str, GoalName] = OrderedDict()
 
     async def accept(self, subject: str, data: bytes, identity: str, stored_at: datetime | None = None) -> GoalName | None:
-        """Put a goal on record and offer it to the agents. The same goal again is the same goal; see `_offer`.
+        """Put a goal on record and offer it to the agents. The same goal again is the same goal; see `Offering.offer`.
 
         Args:
             subject: Where it was published; names its user, and may address an agent or a pool.
@@ -167,7 +99,7 @@ class Intake:
         except InvalidInputError as error:
             await self._ports.dead.put(DeadReason.UNREADABLE, error.message, subject=subject, data=data, key=identity)
             return None
-        if not self._users_are_known and addressee is None and self._pool_of(AgentId(user)) is not None:
+        if not self._users_are_known and addressee is None and self._offering.pool_of(AgentId(user)) is not None:
             await self.refuse_old(subject, data, identity)
             return None
         return await self._accept_or_refuse(_Published(subject, data, identity, user, addressee, stored_at))
@@ -187,47 +119,8 @@ class Intake:
         if len(self._accepted) > _MOST_REMEMBERED:
             self._accepted.popitem(last=False)
         if await self._ports.endings.of(goal) is None:
-            raise NotYetError(f"The goal {goal} is open.", retry_after=await self._look_after(goal))
+            raise NotYetError(f"The goal {goal} is open.", retry_after=await self._offering.look_after(goal))
         self._accepted.pop(identity, None)
-
-    async def _look_after(self, goal: GoalName) -> timedelta | None:
-        """Put a goal back that somebody took off its queue without leading it or giving it back, or has kept for minutes.
-
-        Who leads a goal acknowledges it when its group is open, so what has left the queue without a group was dropped. Where it
-        was not, after all, or who keeps it is slow, the first to launch leads it.
-
-        Returns:
-            When to look again; None if that makes no haste, since it is led, or nobody knows where it waits.
-        """
-        comm_id = goal.comm_id
-        known = await self._ports.open_groups.find(comm_id)
-        if known is None or known.queued is None or await self._ports.ledger.head(comm_id) is not None:
-            return None
-        queued = known.queued
-        is_there = await self._ports.work.look(queued.seq) is not None
-        if is_there and not await self._is_kept(comm_id, known, queued):
-            return TAKEN_WITHIN
-        record = await self._ports.goals.find(comm_id)
-        if record is None or self._ports.clock.now() >= record.deadline:
-            return None
-        if await self._ports.ledger.head(comm_id) is not None:  # it was launched, and taken off the queue, just now
-            return None
-        if is_there:
-            await self._ports.work.withdraw(queued.seq)
-        seq = await self._ports.work.put(record, queued.pool, await self._ticket_of(record))
-        self._ports.dropped.note(queued.pool, goal, kept=is_there)
-        again = {"queued": queued.model_copy(update={"seq": seq, "taken": None}), "dropped": known.dropped + 1}
-        await self._ports.open_groups.put(comm_id, known.model_copy(update=again))
-        return min(_LOOK_AGAIN * (known.dropped + 1), TAKEN_WITHIN)
-
-    async def _is_kept(self, comm_id: CommId, known: OpenGroup, queued: QueuedGoal) -> bool:
-        """Whether somebody has had a goal for longer than it takes to open a group; when he took it is noted as it is seen."""
-        if queued.taken is not None:
-            return self._ports.clock.now() >= queued.taken + LED_WITHIN
-        if await self._ports.work.was_taken(queued.pool, queued.seq):
-            seen = queued.model_copy(update={"taken": self._ports.clock.now()})
-            await self._ports.open_groups.put(comm_id, known.model_copy(update={"queued": seen}))
-        return False
 
     async def accept_old(self, subject: str, data: bytes, identity: str) -> None:
         """Accept a goal that an older version's users published before this version came; it has no user.
@@ -268,8 +161,12 @@ class Intake:
 
     async def _tell_refused(self, goal: GoalName, why: str) -> None:
         """Tell it, unless something else bears the goal's name, which has a result of its own or will have one."""
-        if await self._ports.goals.find(goal.comm_id) is None and await self._ports.endings.of(goal) is None:
+        if await self._is_free(goal):
             await self._ports.refusals.tell(goal, why)
+
+    async def _is_free(self, goal: GoalName) -> bool:
+        """Whether nothing on record, and nothing that has ended, bears a goal's name."""
+        return await self._ports.goals.find(goal.comm_id) is None and await self._ports.endings.of(goal) is None
 
     async def _refuse(self, published: _Published, error: Exception) -> None:
         reason, why = _refusal(error)
@@ -307,7 +204,7 @@ class Intake:
         if record == accepting:
             self._ports.kept.note(name.owner, len(encode(record)))
         reach("groups.goal_recorded")
-        await self._offer(record)
+        await self._offering.offer(record)
         return record.goal.name
 
     async def _check_share(self, goal: GoalName, stored_at: datetime | None) -> None:
@@ -326,7 +223,7 @@ class Intake:
             why = f"So many goals of {user} wait that those of others find no room."
             raise OverQuotaError(why, hint="Launch it when others have ended.")
         why = f"So much is kept of the goals and teams of {user} that others need what is left of the store."
-        raise NotYetError(why, retry_after=_ROOM_AGAIN)
+        raise NotYetError(why, retry_after=ROOM_AGAIN)
 
     async def _with_its_team(self, order: GoalOrder, goal: GoalName) -> tuple[GoalOrder, str]:
         """Return the order with the team that it names, and which that was. A goal on record keeps its own, whatever was put since.
@@ -352,149 +249,15 @@ class Intake:
             )
         return order.with_team(found.team), str(found.reference)
 
-    async def _offer(self, record: GoalRecord) -> None:
-        """Queue the goal unless it has ended or has a group; its deadline is armed first, so that it ends in any case."""
-        goal = record.goal
-        comm_id = goal.comm_id
-        log_context.bind({"goal_id": goal.goal_id, "comm_id": comm_id, "traceparent": goal.traceparent})
-        await self._ports.timers.schedule(comm_id, record.deadline)
-        if goal.forked_from is not None:
-            await self._fork(record)
-            return
-        known = await self._ports.open_groups.find(comm_id)
-        head = await self._ports.ledger.head(comm_id)  # afterwards, so that a group which opens meanwhile is seen
-        if head is not None or await self._ports.endings.of(goal.name) is not None:
-            if head is not None and known is not None and known.offers and head.entry.state.phase.is_terminal:
-                await self._ports.ledger.settle(head.entry.state)  # it may have been noted as open again after its end
-            return
-        if known is None:
-            known = OpenGroup(goal_id=goal.goal_id, deadline=record.deadline)
-            await self._ports.open_groups.put(comm_id, known)
-        if known.waits:
-            return
-        if goal.agent is not None:
-            await self._offer_to(goal.agent, record, known)
-        else:
-            await self._offer_to_the_best(record, known)
-
-    async def _fork(self, record: GoalRecord) -> None:
-        """Have a goal go on from another one, which needs nobody to lead it; its deadline is armed, and ends it in any case."""
-        goal = record.goal
-        known = await self._ports.open_groups.find(goal.comm_id)
-        if await self._ports.endings.of(goal.name) is not None or (known is not None and known.waits):
-            return
-        if known is None:
-            known = OpenGroup(goal_id=goal.goal_id, deadline=record.deadline)
-            await self._ports.open_groups.put(goal.comm_id, known)
-            _count(record, None)
-        try:
-            await self._ports.forks.carry_out(record)
-        except UnavailableError:
-            raise
-        except IoaError as error:
-            if not await self._ports.forks.give_up(goal, error.message):
-                reason: Literal[Reason.NO_AGENT, Reason.FAILED] = (
-                    Reason.NO_AGENT if isinstance(error, NoAgentError) else Reason.FAILED
-                )
-                await self._end(goal.name, reason, str(error))
-            return
-        await self._note_waiting(record, known, None)
-        head = await self._ports.ledger.head(goal.comm_id)
-        if head is not None and head.entry.state.phase.is_terminal:
-            await self._ports.ledger.settle(head.entry.state)  # it may have been noted as open again after its end
-
-    async def _offer_to(self, addressee: AgentId, record: GoalRecord, known: OpenGroup) -> None:
-        """Queue the goal for whom its user named, once there is somebody of this name."""
-        pool, team = self._pool_of(addressee), record.goal.team
-        why = ""
-        if pool is None:
-            why = f"No agent or pool {addressee!r} has ever registered; `ioa agents` lists those that have."
-        elif team is not None and not self._knows(team.policy, pool):
-            why = f"{addressee} is of an older release, and leads no goal with a team such as {team.team}: upgrade it."
-        if why or pool is None:
-            if self._ports.clock.now() < record.accepted_at + self._patience:
-                raise NotYetError(f"Nobody called {addressee} who may lead the goal has registered yet.", retry_after=_LOOK_AGAIN)
-            await self._end(record.goal.name, Reason.NO_AGENT, why)
-            return
-        seq = await self._put(record, pool)
-        await self._note_waiting(record, known, QueuedGoal(pool=pool, seq=seq))
-        _count(record, pool)
-
-    async def _offer_to_the_best(self, record: GoalRecord, known: OpenGroup) -> None:
-        """Queue the goal for the pool that fits it best, and come back until somebody has opened its group; at last for anybody."""
-        goal, offers = record.goal, known.offers
-        if offers and await self._ports.leaders.stands(offers):
-            raise NotYetError(f"The goal {goal.goal_id} is with {offers[-1].pool}.", retry_after=TAKEN_WITHIN)
-        if offers:
-            is_there = await self._ports.work.look(offers[-1].seq) is not None
-            if not is_there or self._ports.clock.now() >= offers[-1].at + LED_WITHIN:
-                self._ports.dropped.note(offers[-1].pool, goal.name, kept=is_there)
-            await self._ports.work.withdraw(offers[-1].seq)
-        pool = await self._ports.leaders.next_pool(goal, offers)
-        seq = await self._put(record, pool)
-        if not offers:
-            _count(record, pool)
-        if pool is None:
-            await self._note_waiting(record, known, QueuedGoal(pool=None, seq=seq))
-            return
-        offer = QueuedOffer(pool=pool, seq=seq, at=self._ports.clock.now())
-        before = [one for one in offers if one.pool != pool]
-        await self._ports.open_groups.put(goal.comm_id, known.model_copy(update={"offers": (*before, offer)}))
-        raise NotYetError(f"The goal {goal.goal_id} was offered to {pool}.", retry_after=TAKEN_WITHIN)
-
-    async def _put(self, record: GoalRecord, pool: PoolId | None) -> int:
-        if pool is not None:
-            await self._ports.work.ensure_pool(pool)
-        if self._ports.waiting.is_over(record.goal.name.owner):
-            raise NotYetError(f"Goals of {record.goal.name.owner} are refused; this one waits.", retry_after=_ROOM_AGAIN)
-        if self._users_are_known:  # else all goals are one user's
-            await self._ports.shares.take(record.goal.name.owner, pool, record.goal.comm_id)
-        return await self._ports.work.put(record, pool, await self._ticket_of(record))
-
-    async def _ticket_of(self, record: GoalRecord) -> str | None:
-        return None if record.ticket_digest is None else await self._ports.tickets.of(record.goal.name)
-
-    async def _note_waiting(self, record: GoalRecord, known: OpenGroup, queued: QueuedGoal | None) -> None:
-        """Note that nothing is left to do but to see a goal led and ended: its order comes back where users are known."""
-        if self._users_are_known:
-            waiting = known.model_copy(update={"waits": True, "queued": queued})
-            await self._ports.open_groups.put(record.goal.comm_id, waiting)
-
-    def _pool_of(self, addressee: AgentId) -> PoolId | None:
-        """Return the pool that bears the name, or that the agent of this name belongs to."""
-        record = self._ports.registry.card(addressee)
-        if record is not None:
-            return record.card.pool
-        pool = PoolId(addressee)
-        return pool if any(other.card.pool == pool for other in self._ports.registry.cards()) else None
-
-    def _knows(self, policy: Policy, pool: PoolId) -> bool:
-        return any(one.card.pool == pool and one.card.level >= policy.level for one in self._ports.registry.cards())
-
     async def _fail(self, goal: GoalName, why: str) -> None:
         """Give a goal that was not accepted a result, if nothing else bears its name."""
         try:
-            if await self._ports.goals.find(goal.comm_id) is None and await self._ports.endings.of(goal) is None:
-                await self._end(goal, Reason.FAILED, f"The goal was not accepted: {why}")
+            if await self._is_free(goal):
+                await self._offering.end(goal, Reason.FAILED, f"The goal was not accepted: {why}")
         except UnavailableError:
             raise
         except Exception:  # noqa: BLE001 - what holds the id cannot be ended here; on record it ends at its deadline
             _log.exception("goal_not_ended", goal_id=goal.goal_id)
-
-    async def _end(self, goal: GoalName, reason: Literal[Reason.NO_AGENT, Reason.FAILED], why: str) -> None:
-        event = LaunchAbandoned(
-            at=self._ports.clock.now(),
-            comm_id=goal.comm_id,
-            goal_id=goal.goal_id,
-            user=goal.user,
-            by=INTAKE_NAME,
-            reason=reason,
-            content=why,
-        )
-        try:
-            await self._ports.ledger.record(event.comm_id, event)
-        except IllegalEventError:
-            _log.debug("goal_ended_already", goal_id=goal.goal_id)
 
     async def _inputs(self, order: GoalOrder, goal: GoalName) -> tuple[Artifact, ...]:
         files: list[Artifact] = []
@@ -510,11 +273,6 @@ class Intake:
                 case str():
                     files.append(await self._ports.files.describe(given))
         return tuple(files)
-
-
-def _count(record: GoalRecord, pool: PoolId | None) -> None:
-    accepted.inc()
-    _log.info("goal_accepted", pool=pool, content=record.goal.goal)
 
 
 def _no_second_life(order: GoalOrder, removed: EndedGoal) -> tuple[DeadReason, str]:

@@ -42,7 +42,8 @@ from ioa_discovery.search.experience import Experience
 from ioa_groups.dropped import DroppedGoals
 from ioa_groups.files import FileQuotas, FileService
 from ioa_groups.forks import ForkPorts, Forks
-from ioa_groups.intake import Intake, IntakePorts
+from ioa_groups.intake import Intake
+from ioa_groups.intake_ports import IntakePorts
 from ioa_groups.janitor import Janitor
 from ioa_groups.leaders import Leaders
 from ioa_groups.refusals import ToldRefusals

@@ -1,0 +1,67 @@
+"""What goals are taken in and offered with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ioa.ports.clock import Clock
+from ioa.ports.delivery import DeadLetters, GoalRecords, Tickets, Timers, WorkQueue
+from ioa.ports.open_groups import OpenGroups
+from ioa.ports.registry_store import RegistryView
+from ioa.runtime.endings import Endings
+from ioa.runtime.ledger import GroupLedger
+from ioa_groups.dropped import DroppedGoals
+from ioa_groups.files import FileService
+from ioa_groups.forks import Forks
+from ioa_groups.leaders import Leaders
+from ioa_groups.refusals import ToldRefusals
+from ioa_groups.shares import PoolShares
+from ioa_groups.teams import Teams
+from ioa_groups.users_shares import KeptShares, WaitingShares
+
+
+@dataclass(frozen=True, kw_only=True)
+class IntakePorts:
+    """What goals are taken in and offered with.
+
+    Attributes:
+        goals: Goals on record.
+        work: Queues that agents take goals from.
+        timers: Deadlines of goals.
+        files: Stores inputs, and checks those that are there.
+        dead: Keeps what cannot be accepted.
+        registry: Agents and pools that a goal may name.
+        open_groups: Goals and groups that have not ended.
+        ledger: Ends a goal that nobody can lead.
+        endings: Goals that have ended, however long ago.
+        leaders: Chooses the pool for a goal that names nobody.
+        tickets: Issues what the leader of a goal has to show.
+        clock: Stamps records and events.
+        shares: Bounds what one user has waiting at a pool.
+        teams: Teams that goals name.
+        forks: Goals that go on from others.
+        dropped: Counts goals that were taken off a queue and dropped.
+        kept: Bounds what is kept of one user.
+        waiting: Users whose waiting goals have filled their stream.
+        refusals: Tells for some minutes that a goal was refused, where nothing of it is kept.
+    """
+
+    goals: GoalRecords
+    work: WorkQueue
+    timers: Timers
+    files: FileService
+    dead: DeadLetters
+    registry: RegistryView
+    open_groups: OpenGroups
+    ledger: GroupLedger
+    endings: Endings
+    leaders: Leaders
+    tickets: Tickets
+    clock: Clock
+    shares: PoolShares
+    teams: Teams
+    forks: Forks
+    dropped: DroppedGoals
+    kept: KeptShares
+    waiting: WaitingShares
+    refusals: ToldRefusals
