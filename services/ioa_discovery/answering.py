@@ -136,7 +136,7 @@ async def open_answering(
                 subjects.ANY_SEARCH,
                 answer_search(searcher),
                 family=Family.SEARCH,
-                side_by_side=1,
+                caller_max_concurrent=1,
                 for_many=(subjects.GROUP_SETUP,),
                 counts=searches_asked,
                 max_bytes=MAX_PAYLOAD_BYTES,

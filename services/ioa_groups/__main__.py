@@ -80,12 +80,12 @@ from ioa_groups.teams import Teams
 from ioa_groups.users_shares import KeptShares, WaitingShares
 
 _FILES_AT_ONCE = Bounds(
-    max_concurrent=8, waiting=1_000, waiting_bytes=64_000_000, lane_max_concurrent=1, caller_waiting_bytes=16_000_000
+    max_concurrent=8, max_queued=1_000, max_queued_bytes=64_000_000, lane_max_concurrent=1, caller_max_queued_bytes=16_000_000
 )
 """Files wait for files: however many are on their way, launches and everything else go on, and each caller has one at a time, in
 turn."""
 
-_READS_AT_ONCE = Bounds(lane_waiting=4_000, caller_waiting=4_000, caller_waiting_bytes=16_000_000)
+_READS_AT_ONCE = Bounds(lane_max_queued=4_000, caller_max_queued=4_000, caller_max_queued_bytes=16_000_000)
 _READS_AT_MOST = 4_000
 """A page of a list asks for a hundred messages at once, one by one."""
 
@@ -275,8 +275,8 @@ def _endpoints(
     by_name = partial(ServiceEndpoint, caller_at=subjects.CALLER_AT)
     large = partial(by_name, max_bytes=MAX_PAYLOAD_BYTES)
     return [
-        large("launch", subjects.ANY_LAUNCH, audited(Deed.LAUNCHED, launch, audit), side_by_side=2),
-        by_name("invite", subjects.ANY_INVITE, invite, side_by_side=2),
+        large("launch", subjects.ANY_LAUNCH, audited(Deed.LAUNCHED, launch, audit), caller_max_concurrent=2),
+        by_name("invite", subjects.ANY_INVITE, invite, caller_max_concurrent=2),
         large("abandon", subjects.ANY_ABANDON, audited(Deed.ABANDONED, abandon, audit)),
         ServiceEndpoint("get", subjects.GET_GROUP, answer(GetGroup, setup.get), at_most=OF_ANYBODY),
         ServiceEndpoint("status", subjects.GROUP_STATUS, answer(GetGroup, setup.status), at_most=OF_ANYBODY),
@@ -291,7 +291,7 @@ def _endpoints(
         large("put_team", subjects.ANY_PUT_TEAM, answer_user(PutTeam, teams.put)),
         by_name("team", subjects.ANY_GET_TEAM, answer(GetTeam, teams.get)),
         by_name("teams", subjects.ANY_LIST_TEAMS, answer(ListTeams, teams.listed)),
-        by_name("sync", subjects.ANY_SYNC, sync, family=Family.SYNC, side_by_side=2),
+        by_name("sync", subjects.ANY_SYNC, sync, family=Family.SYNC, caller_max_concurrent=2),
     ]
 
 

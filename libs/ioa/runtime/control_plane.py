@@ -150,8 +150,8 @@ class ControlPlaneSettings(ProcessSettings):
         ge=1_000_000,
         description="bytes of log that one group may fill; then it can only be concluded",
     )
-    quota_waiting: int = Field(default=Bounds.caller_waiting, ge=1, description="requests of one caller that may wait")
-    quota_waiting_bytes: int = Field(default=Bounds.caller_waiting_bytes, ge=1, description="bytes that those may take")
+    quota_waiting: int = Field(default=Bounds.caller_max_queued, ge=1, description="requests of one caller that may wait")
+    quota_waiting_bytes: int = Field(default=Bounds.caller_max_queued_bytes, ge=1, description="bytes that those may take")
 
     authorization: Path | None = Field(
         default=None,
@@ -203,7 +203,7 @@ class ControlPlaneSettings(ProcessSettings):
             Family.READS: Rate(self.quota_reads, self.quota_reads_burst, READ_UNIT_BYTES, READ_SECOND_COUNTS, READ_ANSWER_BYTES),
             Family.OTHERS: Rate(self.quota_others, self.quota_others_burst, UNIT_BYTES, quarter(self.quota_others)),
         }
-        return Bounds(caller_waiting=self.quota_waiting, caller_waiting_bytes=self.quota_waiting_bytes, rates=rates)
+        return Bounds(caller_max_queued=self.quota_waiting, caller_max_queued_bytes=self.quota_waiting_bytes, rates=rates)
 
     @model_validator(mode="after")
     def _leaders_are_pools(self) -> Self:

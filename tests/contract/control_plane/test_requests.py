@@ -185,7 +185,7 @@ async def test_too_many_requests_wait_or_come_again(nats_client: Client, own: bo
     refused: list[str] = []
     endpoint = ServiceEndpoint("slow", SUBJECT, answer(Echo, slow), is_own=own)
     async with (
-        open_service(nats_client, "ioa-test", "Answers tests", "0.1.0", [endpoint], bounds=Bounds(max_concurrent=2, waiting=2)),
+        open_service(nats_client, "ioa-test", "Answers tests", "0.1.0", [endpoint], bounds=Bounds(max_concurrent=2, max_queued=2)),
         asyncio.TaskGroup() as group,
     ):
         await heard(nats_client)
@@ -267,7 +267,7 @@ async def test_a_full_lane_refuses_only_its_own(nats_client: Client, own: bool) 
             return "refused"
 
     endpoint = ServiceEndpoint("slow", "ioa.v1.test.*", answer(Echo, slow), is_own=own, lane=_lane)
-    bounds = Bounds(max_concurrent=2, lane_max_concurrent=1, lane_waiting=2, waiting_bytes=10_000)
+    bounds = Bounds(max_concurrent=2, lane_max_concurrent=1, lane_max_queued=2, max_queued_bytes=10_000)
     async with (
         asyncio.TaskGroup() as group,
         open_service(nats_client, "ioa-test", "Tests", "0.1.0", [endpoint], bounds=bounds),
@@ -386,7 +386,11 @@ async def test_who_asks_for_many_is_not_bounded_as_one(nats_client: Client, own:
         return request
 
     endpoint = ServiceEndpoint(
-        *("meet", "ioa.v1.test.*", answer(Echo, meet)), is_own=own, caller_at=CALLER_AT, side_by_side=1, for_many=("_groups",)
+        *("meet", "ioa.v1.test.*", answer(Echo, meet)),
+        is_own=own,
+        caller_at=CALLER_AT,
+        caller_max_concurrent=1,
+        for_many=("_groups",),
     )
     bounds = Bounds(rates={Family.OTHERS: Rate(per_second=0.5, burst=1)})
     async with open_service(nats_client, "ioa-test", "Tests", "0.1.0", [endpoint], bounds=bounds):
@@ -414,7 +418,7 @@ async def test_callers_take_turns(nats_client: Client, own: bool) -> None:
             return "refused"
 
     endpoint = ServiceEndpoint("slow", "ioa.v1.test.*", answer(Echo, slow), is_own=own, caller_at=CALLER_AT)
-    bounds = Bounds(max_concurrent=1, lane_max_concurrent=1, caller_waiting=4)
+    bounds = Bounds(max_concurrent=1, lane_max_concurrent=1, caller_max_queued=4)
     async with (
         asyncio.TaskGroup() as group,
         open_service(nats_client, "ioa-test", "Tests", "0.1.0", [endpoint], bounds=bounds),

@@ -207,7 +207,7 @@ class RequestDispatcher:
         if not caller or kept is None:
             return True
         size = kept.bytes + len(request.data)
-        return kept.number < self._bounds.caller_waiting and size <= self._bounds.caller_waiting_bytes
+        return kept.number < self._bounds.caller_max_queued and size <= self._bounds.caller_max_queued_bytes
 
     def _keep(self, caller: str, number: int, size: int) -> None:
         """Count what waits, or, with numbers below zero, what waits no more."""
@@ -223,8 +223,8 @@ class RequestDispatcher:
     def _lane(self, endpoint: ServiceEndpoint, caller: str, subject: str) -> _Lane:
         if endpoint.lane is not None:
             key, most = endpoint.lane(subject), self._bounds.lane_max_concurrent
-        elif endpoint.side_by_side is not None and caller not in endpoint.for_many:
-            key, most = f"caller {caller} of {endpoint.name}", endpoint.side_by_side
+        elif endpoint.caller_max_concurrent is not None and caller not in endpoint.for_many:
+            key, most = f"caller {caller} of {endpoint.name}", endpoint.caller_max_concurrent
         elif caller:
             key, most = f"caller {caller}", self._bounds.lane_max_concurrent
         else:
@@ -240,11 +240,11 @@ class RequestDispatcher:
 
     def _has_room_to_wait(self, endpoint: ServiceEndpoint, lane: _Lane, request: Request) -> bool:
         is_bounded = endpoint.lane is not None or endpoint.caller_at is not None or endpoint.at_most is not None
-        most_of_lane = self._bounds.lane_waiting if is_bounded else self._bounds.waiting
+        most_of_lane = self._bounds.lane_max_queued if is_bounded else self._bounds.max_queued
         return (
-            self._waiting < self._bounds.waiting
+            self._waiting < self._bounds.max_queued
             and len(lane.waiting) < most_of_lane
-            and self._waiting_bytes + len(request.data) <= self._bounds.waiting_bytes
+            and self._waiting_bytes + len(request.data) <= self._bounds.max_queued_bytes
         )
 
     def _give_turn(self, lane: _Lane) -> None:

@@ -40,23 +40,22 @@ class ServiceEndpoint:
     """A subject that is answered.
 
     Attributes:
-        is_own: Whether it is not shared out: every replica that listens to the subject answers, which is one alone if the subject
-            names it. It is not announced (ADR-32).
-        lane: Says by the subject of a request whose load it is. Each lane has a share of what is answered at once, and none waits
-            for another; endpoints may share lanes. Without it each caller is a lane, or, where nobody is named, the endpoint's
-            requests are one without a bound.
-        caller_at: Which token of the subject names who asks. What one caller may ask, and may keep waiting, is bounded; without it
-            the subject names nobody.
-        family: With what else a caller's requests are counted.
-        side_by_side: How many of one caller are answered at once, if fewer than of others: of what takes much memory, or bandwidth.
-        for_many: Callers that ask for many users, each of whom is bounded where he asks them: their requests are not bounded here.
-        at_most: How many requests a replica takes in half a second, where the subject names nobody; None: as many as come. Such
-            subjects share a part of its time, and take turns by who asks, which the server tells.
-        counts: Says as how many a request counts. With it what one caller may ask is bounded where the subject names nobody, and
-            it counts as well for the processor time that its answer takes.
-        searches: Says whether a request has others search for it, which hold up the rest on that subject meanwhile: it counts for
-            that time, too.
-        max_bytes: What a request may have; a larger one is refused unread.
+        is_own: Whether every replica answers, instead of one of them. Such an endpoint is not announced (ADR-32).
+        lane: Names, by the subject of a request, the lane in which it waits. Each lane has a share of what is answered at once;
+            endpoints may share lanes. None: each caller has one; where the subject names no caller, the endpoint has.
+        caller_at: Index of the subject's token that names the caller, who is bounded in what is asked and queued. None: no token
+            does.
+        family: What a caller's requests are counted with.
+        caller_max_concurrent: Requests of one caller that are answered at once, if fewer than `Bounds.lane_max_concurrent`: for
+            what takes much memory or bandwidth.
+        for_many: Callers that ask for many users. They are not bounded here, but where those users ask them.
+        at_most: Requests that a replica takes in half a second where the subject names no caller; None: all. Such endpoints share
+            a part of the replica's time, and take turns by who asks, which the server tells.
+        counts: As how many requests one counts. With it a caller is bounded where the subject names none, and charged with the
+            processor time of the answer as well.
+        searches: Whether a request has nats-server search, which holds up other requests on its subject: it is charged for that
+            time, too.
+        max_bytes: Largest request; a larger one is refused unread.
     """
 
     name: str
@@ -66,7 +65,7 @@ class ServiceEndpoint:
     lane: Callable[[str], str] | None = None
     caller_at: int | None = None
     family: Family = Family.OTHERS
-    side_by_side: int | None = None
+    caller_max_concurrent: int | None = None
     for_many: Collection[str] = ()
     at_most: int | None = None
     counts: Callable[[bytes], int] | None = None
@@ -80,22 +79,22 @@ class Bounds:
 
     Attributes:
         max_concurrent: How many requests are answered side by side.
-        waiting: How many more may wait for that.
-        waiting_bytes: How much memory those may take.
+        max_queued: How many more may wait for that.
+        max_queued_bytes: How much memory those may take.
         lane_max_concurrent: How many of one lane are answered side by side.
-        lane_waiting: How many of one lane may wait.
-        caller_waiting: How many of one caller may wait.
-        caller_waiting_bytes: How much memory those may take.
+        lane_max_queued: How many of one lane may wait.
+        caller_max_queued: How many of one caller may wait.
+        caller_max_queued_bytes: How much memory those may take.
         rates: How often one caller may ask, by family.
     """
 
     max_concurrent: int = 1_000
-    waiting: int = 50_000
-    waiting_bytes: int = 128_000_000
+    max_queued: int = 50_000
+    max_queued_bytes: int = 128_000_000
     lane_max_concurrent: int = 64
-    lane_waiting: int = 4_000
-    caller_waiting: int = 64
-    caller_waiting_bytes: int = 1_000_000
+    lane_max_queued: int = 4_000
+    caller_max_queued: int = 64
+    caller_max_queued_bytes: int = 1_000_000
     rates: Mapping[Family, Rate] = field(default_factory=lambda: RATES)
 
 
