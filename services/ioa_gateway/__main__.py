@@ -69,22 +69,33 @@ async def serve(settings: GatewaySettings, stop: StopSignal) -> None:
         posting = await stack.enter_async_context(open_posting(inside=settings.webhooks_inside))
         dead = SharedDeadLetters(NatsDeadLetters(connection.jetstream()), user_of_notice, time.monotonic)
         pushes = Pushes(Client(system), keyring.holder)
-        webhooks = Webhooks(hooks, system, dead, posting, keyring.lets_in, SystemClock().now, pushes)
+        webhooks = Webhooks(
+            store=hooks, goals=system, dead=dead, posting=posting, stands=keyring.lets_in, now=SystemClock().now, pushes=pushes
+        )
         traces = TraceExport(system, export_spans)
         told = traces.ended if is_wanted(os.environ) else lambda _result: None
         me, now = RandomIds().new("gateway"), SystemClock().now
-        tail = Tail(NatsTail(connection), hooks, system, keyring.lets_in, now, me, time.monotonic, told)
+        tail = Tail(
+            place=NatsTail(connection),
+            store=hooks,
+            groups=system,
+            stands=keyring.lets_in,
+            now=now,
+            me=me,
+            clock=time.monotonic,
+            ended=told,
+        )
         await stack.enter_async_context(background(traces.keep()))
         await stack.enter_async_context(background(deliver_notices(connection, dead, webhooks.work)))
         await stack.enter_async_context(background(tail.keep()))
         reach = Reach(
-            rooms,
-            keyring,
-            limits,
-            WebhookParts(hooks, posting, secrets.token_bytes),
-            partial(NatsSystemClient, connection),
-            seats,
-            lambda: connection.is_connected,
+            rooms=rooms,
+            keyring=keyring,
+            limits=limits,
+            hooks=WebhookParts(hooks, posting, secrets.token_bytes),
+            system_of=partial(NatsSystemClient, connection),
+            seats=seats,
+            is_there=lambda: connection.is_connected,
         )
         arrivals = Arrivals(most_of_address=settings.http_address_connections, user_of=keyring.user_of)
         refusals = RefusalCounter(create_app(reach, guard), keyring.user_of, time.monotonic)

@@ -73,14 +73,14 @@ class Reach:
         if not self.is_there():
             raise UnavailableError("The system is out of reach.", hint="Try again soon; nothing is lost.")
         return ApiCall(
-            caller,
-            self.client_of(caller.user),
-            self.rooms,
-            self.keyring,
-            self.limits,
-            self.hooks,
-            request.path_params,
-            request.headers,
+            caller=caller,
+            client=self.client_of(caller.user),
+            rooms=self.rooms,
+            keyring=self.keyring,
+            limits=self.limits,
+            hooks=self.hooks,
+            path=request.path_params,
+            headers=request.headers,
             is_secure=request.url.scheme == "https",
             sent=self.sent(caller, request, MAX_FILE_BYTES),
             left=partial(left, request.receive),

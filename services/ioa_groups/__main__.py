@@ -115,7 +115,16 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
         fills_logs = StoredShares(time.monotonic, FILLING, audit.note_slowed)
         appended = Appended(time.monotonic, settings.append_rate, audit.note_slowed, fills_logs)
         inboxes = NatsInboxes(client, sessions.inbox_of)
-        ledger = GroupLedger(log, timers, inboxes, results, open_groups, clock, settings.group_quota, appended)
+        ledger = GroupLedger(
+            log=log,
+            timers=timers,
+            inboxes=inboxes,
+            results=results,
+            open_groups=open_groups,
+            clock=clock,
+            quota=settings.group_quota,
+            appended=appended,
+        )
         endings = Endings(results, ended)
         fills_store = StoredShares(time.monotonic, FILLING_STORE, audit.note_slowed, part=1)
         fills_queue = StoredShares(time.monotonic, FILLING_QUEUE, audit.note_slowed)
@@ -146,7 +155,9 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
         quotas = FileQuotas(settings.agent_files_bytes, settings.user_files_bytes)
         if shares is not None:
             quotas = quotas.within(shares.files, shares.artifacts)
-        files = FileService(NatsFileStore(carrier), log, ledger, tickets, clock, quotas, sessions)
+        files = FileService(
+            store=NatsFileStore(carrier), log=log, ledger=ledger, tickets=tickets, clock=clock, quotas=quotas, sessions=sessions
+        )
         dropped = DroppedGoals(time.monotonic)
         refusals = ToldRefusals(NatsPassingResults(js), clock, time.monotonic)
         fork_ports = ForkPorts(

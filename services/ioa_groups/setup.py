@@ -545,7 +545,17 @@ class GroupSetup:
             raise _no_goal(request.goal_id)
         goal = record.goal
         limits = self._limits(record)
-        return _Mandate(goal.comm_id, goal.user, goal.goal, goal.inputs, 0, limits, None, goal.traceparent, goal.labels)
+        return _Mandate(
+            comm_id=goal.comm_id,
+            user=goal.user,
+            goal=goal.goal,
+            inputs=goal.inputs,
+            depth=0,
+            limits=limits,
+            parent=None,
+            traceparent=goal.traceparent,
+            labels=goal.labels,
+        )
 
     def _check_given(self, record: GoalRecord, agent_id: AgentId) -> None:
         """Refuse who is of another pool than the goal addresses.
@@ -583,7 +593,17 @@ class GroupSetup:
 
         def mandate(state: GroupState, limits: Limits) -> _Mandate:
             depth = state.depth + 1
-            return _Mandate(comm_id, charter.user, request.goal, inputs, depth, limits, parent, charter.traceparent, charter.labels)
+            return _Mandate(
+                comm_id=comm_id,
+                user=charter.user,
+                goal=request.goal,
+                inputs=inputs,
+                depth=depth,
+                limits=limits,
+                parent=parent,
+                traceparent=charter.traceparent,
+                labels=charter.labels,
+            )
 
         if opening is not None:
             before = (await self._existing(parent.comm_id)).entry.state

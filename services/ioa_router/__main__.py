@@ -57,7 +57,17 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
         inboxes = NatsInboxes(client, sessions.inbox_of, name)
         appended = Appended(time.monotonic, settings.append_rate, audit.note_slowed)
         reads = HeadReads(time.monotonic, audit.note_slowed)
-        ledger = GroupLedger(log, timers, inboxes, results, open_groups, clock, settings.group_quota, appended, reads)
+        ledger = GroupLedger(
+            log=log,
+            timers=timers,
+            inboxes=inboxes,
+            results=results,
+            open_groups=open_groups,
+            clock=clock,
+            quota=settings.group_quota,
+            appended=appended,
+            reads=reads,
+        )
         ports = RouterPorts(
             ledger=ledger,
             goals=goals,

@@ -191,7 +191,15 @@ class MemoryControlPlane:
         self.ledger = GroupLedger(self.log, self.timers, self.inboxes, self.results, self.open_groups, clock)
         endings = Endings(self.results, self.ended)
         minute = timedelta(minutes=1)
-        timeouts = GroupTimeouts(3, minute, task_lease, 10 * minute, minute, model_patience, 60 * minute)
+        timeouts = GroupTimeouts(
+            max_depth=3,
+            floor_timeout=minute,
+            task_lease=task_lease,
+            pause_timeout=10 * minute,
+            conclusion_timeout=minute,
+            model_patience=model_patience,
+            patience=60 * minute,
+        )
         self.discovery = MemoryDiscovery(self.view, clock, renew_every)
         room, now = MemoryStoreRoom(), lambda: clock.now().timestamp()
         kept = KeptShares(room, StoredShares(now, FILLING_STORE), StoredShares(now, FILLING_STORE, part=0))
@@ -240,7 +248,13 @@ class MemoryControlPlane:
         self.janitor = Janitor(self.pages, self.results, self.log, self.ended, removal, clock)
         self._remover = AgentRemover(self.cards, self.view, MemoryAgentRemoval(self.cards, self.leases, self.work), clock)
         self.files = FileService(
-            self.artifacts, self.log, self.ledger, self.tickets, clock, FileQuotas(256_000_000, 1_000_000_000), self.sessions
+            store=self.artifacts,
+            log=self.log,
+            ledger=self.ledger,
+            tickets=self.tickets,
+            clock=clock,
+            quotas=FileQuotas(256_000_000, 1_000_000_000),
+            sessions=self.sessions,
         )
         fork_ports = ForkPorts(
             ledger=self.ledger,

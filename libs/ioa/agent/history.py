@@ -350,7 +350,17 @@ class GroupHistory:
         declined = spec.task_id in self._declined
         was_too_dear = closed.outcome is TaskOutcome.FAILED and closed.subgroup is None and bool(closed.why)
         told = closed.why if was_too_dear else content or closed.why
-        return TaskRecord(spec, closed.outcome, told, artifacts, given_up, started, rejected, declined, not closed.earshot)
+        return TaskRecord(
+            spec=spec,
+            outcome=closed.outcome,
+            conclusion=told,
+            artifacts=artifacts,
+            given_up=given_up,
+            started=started,
+            rejected=rejected,
+            declined=declined,
+            told_to_all=not closed.earshot,
+        )
 
 
 def _sits_apart(state: GroupState, policy: Policy | None, me: AgentId) -> bool:

@@ -199,7 +199,7 @@ def run(
         refuse_reserved(labels)
         bounds = {"max_turns": max_turns, "max_tokens": max_tokens, "max_cost": max_cost, "timeout": timeout}
         order = order_of(goal, agent=agent, labels=labels, **bounds)
-        wanted = Wanted(order, inputs, out, url, data, pool, allow_code)
+        wanted = Wanted(order=order, files=inputs, out=out, url=url, data=data, pool=pool, allow_code=allow_code)
         code = run_to_end(run_goal(wanted, Terminal(as_json=as_json, quiet=quiet)))
     raise typer.Exit(code)
 

@@ -190,5 +190,7 @@ def run(
             raise typer.Exit(run_to_end(play(url, order, inputs, role, out or DEFAULT_OUT, terminal)))
         if named is not None:
             order = order_of(words, team=str(named.reference), timeout=timeout)
-        code = run_to_end(run_goal(Wanted(order, inputs, out, url, None, pool, allow_code), terminal))
+        code = run_to_end(
+            run_goal(Wanted(order=order, files=inputs, out=out, url=url, data=None, pool=pool, allow_code=allow_code), terminal)
+        )
     raise typer.Exit(code)

@@ -331,10 +331,12 @@ def awaited_of(charter: Charter, state: GroupState, me: AgentId, last: Message |
         return None
     part = part_of(policy, state, me)
     if isinstance(state.stage, Concluding):
-        return Awaited(me, "conclude", charter, state, TO_CONCLUDE, part, last)
+        return Awaited(me=me, kind="conclude", charter=charter, state=state, offer=TO_CONCLUDE, part=part, last=last)
     offered = offer(policy, state, me)
     assert offered is not None, "who is to speak is offered something"
-    return Awaited(me, "decide" if offered.options else "say", charter, state, offered, part, last)
+    return Awaited(
+        me=me, kind="decide" if offered.options else "say", charter=charter, state=state, offer=offered, part=part, last=last
+    )
 
 
 def why_too_late(state: GroupState, turn: int) -> str:

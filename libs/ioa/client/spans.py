@@ -137,7 +137,9 @@ class GoalTrace:
             who: dict[str, Attribute] = {AGENT_ID: spec.assignee}
             attributes = who | _ours(task_id=task_id, task_outcome=task.outcome.value)
             span_id = span_id_of_task(group.charter.comm_id, task_id)
-            yield Span("task", span_id, group.span_id, began, at, attributes, failure)
+            yield Span(
+                name="task", span_id=span_id, parent_id=group.span_id, start=began, end=at, attributes=attributes, failure=failure
+            )
 
     def _calls(self, header: Header, calls: ModelCalls, whole: Span) -> Iterable[Span]:
         """Return the calls of a model for a message. Of each is known how long it took, and not when: they are laid end to end."""
@@ -150,18 +152,42 @@ class GoalTrace:
             attributes = what | _ours(call_purpose=call.purpose, call_came_to=call.came_to) | usage_attributes(call.usage)
             failure = "" if call.came_to in (TAKEN, READ) else call.came_to
             span_id = span_id_of(f"message/{header.sender}/{header.message_id}/{number}")
-            yield Span(CHAT, span_id, whole.span_id, max(start, whole.start), max(at, whole.start), attributes, failure)
+            yield Span(
+                name=CHAT,
+                span_id=span_id,
+                parent_id=whole.span_id,
+                start=max(start, whole.start),
+                end=max(at, whole.start),
+                attributes=attributes,
+                failure=failure,
+            )
 
     def _ended(self, group: _Group, end: Ended, state: GroupState) -> Iterable[Span]:
         charter = group.charter
         failure = "" if end.reason is Reason.CONCLUDED else end.reason.value
         about = _ours(goal_id=charter.goal_id, comm_id=charter.comm_id, reason=end.reason.value)
         size = _ours(members=len(charter.team_members)) | usage_attributes(state.spent)
-        yield Span("group", group.span_id, group.parent_id, group.began, end.ended_at, about | size, failure)
+        yield Span(
+            name="group",
+            span_id=group.span_id,
+            parent_id=group.parent_id,
+            start=group.began,
+            end=end.ended_at,
+            attributes=about | size,
+            failure=failure,
+        )
         if charter.parent is None:
             name = _name_of(charter)
             above = parent_of_goal(name, charter.traceparent)
-            yield Span("goal", span_id_of_goal(name), above, group.began, end.ended_at, about | _labels(charter), failure)
+            yield Span(
+                name="goal",
+                span_id=span_id_of_goal(name),
+                parent_id=above,
+                start=group.began,
+                end=end.ended_at,
+                attributes=about | _labels(charter),
+                failure=failure,
+            )
 
 
 def _name_of(charter: Charter) -> GoalName:

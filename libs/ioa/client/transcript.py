@@ -169,7 +169,17 @@ class Transcript:
         if (known.draft or payload.draft) and replace(heard, draft=known.draft) == known:
             return []
         return [
-            Line(0, comm_id, known.depth, said.at, speaker, act, text.strip(), tone, files)
+            Line(
+                seq=0,
+                comm_id=comm_id,
+                depth=known.depth,
+                at=said.at,
+                speaker=speaker,
+                act=act,
+                text=text.strip(),
+                tone=tone,
+                files=files,
+            )
             for speaker, act, text, tone, files in _of_message(said.message)
         ]
 
@@ -188,7 +198,17 @@ class Transcript:
     def _line(self, stored: StoredEntry, speaker: str, act: str, text: str, tone: Tone, files: tuple[Artifact, ...]) -> Line:
         state = stored.entry.state
         depth = max(0, state.depth - (self.base_depth or 0))
-        return Line(stored.seq, state.comm_id, depth, stored.entry.event.at, speaker, act, text.strip(), tone, files)
+        return Line(
+            seq=stored.seq,
+            comm_id=state.comm_id,
+            depth=depth,
+            at=stored.entry.event.at,
+            speaker=speaker,
+            act=act,
+            text=text.strip(),
+            tone=tone,
+            files=files,
+        )
 
     def _said(self, entry: Entry) -> list[_Words]:  # noqa: C901 - one flat case for each kind
         match entry.event:
@@ -291,17 +311,17 @@ class Transcript:
                 detail = ""
             began = None if isinstance(task, WaitingTask) else known.started_at if known else None
             self._tasks[key] = TaskStatus(
-                task.task_id,
-                state.comm_id,
-                task.assignee,
-                known.task_desc if known else described.get(task.task_id, ""),
-                _status(task),
-                task.why if isinstance(task, ClosedTask) else detail,
-                fraction,
-                "" if closed or known is None else known.draft,
-                began or (None if isinstance(task, WaitingTask) else at),
-                known.ended_at if known and known.ended_at else at if closed else None,
-                max(0, state.depth - (self.base_depth or 0)),
+                task_id=task.task_id,
+                comm_id=state.comm_id,
+                assignee=task.assignee,
+                task_desc=known.task_desc if known else described.get(task.task_id, ""),
+                status=_status(task),
+                detail=task.why if isinstance(task, ClosedTask) else detail,
+                fraction=fraction,
+                draft="" if closed or known is None else known.draft,
+                started_at=began or (None if isinstance(task, WaitingTask) else at),
+                ended_at=known.ended_at if known and known.ended_at else at if closed else None,
+                depth=max(0, state.depth - (self.base_depth or 0)),
             )
 
 

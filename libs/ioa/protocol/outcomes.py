@@ -146,7 +146,15 @@ def remember(outcome: Outcome) -> Remembered:
     """Make an outcome ready to be compared."""
     pace = log(max(outcome.seconds, _LEAST_SECONDS))
     kind = kind_of_need(outcome.need)
-    return Remembered(outcome.at.timestamp(), outcome.done, pace, outcome.usage.cost_micros, kind, outcome.task, outcome.owner)
+    return Remembered(
+        at=outcome.at.timestamp(),
+        done=outcome.done,
+        pace=pace,
+        cost_micros=outcome.usage.cost_micros,
+        kind=kind,
+        task=outcome.task,
+        owner=outcome.owner,
+    )
 
 
 @dataclass(frozen=True)

@@ -55,4 +55,6 @@ class MemoryDeadLetterBox:
     def _letter(self, seq: int) -> DeadLetter:
         kept = self._letters.letters[seq - 1]
         at = self._seen.setdefault(seq, self._clock.now())
-        return DeadLetter(seq, kept.reason, kept.why, kept.subject, at, kept.data, len(kept.data))
+        return DeadLetter(
+            seq=seq, reason=kept.reason, why=kept.why, subject=kept.subject, at=at, data=kept.data, size_bytes=len(kept.data)
+        )

@@ -248,16 +248,16 @@ async def open_nats_server(
         lock_fd = await _locked(stack, data_dir)
         monitor_path = f"/{secrets.token_hex(_PATH_BYTES)}"
         settings = _Settings(
-            executable,
-            data_dir,
-            port,
-            sync_interval,
-            max_payload_bytes,
-            start_timeout,
-            lock_fd,
-            node,
-            authorization,
-            monitor_path,
+            binary=executable,
+            data_dir=data_dir,
+            port=port,
+            sync_interval=sync_interval,
+            max_payload_bytes=max_payload_bytes,
+            start_timeout=start_timeout,
+            lock_fd=lock_fd,
+            node=node,
+            authorization=authorization,
+            monitor_path=monitor_path,
         )
         server = NatsServer(settings)
         try:

@@ -84,7 +84,15 @@ async def open_service(  # noqa: PLR0913  # all that there is
 
         for endpoint in (*endpoints, to_slowed):
             queue = service.id if endpoint.is_own else name
-            listener = Listener(client, endpoint.subject, queue, endpoint.caller_at, everybody, group, endpoint.at_most)
+            listener = Listener(
+                client=client,
+                subject=endpoint.subject,
+                queue=queue,
+                caller_at=endpoint.caller_at,
+                known=everybody,
+                group=group,
+                at_most=endpoint.at_most,
+            )
             await listener.open(partial(dispatcher.take, endpoint, listener))
             listeners.append(listener)
             if not endpoint.is_own:

@@ -100,7 +100,15 @@ class Dialogue:
         """
         timeout = min(self._budget.decision_timeout, question.within or self._budget.decision_timeout)
         patience = min(timeout, question.sits_out or timeout)
-        asking = _Asking(self._model, self._prompts, question, self._budget, self._tally, patience, self._sleep)
+        asking = _Asking(
+            model=self._model,
+            prompts=self._prompts,
+            question=question,
+            budget=self._budget,
+            tally=self._tally,
+            patience=patience,
+            sleep=self._sleep,
+        )
         try:
             async with asyncio.timeout(timeout.total_seconds()):
                 return await self._rounds(asking, question, shape, objection)

@@ -73,7 +73,17 @@ def scene_of(policy: Policy, state: GroupState, course: Course) -> Scene:
     if policy.counts_totals:
         present = tuple([number for number in present if _has_a_turn(policy, roles, members, course, number)])
     drawn_as, level = state.drawn_as or state.comm_id, state.limits.level
-    return Scene(policy, policy.nodes[course.node], course, drawn_as, members, places, cast, present, level)
+    return Scene(
+        policy=policy,
+        node=policy.nodes[course.node],
+        course=course,
+        drawn_as=drawn_as,
+        members=members,
+        places=places,
+        cast=cast,
+        present=present,
+        level=level,
+    )
 
 
 @lru_cache(maxsize=1_024)
