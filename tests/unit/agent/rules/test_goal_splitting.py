@@ -83,6 +83,8 @@ def test_a_goal_is_split_as_a_reader_would_or_not_at_all(goal: Example) -> None:
             [("total n per s in a.csv", ()), ("average n per s in a.csv", ()), ("a bar chart of the first", (0,))],
         ),
         ("run a.py and tell me the output", [("run a.py", ())]),
+        ("Run a.py. Send me the output. Add 5 to it.", [("Run a.py", ()), ("Add 5 to it", (0,))]),
+        ("Run a.py and print the file.", [("Run a.py and print the file", ())]),
         ("Run a.py. Show me the result. Add 5 to it.", [("Run a.py", ()), ("Add 5 to it", (0,))]),
         (
             "Run a.py. Total n in a.csv. What is 7 * 8? Run b.py. How many words in b.txt? Double the result.",

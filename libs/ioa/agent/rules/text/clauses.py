@@ -65,14 +65,11 @@ _HERE_IS = re.compile(r"(?:here (?:is|are)|this is|attached (?:is|are)|(?:i|we) 
 """Shows files that came, as one that says nothing else does: `Here is the North list, sales.csv` may say which rows are meant."""
 _COLON = re.compile(rf": ?(?!{MASKED}$)\S")
 _TO_DO = re.compile(r"\bto ([^\W\d_]++)", re.IGNORECASE)
-_TELLS = re.compile(
-    r"(?:show|tell|give|print|display|return)(?: me| us)? (?:the|its|that|this) (?:results?|outputs?|answers?|outcomes?)",
-    re.IGNORECASE,
-)
+_GIVE = r"(?:show|tell|give|send|print|display|return)(?: me| us)?"
+_TELLS = re.compile(rf"{_GIVE} (?:the|its|that|this) (?:results?|outputs?|answers?|outcomes?)", re.IGNORECASE)
 """Asks to be told what the request before comes to, and nothing else."""
 _HANDS_OVER = re.compile(
-    r"(?:give|send|show|return)(?: me| us)? (?:the|its) files?(?: (?:that )?(?:it|the \w++) (?:writes|wrote|makes|made))?[ .!?]*+$",
-    re.IGNORECASE,
+    rf"{_GIVE} (?:the|its) files?(?: (?:that )?(?:it|the \w++) (?:writes|wrote|makes|made))?[ .!?]*+$", re.IGNORECASE
 )
 """Asks for what the request before makes, and nothing else: who does that knows whether it made any."""
 _PRODUCT = re.compile(
