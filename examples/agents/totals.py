@@ -46,10 +46,9 @@ def lines_of_totals(table: Table, asked: Iterable[Column], known: Collection[Col
 
 def _called(table: Table, known: Collection[Column]) -> dict[int, str]:
     """What rows are called that are called a figure, but for columns that are `known`."""
-    found, rows = dict[int, str](), range(table.rows)
-    looked_at = [*rows] if table.rows <= CHECKED else [0, *rows[-_LAST:]]
+    found = dict[int, str]()
     for column in table.columns:
-        names = column.cells.iloc[looked_at]
+        names = column.cells if table.rows <= CHECKED else column.cells.iloc[[0, *range(-_LAST, 0)]]
         once = names.str.fullmatch(_CALLED_A_TOTAL, na=False) & ~names.duplicated(keep=False)
         called = once | names.str.fullmatch(_CALLED_A_FIGURE, na=False)
         found |= {at: names[at] for at in called.index[called] if column not in known}

@@ -276,7 +276,8 @@ def test_a_file_that_is_asked_for_is_written(run: Run) -> None:
     """Else the request is done by half."""
     with pytest.raises(TaskError, match=r"wrote no file.*It printed: 5"):
         run(agent, "Run `print(5)` and give me the file it writes")
-    assert run(agent, "Run `open('a.txt', 'w').write('x')` and give me the file").files == {"a.txt": b"x"}
+    for asked in ("give me the file", "send us the file", "display the file"):
+        assert run(agent, f"Run `open('a.txt', 'w').write('x')` and {asked}").files == {"a.txt": b"x"}
 
 
 def test_no_file_that_is_written_is_left_out_in_silence(run: Run) -> None:
