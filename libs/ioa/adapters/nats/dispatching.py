@@ -9,8 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections import Counter as TallyOf
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Coroutine, Generator, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -21,7 +20,8 @@ import nats.errors
 import structlog
 from nats.aio.msg import Msg
 from nats.micro.request import Request
-from prometheus_client import Counter, Histogram
+from prometheus_client import Counter as Metric
+from prometheus_client import Histogram
 
 from ioa.adapters.nats.endpoints import Bounds, HeadedAnswer, ServiceEndpoint
 from ioa.adapters.nats.headers import header_bytes
@@ -129,7 +129,7 @@ class RequestDispatcher:
         self._shared = _Turns(_SHARED_AT_ONCE, _SHARED_PART)
         self._closed = False
         self._dismissed = Buckets({Family.OTHERS: _DISMISSED})
-        self.taken: TallyOf[str] = TallyOf()
+        self.taken = Counter[str]()
         """How many requests were taken, by endpoint."""
 
     def callers(self) -> Iterable[str]:
@@ -409,7 +409,7 @@ async def _answer(endpoint: ServiceEndpoint, request: Request) -> int | None:
 
 
 @cache
-def _answered(subject: str, code: str) -> Counter:
+def _answered(subject: str, code: str) -> Metric:
     return requests.labels(kind_of(subject), code)
 
 
