@@ -16,6 +16,8 @@ Answer = TypeVar("Answer")
 class ScriptedBrain:
     """Answer each kind of question from its own list, in order, and keep what was asked.
 
+    The lists hold what is still to be answered, under the names of the arguments; a test may add to them.
+
     Args:
         teams: Answers to `form_team`.
         utterances: Answers to `speak`.
@@ -34,10 +36,10 @@ class ScriptedBrain:
         conclusions: Iterable[Conclusion] = (),
         approaches: Iterable[Alone | TeamLaunch] = (),
     ) -> None:
-        self._teams = deque(teams)
-        self._utterances = deque(utterances)
-        self._conclusions = deque(conclusions)
-        self._approaches = deque(approaches)
+        self.teams = deque(teams)
+        self.utterances = deque(utterances)
+        self.conclusions = deque(conclusions)
+        self.approaches = deque(approaches)
         self.missions: list[Mission] = []
         self.views: list[GroupView] = []
         self.tasks: list[TaskView] = []
@@ -45,22 +47,22 @@ class ScriptedBrain:
     async def form_team(self, mission: Mission, tools: TeamTools) -> TeamLaunch | NobodyFits:
         """Play the next team."""
         self.missions.append(mission)
-        return _next(self._teams, "form_team")
+        return _next(self.teams, "form_team")
 
     async def speak(self, view: GroupView) -> Utterance | Invite:
         """Play the next utterance."""
         self.views.append(view)
-        return _next(self._utterances, "speak")
+        return _next(self.utterances, "speak")
 
     async def conclude(self, view: GroupView) -> Conclusion:
         """Play the next conclusion."""
         self.views.append(view)
-        return _next(self._conclusions, "conclude")
+        return _next(self.conclusions, "conclude")
 
     async def approach(self, task: TaskView, tools: TeamTools) -> Alone | TeamLaunch:
         """Play the next approach, or do the task alone."""
         self.tasks.append(task)
-        return self._approaches.popleft() if self._approaches else Alone(task.spec.task_desc)
+        return self.approaches.popleft() if self.approaches else Alone(task.spec.task_desc)
 
 
 def _next(answers: deque[Answer], question: str) -> Answer:

@@ -254,9 +254,7 @@ async def test_a_lost_answer_repeats_the_same_message(tmp_path: Path) -> None:
 
         company.network.deliver_pushes(lambda to, entry: [] if to == "lead" else [entry])
         company.network.say = say_and_lose_the_first_answer  # type: ignore[method-assign]
-        await company.start(
-            idle("lead"), ScriptedBrain(utterances=[ConcludeGroupDiscussion()], conclusions=one_task()._conclusions)
-        )
+        await company.start(idle("lead"), ScriptedBrain(utterances=[ConcludeGroupDiscussion()], conclusions=one_task().conclusions))
         await company.crash("lead")
         await company.network.offer(GOAL)
         await company.launch("lead")
@@ -273,7 +271,7 @@ async def test_a_crash_before_sending_says_what_was_prepared(company: Company) -
     """A leader that dies after it has decided but before anything was sent says what it had decided."""
     await company.start(idle("worker"))
     lead = await company.start(
-        idle("lead"), ScriptedBrain(utterances=[ConcludeGroupDiscussion()], conclusions=one_task()._conclusions)
+        idle("lead"), ScriptedBrain(utterances=[ConcludeGroupDiscussion()], conclusions=one_task().conclusions)
     )
     await company.crash("lead")
     await lead.store.put_outgoing("turn:1", _prepared(SyncTaskAssignment(tasks=(task(),)), 1))
@@ -337,7 +335,7 @@ async def test_a_brain_that_is_always_refused_loses_its_turn(company: Company) -
     """After three refusals a member passes, at once and with the reason; nobody waits until its time is up."""
     illegal = Discussion(content="You?", next_speaker=AgentId("nobody"))
     lead = ScriptedBrain(teams=[TeamLaunch(members=(AgentId("worker"),))], utterances=[illegal] * 3)
-    await company.start(idle("worker"), ScriptedBrain(utterances=[ConcludeGroupDiscussion()], conclusions=one_task()._conclusions))
+    await company.start(idle("worker"), ScriptedBrain(utterances=[ConcludeGroupDiscussion()], conclusions=one_task().conclusions))
     await company.start(idle("lead"), lead)
     await company.network.offer(GOAL)
 
@@ -395,7 +393,7 @@ async def test_sessions_end_with_their_groups(company: Company) -> None:
     lead = ScriptedBrain(
         teams=[TeamLaunch(members=(AgentId("worker"),))] * 20,
         utterances=[SyncTaskAssignment(tasks=(task(),)), ConcludeGroupDiscussion()] * 20,
-        conclusions=list(one_task()._conclusions) * 20,
+        conclusions=list(one_task().conclusions) * 20,
     )
     await company.start(idle("lead"), lead)
 
@@ -415,7 +413,7 @@ async def test_goals_published_again_after_a_loss_conclude_again(company: Compan
     lead = ScriptedBrain(
         teams=[TeamLaunch(members=(AgentId("worker"),))] * 6,
         utterances=[SyncTaskAssignment(tasks=(task(),)), ConcludeGroupDiscussion()] * 6,
-        conclusions=list(one_task()._conclusions) * 6,
+        conclusions=list(one_task().conclusions) * 6,
     )
     await company.start(idle("lead"), lead)
     before = [(await company.has_done(goal)).reason for goal in goals]
@@ -482,7 +480,7 @@ async def test_an_agent_learns_of_a_loss_while_it_was_away(company: Company) -> 
     lead = ScriptedBrain(
         teams=[TeamLaunch(members=(AgentId("worker"),))] * 2,
         utterances=[SyncTaskAssignment(tasks=(task(),)), ConcludeGroupDiscussion()] * 2,
-        conclusions=list(one_task()._conclusions) * 2,
+        conclusions=list(one_task().conclusions) * 2,
     )
     await company.start(idle("lead"), lead)
     await company.has_done()
@@ -650,7 +648,7 @@ async def test_a_goal_comes_back_while_discovery_is_away(company: Company) -> No
             found = await tools.search_client([Need(text=mission.text)])
             return TeamLaunch(members=tuple(hit.card.agent_id for hit in found.merged if hit.card.agent_id != "lead"))
 
-    brain = Seeking(utterances=one_task()._utterances, conclusions=one_task()._conclusions)
+    brain = Seeking(utterances=one_task().utterances, conclusions=one_task().conclusions)
     await _open(company, brain)
 
     result = await company.result()
@@ -674,7 +672,7 @@ async def test_a_search_says_who_asks_and_what_for(company: Company) -> None:
 
     company.network.search = noted  # type: ignore[assignment,method-assign]
     script = one_task()
-    await _open(company, Seeking(teams=script._teams, utterances=script._utterances, conclusions=script._conclusions))
+    await _open(company, Seeking(teams=script.teams, utterances=script.utterances, conclusions=script.conclusions))
     await company.result()
     assert [(request.by, request.purpose) for request in asked] == [("lead", GOAL.goal_id)]
 
@@ -682,7 +680,7 @@ async def test_a_search_says_who_asks_and_what_for(company: Company) -> None:
 async def test_a_team_is_formed_anew_when_a_member_went_away(company: Company) -> None:
     """A member that cannot join costs another formation."""
     brain = one_task()
-    brain._teams.appendleft(TeamLaunch(members=(AgentId("gone"),)))
+    brain.teams.appendleft(TeamLaunch(members=(AgentId("gone"),)))
     await _open(company, brain)
 
     result = await company.result()
@@ -732,7 +730,7 @@ async def test_a_leader_that_crashed_meets_its_own_group(company: Company) -> No
     await company.result()
     brain = company.members["lead"].brain
     assert isinstance(brain, ScriptedBrain)
-    brain._teams.append(TeamLaunch(members=()))
+    brain.teams.append(TeamLaunch(members=()))
 
     await company.network.offer(GOAL)
     await eventually(lambda: len(brain.missions) == 2)

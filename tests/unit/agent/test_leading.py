@@ -50,7 +50,7 @@ class Costly(ScriptedBrain):
         self.missions.append(mission)
         if self._errors:
             raise self._errors.pop(0)
-        return self._teams.popleft()
+        return self.teams.popleft()
 
 
 class Modelled(Costly):

@@ -262,7 +262,7 @@ async def test_an_agent_with_many_functions_that_never_return_takes_no_more_work
     let_go = threading.Event()
     tasks = tuple(task(f"t{number}") for number in range(1, 4))
     brain = ScriptedBrain(
-        teams=list(one_task()._teams) * 4,
+        teams=list(one_task().teams) * 4,
         utterances=[SyncTaskAssignment(tasks=tasks)] * 3 + [ConcludeGroupDiscussion()],
         conclusions=[Conclusion(content="done")],
     )
@@ -291,7 +291,7 @@ async def test_a_task_that_finds_no_slot_is_given_back(tmp_path: Path) -> None:
     let_go = threading.Event()
     tasks = tuple(task(f"t{number}") for number in range(1, 5))
     brain = ScriptedBrain(
-        teams=list(one_task()._teams) * 2,
+        teams=list(one_task().teams) * 2,
         utterances=[SyncTaskAssignment(tasks=tasks), SyncTaskAssignment(tasks=(task(),)), ConcludeGroupDiscussion()],
         conclusions=[Conclusion(content="done without")],
     )

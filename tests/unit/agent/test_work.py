@@ -481,7 +481,7 @@ async def test_a_nested_team_does_a_task(company: Company) -> None:
 async def test_a_nested_team_that_was_announced_but_never_opened_is_opened_after_all(company: Company) -> None:
     """An agent that died between the parent's entry and the nested group opens it after its restart."""
     worker, helper = _delegating()
-    worker._approaches.append(TeamLaunch(members=(AgentId("helper"),)))
+    worker.approaches.append(TeamLaunch(members=(AgentId("helper"),)))
     append, announced = company.network.log.append, asyncio.Event()
 
     async def fail_to_open(comm_id: CommId, entry: EncodedEntry, *, expected_seq: int, **counted: Any) -> int:
