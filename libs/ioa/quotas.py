@@ -102,7 +102,7 @@ SLOWED_FOR = 60.0
 _LONGEST_PROMISE = 5.0
 """How many seconds ahead a time to come back may be, at most."""
 _SLACK = 0.001
-"""What part of a request is let be, since sums of times are rounded."""
+"""Which part of a request is forgiven, since sums of times are rounded."""
 _MAX_BUCKETS = 16_384
 """Beyond so many, those that are full are forgotten."""
 

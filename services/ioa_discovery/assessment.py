@@ -66,9 +66,8 @@ class Assessor:
     async def report(self, request: ReportOutcomes) -> Acknowledged:
         """Keep how the tasks of an ended group went, one outcome for each pool; reporting them again changes nothing.
 
-        A task that was cancelled says nothing of its assignee, one that was rejected is not done, and what owners did themselves is
-        left out, as is what others of their pool did: nobody praises himself. Left out is as well what had less than a second, or
-        less than tasks of its pool usually take.
+        A cancelled task says nothing of its assignee, and a rejected one is not done. Tasks of the owner, and of its pool,
+        are not counted, nor are those that had less than a second, or less than tasks of their pool usually take.
 
         Raises:
             NotFoundError: There is no such group, or the asker was no member.

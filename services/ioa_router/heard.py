@@ -14,7 +14,8 @@ from ioa.group.state import GroupState
 from ioa.protocol.ids import CommId, TaskId
 
 LEAST_BETWEEN = timedelta(milliseconds=800)
-"""Agents report once a second at most, or thrice a lease. What comes sooner is not passed on: all who follow hear each."""
+"""Agents report once a second at most, or three times per lease. What comes sooner is not passed on, since each goes to all who
+follow."""
 MAX_TASKS = 200_000
 """Of so many tasks a router knows when they were last reported on, about 20 MB; whole groups are forgotten, the quietest first."""
 

@@ -42,7 +42,7 @@ class TaskLease:
         self._draft = ""
 
     async def keep(self) -> None:
-        """Report at once, then thrice a lease, and within a second when there is news, or more of a draft; for ever."""
+        """Report at once, then three times per lease, and within a second when there is news, or more of a draft; for ever."""
         loop = asyncio.get_running_loop()
         due = loop.time()
         reported = due - _NEWS_EVERY.total_seconds()

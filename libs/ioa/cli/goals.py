@@ -158,7 +158,7 @@ def _show(terminal: Terminal, status: GoalStatus, transcript: Transcript, files:
 
 
 def _origin(fork: Fork) -> str:
-    """Say where a goal comes from, and what is another."""
+    """Say which goal a goal was forked from, and what was changed."""
     changed = [f"{one.new} in the place of {one.old}" for one in fork.replace]
     if fork.say is not None:
         changed.append(f"its message says: {shown_in_line(fork.say)}")

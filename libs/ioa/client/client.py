@@ -159,7 +159,7 @@ class Client:
         Args:
             goal: The goal that it comes from.
             at: The sequence of the entry; the last one if None.
-            changes: What is another from there on.
+            changes: What the fork changes.
             goal_id: The id of the new goal: the same fork again under its id is the same goal.
             accepted_within: How long to wait for its acceptance; it is stored whatever comes of that.
 

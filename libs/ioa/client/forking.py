@@ -19,7 +19,7 @@ from ioa.protocol.usage import MICROS
 
 @dataclass(frozen=True)
 class Changes:
-    """What is another in a fork than in the goal that it comes from; what is None is the same.
+    """What a fork changes of the goal that it comes from; None leaves it as it is.
 
     Attributes:
         say: What the message of the entry says.

@@ -46,12 +46,12 @@ class StateRule:
 
 
 def take_turn(state: GroupState, **changed: object) -> GroupState:
-    """Count a turn: its holder has spoken. `changed` is what else is another now, since copies take time."""
+    """Count a turn: its holder has spoken. `changed` are further fields to set in the same copy, which is expensive."""
     return state.model_copy(update={**turn_taken(state), **changed})
 
 
 def turn_taken(state: GroupState) -> dict[str, object]:
-    """Return what is another in a state when its holder has spoken."""
+    """Return the fields of a state that change when its holder has spoken."""
     return {"turns_taken": state.turns_taken + 1, "silences": 0, "passes": ()}
 
 
@@ -80,7 +80,7 @@ def cannot_pay(state: GroupState, speakers: int = 1) -> bool:
 def change_and_grant(
     state: GroupState, agent_id: AgentId, at: datetime, within: timedelta | None, changed: Mapping[str, object]
 ) -> GroupState:
-    """Give the floor to a member, and change what else is another now: both in one copy, unless no turn or budget would be left."""
+    """Give the floor to a member and set further fields in the same copy, unless no turn or budget would be left."""
     if state.turns_left <= 1 or cannot_pay(state):
         return _grant_if_paid(state.model_copy(update=changed), agent_id, at, within)
     return state.model_copy(update={**changed, **_granted(state, agent_id, at, within)})

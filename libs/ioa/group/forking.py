@@ -127,7 +127,7 @@ class Forking:
 
     Args:
         original: What is forked.
-        fork: From where, and what is another.
+        fork: Where it goes on from, and what it changes.
         goal: The goal that the copy works for.
         charter: What its group is set up with, but for how much is copied.
         sketch: Sketches a message that is changed.

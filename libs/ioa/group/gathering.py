@@ -36,7 +36,7 @@ def gather(
         state: The group.
         agents: Who is to speak, and how long each has for it; None: as its card says, or its group.
         at: When.
-        changed: What else in the state is another.
+        changed: Further fields of the state to set in the same copy.
         votes: What is counted for a member that has asked them; its turn is this one.
         form: What that member has asked.
     """

@@ -138,7 +138,7 @@ def _apply(state: GroupState, event: Event, policy: Policy | None) -> GroupState
         after = tasks.settle(after, event.at)
     if after.turn == state.turn:  # else the floor is another's now, and what could have kept it from being granted was asked
         after = _fire(after, event, policy)
-        # Comparing all of it is dear, and what takes a turn or grants one is a change.
+        # Comparing the whole state is expensive, and what takes a turn or grants one is a change.
         if after.turn == state.turn and after.turns_taken == state.turns_taken and after == state:
             raise IllegalEventError(RejectionCode.NO_CHANGE, f"{row.name} changes nothing.")
     phase = after.phase

@@ -18,7 +18,7 @@ def is_news(state: GroupState, said: Said, report: InformTaskProgress) -> bool:
     """Whether a report of progress has to be an entry, if it is legal.
 
     It has to be if it acknowledges its task, or tells of usage that a budget is charged with. Without a budget, usage may wait for
-    the result, and so that of the report itself is let be: nothing is bounded by it.
+    the result, and so that of the report itself is ignored: nothing is bounded by it.
     """
     limits = state.limits
     task = state.task(report.task_id)

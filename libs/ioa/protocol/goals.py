@@ -93,7 +93,7 @@ MAX_CHANGED_CHARS = 100_000
 
 
 class Fork(Origin):
-    """Where a goal comes from, and what is another there than it was.
+    """Where a goal was forked from, and what was changed there.
 
     Attributes:
         say: What the message of the entry says instead; its sender and its kind stay.

@@ -317,7 +317,7 @@ def rejects_of(payload: Payload) -> tuple[RejectedTask, ...]:
 
 
 class Header(Model):
-    """Who speaks, where, and on the ground of what.
+    """Sender, group, and the log position that the sender had seen.
 
     Attributes:
         version: That of the payload, by `version_of`.

@@ -21,7 +21,7 @@ _UNDECIDED = 0.5
 
 
 def without_ties(candidates: Sequence[Candidate]) -> Sequence[Candidate]:
-    """Leave out the last ones of a list that was cut: whom of equals an engine finds is chance, and there may be more of them.
+    """Leave out the last ones of a list that was cut: which of several equals an engine returns is arbitrary, and more may exist.
 
     With them two replicas of discovery that hold the same cards would give other scores, and now and then another order.
     """

@@ -69,7 +69,7 @@ async def open_worker(
 
 @asynccontextmanager
 async def beside(coroutine: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
-    """Run a coroutine that never fails beside the body, and cancel it after; an error of the body comes out bare."""
+    """Run a coroutine that never fails beside the body, and cancel it after; an exception of the body is raised unwrapped."""
     failure: Exception | None = None
     async with asyncio.TaskGroup() as group:
         task = group.create_task(coroutine)

@@ -51,7 +51,7 @@ def proceed(
         state: The group before the turn.
         scene: Its node after the turn was counted.
         at: When.
-        changed: What else in the state is another by the turn, since copies take time.
+        changed: Further fields of the state that the turn has changed; all are set in one copy, which is expensive.
         go: The way out that the speaker chose.
         named: The next speaker that the speaker named.
         words: What was said; None if the turn was silent.
@@ -142,7 +142,7 @@ def ask(
         state: The group.
         scene: The node.
         at: When.
-        changed: What else in the state is another.
+        changed: Further fields of the state to set in the same copy.
         about: What is asked.
         options: What may be chosen.
         default: What stands if nothing is.
