@@ -71,6 +71,15 @@ def create(
         create_credentials(out, plan, Terminal(as_json=as_json), now=datetime.now(UTC))
 
 
+@credentials.command("list")
+def list_keys(out: Folder, as_json: AsJson = False) -> None:
+    """Say who is let in, as what, and whose seed lets in no more: whom `ioa credentials create` is to be told of again."""
+    with reported(as_json=as_json):
+        from ioa.cli.key_listing import list_holders
+
+        list_holders(out, datetime.now(UTC), Terminal(as_json=as_json))
+
+
 @credentials.command()
 def upgrade(
     out: Folder,

@@ -188,7 +188,7 @@ async def revoke(
     terminal.note(f"{name or keys.tenant} is taken out of {keys.included}")
     _tell_reload(keys, told, terminal)
     _tell_door(name or f"{keys.tenant}", door, told, terminal)
-    _tell_cards({*agents} - {*forgotten}, why, terminal)
+    _tell_cards(forgotten, {*agents} - {*forgotten}, why, terminal)
     _tell_keys(users, ended, why_keys, terminal)
     _tell_goals(cancelled, why_goals, terminal)
     _check_door(keys, name, door)
@@ -228,7 +228,7 @@ async def revoke_subject(keys: KeyFolder, subject: str, url: str | None, termina
     if not told:
         terminal.note(f"to close its connections: {_RELOAD}, or give --pid-file the next time")
     terminal.note(f"to let it in again, take its line out of {keys.folder / CALLOUT / REVOKED}")
-    _tell_cards({one for one in agents if one not in forgotten}, why, terminal)
+    _tell_cards(forgotten, {*agents} - {*forgotten}, why, terminal)
     _tell_keys(users, ended, why_keys, terminal)
     _tell_goals(cancelled, why_goals, terminal)
     if not (agents or users):
@@ -384,7 +384,11 @@ def _end_graces(kept: FolderSecrets, known: dict[str, Permissions], now: datetim
     return ended, waiting
 
 
-def _tell_cards(left: Collection[AgentId], why: str, terminal: Terminal) -> None:
+def _tell_cards(forgotten: Sequence[AgentId], left: Collection[AgentId], why: str, terminal: Terminal) -> None:
+    for agent_id in forgotten:
+        terminal.note(
+            f"the agent {agent_id} is forgotten; what it led alone ends within some minutes, and the rest goes on without it"
+        )
     for agent_id in sorted(left):
         terminal.note(f"{why}then run, as an admin: ioa agents remove {agent_id} --force")
 

@@ -199,14 +199,17 @@ def _as_admin(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("IOA_NATS_SEED", str(house.secured.folder / "admin" / "seed"))
 
 
-async def test_an_agent_is_thrown_out_in_the_middle_of_a_task(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_agent_is_thrown_out_in_the_middle_of_a_task(
+    house: House, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Its connection is closed, its card is gone, its key opens nothing; the goal ends with the reason, and the next is reached."""
     goals = await house.begin("Wait for the train to London.")
     [thief] = house.at_work()
     _as_admin(house, monkeypatch)
     stolen = house.secured.settings("waiter", thief)
     stolen = replace(stolen, seed=read_key(str(stolen.seed)).seed)
-    await revoke(house.keys, thief, None, datetime.now(UTC), _QUIET)
+    await revoke(house.keys, thief, None, datetime.now(UTC), Terminal(as_json=False))
+    assert f"the agent {thief} is forgotten" in capsys.readouterr().err
     await eventually(house.disconnected, lambda names: names == {thief}, within=_SOON)
     with pytest.raises(UnavailableError, match="lets nobody in"):
         async with open_connection(stolen, patience=_BRIEFLY):

@@ -13,6 +13,7 @@ import pytest
 
 from ioa.adapters.nkey_seeds import Key, create_seed, public_key_of, read_key
 from ioa.cli.credentials import create_credentials, plan_of, upgrade_credentials
+from ioa.cli.key_listing import list_holders
 from ioa.cli.key_rotation import KeyFolder, expire, revoke, rotate
 from ioa.cli.terminal import Terminal
 from ioa.errors import InvalidInputError, UnavailableError
@@ -122,6 +123,34 @@ def test_who_is_not_named_again_is_told(tmp_path: Path, capsys: pytest.CaptureFi
         assert said in told if said is not None else "not named" not in told
     create_credentials(tmp_path, plan_of(["writer:1"], [], [], [], tenant=TenantId("acme")), loud, now=_NOW)
     assert "not named" not in capsys.readouterr().err
+
+
+def test_who_is_let_in_is_listed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each with his role, an agent with its pool, of whichever tenant; and whose seed lets in no more."""
+    everybody = plan_of(["writer:1", "solo"], ["anna", "bob"], ["grafana"], ["root"], ["eve"], gateways=["web"])
+    create_credentials(tmp_path, everybody, _QUIET, now=_NOW)
+    create_credentials(tmp_path, plan_of(["star"], [], [], [], tenant=TenantId("acme")), _QUIET, now=_NOW)
+    without_bob = plan_of(["writer:1", "solo"], ["anna"], ["grafana"], ["root"], ["eve"], gateways=["web"])
+    create_credentials(tmp_path, without_bob, _QUIET, now=_NOW)
+    rotate(KeyFolder(tmp_path, None), "anna", timedelta(hours=1), _NOW, _QUIET)
+    capsys.readouterr()
+    list_holders(tmp_path, _NOW, _QUIET)
+    found = json.loads(capsys.readouterr().out)
+    assert {(one["name"], one["role"], one["pool"], one["tenant"]) for one in found if one["role"] != "service"} == {
+        ("writer-0", "agent", "writer", ""),
+        ("solo", "agent", "solo", ""),
+        ("anna", "user", "", ""),
+        ("bob", "", "", ""),
+        ("grafana", "observer", "", ""),
+        ("root", "admin", "", ""),
+        ("eve", "auditor", "", ""),
+        ("web", "gateway", "", ""),
+        ("star", "agent", "star", "acme"),
+    }
+    assert {one["name"] for one in found if one["role"] == "service"} == {"registry", "groups", "router", "discovery"}
+    assert [one["name"] for one in found if one["old_keys"]] == ["anna"]
+    list_holders(tmp_path, _NOW, Terminal(as_json=False))
+    assert "not let in" in capsys.readouterr().out
 
 
 async def test_who_is_revoked_is_let_in_by_no_key(tmp_path: Path) -> None:

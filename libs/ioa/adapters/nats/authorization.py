@@ -393,6 +393,13 @@ def user_of(publish: Iterable[str]) -> UserId | None:
             return None
 
 
+def role_of(may: Permissions) -> str:
+    """Name the role of somebody whom this version's authorization lets in, as `ioa credentials create` names it."""
+    fixed = {of_admin().publish: "admin", of_gateway().publish: "gateway", of_observer().publish: "observer"}
+    fixed |= {of_auditor().publish: "auditor", **{of_service(service).publish: "service" for service in Service}}
+    return fixed.get(may.publish) or ("agent" if user_of(may.publish) is None else "user")
+
+
 def _written(account: Mapping[str, Any]) -> str:
     """Write an account with a line for each of its exports, imports and users: spread out, a thousand agents fit into no Secret."""
 
