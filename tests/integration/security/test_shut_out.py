@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
+from ioa.adapters.nats.connection import NotLetInError
 from ioa.cli import key_rotation, reach
 from ioa.cli.key_rotation import KeyFolder, revoke
 from ioa.cli.shut_out import Door, try_door
@@ -43,3 +45,16 @@ def test_where_no_server_is_in_reach_nothing_is_claimed(capsys: pytest.CaptureFi
     """Whoever is told by the pid file of one server and reaches none is told that nothing was tried."""
     key_rotation._tell_door("eve", Door.UNTRIED, told=True, terminal=Terminal(as_json=False))
     assert "was not tried" in capsys.readouterr().err
+
+
+async def test_a_command_ends_whose_credential_is_let_in_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever waits for a goal and is thrown out is told: it asked for ever, with a line every other second."""
+    monkeypatch.setattr(reach, "configure_logs", lambda *_: None)
+    monkeypatch.setattr(reach, "REFUSED", _SOON)
+    async with open_secured(tmp_path, ()) as secured:
+        monkeypatch.setenv("IOA_NATS_URL", secured.server.url)
+        monkeypatch.setenv("IOA_NATS_SEED", str(secured.folder / "eve" / "seed"))
+        with pytest.raises(NotLetInError, match="lets this credential in no more"):
+            async with asyncio.timeout(30), reach.open_place(None):
+                await revoke(KeyFolder(secured.folder, secured.pid_file), "eve", None, datetime.now(UTC), Terminal(as_json=True))
+                await asyncio.sleep(30)

@@ -246,6 +246,8 @@ class _LastingClient(Client):
         self.not_permitted: deque[str] = deque(maxlen=_REMEMBERED_REFUSALS)
         self._deaf_to: set[str] = set()
         self._is_deaf = asyncio.Event()
+        self.refused = asyncio.Event()
+        """Set while the server refuses to have this connection back."""
 
     async def request(
         self,
@@ -375,6 +377,22 @@ async def until_connected(client: Client) -> bool:
     return await client.until_connected()
 
 
+async def until_refused(client: Client, lasting: timedelta) -> None:
+    """Wait until the server has refused to have a connection of `open_connection` back for so long; for whoever gives up then.
+
+    Raises:
+        NotLetInError: It has.
+    """
+    assert isinstance(client, _LastingClient), "no other client tells"
+    while True:
+        await client.refused.wait()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(lasting.total_seconds()):
+                await client.until_connected()
+        if client.refused.is_set():
+            raise NotLetInError("The NATS server lets this credential in no more.", hint=_WHO)
+
+
 def may_not_publish(client: Client, subject: str) -> bool:
     """Whether the server has lately refused what this connection published on a subject: it tells so, but not as an answer."""
     return isinstance(client, _LastingClient) and any(f'"{subject.lower()}"' in refusal for refusal in client.not_permitted)
@@ -396,6 +414,7 @@ async def _attempt(settings: NatsSettings) -> _LastingClient:
         nonlocal pause
         pause = pauses(_RECONNECT_EVERY.total_seconds(), _REFUSED_SECONDS)
         client.not_permitted.clear()  # another authorization may hold by now
+        client.refused.clear()
         _log.info("nats_reconnected", url=settings.url)
         client.wake_waiting()
         announce_renewal(client)
@@ -420,6 +439,7 @@ async def _attempt(settings: NatsSettings) -> _LastingClient:
         if _REFUSED in str(error).lower():
             turned_away.append(nats.errors.AuthorizationError())
             if asyncio.current_task() is client._reconnection_task:  # it may be let in again; until then it asks ever less often
+                client.refused.set()
                 _log.warning("nats_refused", url=settings.url, error=str(error), hint=_WHO)
                 await asyncio.sleep(next(pause))
 

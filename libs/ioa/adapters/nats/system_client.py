@@ -15,7 +15,7 @@ from nats.aio.client import Client
 from nats.js.errors import APIError
 
 from ioa.adapters.input_files import put_data, read_inputs
-from ioa.adapters.nats.connection import NatsSettings, may_not_publish, open_connection
+from ioa.adapters.nats.connection import NatsSettings, may_not_publish, open_connection, until_refused
 from ioa.adapters.nats.dead_letters import NatsDeadLetterBox
 from ioa.adapters.nats.delivery import NatsResults
 from ioa.adapters.nats.following import follow_subject
@@ -222,6 +222,14 @@ class NatsSystemClient:
         owner = await self._acting_for(user, "answers")
         subject = subjects.answer_for(owner) if await self._is_admin_for(owner) else subjects.answer(owner)
         await self._requester.request(subject, request, Acknowledged)
+
+    async def until_refused(self, lasting: timedelta) -> None:
+        """Wait until the server has refused to have this connection back for so long.
+
+        Raises:
+            NotLetInError: It has.
+        """
+        await until_refused(self._client, lasting)
 
     async def _is_admin_for(self, owner: UserId) -> bool:
         """Whether an admin asks for somebody else, so that it is noted as no deed of that one's."""
