@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 
@@ -27,7 +27,7 @@ from ioa.group.requests import (
 from ioa.ports.agent_network import GoalLeader
 from ioa.protocol import subjects
 from ioa.protocol.codec import MAX_MESSAGE_BYTES, decode, encode
-from ioa.protocol.files import Announced, FilePiece, GetFile, PutFile, PutStanding, Stored, get_in_pieces, put_in_pieces
+from ioa.protocol.files import Announced, FilePiece, GetFile, PutFile, PutStanding, Stored, put_in_pieces, stream_in_pieces
 from ioa.protocol.goals import Artifact, Goal
 from ioa.protocol.ids import AgentId, CommId, GoalId, PoolId, SessionId
 from ioa.protocol.messages import Message
@@ -184,15 +184,15 @@ class PlaneNetwork:
 
         return await put_in_pieces(name, data, media_type, put)
 
-    async def get_file(self, agent_id: AgentId, comm_id: CommId, seq: int, artifact: Artifact) -> bytes:
-        """Fetch a file."""
+    def stream_file(self, agent_id: AgentId, comm_id: CommId, seq: int, artifact: Artifact) -> AsyncGenerator[bytes, None]:
+        """Ask for one piece after the other."""
         named = {"object_name": artifact.object_name, "sha256": artifact.sha256}
 
         async def get(after: int) -> FilePiece:
             await self._arrive()
             return await self.plane.files.get(GetFile(agent_id=agent_id, comm_id=comm_id, seq=seq, after=after, **named))
 
-        return await get_in_pieces(artifact, get)
+        return stream_in_pieces(artifact, get)
 
     async def _arrive(self) -> None:
         await asyncio.sleep(0)

@@ -7,7 +7,7 @@ import hashlib
 from ioa.errors import NotFoundError
 from ioa.ports.file_store import FileStore
 from ioa.protocol.codec import decode, encode
-from ioa.protocol.files import PIECE_BYTES, FilePiece, get_in_pieces
+from ioa.protocol.files import PIECE_BYTES, FilePiece, stream_in_pieces, whole
 from ioa.protocol.goals import Artifact
 from ioa.testing.manual_clock import NEW_YEAR
 
@@ -39,4 +39,4 @@ async def fetch_file(store: FileStore, artifact: Artifact) -> bytes:
         page = await store.read(stored, after)
         return decode(FilePiece, encode(FilePiece(data=page.data, after=page.after)))  # as it travels
 
-    return await get_in_pieces(artifact, get)
+    return await whole(stream_in_pieces(artifact, get))

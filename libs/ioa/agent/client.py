@@ -24,6 +24,7 @@ from ioa.agent.function_executor import Functions
 from ioa.agent.history import GroupHistory
 from ioa.agent.hooks import HOOKS_AT_ONCE, Hooks
 from ioa.agent.leading import Leader
+from ioa.agent.local_copies import LocalCopies
 from ioa.agent.outbox import Outbox
 from ioa.agent.probing import FIRST, Probing
 from ioa.agent.session import AheadOfLogError, GroupSession
@@ -58,6 +59,9 @@ _ENDING = timedelta(seconds=2)
 _PROBES_AT_ONCE = 8
 _PROBE_SECONDS = 15.0
 """How long one silent group may keep its place among those that are asked for; its session goes on asking."""
+
+_COPIES = ".copies"
+"""Where the files that groups read lie, beside the folders of groups."""
 
 _ENDED_REMEMBERED = 1_000
 """Of how many groups that ended it is remembered that late pushes of them say nothing new."""
@@ -118,6 +122,7 @@ class AgentClient:
         self._proof = ""
         """What shows the registry that this is the memory of the process that holds the id."""
         self._options = options
+        self._copies = LocalCopies(options.files / _COPIES)
         self._outbox = Outbox(card.agent_id, ports.network, ports.store, ports.clock, ports.ids, session.session)
         self._functions = Functions(card.agent_id, options.tasks_at_once, options.grace)
         self._hooked = Functions(card.agent_id, HOOKS_AT_ONCE, options.grace)
@@ -419,7 +424,8 @@ class AgentClient:
     def _session(self, group: asyncio.TaskGroup, comm_id: CommId) -> GroupSession:
         if comm_id not in self._sessions:
             history = GroupHistory(comm_id)
-            files = GroupFiles(self._network, self._card.agent_id, history, self._options.files / comm_id, self._hold.session)
+            me, folder = self._card.agent_id, self._options.files / comm_id
+            files = GroupFiles(self._network, me, history, folder, self._copies, self._hold.session)
             session = GroupSession(self._runner, self._outbox, history, files)
             self._sessions[comm_id] = (session, group.create_task(self._follow(session, comm_id)))
             self._ended.pop(comm_id, None)

@@ -7,7 +7,7 @@ import hashlib
 import mimetypes
 import shutil
 import threading
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -22,6 +22,7 @@ from ioa.agent.definition import InputFile, UpstreamResult, report, spent, trace
 from ioa.agent.history import GroupHistory
 from ioa.agent.inquiring import WITHIN, Inquire, Inquiring, Inquiry
 from ioa.agent.listening import TaskEvent
+from ioa.agent.local_copies import LocalCopies
 from ioa.agent.outbox import MAX_TEXT_BYTES
 from ioa.agent.searching import Searching
 from ioa.agent.under_way import UnderWay
@@ -30,6 +31,7 @@ from ioa.ports.agent_network import AgentNetwork
 from ioa.ports.chat_model import ChatMessage, Tool
 from ioa.ports.meter import Meter
 from ioa.protocol.codec import shortened
+from ioa.protocol.files import whole
 from ioa.protocol.goals import Artifact, plain_file_name
 from ioa.protocol.ids import AgentId, CommId, GoalId, SessionId, TaskId
 from ioa.protocol.messages import MAX_ARTIFACTS, Conclusion
@@ -63,17 +65,23 @@ class GroupFiles:
         network: Where they are.
         me: The member.
         history: Tells which entry told of which file.
-        folder: Where the copies lie.
+        folder: Where the group's files and those of its tasks lie.
+        copies: Those of all groups of the member.
         session: The process that asks.
     """
 
-    def __init__(self, network: AgentNetwork, me: AgentId, history: GroupHistory, folder: Path, session: SessionId) -> None:
+    def __init__(
+        self, network: AgentNetwork, me: AgentId, history: GroupHistory, folder: Path, copies: LocalCopies, session: SessionId
+    ) -> None:
         self._network = network
+        self._copies = copies
         self._me = me
         self._session = session
         self.history = history
         self._folder = folder
         self._fetching = asyncio.Lock()
+        self._fetched: set[str] = set()
+        """The digests of what was fetched."""
 
     async def fetch(self, artifacts: Sequence[Artifact]) -> tuple[InputFile, ...]:
         """Fetch files that are not here yet.
@@ -106,10 +114,7 @@ class GroupFiles:
             NotFoundError: It is gone from the store, or no entry told of it.
             UnavailableError: The store does not answer.
         """
-        seq = self.history.told.get((artifact.object_name, artifact.sha256))
-        if seq is None:
-            raise NotFoundError(f"Nobody has told {self._me} of the file {artifact.name!r}.")
-        return await self._network.get_file(self._me, self.history.comm_id, seq, artifact)
+        return await whole(self._stream(artifact))
 
     async def create_workspace(self, task_id: TaskId, attempt: int) -> Path:
         """Make an empty folder for one attempt at a task."""
@@ -144,12 +149,20 @@ class GroupFiles:
     async def remove(self) -> None:
         """Delete all local copies."""
         await asyncio.to_thread(shutil.rmtree, self._folder, ignore_errors=True)
+        await self._copies.release(self._fetched)
+
+    def _stream(self, artifact: Artifact) -> AsyncGenerator[bytes, None]:
+        seq = self.history.told.get((artifact.object_name, artifact.sha256))
+        if seq is None:
+            raise NotFoundError(f"Nobody has told {self._me} of the file {artifact.name!r}.")
+        return self._network.stream_file(self._me, self.history.comm_id, seq, artifact)
 
     async def _fetch(self, artifact: Artifact) -> InputFile:
         path = self._folder / "files" / artifact.sha256[:16] / plain_file_name(artifact.name)
         if not await asyncio.to_thread(path.exists):
-            data = await self.get_file(artifact)
-            await asyncio.to_thread(_write, path, data, mode=0o444)  # other tasks read it as well
+            pieces = self._stream(artifact)
+            self._fetched.add(artifact.sha256)
+            await self._copies.place(artifact, pieces, path)
         return InputFile(artifact.name, path, artifact.media_type)
 
     async def _put(self, place: str, name: str, data: bytes, media_type: str) -> Artifact:
@@ -361,9 +374,8 @@ def _make_empty(folder: Path) -> None:
     folder.mkdir(parents=True)
 
 
-def _write(path: Path, data: bytes, mode: int = 0o644) -> None:
+def _write(path: Path, data: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.part")
     temporary.write_bytes(data)
-    temporary.chmod(mode)
     temporary.replace(path)

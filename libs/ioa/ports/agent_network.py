@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -151,8 +151,8 @@ class AgentNetwork(Protocol):
             StoreFullError: There is no room now.
         """
 
-    async def get_file(self, agent_id: AgentId, comm_id: CommId, seq: int, artifact: Artifact) -> bytes:
-        """Fetch a file that the entry `seq` of a group's log told the agent of.
+    def stream_file(self, agent_id: AgentId, comm_id: CommId, seq: int, artifact: Artifact) -> AsyncGenerator[bytes, None]:
+        """Yield the bytes of a file that the entry `seq` of a group's log told the agent of, as they come.
 
         Raises:
             NotFoundError: It is gone, or the agent was not told of it.

@@ -8,7 +8,7 @@ whole when its last piece is there, and never before.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable
 from typing import Annotated
 
 from pydantic import Field
@@ -173,18 +173,9 @@ async def put_announced(announced: Announced, read: Callable[[int], Awaitable[by
         standing = stored.standing
 
 
-async def get_in_pieces(artifact: Artifact, get: GetPiece) -> bytes:
-    """Fetch a whole file by as many requests as it needs, and hold it to its reference.
-
-    Args:
-        artifact: The reference. Nothing is read beyond the size that it tells.
-        get: Asks for the piece that follows.
-
-    Raises:
-        NotFoundError: It is gone, or not all of it is there.
-        InvalidInputError: It is not the file that was referenced.
-    """
-    return b"".join([piece async for piece in stream_in_pieces(artifact, get)])
+async def whole(pieces: AsyncIterable[bytes]) -> bytes:
+    """Join the bytes of a file that comes in pieces, for whoever needs all of it at once."""
+    return b"".join([piece async for piece in pieces])
 
 
 async def stream_in_pieces(

@@ -15,7 +15,7 @@ from ioa.group.events import files_of
 from ioa.group.requests import LaunchGroup, Sync
 from ioa.group.state import GroupState
 from ioa.protocol import subjects
-from ioa.protocol.files import PIECE_BYTES, Announced, PutFile, Stored
+from ioa.protocol.files import PIECE_BYTES, Announced, PutFile, Stored, whole
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Artifact, Reason
 from ioa.protocol.ids import CommId, GoalId, GoalName
@@ -42,7 +42,7 @@ async def test_a_stranger_reads_and_spoils_no_file(tmp_path: Path) -> None:
         hers = await town.user.launch(GoalOrder(goal="Add.", agent=MALLORY))
         hanging = [await town.user.launch(GoalOrder(goal="Add.", agent=BOB, inputs=(name,))) for name in _HANGING]
         comm_id, seq, (prices, sales), state = await _open(bob, goal_id)
-        read = [await bob.network.get_file(BOB, comm_id, seq, file) for file in (prices, sales)]
+        read = [await whole(bob.network.stream_file(BOB, comm_id, seq, file)) for file in (prices, sales)]
 
         achieved = await _attacks(mallory, hers, comm_id, seq, sales)
 
@@ -79,8 +79,8 @@ async def _attacks(mallory: Agent, hers: GoalId, theirs: CommId, seq: int, secre
         return await mallory.requester.request(subjects.put_file(MALLORY), request, Stored)
 
     attempts: dict[str, tuple[Awaitable[object], type[IoaError]]] = {
-        "read as a stranger": (network.get_file(MALLORY, theirs, seq, secret), NotFoundError),
-        "read by an entry of hers": (network.get_file(MALLORY, own, first, secret), NotFoundError),
+        "read as a stranger": (whole(network.stream_file(MALLORY, theirs, seq, secret)), NotFoundError),
+        "read by an entry of hers": (whole(network.stream_file(MALLORY, own, first, secret)), NotFoundError),
         "wrote as a stranger": (network.put_file(MALLORY, theirs, "sum", "sum.txt", b"1", "text/plain"), NotFoundError),
         "changed a file": (network.put_file(MALLORY, own, "a", "a", b"b" * 5_000, "text/plain"), ConflictError),
         "stored more than announced": (put(10, b"x" * 11, "b"), InvalidInputError),

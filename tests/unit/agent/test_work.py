@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import threading
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -292,10 +292,10 @@ async def test_a_file_that_cannot_be_fetched_fails_its_task(
 ) -> None:
     """Whatever is wrong with an input, the task ends with what was said, and does not hang until the goal's deadline."""
 
-    async def fail(*_: object) -> bytes:
+    def fail(*_: object) -> AsyncGenerator[bytes, None]:
         raise error
 
-    monkeypatch.setattr(company.network, "get_file", fail)
+    monkeypatch.setattr(company.network, "stream_file", fail)
     given = await company.network.artifacts.put("shared/rows", "rows.csv", b"1,2", "text/csv")
     await company.start(working(lambda words: "done"))
     await company.start(idle("lead"), one_task())

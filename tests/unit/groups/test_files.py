@@ -35,8 +35,9 @@ from ioa.protocol.files import (
     PutStanding,
     PutUpload,
     Stored,
-    get_in_pieces,
     put_in_pieces,
+    stream_in_pieces,
+    whole,
 )
 from ioa.protocol.goals import Artifact
 from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalName, TaskId, UserId
@@ -86,7 +87,7 @@ async def read(plane: Plane, agent_id: AgentId, seq: int, file: Artifact, comm_i
         named = {"object_name": file.object_name, "sha256": file.sha256}
         return await plane.files.get(GetFile(agent_id=agent_id, comm_id=comm_id, seq=seq, after=after, **named))
 
-    return await get_in_pieces(file, get)
+    return await whole(stream_in_pieces(file, get))
 
 
 async def fetch(plane: Plane, file: Artifact, told_in: CommId | None = None) -> bytes:
@@ -96,7 +97,7 @@ async def fetch(plane: Plane, file: Artifact, told_in: CommId | None = None) -> 
         named = {"object_name": file.object_name, "sha256": file.sha256, "told_in": told_in}
         return await plane.files.get_upload(GetUpload(user=ANNA, after=after, **named))
 
-    return await get_in_pieces(file, get)
+    return await whole(stream_in_pieces(file, get))
 
 
 def announced(data: bytes, size: int | None = None) -> Announced:

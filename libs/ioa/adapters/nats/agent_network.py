@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import AbstractContextManager, asynccontextmanager
 from datetime import timedelta
 
@@ -40,7 +40,7 @@ from ioa.group.state import GroupState
 from ioa.ports.agent_network import GoalLeader, GoalOffer
 from ioa.protocol import subjects
 from ioa.protocol.codec import decode
-from ioa.protocol.files import Announced, FilePiece, GetFile, PutFile, PutStanding, Stored, get_in_pieces, put_in_pieces
+from ioa.protocol.files import Announced, FilePiece, GetFile, PutFile, PutStanding, Stored, put_in_pieces, stream_in_pieces
 from ioa.protocol.goals import Artifact, Goal
 from ioa.protocol.ids import AgentId, CommId, PoolId, SessionId
 from ioa.protocol.messages import TASK_REPORTS, Header, Message
@@ -293,15 +293,15 @@ class NatsAgentNetwork:
 
         return await put_in_pieces(name, data, media_type, put)
 
-    async def get_file(self, agent_id: AgentId, comm_id: CommId, seq: int, artifact: Artifact) -> bytes:
-        """Fetch a file."""
+    def stream_file(self, agent_id: AgentId, comm_id: CommId, seq: int, artifact: Artifact) -> AsyncGenerator[bytes, None]:
+        """Ask for one piece after the other."""
         named = {"object_name": artifact.object_name, "sha256": artifact.sha256}
 
         async def get(after: int) -> FilePiece:
             request = GetFile(agent_id=agent_id, comm_id=comm_id, seq=seq, after=after, **named)
             return await self._requester.request(subjects.get_file(agent_id), request, FilePiece, timeout=FILE_TIMEOUT)
 
-        return await get_in_pieces(artifact, get)
+        return stream_in_pieces(artifact, get)
 
 
 def _offer(delivery: Delivery) -> GoalOffer:

@@ -1,0 +1,98 @@
+"""Copies on this machine of the files that an agent was told of: one of each, however many of its groups read it.
+
+Whoever sends a file with a goal sends it once, and may send a hundred goals with it: what these take of the disk is what the store
+holds, and not as much again for each. Nor is a file ever in memory as a whole.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+from collections.abc import AsyncGenerator, Collection
+from contextlib import aclosing
+from pathlib import Path
+from weakref import WeakValueDictionary
+
+from ioa.protocol.goals import Artifact
+
+_READ_ONLY = 0o444
+"""Other tasks read it as well."""
+
+
+class LocalCopies:
+    """The copies of one agent, in a folder of their own; each group that reads one has a link to it.
+
+    Args:
+        folder: Where they lie, on the same disk as the folders of the groups.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._at_work: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    async def place(self, artifact: Artifact, pieces: AsyncGenerator[bytes, None], path: Path) -> None:
+        """Have a file at `path`.
+
+        What another group has fetched is not fetched again, but for its first piece, which is told only to whom the file was told.
+
+        Args:
+            artifact: The reference, which `pieces` is held to.
+            pieces: Its bytes, as they come; what they raise is raised.
+            path: Where it shall lie; its folder is made.
+        """
+        copy = self._folder / artifact.sha256
+        async with self._lock(artifact.sha256), aclosing(pieces):
+            first = await anext(pieces, b"")
+            if not await asyncio.to_thread(copy.exists):
+                await self._write(copy, first, pieces)
+            await asyncio.to_thread(_link, copy, path)
+
+    async def release(self, digests: Collection[str]) -> None:
+        """Delete those copies that no group has a link to any more."""
+        for sha256 in digests:
+            async with self._lock(sha256):
+                await asyncio.to_thread(_delete_unread, self._folder / sha256)
+
+    def _lock(self, sha256: str) -> asyncio.Lock:
+        return self._at_work.setdefault(sha256, asyncio.Lock())
+
+    async def _write(self, copy: Path, first: bytes, others: AsyncGenerator[bytes, None]) -> None:
+        part = copy.with_name(f"{copy.name}.part")
+        try:
+            await asyncio.to_thread(_begin, part, first)
+            async for piece in others:
+                await asyncio.to_thread(_append, part, piece)
+            await asyncio.to_thread(_end, part, copy)
+        except BaseException:
+            part.unlink(missing_ok=True)
+            raise
+
+
+def _begin(part: Path, data: bytes) -> None:
+    part.parent.mkdir(parents=True, exist_ok=True)
+    part.write_bytes(data)
+
+
+def _append(part: Path, data: bytes) -> None:
+    with part.open("ab") as file:
+        file.write(data)
+
+
+def _end(part: Path, copy: Path) -> None:
+    part.chmod(_READ_ONLY)
+    part.replace(copy)
+
+
+def _link(copy: Path, path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.unlink(missing_ok=True)
+    try:
+        os.link(copy, path)
+    except OSError:  # a disk that has no links
+        shutil.copy2(copy, path)
+
+
+def _delete_unread(copy: Path) -> None:
+    if copy.exists() and copy.stat().st_nlink == 1:
+        copy.unlink()

@@ -1,0 +1,80 @@
+"""Files that groups read: one copy of each on the disk, and no more of one in memory than a piece."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import pytest
+
+from ioa.agent.local_copies import LocalCopies
+from ioa.errors import NotFoundError, UnavailableError
+from ioa.protocol.goals import Artifact
+
+PIECES = (b"one", b"two", b"three")
+
+
+def _artifact() -> Artifact:
+    data = b"".join(PIECES)
+    return Artifact(name="a.csv", object_name="o", size_bytes=len(data), sha256=hashlib.sha256(data).hexdigest())
+
+
+class _Store:
+    """Tells a file in pieces, and counts them; before piece `fails_at` it raises `error`."""
+
+    def __init__(self, error: Exception | None = None, fails_at: int = 0) -> None:
+        self.told = 0
+        self._error, self._fails_at = error, fails_at
+
+    async def pieces(self) -> AsyncGenerator[bytes, None]:
+        for number, piece in enumerate(PIECES):
+            if self._error is not None and number == self._fails_at:
+                raise self._error
+            self.told += 1
+            yield piece
+
+
+async def test_however_many_groups_read_a_file_it_lies_there_once(tmp_path: Path) -> None:
+    """The second group asks for the first piece alone; the copy stays until neither reads it."""
+    copies, first, second = LocalCopies(tmp_path / "copies"), _Store(), _Store()
+    paths = [tmp_path / group / "a.csv" for group in ("one", "two")]
+
+    await copies.place(_artifact(), first.pieces(), paths[0])
+    await copies.place(_artifact(), second.pieces(), paths[1])
+
+    assert [path.read_bytes() for path in paths] == [b"onetwothree"] * 2
+    assert ((first.told, second.told), len({path.stat().st_ino for path in paths})) == ((3, 1), 1)
+    left = []
+    for path in paths:
+        path.unlink()
+        await copies.release([_artifact().sha256])
+        left.append(len(list((tmp_path / "copies").iterdir())))
+    assert left == [1, 0]
+
+
+async def test_a_copy_is_given_to_nobody_who_may_not_read_the_file(tmp_path: Path) -> None:
+    """That another group has it opens nothing."""
+    copies, path = LocalCopies(tmp_path / "copies"), tmp_path / "two" / "a.csv"
+    await copies.place(_artifact(), _Store().pieces(), tmp_path / "one" / "a.csv")
+
+    with pytest.raises(NotFoundError):
+        await copies.place(_artifact(), _Store(NotFoundError("It was not told.")).pieces(), path)
+
+    assert not path.exists()
+
+
+async def test_what_was_fetched_in_part_leaves_nothing(tmp_path: Path) -> None:
+    """It is fetched anew."""
+    copies, path = LocalCopies(tmp_path / "copies"), tmp_path / "one" / "a.csv"
+
+    with pytest.raises(UnavailableError):
+        await copies.place(_artifact(), _Store(UnavailableError("It is away."), 2).pieces(), path)
+    left = _files(tmp_path)
+    await copies.place(_artifact(), _Store().pieces(), path)
+
+    assert (left, path.read_bytes()) == ([], b"onetwothree")
+
+
+def _files(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file()]
