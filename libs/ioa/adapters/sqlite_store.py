@@ -16,7 +16,7 @@ import time
 import zlib
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, closing, suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
@@ -38,7 +38,7 @@ from ioa.protocol.messages import InformTaskResult, Message
 from ioa.protocol.model import Model
 from ioa.protocol.outcomes import REMEMBERED, Outcome
 
-SCHEMA_VERSION = 7
+SCHEMA_VERSION = 8
 
 _SCHEMA = """
 CREATE TABLE groups (comm_id TEXT PRIMARY KEY, cursor INTEGER NOT NULL, met INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID;
@@ -71,11 +71,16 @@ _MEMORIES = """
 CREATE TABLE summaries (comm_id TEXT PRIMARY KEY, covers TEXT NOT NULL, text TEXT NOT NULL) WITHOUT ROWID;
 CREATE VIRTUAL TABLE passages USING fts5 (comm_id UNINDEXED, name UNINDEXED, user UNINDEXED, text);
 """
-_UPGRADES = (_SCHEMA, _OUTCOMES, _RETENTION, _MANY_IN_A_ROW, _OBSERVATIONS, _THOUGHTS, _MEMORIES)
+_PASSAGES_OF_GROUPS = """
+CREATE TABLE told (comm_id TEXT, name TEXT, passage INTEGER NOT NULL, PRIMARY KEY (comm_id, name)) WITHOUT ROWID;
+INSERT OR IGNORE INTO told SELECT comm_id, name, rowid FROM passages;
+"""
+_UPGRADES = (_SCHEMA, _OUTCOMES, _RETENTION, _MANY_IN_A_ROW, _OBSERVATIONS, _THOUGHTS, _MEMORIES, _PASSAGES_OF_GROUPS)
 """What leads from each version of the schema to the next.
 
 Since version 3 entries are packed; `groups.newest` is what the last row of an open group holds, as far as the next is packed
 with it. Since version 4 a row of `entries` holds all that were written together, one behind the other; `seq` is that of the last.
+Since version 8 `told` says which passages are a group's: `passages` itself is searched by words, and read as a whole for all else.
 """
 _FIRST_PACKED = 3
 
@@ -86,7 +91,7 @@ _MAX_UNWRITTEN = 32
 """How many entries may wait for the disk. Reading as many again after a crash is one request."""
 
 _SESSION, _EPOCH, _PROOF = "session", "epoch", "proof"
-_OF_A_GROUP = ("entries", "outbox", "tasks", "observations", "thoughts", "summaries", "passages", "groups")
+_OF_A_GROUP = ("entries", "outbox", "tasks", "observations", "thoughts", "summaries", "told", "groups")
 
 _WINDOW_BYTES = 32 * 1024
 """How far back zlib looks for what it has seen before."""
@@ -94,6 +99,8 @@ _QUICKLY = 1
 
 _ANSWERS_WITHIN = timedelta(seconds=10)
 _CHECKED_WITHIN = timedelta(seconds=2)
+_READ_WITHIN = timedelta(seconds=2)
+"""How long is read beside what is written; whoever asked is told no more then."""
 _STEPS_BETWEEN_LOOKS = 10_000
 _DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 _PRIMARY_CODE = 0xFF
@@ -143,7 +150,7 @@ class SqliteStore:
     def __init__(self, path: Path, *, answers_within: timedelta = _ANSWERS_WITHIN) -> None:
         self._path = path
         self._connection: sqlite3.Connection | None = None
-        self._turn = asyncio.Lock()
+        self._turn, self._reading = asyncio.Lock(), asyncio.Lock()
         self._answers_within = answers_within.total_seconds()
         self._unanswered_since: float | None = None
         self._unwritten: list[_Applied | _Answered] = []
@@ -179,9 +186,8 @@ class SqliteStore:
             return 0
 
         def write(db: sqlite3.Connection) -> int:
-            old = [comm_id for (comm_id,) in db.execute("SELECT comm_id FROM groups WHERE ended_at < ?", (before.timestamp(),))]
-            for table in _OF_A_GROUP:
-                db.executemany(f"DELETE FROM {table} WHERE comm_id = ?", [(comm_id,) for comm_id in old])  # noqa: S608
+            old = db.execute("SELECT comm_id FROM groups WHERE ended_at < ?", (before.timestamp(),)).fetchall()
+            _forget(db, [comm_id for (comm_id,) in old])
             return len(old)
 
         def shrink(db: sqlite3.Connection) -> None:
@@ -329,10 +335,13 @@ class SqliteStore:
         """Keep passages, each once."""
 
         def write(db: sqlite3.Connection) -> None:
-            known = {name for (name,) in db.execute("SELECT name FROM passages WHERE comm_id = ?", (comm_id,))}
-            new = [one for one in passages if one.name not in known]
-            rows = [(comm_id, one.name, user, one.text.encode("utf-8", "replace").decode()) for one in new]
-            db.executemany("INSERT INTO passages VALUES (?, ?, ?, ?)", rows)
+            known = {name for (name,) in db.execute("SELECT name FROM told WHERE comm_id = ?", (comm_id,))}
+            for one in passages:
+                if one.name not in known:
+                    text = one.text.encode("utf-8", "replace").decode()
+                    passage = db.execute("INSERT INTO passages VALUES (?, ?, ?, ?)", (comm_id, one.name, user, text)).lastrowid
+                    db.execute("INSERT INTO told VALUES (?, ?, ?)", (comm_id, one.name, passage))
+                    known.add(one.name)
 
         await self._transaction(write, synced=False)
 
@@ -340,8 +349,10 @@ class SqliteStore:
         """Forget what was struck."""
 
         def write(db: sqlite3.Connection) -> None:
-            known = db.execute("SELECT rowid, name FROM passages WHERE comm_id = ?", (comm_id,)).fetchall()
-            db.executemany("DELETE FROM passages WHERE rowid = ?", [(row,) for row, name in known if name not in there])
+            known = db.execute("SELECT passage, name FROM told WHERE comm_id = ?", (comm_id,)).fetchall()
+            struck = [(passage, name) for passage, name in known if name not in there]
+            db.executemany("DELETE FROM passages WHERE rowid = ?", [(passage,) for passage, _ in struck])
+            db.executemany("DELETE FROM told WHERE comm_id = ? AND name = ?", [(comm_id, name) for _, name in struck])
             covered = db.execute("SELECT covers FROM summaries WHERE comm_id = ?", (comm_id,)).fetchone()
             if covered is not None and not {*covered[0].split()} <= {*there}:
                 db.execute("DELETE FROM summaries WHERE comm_id = ?", (comm_id,))
@@ -349,7 +360,10 @@ class SqliteStore:
         await self._transaction(write)
 
     async def recall(self, user: str, words: str, most: int, shown: Collection[tuple[CommId, str]]) -> Sequence[Passage]:
-        """Find passages by BM25; of those that fit alike the newer ones."""
+        """Find passages by BM25; of those that fit alike the newer ones.
+
+        It takes the longer the more there are, a third of a second of 20,000: so nothing that is written meanwhile waits for it.
+        """
         asked = " OR ".join(f'"{word}"' for word in words_of(words))
 
         def read(db: sqlite3.Connection) -> list[Passage]:
@@ -358,7 +372,7 @@ class SqliteStore:
             passages = [Passage(CommId(comm_id), name, text) for comm_id, name, text in rows]
             return [one for one in passages if (one.comm_id, one.name) not in shown][:most]
 
-        return await self._transaction(read) if asked else ()
+        return await self._read_beside(read) if asked else ()
 
     async def meet(self, comm_id: CommId, encounters: Sequence[Encounter]) -> bool:
         """Add up how others did, once for each group."""
@@ -398,7 +412,7 @@ class SqliteStore:
         """Forget every group."""
 
         def write(db: sqlite3.Connection) -> None:
-            for table in _OF_A_GROUP:
+            for table in (*_OF_A_GROUP, "passages"):
                 db.execute(f"DELETE FROM {table}")  # noqa: S608 - a name from above
 
         await self._transaction(write)
@@ -408,8 +422,7 @@ class SqliteStore:
         """Forget one group."""
 
         def write(db: sqlite3.Connection) -> None:
-            for table in _OF_A_GROUP:
-                db.execute(f"DELETE FROM {table} WHERE comm_id = ?", (comm_id,))  # noqa: S608 - a name from above
+            _forget(db, [comm_id])
 
         await self._transaction(write)
         self._cursors.pop(comm_id, None)
@@ -468,6 +481,31 @@ class SqliteStore:
             raise UnavailableError(
                 f"The agent's memory cannot be used: {error}.", hint="Is the disk full or the file read-only?"
             ) from error
+
+    async def _read_beside(self, read: Callable[[sqlite3.Connection], T]) -> T:
+        """Read what was written, by a connection of its own: one at a time, and for no longer than a while.
+
+        Who cancels does not wait for it, but the next one does.
+
+        Raises:
+            UnavailableError: It takes too long, or the file cannot be read.
+        """
+        if self._connection is None:
+            return await self._transaction(read)  # which opens the file, or makes it
+        await self._reading.acquire()
+        running = asyncio.get_running_loop().run_in_executor(None, _read_from, self._path, read)
+        running.add_done_callback(self._settle_reading)
+        try:
+            return await asyncio.shield(running)
+        except (sqlite3.Error, OSError) as error:
+            if not _is_damage(error):
+                raise UnavailableError(f"The agent's memory cannot be read now: {error}.") from error
+        return await self._transaction(read)  # which puts the file aside
+
+    def _settle_reading(self, ran: asyncio.Future[T]) -> None:
+        if not ran.cancelled():
+            ran.exception()  # who has gone does not hear of it
+        self._reading.release()
 
     def _settle(self, written: int, ran: asyncio.Future[T]) -> None:
         """Let the next call have its turn. What was written with this one waits no more, unless it has failed."""
@@ -664,6 +702,23 @@ def _look_for_damage(connection: sqlite3.Connection) -> None:
         return
     if found != "ok":
         raise _DamagedError(found)
+
+
+def _forget(db: sqlite3.Connection, comm_ids: Sequence[CommId]) -> None:
+    """Delete what is kept of groups."""
+    rows = [(comm_id,) for comm_id in comm_ids]
+    db.executemany("DELETE FROM passages WHERE rowid IN (SELECT passage FROM told WHERE comm_id = ?)", rows)
+    for table in _OF_A_GROUP:
+        db.executemany(f"DELETE FROM {table} WHERE comm_id = ?", rows)  # noqa: S608 - a name from above
+
+
+def _read_from(path: Path, read: Callable[[sqlite3.Connection], T]) -> T:
+    """Read a file that another connection may write meanwhile."""
+    until = time.monotonic() + _READ_WITHIN.total_seconds()
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("PRAGMA query_only = ON")
+        connection.set_progress_handler(lambda: time.monotonic() > until, _STEPS_BETWEEN_LOOKS)
+        return read(connection)
 
 
 def _open(path: Path) -> sqlite3.Connection:

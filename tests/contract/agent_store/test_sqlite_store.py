@@ -7,6 +7,8 @@ import os
 import signal
 import sqlite3
 import sys
+import threading
+from collections.abc import Callable
 from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
@@ -14,11 +16,12 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
+from ioa.adapters import sqlite_store
 from ioa.adapters.sqlite_store import SCHEMA_VERSION, SqliteStore, open_sqlite_store
 from ioa.errors import InvalidInputError, UnavailableError
 from ioa.group.requests import SequencedEntry
 from ioa.group.state import Ended
-from ioa.ports.agent_store import Encounter
+from ioa.ports.agent_store import Encounter, Passage
 from ioa.ports.brain import Contact
 from ioa.protocol.codec import encode
 from ioa.protocol.ids import AgentId, CommId, MessageId, TaskId
@@ -403,7 +406,8 @@ async def test_a_memory_with_a_row_for_each_entry_is_gone_on_with(tmp_path: Path
     with closing(sqlite3.connect(path)) as database:
         [rows] = database.execute("SELECT count(*) FROM entries").fetchone()
         database.executescript(
-            "DROP TABLE observations; DROP TABLE thoughts; DROP TABLE summaries; DROP TABLE passages; PRAGMA user_version = 3"
+            "DROP TABLE observations; DROP TABLE thoughts; DROP TABLE summaries; DROP TABLE passages; DROP TABLE told;"
+            "PRAGMA user_version = 3"
         )
 
     async with open_sqlite_store(path) as store:
@@ -411,3 +415,43 @@ async def test_a_memory_with_a_row_for_each_entry_is_gone_on_with(tmp_path: Path
         found = await store.entries(COMM)
 
     assert (rows, set(applied), found) == (3, {True}, story)
+
+
+async def test_nothing_that_is_written_waits_for_what_is_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One user's goals may have told an agent so much that looking for words takes long; tasks of others go on meanwhile."""
+    began, goes_on, read_from = threading.Event(), threading.Event(), sqlite_store._read_from
+
+    def slowly(path: Path, read: Callable[[sqlite3.Connection], object]) -> object:
+        began.set()
+        goes_on.wait()
+        return read_from(path, read)
+
+    monkeypatch.setattr(sqlite_store, "_read_from", slowly)
+    passage = Passage(COMM, "m-1", "much was said")
+    async with open_sqlite_store(tmp_path / "memory.sqlite") as store:
+        await store.remember("eve", COMM, [passage])
+        recalling = asyncio.create_task(store.recall("eve", "much", 1, ()))
+        await asyncio.to_thread(began.wait)
+
+        attempt = await store.begin_task(CommId("another"), TaskId("t1"))
+
+        is_recalled = recalling.done()
+        goes_on.set()
+        assert (attempt, is_recalled, await recalling) == (1, False, [passage])
+
+
+async def test_passages_of_an_older_version_are_known_by_their_groups(tmp_path: Path) -> None:
+    """They are not kept twice, and go with their group."""
+    path, passage = tmp_path / "memory.sqlite", Passage(COMM, "m-1", "much was said")
+    async with open_sqlite_store(path) as store:
+        await store.remember("anna", COMM, [passage])
+    with closing(sqlite3.connect(path)) as database:
+        database.executescript("DROP TABLE told; PRAGMA user_version = 7")
+
+    async with open_sqlite_store(path) as store:
+        await store.remember("anna", COMM, [passage])
+        kept = await store.recall("anna", "much", 2, ())
+        await store.forget_group(COMM)
+        left = await store.recall("anna", "much", 2, ())
+
+    assert (kept, left) == ([passage], [])
