@@ -37,8 +37,9 @@ from ioa.protocol.files import (
     PutStanding,
     PutUpload,
     Stored,
-    get_in_pieces,
     put_in_pieces,
+    stream_in_pieces,
+    whole,
 )
 from ioa.protocol.goals import Artifact
 from ioa.protocol.ids import CommId, GoalId, UserId
@@ -71,7 +72,7 @@ class User:
             request = GetUpload(user=self._user, object_name=file.object_name, sha256=file.sha256, after=after)
             return await self._requester.request(subjects.get_upload(self._user), request, FilePiece, timeout=FILE_TIMEOUT)
 
-        return await get_in_pieces(file, one)
+        return await whole(stream_in_pieces(file, one))
 
 
 async def _put_directly(js: JetStreamContext, data: bytes) -> None:

@@ -6,6 +6,8 @@ Both run the same code as the same user, so that calls and results are pickled.
 
 from __future__ import annotations
 
+import os
+import resource
 import subprocess
 import sys
 import threading
@@ -23,6 +25,8 @@ from ioa.errors import TaskError
 
 _SERVE = "from ioa.local.idle_child import serve; serve()"
 _LOOK_SECONDS = 0.2
+_PART, _LEAST_BYTES = 8, 1024**3
+"""Which part of the machine's memory a child may take, if nothing is said, and how much at least."""
 
 
 class IdleChild:
@@ -31,11 +35,19 @@ class IdleChild:
     Args:
         idle: How long it waits for the next call.
         longest: How long one call may take, so that the others that wait for it have their turn.
+        memory_bytes: How much memory the process may take, so that whatever it is told to read harms nobody else on the machine;
+            None: an eighth of the machine's, and 1 GiB at least.
     """
 
-    def __init__(self, idle: timedelta = timedelta(seconds=30), longest: timedelta = timedelta(minutes=2)) -> None:
+    def __init__(
+        self,
+        idle: timedelta = timedelta(seconds=30),
+        longest: timedelta = timedelta(minutes=2),
+        memory_bytes: int | None = None,
+    ) -> None:
         self._idle = idle
         self._longest = longest
+        self._memory_bytes = memory_bytes or max(_LEAST_BYTES, _memory_here() // _PART)
         self._one_call = threading.Lock()
         self._running: tuple[Connection, subprocess.Popen[bytes]] | None = None
         self._end: Callable[[], object] = lambda: None
@@ -92,7 +104,8 @@ class IdleChild:
             self._end()
         ours, theirs = Pipe()
         with theirs:
-            arguments = [sys.executable, "-c", _SERVE, str(theirs.fileno()), str(self._idle.total_seconds())]
+            told = [str(theirs.fileno()), str(self._idle.total_seconds()), str(self._memory_bytes)]
+            arguments = [sys.executable, "-c", _SERVE, *told]
             process = subprocess.Popen(arguments, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL)
         self._running = ours, process
         self._end = weakref.finalize(self, _end, ours, process)
@@ -108,9 +121,20 @@ def _end(pipe: Connection, process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
+def _memory_here() -> int:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def _bound_memory(most: int) -> None:
+    """Have requests for more memory fail, which Linux does."""
+    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    resource.setrlimit(resource.RLIMIT_DATA, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
+
+
 def serve() -> None:
     """Answer calls until none has come for a while, or the caller has ended."""
     pipe = Connection(int(sys.argv[1]))
+    _bound_memory(int(sys.argv[3]))
     with pipe, suppress(EOFError, OSError):
         sys.path[:] = pipe.recv()
         while pipe.poll(float(sys.argv[2])):
@@ -118,6 +142,9 @@ def serve() -> None:
             module, _, name = function.rpartition(".")
             try:
                 answer = True, getattr(import_module(module), name)(*arguments)
+            except MemoryError:
+                most = int(sys.argv[3]) // 1024**2
+                answer = False, TaskError(f"The answer takes more than {most:,} MiB of memory.", hint="Give a smaller file.")
             except Exception as error:  # noqa: BLE001 -- it is the caller's
                 error.add_note(traceback.format_exc())
                 answer = False, error

@@ -28,6 +28,9 @@ def add(a, b):
 def refuse():
     raise InvalidInputError("No.", hint="Say yes.")
 
+def hoard(mebibytes):
+    return len(bytearray(mebibytes * 1024**2))
+
 def for_ever(begun):
     open(begun, "w").write(str(os.getpid()))
     while True:
@@ -49,6 +52,15 @@ def test_it_answers_in_another_process_which_stays_for_the_next_call() -> None:
     first, second = child.call("childs_work.who"), child.call("childs_work.who")
     assert (first == second, first != os.getpid(), "childs_work" in sys.modules) == (True, True, False)
     assert child.call("childs_work.add", 2, 3) == 5
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other kernels bound no memory so")
+def test_what_takes_too_much_memory_fails_and_the_next_call_is_answered() -> None:
+    """A file that fills the memory takes that of nobody else on the machine."""
+    child = IdleChild(memory_bytes=200 * 1024**2)
+    with pytest.raises(TaskError, match="takes more than 200 MiB of memory"):
+        child.call("childs_work.hoard", 300)
+    assert child.call("childs_work.hoard", 50) == 50 * 1024**2
 
 
 def test_what_takes_too_long_is_killed_and_the_next_call_is_answered(tmp_path: Path) -> None:
