@@ -58,7 +58,9 @@ class OutOfTimeError(TaskError):
 
 
 class Functions:
-    """The runs of one agent's function: so many at once. Goals take turns, so that none waits for all tasks of another one.
+    """The runs of one agent's function: so many at once.
+
+    Users take turns, and of each user his goals, so that none waits for all of another one.
 
     Args:
         owner: The agent, as errors and logs name it.
@@ -70,7 +72,7 @@ class Functions:
         self._owner = owner
         self._slots = slots
         self._free = slots
-        self._waiting: dict[Hashable, deque[asyncio.Future[None]]] = {}
+        self._waiting: dict[Hashable, dict[Hashable, deque[asyncio.Future[None]]]] = {}
         self._returning: deque[asyncio.Future[None]] = deque()
         self._freed_at = 0.0
         self._longest: float | None = None
@@ -83,17 +85,18 @@ class Functions:
         return sum(run.is_abandoned for run in self._runs)
 
     @asynccontextmanager
-    async def slot(self, patience: Patience, goal: Hashable = None) -> AsyncIterator[Slot]:
+    async def slot(self, patience: Patience, goal: Hashable = None, user: Hashable = None) -> AsyncIterator[Slot]:
         """Wait for a slot, in which one function may be called.
 
         Args:
             patience: How long to wait.
             goal: What it is for: of one goal first come first served.
+            user: Whose goal that is.
 
         Raises:
             TaskError: None was freed within the patience.
         """
-        await self._take_slot(patience, goal)
+        await self._take_slot(patience, goal, user)
         slot = Slot(self)
         try:
             yield slot
@@ -162,13 +165,13 @@ class Functions:
             run.has_slot = False
             self._free_slot()
 
-    async def _take_slot(self, patience: Patience, goal: Hashable) -> None:
+    async def _take_slot(self, patience: Patience, goal: Hashable, user: Hashable) -> None:
         if self._free > 0:
             self._free -= 1
             return
         loop = asyncio.get_running_loop()
         slot: asyncio.Future[None] = loop.create_future()
-        self._waiting.setdefault(goal, deque()).append(slot)
+        self._waiting.setdefault(user, {}).setdefault(goal, deque()).append(slot)
         began = loop.time()
         try:
             while not slot.done():
@@ -207,16 +210,19 @@ class Functions:
             slot.set_result(None)
 
     def _in_turn(self) -> Iterator[asyncio.Future[None]]:
-        """Take out who waits, one after the other: who comes back first, then one of each goal. Who has given up is passed over."""
+        """Take out who waits, one after the other: who comes back first, then one of each user. Who has given up is passed over."""
         while self._returning:
             if not (slot := self._returning.popleft()).done():
                 yield slot
         while self._waiting:
-            goal, waiting = next(iter(self._waiting.items()))
+            user, goals = next(iter(self._waiting.items()))
+            goal, waiting = next(iter(goals.items()))
             slot = waiting.popleft()
-            del self._waiting[goal]
+            del self._waiting[user], goals[goal]
             if waiting:
-                self._waiting[goal] = waiting  # behind the others
+                goals[goal] = waiting  # behind the others
+            if goals:
+                self._waiting[user] = goals
             if not slot.done():
                 yield slot
 

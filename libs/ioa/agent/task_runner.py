@@ -120,8 +120,8 @@ class TaskRunner:
         )
         patience = view.state.limits.floor_timeout
         try:
-            goal = view.charter.user, view.charter.goal_id
-            async with self.functions.slot(Patience(patience, lambda: patience), goal) as slot:
+            charter = view.charter
+            async with self.functions.slot(Patience(patience, lambda: patience), charter.goal_id, charter.user) as slot:
                 outcome, said, _ = await self._call(slot, words, running)
         finally:
             running.cancel()
@@ -359,8 +359,8 @@ class TaskRunner:
         charter = history.charter
         assert charter is not None
         try:
-            goal = charter.user, charter.goal_id
-            async with self.functions.slot(self._patience(history, running.task_id), goal) as slot:
+            patience = self._patience(history, running.task_id)
+            async with self.functions.slot(patience, charter.goal_id, charter.user) as slot:
                 _log.info("task_begun", attempt=running.attempt, content=words)
                 running.tell(TaskStarted, attempt=running.attempt, task=words)
                 with timed_task() as clock:

@@ -86,6 +86,22 @@ async def test_goals_take_turns() -> None:
     assert done == ["mallory's", "bob's", "carol's", "mallory's", "mallory's", "mallory's"]
 
 
+async def test_users_take_turns() -> None:
+    """Whoever has many goals there has another user wait for one of them, and not for all."""
+    functions, done = Functions("worker", 1, _SOON), list[str]()
+
+    async def run(user: str, goal: str) -> None:
+        async with functions.slot(_patience(), goal, user) as slot:
+            await slot.call(done.append, (f"{user} {goal}",))
+
+    async with asyncio.TaskGroup() as group, functions.slot(_patience()):
+        for goal in ("1", "1", "2", "3"):
+            group.create_task(run("eve", goal))
+        group.create_task(run("bob", "1"))
+        await asyncio.sleep(0)
+    assert done == ["eve 1", "bob 1", "eve 2", "eve 3", "eve 1"]
+
+
 async def _begin(functions: Functions, function: Callable[..., Any], stubborn: Stubborn) -> asyncio.Task[Any]:
     running = asyncio.create_task(_call(functions, function))
     await eventually(lambda: stubborn.began.acquire(blocking=False))
