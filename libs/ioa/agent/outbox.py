@@ -13,6 +13,7 @@ from ioa.group.requests import Accepted, Rejected
 from ioa.ports.agent_network import AgentNetwork
 from ioa.ports.agent_store import AgentStore
 from ioa.ports.clock import Clock, IdSource
+from ioa.ports.meter import NOTHING_SPENT, Spent
 from ioa.protocol.codec import encode
 from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.ids import LOCAL, AgentId, MessageId, SessionId, TaskId
@@ -28,9 +29,8 @@ from ioa.protocol.messages import (
     phase_for_header,
     version_of,
 )
-from ioa.protocol.model_calls import ModelCall
 from ioa.protocol.trace import span_of_message
-from ioa.protocol.usage import NOTHING, Overhead, Usage
+from ioa.protocol.usage import NOTHING
 from ioa.telemetry.fault_points import reach
 
 MAX_TEXT_BYTES = 160_000
@@ -85,9 +85,7 @@ class Outbox:
         history: GroupHistory,
         payload: Payload,
         turn: int,
-        usage: Usage = NOTHING,
-        overhead: Overhead | None = None,
-        calls: tuple[ModelCall, ...] = (),
+        spent: Spent = NOTHING_SPENT,
         *,
         by: DecidedBy | None = None,
     ) -> Message:
@@ -98,7 +96,7 @@ class Outbox:
         Raises:
             IoaError: Nothing of the kind can be kept.
         """
-        message, key = self._message(history, payload, turn, usage, overhead, calls, by), duty_of(payload, turn)
+        message, key = self._message(history, payload, turn, spent, by), duty_of(payload, turn)
         kept = await until_answered(lambda: self.store.put_outgoing(key, message), agent_id=self.me)
         reach("agent.message_kept")
         return kept
@@ -153,9 +151,7 @@ class Outbox:
         history: GroupHistory,
         payload: Payload,
         turn: int,
-        usage: Usage = NOTHING,
-        overhead: Overhead | None = None,
-        calls: tuple[ModelCall, ...] = (),
+        spent: Spent = NOTHING_SPENT,
         by: DecidedBy | None = None,
     ) -> Message:
         assert history.state is not None
@@ -170,9 +166,9 @@ class Outbox:
             after=history.cursor,
             traceparent=span_of_message(charter.traceparent, self.me, message_id) if (charter := history.charter) else "",
             sent_at=self.clock.now(),
-            usage=None if usage == NOTHING else usage,
-            overhead=overhead,
-            calls=calls,
+            usage=None if spent.usage == NOTHING else spent.usage,
+            overhead=spent.overhead,
+            calls=spent.calls,
             decided_by=by,
             session=self.session,
         )

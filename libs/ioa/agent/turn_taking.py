@@ -155,7 +155,7 @@ class TurnTaker:
                 return None
         await self._keep_thought(turn)
         by = self._meter.decided_by
-        return await self._outbox.prepare(self._history, said, turn, *self._meter.take(), by=by)
+        return await self._outbox.prepare(self._history, said, turn, self._meter.take(), by=by)
 
     async def _invite(self, invite: Invite, turn: int) -> None:
         """Have somebody join the group, and wait until this member knows it.
@@ -193,7 +193,7 @@ class TurnTaker:
             return None
         why = "\n".join(dict.fromkeys(refusals))
         passed = Pass(cause=PassCause.NO_USABLE_ANSWER, content=shortened(why, _MAX_WHY_BYTES))
-        message = await self._outbox.prepare(self._history, passed, turn, *self._meter.take())
+        message = await self._outbox.prepare(self._history, passed, turn, self._meter.take())
         answer = await self._outbox.send(self._history, message)
         count_decision(_DECISIONS.get(type(view.state.stage), "speak"), None, str(passed.cause))
         if not isinstance(answer, Accepted):

@@ -7,10 +7,28 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from typing import NamedTuple
 
 from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.model_calls import MAX_CALLS, ModelCall
 from ioa.protocol.usage import NO_OVERHEAD, NOTHING, Overhead, Usage
+
+
+class Spent(NamedTuple):
+    """What was spent.
+
+    Attributes:
+        usage: All of it.
+        overhead: What of it came to nothing by itself; None if nothing did.
+        calls: What models were asked, in order; of very many the last.
+    """
+
+    usage: Usage = NOTHING
+    overhead: Overhead | None = None
+    calls: tuple[ModelCall, ...] = ()
+
+
+NOTHING_SPENT = Spent()
 
 
 class Meter:
@@ -67,10 +85,10 @@ class Meter:
             for call in calls:
                 self.hear(call)
 
-    def take(self) -> tuple[Usage, Overhead | None, tuple[ModelCall, ...]]:
-        """Return the total, with what of it came to nothing by itself and what models were asked, and start again at nothing."""
+    def take(self) -> Spent:
+        """Return what was counted, and start again at nothing."""
         with self._lock:
-            taken = self._total, _told(self._overhead), self._calls
+            taken = Spent(self._total, _told(self._overhead), self._calls)
             self._total, self._overhead, self._calls = NOTHING, NO_OVERHEAD, ()
         return taken
 
