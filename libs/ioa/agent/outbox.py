@@ -13,7 +13,7 @@ from ioa.group.requests import Accepted, Rejected
 from ioa.ports.agent_network import AgentNetwork
 from ioa.ports.agent_store import AgentStore
 from ioa.ports.clock import Clock, IdSource
-from ioa.ports.meter import NOTHING_SPENT, Spent
+from ioa.ports.meter import NOTHING_METERED, Metered
 from ioa.protocol.codec import encode
 from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.ids import LOCAL, AgentId, MessageId, SessionId, TaskId
@@ -85,7 +85,7 @@ class Outbox:
         history: GroupHistory,
         payload: Payload,
         turn: int,
-        spent: Spent = NOTHING_SPENT,
+        metered: Metered = NOTHING_METERED,
         *,
         by: DecidedBy | None = None,
     ) -> Message:
@@ -96,7 +96,7 @@ class Outbox:
         Raises:
             IoaError: Nothing of the kind can be kept.
         """
-        message, key = self._message(history, payload, turn, spent, by), duty_of(payload, turn)
+        message, key = self._message(history, payload, turn, metered, by), duty_of(payload, turn)
         kept = await until_answered(lambda: self.store.put_outgoing(key, message), agent_id=self.me)
         reach("agent.message_kept")
         return kept
@@ -151,7 +151,7 @@ class Outbox:
         history: GroupHistory,
         payload: Payload,
         turn: int,
-        spent: Spent = NOTHING_SPENT,
+        metered: Metered = NOTHING_METERED,
         by: DecidedBy | None = None,
     ) -> Message:
         assert history.state is not None
@@ -166,9 +166,9 @@ class Outbox:
             after=history.cursor,
             traceparent=span_of_message(charter.traceparent, self.me, message_id) if (charter := history.charter) else "",
             sent_at=self.clock.now(),
-            usage=None if spent.usage == NOTHING else spent.usage,
-            overhead=spent.overhead,
-            calls=spent.calls,
+            usage=None if metered.usage == NOTHING else metered.usage,
+            overhead=metered.overhead,
+            calls=metered.calls,
             decided_by=by,
             session=self.session,
         )

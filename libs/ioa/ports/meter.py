@@ -14,8 +14,8 @@ from ioa.protocol.model_calls import MAX_CALLS, ModelCall
 from ioa.protocol.usage import NO_OVERHEAD, NOTHING, Overhead, Usage
 
 
-class Spent(NamedTuple):
-    """What was spent.
+class Metered(NamedTuple):
+    """What a meter has counted.
 
     Attributes:
         usage: All of it.
@@ -28,7 +28,7 @@ class Spent(NamedTuple):
     calls: tuple[ModelCall, ...] = ()
 
 
-NOTHING_SPENT = Spent()
+NOTHING_METERED = Metered()
 
 
 class Meter:
@@ -85,10 +85,10 @@ class Meter:
             for call in calls:
                 self.hear(call)
 
-    def take(self) -> Spent:
+    def take(self) -> Metered:
         """Return what was counted, and start again at nothing."""
         with self._lock:
-            taken = Spent(self._total, _told(self._overhead), self._calls)
+            taken = Metered(self._total, _told(self._overhead), self._calls)
             self._total, self._overhead, self._calls = NOTHING, NO_OVERHEAD, ()
         return taken
 
