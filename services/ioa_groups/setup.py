@@ -371,6 +371,7 @@ class GroupSetup:
             number=request.number,
             answer=request.answer,
             by=user,
+            key=request.key,
         )
         try:
             await self._ports.ledger.record(request.comm_id, answered)

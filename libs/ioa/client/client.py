@@ -267,8 +267,13 @@ class Client:
             return [question async for question in questions_waiting(self.system)]
         return [question for state in (await self.state(goal)).values() for question in questions_of(state)]
 
-    async def answer(self, item: str, text: str) -> None:
+    async def answer(self, item: str, text: str, *, key: str = "") -> None:
         """Answer what `waiting` lists, once: the first answer counts, and the same answer again is that one.
+
+        Args:
+            item: What is answered.
+            text: The answer.
+            key: Names it in the log, for who looks later whether it was taken.
 
         Raises:
             InvalidInputError: The item is none, or the answer none of the options.
@@ -276,7 +281,7 @@ class Client:
             ForbiddenError: The goal is somebody else's.
             ConflictError: It is too late; the message says what counted.
         """
-        await answer_question(self.system, item, text)
+        await answer_question(self.system, item, text, key)
 
     async def goal(self, goal: str | GoalName) -> GoalStatus:
         """Look at one goal.

@@ -127,8 +127,14 @@ async def is_question(system: SystemClient, item: str) -> bool:
     return any(isinstance(message.payload, AskUser) and message.header.turn == turn for message in said)
 
 
-async def answer_question(system: SystemClient, item: str, text: str) -> None:
+async def answer_question(system: SystemClient, item: str, text: str, key: str = "") -> None:
     """Answer a question, once: the first answer counts, and the same answer again is that one.
+
+    Args:
+        system: Where it is asked.
+        item: What is answered.
+        text: The answer.
+        key: Names it in the log, for who looks later whether it was taken.
 
     Raises:
         InvalidInputError: The item is none, or the answer none of the options.
@@ -140,7 +146,7 @@ async def answer_question(system: SystemClient, item: str, text: str) -> None:
     state = (await system.group(comm_id)).state
     asked = {"turn": turn} if task_id is None else {"task_id": task_id, "number": turn}
     try:
-        request = validate(AnswerQuestion, {"comm_id": comm_id, **asked, "answer": text})
+        request = validate(AnswerQuestion, {"comm_id": comm_id, **asked, "answer": text, "key": key})
         await system.answer(request, GoalName(state.user, state.goal_id).owner)
     except ConflictError as error:
         counted = await _counted(system, comm_id, turn, task_id)

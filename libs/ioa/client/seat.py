@@ -476,8 +476,8 @@ def _id_of(me: AgentId, comm_id: CommId, turn: int, payload: Payload) -> Message
     return _digest([me, comm_id, turn, payload.model_dump(mode="json")])
 
 
-def id_under(me: AgentId, comm_id: CommId, key: str) -> MessageId:
-    """Return the id of a person's message that whoever sends it names by a key of his own."""
+def id_under(me: str, comm_id: CommId, key: str) -> MessageId:
+    """Return the id of what a person, or the user of a goal, answers, where whoever sends it names it by a key of his own."""
     return _digest([me, comm_id, {"key": key}])
 
 

@@ -24,7 +24,7 @@ from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, Decision,
 from ioa.protocol.model import Model, Time, known_up_to
 from ioa.protocol.model_calls import ModelCalls
 from ioa.protocol.policy import Name
-from ioa.protocol.questions import Answer, Question
+from ioa.protocol.questions import Answer, AnswerKey, Question
 from ioa.protocol.usage import NOTHING, Count, OverheadField, Usage
 
 MAX_WHY_CHARS = 2_000
@@ -200,6 +200,7 @@ class QuestionAnswered(Model):
         task_id: The task that asks.
         number: Which of its questions is meant.
         by: The user, or who gave out the task that the group serves.
+        key: What named the answer, see `AnswerQuestion`.
     """
 
     type: Literal["question_answered"] = "question_answered"
@@ -209,6 +210,7 @@ class QuestionAnswered(Model):
     number: Annotated[Count, Field(exclude_if=operator.not_)] = 0
     answer: Answer
     by: Annotated[str, Field(max_length=200)]
+    key: Annotated[AnswerKey, Field(exclude_if=operator.not_)] = ""
 
 
 class SubgroupAsked(Model):

@@ -19,7 +19,7 @@ from ioa.protocol.messages import MAX_ARTIFACTS, Phase
 from ioa.protocol.model import Instruction, Model, Time
 from ioa.protocol.model_calls import ModelCalls
 from ioa.protocol.policy import MAX_ROLES, Casting, Name
-from ioa.protocol.questions import Answer
+from ioa.protocol.questions import Answer, AnswerKey
 from ioa.protocol.team import TeamField
 from ioa.protocol.tickets import ShownTicket
 from ioa.protocol.usage import MAX_COUNT, NOTHING, Count, OverheadField, Usage
@@ -154,6 +154,7 @@ class AnswerQuestion(Instruction):
         turn: The turn in which it was asked; 0 of a task's question.
         task_id: The task that asks.
         number: Which of its questions is meant.
+        key: Names the answer, for who may have sent it before and cannot say to which question; empty: nothing does.
     """
 
     comm_id: CommIdField
@@ -161,6 +162,7 @@ class AnswerQuestion(Instruction):
     task_id: TaskIdField | None = None
     number: Count = 0
     answer: Answer
+    key: Annotated[AnswerKey, Field(exclude_if=operator.not_)] = ""
 
 
 def no_group(comm_id: CommId) -> NotFoundError:

@@ -17,6 +17,7 @@ MAX_OPTIONS = 16
 MAX_OPTION_CHARS = 200
 
 Answer = Annotated[str, Field(min_length=1, max_length=MAX_QUESTION_CHARS)]
+AnswerKey = Annotated[str, Field(max_length=64)]
 
 
 class Question(Model):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
 from contextlib import aclosing, asynccontextmanager, contextmanager
+from typing import TypeVar
 
 from a2a.server.context import ServerCallContext
 from a2a.server.events import Event
@@ -37,10 +38,11 @@ from a2a.utils.errors import (
 from a2a.utils.proto_utils import validate_proto_required_fields
 from a2a.utils.task import apply_history_length, validate_history_length, validate_page_size
 
-from ioa.client.seat import people_in
+from ioa.client.seat import id_under, people_in
 from ioa.errors import (
     Fault,
     ForbiddenError,
+    InvalidInputError,
     IoaError,
     NotFoundError,
     RateLimitedError,
@@ -48,17 +50,28 @@ from ioa.errors import (
     UnavailableError,
     row_of,
 )
+from ioa.group.events import QuestionAnswered
 from ioa.ports.goal_client import GoalStatus
 from ioa.protocol.api_keys import Scope
 from ioa.protocol.goals import Goal
 from ioa.protocol.team import person_of
 from ioa_gateway.a2a.asking import ASKED, AdmittedRequest
 from ioa_gateway.a2a.configs import check_push, config_of, push_of, pushed, pushes_of
-from ioa_gateway.a2a.orders import CONTEXT, check_media_types, goal_id_of, order_of_message, reply_of, text_of_message
+from ioa_gateway.a2a.orders import (
+    CONTEXT,
+    check_media_types,
+    data_of_message,
+    goal_id_of,
+    order_of_message,
+    reply_of,
+    text_of_message,
+)
 from ioa_gateway.a2a.tasks import TERMINAL, Telling, context_of, last_page, state_of
-from ioa_gateway.asked import asked_of, documents_of, questions_to, settled
+from ioa_gateway.asked import asked_of, documents_of, is_user, questions_to, settled
 from ioa_gateway.calls import WITHIN
 from ioa_gateway.entry_pages import MOST_BYTES, EntryPage, page_of
+
+T = TypeVar("T")
 
 _PAGE = 50
 _LOOKED_AT, _PAGES_LOOKED_AT = 200, 5
@@ -252,26 +265,52 @@ async def _begun(params: SendMessageRequest, asked: AdmittedRequest) -> Goal:
 async def _answered(asked: AdmittedRequest, status: GoalStatus, message: Message) -> None:
     """Say what a person, or the user of the goal, answers.
 
-    Of a person it is said once however often it is sent: the id of the message names it, in whichever turn it comes again.
+    It is said once however often it is sent: the id of the message names it, in whichever turn, or to whichever question, it comes
+    again. That is looked for when `status` is known: if it was sent elsewhere since, it has answered what waits there.
 
     Raises:
         UnsupportedOperationError: Nothing in the task waits for its sender.
+        InvalidInputError: Several things do, and it does not say which it answers.
     """
     call, key = asked.call, f"{asked.call.caller.key_id}|{message.message_id}"
-    state = status.standing.state if status.standing else None
-    people = [] if state is None else [one for one in map(person_of, people_in(state)) if call.caller.answers_for(one)]
-    comm_id = status.record.goal.comm_id
-    for person in people:
-        if await (await call.seat(person)).has_said(comm_id, key):
+    goal, state = status.record.goal, status.standing.state if status.standing else None
+    people = [] if state is None else [person_of(one) for one in people_in(state) if call.caller.answers_for(person_of(one))]
+    for one in people:
+        if await (await call.seat(one)).has_said(goal.comm_id, key):
             return
-    waiting = asked_of(call.caller, status)
-    if not waiting and (questions := questions_to(call.caller, status)):
-        await call.client.answer(questions[0].item, text_of_message(message))
+    named = id_under(goal.name.owner, goal.comm_id, key)
+    if is_user(call.caller, goal) and await _was_taken(asked, goal, named):
         return
-    if not waiting:
+    text, given = text_of_message(message), data_of_message(message, asked.files)
+    item, person = given.pop("item", None), given.pop("seat", None)
+    waiting = [one for one in asked_of(call.caller, status) if item in (None, one.item) and person in (None, person_of(one.me))]
+    questions = [one for one in questions_to(call.caller, status) if item in (None, one.item) and person is None]
+    if waiting:
+        waits = _only(waiting, "seat", [person_of(one.me) for one in waiting])
+        await (await call.seat(person_of(waits.me))).answer(waits.item, reply_of(text, given, waits), key=key)
+    elif questions:
+        await call.client.answer(_only(questions, "item", [one.item for one in questions]).item, text, key=named)
+    else:
         raise UnsupportedOperationError("The task waits for no message of yours.")
-    seat = await call.seat(person_of(waiting[0].me))
-    await seat.answer(waiting[0].item, reply_of(message, waiting[0], asked.files), key=key)
+
+
+async def _was_taken(asked: AdmittedRequest, goal: Goal, named: str) -> bool:
+    """Whether an answer of the goal's user stands in what a task tells of its log."""
+    async with asked.call.limits.pages.turn(asked.call.caller.user):
+        entries = (await last_page(asked.call.client, goal.name)).entries
+    events = (stored.entry.event for stored in entries)
+    return any(isinstance(event, QuestionAnswered) and event.key == named for event in events)
+
+
+def _only(found: Sequence[T], name: str, named: Sequence[str]) -> T:
+    """Return the only one of what waits.
+
+    Raises:
+        InvalidInputError: There are several.
+    """
+    if len(found) > 1:
+        raise InvalidInputError(f"Several things wait: say by a part of data with `{name}` which this answers: {', '.join(named)}.")
+    return found[0]
 
 
 async def _end(asked: AdmittedRequest, goal: Goal) -> None:

@@ -72,7 +72,20 @@ async def order_of_message(message: Message, asked: AdmittedRequest) -> GoalOrde
     )
 
 
-def reply_of(message: Message, waits: Awaited, files: Attached) -> PersonReply:
+def data_of_message(message: Message, files: Attached) -> dict[str, object]:
+    """Return what the parts of data of a message say together.
+
+    Raises:
+        InvalidInputError: It cannot be read.
+    """
+    given: dict[str, object] = {}
+    for part in message.parts:
+        if part.WhichOneof("content") == "data":
+            given |= _data_of(part, files) if part.data.HasField("struct_value") else {}
+    return given
+
+
+def reply_of(text: str, given: dict[str, object], waits: Awaited) -> PersonReply:
     """Read what a person answers: its texts as its words, and what it chooses and fills in as data, as `POST …/messages` takes it.
 
     Words that are one of the options, and nothing else, choose it: many clients send nothing but text.
@@ -80,17 +93,11 @@ def reply_of(message: Message, waits: Awaited, files: Attached) -> PersonReply:
     Raises:
         InvalidInputError: It is no answer.
     """
-    text = text_of_message(message)
-    given: dict[str, object] = {}
-    for part in message.parts:
-        if part.WhichOneof("content") == "data":
-            given |= _data_of(part, files) if part.data.HasField("struct_value") else {}
     fields = given.get("fields")
     if isinstance(fields, dict):
         given["fields"] = {name: _as_written(value) for name, value in fields.items()}
     if not given and text.strip() in waits.offer.options:
         return PersonReply(choose=text.strip())
-    given.pop("seat", None)
     return PersonReply(**dict(validate(ReplyOrder, {"text": text, **given})))
 
 

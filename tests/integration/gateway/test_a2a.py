@@ -420,6 +420,51 @@ async def test_an_answer_is_the_same_by_whichever_way(plane: Plane, http: httpx.
     assert [(one.status_code, one.json().get("seq")) for one in told] == [(201, seq), (201, seq), (409, None)]
 
 
+async def test_a_message_answers_one_question(plane: Plane, http: httpx.AsyncClient, members: Members) -> None:
+    """Sent again, as by who was not told that it was taken, it answers nothing that is asked since; another message does."""
+
+    async def ask(text: str) -> None:
+        until = datetime.now(UTC) + timedelta(minutes=5)
+        await members.say(ADA, AskUser(text=text, options=("yes", "no"), default="no", until=until), room)
+
+    async with speaking(http, streams=False) as client:
+        _, room = await _open(http, members, client)
+        goal = GoalId(str((await plane.client.group(room)).state.goal_id))
+
+        async def answer(message_id: str) -> TaskState:
+            message = Message(message_id=message_id, role=Role.ROLE_USER, parts=[Part(text="yes")], task_id=goal)
+            configuration = SendMessageConfiguration(return_immediately=True)
+            return (await sent(client, SendMessageRequest(message=message, configuration=configuration))).status.state
+
+        await ask("Shall the copy go?")
+        assert await answer("a1") == TaskState.TASK_STATE_WORKING
+        await ask("Shall the original go?")
+        assert [await answer(one) for one in ("a1", "a2")] == [TaskState.TASK_STATE_INPUT_REQUIRED, TaskState.TASK_STATE_WORKING]
+
+
+async def test_a_message_says_who_of_several_answers(plane: Plane, http: httpx.AsyncClient, door: Door, members: Members) -> None:
+    """Where two people are asked side by side nothing is said in the name of the first of them by chance."""
+    roles = {"clerk": ADA, "boss": {"human": "anna"}, "mate": {"human": "ben"}}
+    ask = {"name": "ask", "roles": ["clerk"], "max": 1, "then": "vote"}
+    vote = {"name": "vote", "roles": ["boss", "mate"], "turns": "together"}
+    room = await open_desk(plane, members, team={"team": "jury", "leader": "clerk", "roles": roles, "nodes": [ask, vote]})
+    await door.keys.put(key("both", Scope.GOALS_READ, "seats:anna", "seats:ben"))
+    http.headers["authorization"] = bearer("both")["Authorization"]
+    async with speaking(http, NETWORK, streams=False) as client:
+        with pytest.raises(InvalidParamsError, match="by a part of data with `seat` which this answers: anna, ben"):
+            await sent(client, answering("m1", "No."))
+        await sent(client, answering("m1", "No.", seat="ben"))
+        with pytest.raises(UnsupportedOperationError):
+            await sent(client, answering("m2", "Yes.", item=f"{room}.1"))
+        await sent(client, answering("m2", "Yes."))
+    events = [stored.entry.event for stored in await conversation(plane.client, room)]
+    people = [one.message for one in events if isinstance(one, Said) and one.message.header.sender != ADA]
+    assert [(one.header.sender, getattr(one.payload, "content", "")) for one in people] == [
+        ("human-ben", "No."),
+        ("human-anna", "Yes."),
+    ]
+
+
 async def test_who_follows_a_task_is_told_what_it_asks(plane: Plane, http: httpx.AsyncClient, members: Members) -> None:
     """In words and as data, as it is told who asks how the task stands; what was said with it comes first."""
     async with speaking(http) as client:
