@@ -47,9 +47,9 @@ can restart by it.
 {{- if not (hasKey . "tlsData") -}}
 {{- $data := get (lookup "v1" "Secret" .Release.Namespace (include "ioa.tls.secret" .) | default dict) "data" -}}
 {{- if not (or $data .Values.tls.existingSecret) -}}
-{{- $authority := genCA (printf "%s-nats-authority" (include "ioa.fullname" .)) 3650 -}}
+{{- $authority := genCAWithKey (printf "%s-nats-authority" (include "ioa.fullname" .)) 3650 (genPrivateKey "ecdsa") -}}
 {{- $names := include "ioa.tls.names" . | fromYamlArray -}}
-{{- $certificate := genSignedCert (first $names) (list "127.0.0.1") $names 3650 $authority -}}
+{{- $certificate := genSignedCertWithKey (first $names) (list "127.0.0.1") $names 3650 $authority (genPrivateKey "ecdsa") -}}
 {{- $data = dict "ca.crt" ($authority.Cert | b64enc) "tls.crt" ($certificate.Cert | b64enc) "tls.key" ($certificate.Key | b64enc) -}}
 {{- end -}}
 {{- $_ := set . "tlsData" ($data | default dict) -}}
