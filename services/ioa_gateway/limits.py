@@ -29,6 +29,9 @@ PAGES, PAGES_OF_USER, DRAWINGS = 8, 2, 1
 """How many pages of entries, and how many of goals, are read at a time, of all and of one user, and how many files are drawn."""
 TOLD, TOLD_USER = 4, 1
 """How many requests by MCP that are no calls, such as lists of tools, are answered at a time, of all and of one user."""
+WHOLE_FILES, WHOLE_FILES_OF_USER = 4, 1
+"""How many files are handed out by MCP at a time, of all and of one user: each is written as JSON in one piece, which takes eight
+times as much of memory until it is sent."""
 _A_MINUTE = 60
 _COLLECTED_BYTES = 1_000_000
 """After how many bytes of bodies that were answered it is looked what of them is garbage."""
@@ -45,6 +48,7 @@ class CallerLimits:
         lists: Whose page of goals is read.
         drawings: Whose file is drawn.
         told: Who is told by MCP what there is.
+        whole_files: Whose file is handed out by MCP.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
@@ -52,6 +56,7 @@ class CallerLimits:
         self._launches, self._webhooks = _a_minute(LAUNCHES_A_MINUTE), _a_minute(WEBHOOKS_A_MINUTE)
         self.pages, self.lists = FairTurns(PAGES, PAGES_OF_USER), FairTurns(PAGES, PAGES_OF_USER)
         self.drawings, self.told = FairTurns(DRAWINGS, DRAWINGS), FairTurns(TOLD, TOLD_USER)
+        self.whole_files = FairTurns(WHOLE_FILES, WHOLE_FILES_OF_USER)
         self._streams: Counter[str] = Counter()
         self._streams_of: Counter[str] = Counter()
         self._requests: Counter[str] = Counter()

@@ -16,7 +16,7 @@ from ioa_gateway.mcp.tools import CALL, create_server
 from ioa_gateway.reach import Reach
 
 _MAX_BYTES = 1_000_000
-_CALLS = ("tools/call", "resources/read")
+_CALL, _READING = "tools/call", "resources/read"
 """What may wait, and has bounds of its own. All else is answered at once, and costs the more the longer the answer is."""
 _PATIENCE = timedelta(seconds=10)
 
@@ -36,19 +36,20 @@ def create_application(reach: Reach) -> ASGIApp:
             if announced(request, _MAX_BYTES) > MAX_BODY_BYTES:
                 held.enter_context(call.limits.large_body(user))
 
-            is_call = False
+            method = ""
 
             def read(body: bytes) -> bytes:
-                nonlocal is_call
+                nonlocal method
                 check_body(body)
                 held.enter_context(call.limits.held(user, len(body)))
-                is_call = _is_call(body)
+                method = _method_of(body)
                 return body
 
             with call.limits.coming_body(user):
                 again = await replayed(request, reach.sent(call.caller, request, _MAX_BYTES), read)
-            if not is_call:
-                await held.enter_async_context(call.limits.told.turn(user, _PATIENCE))
+            if method != _CALL:  # a file that is read is held until it is sent
+                turns = call.limits.whole_files if method == _READING else call.limits.told
+                await held.enter_async_context(turns.turn(user, _PATIENCE))
             manager = StreamableHTTPSessionManager(server, stateless=True)
             async with manager.run():
                 await manager.handle_request({**scope, CALL: call}, again, send)
@@ -56,9 +57,9 @@ def create_application(reach: Reach) -> ASGIApp:
     return answer
 
 
-def _is_call(body: bytes) -> bool:
+def _method_of(body: bytes) -> str:
     try:
         asked = json.loads(body)
     except ValueError:
-        return False  # which the library tells
-    return isinstance(asked, dict) and asked.get("method") in _CALLS
+        return ""  # which the library tells
+    return str(asked.get("method")) if isinstance(asked, dict) else ""

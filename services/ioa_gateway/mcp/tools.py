@@ -35,7 +35,7 @@ CALL = "ioa.call"
 """Where the request's `ApiCall` lies in its scope."""
 
 _LONGEST_SECONDS = 50
-_MOST_BYTES = 10_000_000
+_MOST_BYTES = 2_000_000
 _SHOWN_CHARS = 100
 _MEDIA_TYPE = "ioa.media_type"
 """Where that of the file that is read lies in the request's scope."""

@@ -322,7 +322,10 @@ async def test_a_goal_asks_its_user_by_every_entrance(plane: Plane, http: httpx.
 
 
 async def test_what_is_there_is_told_by_turns(http: httpx.AsyncClient, door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A list of tools costs as much as ten other requests: of one user one is told at a time, and calls wait for none of them."""
+    """A list of tools costs as much as ten other requests: of one user one is told at a time, and calls wait for none of them.
+
+    So is a file, of which the memory holds eight times as much until it is sent.
+    """
     monkeypatch.setattr("ioa_gateway.mcp.application._PATIENCE", timedelta(milliseconds=50))
     url = str(http.base_url).removesuffix("/v1/") + "/mcp"
 
@@ -331,6 +334,9 @@ async def test_what_is_there_is_told_by_turns(http: httpx.AsyncClient, door: Doo
         return (await http.post(url, json=asked, headers={"Accept": "application/json, text/event-stream"})).status_code
 
     call = ("tools/call", {"name": "get_status", "arguments": {"goal_id": "none"}})
+    reading = ("resources/read", {"uri": "ioa://goal/none/0/a"})
     async with door.limits.told.turn(LOCAL):
-        assert [await status("tools/list"), await status("ping"), await status(*call)] == [429, 429, 200]
-    assert [await status("tools/list"), await status("ping")] == [200, 200]
+        assert [await status("tools/list"), await status("ping"), await status(*call), await status(*reading)] == [429, 429, 200, 200]
+    async with door.limits.whole_files.turn(LOCAL):
+        assert [await status("tools/list"), await status(*call), await status(*reading)] == [200, 200, 429]
+    assert [await status("tools/list"), await status("ping"), await status(*reading)] == [200, 200, 200]
