@@ -23,6 +23,8 @@ BODIES, ALL_BODIES = 2, 8
 HELD_BYTES, ALL_HELD_BYTES = 10_000_000, 40_000_000
 """How many bytes of bodies of one user, and of all, are held while they are answered: what is read of one takes several times as
 much, and some calls wait for minutes."""
+FILES_OF_USER, FILES = 60, 240
+"""How many files of one user, and of all, are handed out at a time: each has two pieces in memory, and its reader may be slow."""
 COMING = 100
 """How many bodies of one user, of whatever size, may be on their way at a time: each holds a connection."""
 PAGES, PAGES_OF_USER, DRAWINGS = 8, 2, 1
@@ -62,6 +64,7 @@ class CallerLimits:
         self._requests: Counter[str] = Counter()
         self._bodies: Counter[str] = Counter()
         self._coming: Counter[str] = Counter()
+        self._files: Counter[str] = Counter()
         self._held: Counter[str] = Counter()
         self._left = 0
 
@@ -98,6 +101,18 @@ class CallerLimits:
         if self._streams_of[caller.user] >= STREAMS_OF_USER:
             raise RateLimitedError(f"{caller.user} follows and fetches {STREAMS_OF_USER:,} things here already.", hint="End some.")
         with _counted(self._streams, caller.key_id), _counted(self._streams_of, caller.user):
+            yield
+
+    @contextmanager
+    def file(self, user: UserId) -> Iterator[None]:
+        """Count a file of a user while it is handed out, if there is room for it.
+
+        Raises:
+            RateLimitedError: There is none.
+        """
+        if self._files[user] >= FILES_OF_USER or self._files.total() >= FILES:
+            raise RateLimitedError("This gateway hands out as many files as it may.", retry_after=timedelta(seconds=1))
+        with _counted(self._files, user):
             yield
 
     @contextmanager

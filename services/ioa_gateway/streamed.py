@@ -29,11 +29,19 @@ class StreamedAnswer(StreamingResponse):
         """Answer by the stream, or that there is no room for it."""
         with ExitStack() as places:
             try:
-                places.enter_context(self._call.limits.new_stream(self._call.caller))
+                self.take_places(self._call, places)
             except RateLimitedError as error:
                 await answer_to(error)(scope, receive, send)
             else:
                 await super().__call__(scope, receive, send)
+
+    def take_places(self, call: ApiCall, places: ExitStack) -> None:
+        """Take what places it needs, for as long as it goes on.
+
+        Raises:
+            RateLimitedError: There is no room.
+        """
+        places.enter_context(call.limits.new_stream(call.caller))
 
     async def stream_response(self, send: Send) -> None:
         """Send the stream. What is wrong with it by now only the log can say: the connection is closed before its end."""
@@ -41,3 +49,16 @@ class StreamedAnswer(StreamingResponse):
             await super().stream_response(send)
         except IoaError as error:
             _log.warning("answer_broken_off", error=str(error))
+
+
+class FileAnswer(StreamedAnswer):
+    """A file that is handed out, which takes memory of its own."""
+
+    def take_places(self, call: ApiCall, places: ExitStack) -> None:
+        """Take that of a file, too.
+
+        Raises:
+            RateLimitedError: There is no room.
+        """
+        super().take_places(call, places)
+        places.enter_context(call.limits.file(call.caller.user))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 import io
 import re
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing
 from datetime import timedelta
 from typing import Annotated
@@ -23,12 +23,14 @@ from ioa_gateway import given
 from ioa_gateway.calls import ApiCall, Nothing, document
 from ioa_gateway.drawings import MOST_DRAWN_BYTES, drawing, is_drawn
 from ioa_gateway.routes.goals import WhoseQuery, sequence_in
-from ioa_gateway.streamed import StreamedAnswer
+from ioa_gateway.streamed import FileAnswer
 
 _SHOWN = ("image/png", "image/jpeg", "image/gif", "image/webp", "image/avif")
 """What browsers draw and never run."""
 _PATIENCE = timedelta(seconds=10)
 """How long a file waits for its turn to be drawn."""
+_WRITTEN_BYTES = 65_536
+"""How much of a file is written at a time: what is not read yet of it waits in memory once more."""
 _RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")
 
 
@@ -61,10 +63,10 @@ async def fetch(call: ApiCall, query: FileQuery, _body: Nothing) -> Response:
                 drawn = await drawing(artifact, data)
         return Response(drawn, 200, _heads(artifact, query))
     if query.view and _is_text(artifact):
-        with call.limits.new_stream(call.caller):
-            pieces = _held_back(call.client.stream(artifact, told_in=told_in))
+        with call.limits.new_stream(call.caller), call.limits.file(call.caller.user):
+            pieces = _held_back(call.client.stream(artifact, told_in=told_in), artifact.size_bytes)
             first = await anext(pieces, b"")
-        return StreamedAnswer(call, _fit(_all_of(call, first, pieces)), 200, _heads(artifact, query))
+        return FileAnswer(call, _fit(_all_of(call, first, pieces)), 200, _heads(artifact, query))
     wanted = _range(call.headers.get("range"), artifact.size_bytes)
     heads = {**_heads(artifact, query), "Accept-Ranges": "bytes"}
     if wanted is not None and not wanted:
@@ -72,22 +74,37 @@ async def fetch(call: ApiCall, query: FileQuery, _body: Nothing) -> Response:
     part = range(artifact.size_bytes) if wanted is None else wanted
     if wanted is not None:
         heads["Content-Range"] = f"bytes {part.start}-{part.stop - 1}/{artifact.size_bytes}"
-    pieces = _held_back(call.client.stream(artifact, part.start, part.stop, told_in=told_in))
-    with call.limits.new_stream(call.caller):  # what lies before a range is read, too
+    pieces = _held_back(call.client.stream(artifact, part.start, part.stop, told_in=told_in), len(part))
+    with call.limits.new_stream(call.caller), call.limits.file(call.caller.user):  # what lies before a range is read, too
         first = await anext(pieces, b"")  # what is wrong with a file of one piece is told by the status
     status = 200 if wanted is None else 206
-    return StreamedAnswer(call, _all_of(call, first, pieces), status, {**heads, "Content-Length": str(len(part))})
+    return FileAnswer(call, _all_of(call, first, pieces), status, {**heads, "Content-Length": str(len(part))})
 
 
-async def _held_back(pieces: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
-    """Hand on each piece when the next one is there, so that the last one only comes if the whole was what it is to be."""
-    held = b""
+async def _held_back(pieces: AsyncGenerator[bytes, None], size: int) -> AsyncGenerator[bytes, None]:
+    """Hand on so many bytes as they come, little by little: the first piece when there is another, the last one if all was right.
+
+    What is wrong with a file of which there is one piece is told by the status. Behind the first nothing is read ahead: whoever
+    reads slowly has one piece in memory.
+    """
+    held, is_first = b"", True
     async with aclosing(pieces):
         async for piece in pieces:
-            if held:
-                yield held
-            held = piece
-    yield held
+            for part in _parts(held):
+                yield part
+            size, held = size - len(piece), piece
+            if size > 0 and not is_first:
+                for part in _parts(held):
+                    yield part
+                held = b""
+            is_first = False
+    for part in _parts(held):
+        yield part
+
+
+def _parts(piece: bytes) -> Iterator[bytes]:
+    for start in range(0, len(piece), _WRITTEN_BYTES):
+        yield piece[start : start + _WRITTEN_BYTES]
 
 
 async def _all_of(call: ApiCall, first: bytes, rest: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
