@@ -24,7 +24,8 @@ HELD_BYTES, ALL_HELD_BYTES = 10_000_000, 40_000_000
 """How many bytes of bodies of one user, and of all, are held while they are answered: what is read of one takes several times as
 much, and some calls wait for minutes."""
 FILES_OF_USER, FILES = 60, 240
-"""How many files of one user, and of all, are handed out at a time: each has two pieces in memory, and its reader may be slow."""
+"""How many files of one user, and of all, are taken in or handed out at a time: each has pieces in memory, and whoever sends or
+reads it may be slow."""
 COMING = 100
 """How many bodies of one user, of whatever size, may be on their way at a time: each holds a connection."""
 PAGES, PAGES_OF_USER, DRAWINGS = 8, 2, 1
@@ -105,13 +106,13 @@ class CallerLimits:
 
     @contextmanager
     def file(self, user: UserId) -> Iterator[None]:
-        """Count a file of a user while it is handed out, if there is room for it.
+        """Count a file of a user while it is taken in or handed out, if there is room for it.
 
         Raises:
             RateLimitedError: There is none.
         """
         if self._files[user] >= FILES_OF_USER or self._files.total() >= FILES:
-            raise RateLimitedError("This gateway hands out as many files as it may.", retry_after=timedelta(seconds=1))
+            raise RateLimitedError("This gateway takes in and hands out as many files as it may.", retry_after=timedelta(seconds=1))
         with _counted(self._files, user):
             yield
 

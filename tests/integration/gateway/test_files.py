@@ -207,9 +207,10 @@ async def test_who_reads_slowly_has_little_read_for_him(
     monkeypatch.setattr(FileService, "get_upload", counted)
     monkeypatch.setattr(FileAnswer, "stream_response", noting)
     async with http.stream("GET", path) as answer:
-        refused = await http.get(path)
+        refused = [await http.get(path), await http.put("/uploads/b.bin", content=b"x")]
         assert len(await answer.aread()) == size
-    assert (refused.status_code, refused.headers["retry-after"], max(ahead), set(ahead[16:])) == (429, "1", 2, {1})
+    assert [(one.status_code, one.headers["retry-after"]) for one in refused] == [(429, "1")] * 2
+    assert (max(ahead), set(ahead[16:])) == (2, {1})
     assert (await http.get(path)).status_code == 200
 
 
