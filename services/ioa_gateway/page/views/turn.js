@@ -127,7 +127,7 @@ function options(waits, draft, set, app) {
 
 /** A field of a form. */
 function field(blank, draft, app) {
-  const value = draft.fields[blank.name] ?? "";
+  const value = Object.hasOwn(draft.fields, blank.name) ? draft.fields[blank.name] : "";
   const set = (event) => {
     draft.fields = { ...draft.fields, [blank.name]: event.target.value };
     draft.problem = null;
