@@ -169,7 +169,8 @@ async def _named(inspection: NatsInspection, row: _Row) -> str:
     """Return as what the doctor names the flooder now; nothing if it does not."""
     slowed = {f"{one.caller} ({one.family})" for one in await inspection.slowed() if one.caller.lstrip("_") == row.name}
     found = goals_finding([(stream.name, queue) for stream in await inspection.read() for queue in stream.queues])
-    return ", ".join(sorted(slowed | ({f"intake-{row.name}"} if f"intake-{row.name}" in found.message else set())))
+    waiting = {f"{row.name} (goals wait)"} if f" {row.name} (" in found.message else set()
+    return ", ".join(sorted(slowed | waiting))
 
 
 def main() -> None:
