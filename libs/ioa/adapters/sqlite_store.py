@@ -95,6 +95,9 @@ _OF_A_GROUP = ("entries", "outbox", "tasks", "observations", "thoughts", "summar
 
 _WINDOW_BYTES = 32 * 1024
 """How far back zlib looks for what it has seen before."""
+_PAGE_BYTES = 1024 * 1024
+"""How much of a group is read at a time, at least, if it has that much: there may be far more of it than there is room for."""
+_BEGINNING = (0, b"")
 _QUICKLY = 1
 
 _ANSWERS_WITHIN = timedelta(seconds=10)
@@ -156,6 +159,8 @@ class SqliteStore:
         self._unwritten: list[_Applied | _Answered] = []
         self._cursors: dict[CommId, int] = {}
         """The last sequence that was applied in each group that is followed, written or not."""
+        self._places: dict[CommId, tuple[int, bytes]] = {}
+        """The last row of each group that is being read: its sequence, and what it ends in, by which the next is unpacked."""
         self._was_put_aside = False
 
     @property
@@ -212,13 +217,27 @@ class SqliteStore:
         del self._cursors[comm_id]  # whether this call succeeds or not, the file knows
         return await self._transaction(lambda db: _write_entries(db, [applied]), synced=ended_at is not None)
 
-    async def entries(self, comm_id: CommId) -> Sequence[SequencedEntry]:
-        """All entries of a group."""
+    async def entries(self, comm_id: CommId, *, after: int = 0) -> Sequence[SequencedEntry]:
+        """Return the entries behind a sequence, of as many rows as hold a page."""
+        known = self._places.pop(comm_id, _BEGINNING)
+        begin = known if known[0] <= after else _BEGINNING
 
-        def read(db: sqlite3.Connection) -> list[SequencedEntry]:
-            return [_decoded(SequencedEntry, data) for data in _unpacked(db, comm_id)]
+        def read(db: sqlite3.Connection) -> tuple[list[SequencedEntry], tuple[int, bytes]]:
+            page, size_bytes, seq, row = list[SequencedEntry](), 0, 0, b""
+            for seq, row in _rows(db, comm_id, *begin):
+                if seq <= after:
+                    continue
+                entries = [_decoded(SequencedEntry, data) for data in _split(comm_id, row)]
+                page += [entry for entry in entries if entry.seq > after]
+                size_bytes += len(row)
+                if size_bytes >= _PAGE_BYTES:
+                    break
+            return page, (seq, row[-_WINDOW_BYTES:])
 
-        return await self._transaction(read)
+        page, place = await self._transaction(read)
+        if page:
+            self._places[comm_id] = place
+        return page
 
     async def put_outgoing(self, key: str, message: Message) -> Message:
         """Keep a message until it is answered, unless there is one under its duty's key."""
@@ -514,6 +533,7 @@ class SqliteStore:
         if self._was_put_aside:
             self._was_put_aside = False
             self._cursors.clear()  # the fresh file says what it holds
+            self._places.clear()
         self._turn.release()
 
     def _on_sound_file(
@@ -578,8 +598,9 @@ async def open_sqlite_store(path: Path) -> AsyncIterator[SqliteStore]:
 def read_record(db: sqlite3.Connection) -> Iterator[tuple[CommId, bytes]]:
     """Read all encoded entries of a memory's file, group by group, in order."""
     for (comm_id,) in db.execute("SELECT DISTINCT comm_id FROM entries ORDER BY comm_id").fetchall():
-        for data in _unpacked(db, comm_id):
-            yield CommId(comm_id), data
+        for _, row in _rows(db, comm_id):
+            for data in _split(comm_id, row):
+                yield CommId(comm_id), data
 
 
 def _write(db: sqlite3.Connection, unwritten: Sequence[_Applied | _Answered]) -> None:
@@ -626,25 +647,27 @@ def _packed(data: bytes, before: bytes) -> bytes:
     return packer.compress(data) + packer.flush()
 
 
-def _unpacked(db: sqlite3.Connection, comm_id: CommId) -> Iterator[bytes]:
-    """Return the encoded entries of a group, in order."""
-    row = b""
-    for (packed,) in db.execute("SELECT data FROM entries WHERE comm_id = ? ORDER BY seq", (comm_id,)):
+def _rows(db: sqlite3.Connection, comm_id: CommId, after: int = 0, row: bytes = b"") -> Iterator[tuple[int, bytes]]:
+    """Unpack the rows of a group behind one, whose sequence and end are given, each with its sequence."""
+    for seq, packed in db.execute("SELECT seq, data FROM entries WHERE comm_id = ? AND seq > ? ORDER BY seq", (comm_id, after)):
         try:
             row = zlib.decompressobj(zdict=row[-_WINDOW_BYTES:]).decompress(packed)
-            yield from _split(row)
-        except (zlib.error, ValueError, msgpack.UnpackException) as error:
+        except zlib.error as error:
             raise _DamagedError(f"an entry of {comm_id} cannot be unpacked: {error}") from error
+        yield seq, row
 
 
-def _split(row: bytes) -> Iterator[bytes]:
+def _split(comm_id: CommId, row: bytes) -> Iterator[bytes]:
     """Return the encoded entries that a row holds."""
     unpacker, start = msgpack.Unpacker(), 0
-    unpacker.feed(row)
-    while start < len(row):
-        unpacker.skip()
-        yield row[start : unpacker.tell()]
-        start = unpacker.tell()
+    try:
+        unpacker.feed(row)
+        while start < len(row):
+            unpacker.skip()
+            yield row[start : unpacker.tell()]
+            start = unpacker.tell()
+    except (ValueError, msgpack.UnpackException) as error:
+        raise _DamagedError(f"an entry of {comm_id} cannot be unpacked: {error}") from error
 
 
 def _decoded(kind: type[M], data: bytes) -> M:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import shutil
+import sys
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
@@ -27,7 +28,7 @@ from ioa.agent.leading import Leader
 from ioa.agent.local_copies import LocalCopies
 from ioa.agent.outbox import Outbox
 from ioa.agent.probing import FIRST, Probing
-from ioa.agent.session import AheadOfLogError, GroupSession
+from ioa.agent.session import AheadOfLogError, GroupSession, NoRoomError
 from ioa.agent.task_runner import TaskRunner
 from ioa.agent.workspace import GroupFiles
 from ioa.errors import (
@@ -65,6 +66,9 @@ _COPIES = ".copies"
 
 _ENDED_REMEMBERED = 1_000
 """Of how many groups that ended it is remembered that late pushes of them say nothing new."""
+
+_FOR_GOOD = sys.maxsize
+"""Up to which sequence a group has nothing new to say that was left for want of room."""
 
 _log = structlog.get_logger(__name__)
 
@@ -117,6 +121,7 @@ class AgentClient:
         self._hold = session
         self._network = ports.network
         self._store = ports.store
+        self._room = ports.room
         self._clock = ports.clock
         self._ids = ports.ids
         self._proof = ""
@@ -298,7 +303,7 @@ class AgentClient:
             request = ListMemberships(agent_id=me, after=after)
             page = await until_answered(lambda request=request: self._network.memberships(request), agent_id=me)  # type: ignore[misc]
             for membership in page.memberships:
-                if membership.comm_id not in self._sessions:
+                if membership.comm_id not in self._sessions and self._ended.get(membership.comm_id) != _FOR_GOOD:
                     self._probing.ask_at_once(membership.comm_id, asyncio.get_running_loop().time())
                     self._sooner.set()
                 after = membership.number
@@ -426,7 +431,7 @@ class AgentClient:
             history = GroupHistory(comm_id)
             me, folder = self._card.agent_id, self._options.files / comm_id
             files = GroupFiles(self._network, me, history, folder, self._copies, self._hold.session)
-            session = GroupSession(self._runner, self._outbox, history, files)
+            session = GroupSession(self._runner, self._outbox, history, files, self._room)
             self._sessions[comm_id] = (session, group.create_task(self._follow(session, comm_id)))
             self._ended.pop(comm_id, None)
             self._sooner.set()
@@ -447,6 +452,10 @@ class AgentClient:
             _log.warning("group_forgotten", comm_id=comm_id, agent_id=me, why=str(find_error(IoaError, errors)))
             await until_answered(lambda: self._store.forget_group(comm_id), comm_id=comm_id, agent_id=me)
             self._probing.ask_at_once(comm_id, asyncio.get_running_loop().time())
+        except* NoRoomError as errors:
+            _log.warning("group_left_for_room", comm_id=comm_id, agent_id=me, why=str(find_error(IoaError, errors)))
+            await until_answered(lambda: self._store.forget_group(comm_id), comm_id=comm_id, agent_id=me)
+            self._note_end(comm_id, _FOR_GOOD)
         except* IoaError as errors:
             _log.warning("session_failed", comm_id=comm_id, agent_id=me, why=str(find_error(IoaError, errors)))
             self._find_silent(comm_id, session)

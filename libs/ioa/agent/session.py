@@ -15,6 +15,7 @@ import structlog
 
 from ioa.agent.agent_metrics import sessions
 from ioa.agent.asking import until_answered
+from ioa.agent.heard_room import HeardRoom, size_of
 from ioa.agent.history import GroupHistory
 from ioa.agent.inquiring import AskedOfMe
 from ioa.agent.listening import GroupEnded
@@ -29,8 +30,8 @@ from ioa.group.state import Ended, OfTask, OpenTask
 from ioa.ports.agent_store import Encounter
 from ioa.protocol.codec import validate
 from ioa.protocol.decisions import DecidedBy
-from ioa.protocol.ids import AgentId, TaskId
-from ioa.protocol.messages import Decision, TaskOutcome, TaskSpec
+from ioa.protocol.ids import LOCAL, AgentId, TaskId
+from ioa.protocol.messages import Decision, InformTaskResult, TaskOutcome, TaskSpec
 from ioa.protocol.outcomes import MAX_REPORTED, Outcome, ReportOutcomes, TaskReport
 from ioa.telemetry import log_context
 
@@ -44,6 +45,9 @@ their own, and overtake each other."""
 _MAX_EARLY, _MAX_EARLY_SECONDS = 64, 1.0
 """How many entries wait for what is before them, and how long, whatever else arrives. Then the log is asked."""
 
+_LEAVING_SECONDS = 5.0
+"""How long a group that is left may take to be told why."""
+
 Duty = Callable[[], Awaitable[Accepted | None]]
 """Something to be done, and the answer to the message that did it."""
 
@@ -54,14 +58,20 @@ class AheadOfLogError(IoaError):
     """The agent's memory holds of a group what the group's log does not: the log it was read from is gone."""
 
 
+class NoRoomError(IoaError):
+    """More was said in the group than the agent's process has room for, with what was said in others."""
+
+
 class GroupSession:
     """Follow one group until it has ended."""
 
-    def __init__(self, runner: TaskRunner, outbox: Outbox, history: GroupHistory, files: GroupFiles) -> None:
+    def __init__(self, runner: TaskRunner, outbox: Outbox, history: GroupHistory, files: GroupFiles, room: HeardRoom) -> None:
         self._runner = runner
         self._outbox = outbox
         self._files = files
         self._history = history
+        self._room = room
+        self._has_room = True
         self._arrived: asyncio.Queue[SequencedEntry | None] = asyncio.Queue()
         self._early: dict[int, SequencedEntry] = {}
         """What came before the entry that it follows, by the sequence of that one."""
@@ -123,6 +133,11 @@ class GroupSession:
         self._arrived.put_nowait(None)
         return looked
 
+    def leave(self) -> None:
+        """Take part in the group no more: there is no room for what is said in it."""
+        self._has_room = False
+        self._arrived.put_nowait(None)
+
     def working(self) -> list[asyncio.Task[None]]:
         """Return the tasks this member is working on now."""
         return [duty for name, duty in self._duties.items() if name.startswith("task:")]
@@ -133,13 +148,16 @@ class GroupSession:
         Raises:
             NotFoundError: The group is gone, or this agent is none of its members.
             AheadOfLogError: What this agent remembers of the group is of a log that is gone.
+            NoRoomError: There is no room for what is said in the group, which was told so.
         """
         with sessions.track_inprogress():
-            await self._take_part()
+            try:
+                await self._take_part()
+            finally:
+                self._room.give_back(self)
 
     async def _take_part(self) -> None:
-        for entry in await until_answered(lambda: self._outbox.store.entries(self._history.comm_id), agent_id=self.me):
-            self._history.apply(entry)
+        await self._remember()
         if self.cursor:
             self._history.thoughts |= await until_answered(
                 lambda: self._outbox.store.thoughts(self._history.comm_id), agent_id=self.me
@@ -152,9 +170,45 @@ class GroupSession:
                 await self._forget_struck()
                 self._act(duties)
                 await self._follow()
+                if not self._has_room and not self.ended:
+                    await self._say_why()
+                    self._check_room()
             self._drop_duties(keep=frozenset())
             await self._forget_struck()
         await self._close()
+
+    async def _remember(self) -> None:
+        """Take in what the agent's memory holds of the group."""
+        store, comm_id = self._outbox.store, self._history.comm_id
+        while page := await until_answered(lambda: store.entries(comm_id, after=self.cursor), comm_id=comm_id, agent_id=self.me):
+            for entry in page:
+                self._hear(entry)
+            self._check_room()
+
+    def _hear(self, entry: SequencedEntry) -> None:
+        self._history.apply(entry)
+        if self._has_room:
+            charter = self._history.charter
+            user = LOCAL if charter is None or charter.user is None else charter.user
+            self._room.take(self, user, size_of(entry.entry.event))
+
+    def _check_room(self) -> None:
+        if not self._has_room:
+            raise NoRoomError(f"More was said in group {self._history.comm_id} than {self.me} has room for.")
+
+    async def _say_why(self) -> None:
+        """Report what this member still has to do as failed, and pass its turn, if that can be told soon."""
+        self._drop_duties(keep=frozenset())
+        state, why = self._history.state, f"{self.me} leaves this group: more was said in it than there is room for."
+        assert state is not None
+        try:
+            async with asyncio.timeout(_LEAVING_SECONDS):
+                for task in [one for one in state.open_tasks if one.assignee == self.me]:
+                    failed = InformTaskResult(task_id=task.task_id, outcome=TaskOutcome.FAILED, task_conclusion=why)
+                    await self._outbox.say(self._history, failed, task.turn)
+                await self._turns.pass_on(state.turn, [why])
+        except (IoaError, TimeoutError) as error:
+            _log.info("leaving_not_told", comm_id=self._history.comm_id, agent_id=self.me, why=str(error))
 
     async def _forget_struck(self) -> None:
         """Forget what was struck before anything else is decided; who still decides by it has been overtaken."""
@@ -181,7 +235,7 @@ class GroupSession:
         if not await self._take(await self._arrived.get()):
             return False
         until = loop.time() + _MAX_EARLY_SECONDS
-        while not self._arrived.empty() or (self._early and not self._looks):
+        while self._has_room and (not self._arrived.empty() or (self._early and not self._looks)):
             try:
                 async with asyncio.timeout(_OVERTAKEN_SECONDS):
                     entry = await self._arrived.get()
@@ -214,7 +268,7 @@ class GroupSession:
             return False
         if not await until_answered(lambda: self._outbox.store.append(entry), comm_id=self._history.comm_id, agent_id=self.me):
             return False
-        self._history.apply(entry)
+        self._hear(entry)
         return True
 
     async def _repair(self) -> None:
@@ -240,6 +294,8 @@ class GroupSession:
             for entry in page.entries:
                 if not await self._apply(entry):
                     raise ConflictError(f"The memory of {self.me} is not where it was left in group {comm_id}.")
+            if not self._has_room:
+                break
             self._position = page.up_to
             complete = page.complete
         self._head = self.position

@@ -136,7 +136,7 @@ class TurnTaker:
                 self._meter.add(message.header.usage)  # it was spent all the same: the next message says so
                 self._meter.set_apart(overhead_of_refused(message.header.usage, message.header.overhead or NO_OVERHEAD))
             await self._follower.look()
-        return await self._pass(turn, refusals) if len(refusals) == MAX_REFUSALS else None
+        return await self.pass_on(turn, refusals) if len(refusals) == MAX_REFUSALS else None
 
     async def _prepared(self, refusals: tuple[str, ...], turn: int, invited: list[Invite]) -> Message | None:
         """Decide what to say, when all have joined who are invited first; `invited` holds whom this turn has invited.
@@ -186,7 +186,7 @@ class TurnTaker:
         self._follower.catch_up(answer.seq)
         await self._follower.look()
 
-    async def _pass(self, turn: int, refusals: Sequence[str]) -> Accepted | None:
+    async def pass_on(self, turn: int, refusals: Sequence[str]) -> Accepted | None:
         """Pass the floor on in which nothing could be said, with the reasons; None if it is another's, or cannot be passed."""
         view = self._history.view(self._me, self._outbox.clock.now(), self._meter)
         if not self._has_floor(turn) or Pass not in view.legal:

@@ -27,6 +27,7 @@ from ioa.adapters.this_process import new_session
 from ioa.agent.agent_ports import AgentPorts
 from ioa.agent.client import AgentClient, ClientOptions, Stop
 from ioa.agent.definition import AgentDefinition
+from ioa.agent.heard_room import HeardRoom
 from ioa.beside import beside
 from ioa.errors import AlreadyRunningError, InvalidInputError, IoaError
 from ioa.hosting.brains import Mind, check_models, open_minds
@@ -185,6 +186,7 @@ class Crew:
         self._network = network
         self._clock = clock
         self._ids = ids
+        self._room = HeardRoom()
         self._settled: asyncio.Queue[Exception | None] = asyncio.Queue()
         """Of each agent that it has joined, or the error that it has ended with."""
 
@@ -266,7 +268,7 @@ class Crew:
             open_sqlite_store(folder / "memory.sqlite") as store,
             agent.opened() as opened,
         ):
-            ports = AgentPorts(self._network, store, self._clock, self._ids, mind.brain, mind.chat)
+            ports = AgentPorts(self._network, store, self._clock, self._ids, mind.brain, mind.chat, self._room)
             client = AgentClient(opened, agent.card_as(agent_id), ports, session, options)
             async with beside(self._note_joined(client)):
                 await client.run(stop)

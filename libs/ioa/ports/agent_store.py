@@ -93,8 +93,8 @@ class AgentStore(Protocol):
         knows the end is not told of it again.
         """
 
-    async def entries(self, comm_id: CommId) -> Sequence[SequencedEntry]:
-        """Everything applied in a group, in order."""
+    async def entries(self, comm_id: CommId, *, after: int = 0) -> Sequence[SequencedEntry]:
+        """Return what was applied in a group behind a sequence, in order, or the first page of it; nothing if there is no more."""
 
     async def put_outgoing(self, key: str, message: Message) -> Message:
         """Keep a message until it is answered, and return it; or the one that is kept under the key already, which stands.

@@ -103,10 +103,10 @@ class MemoryStore:
             self._outbox = {key: message for key, message in self._outbox.items() if key[0] != state.comm_id}
         return True
 
-    async def entries(self, comm_id: CommId) -> Sequence[SequencedEntry]:
-        """All entries of a group."""
+    async def entries(self, comm_id: CommId, *, after: int = 0) -> Sequence[SequencedEntry]:
+        """All entries of a group behind a sequence."""
         await self._arrive()
-        return list(self._entries[comm_id])
+        return [one for one in self._entries[comm_id] if one.seq > after]
 
     async def put_outgoing(self, key: str, message: Message) -> Message:
         """Keep a message until it is answered, unless there is one under its duty's key."""

@@ -353,6 +353,25 @@ async def test_an_orderly_end_writes_everything(tmp_path: Path) -> None:
         assert await store.entries(COMM) == story
 
 
+async def test_a_long_group_is_read_by_pages(tmp_path: Path) -> None:
+    """No page holds far more than a megabyte, all of them hold everything once, and each place in between may be asked for."""
+    path, story = tmp_path / "memory.sqlite", _long(500)
+    said = [entry.model_copy(update={"entry": entry.entry.model_copy(update={"audience": _MANY})}) for entry in story]
+    async with open_sqlite_store(path) as store:
+        for entry in said:
+            await store.append(entry)
+    pages, after = [], 0
+    async with open_sqlite_store(path) as store:
+        while page := await store.entries(COMM, after=after):
+            pages.append(page)
+            after = page[-1].seq
+        again = await store.entries(COMM, after=said[40].seq)
+
+    assert [entry for page in pages for entry in page] == said
+    assert (len(pages) > 1, max(sum(len(encode(entry)) for entry in page) for page in pages) < 2_500_000) == (True, True)
+    assert [*again] == said[41 : 41 + len(again)]
+
+
 async def test_a_full_disk_loses_nothing_that_was_taken_in(tmp_path: Path) -> None:
     """While the file cannot grow some entries wait, and then calls fail; when it can again, all are written, in order and once."""
     path, story = tmp_path / "memory.sqlite", _long(200)

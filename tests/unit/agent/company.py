@@ -14,6 +14,7 @@ from ioa.adapters.this_process import new_session
 from ioa.agent.agent_ports import AgentPorts
 from ioa.agent.client import AgentClient, ClientOptions
 from ioa.agent.definition import AgentDefinition
+from ioa.agent.heard_room import HeardRoom
 from ioa.errors import ConflictError
 from ioa.group.events import Said
 from ioa.group.requests import LaunchGroup
@@ -98,6 +99,7 @@ class Member:
     agent: AgentDefinition
     brain: Brain
     store: MemoryStore = field(default_factory=MemoryStore)
+    room: HeardRoom = field(default_factory=HeardRoom)
     stop: Stop = field(default_factory=Stop)
     client: AgentClient | None = None
     session: SessionId | None = None
@@ -164,7 +166,7 @@ class Company:
         card = member.agent.card_as(AgentId(agent_id))
         session = new_session(self.network.clock, self._ids)
         member.session = session.session
-        ports = AgentPorts(self.network, member.store, self.network.clock, self._ids, member.brain)
+        ports = AgentPorts(self.network, member.store, self.network.clock, self._ids, member.brain, room=member.room)
         member.client = AgentClient(member.agent, card, ports, session, options)
         member.running = self._group.create_task(self._run(member.client, member))
 
