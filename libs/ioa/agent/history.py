@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from ioa.agent.board import Drafts, board_of
 from ioa.agent.conversation import name_of_entry
+from ioa.agent.heard_room import size_of
 from ioa.group.events import Event, GroupLaunched, MemberJoined, QuestionAnswered, Said, SubgroupClosed, TimerFired, files_of
 from ioa.group.forms import blanks_of, no_votes
 from ioa.group.machine import legal_kinds
@@ -168,7 +169,7 @@ class GroupHistory:
         draft = next((one for one in reversed(self._messages) if one.header.sender == message.header.sender), None)
         if draft is not None and isinstance(draft.payload, Discussion) and draft.payload == message.payload:
             self._messages.remove(draft)
-            self._log.remove(draft)
+            self._log = [item for item in self._log if item is not draft]
 
     def view(
         self, me: AgentId, at: datetime, meter: Meter, refusals: tuple[str, ...] = (), files: FileReader | None = None
@@ -224,6 +225,21 @@ class GroupHistory:
     def public_messages(self) -> Sequence[Message]:
         """Return what was said that every member could read, in order."""
         return self._public
+
+    def forget(self, most_bytes: int, keep: Callable[[Message], bool]) -> None:
+        """Keep of what was said the last messages that have so many bytes, and those that are wanted, for who asks for no view."""
+        kept, left = list[Message](), most_bytes
+        for message in reversed(self._messages):
+            left -= size_of(message)
+            if left >= 0 or not kept or keep(message):
+                kept.append(message)
+        self._messages = kept[::-1]
+        self._public.clear()
+        self._log.clear()
+        for of_tasks in (self._specs, self._reports, self._lacks, self._usages, self._rejected, self.questions, self.answers):
+            of_tasks.clear()
+        self._replies.clear()
+        self.told.clear()
 
     def spec(self, task_id: TaskId) -> TaskSpec | None:
         """Return a task as it was given out."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import re
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -51,6 +51,8 @@ from ioa.protocol.team import seat_of
 from ioa.protocol.trace import span_of_message
 
 _TURN = re.compile(r"[0-9]{1,9}")
+_HEARD_BYTES = 8_000_000
+"""How much of what was said is kept while a log is read, as it lies in memory: 64 MB of a log take up four times as much."""
 _TOO_LATE = (RejectionCode.STALE_TURN, RejectionCode.NOT_YOUR_FLOOR, RejectionCode.GROUP_ENDED, RejectionCode.WRONG_PHASE)
 
 
@@ -123,6 +125,25 @@ class TooLateError(ConflictError):
         self.legal = legal
 
 
+@dataclass
+class _Wanted:
+    """Which of its own messages a seat keeps in any case: those it may have to say again, and its last. Asked newest first."""
+
+    me: AgentId
+    turn: int | None = None
+    message_id: MessageId | None = None
+    has_last: bool = False
+
+    def __call__(self, message: Message) -> bool:
+        """Whether to keep it."""
+        header = message.header
+        if header.sender != self.me:
+            return False
+        is_last = not self.has_last and isinstance(message.payload, Discussion)
+        self.has_last = self.has_last or is_last
+        return is_last or header.turn == self.turn or header.message_id == self.message_id
+
+
 class PersonSeat:
     """One person's seat, on one connection.
 
@@ -171,7 +192,7 @@ class PersonSeat:
         return self._awaited_as(history, turn)
 
     async def heard(self, comm_id: CommId) -> GroupHistory:
-        """Return what this person has heard in a group.
+        """Return what this person has heard in a group: of much the last, as for all that this seat reads of a log.
 
         Raises:
             NotFoundError: There is no such group, or this person is not in it.
@@ -196,6 +217,7 @@ class PersonSeat:
                 if name not in told and message.header.sender != self.me:
                     yield message
                 told.add(name)
+            history.forget(_HEARD_BYTES, _Wanted(self.me))
             awaited = None if history.state is None else _awaited_in(history, self.me)
             if awaited is not None and awaited.item != asked:
                 asked = awaited.item
@@ -217,7 +239,7 @@ class PersonSeat:
             NotFoundError: There is no such group, or this person is not in it.
         """
         comm_id, turn = item_of(item)
-        history = await self._history(comm_id)
+        history = await self._history(comm_id, turn, None if key is None else id_under(self.me, comm_id, key))
         message = _said_before(history, self.me, turn, reply) if key is None else self._said_under(key, history)
         if message is None:
             payload = _payload(self._awaited_as(history, turn), reply, history)
@@ -235,7 +257,7 @@ class PersonSeat:
         Raises:
             NotFoundError: There is no such group, or this person is not in it.
         """
-        return self._said_under(key, await self._history(comm_id)) is not None
+        return self._said_under(key, await self._history(comm_id, message_id=id_under(self.me, comm_id, key))) is not None
 
     def _said_under(self, key: str, history: GroupHistory) -> Message | None:
         message_id = id_under(self.me, history.comm_id, key)
@@ -260,21 +282,22 @@ class PersonSeat:
         last = None if said is None or isinstance(said.payload, Thinking) else said
         return awaited_of(launched.charter, newest.state, self.me, last)
 
-    async def _history(self, comm_id: CommId) -> GroupHistory:
-        """Read a group's log as this member."""
+    async def _history(self, comm_id: CommId, turn: int | None = None, message_id: MessageId | None = None) -> GroupHistory:
+        """Read a group's log as this member, of whose own messages that of a turn, or an id, is not forgotten."""
         history = GroupHistory(comm_id)
-        await self._catch_up(history)
+        await self._catch_up(history, lambda: history.forget(_HEARD_BYTES, _Wanted(self.me, turn, message_id)))
         if history.state is None:
             raise NotFoundError(f"The group {comm_id} is not open yet.")
         return history
 
-    async def _catch_up(self, history: GroupHistory) -> None:
-        """Read what a group's log holds besides; that a member knows the end ends its membership."""
+    async def _catch_up(self, history: GroupHistory, forget: Callable[[], None] = lambda: None) -> None:
+        """Read what a group's log holds besides, by pages; that a member knows the end ends its membership."""
         after, complete = history.cursor, False
         while not complete:
             page = await self._network.sync(Sync(comm_id=history.comm_id, agent_id=self.me, after=after))
             for entry in page.entries:
                 history.apply(entry)
+            forget()
             after, complete = max(page.up_to, history.cursor), page.complete
         if history.state is not None and history.state.phase.is_terminal:
             await self._network.sync(Sync(comm_id=history.comm_id, agent_id=self.me, after=after))

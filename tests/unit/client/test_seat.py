@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -421,6 +422,20 @@ async def test_what_waits_for_anybody_is_told_without_looking_for_what_was_heard
 
     [waits] = [one async for one in waiting_for_anybody(_System())]  # type: ignore[arg-type]
     assert (waits.me, waits.last, pages) == ("human-anna", None, 1)
+
+
+async def test_of_much_that_was_said_a_person_hears_the_last() -> None:
+    """Whoever reads for many people has no room for all of each log; what a person has to say is told all the same."""
+    plane = await _lectured(heard_by="all")
+    seat = PersonSeat(OfPlane(plane), "anna", plane.clock)  # type: ignore[arg-type]
+    for number in range(200):
+        assert isinstance(await plane.says(EVE, Discussion(content=f"No. {number}: " + "\N{GRINNING FACE}" * 30_000)), Accepted)
+        plane.clock.advance(timedelta(seconds=1))
+    heard = (await seat.heard(ROOM)).messages()
+    seq = await seat.answer(f"{ROOM}.201", PersonReply(text="Enough."))
+    again = await seat.answer(f"{ROOM}.201", PersonReply(text="Enough."))
+
+    assert (30 < len(heard) < 80, str(heard[-1].payload)[:80].count("No. 199:"), seq) == (True, 1, again)
 
 
 async def test_what_waits_for_a_person_is_told_however_long_logs_are() -> None:
