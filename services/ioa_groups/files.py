@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from weakref import WeakValueDictionary
@@ -29,6 +29,7 @@ from ioa.ports.clock import Clock
 from ioa.ports.delivery import Tickets
 from ioa.ports.file_store import FileStore, StoredFile
 from ioa.ports.group_log import GroupLog, StoredEntry
+from ioa.ports.inspection import FILLING_FILES, SlowedCaller
 from ioa.ports.registry_store import Sessions
 from ioa.ports.store_room import StoreRoom
 from ioa.protocol.files import (
@@ -141,13 +142,17 @@ class FileService:
         self._sessions = sessions
         self._opened: OrderedDict[tuple[object, ...], StoredFile] = OrderedDict()
         """Files by who may read them, why, and what they are: an entry is looked at once and not for each piece."""
-        self._for_users = StoredShares(lambda: clock.now().timestamp(), "files")
+        self._for_users = StoredShares(lambda: clock.now().timestamp(), FILLING_FILES)
         """What each agent has stored in the goals of each user, which is most that there is room for, where these are known."""
         self._members: OrderedDict[tuple[CommId, AgentId], _Membership] = OrderedDict()
         self._counted: OrderedDict[str, _Counted] = OrderedDict()
         self._counting: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._told: tuple[StoredBytes, datetime] | None = None
         self._telling = asyncio.Lock()
+
+    def slowed(self) -> Sequence[SlowedCaller]:
+        """Tell in whose goals agents were refused more files lately, and how many MB of them are counted here."""
+        return self._for_users.slowed()
 
     def forget(self) -> None:
         """Trust nothing that was read: the server may have come back with another store."""
@@ -363,14 +368,14 @@ class FileService:
             if (counted := self._counted.get(owner)) is not None:
                 self._counted[owner] = replace(counted, size_bytes=counted.size_bytes + artifact.size_bytes)
             if user is not None and user != LOCAL:
-                self._for_users.note(f"{owner} for {user}", artifact.size_bytes)
+                self._for_users.note(_of_both(owner, user), artifact.size_bytes)
         return upload, seq
 
     def _check_share(self, owner: str, artifact: Artifact, most: int, user: UserId | None) -> None:
         """See that what an agent stores in one user's goals leaves room for those of others."""
         if user is None or user == LOCAL:
             return
-        who, stored = f"{owner} for {user}", self._counted[owner].size_bytes
+        who, stored = _of_both(owner, user), self._counted[owner].size_bytes
         left = StoreRoom(most - stored - artifact.size_bytes, most)
         if self._for_users.puts_off(who, left, self._for_users.held(who) + artifact.size_bytes):
             raise OverQuotaError(
@@ -421,6 +426,11 @@ def _why_not_put(comm_id: CommId, agent_id: AgentId, head: StoredEntry | None) -
 def _owner_of(user: UserId) -> str:
     """Return how the store calls a user whose uploads they are."""
     return f"{_OF_USERS}{user}"
+
+
+def _of_both(owner: str, user: UserId) -> str:
+    """Return how what an agent stores in the goals of a user is called."""
+    return f"{owner.removeprefix(owner_of(AgentId('')))} for {user}"
 
 
 def _artifact(file: Announced, stored_as: str) -> Artifact:

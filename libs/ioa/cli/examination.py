@@ -32,6 +32,7 @@ from ioa.ports.inspection import (
     CHURNED,
     DROPPED,
     FILLING,
+    FILLING_FILES,
     FILLING_QUEUE,
     FILLING_STORE,
     FLOOD,
@@ -589,6 +590,7 @@ _TOLD: Mapping[str, tuple[str, str, str]] = {
     CHANGING: ("Changing their cards so often that changes wait: {}.", "{caller} ({refused:,} changes)", _CHANGING),
     FILLING: ("Filling the logs of groups, and put off: {}.", "{caller} ({refused:,} MB)", _FILLING),
     FILLING_STORE: ("Filling the store with goals on record and teams, and put off: {}.", "{caller} ({refused:,} MB)", _FILLING),
+    FILLING_FILES: ("Filling an agent's room for files, and refused: {}.", "{caller} ({refused:,} MB)", _FILLING),
     FILLING_QUEUE: ("Filling what all goals wait in, and refused: {}.", "{caller} ({refused:,} MB)", _FILLING),
     DROPPED: (
         "Taking goals off a queue and dropping them, which were put back: somebody at {}.",

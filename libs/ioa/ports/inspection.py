@@ -83,8 +83,9 @@ KEPT = "kept"
 """The family of goals that were taken, and for which nobody opened a group for minutes."""
 FILLING = "filling"
 """The family of who has filled so much of the logs' share that others need what is left."""
-FILLING_STORE, FILLING_QUEUE = "filling_store", "filling_queue"
-"""The families of users who have: of the store, by goals on record and teams, and of the goals' share, by goals that wait."""
+FILLING_STORE, FILLING_QUEUE, FILLING_FILES = "filling_store", "filling_queue", "filling_files"
+"""The families of users who have: of the store, by goals on record and teams, of the goals' share, by goals that wait, and of an
+agent's room for files, by what it stores in their goals."""
 CHANGING = "changing"
 """The family of who changes its card so often that discovery holds changes back."""
 RETURNED = "returned"
@@ -105,10 +106,9 @@ class SlowedCaller:
 
     With the family `FLOOD`, or one of `HELD`, it has been disconnected, and `refused` is how many of them led to that; so it has
     with `TRACED`, and with `CHURNED`, where `refused` is how often it was seen. With `DROPPED` or `KEPT` it is a pool, or
-    `ANYBODY`, some of whose agents drop or keep goals, and `refused` is how many goals; with `FILLING`, `FILLING_STORE` or
-    `FILLING_QUEUE` how many MB; with `CHANGING` how many changes of its card were held back; with `RETURNED` how many goals were
-    given back. With `REFUSED` it is a
-    user or a network.
+    `ANYBODY`, some of whose agents drop or keep goals, and `refused` is how many goals; with `FILLING`, `FILLING_STORE`,
+    `FILLING_QUEUE` or `FILLING_FILES` how many MB; with `CHANGING` how many changes of its card were held back; with `RETURNED` how
+    many goals were given back. With `REFUSED` it is a user or a network.
     """
 
     caller: str

@@ -130,7 +130,10 @@ class Appended:
 
     def slowed(self) -> Sequence[SlowedCaller]:
         """Return who was refused lately, and how often; and who fills the logs, with how many MB."""
-        return [*self._filling.slowed(), *self._together.slowed(), *self._pace.slowed()]
+        fills = dict[str, SlowedCaller]()
+        for one in (*self._filling.slowed(), *self._together.slowed()):  # a user is counted in both: by goals forked for him, too
+            fills[one.caller] = max(fills.get(one.caller, one), one, key=lambda counted: counted.refused)
+        return [*fills.values(), *self._pace.slowed()]
 
 
 def user_as_filling(user: UserId) -> str:

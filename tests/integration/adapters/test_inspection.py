@@ -15,6 +15,7 @@ from ioa.ports.inspection import (
     CHANGING,
     CHURNED,
     FILLING,
+    FILLING_FILES,
     FILLING_QUEUE,
     FILLING_STORE,
     FLOOD,
@@ -33,7 +34,7 @@ _EACH = 30
     ("family", "told"),
     [
         *((family, _EACH) for family in (FLOOD, *HELD, CHURNED, CHANGING, RETURNED, REFUSED, FILLING_QUEUE)),
-        *((family, 2 * _EACH) for family in (FILLING, FILLING_STORE, KEPT, "say")),
+        *((family, 2 * _EACH) for family in (FILLING, FILLING_STORE, FILLING_FILES, KEPT, "say")),
     ],
 )
 async def test_what_all_replicas_count_is_counted_once(nats_url: str, family: str, told: int) -> None:

@@ -24,6 +24,7 @@ from ioa.group.requests import CancelGroup, LaunchGroup, Sync
 from ioa.group.state import ParentTask
 from ioa.ports.file_store import OwnBytes
 from ioa.ports.group_log import StoredEntry
+from ioa.ports.inspection import FILLING_FILES
 from ioa.protocol.files import (
     PIECE_BYTES,
     Announced,
@@ -389,6 +390,7 @@ async def test_what_an_agent_stores_in_one_users_goals_leaves_room_for_those_of_
         await put(plane, BOB, str(number).encode() * PIECE_BYTES, str(number))
     with pytest.raises(OverQuotaError, match="agent-bob stores so much in goals of eve"):
         await put(plane, BOB, b"4" * PIECE_BYTES, "4")
+    assert [(one.caller, one.family) for one in plane.files.slowed()] == [("bob for eve", FILLING_FILES)]
     stored = await put_in_pieces("a.svg", b"a" * PIECE_BYTES, "image/svg+xml", putting(plane, BOB, other))
     assert stored.size_bytes == PIECE_BYTES
 

@@ -7,7 +7,8 @@ from datetime import timedelta
 import pytest
 
 from ioa.errors import RateLimitedError, UnavailableError
-from ioa.group.events import GroupLaunched, MemberLost, MemberReturned, SubgroupOpened, encode_entry
+from ioa.group.events import Entry, GroupLaunched, MemberLost, MemberReturned, SubgroupOpened, encode_entry
+from ioa.group.machine import step
 from ioa.group.rejection import IllegalEventError
 from ioa.group.requests import Accepted, InviteMember, Rejected
 from ioa.ports.inspection import FILLING
@@ -30,11 +31,11 @@ from ioa.protocol.messages import (
 from ioa.protocol.policy import FormField
 from ioa.protocol.policy_check import MAX_STATE_BYTES
 from ioa.quotas import LOG_UNIT_BYTES, Family, Rate
-from ioa.runtime.appended import Appended
+from ioa.runtime.appended import Appended, user_as_filling
 from ioa.runtime.group_quota import GroupQuota
 from ioa.runtime.stored_shares import StoredShares
 from ioa.testing.manual_clock import NEW_YEAR
-from tests.unit.group.scenario import specs
+from tests.unit.group.scenario import launched, specs
 from tests.unit.runtime.plane import ADA, BOB, EVE, ROOM, Plane
 
 
@@ -180,6 +181,21 @@ async def test_what_one_user_has_an_agent_fill_is_not_held_against_it_in_goals_o
     with pytest.raises(RateLimitedError, match="user:eve has filled"):
         appended.check_room(by_bob, eve, room)
     appended.check_room(by_bob, anna, room)
+
+
+def test_who_fills_the_logs_in_two_ways_is_told_of_once() -> None:
+    """What was forked for a user counts by itself, and with what agents say in his goals: the doctor names him with the greater."""
+    eve, filling = UserId("eve"), StoredShares(lambda: 0.0, FILLING)
+    appended, forked = Appended(lambda: 0.0, filling=filling), launched("ada", "bob").log[0]
+    assert isinstance(forked, GroupLaunched)
+    state = step(None, forked).state.model_copy(update={"user": eve})
+    appended.note(Entry(event=forked, state=state, audience=()), 100_000_000)
+    filling.note(user_as_filling(eve), 50_000_000)
+    room = StoreRoom(1_000_000, 200_000_000)
+    assert filling.puts_off(user_as_filling(eve), room)
+    with pytest.raises(RateLimitedError):
+        appended.check_room(forked, eve, room)
+    assert sorted((one.caller, one.refused) for one in appended.slowed()) == [("ada", 100), ("ada for eve", 100), ("user:eve", 100)]
 
 
 def test_the_little_that_each_may_always_have_is_a_part_of_the_share() -> None:
