@@ -159,7 +159,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
             store=NatsFileStore(carrier), log=log, ledger=ledger, tickets=tickets, clock=clock, quotas=quotas, sessions=sessions
         )
         dropped = DroppedGoals(time.monotonic)
-        refusals = ToldRefusals(NatsPassingResults(js), clock, time.monotonic)
+        refusals = ToldRefusals(NatsPassingResults(client), clock, time.monotonic)
         fork_ports = ForkPorts(
             ledger=ledger, log=log, goals=goals, registry=registry, memberships=memberships, clock=clock, filling=fills_logs
         )
@@ -244,6 +244,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
                         bounds=replace(_FILES_AT_ONCE, rates=settings.bounds.rates),
                         known=sessions.agents,
                         slowed=audit.note_slowed,
+                        also_slowed=files.slowed,
                     ),
                     open_service(
                         reader,

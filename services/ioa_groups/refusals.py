@@ -27,6 +27,8 @@ _MAX_WHY_BYTES = 1_000
 _TOLD_SECONDS, _MOST_TOLD = 300.0, 16_384
 """For how long it is told, also to a webhook whose gateway was away; if there are more, those that have been told longest go."""
 _EVERY_SECONDS = 1.0
+_LOOKED_BACK = timedelta(hours=1)
+"""Of how long ago a process looks, when it starts, for what others have told: so long there may have been none."""
 
 _log = structlog.get_logger(__name__)
 
@@ -70,12 +72,29 @@ class ToldRefusals:
 
     async def follow(self) -> None:
         """Remove what has been told for long enough, for ever. What cannot be removed now is tried again."""
+        knows_all = False
         while True:
             try:
+                if not knows_all:
+                    await self.learn()
+                    knows_all = True
                 await self.remove_old()
             except UnavailableError as error:
                 _log.warning("refusals_not_removed", error=error.message)
             await asyncio.sleep(_EVERY_SECONDS)
+
+    async def learn(self) -> None:
+        """Know what other processes have told, which may have ended, so that this one removes it.
+
+        Raises:
+            UnavailableError: It cannot be read now.
+        """
+        now, at = self._now(), self._clock.now()
+        told = [
+            (now + _TOLD_SECONDS - (at - one.finished_at).total_seconds(), one.name)
+            async for one in self._results.since(at - _LOOKED_BACK)
+        ]
+        self._told.extendleft(reversed(told))
 
     async def remove_old(self) -> None:
         """Remove what has been told for long enough.
@@ -88,7 +107,7 @@ class ToldRefusals:
             self._told.popleft()
 
     async def is_told(self, goal: GoalName) -> bool:
-        """Whether it is told of a goal now that it was refused. What a process that has ended told is removed in time.
+        """Whether it is told of a goal now that it was refused; nobody removes in time what was told by a process that has ended.
 
         Raises:
             UnavailableError: Nobody can say.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -49,6 +49,13 @@ class PassingResults(Protocol):
 
     async def remove(self, goal: GoalName) -> None:
         """Remove such a result, and no other one."""
+
+    def since(self, at: datetime) -> AsyncIterator[GoalResult]:
+        """Read those that were published since an instant, whichever process did, the oldest first; maybe some before it, too.
+
+        Raises:
+            UnavailableError: They cannot be read now.
+        """
 
 
 class Timers(Protocol):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -161,6 +161,12 @@ class MemoryPassingResults:
         """Remove such a result."""
         if self.told.pop(goal.comm_id, None) is not None:
             self._results.remove(goal)
+
+    async def since(self, at: datetime) -> AsyncIterator[GoalResult]:
+        """Read those that ended since an instant."""
+        for result in list(self.told.values()):
+            if result.finished_at >= at:
+                yield result
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import AsyncExitStack
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from nats.aio.client import Client
-from nats.js import JetStreamContext
 
 from ioa.adapters.nats.agent_network import NatsAgentNetwork
 from ioa.adapters.nats.connection import NatsSettings, open_connection
@@ -16,7 +16,7 @@ from ioa.adapters.nats.server import NatsServer
 from ioa.adapters.nats.topology import DEAD
 from ioa.group.events import EncodedEntry, Entry, Said, encode_entry
 from ioa.group.requests import SequencedEntry
-from ioa.ports.delivery import DeadLetters, DeadReason, Results
+from ioa.ports.delivery import DeadLetters, DeadReason, PassingResults, Results
 from ioa.protocol import subjects
 from ioa.protocol.goals import GoalResult, Reason
 from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, GoalName, UserId
@@ -33,6 +33,15 @@ GOAL = GoalId("goal-1")
 def results(client: Client | None) -> Results:
     """No results yet."""
     return MemoryResults() if client is None else NatsResults(client.jetstream())
+
+
+@pytest.fixture
+def passing(results: Results, client: Client | None) -> PassingResults:
+    """None that passes yet."""
+    if client is not None:
+        return NatsPassingResults(client)
+    assert isinstance(results, MemoryResults)
+    return MemoryPassingResults(results)
 
 
 @pytest.fixture
@@ -81,9 +90,8 @@ async def test_goals_have_their_own_results(results: Results) -> None:
     assert [await results.get(one.name) for one in told] == told
 
 
-async def test_a_refusal_passes_by(results: Results, client: Client | None) -> None:
+async def test_a_refusal_passes_by(results: Results, passing: PassingResults) -> None:
     """It is a result as long as it is told, unless the goal has one."""
-    passing = MemoryPassingResults(results) if isinstance(results, MemoryResults) else NatsPassingResults(_js(client))
     await results.publish(result("right"))
     stored = [await passing.publish(one) for one in (result("late"), result("refused", GoalId("goal-2")))]
     names = [GoalName(LOCAL, GOAL), GoalName(LOCAL, GoalId("goal-2")), GoalName(LOCAL, GoalId("goal-3"))]
@@ -97,9 +105,15 @@ async def test_a_refusal_passes_by(results: Results, client: Client | None) -> N
     assert await results.get(names[0]) == result("right"), "what is no such result stays"
 
 
-def _js(client: Client | None) -> JetStreamContext:
-    assert client is not None
-    return client.jetstream()
+async def test_what_passes_is_found_by_another_process(results: Results, passing: PassingResults) -> None:
+    """Among whatever other results, the oldest first."""
+    names = [GoalId(f"refused-{number}") for number in range(3)]
+    for name in names:
+        assert await passing.publish(result("refused", name))
+        for number in range(200):
+            await results.publish(result("right", GoalId(f"{name}-{number}")))
+    assert [one.goal_id async for one in passing.since(START)] == names
+    assert [one.goal_id async for one in passing.since(datetime.now(UTC) + timedelta(days=9_999))] != names
 
 
 @pytest.mark.parametrize("why", ["plain", "two\r\nlines\rand: a header", "Grüße ✂ 漢字", ""])

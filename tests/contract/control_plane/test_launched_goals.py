@@ -98,7 +98,7 @@ async def test_whoever_waits_for_it_is_told_of_a_refusal_that_passes_by(nats_cli
     async with asyncio.timeout(_LONG_SECONDS), asyncio.TaskGroup() as group:
         waiting = group.create_task(elsewhere.wait_for_result(_NAME))
         await asyncio.sleep(0.2)
-        await NatsPassingResults(nats_client.jetstream()).publish(told)
+        await NatsPassingResults(nats_client).publish(told)
     assert [waiting.result(), await NatsSystemClient(nats_client).wait_for_result(_NAME)] == [told, told]
 
 

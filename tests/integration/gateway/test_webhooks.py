@@ -215,7 +215,7 @@ async def test_a_webhook_is_told_of_a_goal_that_was_refused(tmp_path: Path) -> N
     async with open_receiver(0) as receiver, open_served(tmp_path, replicas=1) as (served, _):
         made = (await served.http.post("/webhooks", json={"url": receiver.url})).json()
         refused = ended("goal-1").model_copy(update={"reason": Reason.FAILED, "content": "The goal was not accepted.", "turns": 0})
-        await NatsPassingResults(served.nats.jetstream()).publish(refused)
+        await NatsPassingResults(served.nats).publish(refused)
         await eventually(lambda: len(receiver.taken) == 1)
         [(headers, body)] = receiver.taken
         result = Webhook(made["secret"]).verify(body, headers)["data"]["result"]

@@ -133,6 +133,24 @@ async def test_what_a_process_that_ended_told_is_over_in_time() -> None:
     assert await plane.results.get(name) is None
 
 
+async def test_what_a_process_that_ended_told_is_removed_by_the_next() -> None:
+    """In time, as what the next one has told itself; else it stood among the results for ever."""
+    plane = Plane()
+    for process in range(2):
+        for number in range(3):
+            await plane.refusals.tell(GoalName(EVE, GoalId(f"bad-{process}-{number}")), "No.")
+            plane.clock.advance(timedelta(seconds=10))
+    after = ToldRefusals(plane.passing, plane.clock, lambda: plane.clock.now().timestamp())
+    await after.tell(GoalName(EVE, GoalId("new")), "No.")
+    await after.learn()
+    left = []
+    for seconds in (239, 12, 60):
+        plane.clock.advance(timedelta(seconds=seconds))
+        await after.remove_old()
+        left.append(len(plane.passing.told))
+    assert left == [7, 5, 0]
+
+
 async def test_a_goal_that_goes_on_is_not_told_as_refused() -> None:
     """Another goal by its id is refused; who waits for the first one is told how that ends, and nothing else."""
     plane = Plane()
