@@ -7,6 +7,7 @@ import contextlib
 import gc
 import os
 import signal
+import socket
 import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
@@ -156,6 +157,7 @@ class StopSignal:
 
 async def _until_stopped(settings: S, main: Callable[[S, StopSignal], Coroutine[Any, Any, None]]) -> None:
     loop, stop = asyncio.get_running_loop(), StopSignal()
+    loop.set_exception_handler(_tell_unheard)
     async with AsyncExitStack() as stack:
         if settings.health is not None:
             await stack.enter_async_context(open_health(settings.health, lambda: stop.is_awaited, settings.metrics_address))
@@ -171,6 +173,18 @@ async def _until_stopped(settings: S, main: Callable[[S, StopSignal], Coroutine[
 
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, heed)
+
+
+def _tell_unheard(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Tell of an error that nobody waits for, but not of a name that a loop still looked up when its connection was given up.
+
+    uvloop looks a name up in a future of its own, and leaves it where whoever connects is cancelled; each attempt to connect says
+    by itself that it has failed. No task of ours ends so, since task groups wait for all of them.
+    """
+    if isinstance(context.get("exception"), socket.gaierror) and not isinstance(context.get("future"), asyncio.Task):
+        _log.debug("name_not_found", error=str(context["exception"]))
+    else:
+        loop.default_exception_handler(context)
 
 
 @asynccontextmanager

@@ -11,7 +11,7 @@ from datetime import timedelta
 import pytest
 
 _MAIN = """
-import asyncio, os, sys, threading, time
+import asyncio, os, socket, sys, threading, time
 from datetime import timedelta
 from ioa.errors import ConflictError
 from ioa.runtime import process
@@ -49,6 +49,10 @@ async def main(settings, stop):
         asyncio.get_running_loop().call_later(0.1, block)
     if sys.argv[1] == "spinning":
         asyncio.get_running_loop().call_later(0.1, spin)
+    if sys.argv[1] in ("name", "error"):
+        lost = asyncio.get_running_loop().create_future()
+        lost.set_exception(socket.gaierror(-2, "Name or service not known") if sys.argv[1] == "name" else OSError("It broke."))
+        del lost
     if sys.argv[1] == "executor":
         left = asyncio.get_running_loop().run_in_executor(None, time.sleep, 60)
     if sys.argv[1] not in ("blocking", "spinning"):
@@ -98,3 +102,10 @@ async def test_an_error_that_ends_a_process_is_said_in_a_line() -> None:
     ends = [await _end(left, "error") for left in ("nothing", "swallowing")]
 
     assert [(code, errors.splitlines()[0]) for code, errors, _ in ends] == [(2, "error: It is taken.")] * 2
+
+
+async def test_a_name_that_was_looked_up_in_vain_is_no_error_of_the_process() -> None:
+    """Uvloop leaves the look-up of a connection that was given up; whatever else nobody waits for is told."""
+    ends = [await _end(left) for left in ("name", "error")]
+
+    assert [("never retrieved" in errors, code) for code, errors, _ in ends] == [(False, 0), (True, 0)]
