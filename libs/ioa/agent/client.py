@@ -29,6 +29,7 @@ from ioa.agent.local_copies import LocalCopies
 from ioa.agent.outbox import Outbox
 from ioa.agent.probing import FIRST, Probing
 from ioa.agent.session import AheadOfLogError, GroupSession, NoRoomError
+from ioa.agent.speaking_shares import SpeakingShares
 from ioa.agent.task_runner import TaskRunner
 from ioa.agent.workspace import GroupFiles
 from ioa.errors import (
@@ -46,6 +47,7 @@ from ioa.protocol.cards import AgentCard, ModelReport
 from ioa.protocol.ids import CommId
 from ioa.protocol.load import Load
 from ioa.protocol.registry import Deregister, Lease, Register, Renew, Session
+from ioa.quotas import RATES, Family, Rate
 from ioa.telemetry import log_context, readiness
 
 _MODEL_PATIENCE = timedelta(seconds=60)
@@ -96,6 +98,8 @@ class ClientOptions:
     """Whether the agent plans a team, with a policy, for a goal that it leads and that was given none."""
     keep: timedelta = timedelta(days=1)
     """How long the agent's own memory keeps groups that have ended. Their logs are the record."""
+    say: Rate = RATES[Family.SAY]
+    """How much the routers take of what the agent says."""
     takeover: timedelta = timedelta(seconds=15)
     """How long to ask for an id that is in use: its holder may have been killed, and its lease run out any moment."""
     reform_after: timedelta = timedelta(seconds=1)
@@ -128,7 +132,8 @@ class AgentClient:
         """What shows the registry that this is the memory of the process that holds the id."""
         self._options = options
         self._copies = LocalCopies(options.files / _COPIES)
-        self._outbox = Outbox(card.agent_id, ports.network, ports.store, ports.clock, ports.ids, session.session)
+        shares = SpeakingShares(options.say)
+        self._outbox = Outbox(card.agent_id, ports.network, ports.store, ports.clock, ports.ids, session.session, shares)
         self._functions = Functions(card.agent_id, options.tasks_at_once, options.grace)
         self._hooked = Functions(card.agent_id, HOOKS_AT_ONCE, options.grace)
         hooks, timeout = Hooks(agent, ports.store, self._hooked, ports.chat), options.task_timeout

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from ioa.agent.asking import until_answered
 from ioa.agent.history import GroupHistory
@@ -70,7 +69,7 @@ class Outbox:
     clock: Clock
     ids: IdSource
     session: SessionId
-    shares: SpeakingShares = field(default_factory=SpeakingShares)
+    shares: SpeakingShares
 
     async def say(self, history: GroupHistory, payload: Payload, turn: int, by: DecidedBy | None = None) -> Accepted | Rejected:
         """Say something for a turn, or report a task's result, surviving crashes and outages on the way.
@@ -118,7 +117,7 @@ class Outbox:
         message = message.model_copy(update={"header": header})
         user = None if history.charter is None else history.charter.user
         try:
-            await asyncio.sleep(self.shares.take(user or LOCAL, len(encode(message)), asyncio.get_running_loop().time()))
+            await self.shares.turn(user or LOCAL, len(encode(message)), header.turn)
             answer = await until_answered(lambda: self.network.say(message), comm_id=header.comm_id, agent_id=self.me)
             reach("agent.message_answered")
         except SupersededError:

@@ -36,6 +36,7 @@ from ioa.hosting.settings import WorkerSettings
 from ioa.ports.agent_network import AgentNetwork
 from ioa.ports.clock import Clock, IdSource
 from ioa.protocol.ids import AgentId, TenantId, parse_agent_id
+from ioa.quotas import RATES, Family
 from ioa.retry import pauses
 from ioa.runtime.process import StopSignal, run_process
 from ioa.telemetry import readiness
@@ -258,6 +259,7 @@ class Crew:
             task_timeout=settings.task_timeout,
             plans=settings.plan_teams,
             keep=settings.agent_keep,
+            say=replace(RATES[Family.SAY], per_second=settings.quota_say, burst=settings.quota_say_burst),
         )
 
     async def _run_as(self, agent_id: AgentId, agent: AgentDefinition, mind: Mind, stop: Stop, takeover: timedelta) -> None:

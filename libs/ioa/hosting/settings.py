@@ -10,6 +10,7 @@ from typing import Annotated, Literal, Self
 from pydantic import BeforeValidator, Field
 
 from ioa.protocol.ids import TenantId, TenantIdField
+from ioa.quotas import RATES, Family
 from ioa.runtime.settings import ProcessSettings
 
 _LEAVING = timedelta(seconds=6)
@@ -24,6 +25,9 @@ def _by_tenant(written: object) -> object:
     if len({tenant for tenant, _, _ in pairs}) < len(pairs):
         raise ValueError("a tenant has two seeds")
     return {tenant: seed for tenant, _, seed in pairs}
+
+
+_SAY = RATES[Family.SAY]
 
 
 class WorkerSettings(ProcessSettings):
@@ -45,6 +49,10 @@ class WorkerSettings(ProcessSettings):
     agent_keep: timedelta = Field(
         default=timedelta(days=1), ge=timedelta(0), description="how long an agent's memory keeps groups that have ended"
     )
+    quota_say: float = Field(
+        default=_SAY.per_second, gt=0, description="how many messages a second the routers take of an agent, as they are told"
+    )
+    quota_say_burst: int = Field(default=_SAY.burst, ge=1, description="how many of these they take at once")
 
     sandbox: Literal["auto", "bwrap", "landlock", "none"] = Field(
         default="auto", description="how agents confine code that they run for others; `auto` takes the strictest that holds here"
