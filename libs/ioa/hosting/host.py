@@ -259,7 +259,7 @@ class Crew:
             task_timeout=settings.task_timeout,
             plans=settings.plan_teams,
             keep=settings.agent_keep,
-            say=replace(RATES[Family.SAY], per_second=settings.quota_say, burst=settings.quota_say_burst),
+            say=replace(RATES[Family.SAY], per_second=settings.say_rate, burst=settings.say_burst),
         )
 
     async def _run_as(self, agent_id: AgentId, agent: AgentDefinition, mind: Mind, stop: Stop, takeover: timedelta) -> None:

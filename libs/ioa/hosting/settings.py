@@ -49,10 +49,10 @@ class WorkerSettings(ProcessSettings):
     agent_keep: timedelta = Field(
         default=timedelta(days=1), ge=timedelta(0), description="how long an agent's memory keeps groups that have ended"
     )
-    quota_say: float = Field(
+    say_rate: float = Field(
         default=_SAY.per_second, gt=0, description="how many messages a second the routers take of an agent, as they are told"
     )
-    quota_say_burst: int = Field(default=_SAY.burst, ge=1, description="how many of these they take at once")
+    say_burst: int = Field(default=_SAY.burst, ge=1, description="how many of these they take at once")
 
     sandbox: Literal["auto", "bwrap", "landlock", "none"] = Field(
         default="auto", description="how agents confine code that they run for others; `auto` takes the strictest that holds here"
