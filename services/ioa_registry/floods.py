@@ -14,7 +14,7 @@ from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from itertools import zip_longest
+from itertools import chain, zip_longest
 from typing import TypeVar
 
 import structlog
@@ -336,6 +336,7 @@ class FloodWatch:
         self._chance = chance
         self._to_end: asyncio.Queue[ConnectionId] = asyncio.Queue(_MOST_WAITING)
         self._changed = asyncio.Event()
+        self._newly = set[str]()
         self._may_all = True
         self._there = _There()
 
@@ -345,6 +346,7 @@ class FloodWatch:
             while True:
                 self._roster = await self._read_roster()
                 self._changed.clear()
+                self._end_known()
                 may_tell = await self._may(self._connections.keep_out(self._judge.kept_out(self._now())))
                 self._may_all = await self._may(self._connections.count()) and may_tell
                 with suppress(TimeoutError):
@@ -452,8 +454,20 @@ class FloodWatch:
     def _is_there(self, key: str) -> bool:
         return key in self._roster.names or self._there.is_there(key)
 
+    def _end_known(self) -> None:
+        """End what is known of the connections of those who are newly put off.
+
+        The next list of them may be long in coming: it waits behind what else the server says itself, as the answers to what a
+        flood asks.
+        """
+        holders, self._newly = self._newly, set()
+        for sent in self._there.all() if holders else ():
+            if self._roster.names.get(sent.key, sent.key) in holders:
+                self._put(sent.connection)
+
     def _note(self, holders: Iterable[str]) -> None:
         for holder in holders:
+            self._newly.add(holder)
             why = self._judge.why(holder)
             floods.inc()
             _log.warning("flood_put_off", who=holder, why=why.family, number=why.number)
@@ -501,6 +515,10 @@ class _There:
         """Take in which connections a server has, that is asked each second. Of one that stays away they are forgotten at last."""
         self._open.put(server, {one.connection.number: one for one in connections})
         self._keys.put(server, frozenset(one.key for one in connections))
+
+    def all(self) -> Iterator[SentTotals]:
+        """Return what the connections had sent when they were seen last, that are open."""
+        return chain.from_iterable(open_now.values() for open_now in self._open.all())
 
     def is_there(self, key: str) -> bool:
         """Whether the holder of a key was there when it was asked last."""

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
 
+import nats.errors
 import pytest
 from nats.aio.client import Client
 from nats.aio.msg import Msg
@@ -597,3 +598,27 @@ async def test_what_the_server_has_written_itself_is_no_request_and_listened_to_
                 await nats_client.publish(SUBJECT, b"%d" % number)
             answer = await nats_client.request(SUBJECT, b"after", timeout=5)
     assert (heard_of, handled, answer.data) == ([{"server": "S1", "number": 7}], ["after"], b"after")
+
+
+async def test_what_the_server_has_written_to_the_statistics_is_told_and_they_are_told_again_after_a_moment(
+    nats_client: Client,
+) -> None:
+    """More of them might have the connection ended, as where services are asked."""
+    told: asyncio.Queue[Msg] = asyncio.Queue()
+    text = b'{"server":{"id":"S1"},"request":{},"events":[{"type":"in","ts":"","kind":0,"cid":7,"acc":"IOA_USERS"}]}'
+    await nats_client.subscribe(PULLED, future=MessageSink(told.put_nowait))
+
+    async def is_told() -> bool:
+        try:
+            return b"ioa-test" in (await nats_client.request("$SRV.STATS", b"", timeout=1)).data
+        except nats.errors.Error:
+            return False
+
+    async with serving(nats_client, ServiceEndpoint("echo", SUBJECT, _echoed)), asyncio.timeout(20):
+        await nats_client.publish("$SRV.STATS", text, headers={SHOWN_ASKER: '{"acc":"IOA_USERS","kind":"Account"}'})
+        assert json.loads((await told.get()).data)["traced"] == [{"server": "S1", "number": 7}]
+        await eventually(is_told, bool)
+
+
+async def _echoed(_subject: str, data: bytes) -> bytes:
+    return data

@@ -23,7 +23,7 @@ from cryptography.x509.oid import NameOID
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.aio.transport import TcpTransport
-from nats.errors import ConnectionClosedError, NoRespondersError
+from nats.errors import ConnectionClosedError, ConnectionReconnectingError, NoRespondersError
 from nats.errors import TimeoutError as NatsTimeoutError
 
 from ioa.adapters.nats import connection as nats_connection
@@ -319,6 +319,22 @@ async def test_what_was_given_up_is_not_asked_when_the_server_is_back(nats_serve
         await asyncio.sleep(0)
         await nats_server.start()
         assert ((await patient).data, heard) == (b"here", [b"patient"])
+
+
+async def test_what_is_given_up_as_the_connection_is_lost_is_not_asked_for_anew(nats_server: NatsServer) -> None:
+    """Who waits for the server meanwhile is told at once."""
+    async with open_connection(NatsSettings(nats_server.url, "giving-up")) as client:
+        heard = await client.subscribe("somebody", cb=_pass)
+        os.kill(nats_server.pid, signal.SIGSTOP)
+        giving_up = asyncio.create_task(heard.drain())  # type: ignore[no-untyped-call]
+        await asyncio.sleep(0.1)
+        await crash(nats_server)
+        with pytest.raises(ConnectionReconnectingError):
+            await asyncio.wait_for(giving_up, 5)
+
+
+async def _pass(_message: Msg) -> None:
+    """Do nothing with it."""
 
 
 async def test_nobody_looks_at_connections_while_there_is_no_server(nats_server: NatsServer) -> None:

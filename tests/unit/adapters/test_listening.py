@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
+from operator import ne
 from typing import cast
 
 from nats.aio.client import Client
+from nats.aio.msg import Msg
 
 from ioa.adapters.nats.listening import Listener
+from ioa.adapters.nats.sinks import MessageSink
+from tests.rig.deadline import eventually
 
 _AT_MOST = 10
 
@@ -15,13 +20,15 @@ _AT_MOST = 10
 class _Subscription:
     """Of which the server answers just as the task is cancelled that ends it, which nats-py then does not tell."""
 
-    _received, _max_msgs, _id = 0, 0, 1
+    _received, _id = 0, 1
 
     def __init__(self, draining: asyncio.Event) -> None:
         self._draining = draining
+        self._max_msgs = 0
 
     async def unsubscribe(self, limit: int = 0) -> None:
         """Be for so many messages."""
+        self._max_msgs = limit
 
     async def drain(self) -> None:
         """Wait for the server."""
@@ -35,12 +42,18 @@ class _Subscription:
 class _Client:
     def __init__(self) -> None:
         self.draining = asyncio.Event()
-        self.subscribed = 0
+        self.sinks: list[MessageSink] = []
+        self.made: list[_Subscription] = []
 
-    async def subscribe(self, *_: object, **__: object) -> _Subscription:
+    @property
+    def subscribed(self) -> int:
+        return len(self.made)
+
+    async def subscribe(self, *_: object, future: MessageSink, **__: object) -> _Subscription:
         """Listen."""
-        self.subscribed += 1
-        return _Subscription(self.draining)
+        self.sinks.append(future)
+        self.made.append(_Subscription(self.draining))
+        return self.made[-1]
 
     def _remove_sub(self, _sid: int) -> None:
         """Forget it."""
@@ -56,3 +69,40 @@ async def test_who_rests_ends_at_once() -> None:
         await client.draining.wait()
         await listener.aclose()
     assert client.subscribed == 1
+
+
+async def test_others_are_heard_soon_where_so_many_are_wanted_that_a_flood_uses_up() -> None:
+    """A few at a time, and of those that one may have at once a tenth in each twentieth of a second."""
+    client = _Client()
+    message = Msg(cast(Client, client), "echo")
+    async with asyncio.TaskGroup() as group:
+        listener = Listener(cast(Client, client), "echo", "q", None, tuple, group, 100)
+        await listener.open(lambda _: None)
+        for _ in range(100):
+            client.sinks[-1].set_result(message)
+        began = asyncio.get_running_loop().time()
+        await eventually(lambda: client.subscribed, lambda made: made > 1)
+        took = asyncio.get_running_loop().time() - began
+        await listener.aclose()
+    assert ([one._max_msgs for one in client.made[:2]], took < 0.4) == ([100, 10], True)
+
+
+async def test_after_a_rest_one_message_is_listened_to_first() -> None:
+    """Of several that might end the connection no two come; once another message does all are listened to."""
+    client, rests = _Client(), [True, True, False]
+    message = Msg(cast(Client, client), "echo")
+    async with asyncio.TaskGroup() as group:
+        listener = Listener(cast(Client, client), "echo", "q", None, tuple, group)
+
+        def take(_message: Msg) -> None:
+            if rests.pop(0):
+                listener.rest()
+
+        await listener.open(take)
+        while client.subscribed < 4:
+            before = client.subscribed
+            client.sinks[-1].set_result(message)
+            await eventually(lambda: client.subscribed, partial(ne, before))
+        await listener.aclose()
+    wanted = [one._max_msgs for one in client.made]
+    assert (wanted[1:3], wanted[0] == wanted[3] > 1) == ([1, 1], True)

@@ -190,7 +190,19 @@ async def test_what_the_server_writes_where_nobody_answers_names_whose_it_is() -
         rests = client.heard[OVERHEARD[0]] is heard
         await connections.count()
     assert (hearer.traced_ones, rests, client.heard[OVERHEARD[0]] is heard) == ([(ConnectionId("S1", 7), None)], True, False)
-    assert hearer.pulled == [("UEVE", len(text) // 100, None)]
+    assert hearer.pulled == [("UEVE", 100 + len(text) // 100, None)]
+
+
+async def test_what_nobody_of_us_answers_counts_as_what_it_has_others_say() -> None:
+    """However short it is: the server answers each, or several services do."""
+    client, hearer = _Pulled(), _Hearer()
+    shown = {SHOWN_ASKER: json.dumps({"acc": "IOA_USERS", "user": "UEVE", "kind": "Client"})}
+    connections = NatsConnections(cast(Client, client))
+    async with connections.hearing(hearer):
+        await connections.count()
+        for subject in OVERHEARD:
+            client.heard[subject].set_result(Msg(cast(Client, client), subject, "_R_.x", b"", shown))
+    assert hearer.pulled == [("UEVE", 100, None)] * len(OVERHEARD)
 
 
 async def test_how_lately_each_was_active_is_told() -> None:

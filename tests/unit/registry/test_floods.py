@@ -227,6 +227,30 @@ async def test_who_floods_is_named_and_its_connections_are_ended_old_and_new() -
     ]
 
 
+class _Busy(_Connections):
+    """One that lists its connections once: what it is asked then waits behind what else it has to say."""
+
+    async def count(self) -> None:
+        if self.listed:
+            await super().count()
+            self.listed = []
+
+
+async def test_who_is_put_off_is_ended_where_the_next_list_is_long_in_coming() -> None:
+    """By what is known of his connections, under whichever key: those that were listed, and those that were opened since."""
+    server, audit = _Busy([sent(1, "UEVE", 0), sent(2, "UBOB", 0)]), AuditLog(_Lines(), ManualClock(), "registry")
+
+    async def roster() -> KeyHolders:
+        return KeyHolders({"UEVE": "eve", "UEVE2": "eve", "UBOB": "bob"}, frozenset())
+
+    watch = FloodWatch(server, LIMITS, roster, audit, lambda: 1.0)
+    async with background(watch.follow()):
+        await eventually(lambda: server.hearer is not None and not server.listed)
+        watch.opened(sent(3, "UEVE2", 0))
+        watch.pulling("UEVE", 100_000)
+        await eventually(lambda: set(server.ended) == {1, 3})
+
+
 def test_who_has_much_sent_for_few_requests_floods_too() -> None:
     """Requests for a thousand messages count, though they are few; one who takes as many as a client decodes does not flood."""
     judge = FloodJudge(LIMITS)

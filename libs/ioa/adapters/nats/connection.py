@@ -331,6 +331,7 @@ class _LastingClient(Client):
         before, self._reconnecting = self._reconnecting, asyncio.current_task()
         if before is not None:
             await _end(before)
+        self._let_go()
         pause = pauses(_RECONNECT_EVERY.total_seconds(), _REFUSED_SECONDS)
         while not self.is_closed:
             try:
@@ -342,6 +343,17 @@ class _LastingClient(Client):
             else:
                 return
             await asyncio.sleep(next(pause))
+
+    def _let_go(self) -> None:
+        """Tell who waits for the server to have done all he asked for that it has not.
+
+        nats-py lets him wait ten seconds more, and meanwhile asks the server anew for what he is giving up.
+        """
+        for waiting in self._pongs:
+            if not waiting.done():
+                waiting.set_exception(nats.errors.ConnectionReconnectingError())
+                waiting.exception()  # for most nobody waits, of which asyncio would tell
+        self._pongs.clear()
 
     def _connect_command(self) -> bytes:
         asked = self._current_server is not None and self._current_server.uri.scheme == "tls"

@@ -76,8 +76,10 @@ has the server give the goal out again, and another agent begin it; an honest ag
 _TAKEN_BYTES = 256
 """How long an acknowledgement may be. What says in more how long a goal is to wait the server cannot read: it writes all of it to
 its log, each byte as four characters, and keeps what comes meanwhile."""
-_BYTES_COUNT = 100
-"""For how many bytes a request counts once more that the registry overhears: nobody honest says anything there."""
+_OVERHEARD, _BYTES_COUNT = 100, 100
+"""As how many messages a request counts that the registry overhears, and for how many bytes once more. The server answers each, or
+several services do; a client asks once with each connection, and whoever looks how everything stands some times a minute. So
+somebody may have asked 400 times at once, and then asks 100 times a second."""
 _LOOKED_AT = 20
 """At how many goals is looked between two counts, which may have 256 kB each: who floods is among them."""
 _HEARD_AWAY = 200
@@ -88,6 +90,9 @@ _MOST_TOLD = 2**53
 """How many messages may be told of at most, of which a float holds each number."""
 _MOST_TOLD_OF, _LONGEST_KEY, _TOLD_BYTES = 180, 320, 65_536
 """Of how many is told at once, those first who asked most, and how long their keys may be: so that it fits into so many bytes."""
+_OF_A_REFUSAL, _MUCH_REFUSED = 20, 10_000
+"""As how many messages a request counts that a service has refused, of whose sender it cannot rid itself: so somebody may have
+2,000 refused at once, and then 500 a second; and from how many on he is told of at once, which is what he may have in a second."""
 _MOST_TRACED, _SERVER_CHARS = 400, 80
 """Of how many connections is told at once, and how long the id of their server may be: so that it fits into as many bytes."""
 _TAKEN = Rate(25, 50, unit_bytes=16_384)
@@ -283,7 +288,7 @@ class _Pulls:
             self._count(message, _BACK_COUNTS, gives_back=True)
 
     def _overhear(self, message: Msg) -> None:
-        self._count(message, len(message.data) // _BYTES_COUNT)
+        self._count(message, _OVERHEARD + len(message.data) // _BYTES_COUNT)
 
     def _count(self, message: Msg, messages: int, *, gives_back: bool = False) -> None:
         self._left -= 1
@@ -292,10 +297,16 @@ class _Pulls:
         if hear_traced(message, self._hear_traced):
             self._was_traced = True
             return
-        with suppress(ValidationError):
-            asker = _Asker.model_validate_json((message.headers or {}).get(SHOWN_ASKER, ""))
-            if is_outside(asker.account):
-                self._hear(asker, messages, gives_back)
+        if (asker := _outside_asker(message)) is not None:
+            self._hear(asker, messages, gives_back)
+
+
+def _outside_asker(message: Msg) -> _Asker | None:
+    """Return who asks, as the server shows it, if that is somebody outside."""
+    with suppress(ValidationError):
+        asker = _Asker.model_validate_json((message.headers or {}).get(SHOWN_ASKER, ""))
+        return asker if is_outside(asker.account) else None
+    return None
 
 
 class _Few:
@@ -418,6 +429,38 @@ class NatsRefusalTeller:
             self._refused.clear()
             if told.refused:
                 await _tell(self._client, _written(told))
+
+
+class NatsFlooderTeller:
+    """Tells who goes on asking services that refuse him, as soon as that is a flood. What is lost is told when he goes on.
+
+    He is told of by his key, which the server shows, so that he is put off before he is counted by what he has sent: where a
+    subject names nobody, the server drops others' requests as it drops his.
+    """
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._refused = Counter[str]()
+        self._is_much = asyncio.Event()
+
+    def note(self, message: Msg) -> None:
+        """Count one more request that was refused."""
+        if (asker := _outside_asker(message)) is not None and len(asker.key) <= _LONGEST_KEY:
+            self._refused[asker.key] += _OF_A_REFUSAL
+            if self._refused[asker.key] >= _MUCH_REFUSED:
+                self._is_much.set()
+
+    async def follow(self) -> None:
+        """Tell, for ever. Of those who are refused less often in a second nothing is told."""
+        while True:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_TOLD_EVERY_SECONDS):
+                    await self._is_much.wait()
+            self._is_much.clear()
+            much = Counter({key: messages for key, messages in self._refused.items() if messages >= _MUCH_REFUSED})
+            self._refused.clear()
+            if much:
+                await _tell(self._client, take_most(much))
 
 
 class NatsTraceTeller:

@@ -33,7 +33,7 @@ from ioa.errors import IoaError, PayloadTooLargeError, RateLimitedError, Unavail
 from ioa.ports.inspection import SlowedCaller
 from ioa.protocol.codec import check_size
 from ioa.protocol.subjects import kind_of
-from ioa.quotas import Admitted, Buckets, Family, Holding, Rate, once
+from ioa.quotas import Admitted, Buckets, Family, Holding, QuotaRefusal, Rate, once
 
 _DISMISSED, _DISMISSED_SECONDS = Rate(1_000, 1_000), 5.0
 """How often those who have been told when to come back, and go on regardless, are told again, all together, and what: the server
@@ -113,11 +113,13 @@ class RequestDispatcher:
         bounds: Bounds,
         slowed: Callable[[str, Family], None],
         is_of_nobody: Callable[[Msg], bool],
+        goes_on: Callable[[Msg], None],
     ) -> None:
         self._group = group
         self._bounds = bounds
         self._slowed = slowed
         self._is_of_nobody = is_of_nobody
+        self._goes_on = goes_on
         self._loop = asyncio.get_running_loop()
         self._waiting = 0
         self._waiting_bytes = 0
@@ -151,9 +153,7 @@ class RequestDispatcher:
             size = len(message.data) + header_bytes(message.headers)
             judged = self._buckets.judge(caller, endpoint.family, self._loop.time(), size, counts)
             if not isinstance(judged, Admitted):
-                if judged.is_flood and endpoint.caller_at is not None:
-                    listener.close_out(caller)
-                self._refuse(endpoint, caller, message, judged.retry_after, is_first=judged.is_first)
+                self._put_off(endpoint, listener, caller, message, judged)
                 return
         self.taken[endpoint.name] += 1
         request = Request(message)
@@ -188,6 +188,26 @@ class RequestDispatcher:
         if self._shared.waking is not None:
             self._shared.waking.cancel()
 
+    def _put_off(self, endpoint: ServiceEndpoint, listener: Listener, caller: str, message: Msg, judged: QuotaRefusal) -> None:
+        """Refuse what came too early; where that is a flood have the server drop it, or tell who can end it."""
+        if endpoint.caller_at is None:
+            self._goes_on(message)
+            if judged.is_flood:
+                self._refuse_waiting(f"caller {caller}")
+        elif judged.is_flood:
+            listener.close_out(caller)
+        self._refuse(endpoint, caller, message, judged.retry_after, is_first=judged.is_first)
+
+    def _refuse_waiting(self, lane: str) -> None:
+        """Refuse what waits in a lane: who floods has others wait for it, and is about to be ended."""
+        waiting = deque[_Waiting]() if (found := self._lanes.get(lane)) is None else found.waiting
+        while waiting:
+            first = waiting.popleft()
+            self._keep(first.caller, -1, -len(first.request.data))
+            _answered(first.endpoint.subject, _RATE_LIMITED).inc()
+            error = _too_often(first.endpoint, first.caller, _NO_ROOM_SECONDS)
+            self._group.create_task(_respond_error(first.request, error))
+
     def _refuse(self, endpoint: ServiceEndpoint, caller: str, message: Msg, retry_after: float | None, *, is_first: bool) -> None:
         """Tell a caller when to come back; one that was told often enough is told in a hurry, or not at all."""
         _answered(endpoint.subject, _RATE_LIMITED).inc()
@@ -197,10 +217,7 @@ class RequestDispatcher:
         if retry_after is None and isinstance(self._dismissed.judge("", Family.OTHERS, self._loop.time()), Admitted):
             retry_after = _DISMISSED_SECONDS
         if retry_after is not None:
-            error = RateLimitedError(
-                f"{caller} asks too often for {endpoint.name}.", retry_after=timedelta(seconds=retry_after), hint="Come back later."
-            )
-            self._group.create_task(_respond_error(Request(message), error))
+            self._group.create_task(_respond_error(Request(message), _too_often(endpoint, caller, retry_after)))
 
     def _may_keep_more(self, caller: str, request: Request) -> bool:
         kept = self._kept.get(caller)
@@ -337,6 +354,12 @@ class RequestDispatcher:
                 break
             _answered(first.endpoint.subject, "overdue").inc()
         self._give_turn(lane)
+
+
+def _too_often(endpoint: ServiceEndpoint, caller: str, retry_after: float) -> RateLimitedError:
+    return RateLimitedError(
+        f"{caller} asks too often for {endpoint.name}.", retry_after=timedelta(seconds=retry_after), hint="Come back later."
+    )
 
 
 def _asker(message: Msg) -> str:

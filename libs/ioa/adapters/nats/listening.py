@@ -32,11 +32,12 @@ _CLOSED_SECONDS = (5.0, 10.0, 20.0, 40.0)
 """How long somebody is closed out, each time that the flood has not ended; the last as often as it takes."""
 _LOOK_SECONDS = 1.0
 """How long it is looked whether a flood is over, and how often for new callers while it is not."""
-_WANTED_EVERY_SECONDS = 0.5
-"""How often messages are wanted anew where so many at a time are wanted and no more."""
-_REST_SECONDS = 0.5
+_WANTED_EVERY_SECONDS, _WANTED_PART = 0.05, 10
+"""How often messages are wanted anew where so many in half a second are wanted and no more, and which part of them at a time. Who
+asks between others' flood is heard by chance, so that he must have many of them."""
+_REST_SECONDS = 0.2
 """How long nobody is listened to where the server has written in a sender's place. Who asks meanwhile hears that nobody listens,
-and asks again."""
+and asks again. After it one message is listened to, and to the others if that is not another such one."""
 _NO_AGENT = "_"
 """What the names of callers begin with that are no agents."""
 
@@ -70,11 +71,11 @@ class _Subscriptions:
             self._standing = [*(one for one in self._standing if one._received < one._max_msgs), subscription]
 
     async def renew_now_and_then(self, most: int) -> None:
-        """Want as many messages again as have come, so that there are never more than `most` in half a second, for ever."""
+        """Want a part of `most` messages again once half of them have come, so that so many come in half a second, for ever."""
         while True:
             await asyncio.sleep(_WANTED_EVERY_SECONDS)
             if self._left <= most // 2:
-                await self.add(most - self._left)
+                await self.add(-(-most // _WANTED_PART))
 
     async def aclose(self, *, drain: bool) -> None:
         """Want nothing more; take what the server has sent already, if that is to be waited for."""
@@ -129,6 +130,7 @@ class Listener:
         self._noticed = asyncio.Event()
         self._closing: asyncio.Task[None] | None = None
         self._resting: asyncio.Task[None] | None = None
+        self._rests = self._is_closed = False
 
     async def open(self, take: Callable[[Msg], None]) -> None:
         """Give what comes from everybody to `take`, which must not block."""
@@ -137,8 +139,9 @@ class Listener:
 
     def rest(self) -> None:
         """Listen to nobody for a moment: more messages as large as what just came would have the connection ended."""
-        if not self._flooding and (self._resting is None or self._resting.done()):
-            self._resting = self._group.create_task(self._rest())
+        if not (self._flooding or self._rests or self._is_closed):
+            self._rests = True
+            self._resting = self._group.create_task(self._rest(self._resting))
 
     def close_out(self, caller: str) -> None:
         """Listen to who floods the subject no more until that is over."""
@@ -154,20 +157,31 @@ class Listener:
 
     async def aclose(self) -> None:
         """Take what has come, and nothing more."""
+        self._is_closed = True
         for task in (self._closing, self._resting):
             await _end(task)
         await _end(self._renewing)  # which the others may have begun anew
         for subscriptions in (*filter(None, (self._everybody,)), *self._each.values()):
             await subscriptions.aclose(drain=True)
 
-    async def _rest(self) -> None:
+    async def _rest(self, before: asyncio.Task[None] | None) -> None:
+        if before is not None:
+            await before
         if self._renewing is not None:
             self._renewing.cancel()
         if self._everybody is not None:
             await self._everybody.aclose(drain=True)
         await asyncio.sleep(_REST_SECONDS)
+        self._rests = False
         if not self._flooding:
-            await self._listen_to_everybody()
+            self._everybody = _Subscriptions(self._client, self._subject, self._queue, self._take_first, self._group)
+            await self._everybody.add(1)
+
+    def _take_first(self, message: Msg) -> None:
+        """Take the first message after a rest, and listen to everybody unless it has brought another one."""
+        self._take(message)
+        if not (self._flooding or self._rests or self._is_closed):
+            self._resting = self._group.create_task(self._listen_to_everybody())
 
     async def _listen_to_everybody(self) -> None:
         self._everybody = await self._listen(self._subject, self._at_most or _WANTED)

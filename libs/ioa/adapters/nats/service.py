@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 
 import nats.errors
 from nats.aio.client import Client
+from nats.aio.msg import Msg
 from nats.micro import add_service
 from nats.micro.request import Request
 from nats.micro.service import Endpoint as MicroEndpoint
 from nats.micro.service import EndpointConfig, EndpointStats
 from nats.micro.service import Service as MicroService
 
-from ioa.adapters.nats.connections import NatsTraceTeller
+from ioa.adapters.nats.connections import NatsFlooderTeller, NatsTraceTeller
 from ioa.adapters.nats.dispatching import RequestDispatcher
 from ioa.adapters.nats.endpoints import USUAL_BOUNDS, Bounds, ServiceEndpoint
 from ioa.adapters.nats.listening import Listener
@@ -61,8 +62,8 @@ async def open_service(  # noqa: PLR0913  # all that there is
         also_slowed: Returns who is slowed down by other means, to be told of first in the same statistics.
     """
     async with asyncio.TaskGroup() as group:
-        traces = NatsTraceTeller(client)
-        dispatcher, listeners = RequestDispatcher(group, bounds, slowed, traces.hear), list[Listener]()
+        traces, flooders = NatsTraceTeller(client), NatsFlooderTeller(client)
+        dispatcher, listeners = RequestDispatcher(group, bounds, slowed, traces.hear, flooders.note), list[Listener]()
         told_by = next((endpoint.name for endpoint in endpoints if not endpoint.is_own), "")
 
         def tell(stats: EndpointStats) -> object:
@@ -77,7 +78,8 @@ async def open_service(  # noqa: PLR0913  # all that there is
             return slowed_answer(name, also_slowed(), dispatcher.slowed())
 
         to_slowed = ServiceEndpoint("slowed", subjects.ANY_SLOWED, tell_slowed, is_own=True, caller_at=subjects.CALLER_AT)
-        telling = [group.create_task(_bound_telling(client, service)), group.create_task(traces.follow())]
+        followed = _bound_telling(client, service, traces.hear), traces.follow(), flooders.follow()
+        telling = [group.create_task(one) for one in followed]
 
         def everybody() -> Iterable[str]:
             return {*known(), *dispatcher.callers()}
@@ -110,21 +112,44 @@ async def open_service(  # noqa: PLR0913  # all that there is
                 dispatcher.close()
 
 
-async def _bound_telling(client: Client, service: MicroService) -> None:
+async def _bound_telling(client: Client, service: MicroService, is_of_nobody: Callable[[Msg], bool]) -> None:
     """Have what the service tells of itself (`$SRV.…`) asked so often at a time at most, for ever; the server drops what is beyond.
 
-    Those subjects name no caller, and whoever may see that everything runs may ask them as fast as he can.
+    Those subjects name no caller, and whoever may see that everything runs may ask them as fast as he can. Where the server has
+    written itself there, nothing is listened to for a moment, and one message after it, as `Listener` does.
     """
-    standing = service._subscriptions
+    standing, has_written = service._subscriptions, asyncio.Event()
+
+    def heeding(take: Callable[[Msg], Awaitable[None]]) -> Callable[[Msg], Awaitable[None]]:
+        async def heed(message: Msg) -> None:
+            if is_of_nobody(message):
+                has_written.set()
+            else:
+                await take(message)
+
+        return heed
+
     for subscription in standing.values():
+        assert subscription._cb is not None, "nats-py's services answer by callbacks"
+        subscription._cb = heeding(subscription._cb)
         await subscription.unsubscribe(limit=_TOLD_AT_ONCE)
     while True:
-        await asyncio.sleep(_TOLD_EVERY_SECONDS)
+        most = _TOLD_AT_ONCE
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_TOLD_EVERY_SECONDS):
+                await has_written.wait()
+        if has_written.is_set():
+            most = 1
+            for used in standing.values():
+                with suppress(nats.errors.Error, OSError):
+                    await used.unsubscribe()
+            await asyncio.sleep(_TOLD_EVERY_SECONDS)
+            has_written.clear()
         for key, used in standing.items():
-            if used._received >= _TOLD_AT_ONCE:
+            if used._received >= used._max_msgs:
                 with suppress(nats.errors.Error, OSError):
                     standing[key] = await client.subscribe(used.subject, cb=used._cb)
-                    await standing[key].unsubscribe(limit=_TOLD_AT_ONCE)
+                    await standing[key].unsubscribe(limit=most)
 
 
 class _Announced(MicroEndpoint):
