@@ -321,13 +321,15 @@ async def test_what_was_given_up_is_not_asked_when_the_server_is_back(nats_serve
         assert ((await patient).data, heard) == (b"here", [b"patient"])
 
 
-async def test_what_is_given_up_as_the_connection_is_lost_is_not_asked_for_anew(nats_server: NatsServer) -> None:
-    """Who waits for the server meanwhile is told at once."""
+async def test_what_is_given_up_as_the_connection_is_lost_is_not_asked_for_anew(
+    nats_server: NatsServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who waits for the server meanwhile, whose answer is lost, is told at once."""
     async with open_connection(NatsSettings(nats_server.url, "giving-up")) as client:
         heard = await client.subscribe("somebody", cb=_pass)
-        os.kill(nats_server.pid, signal.SIGSTOP)
+        monkeypatch.setattr(client, "_process_pong", _lose)
         giving_up = asyncio.create_task(heard.drain())  # type: ignore[no-untyped-call]
-        await asyncio.sleep(0.1)
+        await eventually(lambda: bool(client._pongs))
         await crash(nats_server)
         with pytest.raises(ConnectionReconnectingError):
             await asyncio.wait_for(giving_up, 5)
@@ -335,6 +337,10 @@ async def test_what_is_given_up_as_the_connection_is_lost_is_not_asked_for_anew(
 
 async def _pass(_message: Msg) -> None:
     """Do nothing with it."""
+
+
+async def _lose() -> None:
+    """Take an answer of the server as if it had not come."""
 
 
 async def test_nobody_looks_at_connections_while_there_is_no_server(nats_server: NatsServer) -> None:
