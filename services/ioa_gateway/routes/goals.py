@@ -226,13 +226,18 @@ async def result(call: ApiCall, query: ResultQuery, _body: Nothing) -> Response:
 
 
 async def _result(call: ApiCall, name: GoalName) -> GoalResult | None:
+    """Look for a result. What is not on record was refused, or may be one of those goals of its user that wait.
+
+    Raises:
+        NotFoundError: There is no such goal.
+    """
     try:
         return (await call.client.goal(name)).result
     except NotFoundError:
         refused = await call.client.result(name)
-        if refused is None:
-            raise
-        return refused
+        if refused is not None or await call.client.system.waiting(name):
+            return refused
+        return (await call.client.goal(name)).result  # which may have been put on record meanwhile
 
 
 async def cancel(call: ApiCall, query: WhoseQuery, order: CancelOrder) -> Response:
