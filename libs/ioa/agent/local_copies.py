@@ -11,6 +11,7 @@ import os
 import shutil
 from collections.abc import AsyncGenerator, Collection
 from contextlib import aclosing
+from itertools import count
 from pathlib import Path
 from weakref import WeakValueDictionary
 
@@ -30,6 +31,7 @@ class LocalCopies:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._at_work: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._numbers = count()
 
     async def place(self, artifact: Artifact, pieces: AsyncGenerator[bytes, None], path: Path) -> None:
         """Have a file at `path`.
@@ -58,7 +60,8 @@ class LocalCopies:
         return self._at_work.setdefault(sha256, asyncio.Lock())
 
     async def _write(self, copy: Path, first: bytes, others: AsyncGenerator[bytes, None]) -> None:
-        part = copy.with_name(f"{copy.name}.part")
+        # Of its own: a thread that writes for who has given up goes on, and may do so when the file is fetched anew.
+        part = copy.with_name(f"{copy.name}.{next(self._numbers)}.part")
         try:
             await asyncio.to_thread(_begin, part, first)
             async for piece in others:
@@ -75,7 +78,8 @@ def _begin(part: Path, data: bytes) -> None:
 
 
 def _append(part: Path, data: bytes) -> None:
-    with part.open("ab") as file:
+    with part.open("r+b") as file:  # which makes none where it was given up
+        file.seek(0, os.SEEK_END)
         file.write(data)
 
 

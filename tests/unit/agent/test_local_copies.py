@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
+import threading
 from collections.abc import AsyncGenerator
 from pathlib import Path
 
 import pytest
 
+from ioa.agent import local_copies
 from ioa.agent.local_copies import LocalCopies
 from ioa.errors import NotFoundError, UnavailableError
 from ioa.protocol.goals import Artifact
@@ -74,6 +77,41 @@ async def test_what_was_fetched_in_part_leaves_nothing(tmp_path: Path) -> None:
     await copies.place(_artifact(), _Store().pieces(), path)
 
     assert (left, path.read_bytes()) == ([], b"onetwothree")
+
+
+async def test_what_is_written_for_who_has_given_up_gets_into_no_other_copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The thread that wrote goes on when the file is fetched anew, and what it writes is nobody's."""
+    begun, goes_on = threading.Event(), threading.Event()
+    appended, append = list[Path](), local_copies._append
+
+    def slow(part: Path, data: bytes) -> None:
+        appended.append(part)
+        if len(appended) == 1:
+            begun.set()
+            goes_on.wait()
+        try:
+            append(part, data)
+        finally:
+            ended.set()
+
+    async def pieces() -> AsyncGenerator[bytes, None]:
+        yield PIECES[0]
+        goes_on.set()
+        await asyncio.to_thread(ended.wait)
+        for piece in PIECES[1:]:
+            yield piece
+
+    ended = threading.Event()
+    monkeypatch.setattr(local_copies, "_append", slow)
+    copies, path = LocalCopies(tmp_path / "copies"), tmp_path / "two" / "a.csv"
+    given_up = asyncio.ensure_future(copies.place(_artifact(), _Store().pieces(), tmp_path / "one" / "a.csv"))
+    await asyncio.to_thread(begun.wait)
+    given_up.cancel()
+    await asyncio.gather(given_up, return_exceptions=True)
+    await copies.place(_artifact(), pieces(), path)
+
+    assert path.read_bytes() == b"onetwothree"
+    assert [one.name for one in (tmp_path / "copies").iterdir()] == [_artifact().sha256]
 
 
 def _files(folder: Path) -> list[Path]:
