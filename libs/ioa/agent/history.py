@@ -53,6 +53,8 @@ class GroupHistory:
         self.charter: Charter | None = None
         self.state: GroupState | None = None
         self._messages: list[Message] = []
+        self._sizes: dict[int, int] = {}
+        """What each message takes up that `forget` kept, by its identity, since senders choose ids: each page of a log asks."""
         self._public: list[Message] = []
         self._specs: dict[TaskId, TaskSpec] = {}
         self._reports: dict[TaskId, tuple[str, tuple[Artifact, ...]]] = {}
@@ -169,6 +171,7 @@ class GroupHistory:
         draft = next((one for one in reversed(self._messages) if one.header.sender == message.header.sender), None)
         if draft is not None and isinstance(draft.payload, Discussion) and draft.payload == message.payload:
             self._messages.remove(draft)
+            self._sizes.pop(id(draft), None)
             self._log = [item for item in self._log if item is not draft]
 
     def view(
@@ -228,12 +231,14 @@ class GroupHistory:
 
     def forget(self, most_bytes: int, keep: Callable[[Message], bool]) -> None:
         """Keep of what was said the last messages that have so many bytes, and those that are wanted, for who asks for no view."""
-        kept, left = list[Message](), most_bytes
+        kept, sizes, left = list[Message](), dict[int, int](), most_bytes
         for message in reversed(self._messages):
-            left -= size_of(message)
+            size = self._sizes.get(id(message)) or size_of(message)
+            left -= size
             if left >= 0 or not kept or keep(message):
                 kept.append(message)
-        self._messages = kept[::-1]
+                sizes[id(message)] = size
+        self._messages, self._sizes = kept[::-1], sizes
         self._public.clear()
         self._log.clear()
         for of_tasks in (self._specs, self._reports, self._lacks, self._usages, self._rejected, self.questions, self.answers):
