@@ -23,7 +23,7 @@ from ioa.agent.outbox import Outbox, duty_of_answer, duty_of_turn
 from ioa.agent.task_runner import TaskRunner
 from ioa.agent.turn_taking import TurnTaker
 from ioa.agent.workspace import GroupFiles
-from ioa.errors import ConflictError, IoaError, SupersededError, UnavailableError, find_error
+from ioa.errors import ConflictError, IoaError, NotFoundError, SupersededError, UnavailableError, find_error
 from ioa.group.questions import waits_for
 from ioa.group.requests import Accepted, Entries, SequencedEntry, Sync
 from ioa.group.state import Ended, OfTask, OpenTask
@@ -153,6 +153,9 @@ class GroupSession:
         with sessions.track_inprogress():
             try:
                 await self._take_part()
+            except* (NotFoundError, AheadOfLogError, NoRoomError):
+                await self._files.remove()
+                raise
             finally:
                 self._room.give_back(self)
 

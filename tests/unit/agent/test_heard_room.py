@@ -10,7 +10,15 @@ from ioa.agent.heard_room import HeardRoom, size_of
 from ioa.group.events import Said
 from ioa.ports.brain import TeamLaunch
 from ioa.protocol.ids import AgentId, CommId, GoalId, UserId, comm_id_of_goal
-from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, InformTaskResult, SyncTaskAssignment, TaskOutcome
+from ioa.protocol.messages import (
+    AsyncTaskAssignment,
+    ConcludeGroupDiscussion,
+    Conclusion,
+    Discussion,
+    InformTaskResult,
+    SyncTaskAssignment,
+    TaskOutcome,
+)
 from ioa.testing.scripted_brain import ScriptedBrain
 from tests.contract.agent_store.stories import message
 from tests.rig.deadline import eventually
@@ -93,6 +101,28 @@ async def test_a_group_that_says_too_much_is_left_and_told_so(company: Company) 
         (TaskOutcome.DONE, "short"),
     ]
     assert (first.content, second.content, list(kept), left) == ("Done without it.", "Done.", [], [ROOM])
+
+
+async def test_nothing_lies_there_of_a_group_that_is_left(company: Company) -> None:
+    """What its tasks were given and made fills the disk no longer than the group is followed."""
+    begun, much = asyncio.Event(), task("t2", turn=2).model_copy(update={"task_desc": "x" * 50_000})
+
+    async def stuck(words: str) -> str:
+        begun.set()
+        await asyncio.Event().wait()
+        return words
+
+    worker = company.hire(working(stuck))
+    worker.room = HeardRoom(60_000)
+    await company.restart("worker")
+    said = [AsyncTaskAssignment(tasks=(task(),)), AsyncTaskAssignment(tasks=(much,))]
+    await company.start(idle("lead"), ScriptedBrain(teams=[TeamLaunch(members=(WORKER,))], utterances=said))
+    with capture_logs() as lines:
+        await company.network.offer(GOAL)
+        await eventually(lambda: [line for line in lines if line["event"] == "group_left_for_room"])
+        await eventually(lambda: company.sessions("worker") == 0)
+
+    assert (begun.is_set(), (company.folder / "worker" / ROOM).exists()) == (True, False)
 
 
 async def test_who_comes_back_leaves_before_all_is_read_again(company: Company) -> None:
