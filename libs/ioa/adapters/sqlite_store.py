@@ -436,6 +436,7 @@ class SqliteStore:
 
         await self._transaction(write)
         self._cursors.clear()
+        self._places.clear()
 
     async def forget_group(self, comm_id: CommId) -> None:
         """Forget one group."""
@@ -445,6 +446,7 @@ class SqliteStore:
 
         await self._transaction(write)
         self._cursors.pop(comm_id, None)
+        self._places.pop(comm_id, None)
 
     async def _fact(self, name: str) -> str | None:
         def read(db: sqlite3.Connection) -> str | None:

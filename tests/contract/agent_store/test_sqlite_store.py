@@ -372,6 +372,22 @@ async def test_a_long_group_is_read_by_pages(tmp_path: Path) -> None:
     assert [*again] == said[41 : 41 + len(again)]
 
 
+async def test_a_group_that_was_forgotten_in_the_middle_is_read_as_it_was_written_anew(tmp_path: Path) -> None:
+    """Where it was being read says nothing of what is there now, which was packed with other entries."""
+    story = _long(500)
+    said = [entry.model_copy(update={"entry": entry.entry.model_copy(update={"audience": _MANY})}) for entry in story]
+    async with open_sqlite_store(tmp_path / "memory.sqlite") as store:
+        for entry in said:
+            await store.append(entry)
+        place = (await store.entries(COMM))[-1].seq
+        await store.forget_group(COMM)
+        for entry in story:
+            await store.append(entry)
+        found = await store.entries(COMM, after=place)
+
+    assert [*found] == [entry for entry in story if entry.seq > place]
+
+
 async def test_a_full_disk_loses_nothing_that_was_taken_in(tmp_path: Path) -> None:
     """While the file cannot grow some entries wait, and then calls fail; when it can again, all are written, in order and once."""
     path, story = tmp_path / "memory.sqlite", _long(200)
