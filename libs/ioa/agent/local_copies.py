@@ -32,6 +32,12 @@ class LocalCopies:
         self._folder = folder
         self._at_work: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._numbers = count()
+        self._whole: dict[str, tuple[int, int]] = {}
+        """Of each copy, by its digest, what it looks like that was changed by nobody: when it was written, and its size."""
+
+    def stands(self, artifact: Artifact, path: Path) -> bool:
+        """Whether a file lies at `path` as it was fetched: a task that may write there may have changed what is others', too."""
+        return path.exists() and self._whole.get(artifact.sha256) == _looks(path)
 
     async def place(self, artifact: Artifact, pieces: AsyncGenerator[bytes, None], path: Path) -> None:
         """Have a file at `path`.
@@ -46,27 +52,28 @@ class LocalCopies:
         copy = self._folder / artifact.sha256
         async with self._lock(artifact.sha256), aclosing(pieces):
             first = await anext(pieces, b"")
-            if not await asyncio.to_thread(copy.exists):
-                await self._write(copy, first, pieces)
+            if not await asyncio.to_thread(self.stands, artifact, copy):
+                self._whole[artifact.sha256] = await self._write(copy, first, pieces)
             await asyncio.to_thread(_link, copy, path)
 
     async def release(self, digests: Collection[str]) -> None:
         """Delete those copies that no group has a link to any more."""
         for sha256 in digests:
             async with self._lock(sha256):
-                await asyncio.to_thread(_delete_unread, self._folder / sha256)
+                if await asyncio.to_thread(_delete_unread, self._folder / sha256):
+                    self._whole.pop(sha256, None)
 
     def _lock(self, sha256: str) -> asyncio.Lock:
         return self._at_work.setdefault(sha256, asyncio.Lock())
 
-    async def _write(self, copy: Path, first: bytes, others: AsyncGenerator[bytes, None]) -> None:
+    async def _write(self, copy: Path, first: bytes, others: AsyncGenerator[bytes, None]) -> tuple[int, int]:
         # Of its own: a thread that writes for who has given up goes on, and may do so when the file is fetched anew.
         part = copy.with_name(f"{copy.name}.{next(self._numbers)}.part")
         try:
             await asyncio.to_thread(_begin, part, first)
             async for piece in others:
                 await asyncio.to_thread(_append, part, piece)
-            await asyncio.to_thread(_end, part, copy)
+            return await asyncio.to_thread(_end, part, copy)
         except BaseException:
             part.unlink(missing_ok=True)
             raise
@@ -83,9 +90,15 @@ def _append(part: Path, data: bytes) -> None:
         file.write(data)
 
 
-def _end(part: Path, copy: Path) -> None:
+def _end(part: Path, copy: Path) -> tuple[int, int]:
     part.chmod(_READ_ONLY)
     part.replace(copy)
+    return _looks(copy)
+
+
+def _looks(path: Path) -> tuple[int, int]:
+    found = path.stat()
+    return found.st_mtime_ns, found.st_size
 
 
 def _link(copy: Path, path: Path) -> None:
@@ -97,6 +110,8 @@ def _link(copy: Path, path: Path) -> None:
         shutil.copy2(copy, path)
 
 
-def _delete_unread(copy: Path) -> None:
+def _delete_unread(copy: Path) -> bool:
+    """Delete a copy that has no other link; whether there is none now."""
     if copy.exists() and copy.stat().st_nlink == 1:
         copy.unlink()
+    return not copy.exists()

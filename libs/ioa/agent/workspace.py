@@ -159,7 +159,7 @@ class GroupFiles:
 
     async def _fetch(self, artifact: Artifact) -> InputFile:
         path = self._folder / "files" / artifact.sha256[:16] / plain_file_name(artifact.name)
-        if not await asyncio.to_thread(path.exists):
+        if not await asyncio.to_thread(self._copies.stands, artifact, path):
             pieces = self._stream(artifact)
             self._fetched.add(artifact.sha256)
             await self._copies.place(artifact, pieces, path)

@@ -67,6 +67,21 @@ async def test_a_copy_is_given_to_nobody_who_may_not_read_the_file(tmp_path: Pat
     assert not path.exists()
 
 
+async def test_what_a_task_has_changed_is_given_to_no_other(tmp_path: Path) -> None:
+    """A function that runs as root, or lets itself write, may write into its input: other users' goals have the file as it was sent."""
+    copies, paths = LocalCopies(tmp_path / "copies"), [tmp_path / group / "a.csv" for group in ("one", "two", "three")]
+    for path in paths[:2]:
+        await copies.place(_artifact(), _Store().pieces(), path)
+    paths[0].chmod(0o644)
+    paths[0].write_bytes(b"mine now")
+    stood = copies.stands(_artifact(), paths[1])
+    for path in paths[1:]:
+        await copies.place(_artifact(), _Store().pieces(), path)
+
+    assert (stood, [path.read_bytes() for path in paths]) == (False, [b"mine now", b"onetwothree", b"onetwothree"])
+    assert (copies.stands(_artifact(), paths[1]), copies.stands(_artifact(), tmp_path / "none")) == (True, False)
+
+
 async def test_what_was_fetched_in_part_leaves_nothing(tmp_path: Path) -> None:
     """It is fetched anew."""
     copies, path = LocalCopies(tmp_path / "copies"), tmp_path / "one" / "a.csv"
@@ -79,7 +94,9 @@ async def test_what_was_fetched_in_part_leaves_nothing(tmp_path: Path) -> None:
     assert (left, path.read_bytes()) == ([], b"onetwothree")
 
 
-async def test_what_is_written_for_who_has_given_up_gets_into_no_other_copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_is_written_for_who_has_given_up_gets_into_no_other_copy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The thread that wrote goes on when the file is fetched anew, and what it writes is nobody's."""
     begun, goes_on = threading.Event(), threading.Event()
     appended, append = list[Path](), local_copies._append
