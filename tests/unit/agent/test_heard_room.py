@@ -14,7 +14,6 @@ from ioa.protocol.messages import (
     AsyncTaskAssignment,
     ConcludeGroupDiscussion,
     Conclusion,
-    Discussion,
     InformTaskResult,
     SyncTaskAssignment,
     TaskOutcome,

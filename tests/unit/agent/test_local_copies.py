@@ -68,7 +68,7 @@ async def test_a_copy_is_given_to_nobody_who_may_not_read_the_file(tmp_path: Pat
 
 
 async def test_what_a_task_has_changed_is_given_to_no_other(tmp_path: Path) -> None:
-    """A function that runs as root, or lets itself write, may write into its input: other users' goals have the file as it was sent."""
+    """A function that runs as root may write into its input: other users' goals have the file as it was sent."""
     copies, paths = LocalCopies(tmp_path / "copies"), [tmp_path / group / "a.csv" for group in ("one", "two", "three")]
     for path in paths[:2]:
         await copies.place(_artifact(), _Store().pieces(), path)

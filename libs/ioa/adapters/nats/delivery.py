@@ -40,9 +40,9 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _BY_ROUTER = "Ioa-By-Router"
 """The header that reports of progress bear."""
 _PASSING = "Ioa-Passing"
+"""The header of results that are removed after a while."""
 _LOOKED_BACK, _PAGE = 256, 256
 """How many results are looked at first for such as pass, and at a time."""
-"""The header of results that are removed after a while."""
 _STORED_AT = "Nats-Sequence"
 """The header of what the server answers to who reads a stream (NATS ADR-31)."""
 
