@@ -17,7 +17,8 @@ from ioa.protocol.ids import UserId
 from ioa.protocol.model import Model
 
 MAX_HEARD_BYTES = 128 * 1024 * 1024
-"""What all groups that a process's agents are in may take up together. The log of one has 64 MB at most."""
+"""What all groups that a process's agents are in may take up together, if nothing is said. The log of one has 64 MB at most, and
+of a team that has said 20 short things each member keeps 0.1 MB."""
 
 _MODEL_BYTES = 700
 """What a model takes up without what it holds: the object, its fields and the set of those that were given."""

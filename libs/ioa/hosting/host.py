@@ -187,7 +187,7 @@ class Crew:
         self._network = network
         self._clock = clock
         self._ids = ids
-        self._room = HeardRoom()
+        self._room = HeardRoom(settings.heard_bytes)
         self._settled: asyncio.Queue[Exception | None] = asyncio.Queue()
         """Of each agent that it has joined, or the error that it has ended with."""
 

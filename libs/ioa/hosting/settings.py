@@ -9,6 +9,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field
 
+from ioa.agent.heard_room import MAX_HEARD_BYTES
 from ioa.protocol.ids import TenantId, TenantIdField
 from ioa.quotas import RATES, Family
 from ioa.runtime.settings import ProcessSettings
@@ -53,6 +54,9 @@ class WorkerSettings(ProcessSettings):
         default=_SAY.per_second, gt=0, description="how many messages a second the routers take of an agent, as they are told"
     )
     say_burst: int = Field(default=_SAY.burst, ge=1, description="how many of these they take at once")
+    heard_bytes: int = Field(
+        default=MAX_HEARD_BYTES, ge=1, description="how many bytes of memory hold what was said in the groups of its agents"
+    )
 
     sandbox: Literal["auto", "bwrap", "landlock", "none"] = Field(
         default="auto", description="how agents confine code that they run for others; `auto` takes the strictest that holds here"
