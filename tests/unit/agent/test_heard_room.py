@@ -11,7 +11,6 @@ from ioa.group.events import Said
 from ioa.ports.brain import TeamLaunch
 from ioa.protocol.ids import AgentId, CommId, GoalId, UserId, comm_id_of_goal
 from ioa.protocol.messages import (
-    AsyncTaskAssignment,
     ConcludeGroupDiscussion,
     Conclusion,
     InformTaskResult,
@@ -104,18 +103,20 @@ async def test_a_group_that_says_too_much_is_left_and_told_so(company: Company) 
 
 async def test_nothing_lies_there_of_a_group_that_is_left(company: Company) -> None:
     """What its tasks were given and made fills the disk no longer than the group is followed."""
-    begun, much = asyncio.Event(), task("t2", turn=2).model_copy(update={"task_desc": "x" * 50_000})
+    begun = asyncio.Event()
 
     async def stuck(words: str) -> str:
         begun.set()
+        worker.room.take(Group("his", []), BOB, 45_000)  # which is less than was said here
         await asyncio.Event().wait()
         return words
 
     worker = company.hire(working(stuck))
-    worker.room = HeardRoom(60_000)
+    worker.room = HeardRoom(100_000)
     await company.restart("worker")
-    said = [AsyncTaskAssignment(tasks=(task(),)), AsyncTaskAssignment(tasks=(much,))]
-    await company.start(idle("lead"), ScriptedBrain(teams=[TeamLaunch(members=(WORKER,))], utterances=said))
+    much = task().model_copy(update={"task_desc": "x" * 50_000})
+    brain = ScriptedBrain(teams=[TeamLaunch(members=(WORKER,))], utterances=[SyncTaskAssignment(tasks=(much,))])
+    await company.start(idle("lead"), brain)
     with capture_logs() as lines:
         await company.network.offer(GOAL)
         await eventually(lambda: [line for line in lines if line["event"] == "group_left_for_room"])
