@@ -1,4 +1,4 @@
-"""RequestDispatcher requests side by side, within bounds, so that nobody gets more than his share.
+"""Dispatches requests side by side, within bounds, so that nobody gets more than his share.
 
 What each caller may ask is counted (`ioa.quotas`), and what there is no room for at once is answered in turns. One that has waited
 here for longer than its caller will is dropped.
