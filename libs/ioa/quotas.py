@@ -96,7 +96,10 @@ RATES: Mapping[Family, Rate] = {
 so that it counts by its bytes: 0.8 MB a second."""
 
 _FLOOD = Rate(200, 400)
-"""More refusals than these are a flood. So many cost a few ms in a second."""
+"""More refusals than these, and than he was admitted meanwhile, are a flood. So many cost a few ms in a second. Who comes back when
+he is told to is refused about as often as he is admitted, however much he asks for."""
+_CHARGED_PART = 0.1
+"""Which part the last answer has in what one is taken to count for."""
 SLOWED_FOR = 60.0
 """For how many seconds it is told of a caller that it asked too often."""
 _LONGEST_PROMISE = 5.0
@@ -132,6 +135,9 @@ class _Bucket:
     calm_at: float
     slowed_at: float = float("-inf")
     refused: int = 0
+    charged: float = 0.0
+    """In how many seconds is there again what an answer has counted for lately, beside its request: so much later does the next one
+    come back."""
 
 
 def once() -> int:
@@ -176,13 +182,14 @@ class Buckets(Generic[F]):
         full_at = since + each
         if full_at - now <= burst:
             bucket.full_at = full_at
+            bucket.calm_at -= 1 / _FLOOD.per_second
             return ADMITTED
         is_first = now - bucket.slowed_at > SLOWED_FOR
         bucket.slowed_at = now
         bucket.refused = 1 if is_first else bucket.refused + 1
         bucket.calm_at = max(bucket.calm_at, now) + 1 / _FLOOD.per_second
         is_flood = bucket.calm_at - now > _FLOOD.burst / _FLOOD.per_second
-        promised = max(bucket.promised + each, full_at - burst)
+        promised = max(bucket.promised + each + bucket.charged, full_at - burst)
         if promised - now > _LONGEST_PROMISE:
             return QuotaRefusal(None, is_first, is_flood)
         bucket.promised = promised
@@ -195,7 +202,9 @@ class Buckets(Generic[F]):
         if rate.answer_bytes is not None:
             more += answered_bytes // rate.answer_bytes
         if more and bucket is not None:
-            bucket.full_at = max(bucket.full_at, now) + min(rate.burst, more) / rate.per_second
+            charged = min(rate.burst, more) / rate.per_second
+            bucket.full_at = max(bucket.full_at, now) + charged
+            bucket.charged += _CHARGED_PART * (charged - bucket.charged)
 
     def callers(self) -> set[str]:
         """Return who has asked, but for those who have been forgotten to make room."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from heapq import heappop, heappush
+from math import ceil
 
 import pytest
 
@@ -104,6 +106,26 @@ def test_those_who_come_back_when_told_do_not_meet_again() -> None:
     times = [one.retry_after for one in judged if isinstance(one, QuotaRefusal)]
     assert [round(time, 6) for time in times if time is not None] == [round(0.1 * number, 6) for number in range(1, 18)]
     assert all(buckets.judge("ada", Family.SAY, time + 1e-6) == ADMITTED for time in times if time is not None)
+
+
+@pytest.mark.parametrize(("heeds", "is_flood"), [(True, False), (False, True)])
+@pytest.mark.parametrize("side_by_side", [64, 192])
+def test_who_comes_back_when_told_is_no_flood_however_much_he_reads(*, side_by_side: int, heeds: bool, is_flood: bool) -> None:
+    """Where a request counts by its answer, too, which is known only behind it: he is not told to come back before his time."""
+    buckets, arrivals, floods = Buckets(quotas.RATES), list[tuple[float, int]](), 0
+    for number in range(side_by_side):
+        heappush(arrivals, (0.0, number))
+    while arrivals[0][0] < 8.0:
+        now, number = heappop(arrivals)
+        judged, again = buckets.judge("ada", Family.READS, now), 0.002
+        if isinstance(judged, QuotaRefusal):
+            floods += judged.is_flood
+            if heeds:
+                again = ceil((judged.retry_after or 5.0) * 1_000) / 1_000
+        else:
+            buckets.charge("ada", Family.READS, now, 0.000_1, 10_000)
+        heappush(arrivals, (now + again, number))
+    assert (floods > 0) == is_flood
 
 
 def test_who_does_not_listen_is_told_no_more() -> None:

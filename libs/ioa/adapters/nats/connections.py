@@ -91,8 +91,9 @@ _MOST_TOLD = 2**53
 _MOST_TOLD_OF, _LONGEST_KEY, _TOLD_BYTES = 180, 320, 65_536
 """Of how many is told at once, those first who asked most, and how long their keys may be: so that it fits into so many bytes."""
 _OF_A_REFUSAL, _MUCH_REFUSED = 20, 10_000
-"""As how many messages a request counts that a service has refused, of whose sender it cannot rid itself: so somebody may have
-2,000 refused at once, and then 500 a second; and from how many on he is told of at once, which is what he may have in a second."""
+"""As how many messages a request counts that a service has refused, of whose sender it cannot rid itself, once that is a flood: so
+2,000 of those may come at once, and then 500 a second; and from how many on he is told of at once, which is what he may have in a
+second."""
 _MOST_TRACED, _SERVER_CHARS = 400, 80
 """Of how many connections is told at once, and how long the id of their server may be: so that it fits into as many bytes."""
 _TAKEN = Rate(25, 50, unit_bytes=16_384)

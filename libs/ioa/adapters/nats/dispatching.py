@@ -190,10 +190,9 @@ class RequestDispatcher:
 
     def _put_off(self, endpoint: ServiceEndpoint, listener: Listener, caller: str, message: Msg, judged: QuotaRefusal) -> None:
         """Refuse what came too early; where that is a flood have the server drop it, or tell who can end it."""
-        if endpoint.caller_at is None:
+        if judged.is_flood and endpoint.caller_at is None:
             self._goes_on(message)
-            if judged.is_flood:
-                self._refuse_waiting(f"caller {caller}")
+            self._refuse_waiting(f"caller {caller}")
         elif judged.is_flood:
             listener.close_out(caller)
         self._refuse(endpoint, caller, message, judged.retry_after, is_first=judged.is_first)
