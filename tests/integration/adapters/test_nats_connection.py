@@ -27,7 +27,14 @@ from nats.errors import ConnectionClosedError, ConnectionReconnectingError, NoRe
 from nats.errors import TimeoutError as NatsTimeoutError
 
 from ioa.adapters.nats import connection as nats_connection
-from ioa.adapters.nats.connection import NatsSettings, asking_until_heard, at_renewal, open_connection, until_connected
+from ioa.adapters.nats.connection import (
+    NatsSettings,
+    asking_until_heard,
+    at_renewal,
+    open_connection,
+    until_connected,
+    until_refused,
+)
 from ioa.adapters.nats.connections import NatsConnections
 from ioa.adapters.nats.endpoints import ServiceEndpoint
 from ioa.adapters.nats.requester import NatsRequester
@@ -453,6 +460,28 @@ async def test_a_subscription_that_was_refused_hears_once_the_server_allows_it(t
         await eventually(publish, within=timedelta(seconds=20))
         assert len(heard["News.new"]) == len(set(heard["News.new"]))
         assert (len(heard["heard"]) == len(set(heard["heard"])), heard["News.left"]) == (True, [])
+
+
+async def test_a_client_that_was_refused_once_is_let_in_no_more_only_if_the_server_goes_on_refusing(tmp_path: Path) -> None:
+    """A server that is started anew may refuse somebody for a moment; while it is away nobody knows whether it would."""
+    port: int | None = None
+    async with AsyncExitStack() as stack:
+        for password in ("first", "second"):
+            asking = json.dumps({"authorization": {"user": "u", "password": password}})
+            async with open_nats_server(tmp_path / "nats", port, authorization=asking) as server:
+                if port is None:
+                    port, url = int(server.url.rpartition(":")[2]), server.url.replace("//", "//u:first@")
+                    client = await stack.enter_async_context(open_connection(NatsSettings(url, "waits")))
+                    told = asyncio.create_task(until_refused(client, timedelta(seconds=3)))
+                    stack.callback(told.cancel)
+                else:
+                    assert isinstance(client, nats_connection._LastingClient)
+                    await asyncio.wait_for(client.refused.wait(), 20)
+        await asyncio.sleep(4)
+        assert not told.done()
+        async with open_nats_server(tmp_path / "nats", port, authorization=asking):
+            with pytest.raises(nats_connection.NotLetInError):
+                await asyncio.wait_for(told, 20)
 
 
 async def test_a_client_is_let_in_again_by_the_password_of_the_next_start(tmp_path: Path) -> None:

@@ -448,6 +448,8 @@ async def _attempt(settings: NatsSettings) -> _LastingClient:
         log("nats_error", error=str(error) or type(error).__name__)
         if isinstance(error, _UnencryptedError | ssl.SSLError):
             turned_away.append(error)
+        if isinstance(error, OSError | TimeoutError):
+            client.refused.clear()  # whether a server that is away would refuse it nobody knows
         if _REFUSED in str(error).lower():
             turned_away.append(nats.errors.AuthorizationError())
             if asyncio.current_task() is client._reconnection_task:  # it may be let in again; until then it asks ever less often
