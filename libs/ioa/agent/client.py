@@ -55,6 +55,8 @@ _MODEL_PATIENCE = timedelta(seconds=60)
 _MAX_ABANDONED = 8
 """An agent with more functions that never return is not to be trusted with work."""
 _LOOK_AGAIN = timedelta(seconds=1)
+_LEAST_PAUSE = timedelta(milliseconds=20)
+"""How soon the registry and group setup are asked again at the soonest, whatever they say: the process may work for others, too."""
 _TIDY_EVERY = timedelta(hours=1)
 _ENDING = timedelta(seconds=2)
 """What deregistering may take, and functions that were told to stop, when the agent ends."""
@@ -231,7 +233,7 @@ class AgentClient:
             self._lease = lease
             if lease.joined > self._known or lease.epoch not in ("", self._epoch):
                 self._news.set()
-            await asyncio.sleep(lease.renew_every.total_seconds())
+            await asyncio.sleep(max(lease.renew_every, _LEAST_PAUSE).total_seconds())
             await self._until_fit()
             lease = await until_answered(self._renew, agent_id=me)
 
@@ -303,16 +305,19 @@ class AgentClient:
             await self._ask_for_memberships()
 
     async def _ask_for_memberships(self) -> None:
-        me, after, complete = self._card.agent_id, self._known, False
-        while not complete:
+        me, after, known = self._card.agent_id, self._known, -1
+        while after > known:  # a page that leads no further is the last
+            known = after
             request = ListMemberships(agent_id=me, after=after)
             page = await until_answered(lambda request=request: self._network.memberships(request), agent_id=me)  # type: ignore[misc]
             for membership in page.memberships:
                 if membership.comm_id not in self._sessions and self._ended.get(membership.comm_id) != _FOR_GOOD:
                     self._probing.ask_at_once(membership.comm_id, asyncio.get_running_loop().time())
                     self._sooner.set()
-                after = membership.number
-            complete = page.complete or not page.memberships
+                after = max(after, membership.number)
+            if page.complete:
+                break
+            await asyncio.sleep(_LEAST_PAUSE.total_seconds())
         self._known = max(self._known, after)
 
     async def _enter(self, epoch: str) -> None:

@@ -25,6 +25,7 @@ from ioa.errors import TaskError
 
 _SERVE = "from ioa.local.idle_child import serve; serve()"
 _LOOK_SECONDS = 0.2
+_CANCELLED = "The task was cancelled."
 _PART, _LEAST_BYTES = 8, 1024**3
 """Which part of the machine's memory a child may take, if nothing is said, and how much at least."""
 
@@ -60,15 +61,20 @@ class IdleChild:
         Args:
             function: Its name.
             arguments: What it is called with.
-            cancelled: Asked five times a second; if it says so, the process is killed.
+            cancelled: Asked five times a second, while the call waits for others too; if it says so, the process is killed.
 
         Raises:
             TaskError: The process ended before it answered, or was killed since the call was cancelled or took too long.
             Exception: Whatever the function raises.
         """
-        with self._one_call:
+        while not self._one_call.acquire(timeout=_LOOK_SECONDS):
+            if cancelled():
+                raise TaskError(_CANCELLED)
+        try:
             while (answer := self._answer((function, arguments), cancelled)) is None:
                 pass  # the child had ended, idle, just as it was called
+        finally:
+            self._one_call.release()
         done, result = answer
         if not done:
             raise result
@@ -80,7 +86,7 @@ class IdleChild:
             looks = count(1)
             while not pipe.poll(_LOOK_SECONDS):
                 if cancelled():
-                    raise TaskError("The task was cancelled.")
+                    raise TaskError(_CANCELLED)
                 if next(looks) * _LOOK_SECONDS >= self._longest.total_seconds():
                     raise TaskError(f"No answer was computed within {self._longest.total_seconds():g} s.")
             answer: tuple[bool, Any] = pipe.recv()

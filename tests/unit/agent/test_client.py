@@ -12,7 +12,16 @@ from structlog.testing import capture_logs
 
 from ioa.agent.turn_taking import MAX_INVITES
 from ioa.errors import ForbiddenError, NotFoundError, UnavailableError
-from ioa.group.requests import Accepted, Entries, Rejected, SequencedEntry, Sync
+from ioa.group.requests import (
+    Accepted,
+    Entries,
+    ListMemberships,
+    OpenMembership,
+    OpenMemberships,
+    Rejected,
+    SequencedEntry,
+    Sync,
+)
 from ioa.ports.brain import Invite, Mission, NobodyFits, TeamLaunch, TeamTools
 from ioa.protocol.cards import ModelReport
 from ioa.protocol.goals import Reason
@@ -514,6 +523,40 @@ async def test_after_a_renewal_groups_are_asked_for_at_once(tmp_path: Path) -> N
         company.network.deliver_pushes(lambda to, entry: [entry])
         company.network.renew_connections()
         assert (await company.result()).reason is Reason.CONCLUDED
+
+
+async def test_a_registry_that_wants_to_be_asked_at_once_is_asked_after_a_pause(tmp_path: Path) -> None:
+    """It may be a stranger's, whose agent's process works for other tenants too."""
+    asked = 0
+    async with open_company(tmp_path, renew_every=timedelta(seconds=-1)) as company:
+        renew = company.network.renew
+
+        async def noted(request: Renew) -> Lease:
+            nonlocal asked
+            asked += 1
+            return await renew(request)
+
+        company.network.renew = noted  # type: ignore[method-assign]
+        await company.start(idle("worker"))
+        await asyncio.sleep(0.3)
+    assert 0 < asked <= 20
+
+
+async def test_group_setup_that_leads_no_further_is_asked_no_further(tmp_path: Path) -> None:
+    """Pages of memberships without an end, each the same."""
+    asked, page = 0, OpenMemberships(memberships=(OpenMembership(comm_id=CommId("g1"), number=1),), complete=False)
+    async with open_company(tmp_path, renew_every=timedelta(hours=1)) as company:
+
+        async def the_same(request: ListMemberships) -> OpenMemberships:
+            nonlocal asked
+            asked += 1
+            return page
+
+        company.network.memberships = the_same  # type: ignore[method-assign]
+        await company.start(idle("worker"))
+        await eventually(lambda: asked)
+        await asyncio.sleep(0.3)
+    assert asked <= 3
 
 
 async def test_a_session_that_fails_is_opened_again(company: Company) -> None:

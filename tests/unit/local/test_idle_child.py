@@ -96,6 +96,33 @@ def test_it_is_killed_where_the_task_is_cancelled(tmp_path: Path) -> None:
     assert child.call("childs_work.who") != int(begun.read_text())
 
 
+def test_who_is_cancelled_while_it_waits_for_another_ends_at_once(tmp_path: Path) -> None:
+    """Else its agent would have functions that were told to stop and still run, and with nine of them takes no work any more."""
+    child, begun, over = IdleChild(), tmp_path / "begun", threading.Event()
+
+    def hold() -> None:
+        with pytest.raises(TaskError, match="cancelled"):
+            child.call("childs_work.for_ever", str(begun), cancelled=over.is_set)
+
+    holding = threading.Thread(target=hold)
+    holding.start()
+    ended = list[str]()
+
+    def wait() -> None:
+        with pytest.raises(TaskError) as error:
+            child.call("childs_work.who", cancelled=begun.exists)
+        ended.append(error.value.message)
+
+    waiting = threading.Thread(target=wait)
+    waiting.start()
+    waiting.join(timeout=10)
+    still_held = holding.is_alive()
+    over.set()
+    holding.join()
+    waiting.join()
+    assert (still_held, ended) == (True, ["The task was cancelled."])
+
+
 def test_who_is_killed_is_said_to_be(tmp_path: Path) -> None:
     """As by the kernel, where memory runs out."""
     child, begun = IdleChild(), tmp_path / "begun"
