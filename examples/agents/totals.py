@@ -16,6 +16,7 @@ from tables import CHECKED, LIKE_A_DATE, Column, Table
 _LAST, _MOST = 3, 8  # so many rows at an end may be such lines: if they are called nothing, and if they are called what they hold
 _FEW = 3  # so few numbers, or rows beside a line, tell nothing
 _RARE, _CHANCE = 0.01, 0.05  # what happens no more often by chance is none: once, and where sums cover all rows
+_TRIES = 100_000  # in a wider table no differences of two columns are tried, and not by each account: that takes minutes
 _HARDLY = 1e-9  # how likely by chance a number is that is called what it holds
 _ROUND = (500, 100, 50, 10, 5, 1)  # numbers may be multiples of one of these, and so meet more often
 _SAID = {
@@ -212,10 +213,14 @@ def sum_so_far(column: Column, table: Table) -> str:
     if column.numbers is None or not _FEW < table.rows <= CHECKED or column.is_missing.any():
         return ""
     reach, amounts = column.grain / 2, {one: _numbers(one) for one in table.holding("numbers") if one is not column}
-    for codes in [np.zeros(table.rows, int), *(one.coded[0] for one in table.columns if one is not column)]:
+    accounts = [np.zeros(table.rows, int), *(one.coded[0] for one in table.columns if one is not column)]
+    is_wide = (len(amounts) + 1) * len(amounts) * len(accounts) > _TRIES
+    pairs = [(one, ("", 0)) for one in amounts.items()]
+    pairs = pairs if is_wide else [*permutations([*amounts.items(), ("", 0 * _numbers(column))], 2)]
+    for codes in accounts[: _TRIES // max(1, len(pairs)) + 1]:
         rows = np.argsort(codes, kind="stable")
         within, run = np.diff(codes[rows]) == 0, np.diff(_numbers(column)[rows])
-        for (name, added), (less, taken) in permutations([*amounts.items(), ("", 0 * _numbers(column))], 2):
+        for (name, added), (less, taken) in pairs:
             steps = (added - taken)[rows]
             for step in (steps[1:], -steps[:-1]):
                 hits = (np.abs(run - step) <= reach)[within]  # in each row, but for where it begins anew

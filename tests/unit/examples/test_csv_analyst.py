@@ -22,6 +22,7 @@ from request import format_number
 from tables import Table, read_table
 from tests.unit.examples.agent_run import Run
 from tests.unit.examples.conftest import DATA
+from tests.unit.patterns.bounding import bounded
 
 
 def figures(text: str) -> dict[str, float]:
@@ -1594,6 +1595,16 @@ def test_a_balance_of_money_in_and_out_is_not_added_up(run: Run, tmp_path: Path)
         content = "\n".join(["day,in,out,left", *rows])
         assert "left is the sum of in less out so far" in told_of(run, content, "total left", tmp_path)
         assert ": 30.5 (2 of 5 rows" in told_of(run, content, "total in", tmp_path)
+
+
+def test_a_wide_table_takes_no_minutes(tmp_path: Path) -> None:
+    """Sums so far are looked for in time: one of 300 columns had everybody wait for two minutes, and was not answered."""
+    rows = [[at, *(at * column % 97 for column in range(300))] for at in range(1, 40)]
+    lines = [",".join(["n", *(f"c{column}" for column in range(300))]), *(",".join(map(str, row)) for row in rows)]
+    (path := tmp_path / "t.csv").write_text("\n".join(lines))
+    with bounded(20):
+        found = answer(understand("total n", read_table(path)), read_table(path))
+    assert f": {sum(range(1, 40))} (39 of 39 rows)" in found.text
 
 
 @pytest.mark.parametrize("question", ["latest price", "total n where price since 2024", "how many rows have price before 5"])
