@@ -215,8 +215,8 @@ def sum_so_far(column: Column, table: Table) -> str:
     reach, amounts = column.grain / 2, {one: _numbers(one) for one in table.holding("numbers") if one is not column}
     accounts = [np.zeros(table.rows, int), *(one.coded[0] for one in table.columns if one is not column)]
     is_wide = (len(amounts) + 1) * len(amounts) * len(accounts) > _TRIES
-    pairs = [(one, ("", 0)) for one in amounts.items()]
-    pairs = pairs if is_wide else [*permutations([*amounts.items(), ("", 0 * _numbers(column))], 2)]
+    nothing = ("", 0 * _numbers(column))
+    pairs: list[Any] = [(one, nothing) for one in amounts.items()] if is_wide else [*permutations([*amounts.items(), nothing], 2)]
     for codes in accounts[: _TRIES // max(1, len(pairs)) + 1]:
         rows = np.argsort(codes, kind="stable")
         within, run = np.diff(codes[rows]) == 0, np.diff(_numbers(column)[rows])
