@@ -4,7 +4,7 @@ import re
 import unicodedata
 
 from ioa import Agent, DeclinedError, InputFile, InvalidInputError, TaskContext
-from ioa.files import at_hand, came, missing, named_in, of_results, read_and_tell, with_suffix
+from ioa.files import at_hand, came, format_of, missing, named_in, of_results, read_and_tell, with_suffix
 from request import account_for, of_length, words_in
 
 agent = Agent(
@@ -16,6 +16,7 @@ agent = Agent(
     ], tags=["text", "words"], declines=True, may_team_up=False,
 )  # fmt: skip
 _SUFFIXES, _SHOWN_CHARS = (".txt", ".md", ".markdown", ".rst", ".log", ".text"), 3_000
+_MOST_BYTES = 10_000_000  # a text may take ten times its size of memory, and everybody else's tasks wait meanwhile
 _HINT = (
     "Texts are read ('read FILE') and counted ('how many words in FILE': words, paragraphs, lines, characters), each in a sentence "
     "of its own that names its text. All else, such as a search or a summary, is for a language model."
@@ -33,10 +34,6 @@ _SHOWN = f"(?:read|open|show|print)(?: me)?(?: (?:(?:the )?(?:contents?|text) (?
 _READ, _COUNT = re.compile(f"{_BEGIN}(?:{_SHOWN})"), re.compile(f"{_BEGIN}(?:{_COUNTED})(?: {_OF_TEXT})?")
 _KNOWN = {word.removesuffix(end) for word in re.findall("[a-z]+", f"{_READ.pattern} {_COUNT.pattern}") for end in ("", "s")}
 _UNSPACED = ("CJK UNIFIED", "HIRAGANA LETTER", "KATAKANA LETTER", "THAI", "LAO", "KHMER", "MYANMAR")
-_FORMATS = re.compile(
-    rb"(?i)(?:\xef\xbb\xbf)?\s*+(?:(?P<PDF>%pdf-)|(?P<RTF>\{\\rtf)|(?P<ZIP>pk\x03\x04)|(?P<HTML><!doctype html|<html\b)"
-    rb"|(?P<XML><\?xml)|(?P<MIME>(?:[\w-]++:[^\n]*+\n(?:[ \t][^\n]*+\n)*+)*?mime-version:))"
-)
 
 
 @agent.task
@@ -70,7 +67,9 @@ def _meant(asked: str, ctx: TaskContext) -> list[InputFile]:
 
 
 def _answer(file: InputFile, kinds: list[str], ctx: TaskContext) -> str:
-    if said := _other_format(file):
+    if file.path.stat().st_size > _MOST_BYTES:
+        raise InvalidInputError(f"{file.name} has more than {_MOST_BYTES // 10**6} MB.", hint="Send it in parts.")
+    if said := format_of(file, _SUFFIXES):
         raise InvalidInputError(f"{file.name} is {said}. Plain texts are read here.", hint="Save it as one.")
     text, assumed = read_and_tell(file.path)
     name, shown = f"{file.name} (read as {assumed})" if assumed else file.name, f"{file.name.removesuffix('.txt')}.txt"
@@ -82,15 +81,6 @@ def _answer(file: InputFile, kinds: list[str], ctx: TaskContext) -> str:
     return f"{name}: {text[:_SHOWN_CHARS].strip()}{more}"
 
 
-def _other_format(file: InputFile) -> str:
-    """What a file is if it is no plain text, by its media type, or by what it begins with."""
-    is_text = file.media_type.startswith(("text/", "application/octet-stream")) and file.media_type != "text/html"
-    if not is_text and not with_suffix([file], _SUFFIXES):
-        return file.media_type
-    found = _FORMATS.match(file.path.read_bytes())
-    return f"written in {found.lastgroup}" if found else ""
-
-
 def _count(text: str, kind: str, data: bytes) -> str:
     """Words are counted as `wc -w` does, except that one holds a letter or a digit, and lines as editors do."""
     if kind == "character":
@@ -99,11 +89,13 @@ def _count(text: str, kind: str, data: bytes) -> str:
     if kind == "word":
         if letter := next((char for char in {*text} if unicodedata.name(char, "").startswith(_UNSPACED)), ""):
             raise InvalidInputError(f"No rule tells the words of a text apart that has letters such as {letter!r}, without blanks.")
-        words = text.split()
-        signs = [word for word in words if not re.search(r"[^\W_]", word)]
-        left_out = f" (left out: {len(signs)} without a letter or digit, such as {signs[0]!r})" if signs else ""
-        return f"words: {len(words) - len(signs)}{left_out}"
+        words, signs, example = 0, 0, ""
+        for found in re.finditer(r"\S+", text):  # a list of them would take twenty times the text
+            is_sign = not re.search(r"[^\W_]", found[0])
+            words, signs, example = words + 1, signs + is_sign, example or found[0] * is_sign
+        left_out = f" (left out: {signs} without a letter or digit, such as {example!r})" if signs else ""
+        return f"words: {words - signs}{left_out}"
     if kind == "line":
         return "lines: " + str(text.removesuffix("\n").count("\n") + 1)
-    blocks = len(re.split(r"\n\s*\n", text.strip()))
+    blocks = 1 + sum(1 for _ in re.finditer(r"\n\s*\n", text.strip()))
     return f"paragraphs (what stands between blank lines, headings and lists, too): {blocks}"

@@ -16,9 +16,14 @@ from ioa.agent.html_text import text_of_html
 from ioa.errors import DeclinedError, InvalidInputError
 
 _WORD = re.compile(r"[\w.-]+")
+_FORMATS = re.compile(
+    rb"(?i)(?:\xef\xbb\xbf)?\s*+(?:(?P<PDF>%pdf-)|(?P<RTF>\{\\rtf)|(?P<ZIP>pk\x03\x04)|(?P<HTML><!doctype html|<html\b)"
+    rb"|(?P<XML><\?xml)|(?P<MIME>(?:[\w-]++:[^\n]*+\n(?:[ \t][^\n]*+\n)*+)*?mime-version:))"
+)
+"""How files begin that are no plain texts, whatever they are called."""
 
 __all__ = [
-    "at_hand", "came", "missing", "named_in", "of_results", "pick", "read_and_tell", "read_text", "text_of_html", "with_suffix",
+    "at_hand", "came", "format_of", "missing", "named_in", "of_results", "pick", "read_and_tell", "read_text", "text_of_html", "with_suffix",
 ]  # fmt: skip
 
 
@@ -79,6 +84,15 @@ def came(ctx: TaskContext) -> str:
     """Say which files came with the goal: a hint for an error about them."""
     names = ", ".join(file.name for file in ctx.inputs)
     return f"The goal came with: {names}." if names else "The goal came with no files."
+
+
+def format_of(file: InputFile, suffixes: Sequence[str]) -> str:
+    """Say what a file is if it is no plain text, by its media type and its name, or by how it begins; empty if it is one."""
+    is_text = file.media_type.startswith(("text/", "application/octet-stream")) and file.media_type != "text/html"
+    if not is_text and not with_suffix([file], suffixes):
+        return file.media_type
+    found = _FORMATS.match(file.path.read_bytes())
+    return f"written in {found.lastgroup}" if found else ""
 
 
 def read_text(path: Path) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -253,3 +254,26 @@ def test_no_file_is_taken_for_a_result(run: Run, tmp_path: Path) -> None:
     (tmp_path / "w.txt").write_text("one")
     with pytest.raises(InvalidInputError, match="It is not said which text file is meant"):
         run(agent, "Show me the result", [tmp_path / "w.txt"])
+
+
+def test_a_text_beyond_ten_megabytes_is_refused_unread(run: Run, tmp_path: Path) -> None:
+    """To read it takes the memory and the time of everybody whose task is there: four of 100 MB took 5 GB."""
+    with (path := tmp_path / "large.txt").open("wb") as file:
+        file.truncate(10_000_001)
+    for asked in ("how many words in large.txt", "read large.txt"):
+        with pytest.raises(InvalidInputError, match=r"large\.txt has more than 10 MB"):
+            run(agent, asked, inputs=[path])
+
+
+def test_counting_takes_few_times_the_size_of_a_text(run: Run, tmp_path: Path) -> None:
+    """A list of its words took twenty times as much."""
+    (path := tmp_path / "words.txt").write_text("ab cd – gh\n\n" * 100_000)
+    tracemalloc.start()
+    try:
+        answered = run(agent, "how many words and paragraphs in words.txt", inputs=[path]).text
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert "words: 300000 (left out: 100000 without a letter or digit, such as '–')" in answered
+    assert answered.endswith("paragraphs (what stands between blank lines, headings and lists, too): 100000")
+    assert most < 8 * path.stat().st_size
