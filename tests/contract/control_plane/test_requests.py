@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
 
@@ -618,6 +618,24 @@ async def test_what_the_server_has_written_to_the_statistics_is_told_and_they_ar
         await nats_client.publish("$SRV.STATS", text, headers={SHOWN_ASKER: '{"acc":"IOA_USERS","kind":"Account"}'})
         assert json.loads((await told.get()).data)["traced"] == [{"server": "S1", "number": 7}]
         await eventually(is_told, bool)
+
+
+async def test_a_service_ends_well_that_rests_from_its_statistics(nats_client: Client) -> None:
+    """Nothing is listened to for a moment once the server has written there itself, which is no fault of whoever ends it then."""
+    text = b'{"server":{"id":"S1"},"request":{},"events":[{"type":"in","ts":"","kind":0,"cid":7,"acc":"IOA_USERS"}]}'
+    told = asyncio.Event()
+    heard_of = await nats_client.subscribe(PULLED, cb=_setting(told))
+    async with asyncio.timeout(20), serving(nats_client, ServiceEndpoint("echo", SUBJECT, _echoed)):
+        await nats_client.publish("$SRV.STATS", text, headers={SHOWN_ASKER: '{"acc":"IOA_USERS","kind":"Account"}'})
+        await told.wait()
+    await heard_of.unsubscribe()
+
+
+def _setting(event: asyncio.Event) -> Callable[[Msg], Awaitable[None]]:
+    async def hear(_message: Msg) -> None:
+        event.set()
+
+    return hear
 
 
 async def _echoed(_subject: str, data: bytes) -> bytes:

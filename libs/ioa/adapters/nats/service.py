@@ -10,6 +10,7 @@ from functools import partial
 import nats.errors
 from nats.aio.client import Client
 from nats.aio.msg import Msg
+from nats.aio.subscription import Subscription
 from nats.micro import add_service
 from nats.micro.request import Request
 from nats.micro.service import Endpoint as MicroEndpoint
@@ -118,7 +119,7 @@ async def _bound_telling(client: Client, service: MicroService, is_of_nobody: Ca
     Those subjects name no caller, and whoever may see that everything runs may ask them as fast as he can. Where the server has
     written itself there, nothing is listened to for a moment, and one message after it, as `Listener` does.
     """
-    standing, has_written = service._subscriptions, asyncio.Event()
+    standing, resting, has_written = service._subscriptions, dict[str, Subscription](), asyncio.Event()
 
     def heeding(take: Callable[[Msg], Awaitable[None]]) -> Callable[[Msg], Awaitable[None]]:
         async def heed(message: Msg) -> None:
@@ -140,15 +141,18 @@ async def _bound_telling(client: Client, service: MicroService, is_of_nobody: Ca
                 await has_written.wait()
         if has_written.is_set():
             most = 1
-            for used in standing.values():
+            resting |= standing
+            standing.clear()  # nats-py's service would end them once more
+            for used in resting.values():
                 with suppress(nats.errors.Error, OSError):
                     await used.unsubscribe()
             await asyncio.sleep(_TOLD_EVERY_SECONDS)
             has_written.clear()
-        for key, used in standing.items():
-            if used._received >= used._max_msgs:
+        for key, used in (standing | resting).items():
+            if key in resting or used._received >= used._max_msgs:
                 with suppress(nats.errors.Error, OSError):
                     standing[key] = await client.subscribe(used.subject, cb=used._cb)
+                    resting.pop(key, None)
                     await standing[key].unsubscribe(limit=most)
 
 
