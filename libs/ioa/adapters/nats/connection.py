@@ -444,12 +444,11 @@ async def _attempt(settings: NatsSettings) -> _LastingClient:
         log = _log.warning if client.is_connected else _log.debug
         if asyncio.current_task() is client._reconnection_task:
             _leave_attempt(client)
+            client.refused.clear()  # whether a server that is away would refuse it nobody knows
         nats_errors.labels(type(error).__name__).inc()
         log("nats_error", error=str(error) or type(error).__name__)
         if isinstance(error, _UnencryptedError | ssl.SSLError):
             turned_away.append(error)
-        if isinstance(error, OSError | TimeoutError):
-            client.refused.clear()  # whether a server that is away would refuse it nobody knows
         if _REFUSED in str(error).lower():
             turned_away.append(nats.errors.AuthorizationError())
             if asyncio.current_task() is client._reconnection_task:  # it may be let in again; until then it asks ever less often
