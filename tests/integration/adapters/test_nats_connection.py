@@ -342,6 +342,34 @@ async def test_what_is_given_up_as_the_connection_is_lost_is_not_asked_for_anew(
             await asyncio.wait_for(giving_up, 5)
 
 
+@pytest.mark.parametrize("answered", range(5))
+async def test_a_service_ends_well_whose_server_goes_meanwhile(
+    nats_server: NatsServer, monkeypatch: pytest.MonkeyPatch, answered: int
+) -> None:
+    """However much of what it gives up the server has answered."""
+    left = answered
+    async with open_connection(NatsSettings(nats_server.url, "ending")) as client:
+        take = client._process_pong
+
+        async def lose() -> None:
+            nonlocal left
+            left -= 1
+            if left >= 0:
+                await take()
+            elif left == -1:
+                os.kill(nats_server.pid, signal.SIGKILL)
+
+        async with (
+            asyncio.timeout(15),
+            open_service(client, "ioa-test", "Tests", "0.1.0", [ServiceEndpoint("echo", "echo", _echo)]),
+        ):
+            monkeypatch.setattr(client, "_process_pong", lose)
+
+
+async def _echo(_subject: str, data: bytes) -> bytes:
+    return data
+
+
 async def _pass(_message: Msg) -> None:
     """Do nothing with it."""
 

@@ -22,6 +22,7 @@ from ioa.adapters.nats.dispatching import RequestDispatcher
 from ioa.adapters.nats.endpoints import USUAL_BOUNDS, Bounds, ServiceEndpoint
 from ioa.adapters.nats.listening import Listener
 from ioa.adapters.nats.slowed_callers import slowed_answer, slowed_statistics
+from ioa.adapters.nats.translated_errors import heeding_cancellation
 from ioa.ports.inspection import SlowedCaller
 from ioa.protocol import subjects
 from ioa.quotas import Family
@@ -108,7 +109,8 @@ async def open_service(  # noqa: PLR0913  # all that there is
             try:
                 for listener in listeners:
                     await listener.aclose()
-                await service.stop()
+                with heeding_cancellation(), suppress(nats.errors.Error, OSError, TimeoutError):  # of a server that goes just then
+                    await service.stop()
             finally:
                 dispatcher.close()
 
