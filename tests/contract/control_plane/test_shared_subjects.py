@@ -6,10 +6,14 @@ import asyncio
 import json
 import time
 from collections.abc import Awaitable, Callable
+from typing import Any
 
+import pytest
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
+from ioa.adapters.nats import service
+from ioa.adapters.nats.dispatching import RequestDispatcher
 from ioa.adapters.nats.endpoints import Bounds, ServiceEndpoint, answer
 from ioa.adapters.nats.permissions import SHOWN_ASKER
 from ioa.adapters.nats.requester import NatsRequester
@@ -179,6 +183,35 @@ async def test_what_waits_of_who_floods_is_not_worked_off(nats_client: Client) -
         may_answer.set()
         await eventually(lambda: done, lambda known: known.count("anna") == 10)
     assert ((refused.headers or {})["Nats-Service-Error-Code"], done.count("eve")) == (row_of(RateLimitedError).wire_code, 4)
+
+
+async def test_nothing_is_kept_of_whose_requests_were_not_waited_for(nats_client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A replica that is asked for more than it can answer is asked by many, each of whom is forgotten."""
+    made, may_answer, answered = list[RequestDispatcher](), asyncio.Event(), 0
+
+    def make(*given: Any) -> RequestDispatcher:
+        made.append(RequestDispatcher(*given))
+        return made[0]
+
+    async def wait(_subject: str, data: bytes) -> bytes:
+        nonlocal answered
+        await may_answer.wait()
+        answered += 1
+        return data
+
+    monkeypatch.setattr(service, "RequestDispatcher", make)
+    endpoint = ServiceEndpoint("shared", _SUBJECT, wait, family=Family.READS, at_most=4_000, counts=lambda _data: 1)
+    async with open_service(nats_client, "ioa-test", "Tests", "0.1.0", [endpoint]):
+        await heard(nats_client)
+        for number in range(20):
+            shown = {SHOWN_ASKER: json.dumps({"acc": "IOA_USERS", "user": str(number)}), "Ioa-Patience": "100"}
+            await nats_client.publish(_SUBJECT, b"", reply="nobody", headers=shown)
+        await eventually(lambda: made[0]._waiting, bool)
+        await asyncio.sleep(0.2)
+        may_answer.set()
+        await eventually(lambda: made[0]._waiting, lambda waiting: not waiting)
+        await eventually(lambda: made[0]._shared.in_flight, lambda in_flight: not in_flight)
+        assert (answered, list(made[0]._lanes)) == (4, [])
 
 
 async def test_what_holds_up_others_counts_by_its_time(nats_client: Client) -> None:

@@ -327,8 +327,7 @@ class RequestDispatcher:
         """Begin what there is room for now that a request of a lane is answered."""
         self._give_turn(lane)
         self._serve(lane.turns)
-        if not lane.in_flight and not lane.waiting:
-            self._lanes.pop(lane.key, None)
+        self._forget_idle(lane)
 
     def _serve(self, turns: _Turns) -> None:
         """Answer the lanes in turn while there is room, and go on as soon as there is time again."""
@@ -353,6 +352,11 @@ class RequestDispatcher:
                 break
             _answered(first.endpoint.subject, "overdue").inc()
         self._give_turn(lane)
+        self._forget_idle(lane)
+
+    def _forget_idle(self, lane: _Lane) -> None:
+        if not lane.in_flight and not lane.waiting:
+            self._lanes.pop(lane.key, None)
 
 
 def _too_often(endpoint: ServiceEndpoint, caller: str, retry_after: float) -> RateLimitedError:
