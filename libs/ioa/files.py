@@ -23,7 +23,8 @@ _FORMATS = re.compile(
 """How files begin that are no plain texts, whatever they are called."""
 
 __all__ = [
-    "at_hand", "came", "format_of", "missing", "named_in", "of_results", "pick", "read_and_tell", "read_text", "text_of_html", "with_suffix",
+    "at_hand", "came", "format_of", "missing", "named_in", "of_results", "pick", "read_and_tell",
+    "read_text", "text_of_html", "with_suffix",
 ]  # fmt: skip
 
 
