@@ -185,7 +185,10 @@ async def test_what_waits_of_who_floods_is_not_worked_off(nats_client: Client) -
     assert ((refused.headers or {})["Nats-Service-Error-Code"], done.count("eve")) == (row_of(RateLimitedError).wire_code, 4)
 
 
-async def test_nothing_is_kept_of_whose_requests_were_not_waited_for(nats_client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("most_waiting", [1_000, 2])
+async def test_nothing_is_kept_of_whose_requests_were_not_answered(
+    nats_client: Client, monkeypatch: pytest.MonkeyPatch, most_waiting: int
+) -> None:
     """A replica that is asked for more than it can answer is asked by many, each of whom is forgotten."""
     made, may_answer, answered = list[RequestDispatcher](), asyncio.Event(), 0
 
@@ -201,7 +204,8 @@ async def test_nothing_is_kept_of_whose_requests_were_not_waited_for(nats_client
 
     monkeypatch.setattr(service, "RequestDispatcher", make)
     endpoint = ServiceEndpoint("shared", _SUBJECT, wait, family=Family.READS, at_most=4_000, counts=lambda _data: 1)
-    async with open_service(nats_client, "ioa-test", "Tests", "0.1.0", [endpoint]):
+    bounds = Bounds(max_queued=most_waiting)
+    async with open_service(nats_client, "ioa-test", "Tests", "0.1.0", [endpoint], bounds=bounds):
         await heard(nats_client)
         for number in range(20):
             shown = {SHOWN_ASKER: json.dumps({"acc": "IOA_USERS", "user": str(number)}), "Ioa-Patience": "100"}

@@ -160,7 +160,8 @@ class RequestDispatcher:
         lane = self._lane(endpoint, caller, request.subject)
         if self._has_room(lane.turns) and lane.in_flight < lane.most and not lane.waiting:
             self._start(lane, endpoint, caller, request)
-        elif not self._may_keep_more(caller, request):
+            return
+        if not self._may_keep_more(caller, request):
             self._refuse(endpoint, caller, message, _NO_ROOM_SECONDS, is_first=False)
         elif self._has_room_to_wait(endpoint, lane, request):
             self._keep(caller, 1, len(request.data))
@@ -169,6 +170,7 @@ class RequestDispatcher:
             self._serve(lane.turns)
         else:
             self._group.create_task(_respond_error(request, UnavailableError(f"Too many requests wait for {endpoint.name}.")))
+        self._forget_idle(lane)
 
     def _rests_from(self, message: Msg, listener: Listener) -> bool:
         """Stop listening for a moment if the server has written a message itself; whether it has, so that nobody asks."""
