@@ -153,7 +153,7 @@ async def test_who_goes_on_regardless_is_told_of_at_once(nats_client: Client) ->
     async with open_service(nats_client, "ioa-test", "Tests", "0.1.0", [endpoint], bounds=bounds):
         await heard(nats_client)
         await _ask_for(nats_client, "UANNA", 100)
-        await _ask_for(nats_client, "UEVE", 1_000)
+        await _ask_for(nats_client, "UEVE", 1_300)
         began = time.monotonic()
         await eventually(lambda: told, bool)
     assert (time.monotonic() - began < 0.5, [list(one) for one in told]) == (True, [["UEVE"]])
