@@ -112,6 +112,7 @@ COMMANDS: dict[str, list[str]] = {
     "agents search": [f"greet Ada {HOSTILE}", "say hello", "--why"],
     "agents remove": [f"x{HOSTILE}"],
     "credentials create": ["--out", f"creds{HOSTILE}", "--user", "ada"],
+    "credentials list": ["--out", f"creds{HOSTILE}"],
     "credentials upgrade": ["--out", f"creds{HOSTILE}"],
     "credentials rotate": [f"ada{HOSTILE}", "--out", f"creds{HOSTILE}"],
     "credentials expire": ["--out", f"nowhere{HOSTILE}"],
@@ -156,6 +157,7 @@ SHOWS_NOTHING_FOREIGN = {
     "goal cancel",
     "dead retry",
     "audit",
+    "credentials list",
     "credentials readmit",
 }
 

@@ -25,6 +25,7 @@ from ioa_gateway.server import bound, open_server
 from tests.integration.gateway.serving import BEARER
 from tests.rig.deadline import eventually
 
+LONG = b"x" * 50_000_000
 HEAD = b"GET /%s HTTP/1.1\r\nHost: x\r\n\r\n"
 
 
@@ -54,7 +55,7 @@ async def _served(arrivals: Arrivals, goes_on: asyncio.Event, log: list[str] | N
             if path == "/read":
                 await request.body()
             streams = {"/endless": endless}.get(path, parts)
-            whole = Response(b"x" * (50_000_000 if path == "/long" else 1))
+            whole = Response(LONG if path == "/long" else b"x")
             await (whole if path in ("/", "/long", "/read") else StreamingResponse(streams()))(scope, receive, send)
         except ClientDisconnect:
             pass
