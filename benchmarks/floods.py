@@ -50,8 +50,9 @@ _DEAREST = {
 }
 """By the beginnings of subjects, what costs the server most to answer; everywhere else refusing does."""
 _REST_SECONDS = 0.5
-_EVERY_SECONDS = 0.25
-"""How often an honest goal begins at most. More of them wait for their agent's own quotas, which hides what floods do."""
+_EVERY_SECONDS = 0.5
+"""How often an honest goal begins at most. More of them wait for their agent's own quotas, which hides what floods do; and each
+takes some kB of what services keep of the last ten thousand groups, which would count as growth."""
 _PATIENCE_SECONDS = 15.0
 
 
