@@ -12,6 +12,7 @@ import logging
 import os
 from collections.abc import AsyncIterator, Generator, Iterator
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -70,20 +71,20 @@ def _write_to_memory() -> None:
 
 _write_to_memory()
 
-_WAITING = ("integration/security", "e2e", "packaging", "integration")
-"""The folders of files that wait for processes, those first that take longest."""
+_WAITING = ("e2e", "packaging", "integration")
+_COMPUTING_PER_WAITING = 3
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Spread files that wait for processes evenly among those that compute, so that no core is idle to the end."""
+    """Put files that wait for processes among those that compute, so that no core is idle, and end with short ones."""
     files: dict[Path, list[pytest.Item]] = {}
     for item in items:
         files.setdefault(item.path, []).append(item)
     tests = Path(__file__).parent
-    waiting = dict.fromkeys(path for folder in _WAITING for path in files if path.is_relative_to(tests / folder))
-    computing = [path for path in files if path not in waiting]
-    places = {path: number / len(those) for those in (waiting, computing) for number, path in enumerate(those)}
-    items[:] = [item for path in sorted(files, key=places.__getitem__) for item in files[path]]
+    waiting = [path for folder in _WAITING for path in files if path.is_relative_to(tests / folder)]
+    computing = (path for path in list(files) if path not in waiting)
+    order = [path for first in waiting for path in (first, *islice(computing, _COMPUTING_PER_WAITING))]
+    items[:] = [item for path in (*order, *computing) for item in files[path]]
 
 
 @pytest.fixture(autouse=True)
