@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
@@ -24,6 +25,7 @@ from ioa.errors import InvalidInputError, UnavailableError
 from ioa.hosting.cluster_credentials import (
     ASKED,
     ISSUER,
+    RETIRING,
     REVOKED,
     AgentIdentity,
     Plan,
@@ -36,9 +38,30 @@ from ioa.protocol.codec import in_words
 from ioa.protocol.ids import AgentId, PoolId, TenantId, check_tenant, check_token
 
 AUTHORIZATION, CALLOUT, TENANTS = "nats", "callout", "tenants"
+_SEED = "seed"
+"""What the seed of whoever has a folder of his own is called; an agent's is called like the agent, in the folder of its pool."""
 _PRIVATE_FOLDER = 0o700
 _OTHERS, _OTHERS_WRITE = 0o077, 0o022
 _MAX_REPLICAS = 1_000
+
+
+@dataclass(frozen=True)
+class KeptSeed:
+    """A seed in a folder of credentials: its Secret, its key there, and the public key that it is for."""
+
+    secret: str
+    key: str
+    public_key: str
+
+    @property
+    def is_of_pool(self) -> bool:
+        """Whether it is that of an agent, in the folder of its pool."""
+        return self.key != _SEED
+
+    @property
+    def name(self) -> str:
+        """Whose it is, as the commands take it."""
+        return self.key if self.is_of_pool else self.secret.rpartition("/")[2]
 
 
 class FolderSecrets:
@@ -66,9 +89,18 @@ class FolderSecrets:
 
     def names(self) -> Mapping[str, str]:
         """Return who has a folder with a seed of his own, by public key."""
-        texts = {name: (self._folder / name / file).read_text(encoding="ascii") for name, file in self.find("*", "seed")}
+        texts = {name: (self._folder / name / file).read_text(encoding="ascii") for name, file in self.find("*", _SEED)}
         keys = {name: parse_key(text) for name, text in texts.items()}
         return {public_key_of(key.seed): name for name, key in keys.items() if key is not None}
+
+    def seeds(self, secrets: str) -> Iterator[KeptSeed]:
+        """Return the seeds that are somebody's now, and not those that were replaced, of Secrets that match a pattern."""
+        for secret, key in self.find(secrets, "*"):
+            if secret == CALLOUT or key.endswith(RETIRING):
+                continue
+            written = (self.read(secret) or {}).get(key, b"")
+            if (seed := parse_key(written.decode("ascii", "replace"))) is not None:
+                yield KeptSeed(secret, key, public_key_of(seed.seed))
 
     def create(self, name: str, data: Mapping[str, bytes], _labels: Mapping[str, str]) -> None:
         """Make a Secret that is not there yet; folders have no labels."""
@@ -246,12 +278,7 @@ def _left_out(kept: FolderSecrets, tenant: TenantId | None, before: str) -> list
     except InvalidInputError:  # an older version's, or none: nothing says who that was
         return []
     gone = was - now
-    found: list[str] = []
-    for secret, key in kept.find(in_folder(tenant, "*"), "*"):
-        seed = parse_key((kept.read(secret) or {})[key].decode("ascii", "replace")) if not key.startswith(".") else None
-        if seed is not None and public_key_of(seed.seed) in gone:
-            found.append(secret.rpartition("/")[2] if key == "seed" else key)
-    return found
+    return [one.name for one in kept.seeds(in_folder(tenant, "*")) if one.public_key in gone]
 
 
 def upgrade_credentials(folder: Path, terminal: Terminal) -> None:

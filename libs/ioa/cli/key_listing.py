@@ -8,12 +8,9 @@ from datetime import datetime
 from pathlib import Path
 
 from ioa.adapters.nats.authorization import role_of
-from ioa.adapters.nkey_seeds import parse_key, public_key_of
-from ioa.cli.credentials import CALLOUT, TENANTS, FolderSecrets, read_known
+from ioa.cli.credentials import TENANTS, FolderSecrets, read_known
 from ioa.cli.terminal import Terminal
-from ioa.hosting.cluster_credentials import RETIRING, still_let_in
-
-_SEED = "seed"
+from ioa.hosting.cluster_credentials import still_let_in
 
 
 @dataclass(frozen=True)
@@ -62,19 +59,15 @@ def list_holders(folder: Path, now: datetime, terminal: Terminal) -> None:
 def _holders(folder: Path, now: datetime) -> Iterator[Holder]:
     kept = FolderSecrets(folder)
     known = read_known(kept, folder)
-    for secret, key in (*kept.find("*", "*"), *kept.find(f"{TENANTS}/*/*", "*")):
-        there = kept.read(secret) or {}
-        seed = None if secret == CALLOUT or key not in there else parse_key(there[key].decode("ascii", "replace"))
-        if seed is None or key.endswith(RETIRING):
-            continue
-        *tenant, name = secret.removeprefix(f"{TENANTS}/").split("/")
-        may = known.get(public_key_of(seed.seed))
-        old = [one for one in still_let_in(there, key, now) if one.public_key in known]
+    for one in (*kept.seeds("*"), *kept.seeds(f"{TENANTS}/*/*")):
+        *tenant, pool = one.secret.removeprefix(f"{TENANTS}/").split("/")
+        may = known.get(one.public_key)
+        old = [key for key in still_let_in(kept.read(one.secret) or {}, one.key, now) if key.public_key in known]
         yield Holder(
-            name=name if key == _SEED else key,
+            name=one.name,
             role="" if may is None else role_of(may),
             tenant="".join(tenant),
-            pool="" if key == _SEED else name,
+            pool=pool if one.is_of_pool else "",
             old_keys=len(old),
-            public_key=public_key_of(seed.seed),
+            public_key=one.public_key,
         )

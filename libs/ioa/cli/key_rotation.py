@@ -27,8 +27,7 @@ from ioa.adapters.nkey_seeds import public_key_of
 from ioa.cli.credentials import AUTHORIZATION, CALLOUT, TENANTS, FolderSecrets, in_folder, read_known, write_known
 from ioa.cli.keys import end_keys_of
 from ioa.cli.reach import open_reached_system, reach
-from ioa.cli.shut_out import PATIENCE as TRIED
-from ioa.cli.shut_out import Door, try_door
+from ioa.cli.shut_out import TRIED, Door, try_door
 from ioa.cli.terminal import Terminal
 from ioa.cli.thrown_out import end_goals_of
 from ioa.errors import ForbiddenError, InvalidInputError, IoaError, NotFoundError, UnavailableError
@@ -274,7 +273,7 @@ async def _try_door(url: str | None, seed: str) -> Door:
         settings, _ = await reach(url)
     except UnavailableError:
         return Door.UNTRIED
-    return await try_door(settings, seed, TRIED)
+    return await try_door(settings, seed)
 
 
 async def _check_tenant(tenant: TenantId | None, url: str | None) -> None:

@@ -10,7 +10,7 @@ from enum import Enum
 from ioa.adapters.nats.connection import NatsSettings, NotLetInError, open_connection
 from ioa.errors import IoaError
 
-PATIENCE = timedelta(seconds=15)
+TRIED = timedelta(seconds=15)
 """How long to wait for a server to go by what is written: its gate looks each ten seconds."""
 _EACH, _PAUSE = timedelta(seconds=2), 0.5
 
@@ -24,7 +24,7 @@ class Door(Enum):
     """No server answers where the command looks for one."""
 
 
-async def try_door(settings: NatsSettings, seed: str, patience: timedelta = PATIENCE) -> Door:
+async def try_door(settings: NatsSettings, seed: str, patience: timedelta = TRIED) -> Door:
     """Try a key until it is refused, or the patience is over."""
     tried = replace(settings, seed=seed, token=None, credentials=None, data=None)
     loop = asyncio.get_running_loop()
