@@ -18,6 +18,7 @@ _BOUNDS = "bounds"
 _ORDER = ("keys", "names", "goals", "floods", "stores", "files", "http", "models", "machine")
 """The topics as an operator asks for them; one that is not named comes behind them."""
 _ROW = re.compile(r"^\| (?P<number>T\d+)? ?\| (?P<achieved>.*?) \| (?P<tests>[^|]*) \| (?P<state>.*) \|$")
+_NUMBER = re.compile(r"^\| (T\d+) \|", re.MULTILINE)
 _OPEN = re.compile(r"\*\*open\*\*", re.IGNORECASE)
 _SENTENCE = re.compile(r"(?<=[^.])[:;.] ")
 _LEAST_TITLE_CHARS, _TITLE_CHARS = 30, 160
@@ -76,12 +77,10 @@ def topics(folder: Path = FOLDER) -> list[Topic]:
         SystemExit: A row is no row of four cells, a number stands twice, or a test that is named is not there.
     """
     pages = sorted((path for path in folder.glob("*.md") if path.stem != _BOUNDS), key=_place)
-    found = [_topic(path) for path in pages]
-    numbers = Counter(number for topic in found for number in dict.fromkeys(threat.number for threat in topic.threats))
-    numbers.update(path_number for path in pages for path_number in _numbers_twice(path))
+    numbers = Counter(number for path in pages for number in _NUMBER.findall(path.read_text(encoding="utf-8")))
     if twice := [number for number, count in numbers.items() if count > 1]:
         raise SystemExit(f"These numbers of threats stand twice: {', '.join(twice)}.")
-    return found
+    return [_topic(path) for path in pages]
 
 
 def render() -> str:
@@ -105,7 +104,7 @@ def _place(path: Path) -> tuple[int, str]:
 
 def _topic(path: Path) -> Topic:
     lines = path.read_text(encoding="utf-8").splitlines()
-    return Topic(path.stem, lines[0].removeprefix("# Threats: "), _outward(lines[2]), tuple(_threats(path, lines)))
+    return Topic(path.stem, lines[0].removeprefix("# Threats: "), _outward(lines[2], path), tuple(_threats(path, lines)))
 
 
 def _threats(path: Path, lines: list[str]) -> Iterator[Threat]:
@@ -119,12 +118,8 @@ def _threats(path: Path, lines: list[str]) -> Iterator[Threat]:
         number = row["number"] or number
         _check_tests(path, number, row["tests"])
         _, *remains = _OPEN.split(row["state"], maxsplit=1)
-        yield Threat(number, _outward(row["achieved"]), row["tests"], _outward(remains[0]).lstrip(": ") if remains else "")
-
-
-def _numbers_twice(path: Path) -> list[str]:
-    numbers = Counter(re.findall(r"^\| (T\d+) \|", path.read_text(encoding="utf-8"), re.MULTILINE))
-    return [number for number, count in numbers.items() if count > 1]
+        what_remains = _outward(remains[0], path).lstrip(": ") if remains else ""
+        yield Threat(number, _outward(row["achieved"], path), row["tests"], what_remains)
 
 
 def _check_tests(path: Path, number: str, tests: str) -> None:
@@ -135,9 +130,9 @@ def _check_tests(path: Path, number: str, tests: str) -> None:
             raise SystemExit(f"{path}: the test {name} of {number} is not there.")
 
 
-def _outward(text: str) -> str:
+def _outward(text: str, page: Path) -> str:
     """Have the links of a topic's page lead to the same from the page above it."""
-    return re.sub(r"\]\((?!\.\./|https?:|#)", "](threats/", text).replace("](../", "](").replace("](#", "](threats/floods.md#")
+    return re.sub(r"\]\((?!\.\./|https?:|#)", "](threats/", text).replace("](../", "](").replace("](#", f"](threats/{page.name}#")
 
 
 def _title(achieved: str) -> str:
