@@ -74,17 +74,17 @@ def _answer(file: InputFile, kinds: list[str], ctx: TaskContext) -> str:
     text, assumed = read_and_tell(file.path)
     name, shown = f"{file.name} (read as {assumed})" if assumed else file.name, f"{file.name.removesuffix('.txt')}.txt"
     if kinds:
-        counts = [_count(text, kind.removesuffix("s"), file.path.read_bytes()) for kind in kinds]
+        counts = [_count(text, kind.removesuffix("s"), file) for kind in kinds]
         return f"{name}: {counts[0]}" if len(counts) == 1 else "\n- ".join([f"{name}:", *counts])
     ctx.artifact(shown, text, "text/plain")
     more = f" … and {len(text) - _SHOWN_CHARS} more characters in {shown}" if len(text) > _SHOWN_CHARS else ""
     return f"{name}: {text[:_SHOWN_CHARS].strip()}{more}"
 
 
-def _count(text: str, kind: str, data: bytes) -> str:
+def _count(text: str, kind: str, file: InputFile) -> str:
     """Words are counted as `wc -w` does, except that one holds a letter or a digit, and lines as editors do."""
     if kind == "character":
-        twos = data.replace(b"\0", b"").count(b"\r\n")
+        twos = file.path.read_bytes().replace(b"\0", b"").count(b"\r\n")
         return f"characters: {len(text)}" + f" (ends of lines are one each, or {len(text) + twos} if two)" * bool(twos)
     if kind == "word":
         if letter := next((char for char in {*text} if unicodedata.name(char, "").startswith(_UNSPACED)), ""):
