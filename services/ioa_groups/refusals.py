@@ -107,7 +107,7 @@ class ToldRefusals:
             self._told.popleft()
 
     async def is_told(self, goal: GoalName) -> bool:
-        """Whether it is told of a goal now that it was refused; nobody removes in time what was told by a process that has ended.
+        """Whether it is told of a goal now that it was refused. What a process told that has ended since may be there for too long.
 
         Raises:
             UnavailableError: Nobody can say.
