@@ -36,6 +36,7 @@ SMALLEST: dict[str, str] = {
     "robots": "--seeds 1 --no-peer",
     "saturation": "--groups 1 --routers 1 --messages 100 --paced 100",
     "similarity": "",
+    "soak": "--seconds 3 --usual 3 --seed 1",
     "trespass": "--frames 1000 --seed 1",
     "turns": "--members 2 --turns 4 --agents 4:40 --peers",
 }

@@ -34,8 +34,10 @@ from nats.aio.msg import Msg
 from benchmarks import machine
 from benchmarks.parts import NO_QUOTAS
 from ioa.adapters.nats.permissions import of_agent, of_user
+from ioa.adapters.nats.reply_headers import error_in
 from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.adapters.nats.topology import ANY_AGENT, GOALS, WORK
+from ioa.errors import RateLimitedError, row_of
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, PoolId, UserId
@@ -45,8 +47,8 @@ from tests.rig.deadline import eventually
 from tests.rig.hostile_frames import HostileFrames
 from tests.rig.tracebacks import tracebacks
 
-_HONEST, _STRANGER = "calculator", "mallory"
-_OTHER_USER = UserId("eve")
+HONEST, STRANGER = AgentId("calculator"), AgentId("mallory")
+OTHER_USER = UserId("eve")
 """Whose key throws frames: an honest user is not put off for them."""
 _WARM_GOALS, _GOALS = 30, 15
 _AT_ONCE = 64
@@ -54,6 +56,14 @@ _PATIENCE_SECONDS = 5.0
 _DRAIN = timedelta(seconds=120)
 _MOST_GROWTH, _MOST_TIME = 1.2, 2.0
 _RECORDED_OF_A_LENGTH = 40
+
+
+@dataclass(frozen=True)
+class FrameAnswer:
+    """What came back for a frame: its code, and after how long the next one may come, if that was said."""
+
+    code: str
+    again_after: timedelta = timedelta(0)
 
 
 @dataclass
@@ -95,7 +105,7 @@ class Trespasser:
         self._families = families
         self._chance = chance
         self._tokens = (*sorted(recorder.tokens), "a" * 300, "é", "x")
-        self._frames = HostileFrames(recorder.payloads, chance, own=own, names=(_HONEST,))
+        self._frames = HostileFrames(recorder.payloads, chance, own=own, names=(HONEST,))
 
     async def send(self, frames: int, sent: Sent) -> None:
         """Send frames, some at once, each to a family in turn, and note what is answered."""
@@ -104,23 +114,27 @@ class Trespasser:
         async def one_after_another() -> None:
             for number in waiting:
                 family = self._families[number % len(self._families)]
-                sent.codes[family, await self._ask(self._subject(family), self._frames.next(kind_of(family)))] += 1
+                sent.codes[family, (await self.throw(family, _PATIENCE_SECONDS)).code] += 1
 
         async with asyncio.TaskGroup() as group:
             for _ in range(min(_AT_ONCE, frames)):
                 group.create_task(one_after_another())
 
+    async def throw(self, family: str, patience: float) -> FrameAnswer:
+        """Send one frame to a subject of a family, and wait so many seconds for an answer."""
+        try:
+            answer = await self._client.request(self._subject(family), self._frames.next(kind_of(family)), timeout=patience)
+        except nats.errors.NoRespondersError:
+            return FrameAnswer("nobody there")
+        except (nats.errors.Error, TimeoutError):
+            return FrameAnswer("no answer")
+        if (error := error_in(answer.headers or {})) is None:
+            return FrameAnswer("answered")
+        again_after = error.retry_after if isinstance(error, RateLimitedError) else None
+        return FrameAnswer(row_of(error).wire_code, again_after or timedelta(0))
+
     def _subject(self, family: str) -> str:
         return ".".join(self._chance.choice(self._tokens) if token in ("*", ">") else token for token in family.split("."))
-
-    async def _ask(self, subject: str, payload: bytes) -> str:
-        try:
-            answer = await self._client.request(subject, payload, timeout=_PATIENCE_SECONDS)
-        except nats.errors.NoRespondersError:
-            return "nobody there"
-        except (nats.errors.Error, TimeoutError):
-            return "no answer"
-        return (answer.headers or {}).get("Nats-Service-Error-Code", "answered")
 
 
 @dataclass(frozen=True)
@@ -161,26 +175,26 @@ class Stood:
 async def run(frames: int, seed: int, folder: Path) -> Stood:
     """Start a system, throw the frames at it, and tell how it stood it."""
     async with AsyncExitStack() as stack:
-        secured = await stack.enter_async_context(open_secured(folder, (_HONEST, _STRANGER)))
+        secured = await stack.enter_async_context(open_secured(folder, (HONEST, STRANGER)))
         services = [secured.service(name) for name in SERVICES]
         env = {**NO_QUOTAS, "IOA_QUOTA_SENT_BURST": "1000000000"}  # else most frames would not be read
         free = [replace(service, env={**(service.env or {}), **env}) for service in services]
-        programs = [*free, secured.agent(_HONEST, _HONEST, _HONEST)]
+        programs = [*free, secured.agent(HONEST, HONEST, HONEST)]
         processes = await stack.enter_async_context(open_processes(secured, programs))
-        user = await stack.enter_async_context(open_user(secured, [_HONEST]))
+        user = await stack.enter_async_context(open_user(secured, [HONEST]))
         admin = await stack.enter_async_context(open_intruder(secured, "admin"))
-        stranger = await stack.enter_async_context(open_intruder(secured, _STRANGER, _STRANGER))
-        other = await stack.enter_async_context(open_intruder(secured, _OTHER_USER))
+        stranger = await stack.enter_async_context(open_intruder(secured, STRANGER, STRANGER))
+        other = await stack.enter_async_context(open_intruder(secured, OTHER_USER))
 
-        recorder = await _recorded(admin, user)
+        recorder = await recorded(admin, user)
         usual = await _goals(user, range(1_000, 1_000 + _GOALS))
         held = {name: machine.resident_bytes(process.pid) for name, process in processes.items()}
         logged = {program.name: _size(secured.fork_server.log_of(program)) for program in programs}
 
         sent, chance, started = Sent(), random.Random(seed), time.monotonic()
         async with asyncio.TaskGroup() as group:
-            for client, families in ((stranger, _of_stranger()), (other, of_user(_OTHER_USER).publish)):
-                trespasser = Trespasser(client, families, recorder, random.Random(chance.random()), _STRANGER)
+            for client, families in ((stranger, families_of_agent(STRANGER)), (other, of_user(OTHER_USER).publish)):
+                trespasser = Trespasser(client, families, recorder, random.Random(chance.random()), STRANGER)
                 group.create_task(trespasser.send(frames // 2, sent))
         seconds = time.monotonic() - started
         await eventually(partial(_waiting, admin), lambda count: not count, within=_DRAIN)
@@ -196,13 +210,13 @@ async def run(frames: int, seed: int, folder: Path) -> Stood:
     return Stood(sent, seconds, usual, after, growth, logged_errors, grown)
 
 
-def _of_stranger() -> list[str]:
+def families_of_agent(agent: AgentId) -> list[str]:
     """What an agent may publish, but drawing goals that are for anybody: to take those and drop them is another matter."""
-    families = of_agent(AgentId(_STRANGER), PoolId(_STRANGER)).publish
+    families = of_agent(agent, PoolId(agent)).publish
     return [family for family in families if not family.endswith(f".{WORK}.{ANY_AGENT}")]
 
 
-async def _recorded(admin: Client, user: NatsSystemClient) -> Recorder:
+async def recorded(admin: Client, user: NatsSystemClient) -> Recorder:
     """Listen to everything while honest goals run, which warms the services up as well."""
     recorder = Recorder()
     listening = await admin.subscribe(f"{ROOT}.>", cb=recorder.hear)
