@@ -43,7 +43,7 @@ from ioa.repetition import sketches_of
 from ioa.runtime.appended import user_as_filling
 from ioa.runtime.ledger import GroupLedger, entry_of
 from ioa.runtime.stored_shares import StoredShares
-from ioa.telemetry.fault_points import reach
+from ioa.telemetry.fault_points import fault_point
 from ioa_groups.casting import check_levels
 from ioa_groups.presence import absence
 from ioa_groups.setup import CARDS_BYTES, check_launch_size
@@ -324,12 +324,12 @@ class Forks:
         head, event = group.head, _said_behind(copied.event, group)
         entry = encode_entry(entry_of(head, event, copied.transition, copied.policy))
         expected, (log_bytes, log_most) = head.seq if head else 0, self._counted(written, copied, head)
-        reach("groups.before_copied_entry")
+        fault_point("groups.before_copied_entry")
         try:
             seq = await self._ports.log.append(copied.comm_id, entry, expected_seq=expected, log_bytes=log_bytes, log_most=log_most)
         except AppendConflictError:
             raise NotYetError(f"The group {copied.comm_id} is copied, or was cancelled.", retry_after=_AGAIN) from None
-        reach("groups.after_copied_entry")
+        fault_point("groups.after_copied_entry")
         self._ports.filling.note(user_as_filling(entry.entry.state.user or LOCAL), len(entry.data))
         return StoredEntry(seq, entry.entry, len(entry.data), log_bytes + len(entry.data), log_most)
 
@@ -351,7 +351,7 @@ class Forks:
         head = await self._ports.ledger.head(comm_id)
         assert head is not None, "it was copied"
         await self._ports.memberships.add(list(head.entry.state.hearing), comm_id)
-        reach("groups.before_copy_goes_on")
+        fault_point("groups.before_copy_goes_on")
         await self._record_if_legal(comm_id, TimerFired(at=self._ports.clock.now(), copied_until=copied_until))
         await self._take_back(head)
 

@@ -30,7 +30,7 @@ from ioa.protocol.ids import AgentId, GoalId, GoalName, UserId
 from ioa.protocol.named_teams import TeamReference
 from ioa.protocol.object_names import object_name
 from ioa.protocol.tickets import digest_of_ticket
-from ioa.telemetry.fault_points import reach
+from ioa.telemetry.fault_points import fault_point
 from ioa_groups.intake_ports import IntakePorts
 from ioa_groups.offering import ROOM_AGAIN, Offering
 
@@ -203,7 +203,7 @@ class Intake:
             raise ConflictError(f"The goal id {name.goal_id} is taken by another goal; that one goes on. Choose another id.")
         if record == accepting:
             self._ports.kept.note(name.owner, len(encode(record)))
-        reach("groups.goal_recorded")
+        fault_point("groups.goal_recorded")
         await self._offering.offer(record)
         return record.goal.name
 

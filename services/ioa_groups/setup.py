@@ -62,7 +62,7 @@ from ioa.protocol.team import TeamSpec, is_seat
 from ioa.protocol.tickets import is_ticket
 from ioa.runtime.endings import Endings
 from ioa.runtime.ledger import GroupLedger
-from ioa.telemetry.fault_points import reach
+from ioa.telemetry.fault_points import fault_point
 from ioa_groups.casting import card_of_seat, cast_roles, check_levels, people_of
 from ioa_groups.presence import absence
 from ioa_groups.teams import Teams
@@ -617,7 +617,7 @@ class GroupSetup:
             task = state.task(parent.task_id)
             if not (isinstance(task, OpenTask) and task.subgroup == comm_id and task.assignee == request.owner):
                 raise ForbiddenError(refusal.message) from None
-        reach("groups.subgroup_recorded")
+        fault_point("groups.subgroup_recorded")
         loan = state.loan(comm_id)
         if loan is None:
             raise ForbiddenError(f"The nested team of task {parent.task_id} has ended.")

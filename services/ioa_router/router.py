@@ -29,7 +29,7 @@ from ioa.runtime.endings import Endings
 from ioa.runtime.group_metrics import count_progress, count_rejection
 from ioa.runtime.ledger import SEARCHED_BYTES, GroupLedger
 from ioa.telemetry import log_context
-from ioa.telemetry.fault_points import reach
+from ioa.telemetry.fault_points import fault_point
 from ioa_router.heard import HeardProgress
 
 MAX_PROGRESS_BYTES = 16_000
@@ -206,7 +206,7 @@ class Router:
             recorded = await self._ports.ledger.say(comm_id, message)
         except IllegalEventError as refusal:
             return encode(SayReply(answer=await self._answer_to_refused(message, refusal)))
-        reach("router.before_answer")
+        fault_point("router.before_answer")
         if recorded.entry is None:
             return encode(SayReply(answer=Accepted(seq=recorded.seq)))
         return encode_accepted(recorded.entry, seq=recorded.seq, previous_seq=recorded.previous_seq)

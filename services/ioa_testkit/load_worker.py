@@ -29,7 +29,7 @@ from ioa.protocol.ids import AgentId
 from ioa.protocol.messages import InformTaskProgress, Message
 from ioa.runtime.process import StopSignal, run_process
 from ioa.runtime.settings import ProcessSettings
-from ioa.telemetry.fault_points import reach
+from ioa.telemetry.fault_points import fault_point
 from ioa_testkit.load_brain import POOL, LoadBrain, observe_and_speak
 from ioa_testkit.oracle import answer_to, duration_of
 
@@ -87,7 +87,7 @@ def create_load_agent(agent_id: AgentId, notes: Notes, *, raises: bool = False) 
     @agent.task
     async def run(task: str, ctx: TaskContext) -> str:
         notes.write(note="began", agent_id=agent_id, task=task, task_id=ctx.task_id, attempt=ctx.attempt)
-        reach("agent.task_running")
+        fault_point("agent.task_running")
         answer = answer_to(task)
         least, most = duration_of(task)
         await asyncio.sleep(random.Random(task).uniform(least.total_seconds(), most.total_seconds()))

@@ -30,7 +30,7 @@ from ioa.protocol.messages import (
 )
 from ioa.protocol.trace import span_of_message
 from ioa.protocol.usage import NOTHING
-from ioa.telemetry.fault_points import reach
+from ioa.telemetry.fault_points import fault_point
 
 MAX_TEXT_BYTES = 160_000
 """What one text of a message may hold. A conclusion stands twice in its log entry, and the entry must fit into one NATS message."""
@@ -97,7 +97,7 @@ class Outbox:
         """
         message, key = self._message(history, payload, turn, metered, by), duty_of(payload, turn)
         kept = await until_answered(lambda: self.store.put_outgoing(key, message), agent_id=self.me)
-        reach("agent.message_kept")
+        fault_point("agent.message_kept")
         return kept
 
     async def pending(self, history: GroupHistory) -> dict[str, Message]:
@@ -119,7 +119,7 @@ class Outbox:
         try:
             await self.shares.turn(user or LOCAL, len(encode(message)), header.turn)
             answer = await until_answered(lambda: self.network.say(message), comm_id=header.comm_id, agent_id=self.me)
-            reach("agent.message_answered")
+            fault_point("agent.message_answered")
         except SupersededError:
             raise
         except IoaError:

@@ -46,7 +46,7 @@ from ioa.protocol.model_calls import REJECTED, ModelCall
 from ioa.protocol.search import Need
 from ioa.protocol.trace import AGENT_ID, INVOKE_AGENT, OPERATION, Attribute, span_id_of_task
 from ioa.telemetry import live_spans, log_context
-from ioa.telemetry.fault_points import reach
+from ioa.telemetry.fault_points import fault_point
 
 Outcome = Literal[TaskOutcome.DONE, TaskOutcome.FAILED]
 
@@ -142,9 +142,9 @@ class TaskRunner:
             result = await self._work_out(history, spec, files, lease)
             spent = {"usage": lease.usage, "approach_usage": lease.approach_usage, "calls": lease.meter.calls}
             result = result.model_copy(update=spent)
-            reach("agent.task_finished")
+            fault_point("agent.task_finished")
             await until_answered(lambda: self.ports.store.finish_task(history.comm_id, result), task_id=spec.task_id)
-            reach("agent.task_journalled")
+            fault_point("agent.task_journalled")
             keeper.cancel()
         return result
 
@@ -163,7 +163,7 @@ class TaskRunner:
         Whatever an author's function, files or a brain do wrong is the task's failure, told to the group.
         """
         attempt = await until_answered(lambda: self.ports.store.begin_task(history.comm_id, spec.task_id), task_id=spec.task_id)
-        reach("agent.task_begun")
+        fault_point("agent.task_begun")
         decision = Meter()
         group = history.view(self.card.agent_id, self.outbox.clock.now(), decision, files=files)
         group = await self.hooks.observed(group, files)

@@ -44,7 +44,7 @@ from ioa.protocol.model_calls import rejected
 from ioa.protocol.trace import span_id_of_group
 from ioa.protocol.usage import NO_OVERHEAD, overhead_of_refused
 from ioa.telemetry import live_spans
-from ioa.telemetry.fault_points import reach
+from ioa.telemetry.fault_points import fault_point
 
 MAX_INVITES = 3
 """How many a brain may invite within one turn; after that it has to say something."""
@@ -212,7 +212,7 @@ class TurnTaker:
             return await self._think(refusals)
 
     async def _think(self, refusals: tuple[str, ...]) -> Payload | Invite:
-        reach("agent.thinking")
+        fault_point("agent.thinking")
         self._meter.decided_by, self._meter.thought = None, ""
         view = self._history.view(self._me, self._outbox.clock.now(), self._meter, refusals, self._files)
         view = await self._runner.hooks.observed(view, self._files)

@@ -53,7 +53,7 @@ from ioa.runtime.group_metrics import conflicts, count_entry, effects_failed
 from ioa.runtime.group_quota import DEFAULT_GROUP_QUOTA, GroupQuota
 from ioa.runtime.head_reads import HeadReads
 from ioa.runtime.priority_lock import PriorityLock
-from ioa.telemetry.fault_points import reach
+from ioa.telemetry.fault_points import fault_point
 
 SETTLING_DELAY = timedelta(seconds=2)
 """When to look again at a group that has just ended, in case its router died before it paid what the group owed."""
@@ -405,7 +405,7 @@ class GroupLedger:
             entry = encode_entry(entry_of(head, event, transition, policy))
             await self._arm(comm_id, group, transition.state)
             expected, counted = head.seq if head else 0, await self._counted(comm_id, head, event, transition)
-            reach("router.before_append")
+            fault_point("router.before_append")
             try:
                 seq = await self._log.append(comm_id, entry, expected_seq=expected, log_bytes=counted.held, log_most=counted.most)
             except AppendConflictError:
@@ -422,7 +422,7 @@ class GroupLedger:
                     await self.push_again(stored[0])
                     return Recorded(stored[0].seq, stored[0].entry.state), owed_effects(stored[0].entry.state)
                 continue  # another entry has the place that this one was for, so that it will not be stored any more
-            reach("router.after_append")
+            fault_point("router.after_append")
             count_entry(head.entry.state if head else None, event, transition.state)
             self._note(group, StoredEntry(seq, entry.entry, len(entry.data), counted.held + len(entry.data), counted.most))
             await self._arm_again(comm_id, group, transition.state)

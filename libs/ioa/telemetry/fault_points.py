@@ -55,8 +55,8 @@ def is_armed(name: str) -> bool:
     return name in _armed
 
 
-def reach(name: str) -> None:
-    """Die here if this point is armed and was reached often enough."""
+def fault_point(name: str) -> None:
+    """Die here if this point is armed and was passed often enough."""
     if name not in _armed:
         return
     if _armed[name] == 1:

@@ -15,11 +15,11 @@ from ioa.telemetry import fault_points
 
 _PASSES = """
 import sys
-from ioa.telemetry.fault_points import arm, reach
+from ioa.telemetry.fault_points import arm, fault_point
 arm(sys.argv[1])
 for number in range(3):
-    reach("router.before_append")
-    reach("router.after_append")
+    fault_point("router.before_append")
+    fault_point("router.after_append")
     print(number, flush=True)
 """
 
@@ -42,5 +42,5 @@ def test_every_point_is_reached_somewhere() -> None:
     """The list names exactly the points in the code."""
     root = Path(fault_points.__file__).parents[3]
     sources = [path.read_text(encoding="utf-8") for folder in ("libs", "services") for path in (root / folder).rglob("*.py")]
-    named = {name for source in sources for name in re.findall(r'\breach\("([a-z_.]+)"\)', source)}
+    named = {name for source in sources for name in re.findall(r'\bfault_point\("([a-z_.]+)"\)', source)}
     assert named == set(fault_points.POINTS)

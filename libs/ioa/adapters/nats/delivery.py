@@ -33,7 +33,7 @@ from ioa.protocol.goals import GoalResult
 from ioa.protocol.ids import AgentId, CommId, GoalName
 from ioa.protocol.results import decode_result, encode_result
 from ioa.protocol.stream_reads import ReadStream
-from ioa.telemetry.fault_points import is_armed, reach
+from ioa.telemetry.fault_points import fault_point, is_armed
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
@@ -75,7 +75,7 @@ class NatsInboxes:
                 await self._client.publish(subjects.inbox(agent_id, nonce), data, reply=self._router)
                 if is_armed("router.between_pushes"):
                     await self._client.flush()  # what was pushed has left the process
-                    reach("router.between_pushes")
+                    fault_point("router.between_pushes")
         except (nats.errors.Error, OSError) as error:
             _log.warning("push_lost", comm_id=entry.entry.state.comm_id, seq=seq, error=str(error) or type(error).__name__)
 
