@@ -21,6 +21,8 @@ _FORMATS = re.compile(
     rb"|(?P<XML><\?xml)|(?P<MIME>(?:[\w-]++:[^\n]*+\n(?:[ \t][^\n]*+\n)*+)*?mime-version:))"
 )
 """How files begin that are no plain texts, whatever they are called."""
+_BEGINNING_BYTES = 65_536
+"""How much of a file shows what it is: all headers of a mail, which are the longest beginning."""
 
 __all__ = [
     "at_hand", "came", "format_of", "missing", "named_in", "of_results", "pick", "read_and_tell",
@@ -92,7 +94,8 @@ def format_of(file: InputFile, suffixes: Sequence[str]) -> str:
     is_text = file.media_type.startswith(("text/", "application/octet-stream")) and file.media_type != "text/html"
     if not is_text and not with_suffix([file], suffixes):
         return file.media_type
-    found = _FORMATS.match(file.path.read_bytes())
+    with file.path.open("rb") as opened:
+        found = _FORMATS.match(opened.read(_BEGINNING_BYTES))
     return f"written in {found.lastgroup}" if found else ""
 
 
