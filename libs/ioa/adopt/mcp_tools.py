@@ -87,7 +87,7 @@ class _ToolAgent(Agent):
     def working_as(self, other: AgentDefinition) -> Self:
         """Take over another agent's functions but for that of tasks, which goes to this one's server."""
         super().working_as(other)
-        self._function = self._call
+        self._own.task = self._call
         return self
 
     @asynccontextmanager

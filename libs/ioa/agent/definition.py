@@ -276,6 +276,19 @@ Handle = TypeVar("Handle", bound="Listener")
 
 
 @dataclass
+class _Functions:
+    """What an author has registered."""
+
+    task: TaskFunction | None = None
+    timeout: timedelta | None = None
+    observer: ObserveFunction | None = None
+    speaker: SpeakFunction | None = None
+    answerer: AnswerFunction | None = None
+    keeper: KeepFunction | None = None
+    listeners: tuple[Listener, ...] = ()
+
+
+@dataclass
 class AgentDefinition:
     """An agent that does not run itself; `ioa.Agent`, which does, says what the arguments mean.
 
@@ -299,13 +312,7 @@ class AgentDefinition:
     model: ModelSettings | ChatModel | str | None = field(default=None, kw_only=True, repr=False)
     instructions: str = field(default="", kw_only=True, repr=False)
     brain: Brain | None = field(default=None, kw_only=True, repr=False)
-    _function: TaskFunction | None = field(default=None, init=False, repr=False)
-    _timeout: timedelta | None = field(default=None, init=False, repr=False)
-    _observer: ObserveFunction | None = field(default=None, init=False, repr=False)
-    _speaker: SpeakFunction | None = field(default=None, init=False, repr=False)
-    _answerer: AnswerFunction | None = field(default=None, init=False, repr=False)
-    _keeper: KeepFunction | None = field(default=None, init=False, repr=False)
-    _listeners: tuple[Listener, ...] = field(default=(), init=False, repr=False)
+    _own: _Functions = field(default_factory=_Functions, init=False, repr=False)
 
     def __post_init__(self) -> None:
         for listed in ("skills", "examples", "tags"):
@@ -375,13 +382,13 @@ class AgentDefinition:
         return self._register(function, timeout)
 
     def _register(self, function: F, timeout: timedelta | None) -> F:
-        if self._function is not None:
+        if self._own.task is not None:
             raise InvalidInputError(
-                f"Agent {self.agent_id!r} has the task function {_name(self._function)} already.",
-                hint=f"Make {_name(function)} the function of an agent of its own, or call it from {_name(self._function)}.",
+                f"Agent {self.agent_id!r} has the task function {_name(self._own.task)} already.",
+                hint=f"Make {_name(function)} the function of an agent of its own, or call it from {_name(self._own.task)}.",
             )
         _check_function(function)
-        self._function, self._timeout = function, timeout
+        self._own.task, self._own.timeout = function, timeout
         return function
 
     def observe(self, function: Look) -> Look:
@@ -393,10 +400,10 @@ class AgentDefinition:
         Raises:
             InvalidInputError: The function cannot be called with a view alone, or is the agent's second one.
         """
-        if self._observer is not None:
-            raise InvalidInputError(f"Agent {self.agent_id!r} has the function {_name(self._observer)} that observes already.")
+        if self._own.observer is not None:
+            raise InvalidInputError(f"Agent {self.agent_id!r} has the function {_name(self._own.observer)} that observes already.")
         _check_hook(function)
-        self._observer = function
+        self._own.observer = function
         return function
 
     def speak(self, function: Speak) -> Speak:
@@ -408,11 +415,11 @@ class AgentDefinition:
         Raises:
             InvalidInputError: The function cannot be called with a view alone, is the agent's second one, or the agent has a brain.
         """
-        if self.brain is not None or self._speaker is not None:
-            other = "a brain" if self.brain is not None else f"the function {_name(self._speaker)}"
+        if self.brain is not None or self._own.speaker is not None:
+            other = "a brain" if self.brain is not None else f"the function {_name(self._own.speaker)}"
             raise InvalidInputError(f"Agent {self.agent_id!r} has {other} that speaks already.", hint="Keep one of them.")
         _check_hook(function)
-        self._speaker = function
+        self._own.speaker = function
         return function
 
     def answer(self, function: Answer) -> Answer:
@@ -424,10 +431,10 @@ class AgentDefinition:
         Raises:
             InvalidInputError: The function cannot be called with what is asked alone, or is the agent's second one.
         """
-        if self._answerer is not None:
-            raise InvalidInputError(f"Agent {self.agent_id!r} has the function {_name(self._answerer)} that answers already.")
+        if self._own.answerer is not None:
+            raise InvalidInputError(f"Agent {self.agent_id!r} has the function {_name(self._own.answerer)} that answers already.")
         _check_hook(function)
-        self._answerer = function
+        self._own.answerer = function
         return function
 
     def view(self, function: Keep) -> Keep:
@@ -439,12 +446,12 @@ class AgentDefinition:
         Raises:
             InvalidInputError: The function cannot be called with a `Heard` alone, is async, or is the agent's second one.
         """
-        if self._keeper is not None:
-            raise InvalidInputError(f"Agent {self.agent_id!r} has the filter {_name(self._keeper)} already.")
+        if self._own.keeper is not None:
+            raise InvalidInputError(f"Agent {self.agent_id!r} has the filter {_name(self._own.keeper)} already.")
         if inspect.iscoroutinefunction(function):
             raise InvalidInputError(f"The filter {_name(function)} is async.", hint="Make it a plain one.")
         _check_hook(function)
-        self._keeper = function
+        self._own.keeper = function
         return function
 
     def listen(self, handler: Handle) -> Handle:
@@ -456,33 +463,33 @@ class AgentDefinition:
             InvalidInputError: The function cannot be called with an event alone.
         """
         _check_hook(handler)
-        self._listeners = (*self._listeners, handler)
+        self._own.listeners = (*self._own.listeners, handler)
         return handler
 
     @property
     def keeper(self) -> KeepFunction | None:
         """What the agent is shown of what was said, if its author said so."""
-        return self._keeper
+        return self._own.keeper
 
     @property
     def listeners(self) -> tuple[Listener, ...]:
         """Who is told of what happens to the agent."""
-        return self._listeners
+        return self._own.listeners
 
     @property
     def observer(self) -> ObserveFunction | None:
         """What the agent sees, if its author said so."""
-        return self._observer
+        return self._own.observer
 
     @property
     def speaker(self) -> SpeakFunction | None:
         """What the agent says, if its author said so."""
-        return self._speaker
+        return self._own.speaker
 
     @property
     def answerer(self) -> AnswerFunction | None:
         """What the agent answers to its tasks, if its author said so."""
-        return self._answerer
+        return self._own.answerer
 
     @property
     def function(self) -> TaskFunction:
@@ -491,17 +498,17 @@ class AgentDefinition:
         Raises:
             InvalidInputError: Nothing was decorated with `@agent.task` or `@agent.speak`.
         """
-        if self._function is None and self._speaker is None:
+        if self._own.task is None and self._own.speaker is None:
             raise InvalidInputError(
                 f"Agent {self.agent_id!r} has no task function.",
                 hint="Decorate one with @agent.task; or with @agent.speak, if it only speaks.",
             )
-        return self._function or _only_speaks
+        return self._own.task or _only_speaks
 
     @property
     def timeout(self) -> timedelta | None:
         """How long the registered function may run, if its author said so."""
-        return self._timeout
+        return self._own.timeout
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[Self]:
@@ -522,10 +529,7 @@ class AgentDefinition:
 
     def working_as(self, other: AgentDefinition) -> Self:
         """Take over another agent's functions, and return this one."""
-        self._function, self._timeout = other._function, other._timeout
-        self._observer, self._speaker = other._observer, other._speaker
-        self._keeper, self._listeners = other._keeper, other._listeners
-        self._answerer = other._answerer
+        self._own = replace(other._own)
         return self
 
     def arguments(self, task: str, context: TaskContext) -> tuple[Any, ...]:

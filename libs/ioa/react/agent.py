@@ -46,7 +46,7 @@ class _ReactAgent(Agent):
     def working_as(self, other: AgentDefinition) -> Self:
         """Take over another agent's functions but for that of tasks, which goes by this one's tools."""
         super().working_as(other)
-        self._function = self._reason_and_act
+        self._own.task = self._reason_and_act
         return self
 
     @asynccontextmanager

@@ -130,7 +130,7 @@ async def test_a_view_drops_and_never_adds(ioa_system: System) -> None:
         return view.conclude("Seen.") if view.tasks else view.assign({"watcher": "watch"}, say="go")
 
     worker = agent.with_card()
-    worker._function = None
+    worker._own.task = None
 
     @worker.task
     async def work(task: str, ctx: TaskContext) -> str:
