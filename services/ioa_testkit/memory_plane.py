@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from itertools import count
 
 from ioa.adapters.system_clock import RandomIds
@@ -19,47 +19,26 @@ from ioa.group.events import EncodedEntry
 from ioa.group.requests import SequencedEntry
 from ioa.ports.agent_network import GoalOffer
 from ioa.ports.clock import Clock
-from ioa.ports.inspection import FILLING, FILLING_QUEUE, FILLING_STORE
 from ioa.protocol.goals import Goal, GoalRecord
-from ioa.protocol.ids import AgentId, CommId, PoolId
+from ioa.protocol.ids import AgentId, PoolId
 from ioa.protocol.registry import Acknowledged, Deregister, Lease, Register, RemoveAgent
-from ioa.runtime.endings import Endings
-from ioa.runtime.ledger import GroupLedger
-from ioa.runtime.stored_shares import StoredShares
 from ioa.testing.memory_dead_letter_box import MemoryDeadLetterBox
-from ioa.testing.memory_delivery import MemoryDeadLetters, MemoryPassingResults, MemoryProgress, MemoryResults, MemoryTimers
-from ioa.testing.memory_file_store import MemoryFileStore
-from ioa.testing.memory_goals import MemoryGoalRecords, MemoryTickets, MemoryWorkQueue
-from ioa.testing.memory_log import MemoryGroupLog
-from ioa.testing.memory_open_groups import MemoryMemberships, MemoryOpenGroups
+from ioa.testing.memory_goals import MemoryWorkQueue
 from ioa.testing.memory_outcomes import MemoryOutcomes
-from ioa.testing.memory_registry import MemoryCards, MemoryLeases, MemoryRegistryView, MemorySessions
-from ioa.testing.memory_retention import MemoryAgentRemoval, MemoryEndedGoals, MemoryGoalPages, MemoryGoalRemoval
-from ioa.testing.memory_store_room import MemoryStoreRoom
-from ioa.testing.memory_teams import MemoryTeams
+from ioa.testing.memory_retention import MemoryAgentRemoval
 from ioa_discovery.assessment import Assessor
 from ioa_discovery.search.experience import Experience
-from ioa_groups.dropped import DroppedGoals
-from ioa_groups.files import FileQuotas, FileService
-from ioa_groups.forks import ForkPorts, Forks
-from ioa_groups.intake import Intake
-from ioa_groups.intake_ports import IntakePorts
-from ioa_groups.janitor import Janitor
-from ioa_groups.leaders import Leaders
-from ioa_groups.refusals import ToldRefusals
-from ioa_groups.setup import GroupSetup, GroupSetupPorts, GroupTimeouts
-from ioa_groups.shares import PoolShares
-from ioa_groups.teams import Teams
-from ioa_groups.users_shares import KeptShares, WaitingShares
-from ioa_registry.registry import Registry, RegistryPorts
+from ioa_groups.files import FileQuotas
+from ioa_groups.setup import GroupTimeouts
 from ioa_registry.removal import AgentRemover
-from ioa_router.router import Router, RouterPorts
 from ioa_testkit.memory_discovery import MemoryDiscovery
+from ioa_testkit.memory_services import MemoryServices, ServiceRules
 
 Push = Callable[[AgentId, SequencedEntry], Sequence[SequencedEntry]]
 """What becomes of one push: what arrives instead of it, such as nothing, or the same twice."""
 
 _LEASE = timedelta(hours=1)
+_MINUTE = timedelta(minutes=1)
 _LOOK_AGAIN = timedelta(milliseconds=50)
 
 
@@ -134,28 +113,6 @@ class OfferedWork(MemoryWorkQueue):
         return [goal for seq, goal in self._waiting[pool].items() if seq not in self.taken]
 
 
-class _RingingTimers(MemoryTimers):
-    """Timers that say when there is another one."""
-
-    def __init__(self, clock: Clock) -> None:
-        super().__init__(clock)
-        self.armed = asyncio.Event()
-
-    async def schedule(self, comm_id: CommId, at: datetime) -> None:
-        await super().schedule(comm_id, at)
-        self.armed.set()
-
-
-class _GoalRemoval(MemoryGoalRemoval):
-    """Removal that also knows what is open."""
-
-    open_groups: MemoryOpenGroups
-
-    async def remove_from_open(self, comm_id: CommId) -> None:
-        await super().remove_from_open(comm_id)
-        await self.open_groups.remove(comm_id)
-
-
 @dataclass(frozen=True)
 class _Published:
     subject: str
@@ -163,8 +120,8 @@ class _Published:
     identity: str
 
 
-class MemoryControlPlane:
-    """Every service of a system, over stores that share one clock.
+class MemoryControlPlane(MemoryServices[MemoryDiscovery]):
+    """Every service of a system, whose goals are published and whose agents take them.
 
     False in this: nothing is durable, no lease ever runs out while an agent renews it within an hour, and nobody watches over
     members that are lost. Goals are taken in and deadlines come by themselves only while `keep` runs.
@@ -180,113 +137,33 @@ class MemoryControlPlane:
         self, clock: Clock, *, renew_every: timedelta, task_lease: timedelta, model_patience: timedelta = timedelta(minutes=5)
     ) -> None:
         self.clock = clock
-        self.log, self.results, self.artifacts = MemoryGroupLog(), MemoryResults(), MemoryFileStore()
-        self.inboxes, self.progress, self.outcomes = PushedInboxes(), MemoryProgress(), MemoryOutcomes()
-        self.records, self.work, self.dead = MemoryGoalRecords(), OfferedWork(), MemoryDeadLetters()
-        self.timers = _RingingTimers(clock)
-        self.memberships, self.open_groups = MemoryMemberships(), MemoryOpenGroups()
-        self.cards, self.leases = MemoryCards(), MemoryLeases(clock, _LEASE)
-        self.view, self.sessions = MemoryRegistryView(self.cards, self.leases), MemorySessions()
-        self.ended, self.pages, self.tickets = MemoryEndedGoals(), MemoryGoalPages(self.records), MemoryTickets()
-        self.ledger = GroupLedger(self.log, self.timers, self.inboxes, self.results, self.open_groups, clock)
-        endings = Endings(self.results, self.ended)
-        minute = timedelta(minutes=1)
+        self.inboxes, self.work, self.outcomes = PushedInboxes(), OfferedWork(), MemoryOutcomes()
         timeouts = GroupTimeouts(
             max_depth=3,
-            floor_timeout=minute,
+            floor_timeout=_MINUTE,
             task_lease=task_lease,
-            pause_timeout=10 * minute,
-            conclusion_timeout=minute,
+            pause_timeout=10 * _MINUTE,
+            conclusion_timeout=_MINUTE,
             model_patience=model_patience,
-            patience=60 * minute,
+            patience=60 * _MINUTE,
         )
-        self.discovery = MemoryDiscovery(self.view, clock, renew_every)
-        room, now = MemoryStoreRoom(), lambda: clock.now().timestamp()
-        kept = KeptShares(room, StoredShares(now, FILLING_STORE), StoredShares(now, FILLING_STORE, part=0))
-        waiting = WaitingShares(room, StoredShares(now, FILLING_QUEUE), clock)
-        self.teams = Teams(MemoryTeams(), clock, kept)
-        setup_ports = GroupSetupPorts(
-            ledger=self.ledger,
-            log=self.log,
-            goals=self.records,
-            registry=self.view,
-            memberships=self.memberships,
-            open_groups=self.open_groups,
-            endings=endings,
-            clock=clock,
-            sessions=self.sessions,
-            teams=self.teams,
-            discovery=self.discovery,
+        rules = ServiceRules(
+            timeouts=timeouts,
+            lease=_LEASE,
+            renew_every=renew_every,
+            wait_for_agents=timedelta(seconds=1),
+            file_quotas=FileQuotas(256_000_000, 1_000_000_000),
         )
-        self.setup = GroupSetup(setup_ports, timeouts)
-        router_ports = RouterPorts(
-            ledger=self.ledger,
-            goals=self.records,
-            open_groups=self.open_groups,
-            timers=self.timers,
-            progress=self.progress,
-            endings=endings,
-            clock=clock,
-            sessions=self.sessions,
+        super().__init__(
+            clock,
+            RandomIds(),
+            rules,
+            inboxes=self.inboxes,
+            work=self.work,
+            discovery=lambda view: MemoryDiscovery(view, clock, renew_every),
         )
-        self.router = Router(router_ports)
         self.assessor = Assessor(self.log, self.view, self.outcomes, clock, self.sessions, Experience(clock))
-        registry_ports = RegistryPorts(
-            cards=self.cards,
-            leases=self.leases,
-            sessions=self.sessions,
-            view=self.view,
-            memberships=self.memberships,
-            log=self.log,
-            work=self.work,
-            clock=clock,
-            ids=RandomIds(),
-        )
-        self.registry = Registry(registry_ports, _LEASE, renew_every)
-        removal = _GoalRemoval(self.log, self.timers, self.artifacts, self.memberships, self.results, self.records)
-        removal.open_groups = self.open_groups
-        self.janitor = Janitor(self.pages, self.results, self.log, self.ended, removal, clock)
         self._remover = AgentRemover(self.cards, self.view, MemoryAgentRemoval(self.cards, self.leases, self.work), clock)
-        self.files = FileService(
-            store=self.artifacts,
-            log=self.log,
-            ledger=self.ledger,
-            tickets=self.tickets,
-            clock=clock,
-            quotas=FileQuotas(256_000_000, 1_000_000_000),
-            sessions=self.sessions,
-        )
-        fork_ports = ForkPorts(
-            ledger=self.ledger,
-            log=self.log,
-            goals=self.records,
-            registry=self.view,
-            memberships=self.memberships,
-            clock=clock,
-            filling=StoredShares(now, FILLING),
-        )
-        intake_ports = IntakePorts(
-            goals=self.records,
-            work=self.work,
-            timers=self.timers,
-            files=self.files,
-            dead=self.dead,
-            registry=self.view,
-            open_groups=self.open_groups,
-            ledger=self.ledger,
-            endings=endings,
-            leaders=Leaders(self.discovery, self.work, self.view, clock),
-            tickets=self.tickets,
-            clock=clock,
-            shares=PoolShares(self.view, self.open_groups),
-            teams=self.teams,
-            forks=Forks(fork_ports),
-            dropped=DroppedGoals(now),
-            kept=kept,
-            waiting=waiting,
-            refusals=ToldRefusals(MemoryPassingResults(self.results), clock, now),
-        )
-        self._intake = Intake(intake_ports, timedelta(seconds=1))
         self.dead_letters = MemoryDeadLetterBox(self.dead, clock, self.publish)
         self._published: asyncio.Queue[_Published] = asyncio.Queue()
         self._numbers = count(1)
@@ -315,7 +192,7 @@ class MemoryControlPlane:
     async def fire_due(self) -> None:
         """Have the router look at every deadline that has come."""
         for comm_id in self.timers.take_due():
-            await self.router.fire_timer(comm_id)
+            await self.routers[0].fire_timer(comm_id)
 
     async def keep(self) -> None:
         """Take in goals that are published, and fire deadlines as they come, for ever."""
@@ -327,7 +204,7 @@ class MemoryControlPlane:
     async def _take_in(self, published: _Published) -> None:
         while True:
             try:
-                await self._intake.accept(published.subject, published.data, published.identity)
+                await self.intake.accept(published.subject, published.data, published.identity)
                 return
             except UnavailableError:
                 await asyncio.sleep(_LOOK_AGAIN.total_seconds())

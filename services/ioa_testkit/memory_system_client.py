@@ -109,7 +109,7 @@ class MemorySystemClient:
     async def goal(self, goal: AnyGoal) -> GoalStatus:
         """Look at one goal."""
         name = _name(goal)
-        record = await self._plane.records.find(name.comm_id)
+        record = await self._plane.goals.find(name.comm_id)
         if record is None:
             await self._refuse_removed(name)
             raise NotFoundError(f"There is no goal {name}.", hint="`ioa goals` lists them.")
@@ -133,7 +133,7 @@ class MemorySystemClient:
         ended = await self._plane.ended.find(GoalName(LOCAL, GoalId(start)))
         if ended is not None:
             return ended.name
-        return complete_goal(start, LOCAL, [record.goal.name for record in self._plane.records.all()], complete=True)
+        return complete_goal(start, LOCAL, [record.goal.name for record in self._plane.goals.all()], complete=True)
 
     async def upload(
         self,

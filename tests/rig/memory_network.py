@@ -53,7 +53,7 @@ class MemoryNetwork(PlaneNetwork):
         """Put a goal on record and offer it to the pool it names, or to anybody."""
         ticket = await self.plane.tickets.of(GoalName(LOCAL, goal.goal_id))
         accepting = GoalRecord(goal=goal, accepted_at=self.clock.now(), ticket_digest=digest_of_ticket(ticket, goal.policy))
-        record = await self.plane.records.create(accepting)
+        record = await self.plane.goals.create(accepting)
         await self.plane.work.put(record, PoolId(goal.agent) if goal.agent else None, ticket)
         return comm_id_of_goal(goal.goal_id)
 
@@ -120,10 +120,10 @@ class MemoryNetwork(PlaneNetwork):
         """Come back as a server does whose store is empty, or was saved when it was empty. What agents hold stays."""
         self.log.lose(restored=restored)
         self.results.lose()
-        self.plane.records.lose()
+        self.plane.goals.lose()
         self.plane.memberships.lose()
         self.plane.open_groups.lose()
-        self.plane.ledger.forget()
+        self.plane.ledgers[0].forget()
         self.plane.registry.forget_epoch()
         self.renew_connections()
 

@@ -14,7 +14,7 @@ from ioa.testing.memory_delivery import MemoryResults, MemoryTimers
 from ioa.testing.memory_file_store import MemoryFileStore
 from ioa.testing.memory_goals import MemoryGoalRecords, MemoryWorkQueue
 from ioa.testing.memory_log import MemoryGroupLog
-from ioa.testing.memory_open_groups import MemoryMemberships
+from ioa.testing.memory_open_groups import MemoryMemberships, MemoryOpenGroups
 from ioa.testing.memory_registry import MemoryCards, MemoryLeases
 
 
@@ -70,6 +70,7 @@ class MemoryGoalRemoval:
         memberships: MemoryMemberships,
         results: MemoryResults,
         goals: MemoryGoalRecords,
+        open_groups: MemoryOpenGroups,
     ) -> None:
         self._log = log
         self._timers = timers
@@ -77,8 +78,7 @@ class MemoryGoalRemoval:
         self._memberships = memberships
         self._results = results
         self._goals = goals
-        self.open: set[CommId] = set()
-        """The groups in the list of what is open."""
+        self._open_groups = open_groups
         self.steps_left: int | None = None
         """How many more removals work; then all fail until this is None again."""
 
@@ -120,7 +120,7 @@ class MemoryGoalRemoval:
     async def remove_from_open(self, comm_id: CommId) -> None:
         """Take the group out."""
         self._step()
-        self.open.discard(comm_id)
+        await self._open_groups.remove(comm_id)
 
     async def remove_log(self, comm_id: CommId) -> None:
         """Remove a log."""

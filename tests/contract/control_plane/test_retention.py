@@ -15,7 +15,7 @@ from ioa.adapters.nats.delivery import NatsResults, NatsTimers
 from ioa.adapters.nats.files import NatsFileStore
 from ioa.adapters.nats.goals import NatsGoalRecords, NatsWorkQueue
 from ioa.adapters.nats.log import NatsGroupLog
-from ioa.adapters.nats.open_groups import NatsMemberships
+from ioa.adapters.nats.open_groups import NatsMemberships, NatsOpenGroups
 from ioa.adapters.nats.retention import NatsAgentRemoval, NatsEndedGoals, NatsGoalPages, NatsGoalRemoval
 from ioa.adapters.nats.topology import FILES, LOG, MEMBERS, OPEN, TIMERS, WORK, pool_consumer
 from ioa.adapters.system_clock import SystemClock
@@ -24,6 +24,7 @@ from ioa.group.events import Entry, Event, encode_entry
 from ioa.ports.delivery import GoalRecords, Memberships, Results, Timers, WorkQueue
 from ioa.ports.file_store import FileStore
 from ioa.ports.group_log import GroupLog
+from ioa.ports.open_groups import OpenGroup, OpenGroups
 from ioa.ports.registry_store import CardRecord, CardStore, LeaseStore
 from ioa.ports.retention import AgentRemoval, Belongings, EndedGoals, GoalPages, GoalRemoval
 from ioa.protocol import subjects
@@ -35,7 +36,7 @@ from ioa.testing.memory_delivery import MemoryResults, MemoryTimers
 from ioa.testing.memory_file_store import MemoryFileStore
 from ioa.testing.memory_goals import MemoryGoalRecords, MemoryWorkQueue
 from ioa.testing.memory_log import MemoryGroupLog
-from ioa.testing.memory_open_groups import MemoryMemberships
+from ioa.testing.memory_open_groups import MemoryMemberships, MemoryOpenGroups
 from ioa.testing.memory_registry import MemoryCards, MemoryLeases
 from ioa.testing.memory_retention import MemoryAgentRemoval, MemoryEndedGoals, MemoryGoalPages, MemoryGoalRemoval
 from tests.rig.stored_files import fetch_file, store_file
@@ -58,6 +59,7 @@ class Stores:
     files: FileStore
     memberships: Memberships
     results: Results
+    open_groups: OpenGroups
     removal: GoalRemoval
 
 
@@ -68,13 +70,13 @@ def stores(client: Client | None) -> Stores:
         js = client.jetstream()
         return Stores(
             *(NatsGoalRecords(js), NatsGoalPages(client), NatsEndedGoals(js), NatsGroupLog(client), NatsTimers(js)),
-            *(NatsFileStore(client), NatsMemberships(client), NatsResults(js), NatsGoalRemoval(client)),
+            *(NatsFileStore(client), NatsMemberships(client), NatsResults(js), NatsOpenGroups(client), NatsGoalRemoval(client)),
         )
     log, timers, artifacts, memberships = MemoryGroupLog(), MemoryTimers(ManualClock()), MemoryFileStore(), MemoryMemberships()
-    results, records = MemoryResults(), MemoryGoalRecords()
-    removal = MemoryGoalRemoval(log, timers, artifacts, memberships, results, records)
+    results, records, open_groups = MemoryResults(), MemoryGoalRecords(), MemoryOpenGroups()
+    removal = MemoryGoalRemoval(log, timers, artifacts, memberships, results, records, open_groups)
     pages, ended = MemoryGoalPages(records), MemoryEndedGoals()
-    return Stores(records, pages, ended, log, timers, artifacts, memberships, results, removal)
+    return Stores(records, pages, ended, log, timers, artifacts, memberships, results, open_groups, removal)
 
 
 def record(number: int) -> GoalRecord:
@@ -196,11 +198,9 @@ async def test_removals_remove_one_thing(stores: Stores, client: Client | None) 
         await stores.memberships.add([ADA, BOB], comm_id)
         await stores.timers.schedule(comm_id, SystemClock().now() + timedelta(hours=1))
         await stores.results.publish(result(goal_id))
+        await stores.open_groups.put(comm_id, OpenGroup(goal_id=goal_id, deadline=START))
         if client is not None:
-            await client.jetstream().publish(f"$KV.{OPEN}.{comm_id}", b"")
             await client.jetstream().publish(f"{subjects.timer(comm_id)}", b"")
-        elif isinstance(stores.removal, MemoryGoalRemoval):
-            stores.removal.open.add(comm_id)
     for _ in range(2):
         await stores.removal.remove_file("goal-0/in/0-a")
         await stores.removal.remove_timers(ROOM)
@@ -211,6 +211,7 @@ async def test_removals_remove_one_thing(stores: Stores, client: Client | None) 
         await stores.removal.remove_record(comm_id_of_goal(goals[0]))
     assert ([await stores.results.get(GoalName(LOCAL, goal_id)) for goal_id in goals]) == [None, result(goals[1])]
     assert [await stores.records.find(comm_id_of_goal(goal_id)) for goal_id in goals] == [None, record(1)]
+    assert [await stores.open_groups.find(comm_id) is None for comm_id in (ROOM, OTHER)] == [True, False]
     assert (await stores.log.last(ROOM), await stores.log.last(OTHER) is None) == (None, False)
     assert await fetch_file(stores.files, files[1]) == b"x" * 300_000
     with pytest.raises(NotFoundError):

@@ -11,6 +11,7 @@ import pytest
 from ioa.errors import ConflictError
 from ioa.group.events import SubgroupOpened
 from ioa.group.requests import AbandonGoal, CancelGroup, LaunchGroup
+from ioa.ports.open_groups import OpenGroup
 from ioa.protocol import subjects
 from ioa.protocol.goals import Artifact, Reason, digest_of
 from ioa.protocol.ids import LOCAL, GoalId, GoalName, TaskId, comm_id_of_goal, comm_id_of_task
@@ -50,7 +51,8 @@ async def conclude(plane: Plane) -> None:
     foreign = await made(plane, "another-goal/in/0-shared.csv")
     await plane.says(ADA, Conclusion(content="Ten.", artifacts=(chart, foreign)))
     assert await plane.reason() is Reason.CONCLUDED
-    plane.removal.open |= {ROOM, NESTED}
+    for comm_id in (ROOM, NESTED):
+        await plane.open_groups.put(comm_id, OpenGroup(goal_id=GOAL, deadline=plane.clock.now()))
 
 
 async def prune(plane: Plane, keep: timedelta = KEEP, *, dry_run: bool = False) -> Pruned:
@@ -63,7 +65,7 @@ def left(plane: Plane) -> dict[str, object]:
     return {
         "records": [record.goal.goal_id for record in plane.goals.all()],
         "logs": sorted(plane.log.stored()),
-        "open": sorted(plane.removal.open),
+        "open": list(plane.open_groups.comm_ids()),
         "members": sorted(plane.memberships.comm_ids()),
         "timers": plane.timers.next_at() is not None,
         "files": sorted(plane.artifacts.stored()),

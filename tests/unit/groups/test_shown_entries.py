@@ -78,7 +78,7 @@ async def play(
         return ()
 
     plane.inboxes.push_as = keep
-    ledger = plane.ledger
+    ledger = plane.ledgers[0]
     for event in log:
         clock.at = event.at
         if rng.random() < 0.2:  # another router, which remembers nothing

@@ -11,7 +11,6 @@ from ioa.group.machine import step
 from ioa.group.requests import Accepted, LaunchGroup, Rejected, SayReply
 from ioa.group.state import GroupState, OpenTask, ParentTask
 from ioa.ports.group_log import StoredEntry
-from ioa.ports.inspection import FILLING, FILLING_QUEUE, FILLING_STORE
 from ioa.ports.open_groups import OpenGroup
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.codec import decode, encode
@@ -26,7 +25,6 @@ from ioa.protocol.ids import (
     PoolId,
     SessionId,
     TaskId,
-    UserId,
     comm_id_of_goal,
 )
 from ioa.protocol.messages import Header, InformTaskProgress, InformTaskResult, Message, Payload, Phase
@@ -37,43 +35,19 @@ from ioa.protocol.team import TeamSpec
 from ioa.protocol.tickets import ticket_of
 from ioa.protocol.usage import Usage
 from ioa.runtime.appended import Appended
-from ioa.runtime.endings import Endings
 from ioa.runtime.group_quota import DEFAULT_GROUP_QUOTA, GroupQuota
 from ioa.runtime.head_reads import HeadReads
-from ioa.runtime.ledger import GroupLedger
-from ioa.runtime.stored_shares import StoredShares
 from ioa.testing.manual_clock import NEW_YEAR, CountedIds, ManualClock
 from ioa.testing.memory_delivery import (
-    MemoryDeadLetters,
     MemoryInboxes,
     MemoryPassingResults,
-    MemoryProgress,
     MemoryResults,
-    MemoryTimers,
 )
-from ioa.testing.memory_file_store import MemoryFileStore
-from ioa.testing.memory_goals import MemoryGoalRecords, MemoryTickets, MemoryWorkQueue
-from ioa.testing.memory_log import MemoryGroupLog
-from ioa.testing.memory_open_groups import MemoryMemberships, MemoryOpenGroups
-from ioa.testing.memory_registry import MemoryCards, MemoryLeases, MemoryRegistryView, MemorySessions
-from ioa.testing.memory_retention import MemoryEndedGoals, MemoryGoalPages, MemoryGoalRemoval
-from ioa.testing.memory_store_room import MemoryStoreRoom
-from ioa.testing.memory_teams import MemoryTeams
-from ioa_groups.dropped import DroppedGoals
-from ioa_groups.files import FileQuotas, FileService
-from ioa_groups.forks import ForkPorts, Forks
-from ioa_groups.intake import Intake
-from ioa_groups.intake_ports import IntakePorts
-from ioa_groups.janitor import Janitor
-from ioa_groups.leaders import Leaders
+from ioa.testing.memory_goals import MemoryTickets, MemoryWorkQueue
+from ioa_groups.files import FileQuotas
 from ioa_groups.membership import MembershipWatch
-from ioa_groups.refusals import ToldRefusals
-from ioa_groups.setup import GroupSetup, GroupSetupPorts, GroupTimeouts
-from ioa_groups.shares import PoolShares
-from ioa_groups.teams import Teams
-from ioa_groups.users_shares import KeptShares, WaitingShares
-from ioa_registry.registry import Registry, RegistryPorts
-from ioa_router.router import Router, RouterPorts
+from ioa_groups.setup import GroupTimeouts
+from ioa_testkit.memory_services import MemoryServices, ServiceRules
 from tests.unit.group.scenario import card, charter, limits
 
 ADA, BOB, EVE = AgentId("ada"), AgentId("bob"), AgentId("eve")
@@ -109,128 +83,39 @@ class FoundAgents:
         return SearchResult(by_need=tuple(NeedHits(need=need, hits=hits) for need in search.needs), merged=hits)
 
 
-class Plane:
-    """Every part of the control plane, over stores that share one clock."""
+class Plane(MemoryServices[FoundAgents]):
+    """Registry, group setup and two routers over one log, which a test drives step by step."""
 
     def __init__(
         self, quota: GroupQuota = DEFAULT_GROUP_QUOTA, appended: Appended | None = None, leaders: Sequence[PoolId] = ()
     ) -> None:
         self.clock, self.ids = ManualClock(), CountedIds()
+        self.inboxes, self.work = MemoryInboxes(), MemoryWorkQueue()
         self.reads = HeadReads(lambda: self.clock.now().timestamp(), lambda _caller, _family: None)
-        self.log, self.timers, self.inboxes = MemoryGroupLog(), MemoryTimers(self.clock), MemoryInboxes()
-        self.results, self.dead, self.artifacts = MemoryResults(), MemoryDeadLetters(), MemoryFileStore()
-        self.goals, self.work, self.tickets = MemoryGoalRecords(), MemoryWorkQueue(), MemoryTickets()
-        self.memberships, self.open_groups = MemoryMemberships(), MemoryOpenGroups()
-        self.cards, self.leases = MemoryCards(), MemoryLeases(self.clock, LEASE)
-        self.view, self.sessions = MemoryRegistryView(self.cards, self.leases), MemorySessions()
-        self.ledgers = [
-            GroupLedger(
-                self.log, self.timers, self.inboxes, self.results, self.open_groups, self.clock, quota, appended, self.reads
-            )
-            for _ in range(2)
-        ]
-        self.progress, self.discovery = MemoryProgress(), FoundAgents()
-        self.ended = MemoryEndedGoals()
-        self.endings = Endings(self.results, self.ended)
-        self.routers = [
-            Router(
-                RouterPorts(
-                    ledger=ledger,
-                    goals=self.goals,
-                    open_groups=self.open_groups,
-                    timers=self.timers,
-                    progress=self.progress,
-                    endings=self.endings,
-                    clock=self.clock,
-                    sessions=self.sessions,
-                )
-            )
-            for ledger in self.ledgers
-        ]
+        rules = ServiceRules(
+            timeouts=TIMEOUTS,
+            lease=LEASE,
+            renew_every=LEASE / 3,
+            wait_for_agents=LEASE,
+            file_quotas=QUOTAS,
+            group_quota=quota,
+            leading_pools=tuple(leaders),
+            appended=appended,
+            reads=self.reads,
+            routers=2,
+        )
+        super().__init__(
+            self.clock,
+            self.ids,
+            rules,
+            inboxes=self.inboxes,
+            work=self.work,
+            discovery=lambda _view: FoundAgents(),
+            passing=MemoryPassingResults(MemoryResults()),  # beside those that are kept, so that a test tells them apart
+        )
         for router in self.routers:
             self.progress.listen(router.hear)
-        self.room = MemoryStoreRoom()
-        self.fills_logs = StoredShares(lambda: self.clock.now().timestamp(), FILLING)
-        self.fills_store = StoredShares(lambda: self.clock.now().timestamp(), FILLING_STORE)
-        self.fills_queue = StoredShares(lambda: self.clock.now().timestamp(), FILLING_QUEUE)
-        self.refused = StoredShares(lambda: self.clock.now().timestamp(), FILLING_STORE, part=0)
-        self.kept, self.goes_on = KeptShares(self.room, self.fills_store, self.refused), list[UserId]()
-        self.waiting = WaitingShares(self.room, self.fills_queue, self.clock, self.goes_on.append)
-        self.teams = Teams(MemoryTeams(), self.clock, self.kept)
-        ports = GroupSetupPorts(
-            ledger=self.ledgers[0],
-            log=self.log,
-            goals=self.goals,
-            registry=self.view,
-            memberships=self.memberships,
-            open_groups=self.open_groups,
-            endings=self.endings,
-            clock=self.clock,
-            sessions=self.sessions,
-            teams=self.teams,
-            discovery=self.discovery,
-        )
-        self.setup = GroupSetup(ports, TIMEOUTS)
-        self.leaders = Leaders(self.discovery, self.work, self.view, self.clock, leaders)
-        self.files = FileService(
-            self.artifacts,
-            self.log,
-            self.ledgers[0],
-            self.tickets,
-            self.clock,
-            QUOTAS,
-            self.sessions,
-        )
-        self.passing = MemoryPassingResults(MemoryResults())
-        """Beside those that are kept, so that a test tells them apart."""
-        self.refusals = ToldRefusals(self.passing, self.clock, lambda: self.clock.now().timestamp())
-        self.dropped = DroppedGoals(lambda: self.clock.now().timestamp())
-        fork_ports = ForkPorts(
-            ledger=self.ledgers[0],
-            log=self.log,
-            goals=self.goals,
-            registry=self.view,
-            memberships=self.memberships,
-            clock=self.clock,
-            filling=self.fills_logs,
-        )
-        self.intake_ports = IntakePorts(
-            goals=self.goals,
-            work=self.work,
-            timers=self.timers,
-            files=self.files,
-            dead=self.dead,
-            registry=self.view,
-            open_groups=self.open_groups,
-            ledger=self.ledgers[0],
-            endings=self.endings,
-            leaders=self.leaders,
-            tickets=self.tickets,
-            clock=self.clock,
-            shares=PoolShares(self.view, self.open_groups),
-            teams=self.teams,
-            forks=Forks(fork_ports),
-            dropped=self.dropped,
-            kept=self.kept,
-            waiting=self.waiting,
-            refusals=self.refusals,
-        )
-        self.intake = Intake(self.intake_ports, LEASE)
-        self.removal = MemoryGoalRemoval(self.log, self.timers, self.artifacts, self.memberships, self.results, self.goals)
-        self.janitor = Janitor(MemoryGoalPages(self.goals), self.results, self.log, self.ended, self.removal, self.clock)
         self.watch = MembershipWatch(self.ledgers[0], self.view, self.memberships, self.clock)
-        agents = RegistryPorts(
-            cards=self.cards,
-            leases=self.leases,
-            sessions=self.sessions,
-            view=self.view,
-            memberships=self.memberships,
-            log=self.log,
-            work=self.work,
-            clock=self.clock,
-            ids=self.ids,
-        )
-        self.registry = Registry(agents, LEASE, LEASE / 3)
 
     async def join(self, *agents: AgentId, level: int = 0) -> None:
         """Register agents, whose software knows the rules of a level."""
