@@ -2,34 +2,21 @@
 
 from __future__ import annotations
 
-import time
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from functools import partial
 
 from ioa.adapters.nats.audit import NatsAuditSink
-from ioa.adapters.nats.buckets import NatsRegistryView
 from ioa.adapters.nats.clock import open_nats_clock
 from ioa.adapters.nats.connection import Connection, at_renewal, open_connection
-from ioa.adapters.nats.connections import NatsRefusalTeller
-from ioa.adapters.nats.delivery import NatsDeadLetters, NatsInboxes, NatsPassingResults, NatsResults, NatsTimers
 from ioa.adapters.nats.direct_gets import answering_reads, messages_asked, walks
-from ioa.adapters.nats.discovery import NatsDiscovery
 from ioa.adapters.nats.endpoints import OF_ANYBODY, Bounds, ServiceEndpoint, answer, answer_admin, answer_as, answer_user
-from ioa.adapters.nats.files import NatsFileStore
-from ioa.adapters.nats.goals import NatsGoalRecords, NatsWorkQueue, since_when_goals_have_users
-from ioa.adapters.nats.log import NatsGroupLog
-from ioa.adapters.nats.open_groups import NatsMemberships, NatsOpenGroups
+from ioa.adapters.nats.goals import since_when_goals_have_users
 from ioa.adapters.nats.orders import OrderLines
 from ioa.adapters.nats.permissions import READABLE
 from ioa.adapters.nats.queues import Delivery, consume, into_dead_letters
-from ioa.adapters.nats.retention import NatsEndedGoals, NatsGoalPages, NatsGoalRemoval
 from ioa.adapters.nats.service import open_service
-from ioa.adapters.nats.sessions import NatsSessions
-from ioa.adapters.nats.store_room import NatsSharedStore, NatsWaitingGoals
 from ioa.adapters.nats.stream_stats import NatsStanding, NatsStreamStats
-from ioa.adapters.nats.teams import NatsTeams
-from ioa.adapters.nats.tickets import NatsTickets
 from ioa.adapters.nats.topology import INTAKE, OLD_GOALS
 from ioa.distribution import installed_version
 from ioa.group.requests import (
@@ -43,7 +30,6 @@ from ioa.group.requests import (
     SetAside,
     Sync,
 )
-from ioa.ports.inspection import FILLING, FILLING_QUEUE, FILLING_STORE
 from ioa.protocol import subjects
 from ioa.protocol.audit import Deed
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES
@@ -53,31 +39,12 @@ from ioa.protocol.named_teams import GetTeam, ListTeams, PutTeam
 from ioa.protocol.retention import Prune
 from ioa.protocol.standing import AskStoreStanding
 from ioa.quotas import Family
-from ioa.runtime.appended import Appended
-from ioa.runtime.audit import AuditedDeadLetters, AuditedGoalRecords, AuditedResults, AuditLog, audited, open_audit_log
+from ioa.runtime.audit import AuditLog, audited, open_audit_log
 from ioa.runtime.control_plane import ControlPlaneSettings, open_topology
-from ioa.runtime.dead_letter_share import SharedDeadLetters, kept_in, user_of_goal
-from ioa.runtime.endings import Endings
-from ioa.runtime.goal_metrics import CountedDeadLetters, CountedResults
-from ioa.runtime.ledger import GroupLedger
 from ioa.runtime.open_work_metrics import OpenWorkMetrics
 from ioa.runtime.process import StopSignal, background, run_process
-from ioa.runtime.stored_shares import StoredShares
-from ioa.runtime.unreadable import UnreadableEntries
-from ioa_groups.dropped import DroppedGoals
-from ioa_groups.files import FileQuotas, FileService
-from ioa_groups.forks import ForkPorts, Forks
-from ioa_groups.garbage import QueueGarbage
-from ioa_groups.intake import Intake
-from ioa_groups.intake_ports import IntakePorts
-from ioa_groups.janitor import Janitor
-from ioa_groups.leaders import ANSWERED_WITHIN, Leaders
-from ioa_groups.membership import MembershipWatch
-from ioa_groups.refusals import ToldRefusals
-from ioa_groups.setup import CAST_WITHIN, GroupSetup, GroupSetupPorts, GroupTimeouts
-from ioa_groups.shares import PoolShares
-from ioa_groups.teams import Teams
-from ioa_groups.users_shares import KeptShares, WaitingShares
+from ioa_groups.files import FileService
+from ioa_groups.wiring import NatsGroupServices
 
 _FILES_AT_ONCE = Bounds(
     max_concurrent=8, max_queued=1_000, max_queued_bytes=64_000_000, lane_max_concurrent=1, caller_max_queued_bytes=16_000_000
@@ -103,100 +70,17 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
         shares = await stack.enter_async_context(open_topology(client, settings))
         js, clock = client.jetstream(), await open_nats_clock(client)
         audit = await stack.enter_async_context(open_audit_log(NatsAuditSink(client), clock, "groups"))
-        letters = kept_in(None if shares is None else shares.store)
-        work, kept = NatsWorkQueue(js), SharedDeadLetters(NatsDeadLetters(js), user_of_goal, time.monotonic, letters)
-        dead = AuditedDeadLetters(CountedDeadLetters(kept), audit)
-        log = NatsGroupLog(client, UnreadableEntries(dead).note)
-        goals, timers = AuditedGoalRecords(NatsGoalRecords(js), audit), NatsTimers(js)
-        registry, sessions = NatsRegistryView(client, settings.lease), NatsSessions(client)
-        memberships, open_groups = NatsMemberships(client), NatsOpenGroups(client)
-        results, ended = AuditedResults(CountedResults(NatsResults(js), goals), audit), NatsEndedGoals(js)
         users_since = await since_when_goals_have_users(js)
-        fills_logs = StoredShares(time.monotonic, FILLING, audit.note_slowed)
-        appended = Appended(time.monotonic, settings.append_rate, audit.note_slowed, fills_logs)
-        inboxes = NatsInboxes(client, sessions.inbox_of)
-        ledger = GroupLedger(
-            log=log,
-            timers=timers,
-            inboxes=inboxes,
-            results=results,
-            open_groups=open_groups,
-            clock=clock,
-            quota=settings.group_quota,
-            appended=appended,
-        )
-        endings = Endings(results, ended)
-        fills_store = StoredShares(time.monotonic, FILLING_STORE, audit.note_slowed, part=1)
-        fills_queue = StoredShares(time.monotonic, FILLING_QUEUE, audit.note_slowed)
-        refused = NatsRefusalTeller(client)
-        store = NatsSharedStore(js, None if shares is None else shares.store, settings.replicas)
-        of_refusals = StoredShares(time.monotonic, FILLING_STORE, part=0)
-        kept_shares = KeptShares(store, fills_store, of_refusals)
-        waiting = WaitingShares(NatsWaitingGoals(js), fills_queue, clock, refused.note)
-        teams = Teams(NatsTeams(client), clock, kept_shares)
-        setup_ports = GroupSetupPorts(
-            ledger=ledger,
-            log=log,
-            goals=goals,
-            registry=registry,
-            memberships=memberships,
-            open_groups=open_groups,
-            endings=endings,
-            clock=clock,
-            sessions=sessions,
-            teams=teams,
-            discovery=NatsDiscovery(client, subjects.GROUP_SETUP, CAST_WITHIN),
-        )
-        setup = GroupSetup(setup_ports, _timeouts_of(settings))
-        leaders = Leaders(
-            NatsDiscovery(client, subjects.GROUP_SETUP, ANSWERED_WITHIN), work, registry, clock, settings.leading_pools
-        )
-        tickets = NatsTickets(js)
-        quotas = FileQuotas(settings.agent_files_bytes, settings.user_files_bytes)
-        if shares is not None:
-            quotas = quotas.within(shares.files, shares.artifacts)
-        files = FileService(
-            store=NatsFileStore(carrier), log=log, ledger=ledger, tickets=tickets, clock=clock, quotas=quotas, sessions=sessions
-        )
-        dropped = DroppedGoals(time.monotonic)
-        refusals = ToldRefusals(NatsPassingResults(client), clock, time.monotonic)
-        fork_ports = ForkPorts(
-            ledger=ledger, log=log, goals=goals, registry=registry, memberships=memberships, clock=clock, filling=fills_logs
-        )
-        intake_ports = IntakePorts(
-            goals=goals,
-            work=work,
-            timers=timers,
-            files=files,
-            dead=dead,
-            registry=registry,
-            open_groups=open_groups,
-            ledger=ledger,
-            endings=endings,
-            leaders=leaders,
-            tickets=tickets,
-            clock=clock,
-            shares=PoolShares(registry, open_groups, settings.bounds.rates),
-            teams=teams,
-            forks=Forks(fork_ports),
-            dropped=dropped,
-            kept=kept_shares,
-            waiting=waiting,
-            refusals=refusals,
-        )
-        intake = Intake(intake_ports, settings.lease, users_are_known=settings.has_own_key)
-        garbage = QueueGarbage(work, dead)
-        janitor = Janitor(NatsGoalPages(client), results, log, ended, NatsGoalRemoval(client), clock)
-        watch = MembershipWatch(ledger, registry, memberships, clock)
-        registry.listen_for_losses(watch.notice)
-        metrics = [OpenWorkMetrics(log, NatsStreamStats(js), open_groups).follow()] if settings.health is not None else []
-
+        parts = NatsGroupServices(client, carrier, settings, clock, audit, shares)
+        stores, intake = parts.stores, parts.intake
+        open_work = OpenWorkMetrics(stores.log, NatsStreamStats(js), stores.open_groups)
+        metrics = [open_work.follow()] if settings.health is not None else []
         at_once = _ORDERS_AT_ONCE if settings.has_own_key else _LOCAL_ORDERS_AT_ONCE
 
         async def take(delivery: Delivery) -> None:
             await intake.see_through(delivery.subject, delivery.data, delivery.identity, delivery.stored_at)
 
-        into_dead = into_dead_letters(dead)
+        into_dead = into_dead_letters(parts.dead)
 
         async def take_old(delivery: Delivery) -> None:
             is_of_before = delivery.stored_at < users_since
@@ -207,21 +91,27 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
             await into_dead(delivery, error)
             await intake.give_up(delivery.subject, delivery.data, delivery.identity, error)
 
-        endpoints = _endpoints(setup, teams, garbage, janitor, NatsStanding(client, clock), audit)
-        with at_renewal(client, ledger.forget), at_renewal(client, tickets.forget), at_renewal(client, files.forget):
-            async with background(registry.follow_cards(), registry.follow_leases(), sessions.follow(), clock.follow()):
-                await registry.whole()
-                await sessions.whole()
+        endpoints = _endpoints(parts, NatsStanding(client, clock), audit)
+        with (
+            at_renewal(client, parts.ledger.forget),
+            at_renewal(client, parts.tickets.forget),
+            at_renewal(client, parts.files.forget),
+        ):
+            async with background(
+                parts.registry.follow_cards(), parts.registry.follow_leases(), stores.sessions.follow(), clock.follow()
+            ):
+                await parts.registry.whole()
+                await stores.sessions.whole()
                 async with (
                     background(
-                        OrderLines(client, take, set_aside, settings.quota_goals, at_once, waiting.is_over).follow(),
-                        waiting.follow(),
-                        refused.follow(),
-                        refusals.follow(),
+                        OrderLines(client, take, set_aside, settings.quota_goals, at_once, parts.waiting.is_over).follow(),
+                        parts.waiting.follow(),
+                        parts.refused.follow(),
+                        parts.refusals.follow(),
                         consume(client, OLD_GOALS, INTAKE, take_old, set_aside=into_dead),
-                        watch.follow(),
-                        janitor.follow(settings.keep),
-                        files.sweep(),
+                        parts.watch.follow(),
+                        parts.janitor.follow(settings.keep),
+                        parts.files.sweep(),
                         *metrics,
                     ),
                     open_service(
@@ -231,20 +121,20 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
                         installed_version(),
                         endpoints,
                         bounds=settings.bounds,
-                        known=lambda: (*sessions.agents(), subjects.OBSERVERS),
+                        known=lambda: (*stores.sessions.agents(), subjects.OBSERVERS),
                         slowed=audit.note_slowed,
-                        also_slowed=lambda: (*dropped.told(), *appended.slowed(), *fills_store.slowed(), *fills_queue.slowed()),
+                        also_slowed=parts.slowed,
                     ),
                     open_service(
                         carrier,
                         "ioa-files",
                         "Reads and writes files",
                         installed_version(),
-                        _file_endpoints(files),
+                        _file_endpoints(parts.files),
                         bounds=replace(_FILES_AT_ONCE, rates=settings.bounds.rates),
-                        known=sessions.agents,
+                        known=stores.sessions.agents,
                         slowed=audit.note_slowed,
-                        also_slowed=files.slowed,
+                        also_slowed=parts.files.slowed,
                     ),
                     open_service(
                         reader,
@@ -259,29 +149,16 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
                     await stop.wait()
 
 
-def _timeouts_of(settings: ControlPlaneSettings) -> GroupTimeouts:
-    return GroupTimeouts(
-        max_depth=settings.max_depth,
-        floor_timeout=settings.floor_timeout,
-        task_lease=settings.task_lease,
-        pause_timeout=settings.pause_timeout,
-        conclusion_timeout=settings.conclusion_timeout,
-        model_patience=settings.model_patience,
-        patience=settings.patience,
-    )
-
-
-def _endpoints(
-    setup: GroupSetup, teams: Teams, garbage: QueueGarbage, janitor: Janitor, standing: NatsStanding, audit: AuditLog
-) -> list[ServiceEndpoint]:
+def _endpoints(parts: NatsGroupServices, standing: NatsStanding, audit: AuditLog) -> list[ServiceEndpoint]:
     """List what group setup answers, but for requests for files and streams."""
+    setup, teams = parts.setup, parts.teams
     launch = answer_as(LaunchGroup, setup.launch, lambda asked: asked.owner)
     invite = answer_as(InviteMember, setup.invite, lambda asked: asked.by)
     abandon = answer_as(AbandonGoal, setup.abandon, lambda asked: asked.by)
     cancel, reply = answer_user(CancelGroup, setup.cancel), answer_user(AnswerQuestion, setup.answer)
     admin_cancel, admin_reply = answer_admin(CancelGroup, setup.cancel), answer_admin(AnswerQuestion, setup.answer)
-    prune = audited(Deed.PRUNED, answer(Prune, janitor.prune), audit, who=subjects.BY_ADMIN)
-    set_aside = answer_as(SetAside, garbage.set_aside, lambda asked: asked.agent_id)
+    prune = audited(Deed.PRUNED, answer(Prune, parts.janitor.prune), audit, who=subjects.BY_ADMIN)
+    set_aside = answer_as(SetAside, parts.garbage.set_aside, lambda asked: asked.agent_id)
     memberships = answer_as(ListMemberships, setup.memberships, lambda asked: asked.agent_id)
     sync = answer_as(Sync, setup.sync, lambda asked: asked.agent_id)
     by_name = partial(ServiceEndpoint, caller_at=subjects.CALLER_AT)

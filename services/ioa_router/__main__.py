@@ -10,15 +10,11 @@ from dataclasses import replace
 from ioa.adapters.nats.audit import NatsAuditSink
 from ioa.adapters.nats.clock import open_nats_clock
 from ioa.adapters.nats.connection import at_renewal, open_connection
-from ioa.adapters.nats.delivery import NatsDeadLetters, NatsInboxes, NatsProgress, NatsResults, NatsTimers
+from ioa.adapters.nats.delivery import NatsDeadLetters, NatsProgress
 from ioa.adapters.nats.endpoints import ServiceEndpoint
 from ioa.adapters.nats.goals import NatsGoalRecords
-from ioa.adapters.nats.log import NatsGroupLog
-from ioa.adapters.nats.open_groups import NatsOpenGroups
 from ioa.adapters.nats.queues import Delivery, consume, into_dead_letters
-from ioa.adapters.nats.retention import NatsEndedGoals
 from ioa.adapters.nats.service import open_service
-from ioa.adapters.nats.sessions import NatsSessions
 from ioa.adapters.nats.takeover import take_over
 from ioa.adapters.nats.topology import ROUTERS, TIMERS
 from ioa.distribution import installed_version
@@ -27,14 +23,12 @@ from ioa.protocol import subjects
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES
 from ioa.quotas import Family
 from ioa.runtime.appended import Appended
-from ioa.runtime.audit import AuditedResults, open_audit_log
+from ioa.runtime.audit import open_audit_log
 from ioa.runtime.control_plane import ControlPlaneSettings, open_topology
-from ioa.runtime.endings import Endings
-from ioa.runtime.goal_metrics import CountedDeadLetters, CountedResults
+from ioa.runtime.goal_metrics import CountedDeadLetters
+from ioa.runtime.group_stores import group_stores
 from ioa.runtime.head_reads import HeadReads
-from ioa.runtime.ledger import GroupLedger
 from ioa.runtime.process import StopSignal, background, run_process
-from ioa.runtime.unreadable import UnreadableEntries
 from ioa_router.router import Router, RouterPorts
 from ioa_router.standstill import Standstill
 from ioa_router.sweep import Sweep
@@ -47,40 +41,26 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
         await stack.enter_async_context(open_topology(client, settings))
         js, clock = client.jetstream(), await open_nats_clock(client)
         audit = await stack.enter_async_context(open_audit_log(NatsAuditSink(client), clock, "router"))
-        timers, goals, open_groups = NatsTimers(js), NatsGoalRecords(js), NatsOpenGroups(client)
-        progress, sessions = NatsProgress(client), NatsSessions(client)
-        results = AuditedResults(CountedResults(NatsResults(js), goals), audit)
-        endings = Endings(results, NatsEndedGoals(js))
         name = f"router-{secrets.token_hex(8)}"
-        dead = CountedDeadLetters(NatsDeadLetters(js))
-        log = NatsGroupLog(client, UnreadableEntries(dead).note)
-        inboxes = NatsInboxes(client, sessions.inbox_of, name)
+        dead, progress = CountedDeadLetters(NatsDeadLetters(js)), NatsProgress(client)
+        stores = group_stores(client, clock, NatsGoalRecords(js), dead, audit, name)
         appended = Appended(time.monotonic, settings.append_rate, audit.note_slowed)
         reads = HeadReads(time.monotonic, audit.note_slowed)
-        ledger = GroupLedger(
-            log=log,
-            timers=timers,
-            inboxes=inboxes,
-            results=results,
-            open_groups=open_groups,
-            clock=clock,
-            quota=settings.group_quota,
-            appended=appended,
-            reads=reads,
-        )
+        ledger, sessions = stores.ledger(settings, appended, reads), stores.sessions
         ports = RouterPorts(
             ledger=ledger,
-            goals=goals,
-            open_groups=open_groups,
-            timers=timers,
+            goals=stores.goals,
+            open_groups=stores.open_groups,
+            timers=stores.timers,
             progress=progress,
-            endings=endings,
+            endings=stores.endings,
             clock=clock,
             sessions=sessions,
         )
         router = Router(ports)
-        sweep = Sweep(open_groups, router.look_at)
-        standstill, into_dead = Standstill(log, goals, results, timers, clock), into_dead_letters(dead)
+        sweep = Sweep(stores.open_groups, router.look_at)
+        standstill = Standstill(stores.log, stores.goals, stores.results, stores.timers, clock)
+        into_dead = into_dead_letters(dead)
 
         async def fire(delivery: Delivery) -> None:
             try:

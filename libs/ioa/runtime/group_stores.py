@@ -1,0 +1,84 @@
+"""What a ledger works with over NATS: which stores, what of them is counted and audited, and how the ledger is made of them.
+
+Group setup and the router record the same groups, so both wire their ledgers here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ioa.adapters.nats.clock import NatsClock
+from ioa.adapters.nats.connection import Connection
+from ioa.adapters.nats.delivery import NatsInboxes, NatsResults, NatsTimers
+from ioa.adapters.nats.log import NatsGroupLog
+from ioa.adapters.nats.open_groups import NatsOpenGroups
+from ioa.adapters.nats.retention import NatsEndedGoals
+from ioa.adapters.nats.sessions import NatsSessions
+from ioa.ports.delivery import DeadLetters, GoalRecords
+from ioa.runtime.appended import Appended
+from ioa.runtime.audit import AuditedResults, AuditLog
+from ioa.runtime.control_plane import ControlPlaneSettings
+from ioa.runtime.endings import Endings
+from ioa.runtime.goal_metrics import CountedResults
+from ioa.runtime.head_reads import HeadReads
+from ioa.runtime.ledger import GroupLedger
+from ioa.runtime.unreadable import UnreadableEntries
+
+
+@dataclass(frozen=True)
+class GroupStores:
+    """Where one process keeps groups and what belongs to them; made by `group_stores`."""
+
+    clock: NatsClock
+    log: NatsGroupLog
+    goals: GoalRecords
+    timers: NatsTimers
+    open_groups: NatsOpenGroups
+    sessions: NatsSessions
+    inboxes: NatsInboxes
+    results: AuditedResults
+    ended: NatsEndedGoals
+    endings: Endings
+
+    def ledger(self, settings: ControlPlaneSettings, appended: Appended, reads: HeadReads | None = None) -> GroupLedger:
+        """Make the process's ledger, which counts by `appended` and `reads` what each has it write and read."""
+        return GroupLedger(
+            log=self.log,
+            timers=self.timers,
+            inboxes=self.inboxes,
+            results=self.results,
+            open_groups=self.open_groups,
+            clock=self.clock,
+            quota=settings.group_quota,
+            appended=appended,
+            reads=reads,
+        )
+
+
+def group_stores(
+    client: Connection, clock: NatsClock, goals: GoalRecords, dead: DeadLetters, audit: AuditLog, router: str = ""
+) -> GroupStores:
+    """Return the stores over a connection.
+
+    Args:
+        client: The connection.
+        clock: Stamps what is recorded.
+        goals: Goals on record.
+        dead: Where a copy of each entry goes that cannot be read.
+        audit: Is told how goals end.
+        router: The router that members ask first who are shown an entry; empty: any.
+    """
+    js, sessions = client.jetstream(), NatsSessions(client)
+    results, ended = AuditedResults(CountedResults(NatsResults(js), goals), audit), NatsEndedGoals(js)
+    return GroupStores(
+        clock=clock,
+        log=NatsGroupLog(client, UnreadableEntries(dead).note),
+        goals=goals,
+        timers=NatsTimers(js),
+        open_groups=NatsOpenGroups(client),
+        sessions=sessions,
+        inboxes=NatsInboxes(client, sessions.inbox_of, router),
+        results=results,
+        ended=ended,
+        endings=Endings(results, ended),
+    )
