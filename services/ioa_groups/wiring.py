@@ -11,7 +11,7 @@ from ioa.adapters.nats.connection import Connection
 from ioa.adapters.nats.delivery import NatsDeadLetters, NatsPassingResults
 from ioa.adapters.nats.discovery import NatsDiscovery
 from ioa.adapters.nats.files import NatsFileStore
-from ioa.adapters.nats.connections import NatsRefusalTeller
+from ioa.adapters.nats.flood_tellers import NatsRefusalTeller
 from ioa.adapters.nats.goals import NatsGoalRecords, NatsWorkQueue
 from ioa.adapters.nats.open_groups import NatsMemberships
 from ioa.adapters.nats.retention import NatsGoalPages, NatsGoalRemoval

@@ -10,8 +10,9 @@ from ioa.adapters.nats.audit import NatsAuditSink
 from ioa.adapters.nats.authorization import roster_of
 from ioa.adapters.nats.buckets import NatsCards, NatsLeases, NatsRegistryView
 from ioa.adapters.nats.connection import Connection, at_renewal, open_connection
-from ioa.adapters.nats.connections import NatsConnections, NatsPullTeller
+from ioa.adapters.nats.connections import NatsConnections
 from ioa.adapters.nats.endpoints import OF_ANYBODY, ServiceEndpoint, answer, answer_as, answer_member
+from ioa.adapters.nats.flood_tellers import NatsPullTeller
 from ioa.adapters.nats.goals import NatsWorkQueue
 from ioa.adapters.nats.log import NatsGroupLog
 from ioa.adapters.nats.open_groups import NatsMemberships

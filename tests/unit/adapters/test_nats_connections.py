@@ -12,9 +12,11 @@ import pytest
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
-from ioa.adapters.nats.connections import NatsConnections, NatsPullTeller, heartbeats_asked, take_most
+from ioa.adapters.nats.connections import NatsConnections
+from ioa.adapters.nats.flood_tellers import NatsPullTeller, take_most
 from ioa.adapters.nats.headers import read_headers
 from ioa.adapters.nats.keys import LAST_OF
+from ioa.adapters.nats.overheard import heartbeats_asked
 from ioa.adapters.nats.permissions import OVERHEARD, PULLS, SHOWN_ASKER, TAKEN, TURNED_AWAY
 from ioa.adapters.nats.sinks import MessageSink
 from ioa.ports.connections import ConnectionId, SentTotals

@@ -17,9 +17,9 @@ from nats.micro.service import Endpoint as MicroEndpoint
 from nats.micro.service import EndpointConfig, EndpointStats
 from nats.micro.service import Service as MicroService
 
-from ioa.adapters.nats.connections import NatsFlooderTeller, NatsTraceTeller
 from ioa.adapters.nats.dispatching import RequestDispatcher
 from ioa.adapters.nats.endpoints import USUAL_BOUNDS, Bounds, ServiceEndpoint
+from ioa.adapters.nats.flood_tellers import NatsFlooderTeller, NatsTraceTeller
 from ioa.adapters.nats.listening import Listener
 from ioa.adapters.nats.slowed_callers import slowed_answer, slowed_statistics
 from ioa.adapters.nats.translated_errors import heeding_cancellation
