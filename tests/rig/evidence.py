@@ -21,7 +21,7 @@ from ioa.adapters.nats.direct_gets import StreamMessage
 from ioa.adapters.nats.keys import stream_of, subject_of
 from ioa.adapters.nats.streams import pages
 from ioa.adapters.nats.topology import LOG, MEMBERS, RESULTS, TIMERS
-from ioa.adapters.sqlite_store import read_record
+from ioa.adapters.sqlite_file import read_record
 from ioa.errors import InvalidInputError, IoaError, UnavailableError
 from ioa.group.events import Entry
 from ioa.group.requests import SequencedEntry

@@ -3,9 +3,7 @@
 A transaction costs more than all else an agent does with an entry, and nobody depends on an entry before the agent acts on it. So
 what may be lost is taken in without one, and written with the next call that has something to keep.
 
-Each log entry carries its group's whole state, most of which the entry before it carried too: what is written together is kept as
-what differs. A file that is damaged is put aside, and a fresh one begun: the groups' logs are the record, and the agent reads them
-again.
+How the file is made, and how entries lie in it, says `sqlite_file`.
 """
 
 from __future__ import annotations
@@ -13,110 +11,57 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import time
-import zlib
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, closing, suppress
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-import msgpack
 import structlog
 
-from ioa.errors import InvalidInputError, UnavailableError
+from ioa.adapters.sqlite_file import (
+    NOT_SYNCED,
+    SYNCED,
+    WINDOW_BYTES,
+    DamagedFileError,
+    check_file,
+    decoded,
+    entries_in,
+    is_damage,
+    open_file,
+    packed,
+    put_aside,
+    read_from,
+    unpacked_rows,
+)
+from ioa.errors import UnavailableError
 from ioa.group.requests import SequencedEntry
 from ioa.group.state import Ended
 from ioa.ports.agent_store import Encounter, Passage, StoredObservation, StoredSummary, words_of
 from ioa.ports.brain import Contact
 from ioa.protocol.cards import AgentCard
-from ioa.protocol.codec import decode, encode
+from ioa.protocol.codec import encode
 from ioa.protocol.ids import CommId, MessageId, SessionId, TaskId
 from ioa.protocol.messages import InformTaskResult, Message
-from ioa.protocol.model import Model
 from ioa.protocol.outcomes import REMEMBERED, Outcome
-
-SCHEMA_VERSION = 8
-
-_SCHEMA = """
-CREATE TABLE groups (comm_id TEXT PRIMARY KEY, cursor INTEGER NOT NULL, met INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID;
-CREATE TABLE entries (comm_id TEXT, seq INTEGER, data BLOB NOT NULL, PRIMARY KEY (comm_id, seq)) WITHOUT ROWID;
-CREATE TABLE outbox (
-  comm_id TEXT, key TEXT, message_id TEXT NOT NULL, data BLOB NOT NULL, PRIMARY KEY (comm_id, key)
-) WITHOUT ROWID;
-CREATE TABLE tasks (
-  comm_id TEXT, task_id TEXT, attempt INTEGER NOT NULL, result BLOB, PRIMARY KEY (comm_id, task_id)
-) WITHOUT ROWID;
-CREATE TABLE contacts (agent_id TEXT PRIMARY KEY, card BLOB NOT NULL, done INTEGER NOT NULL, failed INTEGER NOT NULL);
-"""
-_OUTCOMES = """
-CREATE TABLE outcomes (number INTEGER PRIMARY KEY, agent_id TEXT NOT NULL, data BLOB NOT NULL);
-CREATE INDEX outcomes_of_agent ON outcomes (agent_id, number);
-"""
-_RETENTION = """
-ALTER TABLE groups ADD COLUMN ended_at REAL;
-ALTER TABLE groups ADD COLUMN newest BLOB;
-CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-"""
-_MANY_IN_A_ROW = ""
-_OBSERVATIONS = """
-CREATE TABLE observations (comm_id TEXT PRIMARY KEY, turn INTEGER NOT NULL, text TEXT NOT NULL) WITHOUT ROWID;
-"""
-_THOUGHTS = """
-CREATE TABLE thoughts (comm_id TEXT, turn INTEGER, thought TEXT NOT NULL, PRIMARY KEY (comm_id, turn)) WITHOUT ROWID;
-"""
-_MEMORIES = """
-CREATE TABLE summaries (comm_id TEXT PRIMARY KEY, covers TEXT NOT NULL, text TEXT NOT NULL) WITHOUT ROWID;
-CREATE VIRTUAL TABLE passages USING fts5 (comm_id UNINDEXED, name UNINDEXED, user UNINDEXED, text);
-"""
-_PASSAGES_OF_GROUPS = """
-CREATE TABLE told (comm_id TEXT, name TEXT, passage INTEGER NOT NULL, PRIMARY KEY (comm_id, name)) WITHOUT ROWID;
-INSERT OR IGNORE INTO told SELECT comm_id, name, rowid FROM passages;
-"""
-_UPGRADES = (_SCHEMA, _OUTCOMES, _RETENTION, _MANY_IN_A_ROW, _OBSERVATIONS, _THOUGHTS, _MEMORIES, _PASSAGES_OF_GROUPS)
-"""What leads from each version of the schema to the next.
-
-Since version 3 entries are packed; `groups.newest` is what the last row of an open group holds, as far as the next is packed
-with it. Since version 4 a row of `entries` holds all that were written together, one behind the other; `seq` is that of the last.
-Since version 8 `told` says which passages are a group's: `passages` itself is searched by words, and read as a whole for all else.
-"""
-_FIRST_PACKED = 3
-
-_SYNCED, _NOT_SYNCED = "PRAGMA synchronous = FULL", "PRAGMA synchronous = NORMAL"
-"""In WAL mode a transaction that is not synced survives its process at once, and a power cut with the next one that is synced."""
 
 _MAX_UNWRITTEN = 32
 """How many entries may wait for the disk. Reading as many again after a crash is one request."""
 
 _SESSION, _EPOCH, _PROOF = "session", "epoch", "proof"
 _OF_A_GROUP = ("entries", "outbox", "tasks", "observations", "thoughts", "summaries", "told", "groups")
-
-_WINDOW_BYTES = 32 * 1024
-"""How far back zlib looks for what it has seen before."""
 _PAGE_BYTES = 1024 * 1024
 """How much of a group is read at a time, at least, if it has that much: there may be far more of it than there is room for."""
 _BEGINNING = (0, b"")
-_QUICKLY = 1
 
 _ANSWERS_WITHIN = timedelta(seconds=10)
-_CHECKED_WITHIN = timedelta(seconds=2)
-_READ_WITHIN = timedelta(seconds=2)
-"""How long is read beside what is written; whoever asked is told no more then."""
-_STEPS_BETWEEN_LOOKS = 10_000
-_DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
-_PRIMARY_CODE = 0xFF
-
 
 T = TypeVar("T")
-M = TypeVar("M", bound=Model)
 
 _log = structlog.get_logger(__name__)
-
-
-class _DamagedError(Exception):
-    """The file holds something that this class did not write."""
 
 
 @dataclass(frozen=True)
@@ -224,15 +169,15 @@ class SqliteStore:
 
         def read(db: sqlite3.Connection) -> tuple[list[SequencedEntry], tuple[int, bytes]]:
             page, size_bytes, seq, row = list[SequencedEntry](), 0, 0, b""
-            for seq, row in _rows(db, comm_id, *begin):
+            for seq, row in unpacked_rows(db, comm_id, *begin):
                 if seq <= after:
                     continue
-                entries = [_decoded(SequencedEntry, data) for data in _split(comm_id, row)]
+                entries = [decoded(SequencedEntry, data) for data in entries_in(comm_id, row)]
                 page += [entry for entry in entries if entry.seq > after]
                 size_bytes += len(row)
                 if size_bytes >= _PAGE_BYTES:
                     break
-            return page, (seq, row[-_WINDOW_BYTES:])
+            return page, (seq, row[-WINDOW_BYTES:])
 
         page, place = await self._transaction(read)
         if page:
@@ -246,7 +191,7 @@ class SqliteStore:
         def write(db: sqlite3.Connection) -> Message:
             db.execute("INSERT OR IGNORE INTO outbox VALUES (?, ?, ?, ?)", (header.comm_id, key, header.message_id, data))
             row = db.execute("SELECT data FROM outbox WHERE comm_id = ? AND key = ?", (header.comm_id, key)).fetchone()
-            return message if row[0] == data else _decoded(Message, row[0])
+            return message if row[0] == data else decoded(Message, row[0])
 
         return await self._transaction(write, synced=False)
 
@@ -255,7 +200,7 @@ class SqliteStore:
 
         def read(db: sqlite3.Connection) -> dict[str, Message]:
             rows = db.execute("SELECT key, data FROM outbox WHERE comm_id = ?", (comm_id,))
-            return {key: _decoded(Message, data) for key, data in rows}
+            return {key: decoded(Message, data) for key, data in rows}
 
         return await self._transaction(read)
 
@@ -292,7 +237,7 @@ class SqliteStore:
 
         def read(db: sqlite3.Connection) -> InformTaskResult | None:
             row = db.execute("SELECT result FROM tasks WHERE comm_id = ? AND task_id = ?", (comm_id, task_id)).fetchone()
-            return _decoded(InformTaskResult, row[0]) if row and row[0] is not None else None
+            return decoded(InformTaskResult, row[0]) if row and row[0] is not None else None
 
         return await self._transaction(read)
 
@@ -411,10 +356,10 @@ class SqliteStore:
         def read(db: sqlite3.Connection) -> list[Contact]:
             outcomes: dict[str, list[Outcome]] = defaultdict(list)
             for agent_id, data in db.execute("SELECT agent_id, data FROM outcomes ORDER BY number"):
-                outcomes[agent_id].append(_decoded(Outcome, data))
+                outcomes[agent_id].append(decoded(Outcome, data))
             rows = db.execute("SELECT card, done, failed, agent_id FROM contacts ORDER BY done - failed DESC, agent_id")
             return [
-                Contact(_decoded(AgentCard, card), done, failed, tuple(outcomes[agent_id])) for card, done, failed, agent_id in rows
+                Contact(decoded(AgentCard, card), done, failed, tuple(outcomes[agent_id])) for card, done, failed, agent_id in rows
             ]
 
         return await self._transaction(read)
@@ -514,12 +459,12 @@ class SqliteStore:
         if self._connection is None:
             return await self._transaction(read)  # which opens the file, or makes it
         await self._reading.acquire()
-        running = asyncio.get_running_loop().run_in_executor(None, _read_from, self._path, read)
+        running = asyncio.get_running_loop().run_in_executor(None, read_from, self._path, read)
         running.add_done_callback(self._settle_reading)
         try:
             return await asyncio.shield(running)
         except (sqlite3.Error, OSError) as error:
-            if not _is_damage(error):
+            if not is_damage(error):
                 raise UnavailableError(f"The agent's memory cannot be read now: {error}.") from error
         return await self._transaction(read)  # which puts the file aside
 
@@ -543,18 +488,18 @@ class SqliteStore:
     ) -> T:
         try:
             return self._once(work, synced, then)
-        except (_DamagedError, sqlite3.DatabaseError) as error:
-            if not _is_damage(error):
+        except (DamagedFileError, sqlite3.DatabaseError) as error:
+            if not is_damage(error):
                 raise
             self._close()
-            _put_aside(self._path, error)
+            put_aside(self._path, error)
             self._was_put_aside = True
         return self._once(work, synced, then)
 
     def _once(self, work: Callable[[sqlite3.Connection], T], synced: bool, then: Callable[[sqlite3.Connection], None] | None) -> T:
         if self._connection is None:
-            self._connection = _open(self._path)
-        self._connection.execute(_SYNCED if synced else _NOT_SYNCED)
+            self._connection = open_file(self._path)
+        self._connection.execute(SYNCED if synced else NOT_SYNCED)
         with self._connection as db:
             db.execute("BEGIN IMMEDIATE")
             answer = work(db)
@@ -588,21 +533,13 @@ async def open_sqlite_store(path: Path) -> AsyncIterator[SqliteStore]:
     """
     store = SqliteStore(path)
     try:
-        await asyncio.to_thread(_check, path)
+        await asyncio.to_thread(check_file, path)
     except (sqlite3.Error, OSError) as error:
         raise UnavailableError(f"The agent's memory {path} cannot be opened: {error}.") from error
     try:
         yield store
     finally:
         await store.aclose()
-
-
-def read_record(db: sqlite3.Connection) -> Iterator[tuple[CommId, bytes]]:
-    """Read all encoded entries of a memory's file, group by group, in order."""
-    for (comm_id,) in db.execute("SELECT DISTINCT comm_id FROM entries ORDER BY comm_id").fetchall():
-        for _, row in _rows(db, comm_id):
-            for data in _split(comm_id, row):
-                yield CommId(comm_id), data
 
 
 def _write(db: sqlite3.Connection, unwritten: Sequence[_Applied | _Answered]) -> None:
@@ -629,9 +566,9 @@ def _write_entries(db: sqlite3.Connection, applied: Sequence[_Applied]) -> bool:
     db.execute(
         "INSERT INTO groups (comm_id, cursor, ended_at, newest) VALUES (?1, ?2, ?3, ?4)"
         " ON CONFLICT (comm_id) DO UPDATE SET cursor = ?2, ended_at = ?3, newest = ?4",
-        (first.comm_id, last.seq, last.ended_at, data[-_WINDOW_BYTES:] if last.ended_at is None else None),
+        (first.comm_id, last.seq, last.ended_at, data[-WINDOW_BYTES:] if last.ended_at is None else None),
     )
-    db.execute("INSERT INTO entries VALUES (?, ?, ?)", (first.comm_id, last.seq, _packed(data, newest or b"")))
+    db.execute("INSERT INTO entries VALUES (?, ?, ?)", (first.comm_id, last.seq, packed(data, newest or b"")))
     if last.ended_at is not None:
         db.execute("DELETE FROM outbox WHERE comm_id = ?", (first.comm_id,))
     return True
@@ -643,171 +580,12 @@ def _cursor(db: sqlite3.Connection, comm_id: CommId) -> int:
     return int(row[0]) if row else 0
 
 
-def _packed(data: bytes, before: bytes) -> bytes:
-    """Pack a row of encoded entries as what differs from the row before it."""
-    packer = zlib.compressobj(_QUICKLY, zdict=before[-_WINDOW_BYTES:])
-    return packer.compress(data) + packer.flush()
-
-
-def _rows(db: sqlite3.Connection, comm_id: CommId, after: int = 0, row: bytes = b"") -> Iterator[tuple[int, bytes]]:
-    """Unpack the rows of a group behind one, whose sequence and end are given, each with its sequence."""
-    for seq, packed in db.execute("SELECT seq, data FROM entries WHERE comm_id = ? AND seq > ? ORDER BY seq", (comm_id, after)):
-        try:
-            row = zlib.decompressobj(zdict=row[-_WINDOW_BYTES:]).decompress(packed)
-        except zlib.error as error:
-            raise _DamagedError(f"an entry of {comm_id} cannot be unpacked: {error}") from error
-        yield seq, row
-
-
-def _split(comm_id: CommId, row: bytes) -> Iterator[bytes]:
-    """Return the encoded entries that a row holds."""
-    unpacker, start = msgpack.Unpacker(), 0
-    try:
-        unpacker.feed(row)
-        while start < len(row):
-            unpacker.skip()
-            yield row[start : unpacker.tell()]
-            start = unpacker.tell()
-    except (ValueError, msgpack.UnpackException) as error:
-        raise _DamagedError(f"an entry of {comm_id} cannot be unpacked: {error}") from error
-
-
-def _decoded(kind: type[M], data: bytes) -> M:
-    try:
-        return decode(kind, data)
-    except InvalidInputError as error:
-        raise _DamagedError(f"{kind.__name__} cannot be read: {error.message}") from error
-
-
-def _is_damage(error: Exception) -> bool:
-    """Whether the file is to blame, rather than the disk or another process."""
-    if isinstance(error, sqlite3.DatabaseError):
-        return getattr(error, "sqlite_errorcode", 0) & _PRIMARY_CODE in _DAMAGED
-    return isinstance(error, _DamagedError)
-
-
-def _put_aside(path: Path, why: Exception) -> None:
-    """Move a damaged file, and what belongs to it, to a name that is free."""
-    number = 1
-    while (aside := path.with_name(f"{path.name}.damaged-{number}")).exists():
-        number += 1
-    for suffix in ("-wal", "-shm", ""):
-        part = path.with_name(path.name + suffix)
-        if part.exists():
-            part.rename(aside.with_name(aside.name + suffix))
-    _log.error("memory_damaged", path=str(path), put_aside=str(aside), error=str(why))
-
-
-def _check(path: Path) -> None:
-    """See that a file which is there already can be used, and put it aside if it is damaged."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if not path.exists():
-        return
-    try:
-        connection = _open(path)
-        try:
-            _look_for_damage(connection)
-        finally:
-            connection.close()
-    except (_DamagedError, sqlite3.DatabaseError) as error:
-        if not _is_damage(error):
-            raise
-        _put_aside(path, error)
-
-
-def _look_for_damage(connection: sqlite3.Connection) -> None:
-    """Have SQLite check the file, as far as it comes in the time it is given."""
-    until = time.monotonic() + _CHECKED_WITHIN.total_seconds()
-    connection.set_progress_handler(lambda: time.monotonic() > until, _STEPS_BETWEEN_LOOKS)
-    try:
-        [found] = connection.execute("PRAGMA quick_check(1)").fetchone()
-    except sqlite3.OperationalError as error:
-        if error.sqlite_errorcode != sqlite3.SQLITE_INTERRUPT:
-            raise
-        return
-    if found != "ok":
-        raise _DamagedError(found)
-
-
 def _forget(db: sqlite3.Connection, comm_ids: Sequence[CommId]) -> None:
     """Delete what is kept of groups."""
     rows = [(comm_id,) for comm_id in comm_ids]
     db.executemany("DELETE FROM passages WHERE rowid IN (SELECT passage FROM told WHERE comm_id = ?)", rows)
     for table in _OF_A_GROUP:
         db.executemany(f"DELETE FROM {table} WHERE comm_id = ?", rows)  # noqa: S608 - a name from above
-
-
-def _read_from(path: Path, read: Callable[[sqlite3.Connection], T]) -> T:
-    """Read a file that another connection may write meanwhile."""
-    until = time.monotonic() + _READ_WITHIN.total_seconds()
-    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        connection.execute("PRAGMA query_only = ON")
-        connection.set_progress_handler(lambda: time.monotonic() > until, _STEPS_BETWEEN_LOOKS)
-        return read(connection)
-
-
-def _open(path: Path) -> sqlite3.Connection:
-    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-    try:
-        _prepare(connection, path)
-    except BaseException:
-        connection.close()
-        raise
-    return connection
-
-
-def _prepare(connection: sqlite3.Connection, path: Path) -> None:
-    connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # of use only before there is any table
-    connection.execute("PRAGMA journal_mode = WAL")
-    connection.execute(_SYNCED)
-    version = int(connection.execute("PRAGMA user_version").fetchone()[0])
-    if version > SCHEMA_VERSION:
-        raise InvalidInputError(f"{path} was written by a newer version of IoA (schema {version}).")
-    if version < SCHEMA_VERSION:
-        _upgrade(connection, version)
-
-
-def _upgrade(connection: sqlite3.Connection, version: int) -> None:
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        for statements in _UPGRADES[version:]:
-            for statement in statements.split(";"):
-                connection.execute(statement)
-        if 0 < version < _FIRST_PACKED:
-            _pack_entries(connection)
-        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-    except BaseException:
-        connection.execute("ROLLBACK")
-        raise
-    connection.execute("COMMIT")
-    if 0 < version < _FIRST_PACKED:
-        try:
-            connection.execute("VACUUM")  # lets a file that is there already shrink from now on
-        except sqlite3.OperationalError as error:
-            _log.warning("memory_will_not_shrink", error=str(error))
-
-
-def _pack_entries(db: sqlite3.Connection) -> None:
-    """Pack the entries of a file of an older version, and note which groups have ended."""
-    for (comm_id,) in db.execute("SELECT comm_id FROM groups").fetchall():
-        before = b""
-        for seq, data in db.execute("SELECT seq, data FROM entries WHERE comm_id = ? ORDER BY seq", (comm_id,)).fetchall():
-            db.execute("UPDATE entries SET data = ? WHERE comm_id = ? AND seq = ?", (_packed(data, before), comm_id, seq))
-            before = data
-        ended_at = _ended_at(before)
-        newest = before if ended_at is None else None
-        db.execute("UPDATE groups SET ended_at = ?, newest = ? WHERE comm_id = ?", (ended_at, newest, comm_id))
-
-
-def _ended_at(data: bytes) -> float | None:
-    """When the group of an encoded entry ended."""
-    if not data:
-        return None
-    try:
-        stage = msgpack.unpackb(data)["entry"]["state"]["stage"]
-        return datetime.fromisoformat(stage["ended_at"]).timestamp() if stage["phase"] == "ended" else None
-    except (ValueError, TypeError, KeyError, msgpack.UnpackException) as error:
-        raise _DamagedError(f"an entry cannot be read: {error}") from error
 
 
 def _meet(db: sqlite3.Connection, met: Encounter) -> None:

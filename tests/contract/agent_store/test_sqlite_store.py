@@ -16,8 +16,9 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from ioa.adapters import sqlite_store
-from ioa.adapters.sqlite_store import SCHEMA_VERSION, SqliteStore, open_sqlite_store
+from ioa.adapters import sqlite_file, sqlite_store
+from ioa.adapters.sqlite_file import SCHEMA_VERSION
+from ioa.adapters.sqlite_store import SqliteStore, open_sqlite_store
 from ioa.errors import InvalidInputError, UnavailableError
 from ioa.group.requests import SequencedEntry
 from ioa.group.state import Ended
@@ -454,14 +455,14 @@ async def test_a_memory_with_a_row_for_each_entry_is_gone_on_with(tmp_path: Path
 
 async def test_nothing_that_is_written_waits_for_what_is_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One user's goals may have told an agent so much that looking for words takes long; tasks of others go on meanwhile."""
-    began, goes_on, read_from = threading.Event(), threading.Event(), sqlite_store._read_from
+    began, goes_on, read_from = threading.Event(), threading.Event(), sqlite_file.read_from
 
     def slowly(path: Path, read: Callable[[sqlite3.Connection], object]) -> object:
         began.set()
         goes_on.wait()
         return read_from(path, read)
 
-    monkeypatch.setattr(sqlite_store, "_read_from", slowly)
+    monkeypatch.setattr(sqlite_store, "read_from", slowly)
     passage = Passage(COMM, "m-1", "much was said")
     async with open_sqlite_store(tmp_path / "memory.sqlite") as store:
         await store.remember("eve", COMM, [passage])
