@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ioa.cli.examination import Finding, Health, examine
+from ioa.cli.examination import Finding, Health
+from ioa.cli.examining import examine
 from ioa.cli.terminal import Terminal
 from ioa.runtime.exit_code import ExitCode
 

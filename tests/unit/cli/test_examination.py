@@ -22,8 +22,6 @@ from ioa.cli.examination import (
     clock_finding,
     dead_letter_findings,
     disk_finding,
-    examine,
-    findings,
     goals_finding,
     index_finding,
     payload_finding,
@@ -34,8 +32,8 @@ from ioa.cli.examination import (
     server_finding,
     stores_finding,
     topology_finding,
-    written_finding,
 )
+from ioa.cli.examining import examine, findings, written_finding
 from ioa.cli.probe import Probed
 from ioa.ports.inspection import (
     ANYBODY,

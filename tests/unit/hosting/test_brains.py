@@ -7,7 +7,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from ioa.agent.model import Budget
-from ioa.cli.examination import Examined, Health, model_finding, models_finding
+from ioa.cli.examination import Health, model_finding, models_finding
+from ioa.cli.examining import Examined
 from ioa.cli.terminal import Terminal
 from ioa.cli.up import tell_brain
 from ioa.errors import InvalidInputError
