@@ -7,9 +7,8 @@ armed before the append brings the routers back to a group whatever dies in betw
 
 from __future__ import annotations
 
-from collections import OrderedDict, defaultdict
+from collections import defaultdict
 from collections.abc import Hashable
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
@@ -52,7 +51,7 @@ from ioa.runtime.appended import Appended
 from ioa.runtime.group_metrics import conflicts, count_entry, effects_failed
 from ioa.runtime.group_quota import DEFAULT_GROUP_QUOTA, GroupQuota
 from ioa.runtime.head_reads import HeadReads
-from ioa.runtime.priority_lock import PriorityLock
+from ioa.runtime.known_groups import KnownGroup, KnownGroups
 from ioa.telemetry.fault_points import fault_point
 
 SETTLING_DELAY = timedelta(seconds=2)
@@ -65,10 +64,6 @@ _LEDGER = AgentId("ledger")
 _MAX_ATTEMPTS = 50
 _SEARCHED_ENTRIES, SEARCHED_BYTES = 64, 1_048_576
 """How far behind what its sender had seen a message is looked for, when it may be in the log already."""
-
-_MAX_CACHED_GROUPS = 10_000
-_MAX_CACHED_BYTES = 32_000_000
-"""What all remembered heads may have as entries; decoded, each takes about ten times as much."""
 
 _log = structlog.get_logger(__name__)
 
@@ -92,18 +87,6 @@ class _Counted(NamedTuple):
 
     held: int
     most: int | None
-
-
-@dataclass
-class _Group:
-    """What this process remembers of a group: its head, which may be stale, the earliest timer it has armed, and its policy."""
-
-    lock: PriorityLock = field(default_factory=PriorityLock)
-    head: StoredEntry | None = None
-    armed: datetime | None = None
-    policy: Policy | None = None
-    head_bytes: int = 0
-    """How large the head was that was looked at last, also where it is not remembered."""
 
 
 class GroupLedger:
@@ -142,8 +125,7 @@ class GroupLedger:
         self.quota = quota
         self._appended = appended
         self._reads = reads
-        self._groups: OrderedDict[CommId, _Group] = OrderedDict()
-        self._cached_bytes = 0
+        self._known = KnownGroups()
         self._latest = clock.now()
 
     def check_may_append(self, agent_id: AgentId) -> None:
@@ -192,21 +174,21 @@ class GroupLedger:
     async def head(self, comm_id: CommId) -> StoredEntry | None:
         """Read where the group stands, from the log's leader."""
         head = await self._log.last(comm_id)
-        known = self._groups.get(comm_id)
+        known = self._known.find(comm_id)
         if head is not None and known is not None and known.head is not None and known.head.seq < head.seq:
-            self._remember(known, head)
+            self._known.remember(known, head)
         return head
 
     async def seen(self, comm_id: CommId) -> StoredEntry | None:
         """Tell where the group stood when this process last looked, reading it only if nothing is remembered."""
-        known = self._groups.get(comm_id)
+        known = self._known.find(comm_id)
         if known is not None and known.head is not None:
             return known.head
         head = await self._log.last(comm_id)
         if head is not None:
-            group = self._group(comm_id)
+            group = self._known.of(comm_id)
             if group.head is None:
-                self._remember(group, head)
+                self._known.remember(group, head)
         return head
 
     async def seen_for(self, sender: AgentId, comm_id: CommId, *, anew: bool = False) -> tuple[StoredEntry | None, bool]:
@@ -221,14 +203,14 @@ class GroupLedger:
             RateLimitedError: Too much was read for this sender, which is to come back later.
             UnavailableError: The log cannot be read now.
         """
-        group = self._group(comm_id)
+        group = self._known.of(comm_id)
         if group.head is not None and not anew:
             return group.head, False
         async with group.lock.held(urgent=False):
             if group.head is not None and not anew:
                 return group.head, False
             head = await self._read_for(sender, comm_id, group)
-            self._remember(group, head)
+            self._known.remember(group, head)
             return head, True
 
     async def push_again(self, stored: StoredEntry) -> None:
@@ -242,9 +224,7 @@ class GroupLedger:
 
     def forget(self) -> None:
         """Trust no head and no timer of before: the connection was renewed, maybe to a server that has lost some, or all."""
-        for group in self._groups.values():
-            self._remember(group, None)
-            group.armed = None
+        self._known.forget_heads()
 
     async def accepted_before(self, message: Message) -> int | None:
         """Look for a message that was refused: a copy of it may have been accepted. Return its sequence if so.
@@ -287,7 +267,7 @@ class GroupLedger:
 
     async def rearm(self, comm_id: CommId, state: GroupState) -> None:
         """Arm the group's next deadline, forgetting what was armed before."""
-        group = self._group(comm_id)
+        group = self._known.of(comm_id)
         async with group.lock.held(urgent=True):
             group.armed = None
             await self._arm(comm_id, group, state)
@@ -378,7 +358,7 @@ class GroupLedger:
     async def _take(
         self, comm_id: CommId, what: Event | Message, *, asked_by: AgentId | None = None, urgent: bool = False
     ) -> Recorded:
-        group = self._group(comm_id)
+        group = self._known.of(comm_id)
         async with group.lock.held(urgent=urgent):
             recorded, effects = await self._append(comm_id, group, what, asked_by)
         if effects or recorded.state.phase.is_terminal:
@@ -386,7 +366,7 @@ class GroupLedger:
         return recorded
 
     async def _append(
-        self, comm_id: CommId, group: _Group, what: Event | Message, asked_by: AgentId | None
+        self, comm_id: CommId, group: KnownGroup, what: Event | Message, asked_by: AgentId | None
     ) -> tuple[Recorded, tuple[Effect, ...]]:
         head, fresh, reader = group.head, False, asked_by
         for _ in range(_MAX_ATTEMPTS):
@@ -398,7 +378,7 @@ class GroupLedger:
                 transition = self._step(head, event, policy)
             except IllegalEventError:
                 if fresh:
-                    self._remember(group, head)
+                    self._known.remember(group, head)
                     raise
                 head = None
                 continue
@@ -410,11 +390,11 @@ class GroupLedger:
                 seq = await self._log.append(comm_id, entry, expected_seq=expected, log_bytes=counted.held, log_most=counted.most)
             except AppendConflictError:
                 conflicts.inc()
-                self._remember(group, None)
+                self._known.remember(group, None)
                 head = reader = None  # that another message came first is not its sender's doing
                 continue
             except UnavailableError:
-                self._remember(group, None)
+                self._known.remember(group, None)
                 head, stored = None, await self._log.read(comm_id, after=expected, limit=1)
                 if not stored:
                     raise
@@ -433,7 +413,7 @@ class GroupLedger:
             return Recorded(seq, transition.state, entry, expected), transition.effects
         raise UnavailableError(f"Group {comm_id} is contended: {_MAX_ATTEMPTS} appends lost their race.")
 
-    async def _read_for(self, sender: AgentId | None, comm_id: CommId, group: _Group) -> StoredEntry | None:
+    async def _read_for(self, sender: AgentId | None, comm_id: CommId, group: KnownGroup) -> StoredEntry | None:
         """Read the head of a locked group, and count it for the sender whose message has it read; None: nobody's does."""
         if sender is None or self._reads is None:
             return await self._log.last(comm_id)
@@ -471,9 +451,9 @@ class GroupLedger:
             nested = await self._log.last(event.subgroup)
         return _Counted(self.quota.held(head, event, transition.state, nested), head.log_most)
 
-    def _note(self, group: _Group, appended: StoredEntry) -> None:
+    def _note(self, group: KnownGroup, appended: StoredEntry) -> None:
         """Remember what was appended, and charge who has caused it."""
-        self._remember(group, appended)
+        self._known.remember(group, appended)
         if self._appended is not None:
             self._appended.note(appended.entry, appended.size_bytes)
 
@@ -503,9 +483,11 @@ class GroupLedger:
             UnavailableError: The log cannot be read now.
         """
         comm_id = head.entry.state.comm_id
-        return await self._policy(comm_id, self._group(comm_id), head)
+        return await self._policy(comm_id, self._known.of(comm_id), head)
 
-    async def _policy(self, comm_id: CommId, group: _Group, head: StoredEntry | None, event: Event | None = None) -> Policy | None:
+    async def _policy(
+        self, comm_id: CommId, group: KnownGroup, head: StoredEntry | None, event: Event | None = None
+    ) -> Policy | None:
         """Return the policy that leads a group, off its launch: the event, or the first entry of its log, which is read once."""
         if head is None:
             return event.charter.policy if isinstance(event, GroupLaunched) else None
@@ -523,7 +505,7 @@ class GroupLedger:
         compared = head is not None and head.entry.state.limits.repetition is RepetitionRule.VERBATIM
         return Said(at=self._clock.now(), message=message, sketches=sketches_of(message.payload) if compared else ())
 
-    async def _arm(self, comm_id: CommId, group: _Group, state: GroupState) -> None:
+    async def _arm(self, comm_id: CommId, group: KnownGroup, state: GroupState) -> None:
         """Arm a timer unless one is armed that fires in time. An early timer only looks and arms the next."""
         now = self._now()
         at = state.next_deadline() or now + SETTLING_DELAY
@@ -531,7 +513,7 @@ class GroupLedger:
             await self._timers.schedule(comm_id, at)
             group.armed = at
 
-    async def _arm_again(self, comm_id: CommId, group: _Group, state: GroupState) -> None:
+    async def _arm_again(self, comm_id: CommId, group: KnownGroup, state: GroupState) -> None:
         """Arm another timer if the append took so long that the one before it may have fired on the state of before."""
         if group.armed is not None and group.armed <= self._clock.now():
             group.armed = None
@@ -544,33 +526,9 @@ class GroupLedger:
         """Read the clock. If it was set back, timers that have fired may seem to lie ahead: forget all that were armed."""
         now = self._clock.now()
         if now < self._latest:
-            for group in self._groups.values():
-                group.armed = None
+            self._known.forget_timers()
         self._latest = now
         return now
-
-    def _group(self, comm_id: CommId) -> _Group:
-        """Find what is remembered of a group, to be locked or changed at once; what was used longest ago is forgotten."""
-        group = self._groups.get(comm_id)
-        if group is None:
-            group = self._groups[comm_id] = _Group()
-        self._groups.move_to_end(comm_id)
-        while len(self._groups) > _MAX_CACHED_GROUPS or self._cached_bytes > _MAX_CACHED_BYTES:
-            oldest = next(iter(self._groups.values()))
-            if oldest is group or oldest.lock.locked():
-                break
-            self._remember(oldest, None)
-            self._groups.popitem(last=False)
-        return group
-
-    def _remember(self, group: _Group, head: StoredEntry | None) -> None:
-        """Keep a group's head in memory, unless it is the last one: hardly anybody asks for that again."""
-        if head is not None:
-            group.head_bytes = head.size_bytes
-        if head is not None and head.entry.state.phase.is_terminal:
-            head = None
-        self._cached_bytes += (head.size_bytes if head else 0) - (group.head.size_bytes if group.head else 0)
-        group.head = head
 
 
 def entry_of(head: StoredEntry | None, event: Event, transition: Transition, policy: Policy | None) -> Entry:

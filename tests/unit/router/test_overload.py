@@ -93,7 +93,7 @@ async def test_a_message_that_waited_past_the_deadline_came_too_late() -> None:
     plane = Plane()
     await plane.open(ADA, BOB, timeout=timedelta(seconds=45))
     message = await plane.message(ADA, Discussion(content="You.", next_speaker=BOB))
-    lock = plane.ledgers[0]._group(ROOM).lock
+    lock = plane.ledgers[0]._known.of(ROOM).lock
     async with asyncio.TaskGroup() as group:
         await lock.acquire()
         sending = group.create_task(plane.send(message))
@@ -126,7 +126,7 @@ async def test_many_timers_of_one_group_are_one_look_and_one_more() -> None:
     """Timers that fire while their group is looked at return at once; it is looked at once more, with the latest time."""
     plane = Plane()
     await plane.open(ADA, BOB, timeout=timedelta(seconds=45))
-    lock, fired_at = plane.ledgers[0]._group(ROOM).lock, plane.clock.now()
+    lock, fired_at = plane.ledgers[0]._known.of(ROOM).lock, plane.clock.now()
     async with asyncio.TaskGroup() as group:
         await lock.acquire()
         looking = group.create_task(plane.routers[0].fire_timer(ROOM, fired_at))
@@ -180,7 +180,7 @@ async def test_a_copy_is_not_cancelled_with_the_first() -> None:
     plane = Plane()
     await plane.open(ADA, BOB)
     message = await plane.message(ADA, Discussion(content="You.", next_speaker=BOB))
-    lock = plane.ledgers[0]._group(ROOM).lock
+    lock = plane.ledgers[0]._known.of(ROOM).lock
     await lock.acquire()
     async with asyncio.TaskGroup() as group:
         first = group.create_task(plane.send(message))
@@ -359,19 +359,19 @@ async def test_heads_of_ended_groups_are_not_kept() -> None:
     plane.clock.advance(timedelta(seconds=5))
     await plane.fire_due()
     ledger = plane.ledgers[0]
-    assert (ledger._groups[ROOM].head, ledger._cached_bytes, plane.routers[0]._heard._groups) == (None, 0, {})
+    assert (ledger._known.of(ROOM).head, ledger._known.bytes, plane.routers[0]._heard._groups) == (None, 0, {})
 
 
 async def test_remembered_heads_are_bounded_by_their_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     """When the heads together are too large, those used longest ago are forgotten, and every group goes on all the same."""
-    monkeypatch.setattr("ioa.runtime.ledger._MAX_CACHED_BYTES", 5_000)
+    monkeypatch.setattr("ioa.runtime.known_groups._MOST_BYTES", 5_000)
     plane = Plane()
     ledger, rooms = plane.ledgers[0], [CommId(f"room-{number}") for number in range(20)]
     for room in rooms:
         await ledger.record(room, plane.begin(room, ADA, BOB))
-    kept = [room for room in rooms if (group := ledger._groups.get(room)) is not None and group.head is not None]
+    kept = [room for room in rooms if (group := ledger._known.find(room)) is not None and group.head is not None]
     assert kept == rooms[-len(kept) :] and 1 <= len(kept) < 10
-    assert ledger._cached_bytes == sum(group.head.size_bytes for group in ledger._groups.values() if group.head is not None)
+    assert ledger._known.bytes == sum(group.head.size_bytes for group in ledger._known if group.head is not None)
     await plane.says(ADA, ConcludeGroupDiscussion(), comm_id=rooms[0])
     assert (await plane.state(rooms[0])).phase is Phase.CONCLUDING
 
