@@ -160,7 +160,7 @@ def _endpoints(parts: NatsGroupServices, standing: NatsStanding, audit: AuditLog
     prune = audited(Deed.PRUNED, answer(Prune, parts.janitor.prune), audit, who=subjects.BY_ADMIN)
     set_aside = answer_as(SetAside, parts.garbage.set_aside, lambda asked: asked.agent_id)
     memberships = answer_as(ListMemberships, setup.memberships, lambda asked: asked.agent_id)
-    sync = answer_as(Sync, setup.sync, lambda asked: asked.agent_id)
+    sync = answer_as(Sync, parts.log_pages.sync, lambda asked: asked.agent_id)
     by_name = partial(ServiceEndpoint, caller_at=subjects.CALLER_AT)
     large = partial(by_name, max_bytes=MAX_PAYLOAD_BYTES)
     return [

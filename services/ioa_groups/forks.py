@@ -45,8 +45,8 @@ from ioa.runtime.ledger import GroupLedger, entry_of
 from ioa.runtime.stored_shares import StoredShares
 from ioa.telemetry.fault_points import fault_point
 from ioa_groups.casting import check_levels
+from ioa_groups.launching import CARDS_BYTES, check_launch_size
 from ioa_groups.presence import absence
-from ioa_groups.setup import CARDS_BYTES, check_launch_size
 
 _PAGE = 256
 _BREATH = 4

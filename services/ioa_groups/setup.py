@@ -1,24 +1,15 @@
-"""Opening, ending and showing groups. A group's record is its log: nothing else is kept."""
+"""GroupOpening, ending and showing groups. A group's record is its log: nothing else is kept."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from ioa.agent.casting import cast_needs
-from ioa.errors import (
-    ConflictError,
-    ForbiddenError,
-    InvalidInputError,
-    IoaError,
-    NoAgentError,
-    NotFoundError,
-    PayloadTooLargeError,
-)
-from ioa.fair_turns import FairTurns
+from ioa.errors import ConflictError, ForbiddenError, InvalidInputError, NoAgentError, NotFoundError
 from ioa.group.events import CancelRequested, Event, GroupLaunched, LaunchAbandoned, MemberJoined, QuestionAnswered, SubgroupOpened
-from ioa.group.policy.audience import charter_for, is_withheld, may_be_withheld, seen_by, view_for, without_session
+from ioa.group.policy.audience import charter_for, seen_by
 from ioa.group.policy.seating import seated
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.requests import (
@@ -26,7 +17,6 @@ from ioa.group.requests import (
     Accepted,
     AnswerQuestion,
     CancelGroup,
-    Entries,
     GetGroup,
     GroupSnapshot,
     GroupStatus,
@@ -36,8 +26,6 @@ from ioa.group.requests import (
     OpenMemberships,
     Rejected,
     SayReply,
-    SequencedEntry,
-    Sync,
     no_group,
 )
 from ioa.group.state import MAX_MEMBERS, Awaiting, Charter, Ended, GroupState, Limits, OpenTask, ParentTask
@@ -48,9 +36,8 @@ from ioa.ports.discovery import Discovery
 from ioa.ports.group_log import GroupLog, StoredEntry
 from ioa.ports.open_groups import OpenGroup, OpenGroups
 from ioa.ports.registry_store import LivenessView, Sessions
-from ioa.protocol.cards import AgentCard, abridged, card_bytes, why_not_drafted
-from ioa.protocol.codec import MAX_PAYLOAD_BYTES, encode
-from ioa.protocol.goals import Artifact, GoalRecord, Reason
+from ioa.protocol.cards import AgentCard, abridged, why_not_drafted
+from ioa.protocol.goals import GoalRecord, Reason
 from ioa.protocol.ids import AgentId, CommId, GoalId, GoalName, PoolId, UserId, comm_id_of_task
 from ioa.protocol.levels import LEVEL
 from ioa.protocol.named_teams import TeamReference
@@ -64,6 +51,7 @@ from ioa.runtime.endings import Endings
 from ioa.runtime.ledger import GroupLedger
 from ioa.telemetry.fault_points import fault_point
 from ioa_groups.casting import card_of_seat, cast_roles, check_levels, people_of
+from ioa_groups.launching import CARDS_BYTES, GroupMandate, GroupOpening, check_team, team_of
 from ioa_groups.presence import absence
 from ioa_groups.teams import Teams
 
@@ -72,17 +60,7 @@ SETUP_NAME = AgentId("group-setup")
 CAST_WITHIN = timedelta(seconds=3)
 """How long discovery may take to say who fits the roles of a task's team; a launch that it kept waiting is asked again."""
 
-_PAGE_ENTRIES = 128
-_PAGE_BYTES = MAX_PAYLOAD_BYTES * 3 // 4
-_PAGES_AT_ONCE, _PAGES_OF_ONE = 4, 2
-"""How many pages are read of logs side by side, and of them for one agent: nats-server disconnects who has 8 MB to take up that it
-was sent."""
 _EXAMPLES_SHOWN = 3
-CARDS_BYTES = 500_000
-"""What all cards of a charter may hold; members of large teams are shown less of each other."""
-_LAUNCH_BYTES = MAX_PAYLOAD_BYTES * 9 // 10
-"""What a launch may hold, so that its entry, which carries a state besides, fits."""
-_LARGEST_NAMED = 3
 
 
 @dataclass(frozen=True)
@@ -97,67 +75,6 @@ class GroupTimeouts:
     model_patience: timedelta
     patience: timedelta
     """How long one agent may have others wait for a word of it, whatever its card says. People are waited for as they say."""
-
-
-@dataclass(frozen=True)
-class _Mandate:
-    """What a new group works for, and within which limits."""
-
-    comm_id: CommId
-    user: UserId | None
-    goal: str
-    inputs: tuple[Artifact, ...]
-    depth: int
-    limits: Limits
-    parent: ParentTask | None
-    traceparent: str
-    labels: dict[str, str]
-
-
-@dataclass(frozen=True)
-class _Opening:
-    """Who opens a group with whom, at what time; for what, its mandate says."""
-
-    request: LaunchGroup
-    team: TeamSpec | None
-    cast: tuple[Casting, ...]
-    cards: tuple[AgentCard, ...]
-    at: datetime
-
-    def under(self, mandate: _Mandate) -> GroupLaunched:
-        """Return the group's first entry, if it has room.
-
-        Raises:
-            PayloadTooLargeError: Goal, plan and cards together do not fit into it.
-        """
-        request, level = self.request, min(mandate.limits.level, *(card.level for card in self.cards))
-        launched = GroupLaunched(
-            at=self.at,
-            charter=Charter(
-                comm_id=mandate.comm_id,
-                goal_id=request.goal_id,
-                user=mandate.user,
-                goal=mandate.goal,
-                owner=request.owner,
-                team_members=self.cards,
-                team_up_depth=mandate.depth,
-                limits=mandate.limits.model_copy(update={"level": level}),
-                inputs=mandate.inputs,
-                parent=mandate.parent,
-                plan=request.plan,
-                traceparent=mandate.traceparent,
-                brief=request.brief if mandate.parent else "",
-                policy=None if self.team is None else self.team.policy,
-                cast=self.cast,
-                labels=mandate.labels,
-            ),
-            usage=request.usage,
-            overhead=request.overhead,
-            calls=request.calls,
-            decided_by=request.decided_by,
-        )
-        check_launch_size(launched)
-        return launched
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -183,7 +100,6 @@ class GroupSetup:
     def __init__(self, ports: GroupSetupPorts, timeouts: GroupTimeouts) -> None:
         self._ports = ports
         self._timeouts = timeouts
-        self._pages = FairTurns(_PAGES_AT_ONCE, _PAGES_OF_ONE)
 
     async def launch(self, request: LaunchGroup) -> GroupSnapshot:
         """Open a group for a goal or for a task; opening it again as the same owner gives the group that is there.
@@ -216,7 +132,7 @@ class GroupSetup:
             raise ConflictError(f"No group can be opened for the goal {request.goal_id}: it has ended ({ending}).")
         if record is not None:
             self._check_given(record, request.owner)
-        team, found = _team_of(request, record), request.cast
+        team, found = team_of(request, record), request.cast
         if parent is not None and (named := await self._team_of_task(request.owner, parent)) is not None:
             team, found = named, await self._found_for(named, request.owner, parent)
         cast = () if team is None else cast_roles(team, found, request.owner, self._ports.registry)
@@ -227,8 +143,8 @@ class GroupSetup:
         cards = self._cards_of(everybody, people)
         if team is not None:
             check_levels(team.policy, cards)
-        _check_team(request, team, cards)
-        opening = _Opening(request, team, cast, cards, self._ports.clock.now())
+        check_team(request, team, cards)
+        opening = GroupOpening(request, team, cast, cards, self._ports.clock.now())
         mandate = await self._mandate_of_task(request, parent, opening) if parent else self._mandate_of_goal(request, record)
         launched = opening.under(mandate)
         charter = launched.charter
@@ -404,149 +320,12 @@ class GroupSetup:
         """Tell an agent which groups it was put into, but for those of which it is known to know the end."""
         return await self._ports.memberships.page(request.agent_id, after=request.after, limit=request.limit)
 
-    async def sync(self, request: Sync) -> Entries:
-        """Answer a member from the log: what lies behind its cursor, a page at a time.
-
-        A member whose cursor is at the end of a group that has ended knows how it ended: its membership is over, and so is that of
-        one that was removed and knows it. Who was put into a group that is about to be launched, or being copied, is told of
-        nothing yet.
-
-        Raises:
-            NotFoundError: There is no such group, or the asker is no member.
-            ForbiddenError: The asker is no member, but was given the goal; another leads it.
-            ConflictError: The cursor names no entry of the log: it is of a log that is gone.
-            SupersededError: Another process has taken the asker's id over.
-        """
-        comm_id, agent_id = request.comm_id, request.agent_id
-        await self._ports.sessions.check(agent_id, request.session, may_be_silent=True)
-        head = await self._ports.ledger.head(comm_id)
-        if head is None:
-            if await self._ports.open_groups.find(comm_id) is None:
-                await self._ports.memberships.remove(agent_id, comm_id)
-            elif await self._ports.memberships.holds(agent_id, comm_id):  # to strangers a goal that waits is none
-                return Entries(entries=(), complete=True)
-            raise no_group(comm_id)
-        if not head.entry.state.is_member(agent_id):
-            await self._ports.memberships.remove(agent_id, comm_id)
-            raise await self._no_group_of(request)
-        if head.entry.state.copying:  # as long as the log is no whole, there is nothing yet
-            return Entries(entries=(), complete=True)
-        if agent_id not in head.entry.state.hearing and not await self._is_behind(request, head.seq):
-            await self._ports.memberships.remove(agent_id, comm_id)  # who was removed learns by no cursor how much came after
-            return Entries(entries=(), complete=True, head=request.after, up_to=request.after if head.entry.chain else 0)
-        if request.only is not None and agent_id in head.entry.state.hearing:
-            return await self._one_of(request, head)
-        if request.after >= head.seq:
-            if head.entry.state.phase.is_terminal and request.after == head.seq:
-                await self._ports.memberships.remove(agent_id, comm_id)
-            return Entries(entries=(), complete=True, head=head.seq)
-        return await (self._page_of_views(request, head) if head.entry.chain else self._page(request, head.seq))
-
-    async def _one_of(self, request: Sync, head: StoredEntry) -> Entries:
-        """Read the first or the last entry that a member may see now, as it may see it, however long the log is."""
-        agent_id = request.agent_id
-        policy = await self._ports.ledger.policy(head) if head.entry.chain else None
-        number = head.entry.state.number_of(agent_id)
-        looked: StoredEntry | None = head if request.only == "last" else await self._entry(request, 1)
-        stored = None if policy is not None else looked
-        while looked is not None and policy is not None:
-            if is_withheld(policy, head.entry.state, looked.entry.event, agent_id):
-                stored = None  # nor is it told of anything behind that
-            elif stored is None and looked.entry.is_open_to(agent_id):
-                stored = looked
-            if stored is not None and not may_be_withheld(policy, head.entry.state, looked.entry.state.turn, agent_id):
-                break
-            before = looked.entry.link_of(number)
-            looked = await self._entry(request, before) if before else None
-        if stored is None:
-            return Entries(entries=(), complete=True, head=head.seq)
-        roles = head.entry.state.members[number].roles
-        view = without_session(stored.entry) if policy is None else view_for(policy, stored.entry, agent_id, roles)
-        return Entries(entries=(SequencedEntry(seq=stored.seq, previous_seq=0, entry=view),), complete=True, head=head.seq)
-
-    async def _entry(self, request: Sync, seq: int) -> StoredEntry | None:
-        """Read the entry at a place of a log, or the next one behind it."""
-        async with self._pages.turn(request.agent_id):
-            return next(iter(await self._ports.log.read(request.comm_id, after=seq - 1, limit=1)), None)
-
-    async def _is_behind(self, request: Sync, head: int) -> bool:
-        """Whether there may be something behind a cursor, which is an entry of the log."""
-        if not 0 < request.after < head:
-            return request.after == 0
-        found = await self._ports.log.read(request.comm_id, after=request.after - 1, limit=1)
-        return bool(found) and found[0].seq == request.after
-
-    async def _read_behind(self, request: Sync) -> tuple[StoredEntry | None, Sequence[StoredEntry]]:
-        """Read the cursor's own entry, which has to be there, and behind it as much as fits into a page."""
-        behind, most = max(0, request.after - 1), MAX_PAYLOAD_BYTES + _PAGE_BYTES
-        async with self._pages.turn(request.agent_id):
-            found = list(await self._ports.log.read(request.comm_id, after=behind, limit=_PAGE_ENTRIES + 1, max_bytes=most))
-        if not request.after:
-            return None, found
-        if not found or found[0].seq != request.after:
-            why = f"{request.after} is no entry of {request.comm_id}."
-            raise ConflictError(why, hint="Forget what is known of it and ask from 0.")
-        return found[0], found[1:]
-
-    async def _page_of_views(self, request: Sync, head: StoredEntry) -> Entries:
-        """Read behind the cursor what the asker may see now, as it may see it; nothing behind the entry that removes it."""
-        agent_id, policy = request.agent_id, await self._ports.ledger.policy(head)
-        before, found = await self._read_behind(request)
-        assert policy is not None, "only a policy scopes what is told"
-        entries: list[SequencedEntry] = []
-        size, up_to = 0, request.after
-        number = head.entry.state.number_of(agent_id)
-        roles = head.entry.state.members[number].roles
-        for stored in found:
-            if before is not None and before.entry.state.is_member(agent_id) and before.entry.state.members[number].removed:
-                if not entries:
-                    await self._ports.memberships.remove(agent_id, request.comm_id)
-                return Entries(entries=tuple(entries), complete=True, head=up_to, up_to=up_to)
-            if is_withheld(policy, head.entry.state, stored.entry.event, agent_id):
-                return Entries(entries=tuple(entries), complete=True, head=head.seq, up_to=up_to)
-            if stored.entry.is_open_to(agent_id):
-                view = view_for(policy, stored.entry, agent_id, roles)
-                sequenced = SequencedEntry(seq=stored.seq, previous_seq=stored.entry.link_of(number), entry=view)
-                size += len(encode(sequenced))
-                if entries and size > _PAGE_BYTES:
-                    break
-                entries.append(sequenced)
-            before, up_to = stored, stored.seq
-        return Entries(entries=tuple(entries), complete=up_to >= head.seq, head=head.seq, up_to=up_to)
-
-    async def _page(self, request: Sync, head: int) -> Entries:
-        """Read what lies behind the cursor."""
-        comm_id, agent_id = request.comm_id, request.agent_id
-        _, found = await self._read_behind(request)
-        entries: list[SequencedEntry] = []
-        size, previous = 0, request.after
-        for stored in found:
-            if agent_id not in stored.entry.audience and stored.entry.state.is_member(agent_id):  # removed: nothing more for it
-                if not entries:
-                    await self._ports.memberships.remove(agent_id, comm_id)
-                return Entries(entries=tuple(entries), complete=True, head=previous)
-            sequenced = SequencedEntry(seq=stored.seq, previous_seq=previous, entry=without_session(stored.entry))
-            size += len(encode(sequenced))
-            if entries and size > _PAGE_BYTES:
-                break
-            entries.append(sequenced)
-            previous = stored.seq
-        return Entries(entries=tuple(entries), complete=previous >= head, head=head)
-
-    async def _no_group_of(self, request: Sync) -> IoaError:
-        """Say why there is nothing for who is no member; only whoever was given the goal learns that there is a group."""
-        record = None if request.ticket is None else await self._ports.goals.find(request.comm_id)
-        digest = None if record is None else record.ticket_digest
-        if record is not None and digest is not None and is_ticket(request.ticket, digest, record.goal.policy):
-            return ForbiddenError(f"{request.agent_id} is no member of {request.comm_id}: another agent has opened it.")
-        return no_group(request.comm_id)
-
-    def _mandate_of_goal(self, request: LaunchGroup, record: GoalRecord | None) -> _Mandate:
+    def _mandate_of_goal(self, request: LaunchGroup, record: GoalRecord | None) -> GroupMandate:
         if record is None:
             raise _no_goal(request.goal_id)
         goal = record.goal
         limits = self._limits(record)
-        return _Mandate(
+        return GroupMandate(
             comm_id=goal.comm_id,
             user=goal.user,
             goal=goal.goal,
@@ -578,7 +357,7 @@ class GroupSetup:
         known = self._ports.registry.card(agent_id)
         return None if known is None else known.card.pool
 
-    async def _mandate_of_task(self, request: LaunchGroup, parent: ParentTask, opening: _Opening | None = None) -> _Mandate:
+    async def _mandate_of_task(self, request: LaunchGroup, parent: ParentTask, opening: GroupOpening | None = None) -> GroupMandate:
         """Record the nested team in the parent's log first: the parent decides whether there may be one.
 
         Args:
@@ -592,9 +371,9 @@ class GroupSetup:
             raise InvalidInputError(f"Group {parent.comm_id} does not work for the goal {request.goal_id}.")
         inputs = tuple({file.object_name: file for file in (*charter.inputs, *request.inputs)}.values())
 
-        def mandate(state: GroupState, limits: Limits) -> _Mandate:
+        def mandate(state: GroupState, limits: Limits) -> GroupMandate:
             depth = state.depth + 1
-            return _Mandate(
+            return GroupMandate(
                 comm_id=comm_id,
                 user=charter.user,
                 goal=request.goal,
@@ -791,47 +570,7 @@ def _check_ticket(record: GoalRecord | None, ticket: str | None) -> None:
         raise _no_goal(record.goal.goal_id)
 
 
-def _team_of(request: LaunchGroup, record: GoalRecord | None) -> TeamSpec | None:
-    """Return the team that works at a goal: its own, or the one that its leader has planned.
-
-    Raises:
-        InvalidInputError: A team was planned for a task, or for a goal that has one, or with a person, who was not asked.
-    """
-    given, planned = None if record is None else record.goal.team, request.team
-    if planned is None:
-        return given
-    if given is not None or record is None:
-        raise InvalidInputError(f"{request.owner} has planned a team for a goal that was given one, or for a task.")
-    if people := [role.name for role in planned.policy.roles if role.human]:
-        raise InvalidInputError(f"{request.owner} has planned people in ({', '.join(people)}), whom nobody has asked.")
-    return planned
-
-
-def _check_team(request: LaunchGroup, team: TeamSpec | None, cards: Sequence[AgentCard]) -> None:
-    if request.policy != ("" if team is None or request.parent is not None else team.policy.digest):
-        raise InvalidInputError(f"{request.owner} launches another policy than that of the goal {request.goal_id}.")
-    if len(cards) > MAX_MEMBERS:
-        raise InvalidInputError(f"A team has {MAX_MEMBERS} members at most, its owner counted; this one has {len(cards)}.")
-    if request.parent is not None and not cards[0].may_team_up:
-        raise ForbiddenError(f"{request.owner} may not open nested teams: its card says so.")
-
-
 def _is_full(policy: Policy, state: GroupState, role: str | None) -> bool:
     """Whether the state might grow beyond its bound with one more who plays a role."""
     held = {one.name: sum(number in member.roles for member in state.members) for number, one in enumerate(policy.roles)}
     return role in held and state_bytes(policy, held | {role: held[role] + 1}) > MAX_STATE_BYTES
-
-
-def check_launch_size(launched: GroupLaunched) -> None:
-    """Refuse a launch whose entry would not fit, and say what takes the room."""
-    try:
-        encode(launched, max_payload_bytes=_LAUNCH_BYTES)
-    except PayloadTooLargeError as error:
-        charter = launched.charter
-        largest = sorted(charter.team_members, key=card_bytes, reverse=True)[:_LARGEST_NAMED]
-        named = ", ".join(f"{card.agent_id} ({card_bytes(card):,} bytes)" for card in largest)
-        raise PayloadTooLargeError(
-            f"The group cannot be opened: {error.message} It has {len(charter.plan)} planned tasks and {len(charter.team_members)}"
-            f" members, whose largest cards are those of {named}.",
-            hint="Plan less, give large content as files, or shorten these cards.",
-        ) from None

@@ -36,6 +36,7 @@ from ioa_groups.intake import Intake
 from ioa_groups.intake_ports import IntakePorts
 from ioa_groups.janitor import Janitor
 from ioa_groups.leaders import ANSWERED_WITHIN, Leaders
+from ioa_groups.log_pages import LogPages
 from ioa_groups.membership import MembershipWatch
 from ioa_groups.refusals import ToldRefusals
 from ioa_groups.setup import CAST_WITHIN, GroupSetup, GroupSetupPorts, GroupTimeouts
@@ -83,6 +84,14 @@ class NatsGroupServices:
         self.ledger = self.stores.ledger(settings, self._appended)
         self.teams, self._dropped = Teams(NatsTeams(client), clock, self._kept), DroppedGoals(time.monotonic)
         self.setup = self._group_setup(client, settings)
+        self.log_pages = LogPages(
+            ledger=self.ledger,
+            log=self.stores.log,
+            goals=self.stores.goals,
+            memberships=self._memberships,
+            open_groups=self.stores.open_groups,
+            sessions=self.stores.sessions,
+        )
         quotas = FileQuotas(settings.agent_files_bytes, settings.user_files_bytes)
         self.files = FileService(
             store=NatsFileStore(carrier),

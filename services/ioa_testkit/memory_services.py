@@ -36,6 +36,7 @@ from ioa_groups.intake import Intake
 from ioa_groups.intake_ports import IntakePorts
 from ioa_groups.janitor import Janitor
 from ioa_groups.leaders import Leaders
+from ioa_groups.log_pages import LogPages
 from ioa_groups.refusals import ToldRefusals
 from ioa_groups.setup import GroupSetup, GroupSetupPorts, GroupTimeouts
 from ioa_groups.shares import PoolShares
@@ -138,6 +139,14 @@ class MemoryServices(Generic[D]):
         self.waiting = WaitingShares(self.room, self.fills_queue, clock, self.goes_on.append)
         self.teams, self.dropped = Teams(MemoryTeams(), clock, self.kept), DroppedGoals(now)
         self.setup = self._group_setup(clock, rules)
+        self.log_pages = LogPages(
+            ledger=self.ledgers[0],
+            log=self.log,
+            goals=self.goals,
+            memberships=self.memberships,
+            open_groups=self.open_groups,
+            sessions=self.sessions,
+        )
         self.files = FileService(
             store=self.artifacts,
             log=self.log,

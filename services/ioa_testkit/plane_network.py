@@ -102,7 +102,7 @@ class PlaneNetwork:
     async def sync(self, request: Sync) -> Entries:
         """Fetch a page of a group's log."""
         await self._arrive()
-        return await self.plane.setup.sync(request)
+        return await self.plane.log_pages.sync(request)
 
     async def say(self, message: Message) -> Accepted | Rejected:
         """Have the router decide about a message."""

@@ -64,7 +64,7 @@ class OfPlane:
 
     async def sync(self, request: Sync) -> Entries:
         """Read a log as a member."""
-        return await self._plane.setup.sync(request)
+        return await self._plane.log_pages.sync(request)
 
     async def memberships(self, request: ListMemberships) -> OpenMemberships:
         """List a member's groups."""

@@ -33,12 +33,12 @@ async def test_who_asks_for_the_ends_of_a_log_is_told_no_more_than_who_reads_it_
         if filled and who == BOB:  # by where the group stands behind it Eve would be told that Bob has voted
             await plane.ledgers[0].record(ROOM, MemberLost(at=plane.clock.now(), agent_id=ADA))
         for reader in (ADA, BOB, EVE):
-            whole = (await plane.setup.sync(Sync(comm_id=ROOM, agent_id=reader))).entries
-            ends = [await plane.setup.sync(Sync(comm_id=ROOM, agent_id=reader, only=which)) for which in ("first", "last")]
+            whole = (await plane.log_pages.sync(Sync(comm_id=ROOM, agent_id=reader))).entries
+            ends = [await plane.log_pages.sync(Sync(comm_id=ROOM, agent_id=reader, only=which)) for which in ("first", "last")]
             assert [(page.entries[0].seq, page.entries[0].entry, page.complete) for page in ends] == [
                 (one.seq, one.entry, True) for one in (whole[0], whole[-1])
             ]
     assert isinstance(whole[0].entry.event, GroupLaunched)
     for which in ("first", "last"):
         with pytest.raises(NotFoundError):
-            await plane.setup.sync(Sync(comm_id=ROOM, agent_id=AgentId("zoe"), only=which))
+            await plane.log_pages.sync(Sync(comm_id=ROOM, agent_id=AgentId("zoe"), only=which))

@@ -145,11 +145,11 @@ async def test_a_file_is_read_whoever_names_it_first() -> None:
     await reported(plane, file)
     await plane.says(ADA, ConcludeGroupDiscussion())
     history = GroupHistory(ROOM)
-    for entry in (await plane.setup.sync(Sync(comm_id=ROOM, agent_id=ADA))).entries:
+    for entry in (await plane.log_pages.sync(Sync(comm_id=ROOM, agent_id=ADA))).entries:
         history.apply(entry)
     assert await read(plane, ADA, history.told[file.object_name, file.sha256], file) == b"chart"
     await plane.says(ADA, Conclusion(content="Done.", artifacts=(file,)))
-    for entry in (await plane.setup.sync(Sync(comm_id=ROOM, agent_id=ADA, after=history.cursor))).entries:
+    for entry in (await plane.log_pages.sync(Sync(comm_id=ROOM, agent_id=ADA, after=history.cursor))).entries:
         history.apply(entry)
     assert await read(plane, ADA, history.told[file.object_name, file.sha256], file) == b"chart"
 

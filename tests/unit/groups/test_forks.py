@@ -186,7 +186,7 @@ async def test_nobody_gets_in_between() -> None:
     assert await _standing(plane) == "copying"
     refused = await plane.says(ADA, AsyncTaskAssignment(tasks=specs(("t1-9:bob",))), comm_id=COPY)
     assert isinstance(refused, Rejected)
-    assert (await plane.setup.sync(Sync(comm_id=COPY, agent_id=ADA))).entries == ()
+    assert (await plane.log_pages.sync(Sync(comm_id=COPY, agent_id=ADA))).entries == ()
     plane.clock.advance(timedelta(minutes=5))
     await plane.routers[0].fire_timer(COPY)
     assert (await plane.state(COPY)).copying

@@ -32,7 +32,7 @@ async def test_who_joins_reads_what_was_said_before() -> None:
     answer = (await plane.setup.invite(INVITE.model_copy(update={"turn": 3}))).answer
     assert isinstance(answer, Accepted)
     await plane.says(ADA, Discussion(content="Three.", next_speaker=EVE))
-    records = [(await plane.setup.sync(Sync(comm_id=ROOM, agent_id=agent))).entries for agent in (BOB, EVE)]
+    records = [(await plane.log_pages.sync(Sync(comm_id=ROOM, agent_id=agent))).entries for agent in (BOB, EVE)]
     assert records[0] == records[1] and len(records[1]) == 5
     assert isinstance(records[1][3].entry.event, MemberJoined) and records[1][3].seq == answer.seq
     assert EVE in plane.memberships.agents()

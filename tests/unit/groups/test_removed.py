@@ -28,9 +28,9 @@ async def test_who_was_removed_is_told_that_and_nothing_behind_it() -> None:
     await plane.routers[0].fire_timer(ROOM)
     last = (await plane.entries())[-1].seq
     for after, told in ((0, [1, 2, 3, removing]), (removing, [])):
-        page = await plane.setup.sync(Sync(comm_id=ROOM, agent_id=EVE, after=after))
+        page = await plane.log_pages.sync(Sync(comm_id=ROOM, agent_id=EVE, after=after))
         assert ([entry.seq for entry in page.entries], page.complete, page.head) == (told, True, removing)
-    page = await plane.setup.sync(Sync(comm_id=ROOM, agent_id=BOB))
+    page = await plane.log_pages.sync(Sync(comm_id=ROOM, agent_id=BOB))
     assert (page.entries[-1].seq, page.head) == (last, last)
 
 
@@ -55,7 +55,7 @@ async def _told(plane: Plane, removing: int) -> list[object]:
     file = Announced(name="a.txt", media_type="text/plain", size_bytes=10, sha256=hashlib.sha256(data).hexdigest())
     found: list[object] = []
     for after in (removing, removing + 1, removing + 2, removing + 3, 10**15):
-        page = await plane.setup.sync(Sync(comm_id=ROOM, agent_id=EVE, after=after))
+        page = await plane.log_pages.sync(Sync(comm_id=ROOM, agent_id=EVE, after=after))
         found.append((page.entries, page.complete, page.head == after, page.up_to))
     for asking in (
         lambda: plane.setup.invite(InviteMember(comm_id=ROOM, by=EVE, turn=3, agent_id=ZOE, role="player")),

@@ -114,7 +114,7 @@ async def test_the_largest_team_of_the_largest_cards_fits() -> None:
         await plane.registry.register(Register(card=large))
     await plane.accept()
     standing = await plane.setup.launch(LaunchGroup(owner=members[0], members=tuple(members[1:]), goal_id=GOAL))
-    page = await plane.setup.sync(Sync(comm_id=ROOM, agent_id=members[0]))
+    page = await plane.log_pages.sync(Sync(comm_id=ROOM, agent_id=members[0]))
     assert standing.charter is not None
     assert (len(standing.charter.team_members), len(encode(page)) <= MAX_PAYLOAD_BYTES) == (MAX_MEMBERS, True)
 
@@ -221,7 +221,7 @@ async def test_a_process_whose_id_was_taken_over_reads_and_stores_nothing() -> N
     async def reads(told: str | None) -> bool:
         who = None if told is None else SessionId(told)
         with suppress(SupersededError):
-            await plane.setup.sync(Sync(comm_id=ROOM, agent_id=ADA, session=who))
+            await plane.log_pages.sync(Sync(comm_id=ROOM, agent_id=ADA, session=who))
             return True
         with pytest.raises(SupersededError):
             await plane.files.put(PutFile(agent_id=ADA, comm_id=ROOM, place="a", file=announced, data=b"a", session=who))
@@ -588,7 +588,7 @@ async def test_a_member_is_told_what_it_missed_page_by_page() -> None:
         await plane.says(speaker, Discussion(content=f"{number} " + "x" * 15_000, next_speaker=other))
     seen, pages = [0], 0
     while True:
-        page = await plane.setup.sync(Sync(comm_id=ROOM, agent_id=BOB, after=seen[-1]))
+        page = await plane.log_pages.sync(Sync(comm_id=ROOM, agent_id=BOB, after=seen[-1]))
         assert [entry.previous_seq for entry in page.entries] == [*seen[-1:], *(entry.seq for entry in page.entries[:-1])]
         seen += [entry.seq for entry in page.entries]
         pages += 1
@@ -604,7 +604,7 @@ async def test_pages_are_read_for_one_agent_after_another() -> None:
     await plane.open(ADA, BOB)
 
     async def sync(agent_id: AgentId) -> None:
-        await plane.setup.sync(Sync(comm_id=ROOM, agent_id=agent_id))
+        await plane.log_pages.sync(Sync(comm_id=ROOM, agent_id=agent_id))
         done.append(agent_id)
 
     async with asyncio.timeout(20), asyncio.TaskGroup() as group:
@@ -618,7 +618,7 @@ async def test_who_is_up_to_date_is_told_nothing() -> None:
     plane = Plane()
     await plane.open(ADA, BOB)
     head = (await plane.entries())[-1].seq
-    page = await plane.setup.sync(Sync(comm_id=ROOM, agent_id=ADA, after=head))
+    page = await plane.log_pages.sync(Sync(comm_id=ROOM, agent_id=ADA, after=head))
     assert (page.entries, page.complete) == ((), True)
 
 
@@ -628,7 +628,7 @@ async def test_only_members_are_told() -> None:
     await plane.open(ADA, BOB)
     for comm_id in (ROOM, CommId("nowhere")):
         with pytest.raises(NotFoundError) as refusal:
-            await plane.setup.sync(Sync(comm_id=comm_id, agent_id=EVE))
+            await plane.log_pages.sync(Sync(comm_id=comm_id, agent_id=EVE))
         told.append(str(refusal.value).replace(comm_id, "it"))
     assert told[0] == told[1]
 
@@ -643,7 +643,7 @@ async def test_a_membership_is_over_when_its_agent_knows_the_end() -> None:
             await plane.setup.cancel(LOCAL, CancelGroup(goal_id=GOAL))
         head = (await plane.entries())[-1].seq
         for after in (0, head + 5, head):
-            answer = await plane.setup.sync(Sync(comm_id=ROOM, agent_id=BOB, after=after))
+            answer = await plane.log_pages.sync(Sync(comm_id=ROOM, agent_id=BOB, after=after))
             assert answer.head == head
             seen.append(list(plane.memberships.agents()))
     assert seen == [[ADA, BOB]] * 6 + [[ADA]]
@@ -658,7 +658,7 @@ async def test_a_cursor_of_a_log_that_is_gone_is_told_apart() -> None:
     await plane.says(ADA, Discussion(content="You.", next_speaker=BOB))
     foreign = (await plane.entries(other))[-1].seq
     with pytest.raises(ConflictError, match=f"{foreign} is no entry"):
-        await plane.setup.sync(Sync(comm_id=ROOM, agent_id=BOB, after=foreign))
+        await plane.log_pages.sync(Sync(comm_id=ROOM, agent_id=BOB, after=foreign))
 
 
 async def test_a_group_that_is_about_to_be_launched_has_nothing_yet() -> None:
@@ -666,15 +666,15 @@ async def test_a_group_that_is_about_to_be_launched_has_nothing_yet() -> None:
     plane = Plane()
     await plane.accept()
     await plane.memberships.add((ADA,), ROOM)
-    assert await plane.setup.sync(Sync(comm_id=ROOM, agent_id=ADA)) == Entries(entries=(), complete=True)
+    assert await plane.log_pages.sync(Sync(comm_id=ROOM, agent_id=ADA)) == Entries(entries=(), complete=True)
     with pytest.raises(NotFoundError) as waiting:
-        await plane.setup.sync(Sync(comm_id=ROOM, agent_id=EVE))
+        await plane.log_pages.sync(Sync(comm_id=ROOM, agent_id=EVE))
     await plane.open_groups.remove(ROOM)
     with pytest.raises(NotFoundError) as missing:
-        await plane.setup.sync(Sync(comm_id=ROOM, agent_id=EVE))
+        await plane.log_pages.sync(Sync(comm_id=ROOM, agent_id=EVE))
     assert (waiting.value.message, waiting.value.hint) == (missing.value.message, missing.value.hint)
     with pytest.raises(NotFoundError):
-        await plane.setup.sync(Sync(comm_id=ROOM, agent_id=ADA))
+        await plane.log_pages.sync(Sync(comm_id=ROOM, agent_id=ADA))
     assert list(plane.memberships.agents()) == []
 
 
@@ -684,7 +684,7 @@ async def test_who_was_not_launched_with_a_group_is_in_it_no_more() -> None:
     await plane.open(ADA, BOB)
     await plane.memberships.add((EVE,), ROOM)
     with pytest.raises(NotFoundError):
-        await plane.setup.sync(Sync(comm_id=ROOM, agent_id=EVE))
+        await plane.log_pages.sync(Sync(comm_id=ROOM, agent_id=EVE))
     assert list(plane.memberships.agents()) == [ADA, BOB]
 
 
@@ -728,13 +728,14 @@ async def test_a_removed_member_is_told_of_its_removal_and_of_nothing_after_it()
     for voter in (ADA, BOB, EVE):
         await plane.says(voter, Discussion(content=f"{voter} votes.", fields={"out": EVE}))
     removed = (await plane.entries())[-1].seq
-    knows = [await plane.setup.sync(Sync(comm_id=ROOM, agent_id=EVE))]
+    knows = [await plane.log_pages.sync(Sync(comm_id=ROOM, agent_id=EVE))]
     await plane.says(ADA, Discussion(content="Without Eve."))
-    knows += [await plane.setup.sync(Sync(comm_id=ROOM, agent_id=EVE, after=after)) for after in (0, removed)]
+    knows += [await plane.log_pages.sync(Sync(comm_id=ROOM, agent_id=EVE, after=after)) for after in (0, removed)]
     assert [[one.seq for one in page.entries][-1:] for page in knows] == [[removed], [removed], []]
     assert all(page.complete for page in knows)
     assert list(plane.memberships.agents()) == [ADA, BOB]
-    assert not (await plane.setup.sync(Sync(comm_id=ROOM, agent_id=BOB, after=removed))).entries[0].entry.state.phase.is_terminal
+    behind = (await plane.log_pages.sync(Sync(comm_id=ROOM, agent_id=BOB, after=removed))).entries
+    assert not behind[0].entry.state.phase.is_terminal
 
 
 async def test_an_asynchronous_task_may_be_nested_beside_the_discussion() -> None:

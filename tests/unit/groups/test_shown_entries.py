@@ -49,7 +49,7 @@ class Member:
         """Ask for what it lacks until there is no more."""
         complete = False
         while not complete:
-            page = await self._plane.setup.sync(Sync(comm_id=COMM, agent_id=self._agent_id, after=self._position))
+            page = await self._plane.log_pages.sync(Sync(comm_id=COMM, agent_id=self._agent_id, after=self._position))
             for entry in page.entries:
                 await self._keep(entry)
             complete = page.complete

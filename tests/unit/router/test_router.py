@@ -483,7 +483,7 @@ async def test_no_member_is_told_which_process_speaks() -> None:
     await plane.ledgers[0].say(ROOM, old)  # as a router of an older release has written it down
     before = len(plane.inboxes.of(ADA))
     await plane.send(old, router=1)
-    pages = [await plane.setup.sync(Sync(comm_id=ROOM, agent_id=agent_id)) for agent_id in (ADA, BOB)]
+    pages = [await plane.log_pages.sync(Sync(comm_id=ROOM, agent_id=agent_id)) for agent_id in (ADA, BOB)]
     shown = [*plane.inboxes.of(ADA)[before:], *[page.entries[-1] for page in pages]]
     said = [one.entry.event for one in shown]
     assert [one.message.header.session for one in said if isinstance(one, Said)] == [None] * 3

@@ -1,0 +1,191 @@
+"""Pages of groups' logs for those who are in them: what lies behind a member's cursor, as it may see it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ioa.errors import ConflictError, ForbiddenError, IoaError
+from ioa.fair_turns import FairTurns
+from ioa.group.policy.audience import is_withheld, may_be_withheld, view_for, without_session
+from ioa.group.requests import Entries, SequencedEntry, Sync, no_group
+from ioa.ports.delivery import GoalRecords, Memberships
+from ioa.ports.group_log import GroupLog, StoredEntry
+from ioa.ports.open_groups import OpenGroups
+from ioa.ports.registry_store import Sessions
+from ioa.protocol.codec import MAX_PAYLOAD_BYTES, encode
+from ioa.protocol.tickets import is_ticket
+from ioa.runtime.ledger import GroupLedger
+
+_PAGE_ENTRIES = 128
+_PAGE_BYTES = MAX_PAYLOAD_BYTES * 3 // 4
+_PAGES_AT_ONCE, _PAGES_OF_ONE = 4, 2
+"""How many pages are read of logs side by side, and of them for one agent: nats-server disconnects who has 8 MB to take up that it
+was sent."""
+
+
+class LogPages:
+    """Answer members from the logs of their groups.
+
+    Args:
+        ledger: Knows where groups stand.
+        log: The groups' logs.
+        goals: Goals on record, whose tickets say who was given one.
+        memberships: Who is in which group; what is over is taken out.
+        open_groups: Groups that have not ended.
+        sessions: Which process speaks for an agent.
+    """
+
+    def __init__(
+        self,
+        *,
+        ledger: GroupLedger,
+        log: GroupLog,
+        goals: GoalRecords,
+        memberships: Memberships,
+        open_groups: OpenGroups,
+        sessions: Sessions,
+    ) -> None:
+        self._ledger = ledger
+        self._log = log
+        self._goals = goals
+        self._memberships = memberships
+        self._open_groups = open_groups
+        self._sessions = sessions
+        self._pages = FairTurns(_PAGES_AT_ONCE, _PAGES_OF_ONE)
+
+    async def sync(self, request: Sync) -> Entries:
+        """Answer a member from the log: what lies behind its cursor, a page at a time.
+
+        A member whose cursor is at the end of a group that has ended knows how it ended: its membership is over, and so is that of
+        one that was removed and knows it. Who was put into a group that is about to be launched, or being copied, is told of
+        nothing yet.
+
+        Raises:
+            NotFoundError: There is no such group, or the asker is no member.
+            ForbiddenError: The asker is no member, but was given the goal; another leads it.
+            ConflictError: The cursor names no entry of the log: it is of a log that is gone.
+            SupersededError: Another process has taken the asker's id over.
+        """
+        comm_id, agent_id = request.comm_id, request.agent_id
+        await self._sessions.check(agent_id, request.session, may_be_silent=True)
+        head = await self._ledger.head(comm_id)
+        if head is None:
+            if await self._open_groups.find(comm_id) is None:
+                await self._memberships.remove(agent_id, comm_id)
+            elif await self._memberships.holds(agent_id, comm_id):  # to strangers a goal that waits is none
+                return Entries(entries=(), complete=True)
+            raise no_group(comm_id)
+        if not head.entry.state.is_member(agent_id):
+            await self._memberships.remove(agent_id, comm_id)
+            raise await self._no_group_of(request)
+        if head.entry.state.copying:  # as long as the log is no whole, there is nothing yet
+            return Entries(entries=(), complete=True)
+        if agent_id not in head.entry.state.hearing and not await self._is_behind(request, head.seq):
+            await self._memberships.remove(agent_id, comm_id)  # who was removed learns by no cursor how much came after
+            return Entries(entries=(), complete=True, head=request.after, up_to=request.after if head.entry.chain else 0)
+        if request.only is not None and agent_id in head.entry.state.hearing:
+            return await self._one_of(request, head)
+        if request.after >= head.seq:
+            if head.entry.state.phase.is_terminal and request.after == head.seq:
+                await self._memberships.remove(agent_id, comm_id)
+            return Entries(entries=(), complete=True, head=head.seq)
+        return await (self._page_of_views(request, head) if head.entry.chain else self._page(request, head.seq))
+
+    async def _one_of(self, request: Sync, head: StoredEntry) -> Entries:
+        """Read the first or the last entry that a member may see now, as it may see it, however long the log is."""
+        agent_id = request.agent_id
+        policy = await self._ledger.policy(head) if head.entry.chain else None
+        number = head.entry.state.number_of(agent_id)
+        looked: StoredEntry | None = head if request.only == "last" else await self._entry(request, 1)
+        stored = None if policy is not None else looked
+        while looked is not None and policy is not None:
+            if is_withheld(policy, head.entry.state, looked.entry.event, agent_id):
+                stored = None  # nor is it told of anything behind that
+            elif stored is None and looked.entry.is_open_to(agent_id):
+                stored = looked
+            if stored is not None and not may_be_withheld(policy, head.entry.state, looked.entry.state.turn, agent_id):
+                break
+            before = looked.entry.link_of(number)
+            looked = await self._entry(request, before) if before else None
+        if stored is None:
+            return Entries(entries=(), complete=True, head=head.seq)
+        roles = head.entry.state.members[number].roles
+        view = without_session(stored.entry) if policy is None else view_for(policy, stored.entry, agent_id, roles)
+        return Entries(entries=(SequencedEntry(seq=stored.seq, previous_seq=0, entry=view),), complete=True, head=head.seq)
+
+    async def _entry(self, request: Sync, seq: int) -> StoredEntry | None:
+        """Read the entry at a place of a log, or the next one behind it."""
+        async with self._pages.turn(request.agent_id):
+            return next(iter(await self._log.read(request.comm_id, after=seq - 1, limit=1)), None)
+
+    async def _is_behind(self, request: Sync, head: int) -> bool:
+        """Whether there may be something behind a cursor, which is an entry of the log."""
+        if not 0 < request.after < head:
+            return request.after == 0
+        found = await self._log.read(request.comm_id, after=request.after - 1, limit=1)
+        return bool(found) and found[0].seq == request.after
+
+    async def _read_behind(self, request: Sync) -> tuple[StoredEntry | None, Sequence[StoredEntry]]:
+        """Read the cursor's own entry, which has to be there, and behind it as much as fits into a page."""
+        behind, most = max(0, request.after - 1), MAX_PAYLOAD_BYTES + _PAGE_BYTES
+        async with self._pages.turn(request.agent_id):
+            found = list(await self._log.read(request.comm_id, after=behind, limit=_PAGE_ENTRIES + 1, max_bytes=most))
+        if not request.after:
+            return None, found
+        if not found or found[0].seq != request.after:
+            why = f"{request.after} is no entry of {request.comm_id}."
+            raise ConflictError(why, hint="Forget what is known of it and ask from 0.")
+        return found[0], found[1:]
+
+    async def _page_of_views(self, request: Sync, head: StoredEntry) -> Entries:
+        """Read behind the cursor what the asker may see now, as it may see it; nothing behind the entry that removes it."""
+        agent_id, policy = request.agent_id, await self._ledger.policy(head)
+        before, found = await self._read_behind(request)
+        assert policy is not None, "only a policy scopes what is told"
+        entries: list[SequencedEntry] = []
+        size, up_to = 0, request.after
+        number = head.entry.state.number_of(agent_id)
+        roles = head.entry.state.members[number].roles
+        for stored in found:
+            if before is not None and before.entry.state.is_member(agent_id) and before.entry.state.members[number].removed:
+                if not entries:
+                    await self._memberships.remove(agent_id, request.comm_id)
+                return Entries(entries=tuple(entries), complete=True, head=up_to, up_to=up_to)
+            if is_withheld(policy, head.entry.state, stored.entry.event, agent_id):
+                return Entries(entries=tuple(entries), complete=True, head=head.seq, up_to=up_to)
+            if stored.entry.is_open_to(agent_id):
+                view = view_for(policy, stored.entry, agent_id, roles)
+                sequenced = SequencedEntry(seq=stored.seq, previous_seq=stored.entry.link_of(number), entry=view)
+                size += len(encode(sequenced))
+                if entries and size > _PAGE_BYTES:
+                    break
+                entries.append(sequenced)
+            before, up_to = stored, stored.seq
+        return Entries(entries=tuple(entries), complete=up_to >= head.seq, head=head.seq, up_to=up_to)
+
+    async def _page(self, request: Sync, head: int) -> Entries:
+        """Read what lies behind the cursor."""
+        comm_id, agent_id = request.comm_id, request.agent_id
+        _, found = await self._read_behind(request)
+        entries: list[SequencedEntry] = []
+        size, previous = 0, request.after
+        for stored in found:
+            if agent_id not in stored.entry.audience and stored.entry.state.is_member(agent_id):  # removed: nothing more for it
+                if not entries:
+                    await self._memberships.remove(agent_id, comm_id)
+                return Entries(entries=tuple(entries), complete=True, head=previous)
+            sequenced = SequencedEntry(seq=stored.seq, previous_seq=previous, entry=without_session(stored.entry))
+            size += len(encode(sequenced))
+            if entries and size > _PAGE_BYTES:
+                break
+            entries.append(sequenced)
+            previous = stored.seq
+        return Entries(entries=tuple(entries), complete=previous >= head, head=head)
+
+    async def _no_group_of(self, request: Sync) -> IoaError:
+        """Say why there is nothing for who is no member; only whoever was given the goal learns that there is a group."""
+        record = None if request.ticket is None else await self._goals.find(request.comm_id)
+        digest = None if record is None else record.ticket_digest
+        if record is not None and digest is not None and is_ticket(request.ticket, digest, record.goal.policy):
+            return ForbiddenError(f"{request.agent_id} is no member of {request.comm_id}: another agent has opened it.")
+        return no_group(request.comm_id)
