@@ -7,8 +7,8 @@ from html import escape
 from pathlib import Path
 
 from csv_analyst import TABLE_READER
-from ioa import Agent, DeclinedError, TaskContext, UpstreamResult
-from ioa.files import with_suffix
+from ioa import Agent, DeclinedError, InvalidInputError, TaskContext, UpstreamResult
+from ioa.files import of_results, with_suffix
 from request import format_number
 
 agent = Agent(
@@ -19,7 +19,7 @@ agent = Agent(
         "produce a final report of the findings", "combine the results into a web page",
     ], tags=["report", "html"], declines=True, may_team_up=False,
 )  # fmt: skip
-_ROWS, _STYLE = 60, Path(__file__).with_name("report.css")
+_ROWS, _COLUMNS, _MOST_BYTES, _STYLE = 60, 60, 10_000_000, Path(__file__).with_name("report.css")
 _RESULTS = r"(?:it|them|this|that|these|those|both|all|everything|(?:(?:the|these|both|all) )*(?:results?|findings?|answers?))"
 _REPORT = r"(?:(?:an?|the|one|final|complete|html|web) )*(?:report|document|page)"
 _REQUEST = re.compile(
@@ -37,8 +37,10 @@ def run(task: str, ctx: TaskContext) -> str:
         raise DeclinedError(f"{task[:200]!r} is no request for a report of results alone.", hint=_HINT)
     if not ctx.results:
         raise DeclinedError("There is no result to report on.", hint="Ask for it first: 'What is 2 + 3? Write a report of it.'")
+    if (size := sum(file.path.stat().st_size for file in of_results(ctx, (".png",)))) > _MOST_BYTES:
+        raise InvalidInputError(f"The images of the results have {size:,} bytes; up to {_MOST_BYTES:,} go into one page.")
     title, *more = map(_heading, ctx.results)
-    body = "\n".join(line for result in ctx.results for line in _section(result))
+    body = "\n".join(line for result in ctx.results for line in _section(result, ctx))
     page = (
         f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta name="viewport" content="width=device-width, initial-scale=1">\n<title>{escape(title)}</title>\n'
@@ -53,14 +55,14 @@ def _heading(result: UpstreamResult) -> str:
     return line[:1].upper() + line[1:]
 
 
-def _section(result: UpstreamResult) -> Iterator[str]:
+def _section(result: UpstreamResult, ctx: TaskContext) -> Iterator[str]:
     tables = with_suffix(result.artifacts, (".csv",))
     words = "\n".join(line for line in result.content.strip().splitlines() if not (tables and line.startswith("- ")))
     yield f'<h2>{escape(_heading(result))}</h2>\n<p class="words">{escape(words)}</p>'
     for file in with_suffix(result.artifacts, (".png",)):
         image = base64.b64encode(file.path.read_bytes()).decode()
         yield f'<p><img alt="{escape(Path(file.name).stem)}" src="data:image/png;base64,{image}"></p>'
-    yield from (TABLE_READER.call("report_writer.table_of_file", file.path) for file in tables)
+    yield from (TABLE_READER.call("report_writer.table_of_file", one.path, cancelled=lambda: ctx.cancelled) for one in tables)
     yield f"<p><em>By {escape(result.agent_id)}.</em></p>"
 
 
@@ -72,5 +74,6 @@ def table_of_file(path: Path) -> str:
         table = pd.read_csv(path, dtype={0: str})
     except ValueError:  # it is empty, or its lines differ in length
         return f"<p>{escape(path.name)} cannot be shown as a table.</p>"
-    more = f"\n<p>{len(table) - _ROWS} more rows are in the table's file.</p>" if len(table) > _ROWS else ""
-    return str(table.head(_ROWS).to_html(index=False, border=0, na_rep="", float_format=format_number)) + more
+    left = [(len(table) - _ROWS, "rows"), (len(table.columns) - _COLUMNS, "columns")]
+    more = "".join(f"\n<p>{count} more {what} are in the table's file.</p>" for count, what in left if count > 0)
+    return str(table.iloc[:_ROWS, :_COLUMNS].to_html(index=False, border=0, na_rep="", float_format=format_number)) + more

@@ -10,8 +10,8 @@ from bs4 import BeautifulSoup
 
 import chart_maker
 import csv_analyst
-from ioa.errors import DeclinedError
-from ioa.testing.task_context import upstream
+from ioa.errors import DeclinedError, InvalidInputError, TaskError
+from ioa.testing.task_context import RecordingContext, upstream
 from report_writer import agent
 from tests.unit.examples.agent_run import Run
 
@@ -128,6 +128,34 @@ def test_long_table_is_cut(run: Run, tmp_path: Path) -> None:
     page = BeautifulSoup(done.files["report.html"], "html.parser")
     assert len(page.select("tbody tr")) == 60
     assert "40 more rows" in page.get_text()
+
+
+def test_wide_table_is_cut(run: Run, tmp_path: Path) -> None:
+    """Whoever sends one with thousands of columns gets a page that can be opened, and keeps the agent from nobody for minutes."""
+    table = tmp_path / "wide.csv"
+    table.write_text(f"{','.join(f'c{n}' for n in range(100))}\n{','.join('1' * 100)}\n")
+    done = run(agent, "a report", results=[upstream("squares", "squares:", table)])
+    page = BeautifulSoup(done.files["report.html"], "html.parser")
+    assert len(page.select("thead th")) == 60
+    assert "40 more columns" in page.get_text()
+
+
+def test_images_that_no_page_can_hold_are_not_read(run: Run, tmp_path: Path) -> None:
+    """Several megabytes for each of them in memory would be the agent's own."""
+    image = tmp_path / "chart.png"
+    with image.open("wb") as file:
+        file.truncate(5_000_001)
+    with pytest.raises(InvalidInputError, match=r"have 10,000,002 bytes; up to 10,000,000 go into one page"):
+        run(agent, "a report", results=[upstream("draw it", "drawn", image), upstream("draw it again", "drawn", image)])
+
+
+def test_a_cancelled_report_reads_no_table_to_its_end(tmp_path: Path) -> None:
+    """An agent of which many functions go on that were told to stop takes no work."""
+    table = tmp_path / "wide.csv"
+    table.write_text("\n".join([",".join(f"c{n}" for n in range(20_000)), *[",".join("1" * 20_000)] * 20]))
+    context = RecordingContext(tmp_path, goal="x", results=[upstream("squares", "squares:", table)], cancelled=True)
+    with pytest.raises(TaskError, match="was cancelled"):
+        agent.function(*agent.arguments("a report", context))
 
 
 def test_nothing_to_report(run: Run) -> None:
