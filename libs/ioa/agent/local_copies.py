@@ -2,6 +2,9 @@
 
 Whoever sends a file with a goal sends it once, and may send a hundred goals with it: what these take of the disk is what the store
 holds, and not as much again for each. Nor is a file ever in memory as a whole.
+
+What the store holds is bounded by who runs it, and for an agent that tenants share that may be a stranger. So the copies of an
+agent never take more of a disk than they leave to all else.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ from itertools import count
 from pathlib import Path
 from weakref import WeakValueDictionary
 
+from ioa.errors import TaskError
 from ioa.protocol.goals import Artifact
 
 _READ_ONLY = 0o444
@@ -32,6 +36,8 @@ class LocalCopies:
         self._folder = folder
         self._at_work: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._numbers = count()
+        self._sizes: dict[str, int] = {}
+        """How large those are that lie there, or are on their way, by their digests."""
         self._whole: dict[str, tuple[int, int]] = {}
         """Of each copy, by its digest, what it looks like that was changed by nobody: when it was written, and its size."""
 
@@ -48,12 +54,15 @@ class LocalCopies:
             artifact: The reference, which `pieces` is held to.
             pieces: Its bytes, as they come; what they raise is raised.
             path: Where it shall lie; its folder is made.
+
+        Raises:
+            TaskError: The disk has no room for it.
         """
         copy = self._folder / artifact.sha256
         async with self._lock(artifact.sha256), aclosing(pieces):
             first = await anext(pieces, b"")
             if not await asyncio.to_thread(self.stands, artifact, copy):
-                self._whole[artifact.sha256] = await self._write(copy, first, pieces)
+                self._whole[artifact.sha256] = await self._write(artifact, copy, first, pieces)
             await asyncio.to_thread(_link, copy, path)
 
     async def release(self, digests: Collection[str]) -> None:
@@ -62,11 +71,22 @@ class LocalCopies:
             async with self._lock(sha256):
                 if await asyncio.to_thread(_delete_unread, self._folder / sha256):
                     self._whole.pop(sha256, None)
+                    self._sizes.pop(sha256, None)
 
     def _lock(self, sha256: str) -> asyncio.Lock:
         return self._at_work.setdefault(sha256, asyncio.Lock())
 
-    async def _write(self, copy: Path, first: bytes, others: AsyncGenerator[bytes, None]) -> tuple[int, int]:
+    async def _write(self, artifact: Artifact, copy: Path, first: bytes, others: AsyncGenerator[bytes, None]) -> tuple[int, int]:
+        free = await asyncio.to_thread(_free_bytes, self._folder)
+        self._sizes.pop(artifact.sha256, None)  # it is written anew, in the place of what was changed
+        taken, size = sum(self._sizes.values()), artifact.size_bytes
+        if taken + size > free - size:
+            raise TaskError(
+                f"The disk has no room for {artifact.name!r} with {size:,} bytes: {free:,} are free, and files of other tasks take"
+                f" {taken:,}.",
+                hint="Copies of files may take half of what is free. Make room, or give a smaller file.",
+            )
+        self._sizes[artifact.sha256] = size
         # Of its own: a thread that writes for who has given up goes on, and may do so when the file is fetched anew.
         part = copy.with_name(f"{copy.name}.{next(self._numbers)}.part")
         try:
@@ -76,7 +96,13 @@ class LocalCopies:
             return await asyncio.to_thread(_end, part, copy)
         except BaseException:
             part.unlink(missing_ok=True)
+            self._sizes.pop(artifact.sha256, None)
             raise
+
+
+def _free_bytes(folder: Path) -> int:
+    folder.mkdir(parents=True, exist_ok=True)
+    return shutil.disk_usage(folder).free
 
 
 def _begin(part: Path, data: bytes) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from ioa.agent import local_copies
 from ioa.agent.local_copies import LocalCopies
-from ioa.errors import NotFoundError, UnavailableError
+from ioa.errors import NotFoundError, TaskError, UnavailableError
 from ioa.protocol.goals import Artifact
 
 PIECES = (b"one", b"two", b"three")
@@ -133,3 +133,32 @@ async def test_what_is_written_for_who_has_given_up_gets_into_no_other_copy(
 
 def _files(folder: Path) -> list[Path]:
     return [path for path in folder.rglob("*") if path.is_file()]
+
+
+async def test_copies_take_no_more_of_a_disk_than_they_leave(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever tells of files, and however large he says that they are; what is released makes room."""
+    files = {name: name.encode() * 4 for name in "abc"}
+    told = {
+        name: Artifact(name=name, object_name=name, size_bytes=len(data), sha256=hashlib.sha256(data).hexdigest())
+        for name, data in files.items()
+    }
+    copies, folder = LocalCopies(tmp_path / "copies"), tmp_path / "groups"
+    monkeypatch.setattr(local_copies, "_free_bytes", lambda folder: 20 - sum(f.stat().st_size for f in folder.glob("*")))
+
+    async def place(artifact: Artifact) -> None:
+        async def pieces() -> AsyncGenerator[bytes, None]:
+            yield files[artifact.name]
+
+        await copies.place(artifact, pieces(), folder / artifact.name)
+
+    with pytest.raises(TaskError, match="no room for 'a' with 10,000,000,000 bytes"):
+        await place(told["a"].model_copy(update={"size_bytes": 10**10}))
+    for name in "ab":
+        await place(told[name])
+    with pytest.raises(TaskError, match="files of other tasks take 8"):
+        await place(told["c"])
+    await place(told["b"])  # it lies there
+    (folder / "a").unlink()
+    await copies.release([told["a"].sha256])
+    await place(told["c"])
+    assert (folder / "c").read_bytes() == files["c"]
