@@ -107,7 +107,8 @@ reason, and nothing changes.
 - **A task may use others**, closed and open ones and those of the same message, in any order. It waits for those that are not
   closed and starts in the step that closes the last of them, with all of its lease and time. If one fails, is cancelled or
   rejected, it is cancelled in the same step, and so is what waits for it. What is closed counts as finished, whatever came of it.
-- **A result may be rejected** with any message of the floor holder, before what else the message says: the task is not done then,
+- **A result may be rejected** with any message of the floor holder (under a policy where tasks are given out, and with the
+  conclusion), before what else the message says: the task is not done then,
   and its files are neither inputs nor part of the answer. What used it is not touched.
 - **A conclusion may come with its announcement.** One that a limit has forced may say that the goal was reached; the result names
   the limit.

@@ -173,7 +173,8 @@ group does not join, and neither does the 65th member, or one with whom the poli
 
 **Tasks.** In a node with `tasks` who has the floor may give out tasks to any members but people, itself too (`view.assign`), and
 wait for tasks that it was told of (`view.pause`). It has the floor again then, as in [any group](group.md); if it is gone, its turn
-is silent. Neither is a turn of the node, and both use up one of the group. Guards hold for the words of tasks, not for results;
+is silent. Neither is a turn of the node, and both use up one of the group. Results are
+rejected there, and with the conclusion, by nobody else (`off_course`). Guards hold for the words of tasks, not for results;
 watchers are not asked. Reports come in whichever node the group is by then. A speaker does not end the discussion while tasks are
 open that it was told of (`tasks_open`); an end that a rule, the judge or a watcher brings cancels them. So is the task of a member
 that is removed, and what was given out since a node was entered that is begun anew. In other nodes nobody gives out tasks or waits.
@@ -204,7 +205,8 @@ clients strike what was said and hinted since it was entered last: it is in no p
 in the log. Once {MAX_STRUCK} stretches are struck with others between them, nothing is begun anew any more. Whom a message has
 named, and who is removed meanwhile, is left out.
 
-**Guards** refuse a message before anything else comes of it. **What is reviewed** is a draft first, which its author hears, the
+**Guards** refuse a message before anything else comes of it; of a pass what they refuse is told to nobody, and nothing of what
+who is reviewed adds to one where others would hear it. **What is reviewed** is a draft first, which its author hears, the
 holders of the reviewing role, and who hears all. The first of them that lives is asked to `pass` or to `reject` it, with a reason
 for the author; if it does not choose, it has rejected. When a draft is passed its author's client says it again, word for word and
 without asking a model, and all hear it; nothing else is taken. What was rejected the author says anew, as long as it has `tries`

@@ -35,6 +35,7 @@ from ioa.group.events import (
 from ioa.group.machine import Transition, step
 from ioa.group.policy.audience import chain_of, is_withheld, shares_view, view_for, without_session
 from ioa.group.policy.hearing import is_scoped
+from ioa.group.policy.let_pass import let_pass
 from ioa.group.rejection import IllegalEventError
 from ioa.group.resuming import check_may_move
 from ioa.group.state import GroupState
@@ -375,6 +376,7 @@ class GroupLedger:
             event = self._said(what, head) if isinstance(what, Message) else what
             try:
                 policy = await self._policy(comm_id, group, head, event)
+                event = let_pass(policy, None if head is None else head.entry.state, event)
                 transition = self._step(head, event, policy)
             except IllegalEventError:
                 if fresh:

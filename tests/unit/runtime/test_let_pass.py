@@ -1,0 +1,165 @@
+"""What routers let pass under a policy, besides what the machine judges."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from ioa.agent.history import GroupHistory
+from ioa.agent.model.answers import Speech
+from ioa.agent.model.legality import objection
+from ioa.group.events import Said
+from ioa.group.rejection import RejectionCode
+from ioa.group.requests import Rejected
+from ioa.group.state import ClosedTask
+from ioa.ports.meter import Meter
+from ioa.protocol.ids import AgentId, TaskId
+from ioa.protocol.messages import (
+    ConcludeGroupDiscussion,
+    Conclusion,
+    Decision,
+    Discussion,
+    InformTaskResult,
+    Pass,
+    PassCause,
+    Payload,
+    SyncTaskAssignment,
+    TaskOutcome,
+)
+from ioa.protocol.policy import FormField
+from tests.unit.group.scenario import launched_under, rejected, specs
+from tests.unit.group.test_policy import policy_of
+from tests.unit.runtime.plane import ADA, BOB, EVE, ROOM, Plane
+
+SALE = "Buy it all."
+GUARDED: Mapping[str, Any] = {"guards": [{"without": ["buy"]}]}
+REVIEWED: Mapping[str, Any] = {"review": "c"}
+TOGETHER: Mapping[str, Any] = {"turns": "together", "roles": ["a", "c"]}
+END_BY_SPEAKER: Mapping[str, Any] = {"exits": [{"to": "end", "by": "speaker"}]}
+TASK = TaskId("t1-1")
+NO = Discussion(content="No.", rejects=rejected(TASK))
+
+
+async def _open(*nodes: Mapping[str, Any], **top: Any) -> Plane:
+    """Ada, Bob and Eve in a group under a policy; Ada owns it."""
+    story, plane = launched_under(policy_of(*nodes, **top), {"a": [ADA], "b": [BOB], "c": [EVE]}, ADA, BOB, EVE), Plane()
+    for agent_id in (ADA, BOB, EVE):
+        await plane.join(agent_id)
+    launch = plane.begin(ROOM, ADA, BOB, EVE)
+    charter = story.log[0].charter  # type: ignore[union-attr]
+    changed = {"policy": charter.policy, "cast": charter.cast, "limits": charter.limits}
+    await plane.ledgers[0].record(ROOM, launch.model_copy(update={"charter": launch.charter.model_copy(update=changed)}))
+    return plane
+
+
+async def _heard(node: Mapping[str, Any], *payloads: tuple[AgentId, Payload]) -> list[str]:
+    """Have members say something, and return what Bob, who has no part in it, is told that Ada said."""
+    plane = await _open({"name": "x", "roles": ["a"], "max": 9, "then": "y", **node}, {"name": "y", "roles": ["b", "c"]})
+    for agent_id, payload in payloads:
+        await plane.says(agent_id, payload)
+    said = [told.entry.event.message for told in plane.inboxes.of(BOB) if isinstance(told.entry.event, Said)]
+    return [getattr(message.payload, "content", "") for message in said if message.header.sender == ADA]
+
+
+@pytest.mark.parametrize("cause", list(PassCause))
+@pytest.mark.parametrize("node", [GUARDED, {**GUARDED, **TOGETHER}], ids=["alone", "side by side"])
+async def test_a_pass_says_nothing_that_a_guard_refuses(node: Mapping[str, Any], cause: PassCause) -> None:
+    """It is taken, since who is refused again and again passes; its words are told to nobody."""
+    assert await _heard(node, (ADA, Pass(cause=cause, content=SALE))) == [""]
+    away = await _heard(node, (ADA, Pass(cause=cause, content="I am away.")))
+    assert away == ["" if "turns" in node and cause is not PassCause.NOTHING_TO_ADD else "I am away."]  # where not all hear all
+
+
+async def test_who_is_reviewed_says_nothing_by_a_pass() -> None:
+    """Neither in the place of a draft, nor in that of what was passed, which all hear."""
+    draft = Discussion(content="A bridge was built.")
+    passed = ((ADA, draft), (EVE, Decision(choice="pass")))
+    assert await _heard(REVIEWED, (ADA, Pass(cause=PassCause.NOTHING_TO_ADD, content=SALE))) == []
+    assert await _heard(REVIEWED, *passed, (ADA, Pass(cause=PassCause.NOTHING_TO_ADD, content=SALE))) == [""]
+    assert await _heard(REVIEWED, *passed, (ADA, draft)) == [draft.content]
+
+
+async def test_a_pass_says_what_nothing_forbids() -> None:
+    """Why somebody passes is for the others to know."""
+    assert await _heard({}, (ADA, Pass(cause=PassCause.NOTHING_TO_ADD, content=SALE))) == [SALE]
+
+
+async def test_a_question_is_asked_in_words_that_are_let_pass() -> None:
+    """Whom it is put to read what they may choose from."""
+    hub = {"name": "x", "roles": ["a", "b", "c"], "turns": {"mode": "hub", "by": "a"}, "max": 5, **GUARDED}
+    plane = await _open(hub)
+    for option, is_refused in ((SALE, True), ("Yes.", False)):
+        field = FormField(name="vote", kind="option", options=(option, "No."))
+        asked = Discussion(content="Well?", next_speakers=(BOB, EVE), question=(field,))
+        answer = await plane.says(ADA, asked)
+        assert (isinstance(answer, Rejected) and answer.code is RejectionCode.GUARDED) is is_refused
+
+
+async def _talked_of(work: Mapping[str, Any], talk: Mapping[str, Any]) -> Plane:
+    """Ada has had something done by Bob; Eve, a critic, speaks of it, who gives out no tasks."""
+    nodes = {"name": "work", "roles": ["a"], "tasks": True, "then": "talk", **work}, {"name": "talk", "roles": ["c"], **talk}
+    plane = await _open(*nodes, leader="a", roles={"b": {}})
+    await plane.says(ADA, SyncTaskAssignment(tasks=specs((f"{TASK}:{BOB}",))))
+    await plane.says(BOB, InformTaskResult(task_id=TASK, task_conclusion="Ten."))
+    return plane
+
+
+async def _refusal(plane: Plane, agent_id: AgentId, payload: Payload) -> RejectionCode:
+    answer = await plane.says(agent_id, payload)
+    assert isinstance(answer, Rejected)
+    return answer.code
+
+
+async def _outcome(plane: Plane) -> TaskOutcome:
+    task = (await plane.state()).task(TASK)
+    assert isinstance(task, ClosedTask)
+    return task.outcome
+
+
+@pytest.mark.parametrize(
+    "talk",
+    [{}, {"turns": "together", "roles": ["b", "c"]}, {"review": "a"}, END_BY_SPEAKER],
+    ids=["one after the other", "side by side", "reviewed", "at the end"],
+)
+async def test_who_only_talks_strikes_no_results(talk: Mapping[str, Any]) -> None:
+    """A word in the group is no power over what others were given, and have done; who concludes may leave it out."""
+    plane = await _talked_of({}, talk)
+    await plane.says(ADA, Discussion(content="Well?"))
+    ends: Sequence[Payload] = (ConcludeGroupDiscussion(rejects=NO.rejects),) if talk is END_BY_SPEAKER else ()
+    for words in (NO, *ends):
+        assert await _refusal(plane, EVE, words) is RejectionCode.OFF_COURSE
+    assert await _outcome(plane) is TaskOutcome.DONE
+    if talk is END_BY_SPEAKER:
+        await plane.says(EVE, ConcludeGroupDiscussion())
+        await plane.says(ADA, Conclusion(content="Nothing.", rejects=NO.rejects))
+        assert await _outcome(plane) is TaskOutcome.REJECTED
+
+
+async def test_who_gives_out_tasks_rejects_results() -> None:
+    """In words that the node lets pass, which all hear."""
+    plane = await _talked_of({"guards": [{"without": ["wrong"]}], "max": 3}, {})
+    assert await _refusal(plane, ADA, NO) is RejectionCode.GUARDED
+    plane = await _talked_of({"max": 3}, {})
+    await plane.says(ADA, NO)
+    assert await _outcome(plane) is TaskOutcome.REJECTED
+
+
+async def test_who_has_no_floor_is_told_so() -> None:
+    """And not what the node lets others do."""
+    plane = await _talked_of({"max": 3}, {})
+    assert await _refusal(plane, EVE, NO) is RejectionCode.NOT_YOUR_FLOOR
+
+
+@pytest.mark.parametrize(("turns", "who", "is_closed"), [(1, EVE, True), (3, ADA, False)])
+async def test_a_model_is_told_where_nothing_is_rejected(turns: int, who: AgentId, *, is_closed: bool) -> None:
+    """Before it says so in vain."""
+    plane = await _talked_of({"max": turns}, {})
+    await plane.says(ADA, Discussion(content="Well?"))
+    history = GroupHistory(ROOM)
+    for told in plane.inboxes.of(who):
+        history.apply(told)
+    said = Speech.model_validate({"rejects": [{"task": TASK, "why": "No."}], "decision": {"type": "PASS", "content": ""}})
+    refused = objection(said, history.view(who, plane.clock.now(), Meter()))
+    assert refused is not None and ("where no tasks are given out" in refused) is is_closed
