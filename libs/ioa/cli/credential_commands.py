@@ -77,7 +77,7 @@ def list_keys(out: Folder, as_json: AsJson = False) -> None:
     with reported(as_json=as_json):
         from ioa.cli.key_listing import list_holders
 
-        list_holders(out, datetime.now(UTC), Terminal(as_json=as_json))
+        list_holders(out, Terminal(as_json=as_json))
 
 
 @credentials.command()

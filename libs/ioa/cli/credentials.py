@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -18,7 +21,7 @@ from ioa.adapters.nats.authorization import (
     read_tenants,
 )
 from ioa.adapters.nats.permissions import Permissions, Service
-from ioa.adapters.nkey_seeds import parse_key, public_key_of
+from ioa.adapters.nkey_seeds import Key, parse_key, public_key_of
 from ioa.adapters.system_folder import belongs_to_another, write_private
 from ioa.cli.terminal import Terminal
 from ioa.errors import InvalidInputError, UnavailableError
@@ -31,7 +34,9 @@ from ioa.hosting.cluster_credentials import (
     Plan,
     SeedsPlan,
     ServiceIdentity,
+    key_in,
     make_credentials,
+    retiring_in,
 )
 from ioa.hosting.cluster_credentials import AUTHORIZATION as CONFIGURATION
 from ioa.protocol.codec import in_words
@@ -40,18 +45,38 @@ from ioa.protocol.ids import AgentId, PoolId, TenantId, check_tenant, check_toke
 AUTHORIZATION, CALLOUT, TENANTS = "nats", "callout", "tenants"
 _SEED = "seed"
 """What the seed of whoever has a folder of his own is called; an agent's is called like the agent, in the folder of its pool."""
-_PRIVATE_FOLDER = 0o700
+_LOCK = ".lock"
+_PRIVATE_FOLDER, _PRIVATE_FILE = 0o700, 0o600
 _OTHERS, _OTHERS_WRITE = 0o077, 0o022
 _MAX_REPLICAS = 1_000
 
 
 @dataclass(frozen=True)
 class KeptSeed:
-    """A seed in a folder of credentials: its Secret, its key there, and the public key that it is for."""
+    """A seed in a folder of credentials: its Secret, its key there, and all that the Secret holds."""
 
     secret: str
     key: str
-    public_key: str
+    there: Mapping[str, bytes]
+
+    @property
+    def held(self) -> Key:
+        """What stands in its file.
+
+        Raises:
+            InvalidInputError: It is no seed.
+        """
+        return key_in(self.secret, self.key, self.there)
+
+    @property
+    def public_key(self) -> str:
+        """The public key that it is for."""
+        return public_key_of(self.held.seed)
+
+    @property
+    def before(self) -> list[str]:
+        """The public keys before it that are noted, the newest first, whether or not their time is over."""
+        return [one.public_key for one in reversed(retiring_in(self.there, self.key))]
 
     @property
     def is_of_pool(self) -> bool:
@@ -98,9 +123,9 @@ class FolderSecrets:
         for secret, key in self.find(secrets, "*"):
             if secret == CALLOUT or key.endswith(RETIRING):
                 continue
-            written = (self.read(secret) or {}).get(key, b"")
-            if (seed := parse_key(written.decode("ascii", "replace"))) is not None:
-                yield KeptSeed(secret, key, public_key_of(seed.seed))
+            there = self.read(secret) or {}
+            if parse_key(there.get(key, b"").decode("ascii", "replace")) is not None:
+                yield KeptSeed(secret, key, there)
 
     def create(self, name: str, data: Mapping[str, bytes], _labels: Mapping[str, str]) -> None:
         """Make a Secret that is not there yet; folders have no labels."""
@@ -117,6 +142,26 @@ class FolderSecrets:
                 write_private(folder / key, value)
         except OSError as error:
             raise UnavailableError(f"{folder} cannot be written: {error.strerror}.") from None
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Have other commands wait that change keys, while the block runs.
+
+        Each reads who is let in and writes it anew: what another one wrote meanwhile, such as who is let in no more, would be lost.
+        """
+        folder = self._levels(AUTHORIZATION)[-1]
+        if not folder.is_dir():  # so that nobody changes anything here
+            yield
+            return
+        try:
+            descriptor = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT, _PRIVATE_FILE)
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        except OSError as error:
+            raise UnavailableError(f"{folder} cannot be locked: {error.strerror}.") from None
+        try:
+            yield
+        finally:
+            os.close(descriptor)
 
     def remove(self, name: str, key: str) -> None:
         """Remove a key of a Secret; one that is not there stays so."""
@@ -241,9 +286,26 @@ def create_credentials(folder: Path, plan: Plan, terminal: Terminal, *, now: dat
     Other tenants than the plan's are let in as before.
     """
     kept = FolderSecrets(folder)
+    [tenant] = plan.tenants or [None]
+    kept.extend(AUTHORIZATION, {})
+    with kept.alone():
+        done, left_out = _made(kept, plan, tenant, now)
+    files = {name: {key: str(folder / name / key) for key in wanted.seeds} for name, wanted in plan.secrets.items()}
+    if plan.callout is not None:
+        files[plan.callout] = {key: str(folder / plan.callout / key) for key in (ASKED, ISSUER, REVOKED)}
+    included = str(folder / AUTHORIZATION / CONFIGURATION)
+    if terminal.as_json:
+        terminal.document({"seeds": files, "authorization": included, "done": done, "left_out": left_out})
+        return
+    for sentence in done or ["nothing to do: all credentials are there"]:
+        terminal.note(sentence)
+    terminal.result.print(included, soft_wrap=True)
+
+
+def _made(kept: FolderSecrets, plan: Plan, tenant: TenantId | None, now: datetime) -> tuple[list[str], list[str]]:
+    """Make what a plan names; returns what was done, in sentences, and who is let in no more."""
     there = _rendered(kept) or ""
     before, asked = read_tenants(there), plan.callout
-    [tenant] = plan.tenants or [None]
     others: dict[str, Permissions] = {}
     if there and (before or tenant is not None):
         others = {key: may for key, may in read_authorization(there, kept.names()).items() if may.tenant != tenant}
@@ -259,16 +321,7 @@ def create_credentials(folder: Path, plan: Plan, terminal: Terminal, *, now: dat
         )
     if tenant is not None and tenant not in before:
         done.append(f"the accounts of {tenant} are new: restart nats-server, since a reload lets no requests cross between them")
-    files = {name: {key: str(folder / name / key) for key in wanted.seeds} for name, wanted in plan.secrets.items()}
-    if plan.callout is not None:
-        files[plan.callout] = {key: str(folder / plan.callout / key) for key in (ASKED, ISSUER, REVOKED)}
-    included = str(folder / AUTHORIZATION / CONFIGURATION)
-    if terminal.as_json:
-        terminal.document({"seeds": files, "authorization": included, "done": done, "left_out": left_out})
-        return
-    for sentence in done or ["nothing to do: all credentials are there"]:
-        terminal.note(sentence)
-    terminal.result.print(included, soft_wrap=True)
+    return done, left_out
 
 
 def _left_out(kept: FolderSecrets, tenant: TenantId | None, before: str) -> list[str]:
@@ -284,8 +337,9 @@ def _left_out(kept: FolderSecrets, tenant: TenantId | None, before: str) -> list
 def upgrade_credentials(folder: Path, terminal: Terminal) -> None:
     """Write the authorization anew, for those whom it lets in already, as this version has it."""
     kept = FolderSecrets(folder)
-    known = read_known(kept, folder)
-    changed = write_known(kept, known)
+    with kept.alone():
+        known = read_known(kept, folder)
+        changed = write_known(kept, known)
     included = str(folder / AUTHORIZATION / CONFIGURATION)
     if terminal.as_json:
         terminal.document({"authorization": included, "changed": changed, "keys": len(known)})

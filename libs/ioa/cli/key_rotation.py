@@ -10,21 +10,20 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 
-from ioa.adapters.nats.accounts import AGENTS
 from ioa.adapters.nats.audit import NatsAuditTrail
-from ioa.adapters.nats.authorization import names_in, user_of
+from ioa.adapters.nats.authorization import agent_of, names_in, names_of, user_of
 from ioa.adapters.nats.connection import open_connection
-from ioa.adapters.nats.permissions import Permissions
+from ioa.adapters.nats.permissions import Permissions, Service
 from ioa.adapters.nats.whoami import ask_tenant
 from ioa.adapters.nkey_seeds import public_key_of
-from ioa.cli.credentials import AUTHORIZATION, CALLOUT, TENANTS, FolderSecrets, in_folder, read_known, write_known
+from ioa.cli.credentials import AUTHORIZATION, CALLOUT, TENANTS, FolderSecrets, KeptSeed, in_folder, read_known, write_known
 from ioa.cli.keys import end_keys_of
 from ioa.cli.reach import open_reached_system, reach
 from ioa.cli.shut_out import TRIED, Door, try_door
@@ -32,7 +31,7 @@ from ioa.cli.terminal import Terminal
 from ioa.cli.thrown_out import end_goals_of
 from ioa.errors import ForbiddenError, InvalidInputError, IoaError, NotFoundError, UnavailableError
 from ioa.hosting.cluster_credentials import AUTHORIZATION as CONFIGURATION
-from ioa.hosting.cluster_credentials import RETIRING, REVOKED, key_in, replaced, still_let_in
+from ioa.hosting.cluster_credentials import RETIRING, REVOKED, Retiring, key_in, noted, replaced, retiring_in
 from ioa.hosting.place import PATIENCE
 from ioa.protocol.api_keys import KeyId
 from ioa.protocol.audit import CAME_AS_AGENT, CAME_AS_USER, Deed, in_a_line
@@ -95,28 +94,39 @@ def rotate(keys: KeyFolder, name: str | None, grace: timedelta, now: datetime, t
         UnavailableError: The server could not be told; all is written.
     """
     kept = FolderSecrets(keys.folder)
-    known = read_known(kept, keys.folder)
     until = now + grace
-    changed = _named(kept, keys.tenant, name)
-    for secret, key in changed:
-        there = kept.read(secret) or {}
-        old = key_in(secret, key, there)
-        may = known.get(public_key_of(old.seed))
-        if may is None:
-            raise InvalidInputError(f"{key} is not let in as it is.", hint="Run `ioa credentials create`, and name everybody.")
-        new = replaced(secret, key, there, until, now)
-        kept.extend(secret, new)
-        known[public_key_of(key_in(secret, key, new).seed)] = replace(may, inbox_of=old.inbox_owner)
-    _end_graces(kept, known, now)
-    write_known(kept, known)
-    told = keys.reload()
-    files = [str(keys.folder / secret / key) for secret, key in changed]
+    with kept.alone():
+        known = read_known(kept, keys.folder)
+        found = _named(kept, keys.tenant, name)
+        changed = [(seed, may) for seed in found if (may := _rights(seed, known)) is not None]
+        if not changed:
+            who = name or keys.tenant
+            raise InvalidInputError(f"{who} is not let in as it is.", hint="Run `ioa credentials create`, and name everybody.")
+        for seed, may in changed:
+            # All that were let in before stay noted: what is not, nobody ends.
+            new = replaced(seed.secret, seed.key, seed.there, until, _BEFORE_ALL)
+            kept.extend(seed.secret, new)
+            known[public_key_of(key_in(seed.secret, seed.key, new).seed)] = replace(may, inbox_of=seed.held.inbox_owner)
+        over = _end_graces(kept, known, now)
+        write_known(kept, known)
+        told = keys.reload()
+        over.forget(kept)
+    files = [str(keys.folder / seed.secret / seed.key) for seed, _ in changed]
+    left_out = sorted({seed.name for seed in found} - {seed.name for seed, _ in changed})
     if terminal.as_json:
         terminal.document(
-            {"seeds": files, "old_let_in_until": until.isoformat(), "reloaded": told, "authorization": str(keys.included)}
+            {
+                "seeds": files,
+                "old_let_in_until": until.isoformat(),
+                "reloaded": told,
+                "authorization": str(keys.included),
+                "left_out": left_out,
+            }
         )
         return
     terminal.note(f"{len(files)} keys are replaced: who runs goes on, and shows the new one when it connects again")
+    if left_out:
+        terminal.note(f"not let in before, and left as they are: {', '.join(left_out)}")
     if grace:
         terminal.note(f"the old ones are let in until {until:%Y-%m-%d %H:%M:%S} UTC; then run `ioa credentials expire`")
     _tell_reload(keys, told, terminal)
@@ -130,9 +140,13 @@ def expire(keys: KeyFolder, now: datetime, terminal: Terminal) -> None:
         UnavailableError: The server could not be told; all is written.
     """
     kept = FolderSecrets(keys.folder)
-    known = read_known(kept, keys.folder)
-    ended, waiting = _end_graces(kept, known, now)
-    told = write_known(kept, known) and keys.reload()
+    with kept.alone():
+        known = read_known(kept, keys.folder)
+        over = _end_graces(kept, known, now)
+        changed = write_known(kept, known)
+        told = bool(changed or over.left) and keys.reload()
+        over.forget(kept)
+    ended, waiting = over.ended, over.waiting
     if terminal.as_json:
         soonest = min(waiting).isoformat() if waiting else None
         terminal.document({"ended": ended, "next": soonest, "reloaded": told, "authorization": str(keys.included)})
@@ -157,28 +171,14 @@ async def revoke(
         UnavailableError: The server could not be told; all is written.
         IoaError: The server was told, and lets in the key all the same; all else is done.
     """
-    kept = FolderSecrets(keys.folder)
-    known = read_known(kept, keys.folder)
-    agents: list[AgentId] = []
-    users: list[UserId] = []
-    seed = ""
-    for secret, key in _named(kept, keys.tenant, name):
-        there = kept.read(secret) or {}
-        seed = key_in(secret, key, there).seed
-        public_keys = [public_key_of(seed), *(one.public_key for one in still_let_in(there, key, now))]
-        let_in = [may for one in public_keys if (may := known.pop(one, None)) is not None]
-        agents += [AgentId(key)] if any(may.account == AGENTS for may in let_in) else []
-        users += [user for may in let_in if (user := user_of(may.publish)) is not None]
-        kept.remove(secret, key)
-        kept.remove(secret, f"{key}{RETIRING}")
-    _end_graces(kept, known, now)
-    write_known(kept, known, gone=keys.tenant if name is None else None)
-    told = keys.reload()
-    door = await _try_door(url, seed) if told else Door.UNTRIED
-    agents, users = ([], []) if name is None else (agents, [*dict.fromkeys(users)])  # all of the tenant goes with it
+    out = await asyncio.to_thread(_take_out, keys, name, now)
+    told = out.told
+    door = await _try_door(url, out.seeds[-1].held.seed) if told and out.seeds else Door.UNTRIED
+    agents, users = ([], []) if name is None else (out.agents, out.users)  # all of the tenant goes with it
     forgotten, why = await _forget(agents, keys.tenant, url) if told else ([], "")
     ended, why_keys = await _end_keys(users, keys.tenant, url)
     cancelled, why_goals = await _end_goals([] if keep_goals else users, keys.tenant, url)
+    await asyncio.to_thread(_remove, keys, out.seeds)  # last, so that the command can be given again if it does not come so far
     if terminal.as_json:
         done = {"revoked": name or keys.tenant, "forgotten": forgotten, "reloaded": told, "authorization": str(keys.included)}
         terminal.document({**done, "api_keys": ended, "goals": [str(goal) for goal in cancelled], "door": door.value})
@@ -203,15 +203,7 @@ async def revoke_subject(keys: KeyFolder, subject: str, url: str | None, termina
         InvalidInputError: Nobody is let in by tokens, the subject is empty or of several lines, or the folder is open to others.
         UnavailableError: The server could not be told; all is written.
     """
-    kept = FolderSecrets(keys.folder)
-    there = kept.read(CALLOUT)
-    if there is None:
-        raise InvalidInputError("Nobody is let in by tokens here.", hint="`ioa credentials create --callout` makes what it takes.")
-    if not is_line(subject):
-        raise InvalidInputError(f"{subject!r} is no subject of a token.", hint="Give what its claim `sub` says.")
-    lines = there.get(REVOKED, b"").decode("utf-8", "replace").splitlines()
-    kept.extend(CALLOUT, {REVOKED: "".join(f"{line}\n" for line in dict.fromkeys([*lines, subject])).encode()})
-    told = keys.reload()
+    told = await asyncio.to_thread(_refuse, keys, subject)
     guests, why_guests = await _guests_of(subject, _names_of_keys(keys), url)
     agents, users = [AgentId(one) for one in guests[CAME_AS_AGENT]], [UserId(one) for one in guests[CAME_AS_USER]]
     forgotten, why = await _forget(agents, keys.tenant, url) if told else ([], "")
@@ -344,10 +336,75 @@ def _try_again(_error: UnavailableError) -> None:
     """Ask again: all connections of the system may be made anew just now."""
 
 
-def _named(kept: FolderSecrets, tenant: TenantId | None, name: str | None) -> Sequence[tuple[str, str]]:
-    """Return Secret and key of each seed that bears a name: all of the Secret that is called so, else that of the agent.
+@dataclass(frozen=True)
+class _TakenOut:
+    """Who was taken out of those that are let in: the seeds of a name, the agents and users, and whether the server was told."""
 
-    Without a name: of each seed of the tenant.
+    seeds: Sequence[KeptSeed]
+    agents: list[AgentId]
+    users: list[UserId]
+    told: bool
+
+
+def _take_out(keys: KeyFolder, name: str | None, now: datetime) -> _TakenOut:
+    """Let in no more whoever bears a name, by a key of which there is no seed either; seeds stay."""
+    kept = FolderSecrets(keys.folder)
+    agents: list[AgentId] = []
+    users: list[UserId] = []
+    with kept.alone():
+        known = read_known(kept, keys.folder)
+        named = [key for key, may in known.items() if may.tenant == keys.tenant and (name is None or name in names_of(may))]
+        seeds = _named(kept, keys.tenant, name, may_be_none=bool(named))
+        for seed in seeds:
+            let_in = [may for one in (seed.public_key, *seed.before) if (may := known.pop(one, None)) is not None]
+            # Whom nothing lets in any more, as where this was interrupted, may still have cards, goals and keys of HTTP.
+            agents += [AgentId(seed.key)] if seed.is_of_pool else []
+            users += [user for may in let_in if (user := user_of(may.publish)) is not None]
+            users += [UserId(seed.name)] if not (let_in or seed.is_of_pool or seed.name in {*Service}) else []
+        for may in [known.pop(key) for key in named if key in known]:
+            agents += [agent] if (agent := agent_of(may.publish)) is not None else []
+            users += [user] if (user := user_of(may.publish)) is not None else []
+        over = _end_graces(kept, known, now)
+        write_known(kept, known, gone=keys.tenant if name is None else None)
+        told = keys.reload()
+        over.forget(kept)
+    return _TakenOut(seeds, [*dict.fromkeys(agents)], [*dict.fromkeys(users)], told)
+
+
+def _remove(keys: KeyFolder, seeds: Iterable[KeptSeed]) -> None:
+    """Remove seeds; first what is noted of those before each, which would let them in when one is made anew."""
+    kept = FolderSecrets(keys.folder)
+    with kept.alone():
+        for seed in seeds:
+            kept.remove(seed.secret, f"{seed.key}{RETIRING}")
+            kept.remove(seed.secret, seed.key)
+
+
+def _refuse(keys: KeyFolder, subject: str) -> bool:
+    """Take tokens of a subject no more; returns whether the server was told."""
+    kept = FolderSecrets(keys.folder)
+    if kept.read(CALLOUT) is None:
+        raise InvalidInputError("Nobody is let in by tokens here.", hint="`ioa credentials create --callout` makes what it takes.")
+    if not is_line(subject):
+        raise InvalidInputError(f"{subject!r} is no subject of a token.", hint="Give what its claim `sub` says.")
+    with kept.alone():
+        lines = (kept.read(CALLOUT) or {}).get(REVOKED, b"").decode("utf-8", "replace").splitlines()
+        kept.extend(CALLOUT, {REVOKED: "".join(f"{line}\n" for line in dict.fromkeys([*lines, subject])).encode()})
+    return keys.reload()
+
+
+def _rights(seed: KeptSeed, known: Mapping[str, Permissions]) -> Permissions | None:
+    """Return what a seed's holder may do; None if he is not let in, by a key before it either.
+
+    Where a rotation was interrupted the seed is there already, and let in is the one before.
+    """
+    return next((known[one] for one in (seed.public_key, *seed.before) if one in known), None)
+
+
+def _named(kept: FolderSecrets, tenant: TenantId | None, name: str | None, *, may_be_none: bool = False) -> Sequence[KeptSeed]:
+    """Return the seeds that bear a name: all of the Secret that is called so, else that of the agent.
+
+    Without a name: each seed of the tenant.
     """
     found: list[tuple[str, str]] = []
     if name is None:
@@ -357,11 +414,11 @@ def _named(kept: FolderSecrets, tenant: TenantId | None, name: str | None) -> Se
     elif name not in (AUTHORIZATION, _SEED) and is_token(name):
         found = [*kept.find(in_folder(tenant, name), "*"), *kept.find(in_folder(tenant, "*"), name)]
     seeds = [
-        (secret, key)
+        KeptSeed(secret, key, kept.read(secret) or {})
         for secret, key in dict.fromkeys(found)
         if secret != CALLOUT and not key.startswith(".") and not key.endswith(RETIRING)
     ]
-    if not seeds:
+    if not seeds and not may_be_none:
         raise InvalidInputError(
             f"There is no key of {name or tenant!r}.",
             hint="Name a service, a pool, an agent or a user; those of a tenant with --tenant.",
@@ -369,18 +426,44 @@ def _named(kept: FolderSecrets, tenant: TenantId | None, name: str | None) -> Se
     return seeds
 
 
-def _end_graces(kept: FolderSecrets, known: dict[str, Permissions], now: datetime) -> tuple[int, list[datetime]]:
-    """Take the retiring keys whose time is over off those that are let in; returns how many, and when that of others is over."""
-    waiting: list[datetime] = []
-    ended = 0
-    for secret, name in (*kept.find("*", f"*{RETIRING}"), *kept.find(f"{TENANTS}/*/*", f"*{RETIRING}")):
-        every = still_let_in(kept.read(secret) or {}, name.removesuffix(RETIRING), _BEFORE_ALL)
+@dataclass(frozen=True)
+class _Graces:
+    """What becomes of the keys that were replaced.
+
+    Attributes:
+        ended: How many were let in, and are no more.
+        waiting: When the time of the others is over.
+        left: What stays noted beside a seed, by its Secret and file, where the time of some is over.
+    """
+
+    ended: int
+    waiting: Sequence[datetime]
+    left: Mapping[tuple[str, str], Sequence[Retiring]]
+
+    def forget(self, kept: FolderSecrets) -> None:
+        """Note no more whose time is over: last, when the server was told, so that the command can be given again until then."""
+        for (secret, file), rest in self.left.items():
+            if rest:
+                kept.extend(secret, {file: noted(rest)})
+            else:
+                kept.remove(secret, file)
+
+
+def _end_graces(kept: FolderSecrets, known: dict[str, Permissions], now: datetime) -> _Graces:
+    """Take the retiring keys whose time is over off those that are let in."""
+    ended, waiting = 0, list[datetime]()
+    left: dict[tuple[str, str], Sequence[Retiring]] = {}
+    for secret, file in (*kept.find("*", f"*{RETIRING}"), *kept.find(f"{TENANTS}/*/*", f"*{RETIRING}")):
+        there, key = kept.read(secret) or {}, file.removesuffix(RETIRING)
+        every = retiring_in(there, key)
+        current = public_key_of(key_in(secret, key, there).seed) if key in there else ""
         over = [one for one in every if one.until is not None and one.until <= now]
-        ended += sum(known.pop(one.public_key, None) is not None for one in over)
+        # Where a rotation was interrupted the seed that is to be replaced is noted, and there still.
+        ended += sum(known.pop(one.public_key, None) is not None for one in over if one.public_key != current)
         waiting += [one.until for one in every if one.until is not None and one.until > now]
-        if len(over) == len(every):
-            kept.remove(secret, name)
-    return ended, waiting
+        if over:
+            left[secret, file] = [one for one in every if one not in over]
+    return _Graces(ended, waiting, left)
 
 
 def _tell_cards(forgotten: Sequence[AgentId], left: Collection[AgentId], why: str, terminal: Terminal) -> None:

@@ -201,10 +201,14 @@ def key_in(name: str, key: str, there: Mapping[str, bytes]) -> Key:
     return found
 
 
+def retiring_in(there: Mapping[str, bytes], key: str) -> Sequence[Retiring]:
+    """Return the keys before this one that are noted, whether or not their time is over."""
+    return _RETIRING.validate_json(there.get(f"{key}{RETIRING}", b"[]"))
+
+
 def still_let_in(there: Mapping[str, bytes], key: str, now: datetime, *, rotating: bool = False) -> Sequence[Retiring]:
     """Return the keys before this one whose time is not over, and, while a rotation goes on, that which it has replaced."""
-    retiring = _RETIRING.validate_json(there.get(f"{key}{RETIRING}", b"[]"))
-    return [one for one in retiring if (rotating if one.until is None else one.until > now)]
+    return [one for one in retiring_in(there, key) if (rotating if one.until is None else one.until > now)]
 
 
 def replaced(name: str, key: str, there: Mapping[str, bytes], until: datetime | None, now: datetime) -> dict[str, bytes]:
@@ -216,7 +220,12 @@ def replaced(name: str, key: str, there: Mapping[str, bytes], until: datetime | 
     old = key_in(name, key, there)
     retiring = [*still_let_in(there, key, now), Retiring(public_key=public_key_of(old.seed), until=until)]
     new = Key(create_seed(), old.inbox_owner)
-    return {f"{key}{RETIRING}": _RETIRING.dump_json(retiring), key: new.written()}
+    return {f"{key}{RETIRING}": noted(retiring), key: new.written()}
+
+
+def noted(retiring: Sequence[Retiring]) -> bytes:
+    """Return what stands in the file of the keys before one."""
+    return _RETIRING.dump_json([*retiring])
 
 
 def _callout(name: str, plan: Plan, kept: Secrets, done: list[str]) -> Callout:

@@ -134,7 +134,7 @@ def test_who_is_let_in_is_listed(tmp_path: Path, capsys: pytest.CaptureFixture[s
     create_credentials(tmp_path, without_bob, _QUIET, now=_NOW)
     rotate(KeyFolder(tmp_path, None), "anna", timedelta(hours=1), _NOW, _QUIET)
     capsys.readouterr()
-    list_holders(tmp_path, _NOW, _QUIET)
+    list_holders(tmp_path, _QUIET)
     found = json.loads(capsys.readouterr().out)
     assert {(one["name"], one["role"], one["pool"], one["tenant"]) for one in found if one["role"] != "service"} == {
         ("writer-0", "agent", "writer", ""),
@@ -149,7 +149,7 @@ def test_who_is_let_in_is_listed(tmp_path: Path, capsys: pytest.CaptureFixture[s
     }
     assert {one["name"] for one in found if one["role"] == "service"} == {"registry", "groups", "router", "discovery"}
     assert [one["name"] for one in found if one["old_keys"]] == ["anna"]
-    list_holders(tmp_path, _NOW, Terminal(as_json=False))
+    list_holders(tmp_path, Terminal(as_json=False))
     assert "not let in" in capsys.readouterr().out
 
 

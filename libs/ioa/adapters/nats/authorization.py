@@ -290,13 +290,13 @@ def read_callout(rendered: str) -> Callout | None:
 def names_in(rendered: str) -> frozenset[str]:
     """Return what agents, pools and users are called whose keys this version's authorization lets in, as `full_name` has it."""
     everybody = read_authorization(rendered, {}).values()
-    publish = [(may.tenant, subject) for may in everybody for subject in may.publish]
-    return frozenset(
-        full_name(tenant, match[1])
-        for tenant, one in publish
-        for named in (_AGENT, _POOL, _USER)
-        if (match := named.fullmatch(one))
-    )
+    return frozenset(full_name(may.tenant, name) for may in everybody for name in names_of(may))
+
+
+def names_of(may: Permissions) -> frozenset[str]:
+    """Return what an agent and its pool, or a user, are called, by what they may do; nobody else bears a name there."""
+    found = (named.fullmatch(one) for one in may.publish for named in (_AGENT, _POOL, _USER))
+    return frozenset(match[1] for match in found if match)
 
 
 def roster_of(rendered: str) -> KeyHolders:
@@ -320,7 +320,7 @@ def roster_of(rendered: str) -> KeyHolders:
         elif user := user_of(may.publish):
             named[key] = full_name(may.tenant, user)
             users.add(named[key])
-        elif agent := next((match[1] for one in may.publish if (match := _AGENT.fullmatch(one))), None):
+        elif agent := agent_of(may.publish):
             named[key] = full_name(may.tenant, agent)
     return KeyHolders(named, frozenset(trusted), frozenset(users))
 
@@ -391,6 +391,11 @@ def user_of(publish: Iterable[str]) -> UserId | None:
             return UserId(user)
         case _:
             return None
+
+
+def agent_of(publish: Iterable[str]) -> AgentId | None:
+    """Tell as which agent somebody speaks who may publish on these subjects; None if he is none."""
+    return next((AgentId(match[1]) for one in publish if (match := _AGENT.fullmatch(one))), None)
 
 
 def role_of(may: Permissions) -> str:

@@ -1,0 +1,210 @@
+"""Commands that change keys, ended in their middle, or one in the middle of another: who is to go goes, and nobody else."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from ioa.adapters.nats.permissions import Permissions
+from ioa.adapters.nkey_seeds import public_key_of, read_key
+from ioa.adapters.system_folder import write_private
+from ioa.cli.credentials import FolderSecrets, create_credentials, plan_of, write_known
+from ioa.cli.key_listing import list_holders
+from ioa.cli.key_rotation import KeyFolder, expire, revoke, rotate
+from ioa.cli.terminal import Terminal
+from ioa.errors import InvalidInputError
+from ioa.protocol.ids import TenantId
+from ioa.testing.manual_clock import NEW_YEAR
+
+_QUIET = Terminal(as_json=True)
+_NOW, _HOUR, _MONTH = NEW_YEAR, timedelta(hours=1), timedelta(days=30)
+_MOST_STEPS = 20
+
+
+class _Killed(BaseException):
+    """What ends a command where it stands, as a signal does that nobody can catch."""
+
+
+def _let_in(folder: Path) -> set[str]:
+    accounts = json.loads((folder / "nats" / "authorization.conf").read_text())["accounts"].values()
+    return {user["nkey"] for account in accounts for user in account["users"]}
+
+
+def _public(folder: Path, name: str) -> str:
+    return public_key_of(read_key(str(folder / name)).seed)
+
+
+def _made(folder: Path) -> KeyFolder:
+    create_credentials(folder, plan_of(["writer:2"], ["anna"], [], []), _QUIET, now=_NOW)
+    return KeyFolder(folder, None)
+
+
+@contextmanager
+def _killed_at(step: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """End a command before it writes or removes a file for the `step`-th time."""
+    done = 0
+
+    def next_step() -> None:
+        nonlocal done
+        done += 1
+        if done == step:
+            raise _Killed
+
+    write, remove = write_private, FolderSecrets.remove
+
+    def written(path: Path, data: bytes) -> None:
+        next_step()
+        write(path, data)
+
+    def removed(self: FolderSecrets, name: str, key: str) -> None:
+        next_step()
+        remove(self, name, key)
+
+    with monkeypatch.context() as patched:
+        patched.setattr("ioa.cli.credentials.write_private", written)
+        patched.setattr(FolderSecrets, "remove", removed)
+        with suppress(_Killed):
+            yield
+
+
+async def test_who_is_revoked_after_the_grace_is_let_in_by_no_key(tmp_path: Path) -> None:
+    """By the key of before neither, whose grace is over, and which nobody has ended yet."""
+    keys, first = _made(tmp_path), _let_in(tmp_path)
+    gone = _public(tmp_path, "writer/writer-0")
+    rotate(keys, "writer-0", _HOUR, _NOW, _QUIET)
+    await revoke(keys, "writer-0", None, _NOW + 2 * _HOUR, _QUIET)
+    assert _let_in(tmp_path) == first - {gone}
+
+
+def test_who_rotates_again_and_again_ends_the_keys_of_before(tmp_path: Path) -> None:
+    """Also where `expire` never runs: a month later the key of before is let in for its grace, and none before it."""
+    keys = _made(tmp_path)
+    held = [_public(tmp_path, "anna/seed")]
+    for month in range(4):
+        rotate(keys, "anna", _HOUR, _NOW + month * _MONTH, _QUIET)
+        held.append(_public(tmp_path, "anna/seed"))
+    assert [one in _let_in(tmp_path) for one in held] == [False, False, False, True, True]
+    assert len(json.loads((tmp_path / "anna" / "seed.retiring").read_bytes())) == 1, "and no more than that is noted"
+
+
+@pytest.mark.parametrize("step", range(1, _MOST_STEPS))
+async def test_a_revocation_that_was_interrupted_is_mended_by_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int
+) -> None:
+    """Wherever it ended, given again it does the rest: no key of the name is let in, and nothing is left of them."""
+    keys, first = _made(tmp_path), _let_in(tmp_path)
+    gone = {_public(tmp_path, f"writer/writer-{number}") for number in range(2)}
+    rotate(keys, "writer", _HOUR, _NOW, _QUIET)
+    with _killed_at(step, monkeypatch):
+        await revoke(keys, "writer", None, _NOW, _QUIET)
+    with suppress(InvalidInputError):  # where it came to its end
+        await revoke(keys, "writer", None, _NOW, _QUIET)
+    assert (_let_in(tmp_path), list((tmp_path / "writer").iterdir())) == (first - gone, [])
+
+
+@pytest.mark.parametrize("step", range(1, _MOST_STEPS))
+def test_a_rotation_that_was_interrupted_is_mended_by_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int) -> None:
+    """Wherever it ended, given again it replaces the keys that are let in; the stolen ones are let in no more."""
+    keys = _made(tmp_path)
+    stolen = {_public(tmp_path, f"writer/writer-{number}") for number in range(2)}
+    with _killed_at(step, monkeypatch):
+        rotate(keys, "writer", timedelta(0), _NOW, _QUIET)
+    rotate(keys, "writer", timedelta(0), _NOW, _QUIET)
+    held = {_public(tmp_path, f"writer/writer-{number}") for number in range(2)}
+    assert (_let_in(tmp_path) & stolen, held <= _let_in(tmp_path)) == (set(), True)
+    assert not list(tmp_path.rglob("*.retiring"))
+
+
+@pytest.mark.parametrize("step", range(1, _MOST_STEPS))
+def test_a_rotation_that_was_interrupted_ends_nobody_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int) -> None:
+    """A seed that was to be replaced, and was not, stays let in when the grace is over that it was to have."""
+    keys = _made(tmp_path)
+    with _killed_at(step, monkeypatch):
+        rotate(keys, "anna", _HOUR, _NOW, _QUIET)
+    seen_by_the_server = _let_in(tmp_path)
+    was_let_in = _public(tmp_path, "anna/seed") in seen_by_the_server
+    expire(keys, _NOW + _HOUR, _QUIET)
+    assert (_public(tmp_path, "anna/seed") in _let_in(tmp_path)) == was_let_in
+
+
+@pytest.mark.parametrize("step", range(1, _MOST_STEPS))
+def test_what_was_interrupted_is_told_to_the_server_when_it_is_given_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int
+) -> None:
+    """What `expire` has written, and did not come to tell of, it tells the next time."""
+    keys = _made(tmp_path)
+    old = _public(tmp_path, "anna/seed")
+    rotate(keys, "anna", _HOUR, _NOW, _QUIET)
+    let_in_by_the_server = [_let_in(tmp_path)]
+
+    def reload(_keys: KeyFolder) -> bool:
+        let_in_by_the_server.append(_let_in(tmp_path))
+        return True
+
+    monkeypatch.setattr(KeyFolder, "reload", reload)
+    with _killed_at(step, monkeypatch):
+        expire(keys, _NOW + _HOUR, _QUIET)
+    expire(keys, _NOW + _HOUR, _QUIET)
+    assert old not in let_in_by_the_server[-1]
+
+
+def test_who_is_revoked_is_not_let_in_by_another_command_at_the_same_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A timer's `expire` has read who is let in when somebody is revoked: it does not write him back."""
+    keys, gone = _made(tmp_path), _public(tmp_path, "anna/seed")
+    rotate(keys, "writer-0", _HOUR, _NOW, _QUIET)
+    revoked = threading.Event()
+    by_timer = threading.Thread(target=expire, args=(keys, _NOW + _HOUR, _QUIET))
+
+    def write_later(kept: FolderSecrets, known: Mapping[str, Permissions], gone: TenantId | None = None) -> bool:
+        if threading.current_thread() is by_timer:
+            revoking.start()
+            revoked.wait(0.5)
+        return write_known(kept, known, gone)
+
+    def revoke_anna() -> None:
+        asyncio.run(revoke(keys, "anna", None, _NOW, _QUIET))
+        revoked.set()
+
+    monkeypatch.setattr("ioa.cli.key_rotation.write_known", write_later)
+    revoking = threading.Thread(target=revoke_anna)
+    by_timer.start()
+    by_timer.join()
+    revoking.join()
+    assert gone not in _let_in(tmp_path)
+
+
+def test_a_pool_is_rotated_without_who_is_let_in_no_more(tmp_path: Path) -> None:
+    """A replica that a smaller pool left out keeps no other one from a new key, and gets none."""
+    keys = _made(tmp_path)
+    create_credentials(tmp_path, plan_of(["writer:1"], ["anna"], [], []), _QUIET, now=_NOW)
+    stolen, other = (_public(tmp_path, f"writer/writer-{number}") for number in range(2))
+    rotate(keys, "writer", timedelta(0), _NOW, _QUIET)
+    assert (stolen in _let_in(tmp_path), _public(tmp_path, "writer/writer-0") in _let_in(tmp_path)) == (False, True)
+    assert _public(tmp_path, "writer/writer-1") == other
+    with pytest.raises(InvalidInputError, match="not let in"):
+        rotate(keys, "writer-1", timedelta(0), _NOW, _QUIET)
+
+
+async def test_who_is_let_in_by_a_key_that_is_not_there_is_listed_and_revoked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The server goes by what is written, not by the seeds: the key of a lost one is told, and an old one that nobody has ended."""
+    keys = _made(tmp_path)
+    lost = _public(tmp_path, "writer/writer-1")
+    (tmp_path / "writer" / "writer-1").unlink()
+    rotate(keys, "anna", _HOUR, _NOW, _QUIET)
+    capsys.readouterr()
+    list_holders(tmp_path, _QUIET)
+    found = {one["public_key"]: one for one in json.loads(capsys.readouterr().out)}
+    told = found[lost]
+    assert (told["name"], told["role"], told["has_seed"]) == ("writer-1", "agent", False)
+    assert {one["name"]: one["old_keys"] for one in found.values() if one["old_keys"]} == {"anna": 1}
+    await revoke(keys, "writer-1", None, _NOW, _QUIET)
+    assert lost not in _let_in(tmp_path)
