@@ -20,7 +20,7 @@ from starlette.types import Scope as ScopeOfRequest
 
 from ioa.errors import ForbiddenError, InvalidInputError, RateLimitedError, UnauthenticatedError, UnavailableError
 from ioa.ports.api_key_store import ApiKeyStore
-from ioa.protocol.api_keys import ApiKey, KeyId, Scope, SignedOut, digest_of_secret, parse_key, people_of
+from ioa.protocol.api_keys import KNOWN_FOR, ApiKey, KeyId, Scope, SignedOut, digest_of_secret, parse_key, people_of
 from ioa.protocol.ids import UserId
 from ioa_gateway.callers import Caller
 
@@ -59,7 +59,7 @@ class Keyring:
         self,
         store: ApiKeyStore,
         now: Callable[[], datetime],
-        known_for: timedelta = timedelta(seconds=5),
+        known_for: timedelta = KNOWN_FOR,
         looked_up_every: timedelta = timedelta(seconds=1),
     ) -> None:
         self._store = store

@@ -33,7 +33,7 @@ from ioa.errors import ForbiddenError, InvalidInputError, IoaError, NotFoundErro
 from ioa.hosting.cluster_credentials import AUTHORIZATION as CONFIGURATION
 from ioa.hosting.cluster_credentials import RETIRING, REVOKED, Retiring, key_in, noted, replaced, retiring_in
 from ioa.hosting.place import PATIENCE
-from ioa.protocol.api_keys import KeyId
+from ioa.protocol.api_keys import KNOWN_FOR, KeyId
 from ioa.protocol.audit import CAME_AS_AGENT, CAME_AS_USER, Deed, in_a_line
 from ioa.protocol.ids import AgentId, GoalName, TenantId, UserId, is_token
 from ioa.protocol.registry import RemoveAgent
@@ -45,6 +45,8 @@ _SEED = "seed"
 _BEFORE_ALL = datetime.min.replace(tzinfo=UTC)
 _RELOAD = "nats-server --signal reload"
 _PATIENCE = timedelta(seconds=30)
+GATEWAYS_LOOK_WITHIN = KNOWN_FOR + timedelta(seconds=2)
+"""How long a gateway may still launch goals by a key that is gone: it looks each few seconds, and what is on its way takes time."""
 
 
 @dataclass(frozen=True)
@@ -177,7 +179,7 @@ async def revoke(
     agents, users = ([], []) if name is None else (out.agents, out.users)  # all of the tenant goes with it
     forgotten, why = await _forget(agents, keys.tenant, url) if told else ([], "")
     ended, why_keys = await _end_keys(users, keys.tenant, url)
-    cancelled, why_goals = await _end_goals([] if keep_goals else users, keys.tenant, url)
+    cancelled, why_goals = await _end_goals([] if keep_goals else users, keys.tenant, url, by_http=bool(ended))
     await asyncio.to_thread(_remove, keys, out.seeds)  # last, so that the command can be given again if it does not come so far
     if terminal.as_json:
         done = {"revoked": name or keys.tenant, "forgotten": forgotten, "reloaded": told, "authorization": str(keys.included)}
@@ -208,7 +210,7 @@ async def revoke_subject(keys: KeyFolder, subject: str, url: str | None, termina
     agents, users = [AgentId(one) for one in guests[CAME_AS_AGENT]], [UserId(one) for one in guests[CAME_AS_USER]]
     forgotten, why = await _forget(agents, keys.tenant, url) if told else ([], "")
     ended, why_keys = await _end_keys(users, keys.tenant, url)
-    cancelled, why_goals = await _end_goals([] if keep_goals else users, keys.tenant, url)
+    cancelled, why_goals = await _end_goals([] if keep_goals else users, keys.tenant, url, by_http=bool(ended))
     if terminal.as_json:
         done = {"revoked": subject, "reloaded": told, "file": str(keys.folder / CALLOUT / REVOKED)}
         terminal.document(
@@ -316,15 +318,26 @@ async def _end_keys(users: Collection[UserId], tenant: TenantId | None, url: str
     return ended, ""
 
 
-async def _end_goals(users: Collection[UserId], tenant: TenantId | None, url: str | None) -> tuple[list[GoalName], str]:
-    """Cancel the goals of users, which takes an admin; returns which they were, and why others may go on."""
+async def _end_goals(
+    users: Collection[UserId], tenant: TenantId | None, url: str | None, *, by_http: bool
+) -> tuple[list[GoalName], str]:
+    """Cancel the goals of users, which takes an admin; returns which they were, and why others may go on.
+
+    Who had keys of HTTP a moment ago is let in by gateways until they have read that he has none: what he launches meanwhile is
+    cancelled behind that.
+    """
     cancelled: list[GoalName] = []
+    loop = asyncio.get_running_loop()
+    unknown_at = loop.time() + GATEWAYS_LOOK_WITHIN.total_seconds()
     try:
         if users:
             await _check_tenant(tenant, url)
-        async with asyncio.timeout(_PATIENCE.total_seconds()):
-            for user in users:
-                await end_goals_of(url, user, cancelled)
+        for _ in range(2 if users and by_http else 1):
+            async with asyncio.timeout(_PATIENCE.total_seconds()):
+                for user in users:
+                    await end_goals_of(url, user, cancelled)
+            if by_http:
+                await asyncio.sleep(unknown_at - loop.time())
     except IoaError as error:
         return cancelled, f"goals may go on ({error.message}); "
     except TimeoutError:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Annotated, NewType
 
@@ -18,6 +18,9 @@ from ioa.errors import InvalidInputError
 from ioa.protocol.ids import UserIdField, check_token, is_token
 from ioa.protocol.labels import Labels
 from ioa.protocol.model import Model, Time
+
+KNOWN_FOR = timedelta(seconds=5)
+"""After how long a key that was revoked lets nobody in any more, at whichever gateway."""
 
 KeyId = NewType("KeyId", str)
 KeyIdField = Annotated[KeyId, AfterValidator(check_token)]

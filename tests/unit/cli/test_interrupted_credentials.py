@@ -6,8 +6,9 @@ import asyncio
 import json
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, redirect_stdout, suppress
 from datetime import timedelta
+from io import StringIO
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,8 @@ from ioa.cli.key_listing import list_holders
 from ioa.cli.key_rotation import KeyFolder, expire, revoke, rotate
 from ioa.cli.terminal import Terminal
 from ioa.errors import InvalidInputError
-from ioa.protocol.ids import TenantId
+from ioa.protocol.api_keys import KeyId
+from ioa.protocol.ids import GoalId, GoalName, TenantId, UserId
 from ioa.testing.manual_clock import NEW_YEAR
 
 _QUIET = Terminal(as_json=True)
@@ -208,3 +210,37 @@ async def test_who_is_let_in_by_a_key_that_is_not_there_is_listed_and_revoked(
     assert {one["name"]: one["old_keys"] for one in found.values() if one["old_keys"]} == {"anna": 1}
     await revoke(keys, "writer-1", None, _NOW, _QUIET)
     assert lost not in _let_in(tmp_path)
+
+
+async def test_what_is_launched_by_http_while_gateways_still_know_the_key_ends_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A key of HTTP lets in for some seconds more: goals of that time are no goals that go on behind the revocation."""
+    keys, launched = _made(tmp_path), set[GoalName]()
+    ended = asyncio.Event()
+
+    async def end_keys(_url: str | None, _user: UserId) -> list[KeyId]:
+        ended.set()
+        return [KeyId("k1")]
+
+    async def end_goals(_url: str | None, _user: UserId, cancelled: list[GoalName]) -> None:
+        cancelled += launched - {*cancelled}
+
+    async def launch_meanwhile() -> None:
+        await ended.wait()
+        await asyncio.sleep(0.02)
+        launched.add(GoalName(UserId("anna"), GoalId("late")))
+
+    async def is_of_this_tenant(_tenant: TenantId | None, _url: str | None) -> None:
+        pass
+
+    monkeypatch.setattr("ioa.cli.key_rotation.end_keys_of", end_keys)
+    monkeypatch.setattr("ioa.cli.key_rotation.end_goals_of", end_goals)
+    monkeypatch.setattr("ioa.cli.key_rotation._check_tenant", is_of_this_tenant)
+    monkeypatch.setattr("ioa.cli.key_rotation.GATEWAYS_LOOK_WITHIN", timedelta(seconds=0.1), raising=False)
+    told = StringIO()
+    with redirect_stdout(told):
+        async with asyncio.TaskGroup() as group:
+            group.create_task(launch_meanwhile())
+            await revoke(keys, "anna", None, _NOW, _QUIET)
+    assert launched and '"anna/late"' in told.getvalue()
