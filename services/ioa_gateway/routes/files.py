@@ -31,6 +31,8 @@ _PATIENCE = timedelta(seconds=10)
 """How long a file waits for its turn to be drawn."""
 _WRITTEN_BYTES = 65_536
 """How much of a file is written at a time: what is not read yet of it waits in memory once more."""
+_FRAME = re.compile(r"<(?=i?frame)", re.IGNORECASE)
+_FRAME_CHARS = len("<iframe")
 _RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")
 
 
@@ -62,11 +64,12 @@ async def fetch(call: ApiCall, query: FileQuery, _body: Nothing) -> Response:
             async with call.limits.drawings.turn(call.caller.user, _PATIENCE):
                 drawn = await drawing(artifact, data)
         return Response(drawn, 200, _heads(artifact, query))
-    if query.view and _is_text(artifact):
+    if query.view and artifact.media_type.startswith("text/"):
         with call.limits.new_stream(call.caller), call.limits.file(call.caller.user):
             pieces = _held_back(call.client.stream(artifact, told_in=told_in), artifact.size_bytes)
             first = await anext(pieces, b"")
-        return FileAnswer(call, _fit(_all_of(call, first, pieces)), 200, _heads(artifact, query))
+        fit = _unframed if artifact.media_type == "text/html" else _fit
+        return FileAnswer(call, fit(_all_of(call, first, pieces)), 200, _heads(artifact, query))
     wanted = _range(call.headers.get("range"), artifact.size_bytes)
     heads = {**_heads(artifact, query), "Accept-Ranges": "bytes"}
     if wanted is not None and not wanted:
@@ -118,11 +121,30 @@ async def _all_of(call: ApiCall, first: bytes, rest: AsyncGenerator[bytes, None]
 
 async def _fit(pieces: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
     """Show what a page would obey of a text, such as marks that turn the reading order round."""
+    async with aclosing(_read(pieces)) as texts:
+        async for text in texts:
+            yield shown(text).encode()
+
+
+async def _unframed(pieces: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
+    """Have a page hold no frames: a browser connects to where one leads before it asks whether it may, and so tells who looks."""
+    held = ""
+    async with aclosing(_read(pieces)) as texts:
+        async for text in texts:
+            whole = held + text
+            begun = whole.rfind("<", max(0, len(whole) - _FRAME_CHARS + 1))
+            whole, held = (whole, "") if begun < 0 else (whole[:begun], whole[begun:])
+            yield _FRAME.sub("<x-", whole).encode()
+    yield held.encode()
+
+
+async def _read(pieces: AsyncGenerator[bytes, None]) -> AsyncGenerator[str, None]:
+    """Read a text as UTF-8, which it then is, whatever its first bytes have a browser take it for."""
     decoder = io.IncrementalNewlineDecoder(codecs.getincrementaldecoder("utf-8")("replace"), translate=True)
     async with aclosing(pieces):
         async for piece in pieces:
-            yield shown(decoder.decode(piece)).encode()
-    yield shown(decoder.decode(b"", final=True)).encode()
+            yield decoder.decode(piece)
+    yield decoder.decode(b"", final=True)
 
 
 async def _told(call: ApiCall, query: WhoseQuery) -> tuple[Artifact, CommId]:
@@ -154,14 +176,11 @@ def _heads(artifact: Artifact, query: FileQuery) -> dict[str, str]:
     return {**kept, "Content-Type": media_type, "Content-Disposition": how, "Content-Security-Policy": policy}
 
 
-def _is_text(artifact: Artifact) -> bool:
-    """Whether a file is shown as the text that it is; pages draw themselves, in a sandbox."""
-    return artifact.media_type.startswith("text/") and artifact.media_type != "text/html" and not is_drawn(artifact)
-
-
 def _tag(artifact: Artifact, query: FileQuery) -> str:
     """Tell what is sent from what else is: a browser asks each time, so that nothing is shown to who has signed out."""
-    return f'"{artifact.sha256}{"-drawn" if query.view and (is_drawn(artifact) or _is_text(artifact)) else ""}"'
+    return (
+        f'"{artifact.sha256}{"-drawn" if query.view and (is_drawn(artifact) or artifact.media_type.startswith("text/")) else ""}"'
+    )
 
 
 def _range(asked: str | None, size: int) -> range | None:
