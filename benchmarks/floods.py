@@ -3,8 +3,8 @@
     python -m benchmarks.floods [--seconds 6] [--only goal] [--again-after 0]
 
 Of each subject the table says how long an honest goal took beside the flood, against undisturbed, and who the doctor names. In the
-end no service may have died, grown by more than a fifth or logged a traceback, and no honest goal may have taken more than three
-times its usual time.
+end no service may have died, grown by more than a fifth or logged a traceback, the doctor must have named whoever flooded, and no
+honest goal may have taken more than three times its usual time.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ from ioa.errors import UnavailableError
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, PoolId, UserId
+from ioa.runtime.service_spec import service_specs
 from tests.integration.security.secured import SERVICES, flooding, open_intruder, open_processes, open_secured, open_user
 from tests.rig.tracebacks import tracebacks
 
@@ -80,6 +81,7 @@ class Stood:
         for flood in self.floods:
             if (took := statistics.median(flood.took)) > most:
                 yield f"beside {flood.subject} a goal takes {took:.2f} s, and usually {self.usual:.2f} s"
+        yield from (f"nobody is named for {flood.subject}" for flood in self.floods if not flood.named)
         yield from (f"{name} has died" for name, growth in self.growth.items() if not growth)
         yield from (f"{name} grew {growth:.2f} times" for name, growth in self.growth.items() if growth > _MOST_GROWTH)
         yield from (f"{name} logged {number} tracebacks" for name, number in self.tracebacks.items() if number)
@@ -168,10 +170,11 @@ async def _goal(user: NatsSystemClient, number: int) -> float:
 
 async def _named(inspection: NatsInspection, row: _Row) -> str:
     """Return as what the doctor names the flooder now; nothing if it does not."""
-    slowed = {f"{one.caller} ({one.family})" for one in await inspection.slowed() if one.caller.lstrip("_") == row.name}
+    slowed = (await inspection.slowed([spec.name for spec in service_specs()])).callers
+    told = {f"{one.caller} ({one.family})" for one in slowed if one.caller.lstrip("_") == row.name}
     found = goals_finding([(stream.name, queue) for stream in await inspection.read() for queue in stream.queues])
     waiting = {f"{row.name} (goals wait)"} if f" {row.name} (" in found.message else set()
-    return ", ".join(sorted(slowed | waiting))
+    return ", ".join(sorted(told | waiting))
 
 
 def main() -> None:

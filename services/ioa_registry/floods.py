@@ -223,8 +223,8 @@ class FloodJudge:
         return self._put_off[key].why
 
     def put_off(self, now: float) -> Mapping[str, Excess]:
-        """Return who is put off, or was a minute ago, and for what."""
-        return {key: one.why for key, one in self._put_off.items() if now < one.until + SLOWED_FOR}
+        """Return who is put off, or was a minute ago, and for what; those first who were put off last."""
+        return {key: one.why for key, one in reversed(self._put_off.items()) if now < one.until + SLOWED_FOR}
 
     def _take(self, sent: SentTotals, now: float) -> bool:
         new = self._newly(sent)

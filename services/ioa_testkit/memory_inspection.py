@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import timedelta
 
-from ioa.ports.inspection import DeadLetterKind, ServerFacts, SlowedCaller, StorageFacts, TopologyFacts
+from ioa.ports.inspection import DeadLetterKind, ServerFacts, SlowedCaller, SlowedCallers, StorageFacts, TopologyFacts
 from ioa.ports.stream_stats import QueueStats, StreamStats
 from ioa.ports.system_client import SystemClient
 from ioa.protocol.authcallout import CalloutStatus
@@ -73,9 +73,9 @@ class MemoryInspection:
         waiting = len(self._plane.work.waiting())
         return [StreamStats("IOA_WORK", waiting, 0, (QueueStats("any", waiting, 0),))]
 
-    async def slowed(self) -> Sequence[SlowedCaller]:
-        """Tell what it was told."""
-        return self.too_often
+    async def slowed(self, services: Collection[str] = ()) -> SlowedCallers:
+        """Tell what it was told; who is silent does not say."""
+        return SlowedCallers(self.too_often, [service for service in services if not await self.answers(service)])
 
     async def callout(self) -> CalloutStatus | None:
         """Tell what it was told."""

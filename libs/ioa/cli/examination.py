@@ -54,6 +54,8 @@ LEAST_FREE_SHARE = 0.05
 FULL_SHARE = 0.80
 """From when on a store counts as full: there has to be time to make room."""
 _NAMED_AGENTS = 10
+_NAMED_CALLERS = 50
+"""How many are named of each kind of those who ask for too much: many at once is how one of them hides."""
 _MODEL_NAME_CHARS = 64
 _NAMED_OWNERS = 3
 _RECREATE = "Restart the services: each makes what is missing when it starts."
@@ -379,6 +381,7 @@ _RETURNING = (
 )
 _MUCH = {FLOOD: "messages"} | dict(zip(HELD, HELD, strict=True))
 _ASKING = "asking"
+_UNHEARD = "Look again in a moment. Who floods may be what keeps them busy: `ioa audit --what slowed` tells whom they named before."
 _CHURNING = (
     "Each costs all others who share its account some of theirs. If it means no harm, have it keep its subscriptions, and let it in"
     " again with `ioa credentials readmit`; else stop it, or take its key away."
@@ -425,16 +428,20 @@ def _named(each: str, one: SlowedCaller) -> str:
     return each.format(caller=one.caller, family=one.family, refused=one.refused, much=_MUCH.get(one.family, ""), queue=queue)
 
 
-def quotas_finding(slowed: Sequence[SlowedCaller]) -> Finding:
-    """Judge who asks more often than it may; others are served all the same."""
-    if not slowed:
-        return Finding("quotas", Health.OK, "nobody asked too often in the last minute")
+def quotas_finding(slowed: Sequence[SlowedCaller], unheard: Sequence[str] = ()) -> Finding:
+    """Judge who asks more often than it may; others are served all the same. Services that are `unheard` may know of more."""
     said, hints = list[str](), dict[str, None]()
     for kind, (sentence, each, hint) in _TOLD.items():
-        named = [_named(each, one) for one in slowed if _kind_of(one) == kind][:_NAMED_AGENTS]
+        named = [_named(each, one) for one in slowed if _kind_of(one) == kind]
         if named:
-            said.append(sentence.format(", ".join(named)))
+            more = f" and {len(named) - _NAMED_CALLERS} more" if len(named) > _NAMED_CALLERS else ""
+            said.append(sentence.format(", ".join(named[:_NAMED_CALLERS]) + more))
             hints[hint] = None
+    if unheard:
+        said.append(f"No answer from {', '.join(unheard)}, which may name more.")
+        hints[_UNHEARD] = None
+    if not said:
+        return Finding("quotas", Health.OK, "nobody asked too often in the last minute")
     return Finding("quotas", Health.WARNING, " ".join(said), " ".join(hints))
 
 

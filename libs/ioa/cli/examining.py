@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from ioa.adapters.nats.inspection import open_inspection
 from ioa.adapters.nats.server import find_nats_server
@@ -50,9 +51,13 @@ from ioa.runtime.settings import ProcessSettings, settings_from
 from ioa.sandbox import AUTO, SETTING
 from ioa.telemetry.logs import configure_logs
 
+Facts = TypeVar("Facts")
+
 _PROBE_BYTES = 1024 * 1024
 _ANSWER_PATIENCE = timedelta(seconds=3)
 _INDEX_PATIENCE = timedelta(seconds=3)
+_GROUNDS = ("jetstream", "services")
+"""The checks without which most others would say nothing."""
 _WHO_EXAMINES = "Users, observers and admins may: name the seed of one by IOA_NATS_SEED. Auditors read `ioa audit`, and no more."
 
 
@@ -108,7 +113,10 @@ def _unreachable(candidates: list[Place]) -> Finding:
 
 
 async def findings(inspection: Inspection, data: Path, *, probes: bool = False) -> AsyncIterator[Finding]:
-    """Run the checks in order, up to the first without which the others would say nothing."""
+    """Run the checks in order, up to the first without which the others would say nothing.
+
+    Who asks for too much is named whatever else is found: it may be why.
+    """
     yield server_finding(inspection.server.version)
     yield payload_finding(inspection.server.max_payload_bytes)
     if (tenant := await inspection.tenant()) is not None:
@@ -118,32 +126,60 @@ async def findings(inspection: Inspection, data: Path, *, probes: bool = False) 
     except NotPermittedError:
         yield Finding("credential", Health.PROBLEM, "This credential may not see how the system stands.", _WHO_EXAMINES)
         return
+    stands = True
+    async for finding in _grounds(inspection, storage, data):
+        yield finding
+        stands = stands and not (finding.check in _GROUNDS and finding.health is Health.PROBLEM)
+    if stands:
+        async for finding in _at_work(inspection, storage):
+            yield finding
+    slowed = await inspection.slowed(_service_names() if stands else ())
+    if stands or slowed.callers:
+        yield quotas_finding(slowed.callers, slowed.unheard)
+    if stands:
+        async for finding in _left_over(inspection):
+            yield finding
+        if probes:
+            yield await _asked(_probe, inspection.system)
+
+
+async def _grounds(inspection: Inspection, storage: StorageFacts | None, data: Path) -> AsyncIterator[Finding]:
+    """Look at what everything stands on, up to the first of `_GROUNDS` that does not hold."""
     jetstream = storage_finding(storage)
     yield jetstream
     if jetstream.health is Health.PROBLEM:
         return
-    yield topology_finding(await inspection.topology())
-    yield clock_finding(await inspection.clock_difference())
+    yield await _judged("streams", inspection.topology(), topology_finding)
+    yield await _judged("clock", inspection.clock_difference(), clock_finding)
     yield await asyncio.to_thread(_disk, data)
     yield await _model()
     yield await asyncio.to_thread(sandbox_finding, os.environ.get(SETTING, AUTO))
-    services = await _services(inspection)
-    yield services
-    if services.health is Health.PROBLEM:
-        return
+    yield await _services(inspection)
+
+
+async def _at_work(inspection: Inspection, storage: StorageFacts | None) -> AsyncIterator[Finding]:
     for check in (_agents, _models, _index, partial(_stores, storage)):
         yield await _asked(check, inspection.system)
-    queues = [(stream.name, queue) for stream in await inspection.read() for queue in stream.queues]
-    yield queues_finding(queues)
-    yield goals_finding(queues)
-    yield quotas_finding(await inspection.slowed())
+    try:
+        queues = [(stream.name, queue) for stream in await inspection.read() for queue in stream.queues]
+    except IoaError as error:
+        yield Finding("queues", Health.PROBLEM, error.message, error.hint)
+    else:
+        yield queues_finding(queues)
+        yield goals_finding(queues)
+
+
+async def _left_over(inspection: Inspection) -> AsyncIterator[Finding]:
     callout = await inspection.callout()
     if callout is not None:
         yield callout_finding(callout)
-    for finding in dead_letter_findings(await inspection.dead_letter_kinds()):
-        yield finding
-    if probes:
-        yield await _asked(_probe, inspection.system)
+    try:
+        letters = await inspection.dead_letter_kinds()
+    except IoaError as error:
+        yield Finding("dead letters", Health.PROBLEM, error.message, error.hint)
+    else:
+        for finding in dead_letter_findings(letters):
+            yield finding
 
 
 def _disk(data: Path) -> Finding:
@@ -178,8 +214,19 @@ async def _model() -> Finding:
     return model_finding(None if settings is None else await ask_model(settings, thoroughly=True))
 
 
+async def _judged(check: str, asked: Awaitable[Facts], judge: Callable[[Facts], Finding]) -> Finding:
+    try:
+        return judge(await asked)
+    except IoaError as error:
+        return Finding(check, Health.PROBLEM, error.message, error.hint)
+
+
+def _service_names() -> list[str]:
+    return [spec.name for spec in service_specs()]
+
+
 async def _services(inspection: Inspection) -> Finding:
-    names = [spec.name for spec in service_specs()]
+    names = _service_names()
     answers = await together(*map(inspection.answers, names))
     silent = [name for name, answered in zip(names, answers, strict=True) if not answered]
     if silent:

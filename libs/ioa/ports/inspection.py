@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Protocol
@@ -94,7 +94,9 @@ TURNED_AWAY = "turned_away"
 """The family of an address from which somebody connects again and again whom nats-server lets in by no key."""
 REFUSED = "refused"
 """The family of users, and networks of callers without a key, whose requests by HTTP the gateway refuses again and again."""
-SEEN_BY_ALL = frozenset({REFUSED, TURNED_AWAY, FLOOD, *HELD, CHURNED, TRACED, CHANGING, RETURNED, FILLING_QUEUE})
+DISCONNECTED = frozenset({FLOOD, *HELD, CHURNED, TRACED})
+"""The families of those who are disconnected, and kept out: they are told those first who were last."""
+SEEN_BY_ALL = DISCONNECTED | {REFUSED, TURNED_AWAY, CHANGING, RETURNED, FILLING_QUEUE}
 """The families of which each replica of a service sees, and tells, all there is; of others each counts what it did itself."""
 ANYBODY = "*"
 """Who is named for what was taken off the queue for anybody: no pool is called so."""
@@ -114,6 +116,14 @@ class SlowedCaller:
     caller: str
     family: str
     refused: int
+
+
+@dataclass(frozen=True)
+class SlowedCallers:
+    """Whom the services of a system slow down, those first who matter most of each family; and which services did not say."""
+
+    callers: Sequence[SlowedCaller]
+    unheard: Sequence[str] = ()
 
 
 class Inspection(StreamStatsSource, Protocol):
@@ -142,8 +152,8 @@ class Inspection(StreamStatsSource, Protocol):
     async def answers(self, service: str) -> bool:
         """Whether a service, such as `ioa-router`, answers a ping (NATS ADR-32)."""
 
-    async def slowed(self) -> Sequence[SlowedCaller]:
-        """Ask every replica of every service who asks too often, whoever does so most first."""
+    async def slowed(self, services: Collection[str] = ()) -> SlowedCallers:
+        """Ask every replica of every service whom it slows down; an answer of each of `services` is waited for, some seconds."""
 
     async def callout(self) -> CalloutStatus | None:
         """Ask a replica of the auth callout whom it lets in; None if none answers, or who asks may not know."""

@@ -22,7 +22,7 @@ from ioa.adapters.nats.requester import NatsRequester
 from ioa.adapters.nats.server import NatsServer
 from ioa.adapters.nats.service import open_service
 from ioa.adapters.nats.sinks import MessageSink
-from ioa.adapters.nats.slowed_callers import slowed_of
+from ioa.adapters.nats.slowed_callers import slowed_in_statistics
 from ioa.errors import ERRORS, InvalidInputError, IoaError, PayloadTooLargeError, RateLimitedError, UnavailableError, row_of
 from ioa.ports.inspection import SlowedCaller
 from ioa.protocol.codec import encode
@@ -341,7 +341,7 @@ async def test_a_flood_is_told_when_to_come_back_and_named(nats_client: Client, 
         assert await requester.request("ioa.v1.test.ada", Echo(text="x"), Echo) == Echo(text="x")
         stats = await nats_client.request("$SRV.STATS.ioa-test", timeout=5)
     assert refused.value.retry_after is not None and refused.value.retry_after > SOON
-    assert slowed_of(stats.data) == [SlowedCaller("mallory", "others", 50)]
+    assert slowed_in_statistics(stats.data)[1] == [SlowedCaller("mallory", "others", 50)]
 
 
 async def test_who_goes_on_regardless_is_answered_each_time(nats_client: Client, own: bool) -> None:

@@ -28,6 +28,7 @@ from ioa.errors import UnavailableError
 from ioa.hosting.cluster_credentials import make_credentials
 from ioa.hosting.gate import Gate
 from ioa.local.fork_server import ChildProcess, ForkServer, Program
+from ioa.ports.inspection import Inspection, SlowedCaller
 from ioa.protocol.subjects import inbox_prefix_of
 from ioa.testing.manual_clock import NEW_YEAR
 from tests.rig.deadline import eventually
@@ -182,6 +183,11 @@ async def open_intruder(secured: Secured, name: str, key: str = "seed") -> Async
     """Connect with somebody's credentials, to do what they should not."""
     async with open_connection(secured.settings(name, key), patience=_PATIENCE) as client:
         yield client
+
+
+async def told_of(inspection: Inspection) -> Sequence[SlowedCaller]:
+    """Return whom the services slow down, as the doctor asks for it."""
+    return (await inspection.slowed()).callers
 
 
 async def is_refused(secured: Secured, name: str) -> bool:

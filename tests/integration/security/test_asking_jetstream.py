@@ -11,7 +11,7 @@ from ioa.cli.probe import send_probe
 from ioa.errors import ForbiddenError, NotFoundError
 from ioa.protocol import subjects
 from ioa.protocol.ids import GoalId
-from tests.integration.security.secured import flooding, open_intruder
+from tests.integration.security.secured import flooding, open_intruder, told_of
 from tests.integration.security.town import BOB, EVE, SLACK_SECONDS, SOON, Town
 from tests.rig.deadline import eventually
 
@@ -23,7 +23,7 @@ async def test_asking_how_streams_stand_stops_nobody_and_is_named(town: Town) ->
         async with flooding(town.secured, EVE, "seed", subjects.standing_of(EVE), b"\x80"):
             took = await town.lead_one()
             storage = await eventually(inspection.storage, bool, within=SOON)
-        found = quotas_finding(await inspection.slowed())
+        found = quotas_finding(await told_of(inspection))
     assert took <= 3 * usual + SLACK_SECONDS, f"undisturbed it takes {usual:.3f} s"
     assert (storage is not None and storage.streams > 0, "_eve" in found.message) == (True, True)
 

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 import pytest
 
@@ -25,7 +26,7 @@ from ioa.protocol.messages import AsyncTaskAssignment, Header, InformTaskProgres
 from ioa.protocol.usage import Usage
 from ioa.testing.manual_clock import NEW_YEAR
 from tests.integration.security import town as towns
-from tests.integration.security.secured import open_intruder
+from tests.integration.security.secured import open_intruder, told_of
 from tests.integration.security.town import BOB, MALLORY, SLACK_SECONDS, SOON, USER, Town
 from tests.rig.deadline import eventually
 
@@ -127,7 +128,7 @@ async def test_small_reports_do_not_fill_the_logs(town: Town, max_tokens: int | 
     async with open_inspection(town.secured.settings("observer"), patience=SOON) as inspection, _at_work(leader, leader.report):
         took = await town.lead_some()
         await asyncio.sleep(max(0.0, _SECONDS - took))
-        named = quotas_finding([one for one in await inspection.slowed() if one.family != DROPPED]).message
+        named = quotas_finding([one for one in await told_of(inspection) if one.family != DROPPED]).message
     assert (await _stored_bytes(town) - before < most, "mallory" in named, "bob (" in named) == (True, True, False), named
     assert took <= 3 * usual + SLACK_SECONDS, f"undisturbed they take {usual:.3f} s"
 
@@ -137,7 +138,9 @@ async def test_who_reads_pages_without_end_is_slowed_down_and_named(town: Town) 
     usual, leader = await town.lead_some(), await _open(town, None)
     async with open_inspection(town.secured.settings("observer"), patience=SOON) as inspection, _at_work(leader, leader.sync):
         await eventually(
-            inspection.slowed, lambda found: (MALLORY, "sync") in {(one.caller, one.family) for one in found}, within=SOON
+            partial(told_of, inspection),
+            lambda found: (MALLORY, "sync") in {(one.caller, one.family) for one in found},
+            within=SOON,
         )
         took = await town.lead_some()
     assert took <= 3 * usual + SLACK_SECONDS, f"undisturbed they take {usual:.3f} s"

@@ -29,7 +29,7 @@ from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, PoolId, UserId
 from ioa.protocol.registry import Renew
 from ioa.protocol.subjects import goal_to
-from tests.integration.security.secured import open_intruder, open_secured
+from tests.integration.security.secured import open_intruder, open_secured, told_of
 from tests.integration.security.town import BOB, MALLORY, SLACK_SECONDS, SOON, Town, open_town_on
 from tests.rig.deadline import eventually
 
@@ -88,7 +88,7 @@ async def test_whose_goals_fill_what_all_wait_in_is_refused_and_nobody_else(town
         took = await town.lead_some()
         stored = (await admin.jetstream().stream_info(GOALS)).state.bytes
     async with open_inspection(town.secured.settings("observer"), patience=SOON) as inspection:
-        found = [one for one in await inspection.slowed() if one.family in (FLOOD, FILLING_QUEUE, FILLING_STORE)]
+        found = [one for one in await told_of(inspection) if one.family in (FLOOD, FILLING_QUEUE, FILLING_STORE)]
     assert [(one.caller, one.family) for one in found] == [("eve", FILLING_QUEUE)]
     assert "Filling what all goals wait in, and refused: eve" in quotas_finding(found).message
     assert (took <= 3 * usual + SLACK_SECONDS, stored < _STORE_BYTES // 10) == (True, True), (
@@ -111,7 +111,7 @@ async def test_who_goes_on_with_goals_that_are_refused_is_kept_out(town: Town) -
                 await asyncio.sleep(0.01)
 
         async def families() -> set[str]:
-            return {one.family for one in await inspection.slowed() if one.caller == EVE}
+            return {one.family for one in await told_of(inspection) if one.caller == EVE}
 
         async with beside(*(go_on() for _ in range(4))):
             await eventually(families, {FLOOD, FILLING_QUEUE}.issubset, within=timedelta(seconds=60))
@@ -132,7 +132,7 @@ async def test_goals_on_record_of_one_user_leave_room_for_others(town: Town) -> 
                 except APIError:
                     break
             async with open_inspection(town.secured.settings("observer"), patience=SOON) as inspection:
-                return {one.family for one in await inspection.slowed() if one.caller == EVE}
+                return {one.family for one in await told_of(inspection) if one.caller == EVE}
 
         await eventually(fill, lambda families: FILLING_STORE in families, within=timedelta(seconds=60))
         took = await town.lead_some()

@@ -43,6 +43,7 @@ from tests.integration.security.secured import (
     open_once,
     open_processes,
     open_secured,
+    told_of,
 )
 from tests.integration.security.town import BOB, EVE, MALLORY, SLACK_SECONDS, SOON, USER, Town, open_town_on
 from tests.rig.deadline import eventually
@@ -71,7 +72,7 @@ async def test_a_flood_delays_nobody_else_and_is_named(tmp_path: Path) -> None:
         await eventually(lambda: inspection.answers("ioa-router"), within=SOON)
         usual = await town.lead_some()
         took = [await _lead_beside(town, *flood) for flood in floods]
-        slowed = await inspection.slowed()
+        slowed = await told_of(inspection)
     found = quotas_finding(
         [one for one in slowed if one.family != DROPPED]
     )  # bob says of goals that he leads them, and does so later
@@ -90,7 +91,7 @@ async def test_who_floods_the_server_itself_is_disconnected_and_named(town: Town
         open_inspection(town.secured.settings("observer"), patience=SOON) as inspection,
         flooding(town.secured, EVE, "seed", subjects.goal_of(EVE), bytes(10)),
     ):
-        slowed = await eventually(inspection.slowed, lambda found: FLOOD in {one.family for one in found}, within=SOON)
+        slowed = await eventually(partial(told_of, inspection), lambda found: FLOOD in {one.family for one in found}, within=SOON)
         await eventually(lambda: _leads(town), within=SOON)  # what was sent before is worked off
         took = await town.lead_some()
     assert took <= 3 * usual + SLACK_SECONDS, f"undisturbed they take {usual:.3f} s"
@@ -131,7 +132,7 @@ async def test_who_has_the_server_send_without_end_is_kept_out(town: Town) -> No
         await mallory.subscribe(inbox, future=MessageSink(lambda _message: None))
         for _ in range(60):
             await mallory.publish(f"$JS.API.CONSUMER.MSG.NEXT.{WORK}.{ANY_AGENT}", pull, reply=inbox)
-        slowed = await eventually(inspection.slowed, lambda found: FLOOD in {one.family for one in found}, within=SOON)
+        slowed = await eventually(partial(told_of, inspection), lambda found: FLOOD in {one.family for one in found}, within=SOON)
     assert [one.caller for one in slowed if one.family == FLOOD] == [MALLORY]
 
 
@@ -151,7 +152,7 @@ async def test_who_reads_without_end_is_slowed_down_and_named(town: Town, reques
         open_inspection(town.secured.settings("observer"), patience=SOON) as inspection,
         flooding(town.secured, EVE, "seed", subjects.read(LOG), request_),
     ):
-        await eventually(inspection.slowed, lambda found: bool({FLOOD, Family.READS} & _families(found)), within=SOON)
+        await eventually(partial(told_of, inspection), lambda found: bool({FLOOD, Family.READS} & _families(found)), within=SOON)
         took = await town.lead_some()
     assert took <= 3 * usual + SLACK_SECONDS, f"undisturbed they take {usual:.3f} s"
 
@@ -165,7 +166,7 @@ async def test_nobody_holds_what_all_need(town: Town, connections: int, subscrip
             eve = await stack.enter_async_context(open_intruder(town.secured, EVE))
             for _ in range(subscriptions):
                 await eve.subscribe(subjects.log(GoalName(EVE, GoalId("mine")).comm_id), future=MessageSink(lambda _message: None))
-        slowed = await eventually(inspection.slowed, bool, within=SOON)
+        slowed = await eventually(partial(told_of, inspection), bool, within=SOON)
         await eventually(lambda: eve.stats["reconnects"] > 0, within=SOON)
     assert [(one.caller, one.family in HELD) for one in slowed] == [(EVE, True)]
     found = quotas_finding(slowed)
@@ -182,7 +183,9 @@ async def test_who_subscribes_without_end_is_named(town: Town, subject: str) -> 
     command = f"SUB {subject} 7\r\nUNSUB 7\r\n".encode()
     async with open_inspection(town.secured.settings("observer"), patience=SOON) as inspection:
         async with commanding(town.secured, EVE, "seed", command):
-            slowed = await eventually(inspection.slowed, lambda found: CHURNED in {one.family for one in found}, within=2 * SOON)
+            slowed = await eventually(
+                partial(told_of, inspection), lambda found: CHURNED in {one.family for one in found}, within=2 * SOON
+            )
         found = quotas_finding(slowed)
     assert [one.caller for one in slowed if one.family == CHURNED] == [EVE]
     assert "subscriptions without end, and disconnected: eve (" in found.message, found
@@ -197,9 +200,9 @@ async def test_who_has_an_agent_sent_things_without_end_is_kept_out_in_its_place
     ):
         for _ in range(60):
             await mallory.publish(f"$JS.API.CONSUMER.MSG.NEXT.{WORK}.{ANY_AGENT}", pull, reply=subjects.inbox(BOB, bob.nonce))
-        slowed = await eventually(inspection.slowed, lambda found: FLOOD in {one.family for one in found}, within=SOON)
+        slowed = await eventually(partial(told_of, inspection), lambda found: FLOOD in {one.family for one in found}, within=SOON)
         await eventually(lambda: _leads(town), within=SOON)
-        again = await inspection.slowed()
+        again = await told_of(inspection)
     assert {one.caller for one in (*slowed, *again) if one.family == FLOOD} == {MALLORY}
 
 
@@ -228,7 +231,9 @@ async def test_nobody_is_kept_out_for_what_another_has_sent_to_him(town: Town) -
                 await eve.publish(subjects.read(DEAD), batch, reply=subjects.log(room))
                 await eventually(least, partial(le, number), within=SOON)
         async with flooding(town.secured, EVE, "seed", subjects.goal_of(EVE), bytes(10)):
-            slowed = await eventually(inspection.slowed, lambda found: FLOOD in {one.family for one in found}, within=SOON)
+            slowed = await eventually(
+                partial(told_of, inspection), lambda found: FLOOD in {one.family for one in found}, within=SOON
+            )
     assert [one.caller for one in slowed if one.family == FLOOD] == [EVE]
     assert [watcher.stats["reconnects"] for watcher in watchers] == [0] * _WATCHERS
 
@@ -241,7 +246,7 @@ async def test_an_authorization_that_was_not_upgraded_is_told_of(tmp_path: Path)
         async with open_processes(secured, [registry]), open_inspection(secured.settings("observer"), patience=SOON) as inspection:
             await eventually(lambda: inspection.answers("ioa-registry"), within=SOON)
             await eventually(lambda: log.read_text().count("floods_not_watched"), lambda count: count == 2, within=SOON)
-            assert await inspection.slowed() == []
+            assert await told_of(inspection) == []
 
 
 def _make_older(secured: Secured) -> None:
@@ -311,6 +316,6 @@ async def test_nobody_keeps_the_doctor_from_naming_who_floods(town: Town) -> Non
         told, up = list[bool](), list[bool]()
         for number in range(4):
             await asyncio.sleep(0.1 + 0.1 * number)  # not in step with when services want more
-            told.append(MALLORY in {one.caller for one in await inspection.slowed()})
+            told.append(MALLORY in {one.caller for one in await told_of(inspection)})
             up.append(await inspection.answers("ioa-router"))
     assert (told, up) == ([True] * 4, [True] * 4)

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -40,7 +41,7 @@ from ioa.protocol.goals import Artifact, Reason
 from ioa.protocol.ids import CommId, GoalId, GoalName, TenantId
 from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion
 from ioa.retry import until_available
-from tests.integration.security.secured import flooding, include, open_intruder, open_once, open_processes
+from tests.integration.security.secured import flooding, include, open_intruder, open_once, open_processes, told_of
 from tests.integration.security.tenants import ONE, TWO, open_looked_after, open_tenants
 from tests.integration.security.town import BOB, MALLORY, SLACK_SECONDS, SOON, USER, Agent, Town, open_town_on
 from tests.rig.deadline import eventually
@@ -191,7 +192,7 @@ async def test_who_has_the_server_send_without_end_is_put_off_in_any_tenant(tmp_
         mallory = await stack.enter_async_context(open_intruder(one, MALLORY, MALLORY))
         for _ in range(60):
             await mallory.publish(f"$JS.API.CONSUMER.MSG.NEXT.{WORK}.{ANY_AGENT}", pull, reply=town.agents[BOB].client.new_inbox())
-        slowed = await eventually(inspection.slowed, lambda found: FLOOD in {slow.family for slow in found}, within=SOON)
+        slowed = await eventually(partial(told_of, inspection), lambda found: FLOOD in {slow.family for slow in found}, within=SOON)
         await town.lead_some()
     assert [slow.caller for slow in slowed if slow.family == FLOOD] == [f"{ONE}/{MALLORY}"]
 
@@ -204,7 +205,9 @@ async def test_a_tenants_admin_who_floods_is_kept_out(tmp_path: Path) -> None:
         town = await stack.enter_async_context(open_town_on(one, (BOB,)))
         inspection = await stack.enter_async_context(open_inspection(whole.settings("observer"), patience=SOON))
         async with flooding(one, "admin", "seed", "$JS.API.STREAM.INFO.X", b""):
-            slowed = await eventually(inspection.slowed, lambda found: FLOOD in {slow.family for slow in found}, within=SOON)
+            slowed = await eventually(
+                partial(told_of, inspection), lambda found: FLOOD in {slow.family for slow in found}, within=SOON
+            )
         assert [slow.caller for slow in slowed if slow.family == FLOOD] == [f"{ONE}/service:admin"]
         await town.lead_some()
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 from nats.aio.client import Client
@@ -35,6 +36,7 @@ from ioa.cli.examination import (
 )
 from ioa.cli.examining import examine, findings, written_finding
 from ioa.cli.probe import Probed
+from ioa.errors import UnavailableError
 from ioa.ports.inspection import (
     ANYBODY,
     CHANGING,
@@ -332,6 +334,51 @@ async def test_what_lies_behind_an_ill_is_not_asked(
         True,
         True,
     )
+
+
+@pytest.mark.parametrize(
+    "ail",
+    [
+        lambda ill: setattr(ill, "held", None),
+        lambda ill: setattr(ill, "held", StorageFacts(1, 96, 100)),
+        lambda ill: ill.silent.add("ioa-router"),
+    ],
+)
+async def test_who_floods_is_named_whatever_else_is_wrong(ail: Callable[[MemoryInspection], None], tmp_path: Path) -> None:
+    """It may be why: who fills the store, or keeps a service from answering, is named where the examination ends."""
+    async with open_memory_plane() as plane:
+        assert isinstance(plane.inspection, MemoryInspection)
+        ail(plane.inspection)
+        plane.inspection.too_often = [SlowedCaller("eve", FLOOD, 30_312)]
+        found = [finding async for finding in findings(plane.inspection, tmp_path)]
+    assert (found[-1].check, "disconnected: eve (30,312 messages)" in found[-1].message) == ("quotas", True)
+    assert Health.PROBLEM in {finding.health for finding in found}
+
+
+async def test_a_check_that_is_not_answered_keeps_no_name_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beside a flood any check may come to nothing: it says so, and who floods is named all the same."""
+
+    async def unanswered(_inspection: MemoryInspection) -> NoReturn:
+        raise UnavailableError("Group setup does not answer.", hint="Is it running?")
+
+    for asked in ("topology", "clock_difference", "read", "dead_letter_kinds"):
+        monkeypatch.setattr(MemoryInspection, asked, unanswered)
+    async with open_memory_plane() as plane:
+        assert isinstance(plane.inspection, MemoryInspection)
+        plane.inspection.too_often = [SlowedCaller("eve", FLOOD, 30_312)]
+        found = {finding.check: finding async for finding in findings(plane.inspection, tmp_path)}
+    unheard = ("streams", "clock", "queues", "dead letters")
+    assert {check: (found[check].health, found[check].hint) for check in unheard} == dict.fromkeys(
+        unheard, (Health.PROBLEM, "Is it running?")
+    )
+    assert "disconnected: eve (30,312 messages)" in found["quotas"].message
+
+
+def test_a_service_that_does_not_say_whom_it_slows_down_is_told() -> None:
+    """Nobody is named then, or some are; that all is well is not known."""
+    silent, some = quotas_finding([], ["ioa-registry"]), quotas_finding([SlowedCaller("eve", FLOOD, 30_312)], ["ioa-router"])
+    assert (silent.health, silent.message) == (Health.WARNING, "No answer from ioa-registry, which may name more.")
+    assert ("disconnected: eve (" in some.message, "from ioa-router" in some.message, "audit" in some.hint) == (True, True, True)
 
 
 async def test_a_tenants_system_is_said_to_be_one(tmp_path: Path) -> None:

@@ -288,7 +288,7 @@ async def test_a_tenant_tells_of_its_own_agents_alone() -> None:
         watch.counted("S1", [sent(1, "acme/guest", 0), sent(2, "umbra/guest", 0)])
         for key in ("UBOB", "UANNA", "UZOE", "umbra/guest", "acme/guest", "acme/nobody"):
             watch.pulling(key, 100_000, TenantId("acme"))
-    assert [one.caller for one in watch.slowed()] == ["acme/bob", "acme/guest"]
+    assert [one.caller for one in watch.slowed()] == ["acme/guest", "acme/bob"]
 
 
 async def test_whose_messages_are_traced_is_put_off_and_no_tenant_names_anothers() -> None:
@@ -354,7 +354,7 @@ async def test_what_a_user_does_puts_off_no_agent_that_is_called_like_him() -> N
             watch.searched(user, 100_000)
         for user in map(UserId, ("anna", "guest")):
             watch.searched(user, 100_000, TenantId("acme"))
-    assert [one.caller for one in watch.slowed()] == ["user:guest", "eve", "acme/anna", "acme/user:guest"]
+    assert [one.caller for one in watch.slowed()] == ["acme/user:guest", "acme/anna", "eve", "user:guest"]
 
 
 async def test_a_tenant_that_names_thousands_holds_nobody_up() -> None:
@@ -441,6 +441,23 @@ async def test_where_somebody_comes_from_in_vain_again_and_again_is_named() -> N
     assert quotas_finding(named).message == (
         "Connecting again and again without a key that lets in: 192.0.2.7 (40 times), 2001:db8::/64 (40 times)."
     )
+
+
+async def test_who_was_disconnected_last_is_told_first() -> None:
+    """Where more are put off than the doctor names, an operator hears of who floods now."""
+    now = [0.0]
+
+    async def roster() -> KeyHolders:
+        return KeyHolders({}, frozenset())
+
+    watch = FloodWatch(_Connections([]), LIMITS, roster, AuditLog(_Lines(), ManualClock(), "registry"), lambda: now[0])
+    for number in range(100):
+        watch.pulling(f"eve-{number}", 1_000_000 - number)
+    told = [one.caller for one in watch.slowed()]
+    assert told == [f"eve-{number}" for number in range(99, -1, -1)]
+    message = quotas_finding(watch.slowed()).message
+    assert ("disconnected: eve-99 (" in message, message.count(" messages)")) == (True, 50)
+    assert "eve-50 (999,950 messages) and 50 more." in message
 
 
 def test_no_tenant_has_another_forgotten() -> None:

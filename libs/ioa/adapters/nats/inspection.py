@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import AsyncIterator, Sequence
+import asyncio
+from collections import Counter, defaultdict
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -15,13 +16,22 @@ from nats.js.errors import NotFoundError
 from ioa.adapters.nats.connection import NatsSettings, open_connection
 from ioa.adapters.nats.reading import DirectReads
 from ioa.adapters.nats.requester import NatsRequester
-from ioa.adapters.nats.slowed_callers import slowed_by, slowed_of
+from ioa.adapters.nats.slowed_callers import most_first, slowed_by, slowed_in_statistics
 from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.adapters.nats.topology import DEAD, STREAMS, TIMERS
 from ioa.adapters.nats.translated_errors import heeding_cancellation
 from ioa.adapters.nats.whoami import ask_tenant
 from ioa.errors import ForbiddenError, IoaError, NotPermittedError, UnavailableError
-from ioa.ports.inspection import SEEN_BY_ALL, DeadLetterKind, ServerFacts, SlowedCaller, StorageFacts, StreamShare, TopologyFacts
+from ioa.ports.inspection import (
+    SEEN_BY_ALL,
+    DeadLetterKind,
+    ServerFacts,
+    SlowedCaller,
+    SlowedCallers,
+    StorageFacts,
+    StreamShare,
+    TopologyFacts,
+)
 from ioa.ports.stream_stats import QueueStats, StreamStats
 from ioa.ports.system_client import SystemClient
 from ioa.protocol import subjects
@@ -30,6 +40,15 @@ from ioa.protocol.ids import TenantId
 
 _PING_SECONDS = 1.0
 _QUIET_SECONDS = 0.5
+_TELLING_SECONDS = 5.0
+"""How long a service may take to say whom it slows down. Beside a flood it may be busy, and is asked just then."""
+_AGAIN_SECONDS = 1.0
+_Told = tuple[str, Sequence[SlowedCaller]]
+"""Of which service an answer is, and whom it slows down; a refusal is of none."""
+
+
+def _by_request() -> defaultdict[str, list[_Told]]:
+    return defaultdict(list)
 
 
 class NatsInspection:
@@ -92,7 +111,7 @@ class NatsInspection:
                 await self._client.request(f"$SRV.PING.{service}", b"", timeout=_PING_SECONDS)
             except (nats.errors.Error, TimeoutError, OSError):  # none is up, or somebody pings without end
                 with suppress(IoaError, nats.errors.Error, OSError):
-                    return service in {name for name, _ in map(slowed_by, await self._told(await self._slowed_subject()))}
+                    return service in {name for name, _ in await self._told(await self._slowed_subject(), slowed_by)}
                 return False
         return True
 
@@ -111,17 +130,18 @@ class NatsInspection:
             for stream in (await self._system.standing()).streams
         ]
 
-    async def slowed(self) -> Sequence[SlowedCaller]:
+    async def slowed(self, services: Collection[str] = ()) -> SlowedCallers:
         """Gather whom all services slow down; what all replicas see is counted once. Those of an older version tell statistics."""
-        answers = map(slowed_by, await self._told(await self._slowed_subject()))
-        told = [found for service, found in answers if service]  # a refusal is of none
+        told = await self._told(await self._slowed_subject(), slowed_by, services)
         if not told:
-            told = [slowed_of(answer) for answer in await self._told("$SRV.STATS")]
+            told = await self._told("$SRV.STATS", slowed_in_statistics, services)
         refused: Counter[tuple[str, str]] = Counter()
-        for one in (one for found in told for one in found):
+        for one in (one for _, found in told for one in found):
             key = one.caller, one.family
             refused[key] = max(refused[key], one.refused) if one.family in SEEN_BY_ALL else refused[key] + one.refused
-        return [SlowedCaller(caller, family, number) for (caller, family), number in refused.most_common()]
+        heard = {service for service, _ in told}
+        callers = most_first(SlowedCaller(caller, family, number) for (caller, family), number in refused.items())
+        return SlowedCallers(callers, [service for service in services if service not in heard])
 
     async def _slowed_subject(self) -> str:
         try:
@@ -129,18 +149,36 @@ class NatsInspection:
         except ForbiddenError:
             return subjects.slowed_of(None)
 
-    async def _told(self, subject: str) -> Sequence[bytes]:
-        """Ask all replicas of all services, and return what they answer, until none does for a moment."""
-        inbox, told = self._client.new_inbox(), list[bytes]()
-        subscription = await self._client.subscribe(inbox)
+    async def _told(self, subject: str, read: Callable[[bytes], _Told], services: Collection[str] = ()) -> Sequence[_Told]:
+        """Ask all replicas of all services, and return what they answer, until these have and none does for a moment.
+
+        They are asked again while one of these has not answered: beside a flood a request may be lost. Of each service counts what
+        it answered to one of the requests.
+        """
+        inbox, told, unheard = self._client.new_inbox(), defaultdict[str, defaultdict[str, list[_Told]]](_by_request), set(services)
+        began = asyncio.get_running_loop().time()
+        asked = 0
+        subscription = await self._client.subscribe(f"{inbox}.*")
         try:
-            await self._client.publish(subject, reply=inbox)
-            with heeding_cancellation(), suppress(nats.errors.TimeoutError):
+            with heeding_cancellation():
                 while True:
-                    told.append((await subscription.next_msg(_QUIET_SECONDS)).data)
+                    past = asyncio.get_running_loop().time() - began
+                    if not asked or (unheard and past >= asked * _AGAIN_SECONDS and past < _TELLING_SECONDS):
+                        await self._client.publish(subject, reply=f"{inbox}.{asked}")
+                        asked += 1
+                    try:
+                        message = await subscription.next_msg(_AGAIN_SECONDS if unheard else _QUIET_SECONDS)
+                    except nats.errors.TimeoutError:
+                        if unheard and past < _TELLING_SECONDS:
+                            continue
+                        break
+                    service, callers = read(message.data)
+                    if service:
+                        told[service][message.subject].append((service, callers))
+                        unheard.discard(service)
         finally:
             await subscription.unsubscribe()
-        return told
+        return [one for answers in told.values() for one in max(answers.values(), key=len)]
 
     async def callout(self) -> CalloutStatus | None:
         """Ask a replica of the auth callout whom it lets in; None if none answers, or who asks may not know."""

@@ -1,20 +1,36 @@
-"""Whom a service slows down, as it tells it: in its statistics (`$SRV.STATS`), and to those who ask by name."""
+"""Whom a service slows down, as it tells it: in its statistics (`$SRV.STATS`), and to those who ask by name.
+
+Nobody is told of less because of others of another family: networks that come in vain cost whoever has many of them nothing, and
+would hide who floods.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain, islice, zip_longest
 from typing import Any
 
-from ioa.ports.inspection import SlowedCaller
+from ioa.ports.inspection import DISCONNECTED, SlowedCaller
 
-_SERVICE, _SLOWED, _MOST = "service", "slowed", 10
+_SERVICE, _SLOWED = "service", "slowed"
+_MOST = 200
+"""How many a service tells of at once, 60 kB at most: who floods with many keys, each kept out for up to an hour, hides nobody."""
+
+
+def most_first(callers: Iterable[SlowedCaller]) -> list[SlowedCaller]:
+    """Sort by how much was refused, after those who were disconnected: their number says only what it took to notice them."""
+    return sorted(callers, key=lambda one: (False, 0) if one.family in DISCONNECTED else (True, -one.refused))
 
 
 def slowed_statistics(*found: Sequence[SlowedCaller]) -> dict[str, list[list[str | int]]]:
-    """Tell of some of those who are slowed down, of each kind those most of whose requests were refused."""
-    most = [one for kind in found for one in sorted(kind, key=lambda one: -one.refused)[:_MOST]]
-    return {_SLOWED: [[one.caller, one.family, one.refused] for one in most]}
+    """Tell of those who are slowed down; if they are too many, of each family in turn, of those first who matter most."""
+    families = defaultdict[str, list[SlowedCaller]](list)
+    for one in most_first(chain.from_iterable(found)):
+        families[one.family].append(one)
+    in_turn = (one for turn in zip_longest(*families.values()) for one in turn if one is not None)
+    return {_SLOWED: [[one.caller, one.family, one.refused] for one in islice(in_turn, _MOST)]}
 
 
 def slowed_answer(service: str, *found: Sequence[SlowedCaller]) -> bytes:
@@ -22,13 +38,14 @@ def slowed_answer(service: str, *found: Sequence[SlowedCaller]) -> bytes:
     return json.dumps({_SERVICE: service} | slowed_statistics(*found)).encode()
 
 
-def slowed_of(stats: bytes) -> list[SlowedCaller]:
-    """Read off what a service tells of itself (`$SRV.STATS`) whose requests it refused lately for their number."""
+def slowed_in_statistics(stats: bytes) -> tuple[str, list[SlowedCaller]]:
+    """Read off what a service tells of itself (`$SRV.STATS`) what it is called, and whose requests it refused lately."""
     try:
-        told = [endpoint["data"] for endpoint in json.loads(stats)["endpoints"] if _SLOWED in (endpoint.get("data") or {})]
-        return [one for found in told for one in _slowed(found)]
+        read = json.loads(stats)
+        told = [endpoint["data"] for endpoint in read["endpoints"] if _SLOWED in (endpoint.get("data") or {})]
+        return str(read["name"]), [one for found in told for one in _slowed(found)]
     except (ValueError, KeyError, TypeError, AttributeError):
-        return []
+        return "", []
 
 
 def slowed_by(answer: bytes) -> tuple[str, list[SlowedCaller]]:
