@@ -49,8 +49,8 @@ outages: $(VENV)/.dev  ## Take each part away for longer than a lease and compar
 age: $(VENV)/.dev  ## Measure a system with 1,000,000 goals that have ended and 500,000 open memberships; ARGS=--smoke for a short look.
 	$(BIN)/python -m benchmarks.age $(ARGS)
 
-trespass: $(VENV)/.dev  ## Try what a stranger's key should not achieve, and throw malformed frames; ARGS="--frames 200000 --seed 11" goes on longer.
-	$(BIN)/pytest -q tests/integration/security
+trespass: $(VENV)/.dev  ## Try what a stranger's key should not achieve, and throw malformed frames; ARGS="--frames 200000 --seconds 3600 --seed 11": longer.
+	$(BIN)/pytest -q -n 3 --dist loadfile --no-loadscope-reorder tests/integration/security
 	$(BIN)/python -m benchmarks.trespass $(ARGS)
 
 chart-check: $(VENV)/.chart  ## Check the Helm chart: lint, schemas of five Kubernetes minors, every option; against a cluster too if KUBECONFIG is set.

@@ -1,6 +1,6 @@
 """Let a stranger's key and a user's throw malformed frames at everything they may publish to, and see what is left.
 
-    make trespass ARGS="--frames 200000 --seed 11"
+    make trespass ARGS="--frames 200000 --seconds 3600 --seed 11"
 
 A secured system runs, and honest goals on it. What was said in earnest meanwhile is recorded, varied by a seed, and sent to each
 family of subjects that an agent or a user may publish to. In the end no service may have died, grown by more than a fifth, failed
@@ -25,6 +25,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import partial
+from itertools import takewhile
 from pathlib import Path
 
 import nats.errors
@@ -107,9 +108,9 @@ class Trespasser:
         self._tokens = (*sorted(recorder.tokens), "a" * 300, "é", "x")
         self._frames = HostileFrames(recorder.payloads, chance, own=own, names=(HONEST,))
 
-    async def send(self, frames: int, sent: Sent) -> None:
-        """Send frames, some at once, each to a family in turn, and note what is answered."""
-        waiting = iter(range(frames))
+    async def send(self, frames: int, sent: Sent, *, until: float) -> None:
+        """Send frames, some at once, each to a family in turn, until a time of the monotonic clock; note what is answered."""
+        waiting = takewhile(lambda _: time.monotonic() < until, range(frames))
 
         async def one_after_another() -> None:
             for number in waiting:
@@ -172,8 +173,8 @@ class Stood:
             yield f"an honest goal takes {after:.2f} s, and took {usual:.2f} s"
 
 
-async def run(frames: int, seed: int, folder: Path) -> Stood:
-    """Start a system, throw the frames at it, and tell how it stood it."""
+async def run(frames: int, seconds: float, seed: int, folder: Path) -> Stood:
+    """Start a system, throw the frames at it, for so many seconds at most, and tell how it stood it."""
     async with AsyncExitStack() as stack:
         secured = await stack.enter_async_context(open_secured(folder, (HONEST, STRANGER)))
         services = [secured.service(name) for name in SERVICES]
@@ -195,8 +196,8 @@ async def run(frames: int, seed: int, folder: Path) -> Stood:
         async with asyncio.TaskGroup() as group:
             for client, families in ((stranger, families_of_agent(STRANGER)), (other, of_user(OTHER_USER).publish)):
                 trespasser = Trespasser(client, families, recorder, random.Random(chance.random()), STRANGER)
-                group.create_task(trespasser.send(frames // 2, sent))
-        seconds = time.monotonic() - started
+                group.create_task(trespasser.send(frames // 2, sent, until=started + seconds))
+        took = time.monotonic() - started
         await eventually(partial(_waiting, admin), lambda count: not count, within=_DRAIN)
         after = await _goals(user, range(2_000, 2_000 + _GOALS))
 
@@ -207,7 +208,7 @@ async def run(frames: int, seed: int, folder: Path) -> Stood:
         logs = {program.name: secured.fork_server.log_of(program) for program in programs}
         logged_errors = {name: await asyncio.to_thread(tracebacks, log) for name, log in logs.items()}
         grown = {name: _size(log) - logged[name] for name, log in logs.items()}
-    return Stood(sent, seconds, usual, after, growth, logged_errors, grown)
+    return Stood(sent, took, usual, after, growth, logged_errors, grown)
 
 
 def families_of_agent(agent: AgentId) -> list[str]:
@@ -273,12 +274,13 @@ def main() -> None:
         prog="python -m benchmarks.trespass", description=__doc__, formatter_class=RawDescriptionHelpFormatter
     )
     parser.add_argument("--frames", type=int, default=20_000, help="how many to send in all")
+    parser.add_argument("--seconds", type=float, default=300, help="for how long to send at most: on a busy machine, fewer")
     parser.add_argument("--seed", type=int, default=None, help="decides what is sent")
     options = parser.parse_args()
     seed = options.seed if options.seed is not None else secrets.randbelow(10**6)
     print(f"seed {seed}", flush=True)
     with tempfile.TemporaryDirectory() as folder:
-        stood = asyncio.run(run(options.frames, seed, Path(folder)))
+        stood = asyncio.run(run(options.frames, options.seconds, seed, Path(folder)))
     _tell(stood)
     faults = list(stood.faults())
     if faults:
