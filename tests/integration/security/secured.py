@@ -186,8 +186,8 @@ async def open_intruder(secured: Secured, name: str, key: str = "seed") -> Async
 
 
 async def told_of(inspection: Inspection) -> Sequence[SlowedCaller]:
-    """Return whom the services slow down, as the doctor asks for it."""
-    return (await inspection.slowed()).callers
+    """Return whom the services slow down. The registry is waited for, as the doctor does: it may be busy with a flood."""
+    return (await inspection.slowed(("ioa-registry",))).callers
 
 
 async def is_refused(secured: Secured, name: str) -> bool:

@@ -22,15 +22,13 @@ from ioa.adapters.nats.system_client import open_system
 from ioa.adapters.nats.topology import GOALS
 from ioa.beside import beside
 from ioa.cli.examination import quotas_finding
-from ioa.errors import IoaError
 from ioa.ports.inspection import FILLING_QUEUE, FILLING_STORE, FLOOD
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Reason
-from ioa.protocol.ids import AgentId, PoolId, UserId
-from ioa.protocol.registry import Renew
+from ioa.protocol.ids import AgentId, UserId
 from ioa.protocol.subjects import goal_to
 from tests.integration.security.secured import open_intruder, open_secured, told_of
-from tests.integration.security.town import BOB, MALLORY, SLACK_SECONDS, SOON, Town, open_town_on
+from tests.integration.security.town import BOB, MALLORY, SLACK_SECONDS, SOON, Town, open_town_on, stay_online
 from tests.rig.deadline import eventually
 
 EVE = UserId("eve")
@@ -43,18 +41,8 @@ async def town(tmp_path: Path) -> AsyncIterator[Town]:
     """A system with a small store."""
     async with open_secured(tmp_path, (BOB, MALLORY)) as secured:
         bounded = replace(secured, told={"IOA_STORE_BYTES": str(_STORE_BYTES)})
-        async with open_town_on(bounded, (BOB, MALLORY)) as opened, beside(_renew(opened)):
+        async with open_town_on(bounded, (BOB, MALLORY)) as opened, beside(stay_online(opened)):
             yield opened
-
-
-async def _renew(town: Town) -> None:
-    """Have agents stay for longer than a lease."""
-    while True:
-        for agent in town.agents.values():
-            renewal = Renew(agent_id=agent.agent_id, pool=PoolId(agent.agent_id), session=agent.session.session)
-            with suppress(IoaError):
-                await agent.network.renew(renewal)
-        await asyncio.sleep(2.0)
 
 
 async def _fill(eve: Client, town: Town) -> Callable[[int], Awaitable[None]]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
+import nats.errors
 import pytest
 
 from ioa.adapters.nats.agent_network import NatsAgentNetwork
@@ -13,8 +15,9 @@ from ioa.cli.examining import examine
 from ioa.cli.keys import list_keys
 from ioa.cli.terminal import Terminal
 from ioa.errors import ForbiddenError, NotPermittedError
+from ioa.protocol import subjects
 from ioa.protocol.cards import AgentCard
-from ioa.protocol.ids import AgentId, PoolId
+from ioa.protocol.ids import AgentId, PoolId, UserId
 from ioa.protocol.registry import Register
 from ioa.runtime.exit_code import ExitCode
 from tests.integration.security.secured import Secured, open_intruder, open_secured
@@ -54,6 +57,19 @@ async def test_what_is_not_permitted_is_no_service_that_is_silent(tmp_path: Path
                     )
                 )
     assert "--replica 0" in raised.value.hint
+
+
+async def test_what_is_not_permitted_is_not_waited_for(tmp_path: Path) -> None:
+    """The server says so at once, beside what it is asked: a doctor who may not look waited for fifteen seconds."""
+    subject = subjects.goal_of(UserId("user"))
+    async with open_secured(tmp_path, ("writer:2",)) as secured, open_intruder(secured, "writer", "writer-0") as writer:
+        async with asyncio.timeout(60):
+            for _ in range(3):
+                with pytest.raises(nats.errors.TimeoutError):
+                    await writer.request(subject, b"", timeout=300)
+            asked = [writer.request(one, b"", timeout=300) for one in (subject, subjects.LIST_AGENTS, subject)]
+            refused = await asyncio.gather(*asked, return_exceptions=True)
+    assert [type(one) for one in refused] == [nats.errors.TimeoutError] * 3
 
 
 def _as(secured: Secured, name: str, key: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -16,7 +16,7 @@ from ioa.adapters.nats.agent_network import NatsAgentNetwork
 from ioa.adapters.nats.requester import NatsRequester
 from ioa.adapters.nats.system_client import NatsSystemClient, open_system
 from ioa.beside import beside
-from ioa.errors import UnavailableError
+from ioa.errors import IoaError, UnavailableError
 from ioa.group.requests import Accepted, LaunchGroup, Sync
 from ioa.group.state import GroupState
 from ioa.protocol.cards import AgentCard
@@ -24,7 +24,7 @@ from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, GoalId, GoalName, MessageId, PoolId, SessionId, UserId
 from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, Header, Message, Phase
-from ioa.protocol.registry import Register, Session
+from ioa.protocol.registry import Register, Renew, Session
 from ioa.retry import until_available
 from ioa.testing.manual_clock import NEW_YEAR
 from ioa_testkit.given_goals import GivenGoals
@@ -137,6 +137,16 @@ class Town:
         for _ in range(_SOME):
             await self.lead_one()
         return time.perf_counter() - started
+
+
+async def stay_online(town: Town) -> None:
+    """Have agents stay for longer than a lease."""
+    while True:
+        for agent in town.agents.values():
+            renewal = Renew(agent_id=agent.agent_id, pool=PoolId(agent.agent_id), session=agent.session.session)
+            with suppress(IoaError):
+                await agent.network.renew(renewal)
+        await asyncio.sleep(2.0)
 
 
 @asynccontextmanager

@@ -87,6 +87,22 @@ async def test_others_are_heard_soon_where_so_many_are_wanted_that_a_flood_uses_
     assert ([one._max_msgs for one in client.made[:2]], took < 0.4) == ([100, 10], True)
 
 
+async def test_of_what_is_asked_now_and_then_few_are_wanted_and_go_on_being() -> None:
+    """All replicas of all services hear each: thousands on their way to each of them kept goals waiting for two seconds."""
+    client = _Client()
+    message = Msg(cast(Client, client), "echo")
+    async with asyncio.TaskGroup() as group:
+        listener = Listener(cast(Client, client), "echo", "q", 0, tuple, group, is_rare=True)
+        await listener.open(lambda _: None)
+        for come in (300, 600, 600):
+            before = client.subscribed
+            for _ in range(come):
+                client.sinks[-1].set_result(message)
+            await eventually(lambda: client.subscribed, partial(ne, before))
+        await listener.aclose()
+    assert [one._max_msgs for one in client.made] == [600] * 4
+
+
 async def test_after_a_rest_one_message_is_listened_to_first() -> None:
     """Of several that might end the connection no two come; once another message does all are listened to."""
     client, rests = _Client(), [True, True, False]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import ssl
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
@@ -230,6 +230,8 @@ class _LastingClient(Client):
 
     A subscription that is refused is asked for again: a server that reads its configuration anew may allow it, and tells nobody.
 
+    A request that this key may not make ends as soon as the server says so, which is no answer: it would be waited for in vain.
+
     A request waits for the connection. nats-py keeps all that is published while there is none, and sends it later: whoever asked
     again and again in vain would ask so many times at once then, and be slowed down for it.
 
@@ -244,6 +246,7 @@ class _LastingClient(Client):
         self.closed = asyncio.Event()
         self._back = asyncio.Event()
         self.not_permitted: deque[str] = deque(maxlen=_REMEMBERED_REFUSALS)
+        self._asking = defaultdict[str, set[asyncio.Timeout]](set)
         self._deaf_to: set[str] = set()
         self._is_deaf = asyncio.Event()
         self.refused = asyncio.Event()
@@ -261,7 +264,26 @@ class _LastingClient(Client):
         if not self.is_connected:
             timeout = await self._wait_for_connection(timeout)
         ask = super().request
-        return await asking_until_heard(lambda: ask(subject, payload, timeout=timeout, old_style=old_style, headers=headers))
+        async with self._until_not_permitted(subject):
+            return await asking_until_heard(lambda: ask(subject, payload, timeout=timeout, old_style=old_style, headers=headers))
+
+    @asynccontextmanager
+    async def _until_not_permitted(self, subject: str) -> AsyncIterator[None]:
+        """Wait for what is asked on a subject, until the server says that it may not be."""
+        quoted = _quoted(subject)
+        try:
+            async with asyncio.timeout(None) as until:
+                self._asking[quoted].add(until)
+                try:
+                    yield
+                finally:
+                    self._asking[quoted].discard(until)
+                    if not self._asking[quoted]:
+                        del self._asking[quoted]
+        except nats.errors.TimeoutError:
+            raise
+        except TimeoutError:
+            raise nats.errors.TimeoutError from None
 
     async def until_connected(self) -> bool:
         """Wait while there is no connection; whether that was so. One that is closed comes back no more: nats-py says so then."""
@@ -302,6 +324,8 @@ class _LastingClient(Client):
     async def _process_err(self, err_msg: str) -> None:
         if _NOT_PERMITTED in err_msg:
             self.not_permitted.append(err_msg)
+            for until in [one for quoted, waiting in self._asking.items() if quoted in err_msg for one in waiting]:
+                until.reschedule(asyncio.get_running_loop().time())
             if refused := _NOT_TO_BE_HEARD.search(err_msg):
                 self._deaf_to.add(refused[1])
                 self._is_deaf.set()
@@ -407,7 +431,12 @@ async def until_refused(client: Client, lasting: timedelta) -> None:
 
 def may_not_publish(client: Client, subject: str) -> bool:
     """Whether the server has lately refused what this connection published on a subject: it tells so, but not as an answer."""
-    return isinstance(client, _LastingClient) and any(f'"{subject.lower()}"' in refusal for refusal in client.not_permitted)
+    return isinstance(client, _LastingClient) and any(_quoted(subject) in refusal for refusal in client.not_permitted)
+
+
+def _quoted(subject: str) -> str:
+    """Return a subject as the server names it where it refuses it, in small letters as nats-py hands that on."""
+    return f'"{subject.lower()}"'
 
 
 def asks_to_read(client: Client) -> bool:

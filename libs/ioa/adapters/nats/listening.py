@@ -26,6 +26,8 @@ from ioa.protocol.ids import is_token
 
 _WANTED = 8_000
 """How many messages a subscription is for. It is renewed at half of them."""
+_WANTED_OF_RARE = 600
+"""How many it is for where callers ask now and then: more than it takes to see that one floods."""
 _FEW = 500
 """How many show whether a flood is over."""
 _CLOSED_SECONDS = (5.0, 10.0, 20.0, 40.0)
@@ -47,12 +49,22 @@ _log = structlog.get_logger(__name__)
 class _Subscriptions:
     """Subscriptions to one subject, each for so many messages, one after the other for as long as they are renewed."""
 
-    def __init__(self, client: Client, subject: str, queue: str, take: Callable[[Msg], None], group: asyncio.TaskGroup) -> None:
+    def __init__(
+        self,
+        client: Client,
+        subject: str,
+        queue: str,
+        take: Callable[[Msg], None],
+        group: asyncio.TaskGroup,
+        *,
+        renewed_at: int = _WANTED // 2,
+    ) -> None:
         self._client = client
         self._subject = subject
         self._queue = queue
         self._take = take
         self._group = group
+        self._renewed_at = renewed_at
         self._standing: list[Subscription] = []
         self._left = 0
         self.renews = True
@@ -62,7 +74,7 @@ class _Subscriptions:
         """Whether all messages have come, and no more are to."""
         return not self._left
 
-    async def add(self, wanted: int = _WANTED) -> None:
+    async def add(self, wanted: int) -> None:
         """Want so many more messages."""
         self._left += wanted
         with suppress(nats.errors.ConnectionClosedError, nats.errors.ConnectionDrainingError):
@@ -87,8 +99,8 @@ class _Subscriptions:
 
     def _receive(self, message: Msg) -> None:
         self._left -= 1
-        if self.renews and self._left == _WANTED // 2:
-            self._group.create_task(self.add())
+        if self.renews and self._left == self._renewed_at:
+            self._group.create_task(self.add(2 * self._renewed_at))
         self._take(message)
 
 
@@ -103,6 +115,8 @@ class Listener:
         known: Returns the callers to listen to during a flood.
         group: Runs what looks after it all.
         at_most: How many messages are wanted in half a second, of all callers together; the server drops what is beyond. None: all.
+        is_rare: Whether honest callers ask now and then: fewer messages are on their way, where all replicas of all services hear
+            each, so that a flood costs as many times as much.
     """
 
     def __init__(
@@ -114,10 +128,13 @@ class Listener:
         known: Callable[[], Iterable[str]],
         group: asyncio.TaskGroup,
         at_most: int | None = None,
+        *,
+        is_rare: bool = False,
     ) -> None:
         self._client = client
         self._subject = subject
         self._queue = queue
+        self._wanted = _WANTED_OF_RARE if is_rare else _WANTED
         self._caller_at = caller_at
         self._known = known
         self._group = group
@@ -184,7 +201,7 @@ class Listener:
             self._resting = self._group.create_task(self._listen_to_everybody())
 
     async def _listen_to_everybody(self) -> None:
-        self._everybody = await self._listen(self._subject, self._at_most or _WANTED)
+        self._everybody = await self._listen(self._subject, self._at_most)
         if self._at_most is not None:
             self._renewing = self._group.create_task(self._everybody.renew_now_and_then(self._at_most))
 
@@ -228,9 +245,10 @@ class Listener:
         tokens[self._caller_at] = caller
         return ".".join(tokens)
 
-    async def _listen(self, subject: str, wanted: int = _WANTED) -> _Subscriptions:
-        subscriptions = _Subscriptions(self._client, subject, self._queue, self._take, self._group)
-        await subscriptions.add(wanted)
+    async def _listen(self, subject: str, at_most: int | None = None) -> _Subscriptions:
+        renewed_at = self._wanted // 2
+        subscriptions = _Subscriptions(self._client, subject, self._queue, self._take, self._group, renewed_at=renewed_at)
+        await subscriptions.add(at_most or self._wanted)
         return subscriptions
 
 

@@ -96,6 +96,7 @@ async def open_service(  # noqa: PLR0913  # all that there is
                 known=everybody,
                 group=group,
                 at_most=endpoint.at_most,
+                is_rare=endpoint is to_slowed,
             )
             await listener.open(partial(dispatcher.take, endpoint, listener))
             listeners.append(listener)
