@@ -267,7 +267,7 @@ async def _try_door(url: str | None, seed: str) -> Door:
         settings, _ = await reach(url)
     except UnavailableError:
         return Door.UNTRIED
-    return await try_door(settings, seed)
+    return await try_door(settings, seed, TRIED)
 
 
 async def _check_tenant(tenant: TenantId | None, url: str | None) -> None:
