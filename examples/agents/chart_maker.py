@@ -33,7 +33,7 @@ _EARLIER = r"(?:(?:it|that|this|them|these|those|both|the(?: first| second| thir
 _TIME, _MOST_BARS = r"\d{4}(?:-\d\d(?:-\d\d)?|-Q[1-4])?", 60
 
 
-@agent.task
+@agent.task(of_one_user=1)
 def run(task: str, ctx: TaskContext) -> str:
     """Draw the table of an earlier result, or what the task asks of a file, and attach it as a PNG."""
     wish = _WISH.fullmatch(of_length(task).strip().rstrip(".?!"))

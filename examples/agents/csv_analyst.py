@@ -4,10 +4,10 @@ from pathlib import Path
 
 from ioa import Agent, DeclinedError, InvalidInputError, TaskContext
 from ioa.files import at_hand, came, missing, named_in, pick
-from ioa.local.idle_child import IdleChild
+from ioa.local.idle_child import IdleChildren
 from request import TABLES, of_length, slug
 
-TABLE_READER = IdleChild()  # where pandas is loaded: nothing of it stays in an agent that has nothing to do
+TABLE_READER = IdleChildren()  # where pandas is loaded: nothing of it stays in an agent that has nothing to do
 agent = Agent(
     "csv-analyst", description="Computes statistics of CSV files: totals, averages, medians, counts and rankings, grouped by "
     "column or by month, for chosen rows. Answers questions about tables of data with exact numbers.",
@@ -20,7 +20,7 @@ agent = Agent(
 )  # fmt: skip
 
 
-@agent.task
+@agent.task(of_one_user=1)  # his tables are read one after the other, so that another user's is not read behind them
 def run(task: str, ctx: TaskContext) -> str:
     """Answer the question for the file it names, or for the only one."""
     asked = of_length(task), the_table(task, ctx)

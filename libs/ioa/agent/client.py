@@ -136,7 +136,7 @@ class AgentClient:
         self._copies = LocalCopies(options.files / _COPIES)
         shares = SpeakingShares(options.say)
         self._outbox = Outbox(card.agent_id, ports.network, ports.store, ports.clock, ports.ids, session.session, shares)
-        self._functions = Functions(card.agent_id, options.tasks_at_once, options.grace)
+        self._functions = Functions(card.agent_id, options.tasks_at_once, options.grace, agent.of_one_user)
         self._hooked = Functions(card.agent_id, HOOKS_AT_ONCE, options.grace)
         hooks, timeout = Hooks(agent, ports.store, self._hooked, ports.chat), options.task_timeout
         self._listening = hooks.listeners

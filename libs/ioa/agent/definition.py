@@ -281,6 +281,7 @@ class _Functions:
 
     task: TaskFunction | None = None
     timeout: timedelta | None = None
+    of_one_user: int | None = None
     observer: ObserveFunction | None = None
     speaker: SpeakFunction | None = None
     answerer: AnswerFunction | None = None
@@ -359,8 +360,10 @@ class AgentDefinition:
     @overload
     def task(self, function: F) -> F: ...
     @overload
-    def task(self, *, timeout: timedelta) -> Callable[[F], F]: ...
-    def task(self, function: F | None = None, *, timeout: timedelta | None = None) -> F | Callable[[F], F]:
+    def task(self, *, timeout: timedelta | None = None, of_one_user: int | None = None) -> Callable[[F], F]: ...
+    def task(
+        self, function: F | None = None, *, timeout: timedelta | None = None, of_one_user: int | None = None
+    ) -> F | Callable[[F], F]:
         """Register the function that runs this agent's tasks: `run(task) -> str` or `run(task, ctx) -> str`.
 
         A sync function runs in a thread of its own and may take its time. An async one shares the agent's event loop: whatever in
@@ -370,25 +373,29 @@ class AgentDefinition:
             function: The function, which is returned as it is.
             timeout: How long it may run, as in `@agent.task(timeout=timedelta(minutes=5))`. Then it is told to stop, and the task
                 has failed. `IOA_TASK_TIMEOUT` holds for functions without one; none by default.
+            of_one_user: How many of the tasks that run at once may be of one user's goals; all by default. With fewer, whoever asks
+                for what takes long leaves slots to others.
 
         Raises:
             InvalidInputError: The function cannot be called with a task and perhaps its context, gives something else than text, or
-                is the agent's second one; or the timeout is no time at all.
+                is the agent's second one; or the timeout is no time at all, or nothing of one user could run.
         """
         if timeout is not None and timeout <= timedelta(0):
             raise InvalidInputError(f"A task cannot be done within {timeout.total_seconds():g} s.", hint="Give it some time.")
+        if of_one_user is not None and of_one_user < 1:
+            raise InvalidInputError(f"No task is done if {of_one_user} of one user may run.", hint="Give of_one_user=1 at least.")
         if function is None:
-            return partial(self._register, timeout=timeout)
-        return self._register(function, timeout)
+            return partial(self._register, timeout=timeout, of_one_user=of_one_user)
+        return self._register(function, timeout, of_one_user)
 
-    def _register(self, function: F, timeout: timedelta | None) -> F:
+    def _register(self, function: F, timeout: timedelta | None, of_one_user: int | None) -> F:
         if self._own.task is not None:
             raise InvalidInputError(
                 f"Agent {self.agent_id!r} has the task function {_name(self._own.task)} already.",
                 hint=f"Make {_name(function)} the function of an agent of its own, or call it from {_name(self._own.task)}.",
             )
         _check_function(function)
-        self._own.task, self._own.timeout = function, timeout
+        self._own.task, self._own.timeout, self._own.of_one_user = function, timeout, of_one_user
         return function
 
     def observe(self, function: Look) -> Look:
@@ -509,6 +516,11 @@ class AgentDefinition:
     def timeout(self) -> timedelta | None:
         """How long the registered function may run, if its author said so."""
         return self._own.timeout
+
+    @property
+    def of_one_user(self) -> int | None:
+        """How many runs of the registered function may be one user's at once, if its author said so."""
+        return self._own.of_one_user
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[Self]:

@@ -13,9 +13,9 @@ import contextvars
 import inspect
 import threading
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
@@ -57,6 +57,30 @@ class OutOfTimeError(TaskError):
     """A function was not done within its timeout."""
 
 
+@dataclass
+class _OfUser:
+    """What one user has of an agent's slots: how many, since when no more, and what waits for one, by its goal."""
+
+    has: int = 0
+    freed_at: float = 0.0
+    waiting: dict[Hashable, deque[asyncio.Future[None]]] = field(default_factory=dict)
+
+    def take_next(self) -> asyncio.Future[None]:
+        """Take out what waits next, of each goal one in turn."""
+        goal, waiting = next(iter(self.waiting.items()))
+        slot = waiting.popleft()
+        del self.waiting[goal]
+        if waiting:
+            self.waiting[goal] = waiting  # behind the others
+        return slot
+
+    def take_out(self, goal: Hashable, slot: asyncio.Future[None]) -> None:
+        """Take out what has given up."""
+        self.waiting[goal].remove(slot)
+        if not self.waiting[goal]:
+            del self.waiting[goal]
+
+
 class Functions:
     """The runs of one agent's function: so many at once.
 
@@ -66,14 +90,17 @@ class Functions:
         owner: The agent, as errors and logs name it.
         slots: How many run at once.
         grace: How long a run that was told to stop keeps its slot.
+        of_one_user: How many of them may be one user's, so that he leaves some to others even if all of his take long.
     """
 
-    def __init__(self, owner: str, slots: int, grace: timedelta) -> None:
+    def __init__(self, owner: str, slots: int, grace: timedelta, of_one_user: int | None = None) -> None:
         self._owner = owner
         self._slots = slots
+        self._of_one_user = slots if of_one_user is None else min(of_one_user, slots)
         self._free = slots
-        self._waiting: dict[Hashable, dict[Hashable, deque[asyncio.Future[None]]]] = {}
-        self._returning: deque[asyncio.Future[None]] = deque()
+        self._users: dict[Hashable, _OfUser] = {}
+        """Who has slots or waits for one. Of those who wait, who had a turn last stands last."""
+        self._returning: dict[asyncio.Future[None], Hashable] = {}
         self._freed_at = 0.0
         self._longest: float | None = None
         self._grace = grace.total_seconds()
@@ -97,12 +124,12 @@ class Functions:
             TaskError: None was freed within the patience.
         """
         await self._take_slot(patience, goal, user)
-        slot = Slot(self)
+        slot = Slot(self, user)
         try:
             yield slot
         finally:
             if not slot.is_used:
-                self._free_slot()
+                self._free_slot(user)
 
     async def call(self, run: _Run, timeout: timedelta | None) -> Any:
         """Call a function in a slot that was taken for it; see `Slot`."""
@@ -138,52 +165,71 @@ class Functions:
         try:
             yield
             if run.waits == 1 and not run.is_stopping:
-                await self._take_again()
+                await self._take_again(run.user)
                 run.has_slot = True
         finally:
             run.come_back()
             if not (run.waits or run.has_slot or run.is_stopping):  # it has given up waiting, and goes on at once
-                self._free -= 1
+                self._take(run.user)
                 run.has_slot = True
 
-    async def _take_again(self) -> None:
+    async def _take_again(self, user: Hashable) -> None:
         """Wait for a slot before all that have none yet, for as long as it takes."""
-        if self._free > 0:
-            self._free -= 1
+        if self._may_take(user):
+            self._take(user)
             return
         slot: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._returning.append(slot)
+        self._returning[slot] = user
         try:
             await slot
         except asyncio.CancelledError:
             if not slot.cancel():
-                self._free_slot()
+                self._free_slot(user)
             raise
+        finally:
+            self._returning.pop(slot, None)
+
+    def _may_take(self, user: Hashable) -> bool:
+        return self._free > 0 and (user not in self._users or self._users[user].has < self._of_one_user)
+
+    def _take(self, user: Hashable) -> None:
+        self._free -= 1
+        self._users.setdefault(user, _OfUser()).has += 1
 
     def _let_go(self, run: _Run) -> None:
         if run.has_slot:
             run.has_slot = False
-            self._free_slot()
+            self._free_slot(run.user)
 
     async def _take_slot(self, patience: Patience, goal: Hashable, user: Hashable) -> None:
-        if self._free > 0:
-            self._free -= 1
+        if self._may_take(user):
+            self._take(user)
             return
         loop = asyncio.get_running_loop()
         slot: asyncio.Future[None] = loop.create_future()
-        self._waiting.setdefault(user, {}).setdefault(goal, deque()).append(slot)
+        of_user = self._users.setdefault(user, _OfUser())
+        if not of_user.waiting:
+            self._users[user] = self._users.pop(user)  # behind those who wait already
+        of_user.waiting.setdefault(goal, deque()).append(slot)
         began = loop.time()
         try:
             while not slot.done():
-                since = max(began, self._freed_at)
+                since = max(began, of_user.freed_at if self._has_his_share(of_user) else self._freed_at)
                 due = since + self._bearable(patience, loop.time() - since)
                 if loop.time() >= due:
-                    raise self._hopeless(loop.time() - since)
+                    raise self._hopeless(loop.time() - since, user)
                 await asyncio.wait([slot], timeout=due - loop.time())
         except BaseException:
-            if not slot.cancel():
-                self._free_slot()
+            if slot.cancel():
+                of_user.take_out(goal, slot)
+                self._forget(user)
+            else:
+                self._free_slot(user)
             raise
+
+    def _has_his_share(self, of_user: _OfUser) -> bool:
+        """Whether what he has is all that he may have, though there may be more for others."""
+        return self._of_one_user < self._slots and of_user.has >= self._of_one_user
 
     def _bearable(self, patience: Patience, waited: float) -> float:
         """How many seconds may pass without a freed slot, of which `waited` have passed."""
@@ -192,39 +238,44 @@ class Functions:
             return half
         return min(half, max(patience.lease.total_seconds(), self._longest * _HANGS_AFTER))
 
-    def _hopeless(self, waited: float) -> TaskError:
-        now = asyncio.get_running_loop().time()
-        running = [now - run.began_at for run in self._runs if run.has_slot] or [0.0]
+    def _hopeless(self, waited: float, user: Hashable) -> TaskError:
+        now, is_his_share = asyncio.get_running_loop().time(), self._has_his_share(self._users[user])
+        counted = [run for run in self._runs if run.has_slot and (run.user == user or not is_his_share)]
+        running = [now - run.began_at for run in counted] or [0.0]
+        slots = (
+            f"{self._of_one_user} slots of {self._owner} for one user" if is_his_share else f"{self._slots} slots of {self._owner}"
+        )
         return TaskError(
-            f"All {self._slots} slots of {self._owner} are taken by tasks that have run for {min(running):.0f} to"
-            f" {max(running):.0f} s, and none has ended for {waited:.0f} s.",
+            f"All {slots} are taken by tasks that have run for {min(running):.0f} to {max(running):.0f} s, and none has ended for"
+            f" {waited:.0f} s.",
             hint="Give the task to another agent, or to this one later.",
         )
 
-    def _free_slot(self) -> None:
-        self._freed_at = asyncio.get_running_loop().time()
-        slot = next(self._in_turn(), None) if self._free >= 0 else None
-        if slot is None:
-            self._free += 1
-        else:
+    def _free_slot(self, user: Hashable) -> None:
+        of_user = self._users[user]
+        of_user.freed_at = self._freed_at = asyncio.get_running_loop().time()
+        of_user.has -= 1
+        self._free += 1
+        while self._free > 0 and (slot := self._next_in_turn()) is not None:
             slot.set_result(None)
+        self._forget(user)
 
-    def _in_turn(self) -> Iterator[asyncio.Future[None]]:
-        """Take out who waits, one after the other: who comes back first, then one of each user. Who has given up is passed over."""
-        while self._returning:
-            if not (slot := self._returning.popleft()).done():
-                yield slot
-        while self._waiting:
-            user, goals = next(iter(self._waiting.items()))
-            goal, waiting = next(iter(goals.items()))
-            slot = waiting.popleft()
-            del self._waiting[user], goals[goal]
-            if waiting:
-                goals[goal] = waiting  # behind the others
-            if goals:
-                self._waiting[user] = goals
-            if not slot.done():
-                yield slot
+    def _forget(self, user: Hashable) -> None:
+        if not (self._users[user].has or self._users[user].waiting):
+            del self._users[user]
+
+    def _next_in_turn(self) -> asyncio.Future[None] | None:
+        """Take a slot for who is next: who comes back first, then one of each user."""
+        for slot, user in self._returning.items():
+            if not slot.done() and self._may_take(user):
+                self._take(user)
+                return slot
+        for user, of_user in self._users.items():
+            if of_user.waiting and self._may_take(user):
+                self._users[user] = self._users.pop(user)
+                self._take(user)
+                return of_user.take_next()
+        return None
 
     def _stop(self, run: _Run) -> None:
         run.stop()
@@ -260,8 +311,9 @@ def slots_here() -> Sequence[Slot]:
 class Slot:
     """The right to call a function once."""
 
-    def __init__(self, functions: Functions) -> None:
+    def __init__(self, functions: Functions, user: Hashable) -> None:
         self._functions = functions
+        self._user = user
         self._run: _Run | None = None
 
     @property
@@ -290,20 +342,21 @@ class Slot:
         Raises:
             OutOfTimeError: The function was not done within the timeout.
         """
-        self._run = _Run(function, arguments, (*_slots.get(), self))
+        self._run = _Run(function, arguments, (*_slots.get(), self), self._user)
         return await self._functions.call(self._run, timeout)
 
 
 class _Run:
     """One run of a function. `ended` is set when it really has ended, whoever waits for it."""
 
-    def __init__(self, function: Callable[..., Any], arguments: tuple[Any, ...], slots: Sequence[Slot]) -> None:
+    def __init__(self, function: Callable[..., Any], arguments: tuple[Any, ...], slots: Sequence[Slot], user: Hashable) -> None:
         self._function = function
         self._arguments = arguments
         self._loop = asyncio.get_running_loop()
         self._context = contextvars.copy_context()
         self._context.run(_slots.set, slots)
         self._task: asyncio.Task[None] | None = None
+        self.user = user
         self.name = getattr(function, "__name__", "task")
         self.began_at = self._loop.time()
         self.ended: asyncio.Future[_Outcome] = self._loop.create_future()

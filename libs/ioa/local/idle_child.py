@@ -1,6 +1,6 @@
-"""Calling functions in a process of its own that ends when it is idle, so that an agent keeps no large library loaded.
+"""Calling functions in processes of their own that end when they are idle, so that an agent keeps no large library loaded.
 
-The child is a fresh interpreter, not a fork: the caller has threads. It ends with its caller too, whose end it sees at the pipe.
+A child is a fresh interpreter, not a fork: the caller has threads. It ends with its caller too, whose end it sees at the pipe.
 Both run the same code as the same user, so that calls and results are pickled.
 """
 
@@ -10,7 +10,6 @@ import os
 import resource
 import subprocess
 import sys
-import threading
 import traceback
 import weakref
 from collections.abc import Callable
@@ -19,6 +18,7 @@ from datetime import timedelta
 from importlib import import_module
 from itertools import count
 from multiprocessing.connection import Connection, Pipe
+from queue import Empty, LifoQueue
 from typing import Any
 
 from ioa.errors import TaskError
@@ -30,55 +30,79 @@ _PART, _LEAST_BYTES = 8, 1024**3
 """Which part of the machine's memory a child may take, if nothing is said, and how much at least."""
 
 
-class IdleChild:
-    """A process that is started by a call and ends when none has come for a while. Safe to use from several threads.
+class IdleChildren:
+    """Processes that are started by calls and end when none has come for a while. Safe to use from several threads.
+
+    Each serves one call at a time, so that what takes long holds up what comes behind it only where all of them do. Who comes gets
+    the one that was used last: one after the other, calls have one process.
 
     Args:
-        idle: How long it waits for the next call.
+        at_once: How many calls are served at once, each by a process of its own; others wait.
+        idle: How long a process waits for the next call.
         longest: How long one call may take, so that the others that wait for it have their turn.
-        memory_bytes: How much memory the process may take, so that whatever it is told to read harms nobody else on the machine;
+        memory_bytes: How much memory each process may take, so that whatever it is told to read harms nobody else on the machine;
             None: an eighth of the machine's, and 1 GiB at least.
     """
 
     def __init__(
         self,
+        at_once: int = 4,
         idle: timedelta = timedelta(seconds=30),
         longest: timedelta = timedelta(minutes=2),
         memory_bytes: int | None = None,
     ) -> None:
-        self._idle = idle
-        self._longest = longest
-        self._memory_bytes = memory_bytes or max(_LEAST_BYTES, _memory_here() // _PART)
-        self._one_call = threading.Lock()
-        self._running: tuple[Connection, subprocess.Popen[bytes]] | None = None
-        self._end: Callable[[], object] = lambda: None
+        most_bytes = memory_bytes or max(_LEAST_BYTES, _memory_here() // _PART)
+        self._children: LifoQueue[_IdleChild] = LifoQueue()
+        for _ in range(at_once):
+            self._children.put(_IdleChild(idle, longest, most_bytes))
 
     def call(self, function: str, *arguments: object, cancelled: Callable[[], bool] = lambda: False) -> Any:
         """Call a function, named as `module.function` of a module on this process' path, and return its result.
 
-        One call at a time: others wait. Arguments and result are pickled.
+        Arguments and result are pickled.
 
         Args:
             function: Its name.
             arguments: What it is called with.
-            cancelled: Asked five times a second, while the call waits for others too; if it says so, the process is killed.
+            cancelled: Asked five times a second, while the call waits for others too; if it says so, its process is killed.
 
         Raises:
             TaskError: The process ended before it answered, or was killed since the call was cancelled or took too long.
             Exception: Whatever the function raises.
         """
-        while not self._one_call.acquire(timeout=_LOOK_SECONDS):
-            if cancelled():
-                raise TaskError(_CANCELLED)
+        child = self._next_child(cancelled)
         try:
-            while (answer := self._answer((function, arguments), cancelled)) is None:
-                pass  # the child had ended, idle, just as it was called
+            done, result = child.call((function, arguments), cancelled)
         finally:
-            self._one_call.release()
-        done, result = answer
+            self._children.put(child)
         if not done:
             raise result
         return result
+
+    def _next_child(self, cancelled: Callable[[], bool]) -> _IdleChild:
+        while True:
+            try:
+                return self._children.get(timeout=_LOOK_SECONDS)
+            except Empty:
+                if cancelled():
+                    raise TaskError(_CANCELLED) from None
+
+
+class _IdleChild:
+    """One of the processes, which is not there before it is called, and after it was idle."""
+
+    def __init__(self, idle: timedelta, longest: timedelta, memory_bytes: int) -> None:
+        self._idle = idle
+        self._longest = longest
+        self._memory_bytes = memory_bytes
+        self._running: tuple[Connection, subprocess.Popen[bytes]] | None = None
+        self._end: Callable[[], object] = lambda: None
+
+    def call(self, call: tuple[str, tuple[object, ...]], cancelled: Callable[[], bool]) -> tuple[bool, Any]:
+        """Return whether the function has returned, and what it returned or raised; one call at a time."""
+        while (answer := self._answer(call, cancelled)) is None:
+            pass  # the child had ended, idle, just as it was called
+        return answer
 
     def _answer(self, call: tuple[str, tuple[object, ...]], cancelled: Callable[[], bool]) -> tuple[bool, Any] | None:
         pipe, process = self._send(call)

@@ -102,6 +102,75 @@ async def test_users_take_turns() -> None:
     assert done == ["eve 1", "bob 1", "eve 2", "eve 3", "eve 1"]
 
 
+async def test_one_users_share_leaves_slots_to_others() -> None:
+    """Whoever has more tasks there than he may have run at once has another user wait for none of them."""
+    functions, let_go, log = Functions("worker", 3, _SOON, of_one_user=2), asyncio.Event(), list[str]()
+
+    async def run(user: str, goal: str) -> None:
+        async with functions.slot(_patience(), goal, user) as slot:
+            log.append(f"{user} {goal}")
+            await slot.call(let_go.wait if user == "eve" else lambda: None, ())
+
+    async with asyncio.TaskGroup() as group:
+        for goal in ("1", "1", "2", "3"):
+            group.create_task(run("eve", goal))
+        await asyncio.sleep(0)
+        for goal in ("1", "2"):
+            await group.create_task(run("bob", goal))
+        log.append("eve's end")
+        let_go.set()
+    assert log == ["eve 1", "eve 1", "bob 1", "bob 2", "eve's end", "eve 2", "eve 3"]
+
+
+async def test_who_has_more_than_his_share_is_told_of_that() -> None:
+    """However many slots of others are freed meanwhile: his wait is for his own, and somebody else may still do the task."""
+    functions, let_go = Functions("worker", 2, _SOON, of_one_user=1), asyncio.Event()
+
+    async def others() -> None:
+        while not let_go.is_set():
+            async with functions.slot(_patience(), "1", "bob") as slot:
+                await slot.call(asyncio.sleep, (0.01,))
+
+    async with asyncio.TaskGroup() as group, functions.slot(_patience(), "1", "eve") as slot:
+        running = group.create_task(slot.call(let_go.wait, ()))
+        group.create_task(others())
+        with pytest.raises(TaskError, match=r"All 1 slots of worker for one user are taken .* none has ended for 0 s\."):
+            async with asyncio.timeout(10), functions.slot(_patience(left=timedelta(seconds=0.2)), "2", "eve"):
+                pytest.fail("eve has a second slot")
+        let_go.set()
+        await running
+
+
+async def test_who_waits_aside_leaves_his_share_to_his_other_tasks() -> None:
+    """He has it again, before what waits for its first slot, once the other one has ended."""
+    functions, answered, log = Functions("worker", 2, _EVER, of_one_user=1), asyncio.Event(), list[str]()
+    asks_aside = asyncio.Event()
+
+    async def asks() -> None:
+        async with slots_here()[0].aside():
+            asks_aside.set()
+            await answered.wait()
+        log.append("goes on")
+
+    async def run(function: Callable[..., Any]) -> None:
+        async with functions.slot(_patience(), "1", "eve") as slot:
+            await slot.call(function, ())
+
+    async def works() -> None:
+        log.append("works")
+        answered.set()
+        await asyncio.sleep(0.01)
+        log.append("has worked")
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(run(asks))
+        await asks_aside.wait()
+        group.create_task(run(works))
+        await asyncio.sleep(0)
+        group.create_task(run(lambda: log.append("comes last")))
+    assert log == ["works", "has worked", "goes on", "comes last"]
+
+
 async def _begin(functions: Functions, function: Callable[..., Any], stubborn: Stubborn) -> asyncio.Task[Any]:
     running = asyncio.create_task(_call(functions, function))
     await eventually(lambda: stubborn.began.acquire(blocking=False))

@@ -6,14 +6,16 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from ioa.errors import InvalidInputError, TaskError
-from ioa.local.idle_child import IdleChild
+from ioa.local.idle_child import IdleChildren
 
 WORK = """\
 import os, time
@@ -46,9 +48,32 @@ def _work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     sys.modules.pop("childs_work", None)
 
 
+@contextmanager
+def _held(child: IdleChildren, begun: Path) -> Iterator[None]:
+    """Have one process compute for as long as the block."""
+    over, told = threading.Event(), list[str]()
+
+    def hold() -> None:
+        with pytest.raises(TaskError) as error:
+            child.call("childs_work.for_ever", str(begun), cancelled=over.is_set)
+        told.append(error.value.message)
+
+    holding = threading.Thread(target=hold)
+    holding.start()
+    try:
+        while not (begun.exists() and begun.read_text()):
+            time.sleep(0.01)
+        yield
+        still_held = holding.is_alive()
+    finally:
+        over.set()
+        holding.join()
+    assert (still_held, told) == (True, ["The task was cancelled."])
+
+
 def test_it_answers_in_another_process_which_stays_for_the_next_call() -> None:
     """Nothing is loaded in the caller, and a second call starts nothing."""
-    child = IdleChild()
+    child = IdleChildren()
     first, second = child.call("childs_work.who"), child.call("childs_work.who")
     assert (first == second, first != os.getpid(), "childs_work" in sys.modules) == (True, True, False)
     assert child.call("childs_work.add", 2, 3) == 5
@@ -57,7 +82,7 @@ def test_it_answers_in_another_process_which_stays_for_the_next_call() -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="other kernels bound no memory so")
 def test_what_takes_too_much_memory_fails_and_the_next_call_is_answered() -> None:
     """A file that fills the memory takes that of nobody else on the machine."""
-    child = IdleChild(memory_bytes=200 * 1024**2)
+    child = IdleChildren(memory_bytes=200 * 1024**2)
     with pytest.raises(TaskError, match="takes more than 200 MiB of memory"):
         child.call("childs_work.hoard", 300)
     assert child.call("childs_work.hoard", 50) == 50 * 1024**2
@@ -65,7 +90,7 @@ def test_what_takes_too_much_memory_fails_and_the_next_call_is_answered() -> Non
 
 def test_what_takes_too_long_is_killed_and_the_next_call_is_answered(tmp_path: Path) -> None:
     """A file that takes for ever to read keeps nobody waiting who comes behind it."""
-    child = IdleChild(longest=timedelta(seconds=3))
+    child = IdleChildren(longest=timedelta(seconds=3))
     with pytest.raises(TaskError, match="within 3 s"):
         child.call("childs_work.for_ever", str(tmp_path / "begun"))
     assert child.call("childs_work.add", 2, 3) == 5
@@ -73,7 +98,7 @@ def test_what_takes_too_long_is_killed_and_the_next_call_is_answered(tmp_path: P
 
 def test_what_it_raises_the_caller_raises() -> None:
     """With its hint, and it answers on."""
-    child = IdleChild()
+    child = IdleChildren()
     with pytest.raises(InvalidInputError) as error:
         child.call("childs_work.refuse")
     assert (error.value.message, error.value.hint) == ("No.", "Say yes.")
@@ -82,7 +107,7 @@ def test_what_it_raises_the_caller_raises() -> None:
 
 def test_it_ends_when_it_is_idle_and_is_started_again() -> None:
     """Its memory is given back; who calls does not notice."""
-    child = IdleChild(idle=timedelta(0))
+    child = IdleChildren(idle=timedelta(0))
     first = child.call("childs_work.who")
     os.waitid(os.P_PID, first, os.WEXITED | os.WNOWAIT)
     assert child.call("childs_work.who") != first
@@ -90,7 +115,7 @@ def test_it_ends_when_it_is_idle_and_is_started_again() -> None:
 
 def test_it_is_killed_where_the_task_is_cancelled(tmp_path: Path) -> None:
     """What never returns goes with it, and the next call has a new one."""
-    child, begun = IdleChild(), tmp_path / "begun"
+    child, begun = IdleChildren(), tmp_path / "begun"
     with pytest.raises(TaskError, match="cancelled"):
         child.call("childs_work.for_ever", str(begun), cancelled=lambda: begun.exists() and begun.read_text() != "")
     assert child.call("childs_work.who") != int(begun.read_text())
@@ -98,34 +123,24 @@ def test_it_is_killed_where_the_task_is_cancelled(tmp_path: Path) -> None:
 
 def test_who_is_cancelled_while_it_waits_for_another_ends_at_once(tmp_path: Path) -> None:
     """Else its agent would have functions that were told to stop and still run, and with nine of them takes no work any more."""
-    child, begun, over = IdleChild(), tmp_path / "begun", threading.Event()
+    child, begun = IdleChildren(at_once=1), tmp_path / "begun"
+    with _held(child, begun), pytest.raises(TaskError) as error:
+        child.call("childs_work.who", cancelled=begun.exists)
+    assert error.value.message == "The task was cancelled."
 
-    def hold() -> None:
-        with pytest.raises(TaskError, match="cancelled"):
-            child.call("childs_work.for_ever", str(begun), cancelled=over.is_set)
 
-    holding = threading.Thread(target=hold)
-    holding.start()
-    ended = list[str]()
-
-    def wait() -> None:
-        with pytest.raises(TaskError) as error:
-            child.call("childs_work.who", cancelled=begun.exists)
-        ended.append(error.value.message)
-
-    waiting = threading.Thread(target=wait)
-    waiting.start()
-    waiting.join(timeout=10)
-    still_held = holding.is_alive()
-    over.set()
-    holding.join()
-    waiting.join()
-    assert (still_held, ended) == (True, ["The task was cancelled."])
+def test_what_takes_long_holds_up_nobody_else(tmp_path: Path) -> None:
+    """Whoever comes meanwhile is answered by another process, which stays for the next one."""
+    child, begun = IdleChildren(at_once=2), tmp_path / "begun"
+    with _held(child, begun):
+        beside, next_one = child.call("childs_work.who"), child.call("childs_work.who")
+        held = int(begun.read_text())
+    assert (beside == next_one, beside != held) == (True, True)
 
 
 def test_who_is_killed_is_said_to_be(tmp_path: Path) -> None:
     """As by the kernel, where memory runs out."""
-    child, begun = IdleChild(), tmp_path / "begun"
+    child, begun = IdleChildren(), tmp_path / "begun"
 
     def looked() -> bool:
         if begun.exists() and (pid := begun.read_text()):
@@ -139,7 +154,7 @@ def test_who_is_killed_is_said_to_be(tmp_path: Path) -> None:
 
 def test_threads_take_turns() -> None:
     """Each gets its own answer."""
-    child, answers = IdleChild(), dict[int, int]()
+    child, answers = IdleChildren(), dict[int, int]()
     threads = [
         threading.Thread(target=lambda at=at: answers.update({at: child.call("childs_work.add", at, at)})) for at in range(8)
     ]
