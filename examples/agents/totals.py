@@ -4,6 +4,7 @@ import calendar
 import re
 from collections.abc import Collection, Iterable, Iterator
 from decimal import Decimal
+from functools import reduce
 from itertools import permutations
 from math import exp, inf, lgamma, log, prod
 from typing import Any
@@ -16,7 +17,7 @@ from tables import CHECKED, LIKE_A_DATE, Column, Table
 _LAST, _MOST = 3, 8  # so many rows at an end may be such lines: if they are called nothing, and if they are called what they hold
 _FEW = 3  # so few numbers, or rows beside a line, tell nothing
 _RARE, _CHANCE = 0.01, 0.05  # what happens no more often by chance is none: once, and where sums cover all rows
-_TRIES = 100_000  # in a wider table no differences of two columns are tried, and not by each account: that takes minutes
+_TRIES = 100_000  # a wider table is not searched whole by pairs of columns, by each other column: that takes minutes
 _HARDLY = 1e-9  # how likely by chance a number is that is called what it holds
 _ROUND = (500, 100, 50, 10, 5, 1)  # numbers may be multiples of one of these, and so meet more often
 _SAID = {
@@ -32,12 +33,14 @@ _CALLED_A_FIGURE = r"(?i)(?:(?:.*\b|grand|sub)?total|sum|mean|average|median|min
 _CALLED_A_TOTAL = r"(?i).{0,30}\b(?:sub-?)?total\b.{0,20}"  # `Total EUR` alone: a name, such as a customer's, stands in several
 
 
-def lines_of_totals(table: Table, asked: Iterable[Column], known: Collection[Column]) -> dict[int, str]:
+def lines_of_totals(table: Table, asked: Collection[Column], known: Collection[Column]) -> dict[int, str]:
     """Rows that may hold figures of others, and why. What they are called in a `known` column was said, and is no reason."""
     columns, found = [one for one in (table.columns if table.rows <= CHECKED else asked) if one.holds("numbers")], dict[int, str]()
+    words, each = [one for one in table.columns if table.rows <= CHECKED and not one.is_numeric], 2 * len(table.columns)
+    tried = columns if len(columns) * len(words) * each <= _TRIES else asked
     for one in columns:
         found |= dict.fromkeys(_sums_of_others(_numbers(one), one.grain, _RARE / len(columns)), f"with sums of others in {one}")
-        found |= dict(_figures_by_label(one, table)) if table.rows <= CHECKED else {}
+        found |= dict(_figures_by_label(one, words[: 1 + _TRIES // (each * len(tried))], table)) if words and one in tried else {}
     called = _called(table, ())
     found |= _figures_of_others(columns, table, {*found, *called}) | found
     found |= dict(_over_totals(columns, [at for at in called if _SAID["sum"].search(called[at].lower())], {*found, *called}))
@@ -128,19 +131,19 @@ def _sums_behind(order: Any) -> tuple[list[int], list[int], bool]:
     return hits, ones, bool(covered.all())
 
 
-def _figures_by_label(column: Column, table: Table) -> Iterator[tuple[int, str]]:
+def _figures_by_label(column: Column, words: Iterable[Column], table: Table) -> Iterator[tuple[int, str]]:
     """Rows with one word that hold the sum of those beside them each time, or as it says the mean of those beside or before."""
     values, given = np.rint(_numbers(column) / column.grain).astype(np.int64), ~column.is_missing.to_numpy()
-    for one in [one for one in table.columns if values.any() and one is not column and not one.is_numeric]:
+    for one in [one for one in words if values.any() and one is not column]:
         labels, others = one.coded[0] + 1, [other.coded[0] for other in table.columns if other not in (one, column)]
         sums = np.bincount(labels, values)
         means = [at for at, cell in enumerate(one.different, 1) if _SAID["mean"].search(cell.lower())]
         halves = np.flatnonzero(2 * sums == sums.sum()).tolist() or [int(sums.argmax())]  # two of them may balance
         for label in [*means[:_MOST], *(halves if len(halves) == 1 else ())]:
             rows = labels == label
-            keys = [other for other in others if np.isin(other, other[rows]).all()]  # else some would have none beside them
+            keys = [key for key in others if key.max() < rows.sum() and np.isin(key, key[rows]).all()]  # each has some beside it
             for some in (keys, *([key] for key in keys), [rows[::-1].cumsum()[::-1]]):
-                groups = pd.factorize(pd.MultiIndex.from_arrays([0 * labels, *some]))[0]
+                groups = reduce(lambda sofar, key: pd.factorize(sofar * (key.max() + 2) + key + 1)[0], some, 0 * labels)
                 beside, counts = (np.bincount(groups, each)[groups] - each for each in (values, given.astype(int)))
                 is_mean = label in means and (np.abs(beside / np.maximum(counts, 1) - values)[rows] <= 0.51).all()
                 times = np.bincount(groups[rows], minlength=groups.max() + 1)

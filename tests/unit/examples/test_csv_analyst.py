@@ -6,6 +6,7 @@ import io
 import random
 import re
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import Any, SupportsFloat
 
@@ -1605,6 +1606,19 @@ def test_a_wide_table_takes_no_minutes(tmp_path: Path) -> None:
     with bounded(20):
         found = answer(understand("total n", read_table(path)), read_table(path))
     assert f": {sum(range(1, 40))} (39 of 39 rows)" in found.text
+
+
+def test_totals_by_words_are_looked_for_in_time_in_a_wide_table(tmp_path: Path) -> None:
+    """In the column that is asked about: of a hundred columns of words and as many of numbers all took more than two minutes."""
+    places, years = [f"place {at}" for at in range(20)], ["2023", "2024"]
+    beside = [[f"{'aeiou'[at * (column + 3) % 5]},{at * column % 97}" for column in range(100)] for at in range(42)]
+    found = [(place, year, str(at * at % 89 + 5)) for at, (place, year) in enumerate(product(places, years))]
+    world = [("World", year, str(sum(int(number) for _, of, number in found if of == year))) for year in years]
+    rows = [("place", "year", "n", *(f"word{at},n{at}" for at in range(100)))]
+    rows += [(*row, *others) for row, others in zip((*found[:7], *world, *found[7:]), beside, strict=True)]
+    (path := tmp_path / "t.csv").write_text("\n".join(map(",".join, rows)))
+    with bounded(20), pytest.raises(InvalidInputError, match=r"with sums of others in n, .*'World, 2023"):
+        answer(understand("total n", table := read_table(path)), table)
 
 
 @pytest.mark.parametrize("question", ["latest price", "total n where price since 2024", "how many rows have price before 5"])
