@@ -127,6 +127,17 @@ def test_an_agent_has_one_function() -> None:
     assert one.function is plain
 
 
+def test_how_many_tasks_of_one_user_run_at_once_is_its_authors_to_say() -> None:
+    """As many as at all unless he does; he is told at once if none could, and an agent with another card keeps to it."""
+    one, other = agent(), agent()
+    one.task(of_one_user=2)(plain)
+    other.task(plain)
+    assert (one.with_card(version="2").of_one_user, other.of_one_user) == (2, None)
+    with pytest.raises(InvalidInputError, match="No task is done") as caught:
+        agent().task(of_one_user=0)
+    assert caught.value.hint
+
+
 @pytest.mark.parametrize("listed", ["skills", "examples", "tags"])
 def test_a_text_in_the_place_of_a_list_is_refused(listed: str) -> None:
     """It would become a list of letters."""

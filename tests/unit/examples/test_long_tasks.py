@@ -69,3 +69,8 @@ def test_no_earlier_result_stalls_the_calculator(unit: str, tmp_path: Path) -> N
     """It looks for a figure there."""
     told = upstream("text-analyst", unit * (MAX_CONTENT_CHARS // len(unit)))
     _read(calculator.agent, "divide it by 2", RecordingContext(tmp_path, results=[told]))
+
+
+def test_tables_of_one_user_are_read_one_at_a_time() -> None:
+    """Else who sends many large ones has another user's wait for his, and takes a part of the machine's memory for each."""
+    assert [one.of_one_user for one in (csv_analyst.agent, chart_maker.agent)] == [1, 1]
