@@ -138,7 +138,7 @@ async def run(folder: Path, seconds: float, usual_seconds: float, seed: int) -> 
             after = await _goals(user, (1 - _SETTLED_PART) * seconds, numbers)
             spent_since, took = _spent(secured, processes), time.monotonic() - since
             cores = {name: (spent_since[name] - before) / took for name, before in spent.items()}
-            named = sorted(f"{one.caller} ({one.family})" for one in await NatsInspection(admin).slowed())
+            named = sorted(f"{one.caller} ({one.family})" for one in (await NatsInspection(admin).slowed()).callers)
         meanwhile = Honest([*settling.took, *after.took], [*settling.wrong, *after.wrong])
         growth = {
             name: 0.0 if process.has_ended else machine.resident_bytes(process.pid) / held[name]
