@@ -18,6 +18,7 @@ from ioa.adapters.nats.authorization import names_in, read_tenants
 from ioa.adapters.nats.callout import answer_callouts
 from ioa.adapters.nats.connection import open_connection
 from ioa.adapters.nats.endpoints import OF_ANYBODY, ServiceEndpoint, answer
+from ioa.adapters.nats.guests import NatsGuests
 from ioa.adapters.nats.kept_out import NatsKeptOut
 from ioa.adapters.nats.service import open_service
 from ioa.adapters.system_clock import SystemClock
@@ -28,9 +29,10 @@ from ioa.runtime.audit import open_audit_log
 from ioa.runtime.process import StopSignal, background, run_process
 from ioa.runtime.watched_file import WatchedFile, lines
 from ioa_authcallout.entrance import CalloutEntrance
-from ioa_authcallout.issuer import Keys, ProviderKeys, StaticKeys, check_private
+from ioa_authcallout.issuer import ProviderKeys, StaticKeys, check_private
 from ioa_authcallout.settings import HINT, CalloutSettings
 from ioa_authcallout.tokens import TokenJudge
+from ioa_authcallout.withdrawal import end_withdrawn
 
 
 async def serve(settings: CalloutSettings, stop: StopSignal) -> None:
@@ -41,7 +43,7 @@ async def serve(settings: CalloutSettings, stop: StopSignal) -> None:
     taken = await asyncio.to_thread(WatchedFile, settings.callout_authorization, names_in, HINT)
     tenants = await asyncio.to_thread(WatchedFile, settings.callout_authorization, _tenants_in, HINT)
     async with AsyncExitStack() as stack:
-        keys: Keys
+        keys: StaticKeys | ProviderKeys
         if settings.callout_jwks is not None:
             keys = await asyncio.to_thread(StaticKeys, settings.callout_jwks)
         else:
@@ -64,6 +66,7 @@ async def serve(settings: CalloutSettings, stop: StopSignal) -> None:
         await stack.enter_async_context(kept_out.hearing(client))
         audit = await stack.enter_async_context(open_audit_log(NatsAuditSink(client), SystemClock(), "authcallout"))
         entrance = CalloutEntrance(judge.judge, keys, settings.callout_issuer, audit, kept_out.names, time.monotonic)
+        await stack.enter_async_context(background(end_withdrawn(keys, NatsGuests(client))))
         asked = await stack.enter_async_context(open_connection(settings.asked()))
         await stack.enter_async_context(background(answer_callouts(asked, seed, entrance, _now)))
         endpoints = [

@@ -2,14 +2,20 @@
 
 While a provider is away the keys that are known go on verifying tokens, for an hour. Then nobody is let in by a token any more: a
 key may have been withdrawn for good reasons. Who is connected stays until his own token runs out.
+
+A set without a key that signs counts as no answer: an issuer by whose keys nobody can be let in has lost them rather than withdrawn
+them, and nobody is thrown out for that.
 """
 
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import urlsplit
@@ -31,15 +37,26 @@ _AGAIN_SECONDS = 5.0
 _TRUSTED_SECONDS = 3_600.0
 _MAX_BYTES = 1_000_000
 _SHOWN_CHARS = 200
+_MEMBERS = {"EC": ("crv", "kty", "x", "y"), "OKP": ("crv", "kty", "x"), "RSA": ("e", "kty", "n")}
+"""What of a key its thumbprint is of, by its kind. Keys of other kinds sign nothing that is taken."""
+_THUMBPRINT_BYTES = 12
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 _log = structlog.get_logger(__name__)
 
 
+@dataclass(frozen=True)
+class IssuerKey:
+    """A public key, and the beginning of its thumbprint (RFC 7638): a key that takes over the id of another one is another."""
+
+    jwk: PyJWK
+    thumbprint: str
+
+
 class Keys(Protocol):
     """The public keys of an issuer."""
 
-    async def key(self, key_id: str) -> PyJWK:
+    async def key(self, key_id: str) -> IssuerKey:
         """Return a key by its id.
 
         Raises:
@@ -60,13 +77,26 @@ class StaticKeys:
         except (ValueError, RecursionError) as error:
             raise InvalidInputError(f"{path} is no set of keys (JWKS): {error}.", hint="IOA_CALLOUT_JWKS names it.") from None
 
-    async def key(self, key_id: str) -> PyJWK:
+    async def key(self, key_id: str) -> IssuerKey:
         """Return a key by its id."""
         return _found(self._keys, key_id)
 
     def away(self) -> float | None:
         """They are at hand."""
         return None
+
+    def known(self) -> Collection[str]:
+        """Return all of them."""
+        return _thumbprints(self._keys)
+
+    async def changed(self, since: Collection[str]) -> None:
+        """Wait for ever, if these are known: a file that is another is read by a callout that begins anew."""
+        if self.known() == since:
+            await asyncio.Event().wait()
+
+    async def known_anew(self) -> Collection[str]:
+        """Return all of them."""
+        return self.known()
 
 
 class ProviderKeys:
@@ -82,13 +112,13 @@ class ProviderKeys:
         self._issuer = issuer
         self._client = client
         self._clock = clock
-        self._keys: Mapping[str, PyJWK] = {}
+        self._keys: Mapping[str, IssuerKey] = {}
         self._asked = self._answered = float("-inf")
         self._away_since: float | None = None
         self._is_asking = False
         self._wanted, self._told = asyncio.Event(), asyncio.Event()
 
-    async def key(self, key_id: str) -> PyJWK:
+    async def key(self, key_id: str) -> IssuerKey:
         """Return a key by its id; the provider is asked for one that is not known, while `follow` runs."""
         if key_id not in self._keys or self._is_old():
             await self._wait_for_news()
@@ -103,6 +133,23 @@ class ProviderKeys:
     def away(self) -> float | None:
         """For how many seconds the provider has not answered; None if it did the last time."""
         return None if self._away_since is None else self._clock() - self._away_since
+
+    def known(self) -> Collection[str]:
+        """Return the thumbprints of what the provider told last, unless it has not told anything since."""
+        return _thumbprints(self._keys) if self._away_since is None else frozenset()
+
+    async def changed(self, since: Collection[str]) -> None:
+        """Wait until the provider has told others, while `follow` runs."""
+        while self.known() == since:
+            await self._told.wait()
+
+    async def known_anew(self) -> Collection[str]:
+        """Ask the provider, in patience, while `follow` runs; what it has been asked before this began is not enough."""
+        if self._is_asking:
+            await self._told.wait()
+        self._wanted.set()
+        await self._told.wait()
+        return self.known()
 
     async def follow(self, sleep: Callable[[float], Awaitable[None]]) -> None:
         """Ask for ever: each minute, so that a key that was withdrawn is forgotten, and when one is wanted that is not known.
@@ -161,7 +208,7 @@ class ProviderKeys:
         else:
             self._answered, self._away_since = self._clock(), None
 
-    async def _ask(self) -> Mapping[str, PyJWK]:
+    async def _ask(self) -> Mapping[str, IssuerKey]:
         about = await self._get(f"{self._issuer.rstrip('/')}/.well-known/openid-configuration")
         if about["issuer"] != self._issuer:
             raise ValueError(f"what is found there speaks for another issuer ({str(about['issuer'])[:200]})")
@@ -193,21 +240,37 @@ def check_private(url: str) -> None:
         )
 
 
-def _parse(read: Any) -> Mapping[str, PyJWK]:
-    """Return the keys of a set (RFC 7517) by their ids, but those that sign nothing, or in a way that is not known."""
+def _parse(read: Any) -> Mapping[str, IssuerKey]:
+    """Return the keys of a set (RFC 7517) by their ids, but those that sign nothing, or in a way that is not known.
+
+    Raises:
+        ValueError: There is none.
+    """
     if not isinstance(read, dict) or not isinstance(read.get("keys"), list):
         raise ValueError("it has no list of keys")
-    keys: dict[str, PyJWK] = {}
+    keys: dict[str, IssuerKey] = {}
     for one in read["keys"]:
         try:
             if one.get("use", "sig") == "sig":
-                keys[str(one.get("kid", ""))] = PyJWK(one)
+                keys[str(one.get("kid", ""))] = IssuerKey(PyJWK(one), _thumbprint(one))
         except Exception as error:  # noqa: BLE001 - whatever libraries say to a key of a kind that is not known here
             _log.info("issuer_key_left_out", error=str(error) or type(error).__name__)
+    if not keys:
+        raise ValueError("it has no key that signs")
     return keys
 
 
-def _found(keys: Mapping[str, PyJWK], key_id: str) -> PyJWK:
+def _thumbprint(key: Mapping[str, str]) -> str:
+    members = {name: key[name] for name in _MEMBERS[key["kty"]]}
+    digest = sha256(json.dumps(members, separators=(",", ":"), sort_keys=True).encode()).digest()
+    return base64.urlsafe_b64encode(digest[:_THUMBPRINT_BYTES]).decode()
+
+
+def _thumbprints(keys: Mapping[str, IssuerKey]) -> frozenset[str]:
+    return frozenset(one.thumbprint for one in keys.values())
+
+
+def _found(keys: Mapping[str, IssuerKey], key_id: str) -> IssuerKey:
     if key_id not in keys:
         raise ForbiddenError("The token is signed by no key of its issuer.")
     return keys[key_id]

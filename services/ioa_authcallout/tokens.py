@@ -127,7 +127,7 @@ class TokenJudge:
             key = await self._keys.key(str(jwt.get_unverified_header(token).get("kid", "")))
             claims = jwt.decode(
                 token,
-                key,
+                key.jwk,
                 algorithms=_ALGORITHMS,
                 audience=self._audience,
                 issuer=self._issuer,
@@ -157,7 +157,7 @@ class TokenJudge:
         until = datetime.fromtimestamp(lasts, now.tzinfo)
         may = replace(holder.of_role(), tenant=holder.tenant)
         known_by = full_name(holder.tenant, f"{holder.role}:{holder.called}")
-        return Guest(name, holder.role, subject, known_by, may, inbox_owner(str(claims["iss"]), subject), until)
+        return Guest(name, holder.role, subject, known_by, may, inbox_owner(str(claims["iss"]), subject), until, key.thumbprint)
 
     async def _check_names(self, holder: _AgentClaim | _OtherClaim, subject: str) -> None:
         """See that nobody who comes with a key is called so, in capitals or not: people and file systems take both for the same."""

@@ -478,8 +478,9 @@ def callout_finding(status: CalloutStatus) -> Finding:
         return Finding(
             "callout",
             Health.WARNING,
-            f"{status.issuer} has not answered for {timedelta(seconds=round(status.away))}: {came}.",
-            "Who is connected stays until its token runs out; after an hour nobody is let in by a token until the issuer answers.",
+            f"{status.issuer} has not told its keys for {timedelta(seconds=round(status.away))}: {came}.",
+            "Who is connected stays until its token runs out; after an hour nobody is let in by a token until the issuer answers. "
+            "issuer_out_of_reach in the log of the callout says what it answered; a set without a key counts as no answer.",
         )
     if status.crowding:
         whence = ", ".join(f"{address} ({number:,})" for address, number in status.crowding.items())

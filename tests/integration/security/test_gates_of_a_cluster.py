@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
@@ -10,7 +11,10 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric import ec
+from nats.aio.client import Client
 
+from ioa.adapters.nats.connection import NatsSettings, open_connection
 from ioa.adapters.nats.inspection import open_inspection
 from ioa.adapters.nats.server import ClusterNode, open_nats_server
 from ioa.adapters.nats.system_client import NatsSystemClient
@@ -30,8 +34,10 @@ from tests.integration.security.secured import (
     open_processes,
     secured_by,
 )
+from tests.integration.security.test_third_parties import House, open_callout
 from tests.integration.security.town import EVE, USER
 from tests.rig.deadline import eventually
+from tests.rig.identity_provider import Provider
 from tests.rig.nats_cluster import NODES, free_ports
 
 _SOON = timedelta(seconds=60)
@@ -56,11 +62,34 @@ async def test_who_floods_one_node_is_kept_out_of_all(tmp_path: Path) -> None:
         assert [user.stats["reconnects"] for user in users] == [0] * NODES
 
 
+@pytest.mark.slow
+async def test_guests_at_each_node_are_ended_whose_key_is_withdrawn(tmp_path: Path) -> None:
+    """By a callout that is connected to one of them; who came by another key stays, at each."""
+    async with AsyncExitStack() as stack:
+        nodes = await stack.enter_async_context(_open_nodes(tmp_path, callout=True))
+        house = House(Provider("https://id.example.com"), nodes[0])
+        house.provider.keys["k2"] = ec.generate_private_key(ec.SECP256R1())
+        before, after = tmp_path / "before.json", tmp_path / "after.json"
+        before.write_text(json.dumps(house.provider.answer("/keys")))
+        left = Provider(keys={"k2": house.provider.keys["k2"]})
+        after.write_text(json.dumps(left.answer("/keys")))
+        guests: dict[str, list[Client]] = {"k1": [], "k2": []}
+        async with open_callout(house, before):
+            for key, clients in guests.items():
+                token = house.provider.token({"role": "user", "name": "bob"}, key_id=key)
+                for node in nodes:
+                    settings = NatsSettings(node.server.url, "guest", token=token)
+                    clients.append(await stack.enter_async_context(open_connection(settings, patience=_SOON)))
+        async with open_callout(house, after):
+            await eventually(lambda: [one.is_connected for one in guests["k1"]], lambda are: not any(are), within=_SOON)
+            assert [one.stats["reconnects"] for one in guests["k2"]] == [0] * NODES
+
+
 @asynccontextmanager
-async def _open_nodes(folder: Path) -> AsyncIterator[Sequence[Secured]]:
+async def _open_nodes(folder: Path, *, callout: bool = False) -> AsyncIterator[Sequence[Secured]]:
     """Run the servers, of which each includes what its gate writes."""
     credentials, ports = folder / "credentials", free_ports(NODES)
-    plan = plan_of([], [USER, EVE], ["observer"], ["admin"], [], callout=False)
+    plan = plan_of([], [USER, EVE], ["observer"], ["admin"], [], callout=callout)
     await asyncio.to_thread(make_credentials, plan, FolderSecrets(credentials), NEW_YEAR)
     async with AsyncExitStack() as stack:
         nodes = list[Secured]()

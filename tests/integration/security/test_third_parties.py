@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -17,6 +17,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 from nats.aio.client import Client
 
+from ioa.adapters.nats import guests
 from ioa.adapters.nats.agent_network import NatsAgentNetwork
 from ioa.adapters.nats.api_keys import NatsApiKeys
 from ioa.adapters.nats.audit import NatsAuditTrail
@@ -46,6 +47,7 @@ from ioa.protocol.registry import Register, Session
 from ioa.retry import until_available
 from ioa.runtime.process import StopSignal, background
 from ioa.testing.manual_clock import NEW_YEAR
+from ioa_authcallout import issuer
 from ioa_authcallout.__main__ import serve
 from ioa_authcallout.settings import CalloutSettings
 from tests.integration.security.secured import (
@@ -100,23 +102,36 @@ class House:
 
 
 @pytest.fixture
-async def house(tmp_path: Path) -> AsyncIterator[House]:
-    """A nats-server with credentials and an auth callout that believes the provider."""
-    async with AsyncExitStack() as stack:
-        secured = await stack.enter_async_context(open_secured(tmp_path, ["calculator"], callout=True))
-        provider = await stack.enter_async_context(open_provider())
-        settings = CalloutSettings(
-            nats_url=secured.server.url,
-            nats_seed=str(secured.folder / "authcallout" / "seed"),
-            callout_keys=secured.folder / CALLOUT,
-            callout_authorization=secured.folder / AUTHORIZATION / "authorization.conf",
-            callout_issuer=provider.url,
-            callout_audience="ioa",
-        )
-        await stack.enter_async_context(beside(serve(settings, StopSignal())))
+async def closed_house(tmp_path: Path) -> AsyncIterator[House]:
+    """A nats-server with credentials that asks an auth callout, where none runs, and a provider."""
+    async with open_secured(tmp_path, ["calculator"], callout=True) as secured, open_provider() as provider:
+        yield House(provider, secured)
+
+
+@pytest.fixture
+async def house(closed_house: House) -> AsyncIterator[House]:
+    """One with an auth callout that believes the provider."""
+    async with open_callout(closed_house):
+        yield closed_house
+
+
+@asynccontextmanager
+async def open_callout(house: House, jwks: Path | None = None) -> AsyncIterator[None]:
+    """Run a callout that asks the provider for its keys, or reads them in a file."""
+    secured = house.secured
+    settings = CalloutSettings(
+        nats_url=secured.server.url,
+        nats_seed=str(secured.folder / "authcallout" / "seed"),
+        callout_keys=secured.folder / CALLOUT,
+        callout_authorization=secured.folder / AUTHORIZATION / "authorization.conf",
+        callout_issuer=house.provider.url,
+        callout_jwks=jwks,
+        callout_audience="ioa",
+    )
+    async with beside(serve(settings, StopSignal())):
         async with open_intruder(secured, "observer") as observer:
             await eventually(NatsInspection(observer).callout, lambda status: status is not None, within=_SOON)
-        yield House(provider, secured)
+        yield
 
 
 def _errors_of(client: Client) -> list[str]:
@@ -276,6 +291,50 @@ async def test_a_provider_that_is_away_shuts_nobody_out_whose_key_is_known(house
         status = await inspection.callout()
         assert status is not None
         assert (guest.is_connected, status.let_in, sum(status.refused.values()) > 0) == (True, 2, True)
+
+
+async def test_who_came_by_a_key_that_is_withdrawn_is_ended_and_others_stay(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """He stayed until his token ran out. By a key that is newer than what is known, or a set without any, nobody is ended."""
+    monkeypatch.setattr(issuer, "_AGAIN_SECONDS", 0.0)
+    provider = house.provider
+    provider.keys["k2"] = ec.generate_private_key(ec.SECP256R1())
+    leaked = Provider(url=provider.url, keys=dict(provider.keys))
+    unknown = Provider(provider.url, keys={"k3": leaked.keys["k1"]}).token(key_id="k3")
+    async with (
+        open_connection(house.by_token(provider.token()), patience=_SOON) as stranger,
+        open_connection(house.by_token(provider.token(_BOB, sub="bob", key_id="k2")), patience=_SOON) as bob,
+        open_connection(house.secured.settings("user"), patience=_SOON) as user,
+    ):
+        for told in ({}, {"k2": leaked.keys["k2"]}):
+            assert stranger.is_connected
+            provider.keys = told
+            await house.is_refused(unknown)  # by a key that is not known, so that the provider is asked
+        await eventually(lambda: stranger.is_connected, lambda connected: not connected, within=_SOON)
+        await house.is_refused(leaked.token())
+        assert not stranger.is_connected
+        assert [client.stats["reconnects"] for client in (bob, user)] == [0, 0]
+        assert await is_let_in(house.by_token(provider.token(_BOB, sub="bob", key_id="k2")))
+
+
+async def test_who_came_by_a_key_that_is_withdrawn_while_no_callout_runs_is_ended_by_the_next(
+    closed_house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Which key let him in is seen of his connection, on whichever page of them, here by a callout that reads another file."""
+    monkeypatch.setattr(guests, "_PAGE", 1)
+    house, files = closed_house, [tmp_path / "before.json", tmp_path / "after.json"]
+    house.provider.keys["k2"] = ec.generate_private_key(ec.SECP256R1())
+    tokens = [house.provider.token(_BOB, sub="bob", key_id=key) for key in ("k1", "k2")]
+    files[0].write_text(json.dumps(house.provider.answer("/keys")))
+    house.provider.keys.pop("k1")
+    files[1].write_text(json.dumps(house.provider.answer("/keys")))
+    async with AsyncExitStack() as stack:
+        async with open_callout(house, files[0]):
+            by_first, by_second = [
+                await stack.enter_async_context(open_connection(house.by_token(token), patience=_SOON)) for token in tokens
+            ]
+        async with open_callout(house, files[1]):
+            await eventually(lambda: by_first.is_connected, lambda connected: not connected, within=_SOON)
+            assert (by_second.is_connected, by_second.stats["reconnects"]) == (True, 0)
 
 
 async def test_keys_come_and_go_while_guests_are_let_in(house: House) -> None:

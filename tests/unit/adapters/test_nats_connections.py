@@ -14,6 +14,7 @@ from nats.aio.msg import Msg
 
 from ioa.adapters.nats.connections import NatsConnections
 from ioa.adapters.nats.flood_tellers import NatsPullTeller, take_most
+from ioa.adapters.nats.guests import known_by
 from ioa.adapters.nats.headers import read_headers
 from ioa.adapters.nats.keys import LAST_OF
 from ioa.adapters.nats.overheard import heartbeats_asked
@@ -193,6 +194,22 @@ async def test_what_the_server_writes_where_nobody_answers_names_whose_it_is() -
         await connections.count()
     assert (hearer.traced_ones, rests, client.heard[OVERHEARD[0]] is heard) == ([(ConnectionId("S1", 7), None)], True, False)
     assert hearer.pulled == [("UEVE", 100 + len(text) // 100, None)]
+
+
+async def test_a_guest_is_the_same_whichever_key_let_him_in() -> None:
+    """The server knows him by his key besides: a second token would make another of him, who has sent nothing yet."""
+    client, hearer = _Pulled(), _Hearer()
+    connections = NatsConnections(cast(Client, client))
+    async with connections.hearing(hearer):
+        await connections.count()
+        for key in ("k-1_", "k2"):
+            shown = {SHOWN_ASKER: json.dumps({"acc": "IOA_USERS", "user": known_by("user:bob", key)})}
+            client.heard[OVERHEARD[0]].set_result(Msg(cast(Client, client), OVERHEARD[0], "_R_.x", b"", shown))
+            listed = [{"cid": 1, "account": "IOA_USERS", "authorized_user": known_by("user:bob", key), "in_msgs": 1, "in_bytes": 9}]
+            found = json.dumps({"server": {"id": "S1"}, "data": {"connections": listed}}).encode()
+            client.heard["_INBOX.registry"].set_result(Msg(cast(Client, client), "_INBOX.registry", data=found))
+            assert [one.key for one in hearer.counted_last] == ["user:bob"]
+    assert hearer.pulled == [("user:bob", 100, None)] * 2
 
 
 async def test_what_nobody_of_us_answers_counts_as_what_it_has_others_say() -> None:

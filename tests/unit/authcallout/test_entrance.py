@@ -6,7 +6,6 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 import pytest
-from jwt import PyJWK
 
 from ioa.adapters.nats.callout import Guest
 from ioa.adapters.nats.permissions import of_user
@@ -17,7 +16,7 @@ from ioa.protocol.ids import UserId
 from ioa.runtime.audit import AuditLog
 from ioa.testing.manual_clock import NEW_YEAR, ManualClock
 from ioa_authcallout.entrance import CalloutEntrance
-from ioa_authcallout.issuer import Keys
+from ioa_authcallout.issuer import IssuerKey, Keys
 
 
 class _Kept:
@@ -29,7 +28,7 @@ class _Kept:
 
 
 class _AtHand(Keys):
-    async def key(self, key_id: str) -> PyJWK:
+    async def key(self, key_id: str) -> IssuerKey:
         raise NotImplementedError(key_id)
 
     def away(self) -> None:
@@ -38,7 +37,7 @@ class _AtHand(Keys):
 
 async def test_who_is_kept_out_is_noted_by_the_subject_of_the_token() -> None:
     """The name that its claim gives a guest may be another one's subject: he would stand in the log for what he did not do."""
-    kept, guest = _Kept(), Guest("carol", "user", "bob", "user:carol", of_user(UserId("carol")), "T1", NEW_YEAR)
+    kept, guest = _Kept(), Guest("carol", "user", "bob", "user:carol", of_user(UserId("carol")), "T1", NEW_YEAR, "k")
 
     async def judge(_token: str) -> Guest:
         return guest
@@ -60,7 +59,7 @@ async def test_a_token_that_was_refused_is_not_looked_at_again_at_once() -> None
         judged.append(token)
         if token in refusals:
             raise refusals[token]
-        return Guest("carol", "user", "carol", "user:carol", of_user(UserId("carol")), "T1", NEW_YEAR)
+        return Guest("carol", "user", "carol", "user:carol", of_user(UserId("carol")), "T1", NEW_YEAR, "k")
 
     entrance = _entrance(judge, now)
     for at, token in ((0, "forged"), (1, "forged"), (2, "away"), (3, "away"), (4, "good"), (4.5, "good"), (5.5, "forged")):

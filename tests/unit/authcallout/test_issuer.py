@@ -117,6 +117,50 @@ async def test_known_keys_outlast_an_outage_for_an_hour() -> None:
         assert keys.away() is None
 
 
+async def test_a_set_without_a_key_is_no_answer() -> None:
+    """For one look it shut everybody out, as if all keys were withdrawn: what was known goes on as when the issuer is away."""
+    clock = _Clock()
+    async with open_provider() as provider, _asking(provider, clock) as keys:
+        await keys.key("k1")
+        kept, known = provider.keys, keys.known()
+        provider.keys, clock.now = {}, 60
+        assert not await keys.known_anew()
+        await keys.key("k1")
+        clock.now = 65
+        assert keys.away() == 5
+        with pytest.raises(UnavailableError, match="not known, and the identity provider does not answer"):
+            await keys.key("k2")
+        provider.keys = kept
+        assert await keys.known_anew() == known
+
+
+async def test_a_key_that_takes_over_an_id_is_another() -> None:
+    """Who came by the one before is no guest of this one; one that is told in other words is the same."""
+    async with open_provider() as provider, _asking(provider, _Clock()) as keys:
+        await keys.key("k1")
+        first = keys.known()
+        assert await keys.known_anew() == first
+        provider.keys = {"k1": ec.generate_private_key(ec.SECP256R1())}
+        changed = asyncio.create_task(keys.changed(first))
+        second = await keys.known_anew()
+        await changed
+        assert len(second) == 1
+        assert second != first
+
+
+async def test_what_is_asked_anew_is_no_answer_of_before() -> None:
+    """While the issuer is being asked he may withdraw a key: that answer is waited for, and then the next one."""
+    async with open_provider() as provider, _asking(provider, _Clock()) as keys:
+        await keys.key("k1")
+        provider.takes = 0.1
+        provider.keys["k2"] = ec.generate_private_key(ec.SECP256R1())
+        asked = asyncio.create_task(keys.known_anew())
+        await asyncio.sleep(0.15)  # the set is being read
+        provider.keys.pop("k1")
+        assert len(await keys.known_anew()) == 1
+        await asked
+
+
 def test_keys_are_not_asked_for_in_clear() -> None:
     """Only of an issuer whose answer nobody on the way can change, or of one on this machine."""
     for url in ("https://id.example.com", "http://127.0.0.1:8080/realm", "http://localhost"):

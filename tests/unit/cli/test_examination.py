@@ -178,7 +178,7 @@ def test_why_third_parties_do_not_come_in_is_told() -> None:
     found, away = callout_finding(status), callout_finding(status.model_copy(update={"away": 90.2}))
     assert (found.health, away.health) == (Health.OK, Health.WARNING)
     assert found.message == "3 let in by tokens of https://id.example.com, 9 refused: Another. (7) The token has run out. (2)"
-    assert "has not answered for 0:01:30" in away.message
+    assert "has not told its keys for 0:01:30" in away.message
     crowded = callout_finding(status.model_copy(update={"crowding": {"192.0.2.7": 5_000}}))
     assert (crowded.health, "came from 192.0.2.7 (5,000)" in crowded.message) == (Health.WARNING, True)
 

@@ -22,6 +22,7 @@ from pydantic_core import to_json
 
 from ioa.adapters.nats.connection import may_not_publish
 from ioa.adapters.nats.flood_tellers import TOLD_BYTES, ToldOfFloods
+from ioa.adapters.nats.guests import Holder
 from ioa.adapters.nats.overheard import AT_ONCE, FLOOD, Asker, FewMessages, OrderHearer, PullHearer
 from ioa.adapters.nats.permissions import (
     CONNECTED,
@@ -61,7 +62,7 @@ class _Server(BaseModel):
 class _Client(BaseModel):
     number: int = Field(alias="id")
     account: str = Field(default="", alias="acc")
-    key: str = Field(default="", alias="user")
+    key: Holder = Field(default="", alias="user")
 
 
 class _Stranger(BaseModel):
@@ -98,7 +99,7 @@ class _Event(BaseModel):
 class _Connection(BaseModel):
     number: int = Field(alias="cid")
     account: str = ""
-    key: str = Field(default="", alias="authorized_user")
+    key: Holder = Field(default="", alias="authorized_user")
     messages: int = Field(alias="in_msgs")
     bytes: int = Field(alias="in_bytes")
     received: int = Field(default=0, alias="out_msgs")

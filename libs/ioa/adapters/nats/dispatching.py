@@ -24,6 +24,7 @@ from prometheus_client import Counter as Metric
 from prometheus_client import Histogram
 
 from ioa.adapters.nats.endpoints import Bounds, HeadedAnswer, ServiceEndpoint
+from ioa.adapters.nats.guests import holder_of
 from ioa.adapters.nats.headers import header_bytes
 from ioa.adapters.nats.listening import Listener
 from ioa.adapters.nats.permissions import SHOWN_ASKER
@@ -371,8 +372,8 @@ def _asker(message: Msg) -> str:
     """Who asks on a subject that many share, as the server tells where users have keys; empty where they have none."""
     try:
         told = json.loads((message.headers or {})[SHOWN_ASKER])
-        return f"{told['acc']} {told['user']}"
-    except (KeyError, ValueError, TypeError):
+        return f"{told['acc']} {holder_of(told['user'])}"
+    except (KeyError, ValueError, TypeError, AttributeError):
         return ""
 
 

@@ -15,6 +15,7 @@ from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 from pydantic import BaseModel, Field, ValidationError
 
+from ioa.adapters.nats.guests import Holder
 from ioa.adapters.nats.headers import UNREAD
 from ioa.adapters.nats.keys import LAST_OF
 from ioa.adapters.nats.permissions import OVERHEARD, PULLS, SHOWN_ASKER, TAKEN, is_outside
@@ -57,7 +58,7 @@ class Asker(BaseModel):
     """Who asks, as the server shows it."""
 
     account: str = Field(alias="acc")
-    key: str = Field(alias="user")
+    key: Holder = Field(alias="user")
 
 
 def heartbeats_asked(request: bytes) -> int:

@@ -610,5 +610,5 @@ _NEEDED = {
         _reading(LOG),
         subjects.PULLED,
     ),
-    Service.AUTHCALLOUT: (subjects.ANY_AUDIT, subjects.PULLED),
+    Service.AUTHCALLOUT: (subjects.ANY_AUDIT, subjects.PULLED, subjects.SERVER_CONNECTIONS, disconnecting(_ANY)),
 }

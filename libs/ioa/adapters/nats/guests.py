@@ -1,0 +1,120 @@
+"""Guests by tokens who are connected, as the servers know them: by a name that says who it is, and which key's token let him in.
+
+A server keeps of what an auth callout has said little besides that name, and tells it to whoever lists its connections. So it is
+known of each guest by which key he came, wherever he is connected, whichever callout let him in, and whether that still runs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from itertools import count
+from typing import Annotated
+
+import nats.errors
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+from pydantic import BaseModel, BeforeValidator, Field, ValidationError
+from pydantic_core import to_json
+
+from ioa.adapters.nats.connection import may_not_publish
+from ioa.adapters.nats.permissions import disconnecting
+from ioa.adapters.nats.sinks import taking
+from ioa.errors import ForbiddenError
+from ioa.ports.connections import ConnectionId
+from ioa.protocol import subjects
+
+_BEHIND = "#"
+"""What is between who a guest is and his key. Neither a public key nor a name holds it."""
+_PAGE = 1_024
+_ANSWER_SECONDS = 2.0
+"""How long servers may take to list their connections. Of one that takes longer they are looked at the next time."""
+
+
+def known_by(holder: str, key: str) -> str:
+    """Return as what servers know a guest who was let in by a token that a key has signed."""
+    return f"{holder}{_BEHIND}{key}"
+
+
+def holder_of(known: str) -> str:
+    """Return who it is whom servers know so: a guest whichever key let him in, and a public key as it is."""
+    return known.partition(_BEHIND)[0]
+
+
+Holder = Annotated[str, BeforeValidator(lambda known: holder_of(known) if isinstance(known, str) else known)]
+"""Who it is that a server tells of."""
+
+
+class _Server(BaseModel):
+    id: str
+
+
+class _Connection(BaseModel):
+    number: int = Field(alias="cid")
+    known: str = Field(default="", alias="authorized_user")
+
+
+class _Listed(BaseModel):
+    total: int = 0
+    connections: Sequence[_Connection] | None = None
+
+
+class _Page(BaseModel):
+    server: _Server
+    data: _Listed
+
+
+class NatsGuests:
+    """The guests on each server of a cluster."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    async def by_other_keys(self, keys: Collection[str]) -> Mapping[ConnectionId, str]:
+        """Return the connections of guests whom none of these keys has let in, and whose key that was.
+
+        Those are left out of whom no key is known: an older callout let them in.
+
+        Raises:
+            ForbiddenError: This connection may not list any, since the authorization of the servers is older.
+        """
+        if may_not_publish(self._client, subjects.SERVER_CONNECTIONS):
+            raise ForbiddenError(
+                "The authorization of nats-server is older than this auth callout, which may not see who is connected.",
+                hint="Run `ioa credentials upgrade`, and restart nats-server.",
+            )
+        found: dict[ConnectionId, str] = {}
+        for offset in count(0, _PAGE):
+            pages = await self._listed(offset)
+            for page in pages:
+                for one in page.data.connections or ():
+                    key = one.known.partition(_BEHIND)[2]
+                    if key and key not in keys:
+                        found[ConnectionId(page.server.id, one.number)] = key
+            if not any(page.data.total > offset + _PAGE for page in pages):
+                break
+        return found
+
+    async def end(self, connections: Collection[ConnectionId]) -> None:
+        """Have their servers end them. Nothing is waited for: who is still there is seen so the next time."""
+        inbox = self._client.new_inbox()  # a server heeds only who wants an answer
+        with suppress(nats.errors.Error, OSError):
+            for one in connections:
+                await self._client.publish(disconnecting(one.server), to_json({"cid": one.number}), reply=inbox)
+
+    async def _listed(self, offset: int) -> Sequence[_Page]:
+        pages: list[_Page] = []
+
+        def take(message: Msg) -> None:
+            with suppress(ValidationError):
+                pages.append(_Page.model_validate_json(message.data))
+
+        inbox = self._client.new_inbox()
+        with suppress(nats.errors.Error, OSError):
+            if self._client.is_connected:  # else nats-py would keep what is asked until it is
+                async with taking(self._client, inbox, take):
+                    wanted = to_json({"auth": True, "sort": "cid", "limit": _PAGE, "offset": offset})
+                    await self._client.publish(subjects.SERVER_CONNECTIONS, wanted, reply=inbox)
+                    await asyncio.sleep(_ANSWER_SECONDS)
+        return pages

@@ -1,0 +1,93 @@
+"""Who is ended when the issuer of tokens has withdrawn a key."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Mapping
+
+from ioa.errors import ForbiddenError
+from ioa.ports.connections import ConnectionId
+from ioa.runtime.process import background
+from ioa_authcallout.withdrawal import Guests, KnownKeys, end_withdrawn
+from tests.rig.deadline import eventually
+
+_FIRST, _SECOND = ConnectionId("S1", 1), ConnectionId("S2", 1)
+
+
+class _Issuer(KnownKeys):
+    """Says keys, and others when it is asked anew."""
+
+    def __init__(self, *told: str) -> None:
+        self._known = self.next = frozenset(told)
+        self._told = asyncio.Event()
+        self.asked = 0
+
+    def known(self) -> Collection[str]:
+        return self._known
+
+    async def changed(self, since: Collection[str]) -> None:
+        while self._known == since:
+            self._told.clear()
+            await self._told.wait()
+
+    async def known_anew(self) -> Collection[str]:
+        self.asked += 1
+        self._known = self.next
+        self._told.set()
+        return self._known
+
+
+class _Connected(Guests):
+    """Guests, by the keys that let them in."""
+
+    def __init__(self, **keys: ConnectionId) -> None:
+        self.there = {connection: key for key, connection in keys.items()}
+        self.may, self.looks = True, 0
+
+    async def by_other_keys(self, keys: Collection[str]) -> Mapping[ConnectionId, str]:
+        self.looks += 1
+        if not self.may:
+            raise ForbiddenError("Not yet.")
+        return {connection: key for connection, key in self.there.items() if key not in keys}
+
+    async def end(self, connections: Collection[ConnectionId]) -> None:
+        for one in connections:
+            self.there.pop(one)
+
+
+async def test_who_came_by_a_key_that_is_gone_is_ended_once_that_is_sure() -> None:
+    """On whichever server; the issuer is asked once more first, and who came by a key that is there stays."""
+    issuer, guests = _Issuer("b"), _Connected(a=_FIRST, b=_SECOND)
+    async with background(end_withdrawn(issuer, guests, every=0.001)):
+        await eventually(lambda: list(guests.there), lambda there: there == [_SECOND])
+        looks = guests.looks
+        await eventually(lambda: guests.looks, lambda now: now > looks + 3)
+    assert issuer.asked == 1
+
+
+async def test_nobody_is_ended_who_came_by_a_key_that_is_newer() -> None:
+    """Another replica was told of it a moment ago: this one knows it when it has asked."""
+    issuer, guests = _Issuer("a"), _Connected(a=_FIRST, b=_SECOND)
+    issuer.next = frozenset({"a", "b"})
+    async with background(end_withdrawn(issuer, guests, every=0.001)):
+        await eventually(lambda: guests.looks, lambda now: now > 3)
+    assert (len(guests.there), issuer.asked) == (2, 1)
+
+
+async def test_nobody_is_ended_while_the_issuer_tells_no_keys() -> None:
+    """Neither when it tells none at first, nor when it does not answer the second time."""
+    for issuer in (_Issuer(), _Issuer("b")):
+        issuer.next, guests = frozenset(), _Connected(a=_FIRST, b=_SECOND)
+        async with background(end_withdrawn(issuer, guests, every=0.001)):
+            await asyncio.sleep(0.05)
+        assert len(guests.there) == 2
+
+
+async def test_they_are_ended_when_that_is_allowed() -> None:
+    """An authorization that is older than the callout keeps it from it until it is brought up to date."""
+    issuer, guests = _Issuer("b"), _Connected(a=_FIRST, b=_SECOND)
+    guests.may = False
+    async with background(end_withdrawn(issuer, guests, every=0.001)):
+        await eventually(lambda: guests.looks, lambda now: now > 3)
+        guests.may = True
+        await eventually(lambda: list(guests.there), lambda there: there == [_SECOND])
