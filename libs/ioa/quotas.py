@@ -85,7 +85,7 @@ RATES: Mapping[Family, Rate] = {
     Family.SEARCH: Rate(10, 40, unit_bytes=SEARCH_UNIT_BYTES),
     Family.SAY: Rate(50, 100, unit_bytes=SAY_UNIT_BYTES),
     Family.SYNC: Rate(20, 50, unit_bytes=UNIT_BYTES, second_counts=half(20), answer_bytes=SYNC_ANSWER_BYTES),
-    Family.FILES: Rate(100, 200, unit_bytes=FILE_UNIT_BYTES),
+    Family.FILES: Rate(100, 200, unit_bytes=FILE_UNIT_BYTES, second_counts=quarter(100)),
     Family.READS: Rate(
         10_000, 40_000, unit_bytes=READ_UNIT_BYTES, second_counts=READ_SECOND_COUNTS, answer_bytes=READ_ANSWER_BYTES
     ),

@@ -186,7 +186,7 @@ def _endpoints(parts: NatsGroupServices, standing: NatsStanding, audit: AuditLog
 
 def _file_endpoints(files: FileService) -> list[ServiceEndpoint]:
     of_file = partial(ServiceEndpoint, caller_at=subjects.CALLER_AT, family=Family.FILES)
-    getting, putting = partial(of_file, max_bytes=MAX_ASKING_BYTES), partial(of_file, max_bytes=MAX_PUT_BYTES)
+    getting, putting = partial(of_file, max_bytes=MAX_ASKING_BYTES), partial(of_file, max_bytes=MAX_PUT_BYTES, is_work=True)
     return [
         getting("file", subjects.ANY_GET_FILE, answer_as(GetFile, files.get, lambda asked: asked.agent_id)),
         putting("put", subjects.ANY_PUT_FILE, answer_as(PutFile, files.put, lambda asked: asked.agent_id)),

@@ -35,6 +35,19 @@ def test_a_caller_has_few_megabytes_read_a_second(family: Family) -> None:
     assert MAX_PUT_BYTES < quotas.FILE_UNIT_BYTES
 
 
+@pytest.mark.parametrize("family", [Family.SYNC, Family.FILES, Family.READS, Family.OTHERS])
+def test_a_caller_has_half_of_the_time_of_a_service_at_most(family: Family) -> None:
+    """What a request has read of logs may take long, however small it is, such as who was told of a file."""
+    for rates in (quotas.RATES, ControlPlaneSettings().bounds.rates):
+        buckets, now, held = Buckets(rates), 0.0, 0.0
+        while now < 60:
+            if buckets.judge("mallory", family, now) == ADMITTED:
+                buckets.charge("mallory", family, now, held_seconds=0.05)
+                held += 0.05
+            now += 0.01
+        assert 10 < held < 33  # of sixty seconds, and what may be asked at once
+
+
 def test_what_is_said_counts_by_its_bytes() -> None:
     """Large messages fill a store, so that fewer of them are admitted; the largest still is, whatever the burst."""
     buckets = Buckets({Family.SAY: Rate(per_second=10, burst=3, unit_bytes=1_000)})

@@ -325,6 +325,24 @@ async def test_what_takes_long_to_answer_counts_by_its_time(nats_client: Client,
             assert await requester.request("ioa.v1.test.ada", Echo(text="x"), Echo, timeout=SOON) == Echo(text="x")
 
 
+async def test_what_is_a_callers_own_work_does_not_count_by_its_time(nats_client: Client) -> None:
+    """Storing a piece of a file takes long, and its family bounds how many there may be."""
+
+    async def work(request: Echo) -> Echo:
+        until = time.thread_time() + 0.05
+        while time.thread_time() < until:
+            pass
+        return request
+
+    endpoint = ServiceEndpoint("work", "ioa.v1.test.*", answer(Echo, work), caller_at=CALLER_AT, is_work=True)
+    bounds = Bounds(rates={Family.OTHERS: Rate(per_second=1, burst=10, second_counts=300)})
+    async with open_service(nats_client, "ioa-test", "Tests", "0.1.0", [endpoint], bounds=bounds):
+        await heard(nats_client)
+        requester = NatsRequester(nats_client)
+        for _ in range(3):
+            assert await requester.request("ioa.v1.test.ada", Echo(text="x"), Echo, timeout=SOON) == Echo(text="x")
+
+
 async def test_a_flood_is_told_when_to_come_back_and_named(nats_client: Client, own: bool) -> None:
     """Who does not come back later is refused, and told by name to operators; others are served at once."""
     limited = ServiceEndpoint("echo", "ioa.v1.test.*", answer(Echo, echo), is_own=own, caller_at=CALLER_AT)

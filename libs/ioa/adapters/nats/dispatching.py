@@ -297,7 +297,7 @@ class RequestDispatcher:
         """
         if not caller or caller in endpoint.for_many:
             await _answer(endpoint, request)
-        elif self._bounds.rates[endpoint.family].second_counts is None:
+        elif endpoint.is_work or self._bounds.rates[endpoint.family].second_counts is None:
             size = await _answer(endpoint, request)
             if size is not None:
                 self._buckets.charge(caller, endpoint.family, self._loop.time(), answered_bytes=size)

@@ -56,6 +56,8 @@ class ServiceEndpoint:
         searches: Whether a request has nats-server search, which holds up other requests on its subject: it is charged for that
             time, too.
         max_bytes: Largest request; a larger one is refused unread.
+        is_work: Whether the time that answering takes is work in the caller's service, which the number of requests bounds: the
+            caller is not charged with it, as it may be for other requests of the family.
     """
 
     name: str
@@ -71,6 +73,7 @@ class ServiceEndpoint:
     counts: Callable[[bytes], int] | None = None
     searches: Callable[[bytes], bool] | None = None
     max_bytes: int = USUAL_BYTES
+    is_work: bool = False
 
 
 @dataclass(frozen=True)
