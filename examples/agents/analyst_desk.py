@@ -18,10 +18,8 @@ agent = Agent(
         "give me a briefing on orders.tsv: top 3 customers by total amount, a bar chart of it and a report",
     ], tags=["briefing", "coordination"], declines=True, may_team_up=True,
 )  # fmt: skip
-_HEAD = re.compile(
-    r"(?i)(?:please )?(?:(?:prepare|write|make|create|draft|produce|compile|give me) )?(?:(?:an?|the|full|complete|data) )*"
-    r"(?:briefing|report|document|summary)\b"
-)
+_ASKED = r"(?i)(?:please )?(?:(?:prepare|write|make|create|draft|produce|compile|give me) )?"
+_HEAD = re.compile(_ASKED + r"(?:(?:an?|the|full|complete|data) )*(?:briefing|report|document|summary)\b")
 _JOINTS = frozenset("on of about for from with including containing covering comprising and then the in file".split())
 _HINT = "Say which, as in 'a briefing on sales.csv: total units per region, a bar chart of it and a report of both'."
 

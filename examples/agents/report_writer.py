@@ -22,11 +22,9 @@ agent = Agent(
 _ROWS, _COLUMNS, _MOST_BYTES, _STYLE = 60, 60, 10_000_000, Path(__file__).with_name("report.css")
 _RESULTS = r"(?:it|them|this|that|these|those|both|all|everything|(?:(?:the|these|both|all) )*(?:results?|findings?|answers?))"
 _REPORT = r"(?:(?:an?|the|one|final|complete|html|web) )*(?:report|document|page)"
-_REQUEST = re.compile(
-    r"(?i)(?:please )?(?:(?:write|make|create|produce|prepare|give me) )?"
-    rf"(?:{_REPORT}(?: (?:of|on|about|for|from|with) {_RESULTS})?|"
-    rf"(?:(?:put|compile|combine|merge|collect|write)(?: up)? )?{_RESULTS}(?: together| up)? (?:in|into|to|as) {_REPORT})[ .!]*"
-)
+_MADE = rf"{_REPORT}(?: (?:of|on|about|for|from|with) {_RESULTS})?"
+_PUT = rf"(?:(?:put|compile|combine|merge|collect|write)(?: up)? )?{_RESULTS}(?: together| up)? (?:in|into|to|as) {_REPORT}"
+_REQUEST = re.compile(rf"(?i)(?:please )?(?:(?:write|make|create|produce|prepare|give me) )?(?:{_MADE}|{_PUT})[ .!]*")
 _HINT = "Say 'write a report of both', 'a report of the results' or 'put everything into an HTML report'."
 
 
