@@ -1,4 +1,4 @@
-"""GroupOpening, ending and showing groups. A group's record is its log: nothing else is kept."""
+"""Opening, ending and showing groups. A group's record is its log: nothing else is kept."""
 
 from __future__ import annotations
 

@@ -164,7 +164,7 @@ class Functions:
             self._let_go(run)
         try:
             yield
-            if run.waits == 1 and not run.is_stopping:
+            if run.waits == 1 and not (run.has_slot or run.is_stopping):
                 await self._take_again(run.user)
                 run.has_slot = True
         finally:
@@ -172,6 +172,8 @@ class Functions:
             if not (run.waits or run.has_slot or run.is_stopping):  # it has given up waiting, and goes on at once
                 self._take(run.user)
                 run.has_slot = True
+            if run.is_abandoned or run.ended.done():
+                self._let_go(run)  # nobody else would
 
     async def _take_again(self, user: Hashable) -> None:
         """Wait for a slot before all that have none yet, for as long as it takes."""
@@ -183,7 +185,7 @@ class Functions:
         try:
             await slot
         except asyncio.CancelledError:
-            if not slot.cancel():
+            if not slot.cancelled():  # it was given one meanwhile
                 self._free_slot(user)
             raise
         finally:

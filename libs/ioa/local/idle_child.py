@@ -41,7 +41,7 @@ class IdleChildren:
         idle: How long a process waits for the next call.
         longest: How long one call may take, so that the others that wait for it have their turn.
         memory_bytes: How much memory each process may take, so that whatever it is told to read harms nobody else on the machine;
-            None: an eighth of the machine's, and 1 GiB at least.
+            None: an eighth of the machine's, and 1 GiB at least, so that four at once may have half of it.
     """
 
     def __init__(

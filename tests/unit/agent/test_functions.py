@@ -418,3 +418,78 @@ async def test_who_gives_up_waiting_goes_on_at_once_and_its_slot_is_counted() ->
     await asyncio.gather(_call(functions, gives_up), *(_call(functions, works, name) for name in "ab"))
     log.remove("gave up")
     assert log == ["a begins", "a ends", "b begins", "b ends"]
+
+
+async def test_who_gives_up_waiting_to_come_back_takes_no_slot_with_it() -> None:
+    """Somebody else has its slot by then. It goes on beside that one, and afterwards one runs at a time again."""
+    functions, running, most = Functions("worker", 1, _EVER), 0, 0
+    other_runs, other_ends = asyncio.Event(), asyncio.Event()
+
+    async def gives_up() -> str:
+        [slot] = slots_here()
+
+        async def comes_back() -> None:
+            async with slot.aside():
+                await other_runs.wait()
+
+        coming = asyncio.ensure_future(comes_back())
+        await other_runs.wait()
+        for _ in range(3):
+            await asyncio.sleep(0)
+        coming.cancel()
+        await asyncio.wait([coming])
+        return "cancelled" if coming.cancelled() else f"failed: {coming.exception()!r}"
+
+    async def holds() -> None:
+        other_runs.set()
+        await other_ends.wait()
+
+    async def works() -> None:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        await asyncio.sleep(0)
+        running -= 1
+
+    giving_up = asyncio.create_task(_call(functions, gives_up))
+    holding = asyncio.create_task(_call(functions, holds))
+    assert await giving_up == "cancelled"
+    other_ends.set()
+    await holding
+    await asyncio.gather(*(_call(functions, works) for _ in range(5)))
+    assert most == 1
+
+
+async def test_two_who_come_back_to_one_slot_take_one() -> None:
+    """Both parts of a function step aside; whichever comes back first waits for the slot of both."""
+    functions, tries = Functions("worker", 1, _EVER), timedelta(milliseconds=100)
+    other_runs, other_ends, has_come = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def asks_twice() -> None:
+        [slot] = slots_here()
+
+        async def first() -> None:
+            async with slot.aside():
+                await other_runs.wait()
+            has_come.set()
+
+        async def second() -> None:
+            await other_runs.wait()
+            for _ in range(3):
+                await asyncio.sleep(0)
+            async with slot.aside():
+                await has_come.wait()
+
+        other = asyncio.ensure_future(first()), asyncio.ensure_future(second())
+        await other_runs.wait()
+        for _ in range(9):
+            await asyncio.sleep(0)
+        other_ends.set()
+        await asyncio.gather(*other)
+
+    async def holds() -> None:
+        other_runs.set()
+        await other_ends.wait()
+
+    await asyncio.gather(_call(functions, asks_twice), _call(functions, holds))
+    assert await _call(functions, lambda: "next", patience=_patience(tries)) == "next"

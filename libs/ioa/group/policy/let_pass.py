@@ -35,20 +35,23 @@ def let_pass(policy: Policy | None, state: GroupState | None, event: Event) -> E
     if isinstance(payload, Pass):
         return event if _may_be_heard(policy, state, sender, payload.content) else _without_words(event, payload)
     states_conclusion = isinstance(payload, ConcludeGroupDiscussion) and payload.conclusion is not None
-    if (rejects := rejects_of(payload)) and not states_conclusion:
-        _check_rejects(policy, state, sender, rejects)
+    if rejects := rejects_of(payload):
+        _check_rejects(policy, state, sender, rejects, concludes=states_conclusion)
     if isinstance(payload, Discussion) and payload.question and (offered := offer(policy, state, sender)) is not None:
         for option in [option for field in payload.question for option in field.options]:
             check_guards(offered.guards, option)
     return event
 
 
-def _check_rejects(policy: Policy, state: GroupState, sender: AgentId, rejects: Sequence[RejectedTask]) -> None:
-    """Have results rejected where tasks are given out, in words that the node lets pass: who only talks strikes nobody's work."""
+def _check_rejects(policy: Policy, state: GroupState, sender: AgentId, rejects: Sequence[RejectedTask], *, concludes: bool) -> None:
+    """Have results rejected with the conclusion, or where tasks are given out, in words that the node lets pass.
+
+    Who only talks strikes nobody's work.
+    """
     offered = offer(policy, state, sender)
     if offered is None:  # it states the conclusion, or has no floor, as the machine will say
         return
-    if not offered.tasks:
+    if not (offered.tasks or concludes):
         why = "No result is rejected here: the node lacks `tasks`. Say what is wrong with it."
         raise IllegalEventError(RejectionCode.OFF_COURSE, why)
     for one in rejects:
