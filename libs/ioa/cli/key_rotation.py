@@ -327,12 +327,13 @@ async def _end_goals(
     cancelled behind that.
     """
     cancelled: list[GoalName] = []
+    if not users:
+        return cancelled, ""
     loop = asyncio.get_running_loop()
     unknown_at = loop.time() + GATEWAYS_LOOK_WITHIN.total_seconds()
     try:
-        if users:
-            await _check_tenant(tenant, url)
-        for _ in range(2 if users and by_http else 1):
+        await _check_tenant(tenant, url)
+        for _ in range(2 if by_http else 1):
             async with asyncio.timeout(_PATIENCE.total_seconds()):
                 for user in users:
                     await end_goals_of(url, user, cancelled)

@@ -244,3 +244,20 @@ async def test_what_is_launched_by_http_while_gateways_still_know_the_key_ends_t
             group.create_task(launch_meanwhile())
             await revoke(keys, "anna", None, _NOW, _QUIET)
     assert launched and '"anna/late"' in told.getvalue()
+
+
+async def test_who_leaves_the_goals_of_a_user_waits_for_no_gateway(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There is nothing to cancel behind that: it waited seven seconds for it."""
+    keys = _made(tmp_path)
+
+    async def end_keys(_url: str | None, _user: UserId) -> list[KeyId]:
+        return [KeyId("k1")]
+
+    async def is_of_this_tenant(_tenant: TenantId | None, _url: str | None) -> None:
+        pass
+
+    monkeypatch.setattr("ioa.cli.key_rotation.end_keys_of", end_keys)
+    monkeypatch.setattr("ioa.cli.key_rotation._check_tenant", is_of_this_tenant)
+    monkeypatch.setattr("ioa.cli.key_rotation.GATEWAYS_LOOK_WITHIN", timedelta(hours=1))
+    async with asyncio.timeout(5):
+        await revoke(keys, "anna", None, _NOW, _QUIET, keep_goals=True)
