@@ -4,7 +4,7 @@
 
 A secured system runs with the quotas that it has by default. The stranger and the user send variants of what was said in earnest,
 made by a seed, to each family of subjects that their keys open: to each as often as they are answered, never sooner than they are
-told to come back, and in all as often as one key may. So they are at every quota and beyond none, and nobody keeps them out. An
+told to come back, and in all as often as one key may. So they are at every quota and beyond none: who is kept out soaks nothing. An
 honest goal is launched each second, whatever became of those before. In the end each must have been answered rightly, ninety-nine
 of a hundred within twice the time that they took undisturbed; no service may have died, grown by more than a fifth or logged a
 traceback.
@@ -39,6 +39,7 @@ from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.beside import beside
 from ioa.errors import IoaError
 from ioa.local.fork_server import ChildProcess
+from ioa.ports.inspection import DISCONNECTED, SlowedCaller
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Reason
 from ioa.protocol.subjects import CALLOUT_STATUS
@@ -97,16 +98,20 @@ class Soaked:
     cores: Mapping[str, float]
     tracebacks: Mapping[str, int]
     stored: tuple[int, int]
-    named: Sequence[str]
+    slowed: Sequence[SlowedCaller]
 
     def faults(self) -> Iterator[str]:
         """Say what should not be."""
         yield from (f"{name} has died" for name, growth in self.growth.items() if not growth)
         yield from (f"{name} grew {growth:.2f} times" for name, growth in self.growth.items() if growth > _MOST_GROWTH)
         yield from (f"{name} logged {number} tracebacks" for name, number in self.tracebacks.items() if number)
-        yield from self.beside.wrong
-        if lost := self.beside.took.count(math.inf):
-            yield f"{lost} honest goals were not answered"
+        yield from (
+            f"{one.caller} was kept out ({one.family}), and did nothing then" for one in self.slowed if one.family in DISCONNECTED
+        )
+        for honest in (self.before, self.beside):
+            yield from honest.wrong
+            if lost := honest.took.count(math.inf):
+                yield f"{lost} honest goals were not answered"
         usual, late = self.before.late(), self.beside.late()
         if min(len(self.before.took), len(self.beside.took)) >= _JUDGED_FROM and late > _MOST_TIMES * usual:
             yield f"99 % of honest goals take up to {late:.2f} s, and usually {usual:.2f} s"
@@ -132,13 +137,13 @@ async def run(folder: Path, seconds: float, usual_seconds: float, seed: int) -> 
                 trespasser = Trespasser(client, families, recorder, random.Random(chance.random()), STRANGER)
                 await hostile.enter_async_context(beside(_at_every_quota(trespasser, families, sent)))
             settling = await _goals(user, _SETTLED_PART * seconds, numbers)
-            held = {name: machine.resident_bytes(process.pid) for name, process in processes.items()}
+            held = {name: machine.resident_bytes(process.pid) for name, process in processes.items() if not process.has_ended}
             stored = await _stored(admin)
             spent, since = _spent(secured, processes), time.monotonic()
             after = await _goals(user, (1 - _SETTLED_PART) * seconds, numbers)
             spent_since, took = _spent(secured, processes), time.monotonic() - since
-            cores = {name: (spent_since[name] - before) / took for name, before in spent.items()}
-            named = sorted(f"{one.caller} ({one.family})" for one in (await NatsInspection(admin).slowed()).callers)
+            cores = {name: (seconds_since - spent[name]) / took for name, seconds_since in spent_since.items()}
+            slowed = (await NatsInspection(admin).slowed()).callers
         meanwhile = Honest([*settling.took, *after.took], [*settling.wrong, *after.wrong])
         growth = {
             name: 0.0 if process.has_ended else machine.resident_bytes(process.pid) / held[name]
@@ -146,7 +151,7 @@ async def run(folder: Path, seconds: float, usual_seconds: float, seed: int) -> 
         }
         logs = {program.name: secured.fork_server.log_of(program) for program in programs}
         logged_errors = {name: await asyncio.to_thread(tracebacks, log) for name, log in logs.items()}
-        return Soaked(before, meanwhile, sent, growth, cores, logged_errors, (stored, await _stored(admin)), named)
+        return Soaked(before, meanwhile, sent, growth, cores, logged_errors, (stored, await _stored(admin)), slowed)
 
 
 async def _at_every_quota(trespasser: Trespasser, families: Sequence[str], sent: Counter[str]) -> None:
@@ -212,7 +217,7 @@ def _tell(soaked: Soaked) -> None:
         half = took[len(took) // 2]
         print(f"{len(took)} honest goals {what}: half within {half:.2f} s, 99 % {honest.late():.2f}, all {took[-1]:.2f}")
     print(f"stored: {soaked.stored[0] / 1e6:.0f} MB, and {soaked.stored[1] / 1e6:.0f} MB in the end")
-    print(f"slowed down in the end: {', '.join(soaked.named)}")
+    print(f"slowed down in the end: {', '.join(sorted(f'{one.caller} ({one.family})' for one in soaked.slowed))}")
     for name, growth in soaked.growth.items():
         print(f"{name:<20} grown to {growth:.0%}, {soaked.tracebacks[name]} tracebacks")
     print(f"cores: {', '.join(f'{name} {cores:.2f}' for name, cores in soaked.cores.items())}")
