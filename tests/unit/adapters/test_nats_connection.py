@@ -1,4 +1,4 @@
-"""What goes on beside a connection ends with it, whatever nats-py makes of being cancelled."""
+"""What goes on beside a connection ends with it, whatever nats-py makes of being cancelled, and refusals end no connection."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import nullcontext, suppress
 
+import nats.errors
 import pytest
 from nats.aio.msg import Msg
 
@@ -58,3 +59,22 @@ async def test_an_answer_that_comes_with_the_end_does_not_hold_it_up(goes_on: Ca
     ended, _ = await asyncio.wait({going}, timeout=1)
     going.cancel()
     assert ended == {going}
+
+
+async def test_a_refusal_while_requests_end_by_another_ends_no_connection() -> None:
+    """Of two requests at once each is refused, and the second refusal may come while both are ending by the first."""
+    client = _LastingClient(None, asks_to_read=False)
+    refusal = 'permissions violation for publish to "ioa.v1.say"'
+
+    async def ask() -> None:
+        async with client._until_not_permitted("ioa.v1.say"):
+            await asyncio.wait_for(asyncio.Event().wait(), 3_600)
+
+    asking = [asyncio.create_task(ask()) for _ in range(2)]
+    await asyncio.sleep(0)
+    while not all(one.done() for one in asking):
+        await client._process_err(refusal)  # what it raises ends nats-py's reading, and the connection stays open, deaf
+        await asyncio.sleep(0)
+    for one in asking:
+        with pytest.raises(nats.errors.TimeoutError):
+            await one

@@ -325,7 +325,8 @@ class _LastingClient(Client):
         if _NOT_PERMITTED in err_msg:
             self.not_permitted.append(err_msg)
             for until in [one for quoted, waiting in self._asking.items() if quoted in err_msg for one in waiting]:
-                until.reschedule(asyncio.get_running_loop().time())
+                if not until.expired():  # else it takes no other time, and nats-py's reading would end by that
+                    until.reschedule(asyncio.get_running_loop().time())
             if refused := _NOT_TO_BE_HEARD.search(err_msg):
                 self._deaf_to.add(refused[1])
                 self._is_deaf.set()
