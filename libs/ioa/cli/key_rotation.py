@@ -81,7 +81,7 @@ class KeyFolder:
         except (OSError, ValueError) as error:
             raise UnavailableError(
                 f"The nats-server of {self.pid_file} was not told: {getattr(error, 'strerror', None) or error}.",
-                hint=f"What it includes is written; tell it with `{_RELOAD}`.",
+                hint=f"What it includes is written; tell it with `{_RELOAD}`. Give `revoke` again then: it has more to do.",
             ) from None
         return True
 
