@@ -133,14 +133,22 @@ async def findings(inspection: Inspection, data: Path, *, probes: bool = False) 
     if stands:
         async for finding in _at_work(inspection, storage):
             yield finding
-    slowed = await inspection.slowed(_service_names() if stands else ())
-    if stands or slowed.callers:
-        yield quotas_finding(slowed.callers, slowed.unheard)
+    if (quotas := await _quotas(inspection, stands=stands)) is not None:
+        yield quotas
     if stands:
         async for finding in _left_over(inspection):
             yield finding
         if probes:
             yield await _asked(_probe, inspection.system)
+
+
+async def _quotas(inspection: Inspection, *, stands: bool) -> Finding | None:
+    """Name who asks for too much; None where the system does not stand and nobody is named."""
+    try:
+        slowed = await inspection.slowed(_service_names() if stands else ())
+    except IoaError as error:
+        return Finding("quotas", Health.PROBLEM, error.message, error.hint)
+    return quotas_finding(slowed.callers, slowed.unheard) if stands or slowed.callers else None
 
 
 async def _grounds(inspection: Inspection, storage: StorageFacts | None, data: Path) -> AsyncIterator[Finding]:

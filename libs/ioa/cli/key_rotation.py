@@ -44,6 +44,7 @@ _SEED = "seed"
 """What the key of a service or user is called, which is nobody's name."""
 _BEFORE_ALL = datetime.min.replace(tzinfo=UTC)
 _RELOAD = "nats-server --signal reload"
+_GIVEN_AGAIN = " Then give this command again: it has more to do."
 _PATIENCE = timedelta(seconds=30)
 GATEWAYS_LOOK_WITHIN = KNOWN_FOR + timedelta(seconds=2)
 """How long a gateway may still launch goals by a key that is gone: it looks each few seconds, and what is on its way takes time."""
@@ -68,8 +69,11 @@ class KeyFolder:
         """What nats-server includes."""
         return self.folder / AUTHORIZATION / CONFIGURATION
 
-    def reload(self) -> bool:
+    def reload(self, then: str = "") -> bool:
         """Have the server read who is let in, if it is known how; returns whether it was told.
+
+        Args:
+            then: What to do once it was told by hand, where more is to be done.
 
         Raises:
             UnavailableError: No server runs by the pid file, or it is another user's.
@@ -81,7 +85,7 @@ class KeyFolder:
         except (OSError, ValueError) as error:
             raise UnavailableError(
                 f"The nats-server of {self.pid_file} was not told: {getattr(error, 'strerror', None) or error}.",
-                hint=f"What it includes is written; tell it with `{_RELOAD}`. Give `revoke` again then: it has more to do.",
+                hint=f"What it includes is written; tell it with `{_RELOAD}`.{then}",
             ) from None
         return True
 
@@ -380,7 +384,7 @@ def _take_out(keys: KeyFolder, name: str | None, now: datetime) -> _TakenOut:
             users += [user] if (user := user_of(may.publish)) is not None else []
         over = _end_graces(kept, known, now)
         write_known(kept, known, gone=keys.tenant if name is None else None)
-        told = keys.reload()
+        told = keys.reload(_GIVEN_AGAIN)
         over.forget(kept)
     return _TakenOut(seeds, [*dict.fromkeys(agents)], [*dict.fromkeys(users)], told)
 
@@ -404,7 +408,7 @@ def _refuse(keys: KeyFolder, subject: str) -> bool:
     with kept.alone():
         lines = (kept.read(CALLOUT) or {}).get(REVOKED, b"").decode("utf-8", "replace").splitlines()
         kept.extend(CALLOUT, {REVOKED: "".join(f"{line}\n" for line in dict.fromkeys([*lines, subject])).encode()})
-    return keys.reload()
+    return keys.reload(_GIVEN_AGAIN)
 
 
 def _rights(seed: KeptSeed, known: Mapping[str, Permissions]) -> Permissions | None:

@@ -20,7 +20,7 @@ from ioa.cli.credentials import FolderSecrets, create_credentials, plan_of, writ
 from ioa.cli.key_listing import list_holders
 from ioa.cli.key_rotation import KeyFolder, expire, revoke, rotate
 from ioa.cli.terminal import Terminal
-from ioa.errors import InvalidInputError
+from ioa.errors import InvalidInputError, UnavailableError
 from ioa.protocol.api_keys import KeyId
 from ioa.protocol.ids import GoalId, GoalName, TenantId, UserId
 from ioa.testing.manual_clock import NEW_YEAR
@@ -261,3 +261,13 @@ async def test_who_leaves_the_goals_of_a_user_waits_for_no_gateway(tmp_path: Pat
     monkeypatch.setattr("ioa.cli.key_rotation.GATEWAYS_LOOK_WITHIN", timedelta(hours=1))
     async with asyncio.timeout(5):
         await revoke(keys, "anna", None, _NOW, _QUIET, keep_goals=True)
+
+
+async def test_only_who_is_revoked_is_to_be_revoked_again(tmp_path: Path) -> None:
+    """The server is not reached. Whose key is only replaced is not to be thrown out for it."""
+    keys = KeyFolder(_made(tmp_path).folder, tmp_path / "no server")
+    with pytest.raises(UnavailableError) as rotated:
+        rotate(keys, "anna", _HOUR, _NOW, _QUIET)
+    with pytest.raises(UnavailableError) as revoked:
+        await revoke(keys, "anna", None, _NOW, _QUIET)
+    assert ("again" in rotated.value.hint, "give this command again" in revoked.value.hint) == (False, True)
