@@ -164,16 +164,16 @@ class Functions:
             self._let_go(run)
         try:
             yield
-            if run.waits == 1 and not (run.has_slot or run.is_stopping):
+            if run.waits == 1 and not (run.is_stopping or run.is_left):
                 await self._take_again(run.user)
                 run.has_slot = True
         finally:
             run.come_back()
-            if not (run.waits or run.has_slot or run.is_stopping):  # it has given up waiting, and goes on at once
+            if run.waits or run.is_left:
+                self._let_go(run)
+            elif not (run.has_slot or run.is_stopping):  # it has given up waiting, and goes on at once
                 self._take(run.user)
                 run.has_slot = True
-            if run.is_abandoned or run.ended.done():
-                self._let_go(run)  # nobody else would
 
     async def _take_again(self, user: Hashable) -> None:
         """Wait for a slot before all that have none yet, for as long as it takes."""
@@ -185,11 +185,11 @@ class Functions:
         try:
             await slot
         except asyncio.CancelledError:
-            if not slot.cancelled():  # it was given one meanwhile
+            if not slot.cancelled():  # it was given just now
                 self._free_slot(user)
             raise
         finally:
-            self._returning.pop(slot, None)
+            del self._returning[slot]
 
     def _may_take(self, user: Hashable) -> bool:
         return self._free > 0 and (user not in self._users or self._users[user].has < self._of_one_user)
@@ -370,6 +370,11 @@ class _Run:
         self._aside_since = 0.0
         self._was_aside = 0.0
         self._due: float | None = None
+
+    @property
+    def is_left(self) -> bool:
+        """Whether it has no use for a slot any more, though a branch of it may go on: it has ended, or was left behind."""
+        return self.is_abandoned or self.ended.done()
 
     @property
     def seconds(self) -> float:

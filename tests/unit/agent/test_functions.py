@@ -420,76 +420,119 @@ async def test_who_gives_up_waiting_goes_on_at_once_and_its_slot_is_counted() ->
     assert log == ["a begins", "a ends", "b begins", "b ends"]
 
 
-async def test_who_gives_up_waiting_to_come_back_takes_no_slot_with_it() -> None:
-    """Somebody else has its slot by then. It goes on beside that one, and afterwards one runs at a time again."""
-    functions, running, most = Functions("worker", 1, _EVER), 0, 0
-    other_runs, other_ends = asyncio.Event(), asyncio.Event()
+async def _most_at_once(functions: Functions) -> int:
+    """Return how many of several functions run at once."""
+    most = running = 0
 
-    async def gives_up() -> str:
-        [slot] = slots_here()
-
-        async def comes_back() -> None:
-            async with slot.aside():
-                await other_runs.wait()
-
-        coming = asyncio.ensure_future(comes_back())
-        await other_runs.wait()
-        for _ in range(3):
-            await asyncio.sleep(0)
-        coming.cancel()
-        await asyncio.wait([coming])
-        return "cancelled" if coming.cancelled() else f"failed: {coming.exception()!r}"
-
-    async def holds() -> None:
-        other_runs.set()
-        await other_ends.wait()
-
-    async def works() -> None:
-        nonlocal running, most
+    async def run() -> None:
+        nonlocal most, running
         running += 1
         most = max(most, running)
-        await asyncio.sleep(0)
+        await asyncio.sleep(0.01)
         running -= 1
 
-    giving_up = asyncio.create_task(_call(functions, gives_up))
-    holding = asyncio.create_task(_call(functions, holds))
-    assert await giving_up == "cancelled"
-    other_ends.set()
-    await holding
-    await asyncio.gather(*(_call(functions, works) for _ in range(5)))
-    assert most == 1
+    patience = _patience(left=timedelta(seconds=2))  # of which half is waited
+    await asyncio.gather(*(_call(functions, run, patience=patience) for _ in range(4)))
+    return most
 
 
-async def test_two_who_come_back_to_one_slot_take_one() -> None:
-    """Both parts of a function step aside; whichever comes back first waits for the slot of both."""
-    functions, tries = Functions("worker", 1, _EVER), timedelta(milliseconds=100)
-    other_runs, other_ends, has_come = asyncio.Event(), asyncio.Event(), asyncio.Event()
+@pytest.mark.parametrize("kind", ["async", "sync"])
+async def test_who_is_cancelled_while_he_waits_for_his_slot_again_frees_no_other(kind: str) -> None:
+    """Neither one that he has not, nor does he keep what he gets when he has been left behind."""
+    functions, asked, answered = Functions("worker", 1, _AT_ONCE), asyncio.Event(), asyncio.Event()
+    let_go, ended, caught = asyncio.Event(), threading.Event(), list[BaseException]()
+    loop = asyncio.get_running_loop()
 
-    async def asks_twice() -> None:
+    async def answer() -> str:
+        asked.set()
+        await answered.wait()
+        return "yes"
+
+    async def asks() -> None:
+        try:
+            await InquiringAside(answer(), loop)
+        except BaseException as error:
+            caught.append(error)
+            raise
+        finally:
+            ended.set()
+
+    def asks_in_a_thread() -> None:
+        InquiringAside(answer(), loop).result()
+        ended.set()
+
+    asking = asyncio.create_task(_call(functions, asks if kind == "async" else asks_in_a_thread))
+    await asked.wait()
+    running = asyncio.create_task(_call(functions, let_go.wait))
+    await asyncio.sleep(0)
+    answered.set()
+    await asyncio.sleep(0.05)
+    await _cancelled(asking)
+    await asyncio.sleep(0.05)
+    beside = asyncio.create_task(_call(functions, lambda: "beside"))
+    await asyncio.sleep(0.05)
+    assert not beside.done()
+    let_go.set()
+    await running
+    await beside
+    await eventually(ended.is_set)
+    assert await _most_at_once(functions) == 1
+    assert all(isinstance(error, asyncio.CancelledError) for error in caught)
+
+
+async def test_who_asks_more_while_he_waits_for_his_slot_again_has_one() -> None:
+    """Of two branches of a function, one asks again while the other, which was answered, waits for the function's slot."""
+    functions, running, let_go = Functions("worker", 1, _EVER), asyncio.Event(), asyncio.Event()
+    asks_again, answered = asyncio.Event(), asyncio.Event()
+
+    async def asks() -> None:
         [slot] = slots_here()
 
         async def first() -> None:
             async with slot.aside():
-                await other_runs.wait()
-            has_come.set()
+                await running.wait()
 
         async def second() -> None:
-            await other_runs.wait()
-            for _ in range(3):
-                await asyncio.sleep(0)
+            await running.wait()
+            await asyncio.sleep(0.02)
             async with slot.aside():
-                await has_come.wait()
+                asks_again.set()
+                await answered.wait()
 
-        other = asyncio.ensure_future(first()), asyncio.ensure_future(second())
-        await other_runs.wait()
-        for _ in range(9):
-            await asyncio.sleep(0)
-        other_ends.set()
-        await asyncio.gather(*other)
+        await asyncio.gather(first(), second())
 
-    async def holds() -> None:
-        other_runs.set()
-        await other_ends.wait()
+    async def works() -> None:
+        running.set()
+        await let_go.wait()
 
-    await asyncio.gather(_call(functions, asks_twice), _call(functions, holds))
-    assert await _call(functions, lambda: "next", patience=_patience(tries)) == "next"
+    asking = asyncio.create_task(_call(functions, asks))
+    await asyncio.sleep(0)
+    working = asyncio.create_task(_call(functions, works))
+    await asks_again.wait()
+    let_go.set()
+    await working
+    async with functions.slot(_patience(left=timedelta(seconds=2))) as slot:
+        assert await slot.call(lambda: "meanwhile", ()) == "meanwhile"
+    answered.set()
+    await asking
+    assert await _most_at_once(functions) == 1
+
+
+async def test_a_branch_that_outlasts_its_function_takes_no_slot() -> None:
+    """Nobody would free it: the function has ended."""
+    functions, answered, branches = Functions("worker", 1, _EVER), asyncio.Event(), list[asyncio.Task[None]]()
+
+    async def asks_and_leaves() -> None:
+        [slot] = slots_here()
+
+        async def branch() -> None:
+            async with slot.aside():
+                await answered.wait()
+
+        branches.append(asyncio.create_task(branch()))
+        await asyncio.sleep(0)
+
+    await _call(functions, asks_and_leaves)
+    answered.set()
+    await asyncio.wait(branches)
+    assert await _most_at_once(functions) == 1
