@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 
 from ioa.agent.history import GroupHistory
-from ioa.agent.model.answers import Speech
+from ioa.agent.model.answers import PartSpeech
 from ioa.agent.model.legality import objection
 from ioa.group.events import Said
 from ioa.group.rejection import RejectionCode
 from ioa.group.requests import Rejected
 from ioa.group.state import ClosedTask
 from ioa.ports.meter import Meter
+from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, TaskId
 from ioa.protocol.messages import (
     ConcludeGroupDiscussion,
@@ -157,9 +158,27 @@ async def test_a_model_is_told_where_nothing_is_rejected(turns: int, who: AgentI
     """Before it says so in vain."""
     plane = await _talked_of({"max": turns}, {})
     await plane.says(ADA, Discussion(content="Well?"))
+    refused = _objection(plane, who, {"type": "PASS", "content": ""})
+    assert refused is not None and ("where no tasks are given out" in refused) is is_closed
+
+
+async def test_a_model_that_may_end_a_node_rejects_with_the_conclusion_alone() -> None:
+    """As routers let it: who goes on talking where no tasks are given out is told so before."""
+    plane = await _talked_of({}, {**END_BY_SPEAKER, "roles": ["a"], "max": 5})
+    await plane.says(ADA, Discussion(content="Well?"))
+    refused = _objection(plane, ADA, {"type": "DISCUSSION", "content": "No."})
+    assert refused is not None and "where no tasks are given out" in refused
+    assert await _refusal(plane, ADA, NO) is RejectionCode.OFF_COURSE
+    assert _objection(plane, ADA, {"type": "CONCLUDE", "goal_reached": False, "content": "Nothing."}) is None
+    nothing = Conclusion(content="Nothing.", reason=Reason.FAILED, rejects=NO.rejects)
+    await plane.says(ADA, ConcludeGroupDiscussion(conclusion=nothing))
+    assert await _outcome(plane) is TaskOutcome.REJECTED
+
+
+def _objection(plane: Plane, who: AgentId, decision: Mapping[str, object]) -> str | None:
+    """Return what is said against a decision of a model that rejects a result with it."""
     history = GroupHistory(ROOM)
     for told in plane.inboxes.of(who):
         history.apply(told)
-    said = Speech.model_validate({"rejects": [{"task": TASK, "why": "No."}], "decision": {"type": "PASS", "content": ""}})
-    refused = objection(said, history.view(who, plane.clock.now(), Meter()))
-    assert refused is not None and ("where no tasks are given out" in refused) is is_closed
+    said = PartSpeech.model_validate({"rejects": [{"task": TASK, "why": "No."}], "decision": decision})
+    return objection(said, history.view(who, plane.clock.now(), Meter()))

@@ -110,7 +110,7 @@ def objection(said: Speech, view: GroupView) -> str | None:
     decision: Discuss | Assign | InviteIn | PauseOn | Read | Conclude | PassOn | AskOut = cast("Any", said.decision)
     if isinstance(decision, Read):
         return None
-    rejected = _of_rejects(said.rejects, view)
+    rejected = _of_rejects(said, view)
     if rejected is not None:
         return rejected
     view = usable(view, said.rejects)
@@ -253,16 +253,17 @@ def _open_words(view: GroupView) -> list[str]:
     return [word for word in words if word not in closed]
 
 
-def _only_talks(view: GroupView) -> bool:
-    """Whether routers let no result be rejected: who neither gives out tasks here nor concludes takes back no work of others."""
-    offered = view.offer
-    return offered is not None and not (offered.tasks or offered.concluding or offered.may_conclude)
+def _only_talks(said: Speech, offered: Offer) -> bool:
+    """Whether routers let it reject no result: who neither gives out tasks here nor concludes takes back no work of others."""
+    concludes = isinstance(said.decision, Conclude) and (offered.concluding or offered.may_conclude)
+    return not (offered.tasks or concludes)
 
 
-def _of_rejects(rejects: Sequence[Reject], view: GroupView) -> str | None:
+def _of_rejects(said: Speech, view: GroupView) -> str | None:
+    rejects = said.rejects
     if rejects and view.charter.limits.level < TASKS_ARE_REJECTED:
         return "`rejects` is closed in this group, which has a member of an older release; say in `content` what is wrong."
-    if rejects and view.charter.policy is not None and _only_talks(view):
+    if rejects and view.charter.policy is not None and view.offer is not None and _only_talks(said, view.offer):
         return "`rejects` is closed here, where no tasks are given out; say in `content` what is wrong."
     done = [task_id for task_id in finished(view) if view.state.task(task_id) is not None]
     for one in rejects:
