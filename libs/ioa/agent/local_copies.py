@@ -38,6 +38,8 @@ class LocalCopies:
         self._numbers = count()
         self._sizes: dict[str, int] = {}
         """How large those are that lie there, or are on their way, by their digests."""
+        self._coming = 0
+        """How many bytes are on their way, for which room is still free, or was a moment ago."""
         self._whole: dict[str, tuple[int, int]] = {}
         """Of each copy, by its digest, what it looks like that was changed by nobody: when it was written, and its size."""
 
@@ -80,13 +82,14 @@ class LocalCopies:
         free = await asyncio.to_thread(_free_bytes, self._folder)
         self._sizes.pop(artifact.sha256, None)  # it is written anew, in the place of what was changed
         taken, size = sum(self._sizes.values()), artifact.size_bytes
-        if taken + size > free - size:
+        if taken + size > free - self._coming - size:
             raise TaskError(
                 f"The disk has no room for {artifact.name!r} with {size:,} bytes: {free:,} are free, and files of other tasks take"
                 f" {taken:,}.",
                 hint="Copies of files may take half of what is free. Make room, or give a smaller file.",
             )
         self._sizes[artifact.sha256] = size
+        self._coming += size
         # Of its own: a thread that writes for who has given up goes on, and may do so when the file is fetched anew.
         part = copy.with_name(f"{copy.name}.{next(self._numbers)}.part")
         try:
@@ -98,6 +101,8 @@ class LocalCopies:
             part.unlink(missing_ok=True)
             self._sizes.pop(artifact.sha256, None)
             raise
+        finally:
+            self._coming -= size
 
 
 def _free_bytes(folder: Path) -> int:

@@ -162,3 +162,30 @@ async def test_copies_take_no_more_of_a_disk_than_they_leave(tmp_path: Path, mon
     await copies.release([told["a"].sha256])
     await place(told["c"])
     assert (folder / "c").read_bytes() == files["c"]
+
+
+async def test_copies_that_come_at_once_leave_as_much_of_a_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is on its way takes room that is still free."""
+    copies, begun, goes_on = LocalCopies(tmp_path / "copies"), asyncio.Semaphore(0), asyncio.Event()
+    monkeypatch.setattr(local_copies, "_free_bytes", lambda folder: 60 - sum(f.stat().st_size for f in folder.glob("*")))
+
+    async def place(name: str) -> None:
+        async def pieces() -> AsyncGenerator[bytes, None]:
+            yield b""
+            begun.release()
+            await goes_on.wait()
+            yield name.encode() * 10
+
+        told = Artifact(name=name, object_name=name, size_bytes=10, sha256=hashlib.sha256(name.encode() * 10).hexdigest())
+        await copies.place(told, pieces(), tmp_path / "groups" / name)
+
+    async with asyncio.TaskGroup() as group:
+        for name in "abc":
+            group.create_task(place(name))
+            await begun.acquire()
+        with pytest.raises(TaskError, match="60 are free, and files of other tasks take 30"):
+            async with asyncio.timeout(10):
+                await place("d")
+        goes_on.set()
+    with pytest.raises(TaskError, match="30 are free, and files of other tasks take 30"):
+        await place("d")
