@@ -28,7 +28,7 @@ _REQUEST = re.compile(rf"(?i)(?:please )?(?:(?:write|make|create|produce|prepare
 _HINT = "Say 'write a report of both', 'a report of the results' or 'put everything into an HTML report'."
 
 
-@agent.task
+@agent.task(of_one_user=1)
 def run(task: str, ctx: TaskContext) -> str:
     """Write the page and name what is in it; decline what wishes for something else, or where there is no result."""
     if not _REQUEST.fullmatch(" ".join(task.split())):

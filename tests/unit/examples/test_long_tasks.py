@@ -12,6 +12,7 @@ import calculator
 import chart_maker
 import csv_analyst
 import python_runner
+import report_writer
 import text_analyst
 from ioa import Agent
 from ioa.errors import InvalidInputError, TaskError
@@ -73,4 +74,4 @@ def test_no_earlier_result_stalls_the_calculator(unit: str, tmp_path: Path) -> N
 
 def test_tables_of_one_user_are_read_one_at_a_time() -> None:
     """Else who sends many large ones has another user's wait for his, and takes a part of the machine's memory for each."""
-    assert [one.of_one_user for one in (csv_analyst.agent, chart_maker.agent)] == [1, 1]
+    assert [one.of_one_user for one in (csv_analyst.agent, chart_maker.agent, report_writer.agent)] == [1, 1, 1]
