@@ -131,7 +131,7 @@ class MemoryServices(Generic[D]):
         def now() -> float:
             return clock.now().timestamp()
 
-        self.fills_logs, self.fills_store = StoredShares(now, FILLING), StoredShares(now, FILLING_STORE)
+        self.fills_logs, self.fills_store = StoredShares(now, FILLING), StoredShares(now, FILLING_STORE, part=1)
         self.fills_queue = StoredShares(now, FILLING_QUEUE)
         self.kept = KeptShares(self.room, self.fills_store, StoredShares(now, FILLING_STORE, part=0))
         self.goes_on: list[UserId] = []
