@@ -45,7 +45,6 @@ from ioa.testing.memory_delivery import (
 )
 from ioa.testing.memory_goals import MemoryTickets, MemoryWorkQueue
 from ioa_groups.files import FileQuotas
-from ioa_groups.membership import MembershipWatch
 from ioa_groups.setup import GroupTimeouts
 from ioa_testkit.memory_services import MemoryServices, ServiceRules
 from tests.unit.group.scenario import card, charter, limits
@@ -115,7 +114,6 @@ class Plane(MemoryServices[FoundAgents]):
         )
         for router in self.routers:
             self.progress.listen(router.hear)
-        self.watch = MembershipWatch(self.ledgers[0], self.view, self.memberships, self.clock)
 
     async def join(self, *agents: AgentId, level: int = 0) -> None:
         """Register agents, whose software knows the rules of a level."""

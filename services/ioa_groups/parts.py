@@ -1,0 +1,224 @@
+"""What group setup consists of, whatever keeps its data: `wiring` has it over NATS, the testkit in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from ioa.ports.clock import Clock
+from ioa.ports.delivery import DeadLetters, GoalRecords, Memberships, PassingResults, Results, Tickets, Timers, WorkQueue
+from ioa.ports.discovery import Discovery
+from ioa.ports.file_store import FileStore
+from ioa.ports.group_log import GroupLog
+from ioa.ports.inspection import FILLING_QUEUE, FILLING_STORE
+from ioa.ports.open_groups import OpenGroups
+from ioa.ports.registry_store import LivenessView, Sessions
+from ioa.ports.retention import EndedGoals, GoalPages, GoalRemoval
+from ioa.ports.store_room import SharedStore, WaitingGoals
+from ioa.ports.team_store import TeamStore
+from ioa.protocol.ids import PoolId, UserId
+from ioa.quotas import RATES, Family, Rate
+from ioa.runtime.caller_pace import tell_nobody
+from ioa.runtime.endings import Endings
+from ioa.runtime.ledger import GroupLedger
+from ioa.runtime.stored_shares import StoredShares
+from ioa_groups.dropped import DroppedGoals
+from ioa_groups.files import FileQuotas, FileService
+from ioa_groups.forks import ForkPorts, Forks
+from ioa_groups.garbage import QueueGarbage
+from ioa_groups.intake import Intake
+from ioa_groups.intake_ports import IntakePorts
+from ioa_groups.janitor import Janitor
+from ioa_groups.leaders import Leaders
+from ioa_groups.log_pages import LogPages
+from ioa_groups.membership import MembershipWatch
+from ioa_groups.refusals import ToldRefusals
+from ioa_groups.setup import GroupSetup, GroupSetupPorts, GroupTimeouts
+from ioa_groups.shares import PoolShares
+from ioa_groups.teams import Teams
+from ioa_groups.users_shares import KeptShares, WaitingShares
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupServicePorts:
+    """What group setup as a whole works with.
+
+    Attributes:
+        clock: Stamps what is recorded.
+        log: Where groups' entries are.
+        ledger: Records them.
+        goals: Goals on record.
+        timers: Deadlines of goals.
+        registry: Who is there.
+        memberships: Who is in which group.
+        open_groups: Goals and groups that have not ended.
+        sessions: Which process of an agent holds its id.
+        results: Results of goals.
+        ended: Goals that have ended.
+        endings: How a goal ended, wherever that stands.
+        files: Files of agents and users.
+        teams: Teams of users.
+        dead: Keeps what cannot be accepted.
+        work: Queues that agents take goals from.
+        tickets: Issues what the leader of a goal has to show.
+        casting: Finds who fills the roles of teams.
+        leading: Finds who leads goals.
+        passing: Where refusals are told for a while.
+        pages: Goals, page by page.
+        removal: Removes goals that are old.
+        store: How much room there is.
+        waiting: How much waits of each user.
+        filling: Who has filled the logs of all.
+    """
+
+    clock: Clock
+    log: GroupLog
+    ledger: GroupLedger
+    goals: GoalRecords
+    timers: Timers
+    registry: LivenessView
+    memberships: Memberships
+    open_groups: OpenGroups
+    sessions: Sessions
+    results: Results
+    ended: EndedGoals
+    endings: Endings
+    files: FileStore
+    teams: TeamStore
+    dead: DeadLetters
+    work: WorkQueue
+    tickets: Tickets
+    casting: Discovery
+    leading: Discovery
+    passing: PassingResults
+    pages: GoalPages
+    removal: GoalRemoval
+    store: SharedStore
+    waiting: WaitingGoals
+    filling: StoredShares
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupServiceRules:
+    """What group setup as a whole goes by.
+
+    Attributes:
+        timeouts: Those of groups.
+        wait_for_agents: How long a goal waits for an agent that it names and that is not there.
+        file_quotas: How much of files each may store.
+        leading_pools: Pools that goals go to that name nobody; none: those that discovery finds.
+        rates: How often one caller may ask, of which a user has a part at each pool.
+        users_are_known: Whether the server says who publishes a goal.
+    """
+
+    timeouts: GroupTimeouts
+    wait_for_agents: timedelta
+    file_quotas: FileQuotas
+    leading_pools: Sequence[PoolId] = ()
+    rates: Mapping[Family, Rate] = field(default_factory=lambda: RATES)
+    users_are_known: bool = False
+
+
+class GroupParts:
+    """The parts of one replica, which are run or asked.
+
+    Args:
+        ports: What they work with.
+        rules: What they go by.
+        now: Seconds of a clock that never goes back.
+        goes_on: Is told of users who go on with goals that are refused.
+        slowed: Is told who is slowed down, and by which family.
+    """
+
+    def __init__(
+        self,
+        ports: GroupServicePorts,
+        rules: GroupServiceRules,
+        now: Callable[[], float],
+        goes_on: Callable[[UserId], None],
+        slowed: Callable[[str, Family], None] = tell_nobody,
+    ) -> None:
+        self.fills_store = StoredShares(now, FILLING_STORE, slowed, part=1)
+        self.fills_queue = StoredShares(now, FILLING_QUEUE, slowed)
+        self.kept = KeptShares(ports.store, self.fills_store, StoredShares(now, FILLING_STORE, part=0))
+        self.waiting = WaitingShares(ports.waiting, self.fills_queue, ports.clock, goes_on)
+        self.teams, self.dropped = Teams(ports.teams, ports.clock, self.kept), DroppedGoals(now)
+        self.setup = _group_setup(ports, self.teams, rules.timeouts)
+        self.log_pages = LogPages(
+            ledger=ports.ledger,
+            log=ports.log,
+            goals=ports.goals,
+            memberships=ports.memberships,
+            open_groups=ports.open_groups,
+            sessions=ports.sessions,
+        )
+        self.files = FileService(
+            store=ports.files,
+            log=ports.log,
+            ledger=ports.ledger,
+            tickets=ports.tickets,
+            clock=ports.clock,
+            quotas=rules.file_quotas,
+            sessions=ports.sessions,
+        )
+        self.leaders = Leaders(ports.leading, ports.work, ports.registry, ports.clock, rules.leading_pools)
+        self.refusals = ToldRefusals(ports.passing, ports.clock, now)
+        self.intake_ports = self._intake_ports(ports, rules)
+        self.intake = Intake(self.intake_ports, rules.wait_for_agents, users_are_known=rules.users_are_known)
+        self.garbage = QueueGarbage(ports.work, ports.dead)
+        self.janitor = Janitor(ports.pages, ports.results, ports.log, ports.ended, ports.removal, ports.clock)
+        self.watch = MembershipWatch(ports.ledger, ports.registry, ports.memberships, ports.clock)
+
+    def _intake_ports(self, ports: GroupServicePorts, rules: GroupServiceRules) -> IntakePorts:
+        return IntakePorts(
+            goals=ports.goals,
+            work=ports.work,
+            timers=ports.timers,
+            files=self.files,
+            dead=ports.dead,
+            registry=ports.registry,
+            open_groups=ports.open_groups,
+            ledger=ports.ledger,
+            endings=ports.endings,
+            leaders=self.leaders,
+            tickets=ports.tickets,
+            clock=ports.clock,
+            shares=PoolShares(ports.registry, ports.open_groups, rules.rates),
+            teams=self.teams,
+            forks=_forks(ports),
+            dropped=self.dropped,
+            kept=self.kept,
+            waiting=self.waiting,
+            refusals=self.refusals,
+        )
+
+
+def _group_setup(ports: GroupServicePorts, teams: Teams, timeouts: GroupTimeouts) -> GroupSetup:
+    setup_ports = GroupSetupPorts(
+        ledger=ports.ledger,
+        log=ports.log,
+        goals=ports.goals,
+        registry=ports.registry,
+        memberships=ports.memberships,
+        open_groups=ports.open_groups,
+        endings=ports.endings,
+        clock=ports.clock,
+        sessions=ports.sessions,
+        teams=teams,
+        discovery=ports.casting,
+    )
+    return GroupSetup(setup_ports, timeouts)
+
+
+def _forks(ports: GroupServicePorts) -> Forks:
+    fork_ports = ForkPorts(
+        ledger=ports.ledger,
+        log=ports.log,
+        goals=ports.goals,
+        registry=ports.registry,
+        memberships=ports.memberships,
+        clock=ports.clock,
+        filling=ports.filling,
+    )
+    return Forks(fork_ports)
