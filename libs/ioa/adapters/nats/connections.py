@@ -20,7 +20,6 @@ from nats.aio.msg import Msg
 from pydantic import AwareDatetime, BaseModel, Field, ValidationError
 from pydantic_core import to_json
 
-from ioa.adapters.nats.connection import may_not_publish
 from ioa.adapters.nats.flood_tellers import TOLD_BYTES, ToldOfFloods
 from ioa.adapters.nats.guests import Holder
 from ioa.adapters.nats.overheard import AT_ONCE, FLOOD, Asker, FewMessages, OrderHearer, PullHearer
@@ -28,14 +27,13 @@ from ioa.adapters.nats.permissions import (
     CONNECTED,
     DISCONNECTED,
     TURNED_AWAY,
-    disconnecting,
     is_judged,
     is_of_agents,
     is_of_services,
     tenant_of,
 )
+from ioa.adapters.nats.server_requests import ask_who_is_connected, check_may_ask, end_connection
 from ioa.adapters.nats.sinks import taking
-from ioa.errors import ForbiddenError
 from ioa.ports.connections import ConnectionHearer, ConnectionId, SentTotals
 from ioa.protocol import subjects
 from ioa.protocol.ids import UserId
@@ -194,28 +192,15 @@ class NatsConnections:
 
     async def count(self) -> None:
         """Ask by messages; each server answers when it can. Nobody is asked while the connection is away."""
-        self._check_may(subjects.SERVER_CONNECTIONS)
+        check_may_ask(self._client, subjects.SERVER_CONNECTIONS, "registry")
         with suppress(nats.errors.Error, OSError):
             await self._pulls.listen()
             await self._orders.listen()
             await self._strangers.listen()
-            await self._ask(_MOST, self._inbox)
+            await ask_who_is_connected(self._client, self._inbox, sort="last", most=_MOST)
             for _ in range(_GLANCES):
                 await asyncio.sleep(_GLANCE_SECONDS)
-                await self._ask(_AT_A_GLANCE, self._glancing)
-
-    async def _ask(self, most: int, inbox: str) -> None:
-        if not self._client.is_connected:  # nats-py would keep it, and ask so many times at once when the server is back
-            return
-        wanted = to_json({"auth": True, "sort": "last", "limit": most})
-        await self._client.publish(subjects.SERVER_CONNECTIONS, wanted, reply=inbox)
-
-    def _check_may(self, subject: str) -> None:
-        if may_not_publish(self._client, subject):
-            raise ForbiddenError(
-                f"The authorization of nats-server is older than this registry, which may not use {subject}.",
-                hint="Run `ioa credentials upgrade`, and restart nats-server.",
-            )
+                await ask_who_is_connected(self._client, self._glancing, sort="last", most=_AT_A_GLANCE)
 
     def _take_told(self, message: Msg) -> None:
         """Hear what a tenant tells, whose operator may tell anything: what is too long, or comes too often, is not read."""
@@ -257,13 +242,11 @@ class NatsConnections:
 
     async def keep_out(self, names: Collection[str]) -> None:
         """Tell it in one message, which is lost if nobody listens."""
-        self._check_may(subjects.KEPT_OUT)
+        check_may_ask(self._client, subjects.KEPT_OUT, "registry")
         with suppress(nats.errors.Error, OSError):
             told = KeptOut(by=self._inbox.rpartition(".")[2], names=tuple(islice(names, MOST_NAMED)))
             await self._client.publish(subjects.KEPT_OUT, to_json(told))
 
     async def end(self, connection: ConnectionId) -> None:
-        """Tell its server, which heeds only who wants an answer. None is waited for: while one is ended, the next one sends."""
-        with suppress(nats.errors.Error, OSError):
-            request = to_json({"cid": connection.number})
-            await self._client.publish(disconnecting(connection.server), request, reply=f"{self._inbox}.ended")
+        """Tell its server."""
+        await end_connection(self._client, connection, f"{self._inbox}.ended")

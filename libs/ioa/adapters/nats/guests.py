@@ -16,12 +16,9 @@ import nats.errors
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError
-from pydantic_core import to_json
 
-from ioa.adapters.nats.connection import may_not_publish
-from ioa.adapters.nats.permissions import disconnecting
+from ioa.adapters.nats.server_requests import ask_who_is_connected, check_may_ask, end_connection
 from ioa.adapters.nats.sinks import taking
-from ioa.errors import ForbiddenError
 from ioa.ports.connections import ConnectionId
 from ioa.protocol import subjects
 
@@ -79,11 +76,7 @@ class NatsGuests:
         Raises:
             ForbiddenError: This connection may not list any, since the authorization of the servers is older.
         """
-        if may_not_publish(self._client, subjects.SERVER_CONNECTIONS):
-            raise ForbiddenError(
-                "The authorization of nats-server is older than this auth callout, which may not see who is connected.",
-                hint="Run `ioa credentials upgrade`, and restart nats-server.",
-            )
+        check_may_ask(self._client, subjects.SERVER_CONNECTIONS, "auth callout")
         found: dict[ConnectionId, str] = {}
         for offset in count(0, _PAGE):
             pages = await self._listed(offset)
@@ -98,10 +91,9 @@ class NatsGuests:
 
     async def end(self, connections: Collection[ConnectionId]) -> None:
         """Have their servers end them. Nothing is waited for: who is still there is seen so the next time."""
-        inbox = self._client.new_inbox()  # a server heeds only who wants an answer
-        with suppress(nats.errors.Error, OSError):
-            for one in connections:
-                await self._client.publish(disconnecting(one.server), to_json({"cid": one.number}), reply=inbox)
+        inbox = self._client.new_inbox()
+        for one in connections:
+            await end_connection(self._client, one, inbox)
 
     async def _listed(self, offset: int) -> Sequence[_Page]:
         pages: list[_Page] = []
@@ -112,9 +104,7 @@ class NatsGuests:
 
         inbox = self._client.new_inbox()
         with suppress(nats.errors.Error, OSError):
-            if self._client.is_connected:  # else nats-py would keep what is asked until it is
-                async with taking(self._client, inbox, take):
-                    wanted = to_json({"auth": True, "sort": "cid", "limit": _PAGE, "offset": offset})
-                    await self._client.publish(subjects.SERVER_CONNECTIONS, wanted, reply=inbox)
-                    await asyncio.sleep(_ANSWER_SECONDS)
+            async with taking(self._client, inbox, take):
+                await ask_who_is_connected(self._client, inbox, sort="cid", most=_PAGE, offset=offset)
+                await asyncio.sleep(_ANSWER_SECONDS)
         return pages

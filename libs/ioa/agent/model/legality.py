@@ -256,7 +256,7 @@ def _open_words(view: GroupView) -> list[str]:
 def _only_talks(said: Speech, offered: Offer) -> bool:
     """Whether routers let it reject no result: who neither gives out tasks here nor concludes takes back no work of others."""
     concludes = isinstance(said.decision, Conclude) and (offered.concluding or offered.may_conclude)
-    return not (offered.tasks or concludes)
+    return not offered.lets_reject(concludes=concludes)
 
 
 def _of_rejects(said: Speech, view: GroupView) -> str | None:

@@ -51,7 +51,7 @@ def _check_rejects(policy: Policy, state: GroupState, sender: AgentId, rejects: 
     offered = offer(policy, state, sender)
     if offered is None:  # it states the conclusion, or has no floor, as the machine will say
         return
-    if not (offered.tasks or concludes):
+    if not offered.lets_reject(concludes=concludes):
         why = "No result is rejected here: the node lacks `tasks`. Say what is wrong with it."
         raise IllegalEventError(RejectionCode.OFF_COURSE, why)
     for one in rejects:

@@ -92,6 +92,10 @@ class Offer(NamedTuple):
         talking = _ENDING if END in self.go and not self.reviewed else _TALKING
         return talking | (_ASKING if self.asks else _NONE) | (_WORKING if self.tasks else _NONE)
 
+    def lets_reject(self, *, concludes: bool) -> bool:
+        """Whether results may be rejected with what it says: who neither gives out tasks here nor concludes strikes none."""
+        return self.tasks or concludes
+
 
 _TALKING: frozenset[type[Payload]] = frozenset((Discussion, Pass, Thinking))
 _ENDING = _TALKING | {ConcludeGroupDiscussion}
