@@ -43,7 +43,7 @@ from ioa.protocol.codec import in_words
 from ioa.protocol.ids import AgentId, PoolId, TenantId, check_tenant, check_token
 
 AUTHORIZATION, CALLOUT, TENANTS = "nats", "callout", "tenants"
-_SEED = "seed"
+SEED = "seed"
 """What the seed of whoever has a folder of his own is called; an agent's is called like the agent, in the folder of its pool."""
 _LOCK = ".lock"
 _PRIVATE_FOLDER, _PRIVATE_FILE = 0o700, 0o600
@@ -81,7 +81,7 @@ class KeptSeed:
     @property
     def is_of_pool(self) -> bool:
         """Whether it is that of an agent, in the folder of its pool."""
-        return self.key != _SEED
+        return self.key != SEED
 
     @property
     def name(self) -> str:
@@ -114,7 +114,7 @@ class FolderSecrets:
 
     def names(self) -> Mapping[str, str]:
         """Return who has a folder with a seed of his own, by public key."""
-        texts = {name: (self._folder / name / file).read_text(encoding="ascii") for name, file in self.find("*", _SEED)}
+        texts = {name: (self._folder / name / file).read_text(encoding="ascii") for name, file in self.find("*", SEED)}
         keys = {name: parse_key(text) for name, text in texts.items()}
         return {public_key_of(key.seed): name for name, key in keys.items() if key is not None}
 

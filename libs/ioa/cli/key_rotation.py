@@ -23,7 +23,7 @@ from ioa.adapters.nats.connection import open_connection
 from ioa.adapters.nats.permissions import Permissions, Service
 from ioa.adapters.nats.whoami import ask_tenant
 from ioa.adapters.nkey_seeds import public_key_of
-from ioa.cli.credentials import AUTHORIZATION, CALLOUT, TENANTS, FolderSecrets, KeptSeed, in_folder, read_known, write_known
+from ioa.cli.credentials import AUTHORIZATION, CALLOUT, SEED, TENANTS, FolderSecrets, KeptSeed, in_folder, read_known, write_known
 from ioa.cli.keys import end_keys_of
 from ioa.cli.reach import open_reached_system, reach
 from ioa.cli.shut_out import TRIED, Door, try_door
@@ -40,8 +40,6 @@ from ioa.protocol.registry import RemoveAgent
 from ioa.retry import until_available
 from ioa.runtime.watched_file import is_line
 
-_SEED = "seed"
-"""What the key of a service or user is called, which is nobody's name."""
 _BEFORE_ALL = datetime.min.replace(tzinfo=UTC)
 _RELOAD = "nats-server --signal reload"
 _GIVEN_AGAIN = " Then give this command again: it has more to do."
@@ -429,7 +427,7 @@ def _named(kept: FolderSecrets, tenant: TenantId | None, name: str | None, *, ma
         if tenant is None:
             raise InvalidInputError("It is not said whose keys are meant.", hint="Name a service, a pool, an agent or a user.")
         found = [*kept.find(in_folder(tenant, "*"), "*")]
-    elif name not in (AUTHORIZATION, _SEED) and is_token(name):
+    elif name not in (AUTHORIZATION, SEED) and is_token(name):
         found = [*kept.find(in_folder(tenant, name), "*"), *kept.find(in_folder(tenant, "*"), name)]
     seeds = [
         KeptSeed(secret, key, kept.read(secret) or {})
