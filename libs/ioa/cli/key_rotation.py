@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -26,6 +26,7 @@ from ioa.adapters.nkey_seeds import public_key_of
 from ioa.cli.credentials import AUTHORIZATION, CALLOUT, SEED, TENANTS, FolderSecrets, KeptSeed, in_folder, read_known, write_known
 from ioa.cli.keys import end_keys_of
 from ioa.cli.reach import open_reached_system, reach
+from ioa.cli.revocations import Revocation, note_revocation, noted_revocation
 from ioa.cli.shut_out import TRIED, Door, try_door
 from ioa.cli.terminal import Terminal
 from ioa.cli.thrown_out import end_goals_of
@@ -175,25 +176,40 @@ async def revoke(
         UnavailableError: The server could not be told; all is written.
         IoaError: The server was told, and lets in the key all the same; all else is done.
     """
-    out = await asyncio.to_thread(_take_out, keys, name, now)
-    told = out.told
-    door = await _try_door(url, out.seeds[-1].held.seed) if told and out.seeds else Door.UNTRIED
-    agents, users = ([], []) if name is None else (out.agents, out.users)  # all of the tenant goes with it
-    forgotten, why = await _forget(agents, keys.tenant, url) if told else ([], "")
-    ended, why_keys = await _end_keys(users, keys.tenant, url)
-    cancelled, why_goals = await _end_goals([] if keep_goals else users, keys.tenant, url, by_http=bool(ended))
-    await asyncio.to_thread(_remove, keys, out.seeds)  # last, so that the command can be given again if it does not come so far
+    out, told = await asyncio.to_thread(_take_out, keys, name, now, keep_goals=keep_goals)
+    door = await _try_door(url, out.seed) if told and out.seed is not None else Door.UNTRIED
+    forgotten, why = await _forget([*out.cards], keys.tenant, url) if told else ([], "")
+    ended, why_keys = await _end_keys(out.http_keys, keys.tenant, url)
+    cancelled, why_goals = await _end_goals(out.goals, keys.tenant, url, by_http=bool(ended))
+    is_out = told and door is not Door.OPEN  # who is not comes back, and launches more
+    left = out.after(
+        server=is_out,
+        cards=forgotten if is_out else (),
+        http_keys=() if why_keys else out.http_keys,
+        goals=out.goals if is_out and not why_goals else (),
+    )
+    await asyncio.to_thread(_settle, keys, out, left)
     if terminal.as_json:
         done = {"revoked": name or keys.tenant, "forgotten": forgotten, "reloaded": told, "authorization": str(keys.included)}
-        terminal.document({**done, "api_keys": ended, "goals": [str(goal) for goal in cancelled], "door": door.value})
+        terminal.document(
+            {
+                **done,
+                "api_keys": ended,
+                "goals": [str(goal) for goal in cancelled],
+                "door": door.value,
+                "to_be_told": left.model_dump(mode="json", include={"server", "cards", "http_keys", "goals"}),
+            }
+        )
         _check_door(keys, name, door)
         return
     terminal.note(f"{name or keys.tenant} is taken out of {keys.included}")
     _tell_reload(keys, told, terminal)
     _tell_door(name or f"{keys.tenant}", door, told, terminal)
-    _tell_cards(forgotten, {*agents} - {*forgotten}, why, terminal)
-    _tell_keys(users, ended, why_keys, terminal)
+    _tell_cards(forgotten, {*out.cards} - {*forgotten}, why, terminal)
+    _tell_keys(left.http_keys, ended, why_keys, terminal)
     _tell_goals(cancelled, why_goals, terminal)
+    if not left.is_done:
+        terminal.note("what is still to be told is noted: this command can be given again until it was")
     _check_door(keys, name, door)
 
 
@@ -352,48 +368,74 @@ def _try_again(_error: UnavailableError) -> None:
     """Ask again: all connections of the system may be made anew just now."""
 
 
-@dataclass(frozen=True)
-class _TakenOut:
-    """Who was taken out of those that are let in: the seeds of a name, the agents and users, and whether the server was told."""
+def _take_out(keys: KeyFolder, name: str | None, now: datetime, *, keep_goals: bool) -> tuple[Revocation, bool]:
+    """Let in no more whoever bears a name, by a key of which there is no seed either, and remove his seeds.
 
-    seeds: Sequence[KeptSeed]
-    agents: list[AgentId]
-    users: list[UserId]
-    told: bool
-
-
-def _take_out(keys: KeyFolder, name: str | None, now: datetime) -> _TakenOut:
-    """Let in no more whoever bears a name, by a key of which there is no seed either; seeds stay."""
+    Who he is, and that he is let in no more, is noted first: behind that nothing else names him. Returns what is to be told of him,
+    and whether the server was.
+    """
     kept = FolderSecrets(keys.folder)
-    agents: list[AgentId] = []
-    users: list[UserId] = []
     with kept.alone():
         known = read_known(kept, keys.folder)
+        before = noted_revocation(kept, keys.tenant, name)
         named = [key for key, may in known.items() if may.tenant == keys.tenant and (name is None or name in names_of(may))]
-        seeds = _named(kept, keys.tenant, name, may_be_none=bool(named))
-        for seed in seeds:
-            let_in = [may for one in (seed.public_key, *seed.before) if (may := known.pop(one, None)) is not None]
-            # Whom nothing lets in any more, as where this was interrupted, may still have cards, goals and keys of HTTP.
-            agents += [AgentId(seed.key)] if seed.is_of_pool else []
-            users += [user for may in let_in if (user := user_of(may.publish)) is not None]
-            users += [UserId(seed.name)] if not (let_in or seed.is_of_pool or seed.name in {*Service}) else []
-        for may in [known.pop(key) for key in named if key in known]:
-            agents += [agent] if (agent := agent_of(may.publish)) is not None else []
-            users += [user] if (user := user_of(may.publish)) is not None else []
-        over = _end_graces(kept, known, now)
-        write_known(kept, known, gone=keys.tenant if name is None else None)
-        told = keys.reload(_GIVEN_AGAIN)
-        over.forget(kept)
-    return _TakenOut(seeds, [*dict.fromkeys(agents)], [*dict.fromkeys(users)], told)
-
-
-def _remove(keys: KeyFolder, seeds: Iterable[KeptSeed]) -> None:
-    """Remove seeds; first what is noted of those before each, which would let them in when one is made anew."""
-    kept = FolderSecrets(keys.folder)
-    with kept.alone():
-        for seed in seeds:
+        seeds = _named(kept, keys.tenant, name, may_be_none=bool(named) or before is not None)
+        out = _revocation(keys.tenant, name, seeds, named, known, before, keep_goals=keep_goals)
+        note_revocation(kept, out)
+        for key in out.public_keys:
+            known.pop(key, None)
+        over = _end_graces(kept, known, now, but_for=seeds)
+        changed = write_known(kept, known, gone=keys.tenant if name is None else None)
+        for seed in seeds:  # first what is noted of those before each, which would let them in when one is made anew
             kept.remove(seed.secret, f"{seed.key}{RETIRING}")
             kept.remove(seed.secret, seed.key)
+        to_tell = before is None or before.server or changed or bool(seeds or over.left)
+        told = not to_tell or keys.reload(_GIVEN_AGAIN)
+        over.forget(kept)
+    return out, told
+
+
+def _revocation(
+    tenant: TenantId | None,
+    name: str | None,
+    seeds: Sequence[KeptSeed],
+    named: Sequence[str],
+    known: Mapping[str, Permissions],
+    before: Revocation | None,
+    *,
+    keep_goals: bool,
+) -> Revocation:
+    """Say who is thrown out: whom seeds and keys of a name stand for, and of whom not all was told `before`."""
+    out = before or Revocation(name=name, tenant=tenant)
+    keys = dict.fromkeys((*out.public_keys, *(key for seed in seeds for key in (seed.public_key, *seed.before)), *named))
+    agents, users = [*out.cards], [*out.http_keys, *out.goals]
+    for may in (known[key] for key in keys if key in known):
+        agents += [agent] if (agent := agent_of(may.publish)) is not None else []
+        users += [user] if (user := user_of(may.publish)) is not None else []
+    for seed in seeds:
+        # Whom nothing lets in any more may still have cards, goals and keys of HTTP.
+        if not known.keys() & {seed.public_key, *seed.before}:
+            agents += [AgentId(seed.key)] if seed.is_of_pool else []
+            users += [UserId(seed.name)] if not (seed.is_of_pool or seed.name in {*Service}) else []
+    if name is None:  # all of the tenant goes with it
+        agents, users = [], []
+    return Revocation(
+        name=name,
+        tenant=tenant,
+        public_keys=tuple(keys),
+        seed=seeds[-1].held.seed if seeds else out.seed,
+        cards=tuple(dict.fromkeys(agents)),
+        http_keys=tuple(dict.fromkeys(users)),
+        goals=() if keep_goals else tuple(dict.fromkeys(users)),
+    )
+
+
+def _settle(keys: KeyFolder, out: Revocation, left: Revocation) -> None:
+    """Note what is left to be told, unless somebody threw the same one out again meanwhile, and notes it himself."""
+    kept = FolderSecrets(keys.folder)
+    with kept.alone():
+        if noted_revocation(kept, out.tenant, out.name) == out:
+            note_revocation(kept, left)
 
 
 def _refuse(keys: KeyFolder, subject: str) -> bool:
@@ -465,12 +507,15 @@ class _Graces:
                 kept.remove(secret, file)
 
 
-def _end_graces(kept: FolderSecrets, known: dict[str, Permissions], now: datetime) -> _Graces:
-    """Take the retiring keys whose time is over off those that are let in."""
+def _end_graces(kept: FolderSecrets, known: dict[str, Permissions], now: datetime, but_for: Sequence[KeptSeed] = ()) -> _Graces:
+    """Take the retiring keys whose time is over off those that are let in, but for those before some seeds, which go."""
+    going = {(seed.secret, seed.key) for seed in but_for}
     ended, waiting = 0, list[datetime]()
     left: dict[tuple[str, str], Sequence[Retiring]] = {}
     for secret, file in (*kept.find("*", f"*{RETIRING}"), *kept.find(f"{TENANTS}/*/*", f"*{RETIRING}")):
         there, key = kept.read(secret) or {}, file.removesuffix(RETIRING)
+        if (secret, key) in going:
+            continue
         every = retiring_in(there, key)
         current = public_key_of(key_in(secret, key, there).seed) if key in there else ""
         over = [one for one in every if one.until is not None and one.until <= now]
@@ -491,7 +536,7 @@ def _tell_cards(forgotten: Sequence[AgentId], left: Collection[AgentId], why: st
         terminal.note(f"{why}then run, as an admin: ioa agents remove {agent_id} --force")
 
 
-def _tell_keys(users: Sequence[UserId], ended: Sequence[KeyId], why: str, terminal: Terminal) -> None:
+def _tell_keys(users: Collection[UserId], ended: Sequence[KeyId], why: str, terminal: Terminal) -> None:
     for key_id in ended:
         terminal.note(f"the key {key_id} lets nobody in by HTTP any more")
     if why:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout, suppress
 from datetime import timedelta
 from io import StringIO
@@ -22,7 +22,7 @@ from ioa.cli.key_rotation import KeyFolder, expire, revoke, rotate
 from ioa.cli.terminal import Terminal
 from ioa.errors import InvalidInputError, UnavailableError
 from ioa.protocol.api_keys import KeyId
-from ioa.protocol.ids import GoalId, GoalName, TenantId, UserId
+from ioa.protocol.ids import AgentId, GoalId, GoalName, TenantId, UserId
 from ioa.testing.manual_clock import NEW_YEAR
 
 _QUIET = Terminal(as_json=True)
@@ -271,3 +271,85 @@ async def test_only_who_is_revoked_is_to_be_revoked_again(tmp_path: Path) -> Non
     with pytest.raises(UnavailableError) as revoked:
         await revoke(keys, "anna", None, _NOW, _QUIET)
     assert ("again" in rotated.value.hint, "give this command again" in revoked.value.hint) == (False, True)
+
+
+class _System:
+    """A server, a registry and gateways that are in reach, or not, and what they were told."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.server = self.admin = True
+        self.told: list[str] = []
+        monkeypatch.setattr(KeyFolder, "reload", self._reload)
+        monkeypatch.setattr("ioa.cli.key_rotation._forget", self._forget)
+        monkeypatch.setattr("ioa.cli.key_rotation._end_keys", self._end_keys)
+        monkeypatch.setattr("ioa.cli.key_rotation._end_goals", self._end_goals)
+
+    def _reload(self, _then: str = "") -> bool:
+        if not self.server:
+            raise UnavailableError("No server.")
+        self.told.append("server")
+        return True
+
+    async def _forget(self, agents: list[AgentId], *_: object) -> tuple[list[AgentId], str]:
+        self.told += [f"card {one}" for one in agents if self.admin]
+        return (agents, "") if self.admin else ([], "no admin")
+
+    async def _end_keys(self, users: Sequence[UserId], *_: object) -> tuple[list[KeyId], str]:
+        self.told += [f"keys {one}" for one in users if self.admin]
+        return [], "" if self.admin else "no admin"
+
+    async def _end_goals(self, users: Sequence[UserId], *_: object, **__: object) -> tuple[list[GoalName], str]:
+        self.told += [f"goals {one}" for one in users if self.admin]
+        return [], "" if self.admin else "no admin"
+
+
+@pytest.mark.parametrize("with_seed", [True, False])
+@pytest.mark.parametrize(("name", "told"), [("anna", ["keys anna", "goals anna"]), ("writer-0", ["card writer-0"]), ("eye", [])])
+async def test_who_is_thrown_out_can_be_so_again_until_all_were_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, told: list[str], with_seed: bool
+) -> None:
+    """First the server is out of reach, then there is no admin's seed: what is left is noted, and nothing of it behind that."""
+    create_credentials(tmp_path, plan_of(["writer:2"], ["anna"], ["eye"], []), _QUIET, now=_NOW)
+    keys, system = KeyFolder(tmp_path, None), _System(monkeypatch)
+    if not with_seed and name != "eye":  # who has no name in the authorization is known by his seed alone
+        FolderSecrets(tmp_path).remove(*("writer", "writer-0") if name == "writer-0" else (name, "seed"))
+    system.server = False
+    with pytest.raises(UnavailableError):
+        await revoke(keys, name, None, _NOW, _QUIET)
+    system.server, system.admin = True, False
+    await revoke(keys, name, None, _NOW, _QUIET)
+    if told:
+        system.admin = True
+        await revoke(keys, name, None, _NOW, _QUIET)
+    assert system.told == ["server", *told]
+    with pytest.raises(InvalidInputError, match="no key of"):
+        await revoke(keys, name, None, _NOW, _QUIET)
+    assert not list((tmp_path / "nats").glob("revoked*"))
+
+
+async def test_goals_of_who_is_still_connected_are_ended_again_when_he_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who is not told to the server by a pid file may be connected, and launch more."""
+    keys, system = _made(tmp_path), _System(monkeypatch)
+    with monkeypatch.context() as by_hand:
+        by_hand.setattr(KeyFolder, "reload", lambda *_: False)
+        await revoke(keys, "anna", None, _NOW, _QUIET)
+    system.told.clear()
+    await revoke(keys, "anna", None, _NOW, _QUIET)
+    assert system.told[:1] == ["server"] and "goals anna" in system.told
+
+
+async def test_whoever_is_made_anew_while_others_are_told_keeps_his_seed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is another than that of who was thrown out, whose key stays out, and it is let in."""
+    keys, stolen, system = _made(tmp_path), _public(tmp_path, "anna/seed"), _System(monkeypatch)
+
+    async def made_meanwhile(*_: object) -> tuple[list[KeyId], str]:
+        _made(tmp_path)
+        return [], ""
+
+    monkeypatch.setattr("ioa.cli.key_rotation._end_keys", made_meanwhile)
+    await revoke(keys, "anna", None, _NOW, _QUIET)
+    assert (tmp_path / "anna" / "seed").exists()
+    assert (stolen in _let_in(tmp_path), _public(tmp_path, "anna/seed") in _let_in(tmp_path)) == (False, True)
+    assert system.told[0] == "server"
