@@ -92,7 +92,9 @@ class KeyFolder:
 def rotate(keys: KeyFolder, name: str | None, grace: timedelta, now: datetime, terminal: Terminal) -> None:
     """Replace the keys that bear a name: those of a pool, service or user, or of one agent. The old ones are let in for a while.
 
-    Without a name they are all those of the tenant.
+    The grace that is given last holds: where a rotation was interrupted, for the keys that it was to replace, whichever it had been
+    given; keys of earlier rotations are let in no longer than that. What is let in no more is not let in again. Without a name the
+    keys are all those of the tenant.
 
     Raises:
         InvalidInputError: Nobody of this name is let in, or the folder is open to others.
@@ -108,8 +110,7 @@ def rotate(keys: KeyFolder, name: str | None, grace: timedelta, now: datetime, t
             who = name or keys.tenant
             raise InvalidInputError(f"{who} is not let in as it is.", hint="Run `ioa credentials create`, and name everybody.")
         for seed, may in changed:
-            # All that were let in before stay noted: what is not, nobody ends.
-            new = replaced(seed.secret, seed.key, seed.there, until, _BEFORE_ALL)
+            new = replaced(seed.secret, seed.key, _retiring_until(until, seed, known), until, _BEFORE_ALL)
             kept.extend(seed.secret, new)
             known[public_key_of(key_in(seed.secret, seed.key, new).seed)] = replace(may, inbox_of=seed.held.inbox_owner)
         over = _end_graces(kept, known, now)
@@ -457,6 +458,22 @@ def _rights(seed: KeptSeed, known: Mapping[str, Permissions]) -> Permissions | N
     Where a rotation was interrupted the seed is there already, and let in is the one before.
     """
     return next((known[one] for one in (seed.public_key, *seed.before) if one in known), None)
+
+
+def _retiring_until(until: datetime, seed: KeptSeed, known: Mapping[str, Permissions]) -> dict[str, bytes]:
+    """Return what a Secret holds when those before a seed are let in until a time at most.
+
+    All stay noted: what is not, nobody ends. Where a rotation was interrupted its holder goes by the last of them that is let in,
+    which is what is being replaced.
+    """
+    in_use = next((one for one in (seed.public_key, *seed.before) if one in known), None)
+
+    def end_of(one: Retiring) -> datetime:
+        return until if one.until is None or one.public_key == in_use else min(one.until, until)
+
+    before = [one for one in retiring_in(seed.there, seed.key) if one.public_key != seed.public_key]
+    retiring = [Retiring(public_key=one.public_key, until=end_of(one)) for one in before]
+    return {**seed.there, f"{seed.key}{RETIRING}": noted(retiring)}
 
 
 def _named(kept: FolderSecrets, tenant: TenantId | None, name: str | None, *, may_be_none: bool = False) -> Sequence[KeptSeed]:

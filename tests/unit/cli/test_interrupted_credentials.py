@@ -39,6 +39,10 @@ def _let_in(folder: Path) -> set[str]:
     return {user["nkey"] for account in accounts for user in account["users"]}
 
 
+def _services(folder: Path) -> set[str]:
+    return {_public(folder, f"{service}/seed") for service in ("registry", "discovery", "groups", "router")}
+
+
 def _public(folder: Path, name: str) -> str:
     return public_key_of(read_key(str(folder / name)).seed)
 
@@ -122,6 +126,43 @@ def test_a_rotation_that_was_interrupted_is_mended_by_another(tmp_path: Path, mo
     held = {_public(tmp_path, f"writer/writer-{number}") for number in range(2)}
     assert (_let_in(tmp_path) & stolen, held <= _let_in(tmp_path)) == (set(), True)
     assert not list(tmp_path.rglob("*.retiring"))
+
+
+@pytest.mark.parametrize("step", range(1, _MOST_STEPS))
+@pytest.mark.parametrize(("first", "then"), [(timedelta(0), _HOUR), (_HOUR, timedelta(0)), (_MONTH, _HOUR)])
+def test_a_rotation_that_is_given_again_has_the_grace_that_is_given_last(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int, first: timedelta, then: timedelta
+) -> None:
+    """Wherever the first one ended: what is let in when the second one begins is so for its grace, and no longer."""
+    keys = _made(tmp_path)
+    with _killed_at(step, monkeypatch):
+        rotate(keys, "writer", first, _NOW, _QUIET)
+    served = _let_in(tmp_path)
+    rotate(keys, "writer", then, _NOW, _QUIET)
+    for_now = _let_in(tmp_path)
+    expire(keys, _NOW + then, _QUIET)
+    held = {_public(tmp_path, name) for name in ("writer/writer-0", "writer/writer-1", "anna/seed")} | _services(tmp_path)
+    assert for_now == held | (served if then else set())
+    assert _let_in(tmp_path) == held
+
+
+def test_a_shorter_grace_ends_the_keys_of_earlier_rotations_too(tmp_path: Path) -> None:
+    """Whose key was stolen, and is said to be let in no more, is not let in for what an earlier rotation had promised."""
+    keys = _made(tmp_path)
+    stolen = _public(tmp_path, "anna/seed")
+    rotate(keys, "anna", _MONTH, _NOW, _QUIET)
+    rotate(keys, "anna", timedelta(0), _NOW + _HOUR, _QUIET)
+    assert stolen not in _let_in(tmp_path)
+
+
+def test_a_key_that_is_let_in_no_more_is_not_so_again_for_a_longer_grace(tmp_path: Path) -> None:
+    """The server was not told that it ended, so that it is noted still: a later rotation does not bring it back."""
+    keys = _made(tmp_path)
+    stolen = _public(tmp_path, "anna/seed")
+    with pytest.raises(UnavailableError):
+        rotate(KeyFolder(tmp_path, tmp_path / "no server"), "anna", timedelta(0), _NOW, _QUIET)
+    rotate(keys, "anna", _HOUR, _NOW, _QUIET)
+    assert stolen not in _let_in(tmp_path)
 
 
 @pytest.mark.parametrize("step", range(1, _MOST_STEPS))
