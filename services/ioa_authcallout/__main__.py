@@ -28,11 +28,11 @@ from ioa.protocol.authcallout import AskCalloutStatus
 from ioa.runtime.audit import open_audit_log
 from ioa.runtime.process import StopSignal, background, run_process
 from ioa.runtime.watched_file import WatchedFile, lines
+from ioa_authcallout import withdrawal
 from ioa_authcallout.entrance import CalloutEntrance
 from ioa_authcallout.issuer import ProviderKeys, StaticKeys, check_private
 from ioa_authcallout.settings import HINT, CalloutSettings
 from ioa_authcallout.tokens import TokenJudge
-from ioa_authcallout.withdrawal import end_withdrawn
 
 
 async def serve(settings: CalloutSettings, stop: StopSignal) -> None:
@@ -66,7 +66,7 @@ async def serve(settings: CalloutSettings, stop: StopSignal) -> None:
         await stack.enter_async_context(kept_out.hearing(client))
         audit = await stack.enter_async_context(open_audit_log(NatsAuditSink(client), SystemClock(), "authcallout"))
         entrance = CalloutEntrance(judge.judge, keys, settings.callout_issuer, audit, kept_out.names, time.monotonic)
-        await stack.enter_async_context(background(end_withdrawn(keys, NatsGuests(client))))
+        await stack.enter_async_context(background(withdrawal.end_withdrawn(keys, NatsGuests(client), withdrawal.SURE_SECONDS)))
         asked = await stack.enter_async_context(open_connection(settings.asked()))
         await stack.enter_async_context(background(answer_callouts(asked, seed, entrance, _now)))
         endpoints = [

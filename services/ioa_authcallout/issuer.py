@@ -15,6 +15,7 @@ import json
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Protocol
@@ -27,13 +28,16 @@ from jwt import PyJWK
 from ioa.beside import beside
 from ioa.errors import ForbiddenError, InvalidInputError, IoaError, UnavailableError
 from ioa.foreign_text import shown
-from ioa_authcallout.settings import read
+from ioa.runtime.watched_file import WatchedFile
 
 _ASK_SECONDS, _WAIT_SECONDS = 10.0, 1.5
 """How long a provider may take, and how long somebody waits for it who comes just then: nats-server gives a connection 2 s."""
 _EVERY_SECONDS = 60.0
 _AGAIN_SECONDS = 5.0
 """How soon a provider is asked again: whoever sends tokens with invented ids of keys causes no more than this."""
+_FILE_SECONDS = 5.0
+"""How often it is looked whether a file has changed."""
+_FILE_HINT = "IOA_CALLOUT_JWKS names it."
 _TRUSTED_SECONDS = 3_600.0
 _MAX_BYTES = 1_000_000
 _SHOWN_CHARS = 200
@@ -69,34 +73,37 @@ class Keys(Protocol):
 
 
 class StaticKeys:
-    """The keys in a file, read once."""
+    """The keys in a file, read anew when it has changed; while it is no set of keys those that were read last hold.
+
+    Raises:
+        InvalidInputError: It is none now.
+    """
 
     def __init__(self, path: Path) -> None:
-        try:
-            self._keys = _parse(json.loads(read(path)))
-        except (ValueError, RecursionError) as error:
-            raise InvalidInputError(f"{path} is no set of keys (JWKS): {error}.", hint="IOA_CALLOUT_JWKS names it.") from None
+        self._file = WatchedFile(path, partial(_parse_file, path), _FILE_HINT)
 
     async def key(self, key_id: str) -> IssuerKey:
         """Return a key by its id."""
-        return _found(self._keys, key_id)
+        return _found(await self._file.said(), key_id)
 
     def away(self) -> float | None:
         """They are at hand."""
         return None
 
     def known(self) -> Collection[str]:
-        """Return all of them."""
-        return _thumbprints(self._keys)
+        """Return all that were read last."""
+        return _thumbprints(self._file.last)
 
     async def changed(self, since: Collection[str]) -> None:
-        """Wait for ever, if these are known: a file that is another is read by a callout that begins anew."""
-        if self.known() == since:
-            await asyncio.Event().wait()
+        """Wait until there are others than these."""
+        while True:
+            if await self.known_anew() != since:
+                return
+            await asyncio.sleep(_FILE_SECONDS)
 
     async def known_anew(self) -> Collection[str]:
-        """Return all of them."""
-        return self.known()
+        """Return all that are there now."""
+        return _thumbprints(await self._file.said())
 
 
 class ProviderKeys:
@@ -238,6 +245,13 @@ def check_private(url: str) -> None:
             f"{shown(url[:_SHOWN_CHARS])} is not asked for keys, since it is not encrypted.",
             hint="Name an https:// URL, or give the issuer's keys as a file by IOA_CALLOUT_JWKS.",
         )
+
+
+def _parse_file(path: Path, text: str) -> Mapping[str, IssuerKey]:
+    try:
+        return _parse(json.loads(text))
+    except (ValueError, RecursionError) as error:
+        raise InvalidInputError(f"{path} is no set of keys (JWKS): {error}.", hint=_FILE_HINT) from None
 
 
 def _parse(read: Any) -> Mapping[str, IssuerKey]:

@@ -1,12 +1,15 @@
 """Ending guests whose token is signed by a key that their issuer has withdrawn: by such a key anybody may have come.
 
 Looked at is who is connected and not who was let in, so that it does not matter by which replica that was, nor whether it runs.
+
+A key that is not among the issuer's may be newer than what he tells here: one of his nodes may tell what it told before, and a file
+be older than that of the replica which let the guest in. So it counts as withdrawn when each look finds it missing for a while.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from typing import Protocol
 
@@ -15,6 +18,8 @@ import structlog
 from ioa.errors import ForbiddenError
 from ioa.ports.connections import ConnectionId
 
+SURE_SECONDS = 120.0
+"""For how long a key is missing before it counts as withdrawn: Kubernetes takes up to 90 s to bring a changed file to each pod."""
 _EVERY_SECONDS = 60.0
 
 _log = structlog.get_logger(__name__)
@@ -47,29 +52,59 @@ class Guests(Protocol):
         """Have connections ended, of which some may remain."""
 
 
-async def end_withdrawn(keys: KnownKeys, guests: Guests, every: float = _EVERY_SECONDS) -> None:
-    """End them for ever: as soon as the keys are others, and each minute, since what is asked of servers may be lost."""
+async def end_withdrawn(keys: KnownKeys, guests: Guests, sure: float, every: float = _EVERY_SECONDS) -> None:
+    """End them for ever. It is looked as soon as the keys are others, and each minute, since what is asked of servers may be lost.
+
+    Args:
+        keys: Those of the issuer.
+        guests: Who is connected.
+        sure: For how many seconds a key has to be missing.
+        every: After how many it is looked again; sooner where one is missing.
+    """
     may, known = True, keys.known()
+    ending = _Ending(keys, guests, sure, asyncio.get_running_loop().time)
     while True:
         try:
-            await _end_now(keys, guests)
+            await ending.look()
             may = True
         except ForbiddenError as error:
             if may:
                 _log.error("withdrawn_not_ended", why=error.message, hint=error.hint)
             may = False
         with suppress(TimeoutError):
-            async with asyncio.timeout(every):
+            async with asyncio.timeout(min(every, sure) if ending.is_unsure else every):
                 await keys.changed(known)
         known = keys.known()
 
 
-async def _end_now(keys: KnownKeys, guests: Guests) -> None:
-    """Ask the issuer once more before anybody is ended: he may have come by a key that is newer than what is known here."""
-    known = keys.known()
-    others = await guests.by_other_keys(known) if known else {}
-    known = await keys.known_anew() if others else known
-    withdrawn = {connection: key for connection, key in others.items() if known and key not in known}
-    if withdrawn:
-        _log.warning("withdrawn_ended", guests=len(withdrawn), keys=sorted(set(withdrawn.values())))
-        await guests.end(withdrawn)
+class _Ending:
+    """Ends guests of keys that are missing, by what was found before."""
+
+    def __init__(self, keys: KnownKeys, guests: Guests, sure: float, clock: Callable[[], float]) -> None:
+        self._keys = keys
+        self._guests = guests
+        self._sure = sure
+        self._clock = clock
+        self._missing_since: Mapping[str, float] = {}
+
+    @property
+    def is_unsure(self) -> bool:
+        """Whether a key is missing for too short a time to say that it was withdrawn."""
+        now = self._clock()
+        return any(now - since < self._sure for since in self._missing_since.values())
+
+    async def look(self) -> None:
+        """Ask the issuer once more before anybody is ended: what is known here may be older than who has come since."""
+        known = self._keys.known()
+        others = await self._guests.by_other_keys(known) if known else {}
+        known = await self._keys.known_anew() if others else known
+        if not known:
+            return
+        now = self._clock()
+        missing = {*self._missing_since, *others.values()}
+        self._missing_since = {key: self._missing_since.get(key, now) for key in missing if key not in known}
+        gone = {key for key, since in self._missing_since.items() if now - since >= self._sure}
+        withdrawn = {connection: key for connection, key in others.items() if key in gone}
+        if withdrawn:
+            _log.warning("withdrawn_ended", guests=len(withdrawn), keys=sorted(set(withdrawn.values())))
+            await self._guests.end(withdrawn)

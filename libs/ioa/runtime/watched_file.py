@@ -35,6 +35,11 @@ class WatchedFile(Generic[T]):
         self._seen = self._stamp()
         self._said = parse(read_text(path, hint))
 
+    @property
+    def last(self) -> T:
+        """What was read last."""
+        return self._said
+
     async def said(self) -> T:
         """Return what stands there now."""
         return await asyncio.to_thread(self._current)

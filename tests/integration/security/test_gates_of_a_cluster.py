@@ -25,6 +25,7 @@ from ioa.local.fork_server import Program
 from ioa.protocol import subjects
 from ioa.protocol.kept_out import Readmit
 from ioa.testing.manual_clock import NEW_YEAR
+from ioa_authcallout import withdrawal
 from tests.integration.security.secured import (
     Secured,
     flooding,
@@ -63,8 +64,9 @@ async def test_who_floods_one_node_is_kept_out_of_all(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-async def test_guests_at_each_node_are_ended_whose_key_is_withdrawn(tmp_path: Path) -> None:
+async def test_guests_at_each_node_are_ended_whose_key_is_withdrawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By a callout that is connected to one of them; who came by another key stays, at each."""
+    monkeypatch.setattr(withdrawal, "SURE_SECONDS", 0.5)
     async with AsyncExitStack() as stack:
         nodes = await stack.enter_async_context(_open_nodes(tmp_path, callout=True))
         house = House(Provider("https://id.example.com"), nodes[0])

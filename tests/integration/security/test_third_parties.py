@@ -47,7 +47,7 @@ from ioa.protocol.registry import Register, Session
 from ioa.retry import until_available
 from ioa.runtime.process import StopSignal, background
 from ioa.testing.manual_clock import NEW_YEAR
-from ioa_authcallout import issuer
+from ioa_authcallout import issuer, withdrawal
 from ioa_authcallout.__main__ import serve
 from ioa_authcallout.settings import CalloutSettings
 from tests.integration.security.secured import (
@@ -102,8 +102,9 @@ class House:
 
 
 @pytest.fixture
-async def closed_house(tmp_path: Path) -> AsyncIterator[House]:
+async def closed_house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[House]:
     """A nats-server with credentials that asks an auth callout, where none runs, and a provider."""
+    monkeypatch.setattr(withdrawal, "SURE_SECONDS", 0.5)
     async with open_secured(tmp_path, ["calculator"], callout=True) as secured, open_provider() as provider:
         yield House(provider, secured)
 

@@ -218,3 +218,29 @@ async def test_keys_out_of_a_file_are_those_that_can_be_used(tmp_path: Path) -> 
         file.write_text(wrong)
         with pytest.raises(InvalidInputError, match="no set of keys"):
             StaticKeys(file)
+
+
+async def test_keys_out_of_a_file_are_those_that_stand_there_now(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A callout whose file is brought up to date later than that of another ends nobody who came by a key that is new in it."""
+    monkeypatch.setattr(issuer, "_FILE_SECONDS", 0.01)
+    file, provider = tmp_path / "jwks.json", Provider()
+    file.write_text(json.dumps(provider.answer("/keys")))
+    keys = StaticKeys(file)
+    before = keys.known()
+    async with asyncio.timeout(10), asyncio.TaskGroup() as group:
+        group.create_task(keys.changed(before))
+        await asyncio.sleep(0.05)
+        provider.keys["k2"] = provider.keys.pop("k1")
+        draft = tmp_path / "draft"
+        draft.write_text(json.dumps(provider.answer("/keys") | {"more": 1}))
+        draft.replace(file)
+        await keys.key("k2")
+        with pytest.raises(ForbiddenError):
+            await keys.key("k1")
+        provider.keys["k3"] = ec.generate_private_key(ec.SECP256R1())
+        draft.write_text(json.dumps(provider.answer("/keys")))
+        draft.replace(file)
+    assert len(await keys.known_anew()) == 2
+    draft.write_text('{"keys": []}')
+    draft.replace(file)
+    assert len(await keys.known_anew()) == 2, "a set without a key is no answer"
