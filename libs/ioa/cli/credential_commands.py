@@ -106,7 +106,8 @@ def rotate(
 ) -> None:
     """Replace keys while the system runs. Who runs goes on, and shows the new key when it connects again; nothing is restarted.
 
-    The old ones are let in until the grace ends and `ioa credentials expire` has run; with `--grace 0s` at once no more.
+    The old ones, those of earlier rotations too, are let in until the grace ends and `ioa credentials expire` has run; with
+    `--grace 0s` at once no more.
     """
     with reported(as_json=as_json):
         from ioa.cli.credentials import parse_tenant
@@ -142,7 +143,8 @@ def revoke(
     """Throw somebody out: no key of this name is let in any more, its connections are closed, and agents are forgotten.
 
     What such agents led goes to others, or ends with a reason; goals of users are cancelled. With --subject it is who came last by
-    its tokens. To have agents forgotten, and users' keys of HTTP and goals ended, run it with an admin's IOA_NATS_SEED.
+    its tokens. To have agents forgotten, and users' keys of HTTP and goals ended, run it with an admin's IOA_NATS_SEED. It can
+    be given again until all were told.
     """
     with reported(as_json=as_json):
         from ioa.cli.credentials import parse_tenant

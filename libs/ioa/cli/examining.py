@@ -21,6 +21,7 @@ from ioa.cli.examination import (
     Finding,
     Health,
     agents_finding,
+    authorization_finding,
     callout_finding,
     clock_finding,
     dead_letter_findings,
@@ -119,8 +120,8 @@ async def findings(inspection: Inspection, data: Path, *, probes: bool = False) 
     """
     yield server_finding(inspection.server.version)
     yield payload_finding(inspection.server.max_payload_bytes)
-    if (tenant := await inspection.tenant()) is not None:
-        yield Finding("tenant", Health.OK, f"what follows is of the tenant {tenant}; others are not seen from there")
+    async for finding in _whose(inspection):
+        yield finding
     try:
         storage = await inspection.storage()
     except NotPermittedError:
@@ -140,6 +141,13 @@ async def findings(inspection: Inspection, data: Path, *, probes: bool = False) 
             yield finding
         if probes:
             yield await _asked(_probe, inspection.system)
+
+
+async def _whose(inspection: Inspection) -> AsyncIterator[Finding]:
+    if (tenant := await inspection.tenant()) is not None:
+        yield Finding("tenant", Health.OK, f"what follows is of the tenant {tenant}; others are not seen from there")
+    if (anew := await inspection.is_authorized_anew()) is not None:
+        yield authorization_finding(is_anew=anew)
 
 
 async def _quotas(inspection: Inspection, *, stands: bool) -> Finding | None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
+from ioa.adapters.nats import authorization as rendering
 from ioa.adapters.nats.accounts import AGENTS, CONTROL_PLANE, USERS
-from ioa.adapters.nats.authorization import authorization, read_authorization
+from ioa.adapters.nats.authorization import authorization, is_of_this_version, read_authorization
 from ioa.adapters.nats.permissions import (
     READABLE,
     STANDING,
@@ -194,3 +196,16 @@ def test_the_admin_may_do_everything() -> None:
 
 def _own(may: Permissions, common: set[str]) -> list[str]:
     return [*(subject for subject in may.publish if subject not in common), *may.subscribe]
+
+
+def test_an_authorization_says_by_which_rules_it_was_rendered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To who may ask what he may do, whatever was changed since, of whom it may be; agents have no line more of it."""
+    accounts = json.loads(authorization({"U1": of_observer(), "U2": of_agent(AgentId("a"), PoolId("p"))}))["accounts"]
+    users = {user["nkey"]: user["permissions"]["subscribe"]["allow"] for account in accounts.values() for user in account["users"]}
+    assert {key: is_of_this_version(listens) for key, listens in users.items()} == {"U1": True, "U2": False}
+    with monkeypatch.context() as newer:
+        newer.setattr(rendering, "of_agent", lambda *_: replace(of_agent(AgentId("a"), PoolId("p")), subscribe=("more",)))
+        rendering._rules.cache_clear()
+        assert not is_of_this_version(users["U1"])
+    rendering._rules.cache_clear()
+    assert is_of_this_version(users["U1"])

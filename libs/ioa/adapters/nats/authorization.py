@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+from base64 import b32encode
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
+from hashlib import sha256
 from typing import Any
 
 from pydantic import ConfigDict, Field
@@ -19,6 +22,7 @@ from ioa.adapters.nats.permissions import (
     LISTS_CONNECTIONS,
     SYSTEM,
     TURNED_AWAY,
+    WHO_AM_I,
     Permissions,
     Service,
     account_of,
@@ -60,6 +64,10 @@ answered often, from when it came: no client of ours waits for more than 30 s, n
 for two minutes, and looks as seldom."""
 _OVERHEARD_WITHIN = "1s"
 """For how long one that the control plane overhears, and never answers."""
+_RULES = "_IOA.RULES."
+"""Before the digest of the rules by which an authorization was rendered: a subject on which nothing is published. The server keeps
+of an authorization what each may do, and tells that to who asks, so that it stands there, of who may ask."""
+_DIGEST_BYTES = 10
 _COOKIE = subject_of(API_KEYS, "cookie")
 _POOL = re.compile(rf"\$JS\.API\.CONSUMER\.MSG\.NEXT\.{WORK}\.{pool_consumer(PoolId(''))}([A-Za-z0-9_-]+)")
 
@@ -127,10 +135,20 @@ def authorization(
         tenants: What each may use up; those of `users` that are not named here have the usual limits.
         own: What the tenant without a name may use up; the usual limits if None.
     """
-    limits = {may.tenant: AccountLimits() for may in users.values() if may.tenant is not None} | dict(tenants or {})
-    accounts = _accounts(None, own or AccountLimits(), users) | {SYSTEM: _of_the_server()}
+    return _rendered(users, callout, tenants or {}, own, _rules())
+
+
+def _rendered(
+    users: Mapping[str, Permissions],
+    callout: Callout | None,
+    tenants: Mapping[TenantId, AccountLimits],
+    own: AccountLimits | None,
+    rules: str,
+) -> str:
+    limits = {may.tenant: AccountLimits() for may in users.values() if may.tenant is not None} | dict(tenants)
+    accounts = _accounts(None, own or AccountLimits(), users, rules) | {SYSTEM: _of_the_server()}
     for tenant, bounds in sorted(limits.items()):
-        accounts |= _accounts(tenant, bounds, users)
+        accounts |= _accounts(tenant, bounds, users, rules)
     accounts[CONTROL_PLANE]["imports"] = [*_imports_of_the_server(), *map(_pulled_by, sorted(limits))]
     asked: dict[str, Any] = {}
     if callout is not None:
@@ -141,6 +159,21 @@ def authorization(
         block = {"auth_callout": {"issuer": callout.issuer, "account": CALLOUT} | known}
         asked = {"authorization": block, "max_control_line": _TOKEN_LINE_BYTES}
     return _whole(accounts, asked)
+
+
+@cache
+def _rules() -> str:
+    """Return a subject that is another in a version which lets anybody do anything else."""
+    agent, user = of_agent(AgentId("a"), PoolId("p")), of_user(UserId("u"))
+    everybody = [*map(of_service, Service), agent, user, of_gateway(), of_observer(), of_auditor(), of_admin()]
+    of_two = [replace(may, tenant=tenant) for tenant in (None, TenantId("t")) for may in everybody]
+    whole = _rendered({f"K{number}": may for number, may in enumerate(of_two)}, Callout("C", "I"), {}, None, "")
+    return f"{_RULES}{b32encode(sha256(whole.encode()).digest()[:_DIGEST_BYTES]).decode()}"
+
+
+def is_of_this_version(subscribe: Collection[str]) -> bool:
+    """Tell from where somebody listens, who may ask what he may do, whether this version rendered the authorization."""
+    return _rules() in subscribe
 
 
 def at_the_gate(rendered: str, gate: str, kept_out: Collection[str]) -> str:
@@ -204,7 +237,9 @@ def _pulled_by(tenant: TenantId) -> dict[str, Any]:
     return {"stream": told, "to": subjects.pulled_by(tenant)}
 
 
-def _accounts(tenant: TenantId | None, limits: AccountLimits, users: Mapping[str, Permissions]) -> dict[str, dict[str, Any]]:
+def _accounts(
+    tenant: TenantId | None, limits: AccountLimits, users: Mapping[str, Permissions], rules: str
+) -> dict[str, dict[str, Any]]:
     """Return the three accounts of a tenant. They import from each other, and from nobody else.
 
     How much the agents of one with a name ask for is told to the control plane without a name, which looks after the whole server.
@@ -228,7 +263,9 @@ def _accounts(tenant: TenantId | None, limits: AccountLimits, users: Mapping[str
     for side, account in accounts.items():
         of_account = {limit: getattr(bounds, field) for limit, field in _LIMITED[side].items()}
         account["limits"] = {limit: value for limit, value in of_account.items() if value is not None}
-        account["users"] = [_user(key, may) for key, may in sorted(users.items()) if (may.account, may.tenant) == (side, tenant)]
+        account["users"] = [
+            _user(key, may, rules) for key, may in sorted(users.items()) if (may.account, may.tenant) == (side, tenant)
+        ]
     return {account_of(side, tenant): account for side, account in accounts.items()}
 
 
@@ -430,11 +467,12 @@ def _exported(kind: str, subject: str, importers: Sequence[str]) -> dict[str, An
     return exported
 
 
-def _user(public_key: str, may: Permissions) -> dict[str, Any]:
+def _user(public_key: str, may: Permissions, rules: str = "") -> dict[str, Any]:
     owners = dict.fromkeys((public_key, may.inbox_of or public_key))
+    marked = [rules] if rules and (WHO_AM_I in may.publish or ">" in may.publish) else []
     permissions: dict[str, Any] = {
         "publish": {"allow": list(may.publish)},
-        "subscribe": {"allow": [*may.subscribe, *(f"{inbox_prefix_of(owner)}.>" for owner in owners)]},
+        "subscribe": {"allow": [*may.subscribe, *marked, *(f"{inbox_prefix_of(owner)}.>" for owner in owners)]},
     }
     if may.answering is not None:
         permissions["allow_responses"] = {"max": may.answering.times, "expires": f"{may.answering.seconds}s"}

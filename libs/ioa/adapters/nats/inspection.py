@@ -20,7 +20,7 @@ from ioa.adapters.nats.slowed_callers import most_first, slowed_by, slowed_in_st
 from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.adapters.nats.topology import DEAD, STREAMS, TIMERS
 from ioa.adapters.nats.translated_errors import heeding_cancellation
-from ioa.adapters.nats.whoami import ask_tenant
+from ioa.adapters.nats.whoami import ask_tenant, ask_version
 from ioa.errors import ForbiddenError, IoaError, NotPermittedError, UnavailableError
 from ioa.ports.inspection import (
     SEEN_BY_ALL,
@@ -73,6 +73,11 @@ class NatsInspection:
         """Ask the server."""
         with heeding_cancellation():
             return await ask_tenant(self._client)
+
+    async def is_authorized_anew(self) -> bool | None:
+        """Ask the server."""
+        with heeding_cancellation():
+            return await ask_version(self._client)
 
     async def storage(self) -> StorageFacts | None:
         """Tell what JetStream holds; None if it is off or does not answer, or nobody does who may say.
