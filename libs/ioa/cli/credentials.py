@@ -84,9 +84,14 @@ class KeptSeed:
         return self.key != SEED
 
     @property
+    def folder(self) -> str:
+        """What its folder is called: like its pool, or whoever has it to himself."""
+        return self.secret.rpartition("/")[2]
+
+    @property
     def name(self) -> str:
         """Whose it is, as the commands take it."""
-        return self.key if self.is_of_pool else self.secret.rpartition("/")[2]
+        return self.key if self.is_of_pool else self.folder
 
 
 class FolderSecrets:

@@ -23,7 +23,7 @@ from ioa.adapters.nats.connection import open_connection
 from ioa.adapters.nats.permissions import Permissions, Service
 from ioa.adapters.nats.whoami import ask_tenant
 from ioa.adapters.nkey_seeds import public_key_of
-from ioa.cli.credentials import AUTHORIZATION, CALLOUT, SEED, TENANTS, FolderSecrets, KeptSeed, in_folder, read_known, write_known
+from ioa.cli.credentials import AUTHORIZATION, CALLOUT, TENANTS, FolderSecrets, KeptSeed, in_folder, read_known, write_known
 from ioa.cli.keys import end_keys_of
 from ioa.cli.reach import open_reached_system, reach
 from ioa.cli.revocations import Revocation, note_revocation, noted_revocation
@@ -481,18 +481,11 @@ def _named(kept: FolderSecrets, tenant: TenantId | None, name: str | None, *, ma
 
     Without a name: each seed of the tenant.
     """
-    found: list[tuple[str, str]] = []
-    if name is None:
-        if tenant is None:
-            raise InvalidInputError("It is not said whose keys are meant.", hint="Name a service, a pool, an agent or a user.")
-        found = [*kept.find(in_folder(tenant, "*"), "*")]
-    elif name not in (AUTHORIZATION, SEED) and is_token(name):
-        found = [*kept.find(in_folder(tenant, name), "*"), *kept.find(in_folder(tenant, "*"), name)]
-    seeds = [
-        KeptSeed(secret, key, kept.read(secret) or {})
-        for secret, key in dict.fromkeys(found)
-        if secret != CALLOUT and not key.startswith(".") and not key.endswith(RETIRING)
-    ]
+    if name is None and tenant is None:
+        raise InvalidInputError("It is not said whose keys are meant.", hint="Name a service, a pool, an agent or a user.")
+    everybody = [*kept.seeds(in_folder(tenant, "*"))]
+    of_folder = [one for one in everybody if name in (None, one.folder)]
+    seeds = [*of_folder, *(one for one in everybody if one.name == name and one.folder != name)]
     if not seeds and not may_be_none:
         raise InvalidInputError(
             f"There is no key of {name or tenant!r}.",
