@@ -41,6 +41,9 @@ from ioa_registry.removal import AgentRemover
 
 _MANY_IDS_BYTES = 100_000
 """What a request may have that names a thousand agents."""
+_UNCOUNTED_AT_ONCE = 80
+"""How many seconds' worth of what no server counts may come at once: eight processes of one holder that lose their connections in
+the middle of a message of 1 MB have sent as much."""
 
 
 async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
@@ -126,7 +129,8 @@ async def _flood_watch(settings: ControlPlaneSettings, audit: AuditLog, client: 
     sent_bytes = Rate(settings.quota_sent_bytes, 4 * settings.quota_sent_bytes)
     sent = Rate(settings.quota_sent, settings.quota_sent_burst)
     pause = settings.quota_sent_pause.total_seconds()
-    limits = FloodLimits(sent, sent_bytes, pause, settings.quota_connections, settings.quota_subscriptions)
+    uncounted = Rate(settings.quota_sent_uncounted, _UNCOUNTED_AT_ONCE * settings.quota_sent_uncounted)
+    limits = FloodLimits(sent, sent_bytes, pause, settings.quota_connections, settings.quota_subscriptions, uncounted)
     return FloodWatch(NatsConnections(client, settings.quota_sent_burst), limits, roster.said, audit, time.monotonic)
 
 

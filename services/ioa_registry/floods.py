@@ -23,7 +23,7 @@ from prometheus_client import Counter as Metric
 from ioa.errors import ForbiddenError
 from ioa.networks import network_of
 from ioa.ports.connections import ConnectionId, Connections, KeyHolders, SentTotals
-from ioa.ports.inspection import CHURNED, FLOOD, HELD, RETURNED, TRACED, TURNED_AWAY, SlowedCaller
+from ioa.ports.inspection import CHURNED, FLOOD, HELD, RETURNED, TRACED, TURNED_AWAY, UNCOUNTED, SlowedCaller
 from ioa.protocol import subjects
 from ioa.protocol.audit import Deed
 from ioa.protocol.ids import TenantId, UserId, full_name
@@ -67,6 +67,7 @@ _OF_A_REFUSED_GOAL = 300
 """As how many messages a goal counts that is refused to who has filled what goals wait in, and goes on: 133 at once, and then 33 a
 second."""
 
+_MB = 1_000_000
 _MOST_GONE = 4_096
 """How many connections are remembered that have ended, or whose holders are not known yet."""
 
@@ -89,6 +90,8 @@ class FloodLimits:
     pause: float
     connections: int
     subscriptions: int
+    uncounted: Rate
+    """How many bytes of which servers count nothing."""
 
     @property
     def sent(self) -> Rate:
@@ -105,11 +108,25 @@ class _Level:
     bytes: float = 0.0
     pulled: float = 0.0
     received: float = 0.0
+    uncounted: float = 0.0
+
+    def is_empty(self, limits: FloodLimits, now: float) -> bool:
+        """Whether all of them are by now."""
+        filled = (
+            (self.messages, limits.messages),
+            (self.bytes, limits.bytes),
+            (max(self.pulled, self.received), limits.sent),
+            (self.uncounted, limits.uncounted),
+        )
+        return all(level <= (now - self.at) * rate.per_second for level, rate in filled)
 
 
 @dataclass(frozen=True)
 class Excess:
-    """What somebody is put off for: `FLOOD` and how many messages, one of `HELD` and how many of them, `CHURNED`, or `TRACED`."""
+    """What somebody is put off for, and how much of it.
+
+    `FLOOD` and how many messages, one of `HELD` and how many of them, `UNCOUNTED` and how many MB, `CHURNED`, or `TRACED`.
+    """
 
     family: str
     number: int
@@ -191,6 +208,11 @@ class FloodJudge:
         """Take in that a key has the server write in its place, as nobody honest does; return who is put off from now on."""
         return frozenset([key] if self._put_off_for(key, Excess(TRACED, 1), now) else [])
 
+    def uncounted(self, key: str, size: int, now: float, *, is_service: bool = False) -> frozenset[str]:
+        """Take in that a key has sent so many bytes of which servers count nothing; return who is put off from now on."""
+        more = _Level(now, uncounted=size / _OF_A_SERVICE if is_service else size)
+        return frozenset([key] if self._fill(key, more, now) else [])
+
     def is_put_off(self, key: str, now: float) -> bool:
         """Whether the connections of a key are to be ended."""
         found = self._put_off.get(key)
@@ -257,12 +279,15 @@ class FloodJudge:
         level.bytes = max(0.0, level.bytes - past * limits.bytes.per_second) + more.bytes
         level.pulled = max(0.0, level.pulled - past * limits.sent.per_second) + more.pulled
         level.received = max(0.0, level.received - past * limits.sent.per_second) + more.received
+        level.uncounted = max(0.0, level.uncounted - past * limits.uncounted.per_second) + more.uncounted
         most_sent = max(level.pulled, level.received)
         sent, size = limits.messages.burst * part, limits.bytes.burst * part
-        if level.messages <= sent and level.bytes <= size and most_sent <= limits.sent.burst:
+        is_flood = level.messages > sent or level.bytes > size or most_sent > limits.sent.burst
+        if not is_flood and level.uncounted <= limits.uncounted.burst:
             return False
         del self._levels[key]
-        return self._put_off_for(key, Excess(FLOOD, int(max(level.messages, most_sent))), now)
+        flood = Excess(FLOOD, int(max(level.messages, most_sent)))
+        return self._put_off_for(key, flood if is_flood else Excess(UNCOUNTED, int(level.uncounted / _MB)), now)
 
     def _held_too_many(self, connections: Sequence[SentTotals]) -> Iterator[Mapping[str, Excess]]:
         """Tell who has too many connections at a server, and who has too many subscriptions."""
@@ -287,12 +312,7 @@ class FloodJudge:
     def _make_room(self, now: float) -> None:
         """Forget keys whose buckets are empty again, and those that were put off long ago."""
         if len(self._levels) > _MOST_LEVELS:
-            messages, sent = self._limits.messages.per_second, self._limits.sent.per_second
-            self._levels = {
-                key: one
-                for key, one in self._levels.items()
-                if (now - one.at) * messages < one.messages or (now - one.at) * sent < max(one.pulled, one.received)
-            }
+            self._levels = {key: one for key, one in self._levels.items() if not one.is_empty(self._limits, now)}
         if len(self._put_off) > _MOST_LEVELS:
             self._put_off = {key: one for key, one in self._put_off.items() if one.is_remembered(now)}
             self._put_off = dict(self._newest_of_each_tenant())
@@ -434,6 +454,13 @@ class FloodWatch:
             self._put(connection)
             self._note(self._judge.traced(self._by_holder(sent).key, self._now()))
             self._changed.set()
+
+    def uncounted(self, connection: ConnectionId, size: int, told_by: TenantId | None = None) -> None:
+        """Count it to the holder of the connection. Gates tell of it, and no tenant; who is not known yet is told of again."""
+        sent = self._there.holder_of(connection)
+        if told_by is None and sent is not None and sent.key not in self._roster.trusted:
+            key = self._by_holder(sent).key
+            self._note(self._judge.uncounted(key, size, self._now(), is_service=sent.is_service))
 
     def turned_away(self, host: str) -> None:
         """Count it, to name the address, or network of IPv6: who comes by no key that lets in has no name."""

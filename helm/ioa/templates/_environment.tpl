@@ -52,6 +52,8 @@
   value: {{ .Values.quotas.sent.burst | int64 | quote }}
 - name: IOA_QUOTA_SENT_BYTES
   value: {{ .Values.quotas.sent.bytes | int64 | quote }}
+- name: IOA_QUOTA_SENT_UNCOUNTED
+  value: {{ .Values.quotas.sent.uncounted | int64 | quote }}
 - name: IOA_QUOTA_SENT_PAUSE
   value: {{ .Values.quotas.sent.pauseSeconds | quote }}
 - name: IOA_QUOTA_CONNECTIONS

@@ -32,6 +32,7 @@ from ioa.ports.inspection import (
     RETURNED,
     TRACED,
     TURNED_AWAY,
+    UNCOUNTED,
     DeadLetterKind,
     SlowedCaller,
     StorageFacts,
@@ -403,9 +404,16 @@ _TRACING = (
     "nats-server writes traces in its place to services, up to six times what it sends, and its own messages wait behind them. Have"
     " it leave out the header Nats-Trace-Dest, and let it in again with `ioa credentials readmit`; else take its key away."
 )
+_UNCOUNTING = (
+    "nats-server reads it, which takes time from others, and counts nothing of it: subscriptions made, refused or ended without"
+    " end, or messages that it passes over, of which its log may tell. If it means no harm, have it leave that out, or raise"
+    " IOA_QUOTA_SENT_UNCOUNTED (quotas.sent.uncounted of the chart), and let it in again with `ioa credentials readmit`; else take"
+    " its key away."
+)
 _TOLD: Mapping[str, tuple[str, str, str]] = {
     FLOOD: ("Flooding the server, and disconnected: {}.", "{caller} ({refused:,} {much})", _TOO_MUCH),
     CHURNED: ("Making and ending subscriptions without end, and disconnected: {}.", "{caller} (seen {refused:,} times)", _CHURNING),
+    UNCOUNTED: ("Sending what nats-server does not count, and disconnected: {}.", "{caller} ({refused:,} MB)", _UNCOUNTING),
     TRACED: ("Having messages traced to services, and disconnected: {}.", "{caller}", _TRACING),
     _ASKING: ("Asking too often, and slowed down: {}.", "{caller} ({refused:,} of {family} refused)", _TOO_MUCH),
     REFUSED: ("Refused by the gateway again and again: {}.", "{caller} ({refused:,} requests)", _REFUSING),

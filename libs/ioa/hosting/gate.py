@@ -5,8 +5,9 @@ same, without those whom the registry keeps out for a flood. Rules that hold her
 
 - The gate takes away and gives back what the authorization holds, and adds nobody but itself. Its own key it makes, and keeps
   beside what it writes: who may write there lets in whom he likes anyway.
-- It reads no more than whom registries keep out, and makes its server read the file anew. While registries are away nobody is
-  kept out; while the gate is away the server goes on with what it read last.
+- It reads no more than whom registries keep out, and who is connected, and makes its server read the file anew. While registries
+  are away nobody is kept out; while the gate is away the server goes on with what it read last.
+- What the server does not count its kernel does: the gate, which stands beside it, tells the registry of it.
 - The authorization may change at any time, and counts within ten seconds. A server that reads its configuration anew loses answers
   that are on their way, which are asked for again after seconds: so it does that no more often, however many flood.
 """
@@ -21,13 +22,16 @@ from pathlib import Path
 import structlog
 from pydantic import Field
 
+from ioa.adapters.kernel_sockets import KernelSockets
 from ioa.adapters.nats.authorization import at_the_gate, roster_of
 from ioa.adapters.nats.connection import Connection, NatsSettings, open_connection
+from ioa.adapters.nats.counted import NatsCountingServer
 from ioa.adapters.nats.kept_out import NatsKeptOut
 from ioa.adapters.nats.server_control import reload_server
 from ioa.adapters.nkey_seeds import create_seed, public_key_of, read_key
 from ioa.adapters.system_folder import make_private, write_private
 from ioa.errors import InvalidInputError, UnavailableError
+from ioa.hosting.uncounted_watch import UncountedWatch
 from ioa.runtime.process import StopSignal, background, run_process
 from ioa.runtime.settings import ProcessSettings
 from ioa.runtime.watched_file import WatchedFile
@@ -105,8 +109,10 @@ async def serve(settings: GateSettings, stop: StopSignal) -> None:
         certificate=settings.nats_certificate,
         key=settings.nats_key,
     )
-    async with open_connection(own) as client, kept_out.hearing(client), background(_keep(gate, kept_out, client)):
-        await stop.wait()
+    async with open_connection(own) as client, kept_out.hearing(client):
+        uncounted = UncountedWatch(KernelSockets(), NatsCountingServer(client))
+        async with background(_keep(gate, kept_out, client), uncounted.follow()):
+            await stop.wait()
 
 
 async def _keep(gate: Gate, kept_out: NatsKeptOut, client: Connection) -> None:

@@ -79,6 +79,9 @@ class ConnectionHearer(Protocol):
     def traced(self, connection: ConnectionId, told_by: TenantId | None = None) -> None:
         """Hear that a connection had its server write to services in its place, and which tenant tells so, if one does."""
 
+    def uncounted(self, connection: ConnectionId, size: int, told_by: TenantId | None = None) -> None:
+        """Hear that a connection has sent so many bytes that its server does not count, and which tenant tells so, if one does."""
+
     def searched(self, user: UserId, messages: int, told_by: TenantId | None = None) -> None:
         """Hear that the server searches what waits for goals of a user, and as how many messages it counts."""
 

@@ -77,6 +77,8 @@ CHURNED = "churned"
 """The family of who makes subscriptions and ends them without end, which no server counts."""
 TRACED = "traced"
 """The family of who has the server write to services in his place, by having what he sends traced."""
+UNCOUNTED = "uncounted"
+"""The family of who sends what no server counts: commands without end, or messages that it passes over."""
 DROPPED = "dropped"
 """The family of goals that were taken off a queue, and neither led nor given back."""
 KEPT = "kept"
@@ -94,7 +96,7 @@ TURNED_AWAY = "turned_away"
 """The family of an address from which somebody connects again and again whom nats-server lets in by no key."""
 REFUSED = "refused"
 """The family of users, and networks of callers without a key, whose requests by HTTP the gateway refuses again and again."""
-DISCONNECTED = frozenset({FLOOD, *HELD, CHURNED, TRACED})
+DISCONNECTED = frozenset({FLOOD, *HELD, CHURNED, TRACED, UNCOUNTED})
 """The families of those who are disconnected, and kept out: they are told those first who were last."""
 SEEN_BY_ALL = DISCONNECTED | {REFUSED, TURNED_AWAY, CHANGING, RETURNED, FILLING_QUEUE}
 """The families of which each replica of a service sees, and tells, all there is; of others each counts what it did itself."""
@@ -107,10 +109,10 @@ class SlowedCaller:
     """Somebody who asked a service too often within the last minute: how many requests of a family were refused.
 
     With the family `FLOOD`, or one of `HELD`, it has been disconnected, and `refused` is how many of them led to that; so it has
-    with `TRACED`, and with `CHURNED`, where `refused` is how often it was seen. With `DROPPED` or `KEPT` it is a pool, or
-    `ANYBODY`, some of whose agents drop or keep goals, and `refused` is how many goals; with `FILLING`, `FILLING_STORE`,
-    `FILLING_QUEUE` or `FILLING_FILES` how many MB; with `CHANGING` how many changes of its card were held back; with `RETURNED` how
-    many goals were given back. With `REFUSED` it is a user or a network.
+    with `TRACED`, with `UNCOUNTED`, where `refused` is how many MB, and with `CHURNED`, where it is how often it was seen. With
+    `DROPPED` or `KEPT` it is a pool, or `ANYBODY`, some of whose agents drop or keep goals, and `refused` is how many goals; with
+    `FILLING`, `FILLING_STORE`, `FILLING_QUEUE` or `FILLING_FILES` how many MB; with `CHANGING` how many changes of its card were
+    held back; with `RETURNED` how many goals were given back. With `REFUSED` it is a user or a network.
     """
 
     caller: str

@@ -166,6 +166,12 @@ class ControlPlaneSettings(ProcessSettings):
     quota_sent_bytes: int = Field(
         default=128_000_000, ge=1_000_000, description="bytes a second of those messages; four times as many may come at once"
     )
+    quota_sent_uncounted: int = Field(
+        default=100_000,
+        ge=10_000,
+        description="bytes a second that they may send of which nats-server counts nothing, such as subscribing, where its gate can"
+        " tell; 80 times as many may come at once",
+    )
     quota_sent_pause: timedelta = Field(
         default=timedelta(seconds=60),
         gt=timedelta(0),

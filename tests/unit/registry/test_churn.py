@@ -15,7 +15,9 @@ from ioa.quotas import Rate
 from ioa_registry.churn import LOOKS, WINDOW_SECONDS, ChurnJudge
 from ioa_registry.floods import Excess, FloodJudge, FloodLimits
 
-_LIMITS = FloodLimits(Rate(1_000, 20_000), bytes=Rate(10**8, 10**9), pause=60.0, connections=100, subscriptions=2_000)
+_LIMITS = FloodLimits(
+    Rate(1_000, 20_000), bytes=Rate(10**8, 10**9), pause=60.0, connections=100, subscriptions=2_000, uncounted=Rate(10**5, 10**7)
+)
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,14 @@ from ioa.testing.manual_clock import ManualClock
 from ioa_registry.floods import Excess, FloodJudge, FloodLimits, FloodWatch
 from tests.rig.deadline import eventually
 
-LIMITS = FloodLimits(Rate(100, 1_000), bytes=Rate(1_000_000, 4_000_000), pause=60.0, connections=50, subscriptions=1_000)
+LIMITS = FloodLimits(
+    Rate(100, 1_000),
+    bytes=Rate(1_000_000, 4_000_000),
+    pause=60.0,
+    connections=50,
+    subscriptions=1_000,
+    uncounted=Rate(100_000, 8_000_000),
+)
 
 
 def sent(number: int, key: str, messages: int, size: int = 0) -> SentTotals:

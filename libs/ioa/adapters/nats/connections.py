@@ -217,6 +217,8 @@ class NatsConnections:
                     self._hearer.refused(UserId(user), goals, tenant)
                 for one in told.traced:
                     self._hearer.traced(ConnectionId(one.server, one.number), tenant)
+                for sent in told.uncounted:
+                    self._hearer.uncounted(ConnectionId(sent.server, sent.number), sent.bytes, tenant)
                 for user, messages in told.searched.items():
                     self._hearer.searched(UserId(user), messages, tenant)
 

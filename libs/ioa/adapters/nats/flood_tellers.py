@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Annotated
 
@@ -36,12 +36,17 @@ _OF_A_REFUSAL, _MUCH_REFUSED = 20, 10_000
 2,000 of those may come at once, and then 500 a second; and from how many on he is told of at once, which is what he may have in a
 second."""
 _MOST_TRACED, _SERVER_CHARS = 400, 80
+_MOST_UNCOUNTED = 300
 """Of how many connections is told at once, and how long the id of their server may be: so that it fits into as many bytes."""
 
 
 class _Traced(FailFast):
     server: Annotated[str, Field(max_length=_SERVER_CHARS)]
     number: Annotated[int, Field(ge=0, le=_MOST_TOLD)]
+
+
+class _Uncounted(_Traced):
+    bytes: Annotated[int, Field(ge=0, le=_MOST_TOLD)]
 
 
 _Counts = dict[Annotated[str, Field(max_length=_LONGEST_KEY)], Annotated[int, Field(ge=0, le=_MOST_TOLD)]]
@@ -56,6 +61,8 @@ class ToldOfFloods(FailFast):
     """How many goals of users were refused since then, who go on with them although all are."""
     traced: Annotated[Sequence[_Traced], Field(max_length=_MOST_TRACED)] = ()
     """Which connections had a server write traces of what they send to services since then."""
+    uncounted: Annotated[Sequence[_Uncounted], Field(max_length=_MOST_UNCOUNTED)] = ()
+    """Which connections sent how many bytes since then of which their server counts nothing."""
     searched: _Counts = Field(default_factory=dict)
     """Of users for whose goals the server searches what waits, as how many messages that counts."""
 
@@ -76,6 +83,13 @@ async def _tell(client: Client, written: bytes) -> None:
     if not may_not_publish(client, subjects.PULLED):
         with suppress(nats.errors.Error, OSError):
             await client.publish(subjects.PULLED, written)
+
+
+async def tell_uncounted(client: Client, server: str, uncounted: Mapping[int, int]) -> None:
+    """Tell how many bytes connections have sent of which their server counts nothing, by number; of too many those with most."""
+    most = Counter(uncounted).most_common(_MOST_UNCOUNTED)
+    told = [_Uncounted(server=server, number=number, bytes=size) for number, size in most]
+    await _tell(client, _written(ToldOfFloods(uncounted=told)))
 
 
 class NatsPullTeller:

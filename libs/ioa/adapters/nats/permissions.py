@@ -255,8 +255,11 @@ def of_callout() -> Permissions:
 
 
 def of_gate() -> Permissions:
-    """Return what the gate of a server may do: hear who is kept out, and have that server read its configuration anew."""
-    return Permissions(CONTROL_PLANE, (reloading(_ANY),), (subjects.KEPT_OUT,))
+    """Return what the gate of a server may do: hear who is kept out, and have that server read its configuration anew.
+
+    And see what that server does not count, which it tells: for that it asks for the list of connections.
+    """
+    return Permissions(CONTROL_PLANE, (reloading(_ANY), subjects.SERVER_CONNECTIONS, subjects.PULLED), (subjects.KEPT_OUT,))
 
 
 def of_admin() -> Permissions:
