@@ -1,4 +1,4 @@
-"""Flood a secured system on each subject that an agent's key and a user's open, one after the other, with honest goals beside it.
+"""Flood a secured system on each subject that a key opens, and with what its server does not count, with honest goals beside it.
 
     python -m benchmarks.floods [--seconds 6] [--only goal] [--again-after 0]
 
@@ -19,7 +19,7 @@ import tempfile
 import time
 from argparse import RawDescriptionHelpFormatter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -36,7 +36,17 @@ from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, PoolId, UserId
 from ioa.runtime.service_spec import service_specs
-from tests.integration.security.secured import SERVICES, flooding, open_intruder, open_processes, open_secured, open_user
+from tests.integration.security.secured import (
+    SERVICES,
+    Secured,
+    commanding,
+    flooding,
+    open_intruder,
+    open_processes,
+    open_secured,
+    open_user,
+    passed_over,
+)
 from tests.rig.tracebacks import tracebacks
 
 _HONEST, _POOL = AgentId("calculator"), PoolId("mallory")
@@ -50,6 +60,12 @@ _DEAREST = {
     "$JS.API.CONSUMER.MSG.NEXT.": b'{"batch":100,"expires":1}',
 }
 """By the beginnings of subjects, what costs the server most to answer; everywhere else refusing does."""
+_UNCOUNTED = {
+    "(a trace is refused)": passed_over("ioa.v1.registry.remove"),
+    "(subscribing and ending that)": b"SUB ioa.v1.log.> 7\r\nUNSUB 7\r\n",
+    "(subscriptions that are refused)": b"SUB ioa.v1.audit.> 7\r\n",
+}
+"""By what the table calls it, what nats-server counts nothing of."""
 _REST_SECONDS = 0.5
 _EVERY_SECONDS = 0.5
 """How often an honest goal begins at most. More of them wait for their agent's own quotas, which hides what floods do; and each
@@ -104,7 +120,7 @@ async def run(folder: Path, seconds: float, only: str, again_after: float) -> St
         held = {name: machine.resident_bytes(process.pid) for name, process in processes.items()}
         floods = []
         for row in rows:
-            async with flooding(secured, row.owner, row.key, row.subject, _dearest(row.subject), again_after=again_after):
+            async with _flooding(secured, row, again_after):
                 until, took = time.monotonic() + seconds, [await _goal(user, next(numbers))]
                 while time.monotonic() < until:
                     took.append(await _goal(user, next(numbers)))
@@ -129,6 +145,8 @@ class _Row:
     owner: str
     key: str
     subject: str
+    command: bytes | None = None
+    """What is sent instead of requests on a subject, as the wire has it; `subject` says what that is."""
 
     @property
     def is_user(self) -> bool:
@@ -147,6 +165,14 @@ def _rows() -> Iterator[_Row]:
     for place in range(len(of_user(UserId("eve")).publish)):
         user = UserId(f"eve-{place}")
         yield _Row(user, "seed", of_user(user).publish[place].replace("*", "c1"))
+    for place, (called, command) in enumerate(_UNCOUNTED.items()):
+        yield _Row(UserId(f"mute-{place}"), "seed", called, command)
+
+
+def _flooding(secured: Secured, row: _Row, again_after: float) -> AbstractAsyncContextManager[None]:
+    if row.command is not None:
+        return commanding(secured, row.owner, row.key, row.command, again_after=again_after)
+    return flooding(secured, row.owner, row.key, row.subject, _dearest(row.subject), again_after=again_after)
 
 
 def _dearest(subject: str) -> bytes:

@@ -5,8 +5,8 @@ whether it is there), and no message that it passes over. Its kernel counts ever
 nothing else than what the server counts if the kernel handed over no more than that, and for each message the room that its
 subject, the subject for the answer, and the numbers take, and what encryption adds. Rules that hold here:
 
-- **No time is measured.** A look reads the kernel, then the server, then the kernel again. The next one goes on from what was read
-  last, and judges by what was read first: what comes meanwhile is held against nobody.
+- **No time is measured.** A look reads the kernel, then the server, then the kernel again. What came in between the server may have
+  counted or not: as much of it as came is held against nobody.
 - **What is on its way to be counted is let be**: as much as one message may have may have been handed over and not be counted yet.
 - **Nobody saves up.** Room that messages leave counts for one look, and never for the next.
 - **The server is asked only of those of whom the kernel has handed over much**, since it holds up everybody meanwhile.
@@ -39,7 +39,10 @@ _NOTHING = Counted(0, 0, 0)
 
 @dataclass
 class _Connection:
-    """A connection: what had been read and counted of it when it was judged last, and what of that may be on its way."""
+    """A connection: what had been read and counted of it when it was judged last, and what of that may be on its way.
+
+    That is less than nothing where more was counted than read, which was read a moment later.
+    """
 
     peer: Peer
     read: int
@@ -95,13 +98,16 @@ class UncountedBytes:
             before, known, now = self._now.get(socket.socket), self._known.get(socket.socket), counted.get(socket.peer)
             if before is None or known is None or now is None or socket.peer in twice:
                 continue
-            if known.counted is not None:
+            counted_early = before.bytes - socket.bytes
+            if known.counted is None:
+                known.on_its_way = counted_early
+            else:
                 known.on_its_way += before.bytes - known.read - _room_for(now, known.counted)
-                known.on_its_way = max(known.on_its_way, 0)
-                if (surely := known.on_its_way - self._most_on_the_way) > 0:
-                    found[now.number] += surely
-                    known.on_its_way -= surely
-            known.read, known.counted = socket.bytes, now
+                known.on_its_way = max(known.on_its_way, counted_early)
+            if (surely := known.on_its_way - self._most_on_the_way) > 0:
+                found[now.number] += surely
+                known.on_its_way -= surely
+            known.read, known.counted = before.bytes, now
         return found
 
 

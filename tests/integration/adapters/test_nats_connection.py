@@ -9,17 +9,11 @@ import random
 import signal
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from datetime import UTC, datetime, timedelta
-from ipaddress import ip_address
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
-from cryptography.x509.oid import NameOID
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.aio.transport import TcpTransport
@@ -46,6 +40,7 @@ from ioa.errors import InvalidInputError, PayloadTooLargeError, UnavailableError
 from ioa.group.requests import CancelGroup
 from ioa.protocol import subjects
 from ioa.protocol.registry import Acknowledged
+from tests.rig.certificates import written_certificate
 from tests.rig.deadline import eventually
 from tests.rig.nats_server import crash
 
@@ -248,25 +243,9 @@ async def test_attempts_to_reconnect_leave_no_sockets_open(nats_server: NatsServ
         await eventually(lambda: (silence.taken, silence.left), lambda seen: seen[0] == seen[1])
 
 
-def _written_certificate(folder: Path) -> tuple[Path, Path]:
-    """Write a certificate for 127.0.0.1 and its key; returns where they are."""
-    key, name = ec.generate_private_key(ec.SECP256R1()), x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "test")])
-    now, day = datetime.now(UTC), timedelta(days=1)
-    certificate = (
-        x509.CertificateBuilder(name, name, key.public_key(), 1, now - day, now + day)
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    paths = folder / "tls.crt", folder / "tls.key"
-    paths[0].write_bytes(certificate.public_bytes(Encoding.PEM))
-    paths[1].write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
-    return paths
-
-
 async def test_a_connection_lost_as_it_is_encrypted_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A server that starts may hang up right behind the handshake, before the client goes on."""
-    certificate, key = _written_certificate(tmp_path)
+    certificate, key = written_certificate(tmp_path)
     tls, lost = {"tls": {"cert_file": str(certificate), "key_file": str(key)}}, 0
     encrypt = TcpTransport.connect_tls
 

@@ -32,11 +32,11 @@ _SOON_ENOUGH = timedelta(seconds=15)
     ("name", "key", "command"),
     [
         (EVE, "seed", passed_over("anything")),
-        (MALLORY, MALLORY, passed_over("not a subject")),
+        (MALLORY, MALLORY, passed_over("ioa.v1.registry.remove")),
         (EVE, "seed", f"SUB {subjects.log(GoalName(EVE, GoalId('mine')).comm_id)} 7\r\nUNSUB 7\r\n".encode()),
         (EVE, "seed", b"SUB ioa.v1.audit.> 7\r\n"),
     ],
-    ids=["refused trace", "trace to no subject", "subscribing without end", "refused subscriptions"],
+    ids=["refused trace", "refused trace of an agent", "subscribing without end", "refused subscriptions"],
 )
 async def test_who_sends_what_the_server_does_not_count_is_kept_out_and_named(
     tmp_path: Path, name: str, key: str, command: bytes
