@@ -41,8 +41,8 @@ from ioa_registry.removal import AgentRemover
 
 _MANY_IDS_BYTES = 100_000
 """What a request may have that names a thousand agents."""
-_UNCOUNTED_AT_ONCE = 80
-"""How many seconds' worth of what no server counts may come at once: eight processes of one holder that lose their connections in
+_UNCOUNTED_AT_ONCE = 50
+"""How many seconds' worth of what no server counts may come at once: five processes of one holder that lose their connections in
 the middle of a message of 1 MB have sent as much."""
 
 

@@ -170,7 +170,7 @@ class ControlPlaneSettings(ProcessSettings):
         default=100_000,
         ge=10_000,
         description="bytes a second that they may send of which nats-server counts nothing, such as subscribing, where its gate can"
-        " tell; 80 times as many may come at once",
+        " tell; 50 times as many may come at once",
     )
     quota_sent_pause: timedelta = Field(
         default=timedelta(seconds=60),

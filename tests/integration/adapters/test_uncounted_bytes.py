@@ -101,7 +101,7 @@ async def watched(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterat
     folder = tmp_path / "credentials"
     await asyncio.to_thread(make_credentials, plan, FolderSecrets(folder), NEW_YEAR)
     rendered = json.loads(await asyncio.to_thread((folder / AUTHORIZATION / "authorization.conf").read_text))
-    ca, config = None, {"host": "127.0.0.1" if request.param == "127.0.0.1" else "::"}
+    ca, config = None, dict[str, object]({"host": "127.0.0.1" if request.param == "127.0.0.1" else "::"})
     if request.param == "TLS":
         certificate, key = await asyncio.to_thread(written_certificate, tmp_path)
         ca, config["tls"] = str(certificate), {"cert_file": str(certificate), "key_file": str(key)}

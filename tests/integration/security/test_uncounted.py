@@ -12,8 +12,7 @@ from ioa.adapters.nats.inspection import open_inspection
 from ioa.cli.examination import Health, quotas_finding
 from ioa.ports.inspection import UNCOUNTED
 from ioa.protocol import subjects
-from ioa.protocol.goals import GoalName
-from ioa.protocol.ids import GoalId
+from ioa.protocol.ids import GoalId, GoalName
 from tests.integration.security.secured import (
     commanding,
     open_processes,

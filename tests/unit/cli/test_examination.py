@@ -47,6 +47,7 @@ from ioa.ports.inspection import (
     KEPT,
     REFUSED,
     RETURNED,
+    UNCOUNTED,
     DeadLetterKind,
     SlowedCaller,
     StorageFacts,
@@ -164,6 +165,9 @@ def test_who_asks_too_often_is_named() -> None:
         True,
         True,
     )
+    muted = quotas_finding([SlowedCaller("eve", UNCOUNTED, 9)])
+    assert "what nats-server does not count, and disconnected: eve (9 MB)." in muted.message
+    assert ("IOA_QUOTA_SENT_UNCOUNTED" in muted.hint, "readmit" in muted.hint) == (True, True)
     refused = quotas_finding([SlowedCaller("eve", REFUSED, 4_000), SlowedCaller("192.0.2.7", REFUSED, 90)])
     assert "by the gateway again and again: eve (4,000 requests), 192.0.2.7 (90 requests)." in refused.message
     assert ("revoke" in refused.hint, "firewall" in refused.hint) == (True, True)

@@ -14,7 +14,7 @@ from structlog.testing import capture_logs
 from ioa.cli.examination import quotas_finding
 from ioa.errors import ForbiddenError
 from ioa.ports.connections import ConnectionHearer, ConnectionId, KeyHolders, SentTotals
-from ioa.ports.inspection import FLOOD, RETURNED, TRACED, TURNED_AWAY, SlowedCaller
+from ioa.ports.inspection import FLOOD, RETURNED, TRACED, TURNED_AWAY, UNCOUNTED, SlowedCaller
 from ioa.protocol.audit import AuditLine, Deed
 from ioa.protocol.ids import TenantId, UserId
 from ioa.protocol.kept_out import Readmit
@@ -108,6 +108,41 @@ def test_the_connections_of_a_key_count_together_and_those_that_ended_too() -> N
     in_turn.counted("S1", [], 0.0)
     judged = [in_turn.closed(sent(number, "eve", 400), 0.1 * number) for number in (1, 2, 3)]
     assert judged == [frozenset(), frozenset(), {"eve"}]
+
+
+def test_what_servers_do_not_count_is_a_flood_too() -> None:
+    """Of all connections of a key together; who subscribes at the rate that is allowed for a day, with bursts, is let be."""
+    judge = FloodJudge(LIMITS)
+    assert not any(judge.uncounted("bob", 3_000_000 if second % 60 == 0 else 40_000, float(second)) for second in range(86_400))
+    told = [judge.uncounted("eve", 3_000_000, second / 2) for second in range(3)]
+    assert told == [frozenset(), frozenset(), {"eve"}]
+    assert judge.put_off(2.0) == {"eve": Excess(UNCOUNTED, 8)}
+    assert not judge.uncounted("eve", 9_000_000, 3.0), "it is told once"
+    assert not judge.uncounted("acme/service:router", 70_000_000, 4.0, is_service=True)
+    assert judge.uncounted("acme/service:router", 70_000_000, 4.0, is_service=True)
+
+
+async def test_gates_alone_tell_what_servers_do_not_count() -> None:
+    """No tenant is believed, who acts for many is let be, and who is not known yet is told of again."""
+    server, audit = _Connections([]), AuditLog(_Lines(), ManualClock(), "registry")
+    eve, gateway, of_acme = (ConnectionId("S1", number) for number in (1, 2, 3))
+
+    async def roster() -> KeyHolders:
+        return KeyHolders({"UEVE": "eve", "UBOB": "acme/bob"}, frozenset({"UGATEWAY"}))
+
+    watch = FloodWatch(server, LIMITS, roster, audit, lambda: 1.0)
+    async with background(watch.follow()):
+        await eventually(lambda: server.hearer is not None)
+        watch.uncounted(eve, 10**9)
+        watch.opened(sent(1, "UEVE", 0))
+        watch.opened(sent(2, "UGATEWAY", 0))
+        watch.opened(replace(sent(3, "UBOB", 0), tenant=TenantId("acme")))
+        watch.uncounted(gateway, 10**9)
+        watch.uncounted(of_acme, 10**9, TenantId("acme"))
+        assert watch.slowed() == []
+        watch.uncounted(eve, 9_000_000)
+        await eventually(lambda: set(server.ended) == {1})
+    assert watch.slowed() == [SlowedCaller("eve", UNCOUNTED, 9)]
 
 
 def test_who_connects_again_and_again_floods() -> None:
