@@ -69,6 +69,22 @@ async def test_what_one_user_has_open_keeps_nobody_else_waiting(nats_client: Cli
         await eventually(lambda: all(taken.seen[order] for order in mine), within=_SOON)
 
 
+@pytest.mark.parametrize(
+    "headers",
+    [b"NATS/1.0 404\r\n\r\n", b"NATS/1.0 503 Gone\r\n\r\n", *(b"NATS/1.0\r\nStatus: %d\r\n\r\n" % one for one in (100, 404, 409))],
+)
+async def test_an_order_that_looks_like_a_word_of_the_server_is_taken(nats_client: Client, headers: bytes) -> None:
+    """It was taken for "there is none" each time that it was given out, and stayed, whatever room others had."""
+    taken = _Taken()
+    one = b"HPUB %s %d %d\r\n%sanna\r\n" % (subjects.goal_of(ANNA).encode(), len(headers), len(headers) + 4, headers)
+    await nats_client._send_command(one, priority=False)
+    await _publish(nats_client, subjects.goal_of(ANNA), b"behind it")
+    async with beside(OrderLines(nats_client, taken.work, nothing_is_poison, 3, 1).follow()):
+        await eventually(lambda: (taken.seen[b"anna"], taken.seen[b"behind it"]) == (1, 1), within=_SOON)
+        info = nats_client.jetstream().stream_info
+        await eventually(lambda: info(GOALS), lambda found: found.state.messages == 0, within=_SOON)
+
+
 async def test_goals_of_who_has_filled_the_stream_do_not_wait_for_an_end(nats_client: Client) -> None:
     """They are given out beside those of his that are open, to be refused; then so many are open at a time as before."""
     taken, over = _Taken(), set[UserId]()

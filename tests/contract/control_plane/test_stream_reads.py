@@ -61,6 +61,15 @@ async def test_pages(reader: Client) -> None:
     assert (await next_messages(reader, _STREAM, ">", after=9, limit=4)).messages == ()
 
 
+async def test_what_looks_like_a_word_of_the_server_is_read(reader: Client) -> None:
+    """A stranger stored it so: it ended the page that it was in, or was no message."""
+    for status in ("204", "404", "503", "?"):
+        await reader.jetstream().publish("read.0", status.encode(), headers={"Status": status})
+    page = await next_messages(reader, _STREAM, "read.0", after=0, limit=9)
+    assert [(one.seq, one.data) for one in page.messages] == [(1, b"204"), (2, b"404"), (3, b"503"), (4, b"?")]
+    assert [(await DirectReads(reader).get_msg(_STREAM, seq)).data for seq in (1, 2, 3, 4)] == [b"204", b"404", b"503", b"?"]
+
+
 async def test_one_by_one(reader: Client) -> None:
     """By sequence, by subject and from a sequence on; with the headers and the time that it was stored with."""
     await _store(reader, 3, 4, 5)

@@ -30,6 +30,19 @@ async def test_no_header_makes_services_deaf(town: Town, headers: bytes) -> None
     assert took <= 3 * usual + SLACK_SECONDS, f"undisturbed it takes {usual:.3f} s"
 
 
+@pytest.mark.parametrize("who", ["eve", MALLORY])
+async def test_no_subject_makes_services_deaf(town: Town, who: str) -> None:
+    """Of what a user or an agent may publish on, one part may be of any bytes; a goal is given out again until it is taken."""
+    usual = await town.lead_one()
+    mine = (b"ioa.v1.goal.eve.\xff", b"$SRV.PING.\xff") if who == "eve" else (b"ioa.v1.comm.\xff.say.mallory",)
+    async with open_intruder(town.secured, who, "seed" if who == "eve" else who) as client:
+        for subject in mine:
+            await client._send_command(b'PUB %s 11\r\n{"goal":""}\r\n' % subject, priority=False)
+        await client.flush()
+        took = await town.lead_one()
+    assert took <= 3 * usual + SLACK_SECONDS, f"undisturbed it takes {usual:.3f} s"
+
+
 async def _send(client: Client, subject: str, headers: bytes) -> None:
     reply = client.new_inbox()
     size = len(headers)

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from ioa.adapters.nats.headers import header_bytes, read_headers
+from ioa.adapters.nats.headers import drop_foreign_status, header_bytes, read_headers, readable
 from ioa.adapters.nats.permissions import SHOWN_ASKER
 
 _TOLD = b'Nats-Request-Info: {"acc":"IOA_AGENTS","user":"mallory","name":"Nats-Request-Info: {\\"user\\""}\r\n\r\n'
@@ -68,3 +68,24 @@ def test_large_blocks_cost_little_and_count(block: bytes) -> None:
     headers = read_headers(block)
     assert time.thread_time() - began < 0.05
     assert header_bytes(headers) >= len(block)
+
+
+@pytest.mark.parametrize(
+    ("reply", "headers", "status"),
+    [
+        (b"", {"Status": "404"}, "404"),
+        (b"", {"Status": "204", "Nats-Last-Sequence": "7"}, "204"),
+        (b"$JS.FC.x", {"Status": "100"}, "100"),
+        (b"$JS.ACK.S.c.1.2.3.4.5", {"Status": "404"}, None),
+        (b"", {"Status": "204", "Nats-Sequence": "7"}, None),
+    ],
+)
+def test_what_is_stored_is_no_word_of_the_server(reply: bytes, headers: dict[str, str], status: str | None) -> None:
+    """Whoever published it wrote its status."""
+    drop_foreign_status(headers, reply)
+    assert headers.get("Status") == status
+
+
+def test_any_subject_can_be_read() -> None:
+    """What is no UTF-8 is replaced by what no id holds."""
+    assert (readable(b"a.\xff.b"), readable(b"a.b"), readable("ä".encode())) == ("a.\ufffd.b".encode(), b"a.b", "ä".encode())

@@ -21,7 +21,7 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.aio.transport import TcpTransport, Transport
 
-from ioa.adapters.nats.headers import read_headers
+from ioa.adapters.nats.headers import drop_foreign_status, read_headers, readable
 from ioa.adapters.nats.tokens import inbox_owner_of, read_token
 from ioa.adapters.nats.traffic import nats_errors, traffic
 from ioa.adapters.nats.translated_errors import heeding_cancellation
@@ -320,6 +320,12 @@ class _LastingClient(Client):
     async def _process_headers(self, headers: bytes | None) -> dict[str, str] | None:
         # Where nats-py's own fails, its reading ends, and the connection stays open, deaf.
         return (read_headers(headers) or None) if headers else None
+
+    def _build_message(self, sid: int, subject: bytes, reply: bytes, data: bytes, headers: dict[str, str] | None) -> Any:
+        # nats-server hands on subjects that are no UTF-8. Where nats-py's own reads one, its reading ends, as at headers.
+        # And it takes a goal whose publisher wrote a status for a word of the server that there is none, and asks for ever.
+        drop_foreign_status(headers, reply)
+        return super()._build_message(sid, readable(subject), readable(reply), data, headers)
 
     async def _process_err(self, err_msg: str) -> None:
         if _NOT_PERMITTED in err_msg:

@@ -22,6 +22,7 @@ from nats.js.kv import KV_OP
 
 from ioa.adapters.nats.connection import asking_until_heard, asks_to_read, may_not_publish, until_connected
 from ioa.adapters.nats.endpoints import HeadedAnswer, HeadedHandler
+from ioa.adapters.nats.headers import SEQUENCE
 from ioa.adapters.nats.in_turns import reading
 from ioa.adapters.nats.permissions import READS
 from ioa.adapters.nats.requester import NatsRequester
@@ -36,7 +37,7 @@ _TIMEOUT = timedelta(seconds=10)
 _SEVERAL_BYTES = 2_000_000
 """How much is read at once of several messages where nobody says: the server would send as much as it keeps for a connection."""
 _END, _NOTHING_MORE, _NO_RESPONDERS = "204", "404", "503"
-_STREAM, _SUBJECT, _SEQUENCE = "Nats-Stream", "Nats-Subject", "Nats-Sequence"
+_STREAM, _SUBJECT = "Nats-Stream", "Nats-Subject"
 _TIME, _PENDING = "Nats-Time-Stamp", "Nats-Num-Pending"
 _OF_NATS = "Nats-"
 """How headers begin that are NATS's own, with what a direct get adds among them. They are told to nobody."""
@@ -133,7 +134,7 @@ def answering_reads(client: Client, streams: Collection[str]) -> HeadedHandler:
             return HeadedAnswer(b"", {Header.STATUS.value: _NOTHING_MORE, Header.DESCRIPTION.value: "Message Not Found"})
         one = found[0]
         return HeadedAnswer(
-            one.data, {**one.headers, _STREAM: stream, _SUBJECT: one.subject, _SEQUENCE: str(one.seq), _TIME: one.stored}
+            one.data, {**one.headers, _STREAM: stream, _SUBJECT: one.subject, SEQUENCE: str(one.seq), _TIME: one.stored}
         )
 
     return answer
@@ -208,7 +209,7 @@ def _page_told(read: StreamRead) -> StreamPage:
 def _message(answer: Msg) -> StreamMessage:
     headers = answer.headers or {}
     own = {name: str(value) for name, value in headers.items() if not name.startswith(_OF_NATS)}  # no ASCII comes as an object
-    return StreamMessage(int(headers[_SEQUENCE]), headers[_SUBJECT], answer.data, own, headers.get(_TIME, ""))
+    return StreamMessage(int(headers[SEQUENCE]), headers[_SUBJECT], answer.data, own, headers.get(_TIME, ""))
 
 
 class _Batch:

@@ -22,6 +22,9 @@ _LONGEST_NAME = 128
 _SHOWN = SHOWN_ASKER.encode() + b": "
 _BEGINS_SHOWN = _SHOWN + b'{"'
 """How the line begins in which the server tells who asks. Within its texts a quotation mark is escaped."""
+_ACKNOWLEDGED = b"$JS.ACK."
+SEQUENCE = "Nats-Sequence"
+"""Under which name the server tells the place of a message that is read from a stream."""
 UNREAD = "Ioa-Unread-Header-Bytes"
 """Under which name it is told how much of a block was not read."""
 
@@ -35,6 +38,21 @@ def read_headers(block: bytes) -> dict[str, str]:
     if shown >= 0:
         found[SHOWN_ASKER] = _text(block[shown + len(_SHOWN) :].partition(_END)[0])
     return found
+
+
+def drop_foreign_status(headers: dict[str, str] | None, reply: bytes) -> None:
+    """Take the status out of what was stored in a stream: whoever published it wrote that, and the server says nothing by it.
+
+    What a consumer gives out is answered on a subject of its acknowledgement, and what is read is told with its place. The server's
+    own words have neither.
+    """
+    if headers and (reply.startswith(_ACKNOWLEDGED) or SEQUENCE in headers):
+        headers.pop(Header.STATUS.value, None)
+
+
+def readable(subject: bytes) -> bytes:
+    """Replace what is no UTF-8 in a subject that a stranger wrote; no id holds what stands for it, so that it names nobody."""
+    return subject if subject.isascii() else subject.decode("utf-8", "replace").encode()
 
 
 def header_bytes(headers: Mapping[str, str] | None) -> int:
