@@ -101,6 +101,20 @@ async def test_goals_of_who_has_filled_the_stream_do_not_wait_for_an_end(nats_cl
         await eventually(lambda: info(GOALS, "intake-anna"), lambda found: found.config.max_ack_pending == 3, within=_SOON)
 
 
+async def test_goals_that_nobody_is_given_are_removed(nats_client: Client) -> None:
+    """nats-server stores them and finds none by its subject, nor by any pattern: they stayed."""
+    js = nats_client.jetstream()
+    await js.publish(subjects.goal_of(BEN), b"x" * 1_000)
+    for number in range(9):
+        await js.publish(f"{subjects.goal_of(ANNA)}.a\x7f{number}", b"x" * 100_000)
+    walk = count()
+    waiting = NatsWaitingGoals(js, chosen=lambda first, last: first + next(walk) % (last - first + 1))
+    held = await waiting.held()
+    assert held[ANNA] > held[BEN]
+    assert (await js.stream_info(GOALS)).state.messages == 1
+    assert set(await waiting.held()) == {BEN}
+
+
 async def test_whose_the_goals_are_that_fill_the_stream_is_told_by_some(nats_client: Client) -> None:
     """By their bytes, headers too, wherever they lie among those that are gone; so is what the store has left."""
     js = nats_client.jetstream()

@@ -73,7 +73,9 @@ _OF_GOALS = {
 _DESTROYS = {
     "discovery": {"$JS.API.CONSUMER.DELETE.IOA_OUTCOMES.*"},
     "registry": {"$JS.API.CONSUMER.DELETE.IOA_WORK.*"},
-    "groups": _INDEXES | _OF_GOALS | {"$JS.API.STREAM.MSG.DELETE.IOA_WORK", "$JS.API.STREAM.PURGE.KV_IOA_TEAMS"},
+    "groups": _INDEXES
+    | _OF_GOALS
+    | {f"$JS.API.STREAM.{one}" for one in ("MSG.DELETE.IOA_WORK", "MSG.DELETE.IOA_ORDERS", "PURGE.KV_IOA_TEAMS")},
     "router": _INDEXES,
 }
 

@@ -565,6 +565,7 @@ _NEEDED = {
         _MAKING_POOL_QUEUES,
         f"{_API}.CONSUMER.INFO.{WORK}.*",
         f"{_API}.STREAM.MSG.DELETE.{WORK}",
+        f"{_API}.STREAM.MSG.DELETE.{GOALS}",
         subjects.search(subjects.GROUP_SETUP),
         subjects.ANY_DEAD,
         subject_of(MEMBERS, "*.*"),

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import timedelta
 
+import structlog
 from nats.js import JetStreamContext
 from nats.js.api import RawStreamMsg, StreamInfo
 from nats.js.errors import NotFoundError
@@ -23,6 +24,10 @@ from ioa.protocol.ids import UserId
 _COUNTED_FOR = timedelta(seconds=1)
 _LOOKED_AT, _AT_ONCE = 48, 4
 """How many goals that wait are looked at to tell whose they are, and how many side by side: each may have 256 kB."""
+_NOT_FOUND = "\x7f"
+"""A byte by which nats-server finds no subject: a goal on such a one is stored, and given to nobody."""
+
+_log = structlog.get_logger(__name__)
 
 
 class NatsSharedStore:
@@ -87,6 +92,8 @@ class NatsWaitingGoals:
                 with suppress(InvalidInputError):
                     user = subjects.parse_goal_subject(message.subject or "")[0]
                     seen[user] += len(message.data or b"") + len(message.hdrs or b"")
+                if _NOT_FOUND in (message.subject or ""):
+                    await self._remove(message.seq or 0)
         return {user: state.bytes * size // seen.total() for user, size in seen.items() if size}
 
     async def _info(self) -> StreamInfo:
@@ -99,3 +106,12 @@ class NatsWaitingGoals:
                 return await self._js.get_msg(GOALS, seq=seq, subject=f"{subjects.OLD_GOAL}.>", next=True)
             except NotFoundError:
                 return None
+
+    async def _remove(self, seq: int) -> None:
+        """Remove a goal that nobody is ever given; what cannot be removed is counted all the same."""
+        with suppress(NotFoundError):
+            try:
+                with unavailable_unless_answered("The stream of goals"):
+                    await self._js.delete_msg(GOALS, seq)
+            except UnavailableError as error:
+                _log.warning("goal_not_removed", seq=seq, error=error.message)
