@@ -38,7 +38,6 @@ would show the beginning."""
 _SAME_EVERY_SECONDS = 1.0
 _MAX_REMEMBERED = 1_000
 """Of so many lines it is known when they were written last."""
-_WHEN = frozenset({"timestamp"})
 
 _HEAD = "Traceback (most recent call last):"
 """What people look for in logs."""
@@ -79,10 +78,10 @@ def configure_logs(level: str, style: Literal["json", "console"], *, service: st
             log_context.add_ids,
             _naming(service),
             structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
             structlog.processors.format_exc_info if content else _show_frames,
             *([] if content else [_without_content]),
             Repetitions(time.monotonic),
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
             hide_secrets,
             *([_show_controls] if style == "console" else []),
             renderer,
@@ -96,6 +95,31 @@ def configure_logs(level: str, style: Literal["json", "console"], *, service: st
         logging.root.addHandler(_Forwarding(logging.WARNING))
 
 
+class OneASecond:
+    """Says of each kind of line whether it may be written, one in a second, and how many were left out since the last one.
+
+    Args:
+        now: Returns seconds that never go back.
+    """
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._now = now
+        self._written: OrderedDict[Hashable, tuple[float, int]] = OrderedDict()
+
+    def left_out(self, kind: Hashable) -> int | None:
+        """Return how many lines of a kind were left out before this one; None if it is left out as well."""
+        now = self._now()
+        at, dropped = self._written.get(kind, (float("-inf"), 0))
+        if now - at < _SAME_EVERY_SECONDS:
+            self._written[kind] = (at, dropped + 1)
+            return None
+        self._written[kind] = (now, 0)
+        self._written.move_to_end(kind)
+        if len(self._written) > _MAX_REMEMBERED:
+            self._written.popitem(last=False)
+        return dropped
+
+
 class Repetitions:
     """Drop a line that was written within the last second, as a processor of structlog; the next one says how many were dropped.
 
@@ -104,25 +128,18 @@ class Repetitions:
     """
 
     def __init__(self, now: Callable[[], float]) -> None:
-        self._now = now
-        self._written: OrderedDict[int, tuple[float, int]] = OrderedDict()
-        """By hashes of lines, which may be long."""
+        self._written = OneASecond(now)
 
     def __call__(self, _logger: object, _method: str, line: Line) -> Line:
-        """Pass a line on, or drop it.
+        """Pass a line on, or drop it. It has no time yet, which tells all lines from each other.
 
         Raises:
             DropEvent: It was written a moment ago.
         """
-        key, now = hash(_looked_at({name: line[name] for name in sorted(line) if name not in _WHEN})), self._now()
-        at, dropped = self._written.get(key, (float("-inf"), 0))
-        if now - at < _SAME_EVERY_SECONDS:
-            self._written[key] = (at, dropped + 1)
+        # By its hash: a line may be long.
+        dropped = self._written.left_out(hash(_looked_at({name: line[name] for name in sorted(line)})))
+        if dropped is None:
             raise structlog.DropEvent
-        self._written[key] = (now, 0)
-        self._written.move_to_end(key)
-        if len(self._written) > _MAX_REMEMBERED:
-            self._written.popitem(last=False)
         return {**line, "dropped": dropped} if dropped else line
 
 

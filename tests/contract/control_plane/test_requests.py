@@ -13,6 +13,7 @@ import nats.errors
 import pytest
 from nats.aio.client import Client
 from nats.aio.msg import Msg
+from structlog.testing import capture_logs
 
 from ioa.adapters.nats.connection import NatsSettings, open_connection
 from ioa.adapters.nats.endpoints import Bounds, ServiceEndpoint, answer
@@ -36,6 +37,7 @@ from tests.rig.nats_server import crash
 
 SUBJECT = "ioa.v1.test.echo"
 SOON = timedelta(milliseconds=200)
+_REFUSED = 50
 
 
 class Echo(Model):
@@ -101,6 +103,27 @@ async def test_garbage_is_the_askers_fault(nats_client: Client, garbage: bytes, 
     async with serving(nats_client, ServiceEndpoint("echo", SUBJECT, answer(Echo, echo), is_own=own)):
         reply = await nats_client.request(SUBJECT, garbage, timeout=5)
     assert (reply.headers or {}).get("Nats-Service-Error-Code") == row_of(InvalidInputError).wire_code
+
+
+async def test_of_what_one_caller_does_wrong_a_line_in_a_second_is_logged(nats_client: Client, own: bool) -> None:
+    """He makes the words of each, and is told each; others' lines, and those of what is not a caller's fault, stand beside his."""
+
+    async def refuse(subject: str, data: bytes) -> bytes:
+        error = UnavailableError if subject.endswith("anna") else InvalidInputError
+        raise error(f"{subject} says {data.decode()}.")
+
+    by_name = ServiceEndpoint("refuse", f"{SUBJECT}.*", refuse, caller_at=CALLER_AT, family=Family.SAY, is_own=own)
+    began = time.monotonic()
+    with capture_logs() as lines:
+        async with serving(nats_client, by_name):
+            for number in range(_REFUSED):
+                for caller in ("mallory", "bob", "anna"):
+                    reply = await nats_client.request(f"{SUBJECT}.{caller}", b"%d" % number, timeout=5)
+                    assert (reply.headers or {})["Nats-Service-Error"] == f"{SUBJECT}.{caller} says {number}."
+    written = [line["error"].split()[0].rpartition(".")[2] for line in lines if line["event"] == "request_failed"]
+    most = 1 + int(time.monotonic() - began)
+    assert [1 <= written.count(caller) <= most for caller in ("mallory", "bob")] == [True, True]
+    assert (most < _REFUSED, written.count("anna")) == (True, _REFUSED)
 
 
 async def test_nobody_there_is_told_at_once(nats_client: Client) -> None:

@@ -30,11 +30,12 @@ from ioa.adapters.nats.listening import Listener
 from ioa.adapters.nats.permissions import SHOWN_ASKER
 from ioa.adapters.nats.reply_headers import error_headers, one_line, patience_in
 from ioa.adapters.nats.request_metrics import request_seconds, requests
-from ioa.errors import IoaError, PayloadTooLargeError, RateLimitedError, UnavailableError, row_of
+from ioa.errors import ErrorRow, Fault, IoaError, PayloadTooLargeError, RateLimitedError, UnavailableError, row_of
 from ioa.ports.inspection import SlowedCaller
 from ioa.protocol.codec import check_size
 from ioa.protocol.subjects import kind_of
 from ioa.quotas import Admitted, Buckets, Family, Holding, QuotaRefusal, Rate, once
+from ioa.telemetry.logs import OneASecond
 
 _DISMISSED, _DISMISSED_SECONDS = Rate(1_000, 1_000), 5.0
 """How often those who have been told when to come back, and go on regardless, are told again, all together, and what: the server
@@ -131,6 +132,7 @@ class RequestDispatcher:
         self._turns = _Turns(bounds.max_concurrent)
         self._shared = _Turns(_SHARED_AT_ONCE, _SHARED_PART)
         self._closed = False
+        self._failed = OneASecond(self._loop.time)
         self._dismissed = Buckets({Family.OTHERS: _DISMISSED})
         self.taken = Counter[str]()
         """How many requests were taken, by endpoint."""
@@ -296,13 +298,13 @@ class RequestDispatcher:
         The time of most, which are of families where it does not count, is not looked at: that would cost more than it tells.
         """
         if not caller or caller in endpoint.for_many:
-            await _answer(endpoint, request)
+            await self._respond(endpoint, caller, request)
         elif endpoint.is_work or self._bounds.rates[endpoint.family].second_counts is None:
-            size = await _answer(endpoint, request)
+            size = await self._respond(endpoint, caller, request)
             if size is not None:
                 self._buckets.charge(caller, endpoint.family, self._loop.time(), answered_bytes=size)
         else:
-            answering, size = _OwnTime(_answer(endpoint, request)), None
+            answering, size = _OwnTime(self._respond(endpoint, caller, request)), None
             try:
                 size = await answering
             finally:
@@ -310,7 +312,7 @@ class RequestDispatcher:
 
     async def _answer_in_part(self, turns: _Turns, endpoint: ServiceEndpoint, caller: str, request: Request) -> None:
         """Answer a request of those that have a part of the time, and charge who asked with what it took itself."""
-        asked_at, answering = self._idle(), _OwnTime(_answer(endpoint, request))
+        asked_at, answering = self._idle(), _OwnTime(self._respond(endpoint, caller, request))
         try:
             size = await answering
             held = 0.0 if endpoint.counts is None else answering.seconds
@@ -325,6 +327,50 @@ class RequestDispatcher:
     def _idle(self) -> float:
         """Return a time that goes on only while nothing is worked on here."""
         return self._loop.time() - time.thread_time()
+
+    async def _respond(self, endpoint: ServiceEndpoint, caller: str, request: Request) -> int | None:
+        """Answer a request, and return how many bytes the answer has; None if that was an error."""
+        started = time.perf_counter()
+        code, size = "ok", 0
+        try:
+            check_size(request.data, endpoint.max_bytes, f"This request for {endpoint.name}")
+            answered = await endpoint.handler(request.subject, request.data)
+            if isinstance(answered, HeadedAnswer):
+                size = len(answered.data)
+                await request.respond(answered.data, dict(answered.headers))
+            else:
+                size = len(answered)
+                await request.respond(answered)
+        except IoaError as error:
+            row = row_of(error)
+            code = row.wire_code
+            self._tell_failed(endpoint, caller, row, error)
+            await _respond_error(request, error)
+        except nats.errors.MaxPayloadError:
+            code = row_of(PayloadTooLargeError).wire_code
+            _log.error("answer_too_large", endpoint=endpoint.name)
+            await _respond_error(request, PayloadTooLargeError(f"The answer of {endpoint.name} is larger than the server allows."))
+        except (nats.errors.Error, OSError) as error:
+            code = "unanswered"
+            _log.warning("request_unanswered", endpoint=endpoint.name, error=str(error) or type(error).__name__)
+        except Exception:  # noqa: BLE001 - whoever asks gets an answer, the log the bug
+            code = row_of(Exception).wire_code
+            _log.exception("request_crashed", endpoint=endpoint.name)
+            await _respond_error(request, IoaError(f"{endpoint.name} failed; its log says why."))
+        finally:
+            _answered(endpoint.subject, code).inc()
+            _took(endpoint.subject).observe(time.perf_counter() - started)
+        return size if code == "ok" else None
+
+    def _tell_failed(self, endpoint: ServiceEndpoint, caller: str, row: ErrorRow, error: IoaError) -> None:
+        """Log what came of a request; of what is the same caller's fault, at the same endpoint, one line in a second.
+
+        It is told why each time itself. To write all down, of which he makes the words, costs more than to refuse him does.
+        """
+        left_out = self._failed.left_out((endpoint.name, caller, row.wire_code)) if row.fault is Fault.CALLER else 0
+        if left_out is not None:
+            more = {"dropped": left_out} if left_out else {}
+            getattr(_log, row.level)("request_failed", endpoint=endpoint.name, code=row.wire_code, error=error.message, **more)
 
     def _go_on(self, lane: _Lane) -> None:
         """Begin what there is room for now that a request of a lane is answered."""
@@ -400,41 +446,6 @@ class _OwnTime:
                 step = partial(self._awaited.send, (yield waits_for))
             except BaseException as error:  # noqa: BLE001 - a cancellation, too, is its own to take
                 step = partial(self._awaited.throw, error)
-
-
-async def _answer(endpoint: ServiceEndpoint, request: Request) -> int | None:
-    """Answer a request, and return how many bytes the answer has; None if that was an error."""
-    started = time.perf_counter()
-    code, size = "ok", 0
-    try:
-        check_size(request.data, endpoint.max_bytes, f"This request for {endpoint.name}")
-        answered = await endpoint.handler(request.subject, request.data)
-        if isinstance(answered, HeadedAnswer):
-            size = len(answered.data)
-            await request.respond(answered.data, dict(answered.headers))
-        else:
-            size = len(answered)
-            await request.respond(answered)
-    except IoaError as error:
-        row = row_of(error)
-        code = row.wire_code
-        getattr(_log, row.level)("request_failed", endpoint=endpoint.name, code=code, error=error.message)
-        await _respond_error(request, error)
-    except nats.errors.MaxPayloadError:
-        code = row_of(PayloadTooLargeError).wire_code
-        _log.error("answer_too_large", endpoint=endpoint.name)
-        await _respond_error(request, PayloadTooLargeError(f"The answer of {endpoint.name} is larger than the server allows."))
-    except (nats.errors.Error, OSError) as error:
-        code = "unanswered"
-        _log.warning("request_unanswered", endpoint=endpoint.name, error=str(error) or type(error).__name__)
-    except Exception:  # noqa: BLE001 - whoever asks gets an answer, the log the bug
-        code = row_of(Exception).wire_code
-        _log.exception("request_crashed", endpoint=endpoint.name)
-        await _respond_error(request, IoaError(f"{endpoint.name} failed; its log says why."))
-    finally:
-        _answered(endpoint.subject, code).inc()
-        _took(endpoint.subject).observe(time.perf_counter() - started)
-    return size if code == "ok" else None
 
 
 @cache
