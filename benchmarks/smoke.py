@@ -45,7 +45,7 @@ SMALLEST: dict[str, str] = {
 _LONGEST_SECONDS = 120.0
 _AT_ONCE = 2
 
-RUN_BY = {"bare_relay": "saturation"}
+RUN_BY = {"bare_relay": "saturation", "soak_senders": "soak"}
 """Programs that a benchmark starts."""
 
 

@@ -1,78 +1,69 @@
 """Let a stranger's key and a user's do all that they are allowed, for as long as is said, beside honest goals.
 
-    python -m benchmarks.soak --seconds 3600 --seed 11
+    python -m benchmarks.soak --seconds 3600 --seed 11 --folder /var/tmp/soak
 
 A secured system runs with the quotas that it has by default. The stranger and the user send variants of what was said in earnest,
 made by a seed, to each family of subjects that their keys open: to each as often as they are answered, never sooner than they are
-told to come back, and in all as often as one key may. So they are at every quota and beyond none: who is kept out soaks nothing. An
-honest goal is launched each second, whatever became of those before. In the end each must have been answered rightly, ninety-nine
-of a hundred within twice the time that they took undisturbed; no service may have died, grown by more than a fifth or logged a
-traceback.
+told to come back, and in all as often as one key may. So they are at every quota and beyond none: who is kept out soaks nothing.
+They do it in a process of their own (`benchmarks.soak_senders`), so that what it takes to be hostile delays no honest goal. One of
+those is launched each second, whatever became of those before. In the end each must have been answered rightly, ninety-nine of a
+hundred within twice the time that they took undisturbed; no service may have died, grown by more than a fifth or logged a
+traceback, and the store may hold a fifth more at most than it held, and than goals leave that are kept. Each minute it tells how
+all stands.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import math
-import os
-import random
 import secrets
+import statistics
 import sys
 import tempfile
 import time
 from argparse import RawDescriptionHelpFormatter
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, nullcontext
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 
-from nats.aio.client import Client
-
 from benchmarks import machine
-from benchmarks.trespass import HONEST, OTHER_USER, STRANGER, Trespasser, families_of_agent, recorded
+from benchmarks.trespass import HONEST, STRANGER, recorded
 from ioa.adapters.nats.inspection import NatsInspection
-from ioa.adapters.nats.permissions import of_user
+from ioa.adapters.nats.keys import stream_of
 from ioa.adapters.nats.system_client import NatsSystemClient
+from ioa.adapters.nats.topology import GOAL_RECORDS, GOALS
 from ioa.beside import beside
 from ioa.errors import IoaError
-from ioa.local.fork_server import ChildProcess
+from ioa.local.fork_server import ChildProcess, Program
 from ioa.ports.inspection import DISCONNECTED, SlowedCaller
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Reason
-from ioa.protocol.subjects import CALLOUT_STATUS
 from tests.integration.security.secured import SERVICES, Secured, open_intruder, open_processes, open_secured, open_user
 from tests.rig.tracebacks import tracebacks
 
 _MOST_TIMES, _MOST_GROWTH = 2.0, 1.2
 _JUDGED_FROM = 100
 """Of fewer goals there is no ninety-ninth of a hundred."""
-_SENT_PER_SECOND = 900.0
-"""What one key sends: a little less than the 1,000 messages a second that it may."""
-_COUNT_AS_MANY = ("$", CALLOUT_STATUS)
-"""How subjects begin where one message counts as up to 20,000, by what it has the server do: `benchmarks.floods` sends there."""
-_AT_ONCE = 4
-"""How many frames of a family wait for their answers."""
-_ANSWER_SECONDS = 0.5
+_USUAL_SECONDS = 300.0
+"""Of 300 goals three are slower than the ninety-ninth of a hundred. Of 100 one is, so that the time would be that of a single goal:
+two runs of the same system found 0.06 and 0.12 s."""
 _PATIENCE_SECONDS = 60.0
-_SETTLED_PART = 0.1
-"""Which part of the time a service has to take what it keeps of everybody, before its growth is measured."""
-
-
-class Pace:
-    """Has whoever waits here go on so often that no more than so many messages a second are sent."""
-
-    def __init__(self, per_second: float) -> None:
-        self._each = 1 / per_second
-        self._next = 0.0
-
-    async def wait(self) -> None:
-        """Wait until a message may be sent."""
-        at = max(self._next, time.monotonic())
-        self._next = at + self._each
-        await asyncio.sleep(at - time.monotonic())
+_SETTLED_PART = 0.25
+"""After which part of the time a process has taken what it keeps of everybody, and its growth begins to count."""
+_SETTLES = 1_200
+"""With how many honest goals, one a second, a run is long enough for that of nats-server and the store: in the first minutes dead
+letters, and goals that wait, become as many as may be."""
+_COMPARED = 10
+"""Which part of what was measured since is compared with the last such part: what a process holds goes up and down all the time."""
+_SERVER, _SENDERS = "nats-server", "those who send"
+_LOOK_SECONDS = 1.0
+_TELL_SECONDS = 60.0
+"""How often it is told how all stands, and looked who is kept out, of whom it is told for a minute longer than he is."""
 
 
 @dataclass
@@ -86,6 +77,43 @@ class Honest:
         """Within how many seconds ninety-nine of a hundred were answered."""
         return sorted(self.took)[math.ceil(0.99 * len(self.took)) - 1]
 
+    @property
+    def lost(self) -> int:
+        """How many were not answered."""
+        return self.took.count(math.inf)
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What the store holds: bytes of goals that wait, of all else, and how many goals are on record."""
+
+    waiting_bytes: int
+    bytes: int
+    goals: int
+
+
+@dataclass(frozen=True)
+class KeptOver:
+    """What the store held before and after goals ran undisturbed, and beside those who send: when that had settled and at last."""
+
+    usual: tuple[Kept, Kept]
+    beside: tuple[Kept, Kept]
+
+    @property
+    def of_goals(self) -> float:
+        """How many bytes the goals leave that came on record since it had settled, if each leaves what one does undisturbed."""
+        (before, after), (settled, ended) = self.usual, self.beside
+        return (ended.goals - settled.goals) * (after.bytes - before.bytes) / max(1, after.goals - before.goals)
+
+    @property
+    def growth(self) -> float:
+        """How many times as much is kept as when it had settled, and as goals leave since: those are kept for a month.
+
+        Goals that wait are left out: nats-server bounds them by number, and they take some minutes to be as many as may wait.
+        """
+        settled, ended = self.beside
+        return ended.bytes / max(1.0, settled.bytes + self.of_goals)
+
 
 @dataclass(frozen=True)
 class Soaked:
@@ -97,83 +125,152 @@ class Soaked:
     growth: Mapping[str, float]
     cores: Mapping[str, float]
     tracebacks: Mapping[str, int]
-    stored: tuple[int, int]
+    kept: KeptOver
     slowed: Sequence[SlowedCaller]
+
+    @property
+    def _settled(self) -> Mapping[str, float]:
+        """The growth of all that had settled before."""
+        if len(self.beside.took) >= _SETTLES:
+            return {**self.growth, "what the store keeps": self.kept.growth}
+        return {name: growth for name, growth in self.growth.items() if name != _SERVER}
 
     def faults(self) -> Iterator[str]:
         """Say what should not be."""
         yield from (f"{name} has died" for name, growth in self.growth.items() if not growth)
-        yield from (f"{name} grew {growth:.2f} times" for name, growth in self.growth.items() if growth > _MOST_GROWTH)
+        yield from (f"{name} grew {growth:.2f} times" for name, growth in self._settled.items() if growth > _MOST_GROWTH)
         yield from (f"{name} logged {number} tracebacks" for name, number in self.tracebacks.items() if number)
         yield from (
             f"{one.caller} was kept out ({one.family}), and did nothing then" for one in self.slowed if one.family in DISCONNECTED
         )
+        if not self.sent:
+            yield "nothing was sent"
         for honest in (self.before, self.beside):
             yield from honest.wrong
-            if lost := honest.took.count(math.inf):
-                yield f"{lost} honest goals were not answered"
+            if honest.lost:
+                yield f"{honest.lost} honest goals were not answered"
         usual, late = self.before.late(), self.beside.late()
         if min(len(self.before.took), len(self.beside.took)) >= _JUDGED_FROM and late > _MOST_TIMES * usual:
             yield f"99 % of honest goals take up to {late:.2f} s, and usually {usual:.2f} s"
 
 
+class Watch:
+    """Looks each second what every process holds, and each minute who is kept out, and tells then how all stands.
+
+    Args:
+        processes: The system's, by name, those who send among them.
+        inspection: Asks the system.
+        sent: Where those who send write what was answered.
+        honest: What becomes of honest goals meanwhile.
+        usual: Within how many seconds ninety-nine of a hundred were answered before.
+    """
+
+    def __init__(
+        self, processes: Mapping[str, ChildProcess], inspection: NatsInspection, sent: Path, honest: Honest, usual: float
+    ) -> None:
+        self._processes = processes
+        self._inspection = inspection
+        self._sent = sent
+        self._honest = honest
+        self._usual = usual
+        self._resident: defaultdict[str, list[int]] = defaultdict(list)
+        self.slowed: dict[tuple[str, str], SlowedCaller] = {}
+        """Who was slowed down, or kept out, ever since."""
+
+    async def follow(self, server_pid: int) -> None:
+        """Look, for ever."""
+        loop = asyncio.get_running_loop()
+        tell_at = (started := loop.time()) + _TELL_SECONDS
+        while True:
+            pids = {name: process.pid for name, process in self._processes.items() if not process.has_ended}
+            for name, pid in {**pids, _SERVER: server_pid}.items():
+                self._resident[name].append(machine.resident_bytes(pid))
+            if loop.time() >= tell_at:
+                tell_at += _TELL_SECONDS
+                await self._tell(loop.time() - started)
+            await asyncio.sleep(_LOOK_SECONDS)
+
+    async def look(self) -> None:
+        """See who is slowed down or kept out."""
+        for one in (await self._inspection.slowed()).callers:
+            self.slowed[one.caller, one.family] = one
+
+    def growth(self) -> Mapping[str, float]:
+        """Return what each process holds by what it held once it had settled; 0 of one that has died."""
+        return {name: 0.0 if self._has_died(name) else grown(held) for name, held in self._resident.items()}
+
+    def _has_died(self, name: str) -> bool:
+        return name in self._processes and self._processes[name].has_ended
+
+    async def _tell(self, seconds: float) -> None:
+        try:
+            await self.look()
+            kept = await _kept(self._inspection)
+        except (TimeoutError, IoaError) as error:
+            machine.console.print(f"minute {seconds / 60:.0f}: {str(error) or 'no answer'}")
+            return
+        honest, resident = self._honest, sum(held[-1] for held in self._resident.values())
+        out = sorted({one.caller for one in self.slowed.values() if one.family in DISCONNECTED})
+        gone = [name for name in self._processes if self._has_died(name)]
+        late = f"99 % within {honest.late():.2f} s (usually {self._usual:.2f})" if honest.took else "none ended"
+        machine.console.print(
+            f"minute {seconds / 60:.0f}: {len(honest.took)} goals, {late}, {len(honest.wrong)} wrong, {honest.lost} lost;"
+            f" {sum(_sent(self._sent).values())} frames; {resident / 1e6:.0f} MB resident, {kept.bytes / 1e6:.1f} MB kept,"
+            f" {kept.waiting_bytes / 1e6:.0f} MB wait; load {machine.load()}"
+            + "".join(f"; {name} was kept out" for name in out)
+            + "".join(f"; {name} has died" for name in gone)
+        )
+
+
+def grown(held: Sequence[int]) -> float:
+    """Return by how many times it grew what was measured at equal times: the last of it by the first of it since it had settled."""
+    settled = held[int(_SETTLED_PART * len(held)) :]
+    part = max(1, len(settled) // _COMPARED)
+    return statistics.median(settled[-part:]) / statistics.median(settled[:part])
+
+
 async def run(folder: Path, seconds: float, usual_seconds: float, seed: int) -> Soaked:
     """Start a system, measure honest goals, have both do all that they may, and tell how it was stood."""
-    chance, numbers, sent = random.Random(seed), count(10_000), Counter[str]()
+    numbers, recorded_file, sent_file = count(10_000), folder / "recorded", folder / "sent"
     async with AsyncExitStack() as stack:
         secured = await stack.enter_async_context(open_secured(folder, (HONEST, STRANGER), gate=True))
         programs = [secured.gate(), *(secured.service(name) for name in SERVICES), secured.agent(HONEST, HONEST, HONEST)]
         processes = await stack.enter_async_context(open_processes(secured, programs))
         user = await stack.enter_async_context(open_user(secured, [HONEST]))
         admin = await stack.enter_async_context(open_intruder(secured, "admin"))
-        stranger = await stack.enter_async_context(open_intruder(secured, STRANGER, STRANGER))
-        other = await stack.enter_async_context(open_intruder(secured, OTHER_USER))
-        recorder = await recorded(admin, user)
-        before = await _goals(user, usual_seconds, numbers)
+        inspection = NatsInspection(admin)
+        (await recorded(admin, user)).write(recorded_file)
+        kept_before, before = await _kept(inspection), Honest()
+        await _goals(user, usual_seconds, numbers, before)
+        kept_after = await _kept(inspection)
+        late = before.late()
+        machine.console.print(
+            f"{len(before.took)} goals undisturbed: 99 % within {late:.2f} s, {kept_after.bytes / 1e6:.1f} MB kept"
+        )
 
-        async with AsyncExitStack() as hostile:
-            for client, opened in ((stranger, families_of_agent(STRANGER)), (other, of_user(OTHER_USER).publish)):
-                families = [family for family in opened if not family.startswith(_COUNT_AS_MANY)]
-                trespasser = Trespasser(client, families, recorder, random.Random(chance.random()), STRANGER)
-                await hostile.enter_async_context(beside(_at_every_quota(trespasser, families, sent)))
-            settling = await _goals(user, _SETTLED_PART * seconds, numbers)
-            held = {name: machine.resident_bytes(process.pid) for name, process in processes.items() if not process.has_ended}
-            stored = await _stored(admin)
-            spent, since = _spent(secured, processes), time.monotonic()
-            after = await _goals(user, (1 - _SETTLED_PART) * seconds, numbers)
-            spent_since, took = _spent(secured, processes), time.monotonic() - since
-            cores = {name: (seconds_since - spent[name]) / took for name, seconds_since in spent_since.items()}
-            slowed = (await NatsInspection(admin).slowed()).callers
-        meanwhile = Honest([*settling.took, *after.took], [*settling.wrong, *after.wrong])
-        growth = {
-            name: 0.0 if process.has_ended else machine.resident_bytes(process.pid) / held[name]
-            for name, process in processes.items()
-        }
-        logs = {program.name: secured.fork_server.log_of(program) for program in programs}
+        arguments = [str(secured.folder), str(recorded_file), str(sent_file), str(seed)]
+        senders = Program("soak_senders", "benchmarks.soak_senders", arguments)
+        async with open_processes(secured, [senders]) as sending:
+            meanwhile, all_of_them = Honest(), {**processes, _SENDERS: sending[senders.name]}
+            watch = Watch(all_of_them, inspection, sent_file, meanwhile, late)
+            async with beside(watch.follow(secured.server.pid)):
+                await _goals(user, _SETTLED_PART * seconds, numbers, meanwhile)
+                settled = await _kept(inspection)
+                spent, since = _spent(secured, all_of_them), time.monotonic()
+                await _goals(user, (1 - _SETTLED_PART) * seconds, numbers, meanwhile)
+                spent_since, took = _spent(secured, all_of_them), time.monotonic() - since
+                cores = {name: (seconds_since - spent[name]) / took for name, seconds_since in spent_since.items()}
+            growth = watch.growth()
+            await watch.look()
+            ended = await _kept(inspection)
+        logs = {program.name: secured.fork_server.log_of(program) for program in [*programs, senders]}
         logged_errors = {name: await asyncio.to_thread(tracebacks, log) for name, log in logs.items()}
-        return Soaked(before, meanwhile, sent, growth, cores, logged_errors, (stored, await _stored(admin)), slowed)
+        kept = KeptOver((kept_before, kept_after), (settled, ended))
+        return Soaked(before, meanwhile, _sent(sent_file), growth, cores, logged_errors, kept, list(watch.slowed.values()))
 
 
-async def _at_every_quota(trespasser: Trespasser, families: Sequence[str], sent: Counter[str]) -> None:
-    """Send to each family as often as may be, without end."""
-    pace = Pace(_SENT_PER_SECOND)
-
-    async def to(family: str) -> None:
-        while True:
-            await pace.wait()
-            answer = await trespasser.throw(family, _ANSWER_SECONDS)
-            sent[answer.code] += 1
-            await asyncio.sleep(answer.again_after.total_seconds())
-
-    async with asyncio.TaskGroup() as group:
-        for family in families:
-            for _ in range(_AT_ONCE):
-                group.create_task(to(family))
-
-
-async def _goals(user: NatsSystemClient, seconds: float, numbers: Iterator[int]) -> Honest:
-    """Launch a goal each second for so many, at least one, and tell what became of them."""
-    honest = Honest()
+async def _goals(user: NatsSystemClient, seconds: float, numbers: Iterator[int], honest: Honest) -> None:
+    """Launch a goal each second for so many, at least one, and note what became of them."""
 
     async def one(number: int) -> None:
         started = time.monotonic()
@@ -193,19 +290,24 @@ async def _goals(user: NatsSystemClient, seconds: float, numbers: Iterator[int])
         for _ in range(max(1, round(seconds))):
             group.create_task(one(next(numbers)))
             await asyncio.sleep(1)
-    return honest
 
 
 def _spent(secured: Secured, processes: Mapping[str, ChildProcess]) -> dict[str, float]:
     """How many CPU seconds each process has used, those who send included."""
     pids = {name: process.pid for name, process in processes.items() if not process.has_ended}
-    pids |= {"nats-server": secured.server.pid, "those who send": os.getpid()}
-    return {name: machine.cpu_seconds(pid) for name, pid in pids.items()}
+    return {name: machine.cpu_seconds(pid) for name, pid in {**pids, _SERVER: secured.server.pid}.items()}
 
 
-async def _stored(admin: Client) -> int:
-    facts = await NatsInspection(admin).storage()
-    return facts.stored_bytes if facts else 0
+async def _kept(inspection: NatsInspection) -> Kept:
+    streams = {stream.name: stream for stream in await inspection.read()}
+    waiting = streams[GOALS].size_bytes
+    kept = sum(stream.size_bytes for stream in streams.values()) - waiting
+    return Kept(waiting, kept, streams[stream_of(GOAL_RECORDS)].messages)
+
+
+def _sent(file: Path) -> Mapping[str, int]:
+    """Read what those who send were answered until now."""
+    return dict(json.loads(file.read_bytes())) if file.exists() else {}
 
 
 def _tell(soaked: Soaked) -> None:
@@ -216,10 +318,15 @@ def _tell(soaked: Soaked) -> None:
         took = sorted(honest.took)
         half = took[len(took) // 2]
         print(f"{len(took)} honest goals {what}: half within {half:.2f} s, 99 % {honest.late():.2f}, all {took[-1]:.2f}")
-    print(f"stored: {soaked.stored[0] / 1e6:.0f} MB, and {soaked.stored[1] / 1e6:.0f} MB in the end")
-    print(f"slowed down in the end: {', '.join(sorted(f'{one.caller} ({one.family})' for one in soaked.slowed))}")
+    settled, ended = soaked.kept.beside
+    left = f"{ended.goals - settled.goals} goals leave {soaked.kept.of_goals / 1e6:.1f} MB"
+    print(
+        f"kept: {settled.bytes / 1e6:.1f} MB, {left}, and {ended.bytes / 1e6:.1f} MB in the end: grown to {soaked.kept.growth:.0%};"
+        f" {ended.waiting_bytes / 1e6:.0f} MB of goals wait"
+    )
+    print(f"slowed down: {', '.join(sorted(f'{one.caller} ({one.family})' for one in soaked.slowed))}")
     for name, growth in soaked.growth.items():
-        print(f"{name:<20} grown to {growth:.0%}, {soaked.tracebacks[name]} tracebacks")
+        print(f"{name:<20} grown to {growth:.0%}, {soaked.tracebacks.get(name, 0)} tracebacks")
     print(f"cores: {', '.join(f'{name} {cores:.2f}' for name, cores in soaked.cores.items())}")
 
 
@@ -229,12 +336,15 @@ def main() -> None:
         prog="python -m benchmarks.soak", description=__doc__, formatter_class=RawDescriptionHelpFormatter
     )
     parser.add_argument("--seconds", type=float, default=3_600, help="for how long they do what they may")
-    parser.add_argument("--usual", type=float, default=_JUDGED_FROM, help="for how many seconds goals are undisturbed before")
+    parser.add_argument("--usual", type=float, default=_USUAL_SECONDS, help="for how many seconds goals are undisturbed before")
     parser.add_argument("--seed", type=int, default=None, help="decides what is sent")
+    parser.add_argument("--folder", type=Path, default=None, help="a new one for store and logs, which stays; else they go")
     options = parser.parse_args()
     seed = options.seed if options.seed is not None else secrets.randbelow(10**6)
     print(f"seed {seed}; {machine.describe()}", flush=True)
-    with tempfile.TemporaryDirectory() as folder:
+    if options.folder is not None:
+        options.folder.mkdir(parents=True)
+    with tempfile.TemporaryDirectory() if options.folder is None else nullcontext(options.folder) as folder:
         soaked = asyncio.run(run(Path(folder), options.seconds, options.usual, seed))
     _tell(soaked)
     if faults := list(soaked.faults()):

@@ -28,6 +28,7 @@ from functools import partial
 from itertools import takewhile
 from pathlib import Path
 
+import msgpack
 import nats.errors
 from nats.aio.client import Client
 from nats.aio.msg import Msg
@@ -42,7 +43,7 @@ from ioa.errors import RateLimitedError, row_of
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, PoolId, UserId
-from ioa.protocol.subjects import ROOT, kind_of
+from ioa.protocol.subjects import OLD_GOAL, ROOT, kind_of
 from tests.integration.security.secured import SERVICES, open_intruder, open_processes, open_secured, open_user
 from tests.rig.deadline import eventually
 from tests.rig.hostile_frames import HostileFrames
@@ -65,6 +66,10 @@ class FrameAnswer:
 
     code: str
     again_after: timedelta = timedelta(0)
+
+
+_FULL = FrameAnswer("full", timedelta(minutes=1))
+"""That so many goals wait already as may. It says not for how long: our clients have who launches goals wait for so long."""
 
 
 @dataclass
@@ -96,6 +101,18 @@ class Recorder:
         self._lengths[kind, len(message.data).bit_length()] += 1
         if self._lengths[kind, len(message.data).bit_length()] <= _RECORDED_OF_A_LENGTH:
             self.payloads[kind].append(message.data)
+
+    def write(self, file: Path) -> None:
+        """Keep it for another process."""
+        file.write_bytes(msgpack.packb({"payloads": self.payloads, "tokens": sorted(self.tokens)}))
+
+    @classmethod
+    def read(cls, file: Path) -> Recorder:
+        """Read what was kept."""
+        recorder, kept = cls(), msgpack.unpackb(file.read_bytes())
+        recorder.payloads.update(kept["payloads"])
+        recorder.tokens.update(kept["tokens"])
+        return recorder
 
 
 class Trespasser:
@@ -130,7 +147,7 @@ class Trespasser:
         except (nats.errors.Error, TimeoutError):
             return FrameAnswer("no answer")
         if (error := error_in(answer.headers or {})) is None:
-            return FrameAnswer("answered")
+            return _FULL if family.startswith(OLD_GOAL) and _is_full(answer.data) else FrameAnswer("answered")
         again_after = error.retry_after if isinstance(error, RateLimitedError) else None
         return FrameAnswer(row_of(error).wire_code, again_after or timedelta(0))
 
@@ -247,6 +264,11 @@ async def _waiting(admin: Client) -> int:
     """How many goals are not given out yet, or not done."""
     states = [(await admin.jetstream().stream_info(stream)).state for stream in (GOALS, WORK)]
     return sum(state.messages for state in states)
+
+
+def _is_full(answer: bytes) -> bool:
+    """Whether JetStream says that it has not stored a message, since there are as many as may be."""
+    return b"maximum messages per subject" in answer
 
 
 def _size(log: Path) -> int:

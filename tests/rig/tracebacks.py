@@ -12,7 +12,8 @@ _FIELD = "exception"
 
 def tracebacks(log: Path) -> int:
     """Count the lines of a log with an exception, and the tracebacks that Python wrote between them."""
-    return sum(map(_is_one, log.read_text(encoding="utf-8", errors="replace").splitlines()))
+    with log.open(encoding="utf-8", errors="replace") as lines:
+        return sum(map(_is_one, lines))
 
 
 def _is_one(line: str) -> bool:
