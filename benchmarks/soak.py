@@ -26,10 +26,13 @@ import time
 from argparse import RawDescriptionHelpFormatter
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack, nullcontext
+from contextlib import AsyncExitStack, nullcontext, suppress
 from dataclasses import dataclass, field
+from datetime import timedelta
 from itertools import count
 from pathlib import Path
+
+import nats.errors
 
 from benchmarks import machine
 from benchmarks.trespass import HONEST, STRANGER, recorded
@@ -41,9 +44,11 @@ from ioa.beside import beside
 from ioa.errors import IoaError
 from ioa.local.fork_server import ChildProcess, Program
 from ioa.ports.inspection import DISCONNECTED, SlowedCaller
+from ioa.ports.stream_stats import StreamStats
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Reason
 from tests.integration.security.secured import SERVICES, Secured, open_intruder, open_processes, open_secured, open_user
+from tests.rig.deadline import eventually
 from tests.rig.tracebacks import tracebacks
 
 _MOST_TIMES, _MOST_GROWTH = 2.0, 1.2
@@ -62,8 +67,9 @@ _COMPARED = 10
 """Which part of what was measured since is compared with the last such part: what a process holds goes up and down all the time."""
 _SERVER, _SENDERS = "nats-server", "those who send"
 _LOOK_SECONDS = 1.0
-_TELL_SECONDS = 60.0
-"""How often it is told how all stands, and looked who is kept out, of whom it is told for a minute longer than he is."""
+_TELL_SECONDS, _KEPT_EVERY = 60.0, 5
+"""How often it is told how all stands, and looked who is kept out, of whom services tell for a minute longer than he is; and after
+how many times it is looked what the store keeps: that takes as long as a goal, and one in a hundred may be late."""
 
 
 @dataclass
@@ -163,62 +169,72 @@ class Watch:
         sent: Where those who send write what was answered.
         honest: What becomes of honest goals meanwhile.
         usual: Within how many seconds ninety-nine of a hundred were answered before.
+        kept: What the store kept then.
     """
 
     def __init__(
-        self, processes: Mapping[str, ChildProcess], inspection: NatsInspection, sent: Path, honest: Honest, usual: float
+        self,
+        processes: Mapping[str, ChildProcess],
+        inspection: NatsInspection,
+        sent: Path,
+        honest: Honest,
+        usual: float,
+        kept: Kept,
     ) -> None:
         self._processes = processes
         self._inspection = inspection
         self._sent = sent
         self._honest = honest
         self._usual = usual
+        self._kept = kept
         self._resident: defaultdict[str, list[int]] = defaultdict(list)
         self.slowed: dict[tuple[str, str], SlowedCaller] = {}
         """Who was slowed down, or kept out, ever since."""
 
     async def follow(self, server_pid: int) -> None:
         """Look, for ever."""
-        loop = asyncio.get_running_loop()
-        tell_at = (started := loop.time()) + _TELL_SECONDS
+        loop, minute = asyncio.get_running_loop(), 1
+        started = loop.time()
         while True:
             pids = {name: process.pid for name, process in self._processes.items() if not process.has_ended}
             for name, pid in {**pids, _SERVER: server_pid}.items():
-                self._resident[name].append(machine.resident_bytes(pid))
-            if loop.time() >= tell_at:
-                tell_at += _TELL_SECONDS
-                await self._tell(loop.time() - started)
+                with suppress(OSError, StopIteration):  # it has ended just now
+                    resident = machine.resident_bytes(pid)
+                    self._resident[name].append(resident)
+            if loop.time() >= started + minute * _TELL_SECONDS:
+                await self._tell(minute)
+                minute += 1
             await asyncio.sleep(_LOOK_SECONDS)
 
     async def look(self) -> None:
-        """See who is slowed down or kept out."""
-        for one in (await self._inspection.slowed()).callers:
-            self.slowed[one.caller, one.family] = one
+        """See who is slowed down or kept out, if that is told now."""
+        try:
+            for one in (await self._inspection.slowed()).callers:
+                self.slowed[one.caller, one.family] = one
+        except (nats.errors.Error, IoaError, OSError) as error:
+            machine.console.print(f"nobody says who is kept out: {error}")
 
     def growth(self) -> Mapping[str, float]:
         """Return what each process holds by what it held once it had settled; 0 of one that has died."""
-        return {name: 0.0 if self._has_died(name) else grown(held) for name, held in self._resident.items()}
+        return {name: grown(held) for name, held in self._resident.items()} | dict.fromkeys(self._dead(), 0.0)
 
-    def _has_died(self, name: str) -> bool:
-        return name in self._processes and self._processes[name].has_ended
+    def _dead(self) -> Sequence[str]:
+        return [name for name, process in self._processes.items() if process.has_ended]
 
-    async def _tell(self, seconds: float) -> None:
-        try:
-            await self.look()
-            kept = await _kept(self._inspection)
-        except (TimeoutError, IoaError) as error:
-            machine.console.print(f"minute {seconds / 60:.0f}: {str(error) or 'no answer'}")
-            return
+    async def _tell(self, minute: int) -> None:
+        await self.look()
+        if not minute % _KEPT_EVERY:
+            with suppress(AssertionError):  # nobody says so now
+                self._kept = await _kept(self._inspection)
         honest, resident = self._honest, sum(held[-1] for held in self._resident.values())
         out = sorted({one.caller for one in self.slowed.values() if one.family in DISCONNECTED})
-        gone = [name for name in self._processes if self._has_died(name)]
         late = f"99 % within {honest.late():.2f} s (usually {self._usual:.2f})" if honest.took else "none ended"
         machine.console.print(
-            f"minute {seconds / 60:.0f}: {len(honest.took)} goals, {late}, {len(honest.wrong)} wrong, {honest.lost} lost;"
-            f" {sum(_sent(self._sent).values())} frames; {resident / 1e6:.0f} MB resident, {kept.bytes / 1e6:.1f} MB kept,"
-            f" {kept.waiting_bytes / 1e6:.0f} MB wait; load {machine.load()}"
+            f"minute {minute}: {len(honest.took)} goals, {late}, {len(honest.wrong)} wrong, {honest.lost} lost;"
+            f" {sum(_sent(self._sent).values())} frames; {resident / 1e6:.0f} MB resident, {self._kept.bytes / 1e6:.1f} MB kept,"
+            f" {self._kept.waiting_bytes / 1e6:.0f} MB wait; load {machine.load()}"
             + "".join(f"; {name} was kept out" for name in out)
-            + "".join(f"; {name} has died" for name in gone)
+            + "".join(f"; {name} has died" for name in self._dead())
         )
 
 
@@ -252,7 +268,7 @@ async def run(folder: Path, seconds: float, usual_seconds: float, seed: int) -> 
         senders = Program("soak_senders", "benchmarks.soak_senders", arguments)
         async with open_processes(secured, [senders]) as sending:
             meanwhile, all_of_them = Honest(), {**processes, _SENDERS: sending[senders.name]}
-            watch = Watch(all_of_them, inspection, sent_file, meanwhile, late)
+            watch = Watch(all_of_them, inspection, sent_file, meanwhile, late, kept_after)
             async with beside(watch.follow(secured.server.pid)):
                 await _goals(user, _SETTLED_PART * seconds, numbers, meanwhile)
                 settled = await _kept(inspection)
@@ -299,7 +315,15 @@ def _spent(secured: Secured, processes: Mapping[str, ChildProcess]) -> dict[str,
 
 
 async def _kept(inspection: NatsInspection) -> Kept:
-    streams = {stream.name: stream for stream in await inspection.read()}
+    """See what the store keeps; on a busy machine that takes some tries, and an hour shall not be in vain for one."""
+
+    async def read() -> Sequence[StreamStats]:
+        with suppress(IoaError):
+            return await inspection.read()
+        return ()
+
+    found = await eventually(read, bool, within=timedelta(seconds=_PATIENCE_SECONDS))
+    streams = {stream.name: stream for stream in found}
     waiting = streams[GOALS].size_bytes
     kept = sum(stream.size_bytes for stream in streams.values()) - waiting
     return Kept(waiting, kept, streams[stream_of(GOAL_RECORDS)].messages)
