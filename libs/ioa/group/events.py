@@ -13,7 +13,7 @@ from pydantic import Field
 from ioa.errors import InvalidInputError
 from ioa.group.encoding import encode_state
 from ioa.group.rejection import RejectionCode
-from ioa.group.state import Awaiting, Charter, Gathering, GroupState, OpenTask, ParentTask, Sketch
+from ioa.group.state import MAX_MEMBERS, Awaiting, Charter, Gathering, GroupState, OpenTask, ParentTask, Sketch
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.codec import CUT, MAX_PAYLOAD_BYTES, check_size, encode_around, read_field
 from ioa.protocol.decisions import DecidedBy, Decisions
@@ -317,9 +317,9 @@ class Entry(Model):
 
     version: Annotated[Literal[1, 2, 3, 4, 5, 6, 7, 8, 9], known_up_to(9)] = 1
     event: Event
-    audience: tuple[AgentIdField, ...]
-    noticed: Annotated[tuple[AgentIdField, ...], Field(exclude_if=operator.not_)] = ()
-    chain: Annotated[tuple[Count, ...], Field(exclude_if=operator.not_)] = ()
+    audience: Annotated[tuple[AgentIdField, ...], Field(max_length=MAX_MEMBERS)]
+    noticed: Annotated[tuple[AgentIdField, ...], Field(max_length=MAX_MEMBERS, exclude_if=operator.not_)] = ()
+    chain: Annotated[tuple[Count, ...], Field(max_length=MAX_MEMBERS + 1, exclude_if=operator.not_)] = ()
     state: GroupState
 
     @classmethod

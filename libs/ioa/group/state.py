@@ -40,6 +40,8 @@ from ioa.protocol.questions import Question
 from ioa.protocol.usage import NOTHING, Count, Usage
 
 MAX_MEMBERS = 64
+"""How many a group has, at any time. What names members holds no more: with thousands of them an entry that fits into a message
+takes a reader seconds, who looks up each of them in the others."""
 MAX_BRIEF_CHARS = 20_000
 
 Sketch = Annotated[str, Field(max_length=16)]
@@ -700,7 +702,7 @@ class GroupState(Model):
     goal_id: GoalIdField
     user: UserIdField | None = None
     owner: AgentIdField
-    members: tuple[Member, ...]
+    members: Annotated[tuple[Member, ...], Field(max_length=MAX_MEMBERS)]
     limits: Limits
     depth: int
     parent: ParentTask | None
@@ -714,9 +716,9 @@ class GroupState(Model):
     folded: tuple[FoldedTasks, ...] = ()
     lacks: Degraded | None = None
     monologue: Monologue | None = None
-    passes: tuple[Passed, ...] = ()
+    passes: Annotated[tuple[Passed, ...], Field(max_length=MAX_MEMBERS)] = ()
     decisions: tuple[Decisions, ...] = ()
-    ruled: tuple[AgentIdField, ...] = ()
+    ruled: Annotated[tuple[AgentIdField, ...], Field(max_length=MAX_MEMBERS)] = ()
     course: Annotated[Course | None, Field(exclude_if=operator.not_)] = None
     tally: Annotated[Votes | None, Field(exclude_if=operator.not_)] = None
     dearest_turn: Annotated[Count, Field(exclude_if=operator.not_)] = 0

@@ -20,6 +20,7 @@ import structlog
 from ioa.adapters.folder_lock import locked_folder
 from ioa.adapters.nats.agent_network import NatsAgentNetwork
 from ioa.adapters.nats.connection import open_connection
+from ioa.adapters.nats.loop_share import OF_OTHERS, LoopShare
 from ioa.adapters.otlp import open_live_spans
 from ioa.adapters.sqlite_store import open_sqlite_store
 from ioa.adapters.system_clock import RandomIds, SystemClock
@@ -142,11 +143,13 @@ async def working_for_others(
 async def _work_for(tenant: TenantId, settings: WorkerSettings, hosted: Sequence[tuple[Hosted, Mind]], stop: StopSignal) -> None:
     pause = pauses(_FIRST_PAUSE, _LONGEST_PAUSE)
     names = ",".join(one.agent_id for one, _ in hosted[:_NAMED])
+    share = LoopShare(OF_OTHERS)
     with readiness.beyond_need():
         while not stop.is_set:
             try:
                 async with open_connection(settings.nats(names), patience=_PATIENCE) as client:
-                    await Crew(settings, NatsAgentNetwork(client), SystemClock(), RandomIds()).serve(hosted, stop)
+                    network = NatsAgentNetwork(client, share)
+                    await Crew(settings, network, SystemClock(), RandomIds()).serve(hosted, stop)
             except Exception as error:  # noqa: BLE001 - what one tenant meets with ends nobody's work for another
                 why = str(error) if isinstance(error, IoaError) else ""
                 _log.warning("not_working_for", tenant=tenant, error=why, exc_info=not why)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from ioa.errors import PayloadTooLargeError
+from ioa.errors import InvalidInputError, PayloadTooLargeError
 from ioa.group.events import Entry, encode_entry
 from ioa.group.requests import Accepted, SayReply, SequencedEntry, encode_accepted, encode_sequenced
-from ioa.protocol.codec import decode, encode
+from ioa.group.state import MAX_MEMBERS
+from ioa.protocol.codec import decode, decode_value, encode, encode_value
 from tests.unit.group.scenario import launched
 
 
@@ -47,3 +48,33 @@ def test_an_entry_too_large_is_refused() -> None:
     """What would not fit into the log, or into a push, is refused before it is sent anywhere."""
     with pytest.raises(PayloadTooLargeError):
         encode_entry(_entry("x" * 1_000_000))
+
+
+_OF_MEMBERS = {
+    "audience": "m{}",
+    "noticed": "m{}",
+    "members": {"agent_id": "m{}"},
+    "passes": {"agent_id": "m{}", "cause": "nothing_to_add", "since": "2026-01-01T00:00:00Z"},
+    "ruled": "m{}",
+}
+
+
+@pytest.mark.parametrize("field", _OF_MEMBERS)
+def test_an_entry_names_no_more_members_than_a_group_has(field: str) -> None:
+    """Thousands of them fit into a message, and whoever is told looks up each in the others."""
+
+    def told(number: int) -> bytes:
+        plain = decode_value(encode(_entry()))
+        named = [_numbered(_OF_MEMBERS[field], one) for one in range(number)]
+        (plain if field in plain or field == "noticed" else plain["state"])[field] = named
+        return encode_value(plain)
+
+    assert isinstance(decode(Entry, told(MAX_MEMBERS)), Entry)
+    with pytest.raises(InvalidInputError, match="at most 64 items"):
+        decode(Entry, told(MAX_MEMBERS + 1))
+
+
+def _numbered(what: object, number: int) -> object:
+    if isinstance(what, dict):
+        return {name: _numbered(value, number) for name, value in what.items()}
+    return str(what).format(number)

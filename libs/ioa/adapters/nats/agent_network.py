@@ -8,6 +8,8 @@ from collections import OrderedDict
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import AbstractContextManager, asynccontextmanager
 from datetime import timedelta
+from functools import partial
+from typing import NamedTuple, TypeVar
 
 import structlog
 from nats.aio.client import Client
@@ -16,6 +18,7 @@ from nats.aio.subscription import Subscription
 
 from ioa.adapters.nats.connection import at_renewal
 from ioa.adapters.nats.goals import TICKET, deadline_of
+from ioa.adapters.nats.loop_share import LoopShare
 from ioa.adapters.nats.queues import Delivery, consume
 from ioa.adapters.nats.requester import FILE_TIMEOUT, NatsRequester
 from ioa.adapters.nats.sinks import MessageSink
@@ -64,6 +67,12 @@ _RENEW_TIMEOUT = timedelta(seconds=2)
 """Two of them, and the time between two renewals, are well below a lease."""
 
 _MAX_ROUTERS_REMEMBERED = 10_000
+_MAX_UNREAD_BYTES = 8_000_000
+"""What may wait to be read of what is pushed. A member finds out what it was not shown, and asks the log for it."""
+_PUSH_BYTES = 500
+"""What an entry takes up that waits, besides its bytes."""
+
+T = TypeVar("T")
 
 _log = structlog.get_logger(__name__)
 
@@ -76,21 +85,42 @@ class _Gate:
         self.users = 0
 
 
+class _Push(NamedTuple):
+    """An entry as it came, and who pushed it."""
+
+    data: bytes
+    router: str
+
+    @property
+    def size_bytes(self) -> int:
+        """What it takes up."""
+        return len(self.data) + _PUSH_BYTES
+
+
 class _Inbox:
     """What has come for an agent, and where it comes from: nowhere until the agent has registered."""
 
     def __init__(self) -> None:
-        self.arrived: asyncio.Queue[SequencedEntry] = asyncio.Queue()
+        self.arrived: asyncio.Queue[SequencedEntry | _Push] = asyncio.Queue()
+        self.unread_bytes = 0
+        self.passes_over = False
+        """Whether the last push was passed over."""
         self.nonce = ""
         self.subscription: Subscription | None = None
 
 
 class NatsAgentNetwork:
-    """Requests to the services, the inbox, the queue of goals and the store of files, on one connection."""
+    """Requests to the services, the inbox, the queue of goals and the store of files, on one connection.
 
-    def __init__(self, client: Client) -> None:
+    Args:
+        client: The connection.
+        share: How much of the event loop's time may go into reading what comes over it; None is no bound.
+    """
+
+    def __init__(self, client: Client, share: LoopShare | None = None) -> None:
         self._client = client
-        self._requester = NatsRequester(client)
+        self._share = share
+        self._requester = NatsRequester(client, share=share)
         self._routers: OrderedDict[CommId, str] = OrderedDict()
         """Who pushed the last entry of a group. Any router is right for any group; this one has the head in memory."""
         self._inboxes: dict[AgentId, _Inbox] = {}
@@ -210,7 +240,7 @@ class NatsAgentNetwork:
         """Open the agent's inbox. Where it is, is known once the agent has registered on this connection."""
         inbox = self._inboxes[agent_id] = _Inbox()
         try:
-            yield _drain(inbox.arrived)
+            yield self._drain(agent_id, inbox)
         finally:
             del self._inboxes[agent_id]
             await self._leave(inbox)
@@ -222,18 +252,37 @@ class NatsAgentNetwork:
             return
 
         def receive(message: Msg) -> None:
-            try:
-                entry = decode(SequencedEntry, message.data)
-            except IoaError as error:
-                _log.error("push_unreadable", agent_id=agent_id, error=str(error))
-            else:
-                self._note_router(entry.entry.state, message.reply)
+            push = _Push(message.data, message.reply)
+            if self._share is not None:
+                _keep_unread(agent_id, inbox, push)
+            elif (entry := self._read(agent_id, push)) is not None:
                 inbox.arrived.put_nowait(entry)
 
         await self._leave(inbox)
         if nonce:
             inbox.subscription = await self._client.subscribe(subjects.inbox(agent_id, nonce), future=MessageSink(receive))
         inbox.nonce = nonce
+
+    def _read(self, agent_id: AgentId, push: _Push) -> SequencedEntry | None:
+        try:
+            entry = decode(SequencedEntry, push.data)
+        except IoaError as error:
+            _log.error("push_unreadable", agent_id=agent_id, error=str(error))
+            return None
+        self._note_router(entry.entry.state, push.router)
+        return entry
+
+    async def _drain(self, agent_id: AgentId, inbox: _Inbox) -> AsyncIterator[SequencedEntry]:
+        while True:
+            entry: SequencedEntry | _Push | None = await inbox.arrived.get()
+            if isinstance(entry, _Push):
+                inbox.unread_bytes -= entry.size_bytes
+                entry = await self._in_its_share(partial(self._read, agent_id, entry))
+            if entry is not None:
+                yield entry
+
+    async def _in_its_share(self, read: Callable[[], T]) -> T:
+        return read() if self._share is None else await self._share.read(read)
 
     async def _leave(self, inbox: _Inbox) -> None:
         subscription, inbox.subscription = inbox.subscription, None
@@ -259,7 +308,7 @@ class NatsAgentNetwork:
 
         async def work(delivery: Delivery) -> None:
             try:
-                offer = _offer(delivery)
+                offer = await self._in_its_share(partial(_offer, delivery))
             except InvalidInputError as error:
                 digest = hashlib.sha256(delivery.data).hexdigest()
                 request = SetAside(agent_id=agent_id, seq=delivery.seq, why=error.message, sha256=digest)
@@ -268,7 +317,7 @@ class NatsAgentNetwork:
                 await leader.lead(offer)
 
         async def give_up(delivery: Delivery, error: Exception) -> None:
-            await leader.give_up(_offer(delivery), reason_of(error))
+            await leader.give_up(await self._in_its_share(partial(_offer, delivery)), reason_of(error))
 
         async with asyncio.TaskGroup() as group:
             for durable in (pool_consumer(pool), *([ANY_AGENT] if anybodys else [])):
@@ -308,6 +357,12 @@ def _offer(delivery: Delivery) -> GoalOffer:
     return GoalOffer(decode(Goal, delivery.data), deadline_of(delivery.headers), delivery.attempt, delivery.headers.get(TICKET))
 
 
-async def _drain(arrived: asyncio.Queue[SequencedEntry]) -> AsyncIterator[SequencedEntry]:
-    while True:
-        yield await arrived.get()
+def _keep_unread(agent_id: AgentId, inbox: _Inbox, push: _Push) -> None:
+    if inbox.unread_bytes + push.size_bytes > _MAX_UNREAD_BYTES:
+        if not inbox.passes_over:
+            _log.warning("pushes_passed_over", agent_id=agent_id, why="More is pushed than there is time to read.")
+        inbox.passes_over = True
+        return
+    inbox.passes_over = False
+    inbox.unread_bytes += push.size_bytes
+    inbox.arrived.put_nowait(push)

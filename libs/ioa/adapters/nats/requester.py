@@ -6,6 +6,7 @@ import asyncio
 import time
 from contextlib import suppress
 from datetime import timedelta
+from functools import partial
 from typing import TypeVar
 
 import nats.errors
@@ -14,6 +15,7 @@ from nats.aio.msg import Msg
 
 from ioa.adapters.nats.connection import may_not_publish
 from ioa.adapters.nats.in_turns import asking
+from ioa.adapters.nats.loop_share import LoopShare
 from ioa.adapters.nats.reply_headers import USUAL_PATIENCE, error_in, patience_headers
 from ioa.adapters.nats.request_metrics import asked, asked_seconds
 from ioa.adapters.nats.translated_errors import heeding_cancellation
@@ -38,11 +40,18 @@ Reply = TypeVar("Reply", bound=Model)
 
 
 class NatsRequester:
-    """Make requests to services."""
+    """Make requests to services.
 
-    def __init__(self, client: Client, timeout: timedelta = USUAL_PATIENCE) -> None:
+    Args:
+        client: The connection.
+        timeout: How long an answer is waited for if nothing else is said.
+        share: How much of the event loop's time may go into reading answers; None is no bound.
+    """
+
+    def __init__(self, client: Client, timeout: timedelta = USUAL_PATIENCE, *, share: LoopShare | None = None) -> None:
         self._client = client
         self._timeout = timeout
+        self._share = share
 
     async def request(
         self, subject: str, request: Model, reply: type[Reply], *, timeout: timedelta | None = None, is_repeatable: bool = False
@@ -63,7 +72,8 @@ class NatsRequester:
             IoaError: What the service reported, as the class it was raised as.
         """
         message = await self.ask(subject, encode(request), timeout=timeout, is_repeatable=is_repeatable)
-        return decode(reply, message.data, max_payload_bytes=MAX_ANSWER_BYTES)
+        read = partial(decode, reply, message.data, max_payload_bytes=MAX_ANSWER_BYTES)
+        return read() if self._share is None else await self._share.read(read)
 
     async def ask(self, subject: str, data: bytes, *, timeout: timedelta | None = None, is_repeatable: bool = False) -> Msg:
         """Do the same with what is written already, and return the answer as it came.
