@@ -277,6 +277,7 @@ class TaskRunner:
             inputs=files_of(task),
         )
         await until_answered(lambda: self.ports.network.launch(request), task_id=spec.task_id)
+        fault_point("agent.team_opened")
 
     async def _prepare(self, history: GroupHistory, view: TaskView, attempt: int, files: GroupFiles, meter: Meter) -> RunningTask:
         charter = view.group.charter

@@ -25,6 +25,7 @@ POINTS = {
     "agent.message_kept": "what an agent says is in its outbox and was not sent",
     "agent.message_answered": "a message has its answer and is in the outbox still",
     "agent.task_begun": "an attempt at a task is counted, its function has not begun",
+    "agent.team_opened": "a nested team is open, and who opened it for its task does not wait for it yet",
     "agent.task_running": "a task's function has begun",
     "agent.task_finished": "a task's function has returned, its result is not in the journal",
     "agent.task_journalled": "a result is in the journal and was not reported",
