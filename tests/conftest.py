@@ -22,6 +22,7 @@ from hypothesis.internal.conjecture import providers
 
 from ioa.adapters.nats.server import NatsServer, open_nats_server
 from tests.rig.loop_watch import watch_loops
+from tests.rig.ports import held_ports
 
 # No deadline: on a busy machine it finds the machine, not the code. Every run repeats the same examples, so that a failure is the
 # change's; IOA_TEST_EXPLORE=1 looks for new ones.
@@ -145,6 +146,13 @@ async def _no_task_left() -> AsyncIterator[None]:
             return
         await asyncio.sleep(0)
     pytest.fail("tasks left running:\n" + "\n".join(repr(task) for task in left), pytrace=False)
+
+
+@pytest.fixture
+def port() -> Iterator[int]:
+    """A port of this machine that is this test's alone, for a process that is told where to listen."""
+    with held_ports(1) as [held]:
+        yield held
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import socket
 from base64 import b64decode
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -19,6 +18,7 @@ from ioa.hosting.cluster_credentials import AUTHORIZATION, Plan, make_credential
 from ioa.hosting.gate import Gate
 from ioa.testing.manual_clock import NEW_YEAR
 from tests.chart.rendering import Rendered
+from tests.rig.ports import held_ports
 
 
 @dataclass(frozen=True)
@@ -46,11 +46,11 @@ async def open_nodes(folder: Path, rendered: Rendered) -> AsyncIterator[Cluster]
         await asyncio.to_thread(_write, rendered.one("Secret", "ioa-nats-tls")["data"], tls)
     nodes = int(rendered.one("StatefulSet", "ioa-nats")["spec"]["replicas"])
     config = rendered.one("ConfigMap", "ioa-nats")["data"]["nats.conf"]
-    ports = free_ports(3 * nodes)
     plan = json.loads(rendered.one("ConfigMap", "ioa-credentials")["data"]["plan.json"])
-    plan["routes"] = [f"127.0.0.1:{port}" for port in ports[nodes : 2 * nodes]]
-    await asyncio.to_thread(make_credentials, Plan.model_validate(plan), FolderSecrets(folder / "secrets"), NEW_YEAR)
     async with AsyncExitStack() as stack:
+        ports = stack.enter_context(held_ports(3 * nodes))
+        plan["routes"] = [f"127.0.0.1:{port}" for port in ports[nodes : 2 * nodes]]
+        await asyncio.to_thread(make_credentials, Plan.model_validate(plan), FolderSecrets(folder / "secrets"), NEW_YEAR)
         for number in range(nodes):
             client, route, monitor = ports[number::nodes]
             here = {
@@ -98,15 +98,3 @@ def _lay_out(folder: Path, config: str, secrets: Path) -> None:
     folder.mkdir()
     (folder / "authorization").symlink_to(secrets / "ioa-nats-authorization")
     (folder / "nats.conf").write_text(config)
-
-
-def free_ports(count: int) -> list[int]:
-    """Find ports that nobody listens on."""
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in sockets]
-    finally:
-        for one in sockets:
-            one.close()

@@ -15,9 +15,10 @@ import yaml
 from ioa.adapters.nats.connection import open_connection
 from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.runtime.control_plane import ControlPlaneSettings, open_topology
-from tests.chart.nats_nodes import free_ports, open_nodes
+from tests.chart.nats_nodes import open_nodes
 from tests.chart.pod_processes import open_pod
 from tests.chart.rendering import CHART, Manifest, main_container, render
+from tests.rig.ports import held_ports
 
 pytestmark = [pytest.mark.chart, pytest.mark.slow]
 
@@ -32,8 +33,8 @@ async def test_a_release_does_what_helm_test_asks(tmp_path: Path) -> None:
     gateway = {"gateway": {"enabled": True}, "credentials": {"users": users}}
     rendered = await asyncio.to_thread(render, {**small, **gateway})
     workloads = [*rendered.all("Deployment"), rendered.one("StatefulSet", "ioa-calculator")]
-    *ports, http = free_ports(len(workloads) + 1)
     async with AsyncExitStack() as stack:
+        *ports, http = stack.enter_context(held_ports(len(workloads) + 1))
         cluster = await stack.enter_async_context(open_nodes(tmp_path, rendered))
         registry = await stack.enter_async_context(open_connection(cluster.settings("ioa-registry-nats"), patience=_PATIENCE))
         await stack.enter_async_context(open_topology(registry, ControlPlaneSettings()))

@@ -7,25 +7,22 @@ import subprocess
 import sys
 from pathlib import Path
 
-from ioa_gateway.server import bound
 from tests.e2e.command_line import TIMEOUT_SECONDS, CommandLine, running_system
 from tests.packaging.readme_session import blocks_of
 
 PAGE = Path(__file__).parents[2] / "docs" / "http.md"
 
 
-def test_what_the_documentation_says_to_type_works(tmp_path: Path) -> None:
+def test_what_the_documentation_says_to_type_works(tmp_path: Path, port: int) -> None:
     """Every command of the page about HTTP succeeds on a system that was started with `--web`, and does what the page says.
 
     The link that was printed lets a browser in.
     """
     command = CommandLine(tmp_path)
-    with bound("127.0.0.1", 0) as free:
-        port = str(free.getsockname()[1])
-    page = PAGE.read_text(encoding="utf-8").replace("4280", port)
+    page = PAGE.read_text(encoding="utf-8").replace("4280", str(port))
     typed = "".join(block.body for block in blocks_of(page) if block.kind == "sh")
     script = f'set -euo pipefail\nioa() {{ {sys.executable} -m ioa.cli "$@"; }}\n{typed}'
-    with running_system(command, "--pool", command.write_pool("greeter"), "--web", "--web-port", port) as system:
+    with running_system(command, "--pool", command.write_pool("greeter"), "--web", "--web-port", str(port)) as system:
         done = subprocess.run(
             ["bash"],
             input=script,

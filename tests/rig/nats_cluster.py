@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from ioa.adapters.nats.connection import NatsSettings, open_connection
 from ioa.adapters.nats.server import ClusterNode, NatsServer, open_nats_server
 from tests.rig.deadline import eventually
 from tests.rig.nats_server import crash
+from tests.rig.ports import held_ports
 from tests.rig.standstill import freeze, thaw
 
 NODES = 3
@@ -68,8 +68,8 @@ async def open_nats_cluster(folder: Path, *, sync_interval: timedelta = timedelt
         folder: Holds a folder for each node.
         sync_interval: See `open_nats_server`; by default every write is synced, as on a cluster that must survive a power cut.
     """
-    ports = free_ports(NODES)
     async with AsyncExitStack() as stack:
+        ports = stack.enter_context(held_ports(NODES))
         nodes: dict[str, NatsServer] = {}
         for number, port in enumerate(ports):
             node = ClusterNode(f"n{number}", "ioa", port, ports)
@@ -97,12 +97,3 @@ def _thaw_all(cluster: NatsCluster) -> None:
             cluster.thaw(name)
         except ProcessLookupError:
             continue
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports that nobody listens on now. They are all held at once, so that they differ."""
-    with ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [int(one.getsockname()[1]) for one in sockets]

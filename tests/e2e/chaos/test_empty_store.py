@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-import socket
 from collections.abc import Sequence
+from contextlib import AsyncExitStack
 from datetime import timedelta
 from pathlib import Path
 
@@ -24,18 +24,12 @@ from tests.e2e.chaos.conftest import QUICK
 from tests.rig.deadline import eventually
 from tests.rig.fleet import CONTROL_PLANE, ROUTERS, WORKERS, Fleet, open_fleet
 from tests.rig.nats_server import crash
+from tests.rig.ports import held_ports
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(150), pytest.mark.blocks_loop]  # it waits for forks on a busy machine
 
 _WITHIN = timedelta(seconds=30)
 GOALS = [GoalId(f"again-{number}") for number in range(5)]
-
-
-def _free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        port: int = taken.getsockname()[1]
-        return port
 
 
 async def _statuses(ports: Sequence[int]) -> list[int]:
@@ -53,8 +47,9 @@ async def _streams(fleet: Fleet) -> set[str]:
 
 async def test_goals_published_again_on_an_empty_store_conclude_again(nats_server: NatsServer, tmp_path: Path) -> None:
     """Nothing but nats-server is restarted. Streams are back, processes ready, and the same ids conclude within half a minute."""
-    ports = [_free_port() for _ in CONTROL_PLANE]
-    async with open_fleet(nats_server.url, tmp_path / "fleet", QUICK) as fleet:
+    async with AsyncExitStack() as stack:
+        ports = stack.enter_context(held_ports(len(CONTROL_PLANE)))
+        fleet = await stack.enter_async_context(open_fleet(nats_server.url, tmp_path / "fleet", QUICK))
         for name, port in zip(CONTROL_PLANE, ports, strict=True):
             await fleet.start(name, env={"IOA_METRICS_PORT": str(port)})
         await fleet.start(*WORKERS)

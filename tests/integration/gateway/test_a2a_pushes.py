@@ -31,7 +31,6 @@ from ioa.protocol.messages import AskUser, Discussion
 from ioa.runtime.process import StopSignal
 from ioa_gateway.__main__ import serve
 from ioa_gateway.limits import WEBHOOKS_A_MINUTE
-from ioa_gateway.server import bound
 from ioa_gateway.settings import GatewaySettings
 from ioa_testkit.planes import Plane, open_nats_plane
 from tests.contract.system_client.members import ADA, BOB, Members
@@ -50,10 +49,8 @@ def _pushing(url: str, **config: Any) -> SendMessageRequest:
 
 
 @pytest.mark.parametrize(("binding", "version"), [("JSONRPC", "1.0"), ("HTTP+JSON", "1.0"), ("JSONRPC", "0.3")])
-async def test_a_task_is_pushed_to_its_end(tmp_path: Path, binding: str, version: str) -> None:
+async def test_a_task_is_pushed_to_its_end(tmp_path: Path, port: int, binding: str, version: str) -> None:
     """Who sends a message with a URL is told there how the task goes on and ends, whichever replica tells; then it is forgotten."""
-    with bound("127.0.0.1", 0) as free:
-        port = free.getsockname()[1]
     stop = StopSignal()
     async with open_nats_plane(tmp_path / "nats") as plane, open_receiver() as receiver:
         members, url = Members(plane), f"http://127.0.0.1:{port}"

@@ -21,16 +21,13 @@ from ioa.hosting.place import listens
 from ioa.ports.inspection import REFUSED, SlowedCaller
 from ioa.runtime.process import StopSignal
 from ioa_gateway.__main__ import serve
-from ioa_gateway.server import bound
 from ioa_gateway.settings import GatewaySettings
 from tests.integration.gateway.serving import BEARER, key
 from tests.rig.deadline import eventually
 
 
-async def test_an_outage_is_told_and_gotten_over(tmp_path: Path) -> None:
+async def test_an_outage_is_told_and_gotten_over(tmp_path: Path, port: int) -> None:
     """Without NATS every request is told to come back, within 3 s; when NATS is back, so is the gateway, by itself."""
-    with bound("127.0.0.1", 0) as free:
-        port = free.getsockname()[1]
     async with open_nats_server(tmp_path, None) as server:
         async with open_connection(NatsSettings(server.url, "test")) as client:
             await Topology().ensure(client.jetstream())
@@ -54,10 +51,8 @@ async def test_an_outage_is_told_and_gotten_over(tmp_path: Path) -> None:
             assert await eventually(status, lambda told: told == 200) == 200
 
 
-async def test_it_tells_whom_it_refuses_again_and_again(tmp_path: Path) -> None:
+async def test_it_tells_whom_it_refuses_again_and_again(tmp_path: Path, port: int) -> None:
     """Who shows no key is named by his address to the registry, of which the doctor asks."""
-    with bound("127.0.0.1", 0) as free:
-        port = free.getsockname()[1]
     async with open_nats_server(tmp_path, None) as server, open_connection(NatsSettings(server.url, "test")) as client:
         await Topology().ensure(client.jetstream())
         await NatsApiKeys(client).put(key())
@@ -78,10 +73,8 @@ async def test_it_tells_whom_it_refuses_again_and_again(tmp_path: Path) -> None:
     assert [(one.caller, one.family) for one in found] == [("127.0.0.1", REFUSED)]
 
 
-async def test_others_reach_it_once_there_is_a_key(tmp_path: Path) -> None:
+async def test_others_reach_it_once_there_is_a_key(tmp_path: Path, port: int) -> None:
     """On an address that other machines reach nobody is answered before the first key is made."""
-    with bound("127.0.0.1", 0) as free:
-        port = free.getsockname()[1]
     stop = StopSignal()
     async with open_nats_server(tmp_path, None) as server, open_connection(NatsSettings(server.url, "test")) as client:
         await Topology().ensure(client.jetstream())

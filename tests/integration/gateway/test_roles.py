@@ -26,7 +26,6 @@ from ioa.runtime.control_plane import ControlPlaneSettings
 from ioa.runtime.process import StopSignal
 from ioa.testing.manual_clock import NEW_YEAR
 from ioa_gateway.__main__ import serve
-from ioa_gateway.server import bound
 from ioa_gateway.settings import GatewaySettings
 from ioa_groups.__main__ import serve as serve_groups
 from tests.integration.gateway.serving import SECRET, key
@@ -36,10 +35,8 @@ from tests.rig.hook_receiver import open_receiver
 PATIENCE = timedelta(seconds=30)
 
 
-async def test_goals_by_http_are_those_of_the_keys_user(tmp_path: Path) -> None:
+async def test_goals_by_http_are_those_of_the_keys_user(tmp_path: Path, port: int) -> None:
     """A goal launched by anna's key is hers, and eve's does not end it; seats need keys of theirs; a webhook is told."""
-    with bound("127.0.0.1", 0) as free:
-        port = free.getsockname()[1]
     plan = plan_of([seat_of("anna")], [], [], ["root"], gateways=["gateway"])
     await asyncio.to_thread(make_credentials, plan, FolderSecrets(tmp_path / "keys"), NEW_YEAR)
     rendered = (tmp_path / "keys" / AUTHORIZATION / "authorization.conf").read_text(encoding="utf-8")

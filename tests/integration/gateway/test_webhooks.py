@@ -8,7 +8,7 @@ import os
 import sys
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -37,13 +37,13 @@ from ioa.protocol.webhooks import Webhook as Hook
 from ioa.runtime.process import StopSignal
 from ioa.testing.manual_clock import NEW_YEAR
 from ioa_gateway.__main__ import serve
-from ioa_gateway.server import bound
 from ioa_gateway.settings import GatewaySettings
 from tests.contract.system_client.members import Members
 from tests.integration.gateway.serving import BEARER, Door, key
 from tests.integration.gateway.test_keys import bearer
 from tests.rig.deadline import eventually
 from tests.rig.hook_receiver import open_receiver
+from tests.rig.ports import held_ports
 from tests.unit.group.scenario import launched
 
 OUTSIDE = "https://93.184.215.14/hook"
@@ -60,13 +60,17 @@ class Served:
 @asynccontextmanager
 async def open_served(folder: Path, replicas: int) -> AsyncIterator[tuple[Served, Callable[[], GatewaySettings]]]:
     """Serve gateways whose webhooks may lead inside, and yield what is needed to start more of them."""
-    async with open_nats_server(folder, None) as server, open_connection(NatsSettings(server.url, "test")) as client:
+    async with (
+        AsyncExitStack() as ports,
+        open_nats_server(folder, None) as server,
+        open_connection(NatsSettings(server.url, "test")) as client,
+    ):
         await Topology().ensure(client.jetstream())
         await NatsApiKeys(client).put(key())
 
         def settings() -> GatewaySettings:
-            with bound("127.0.0.1", 0) as free:
-                return GatewaySettings(nats_url=server.url, http_port=free.getsockname()[1], webhooks_inside=True)
+            [port] = ports.enter_context(held_ports(1))
+            return GatewaySettings(nats_url=server.url, http_port=port, webhooks_inside=True)
 
         started, stop = [settings() for _ in range(replicas)], StopSignal()
         url = f"http://127.0.0.1:{started[0].http_port if started else 1}"

@@ -39,7 +39,8 @@ from tests.integration.security.test_third_parties import House, open_callout
 from tests.integration.security.town import EVE, USER
 from tests.rig.deadline import eventually
 from tests.rig.identity_provider import Provider
-from tests.rig.nats_cluster import NODES, free_ports
+from tests.rig.nats_cluster import NODES
+from tests.rig.ports import held_ports
 
 _SOON = timedelta(seconds=60)
 
@@ -90,11 +91,11 @@ async def test_guests_at_each_node_are_ended_whose_key_is_withdrawn(tmp_path: Pa
 @asynccontextmanager
 async def _open_nodes(folder: Path, *, callout: bool = False) -> AsyncIterator[Sequence[Secured]]:
     """Run the servers, of which each includes what its gate writes."""
-    credentials, ports = folder / "credentials", free_ports(NODES)
+    credentials = folder / "credentials"
     plan = plan_of([], [USER, EVE], ["observer"], ["admin"], [], callout=callout)
     await asyncio.to_thread(make_credentials, plan, FolderSecrets(credentials), NEW_YEAR)
     async with AsyncExitStack() as stack:
-        nodes = list[Secured]()
+        nodes, ports = list[Secured](), stack.enter_context(held_ports(NODES))
         for number, port in enumerate(ports):
             node, let_in = ClusterNode(f"n{number}", "ioa", port, ports), _let_in(folder, number)
             await (await asyncio.to_thread(Gate, credentials / AUTHORIZATION / "authorization.conf", let_in)).write(frozenset())
