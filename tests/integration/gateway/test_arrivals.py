@@ -134,7 +134,8 @@ async def test_a_stream_stays_open(dial: Dial) -> None:
         reader, writer = await dial(port)
         writer.write(HEAD % b"stream")
         await reader.readuntil(b"first")
-        assert [await _is_closed((await dial(port))[0]) for _ in range(5)] == [True] * 5
+        others = [await dial(port) for _ in range(5)]
+        assert [await _is_closed(one) for one, _ in others] == [True] * 5
         goes_on.set()
         assert b"last" in await reader.readuntil(b"0\r\n\r\n")
 
