@@ -25,7 +25,15 @@ class Receiver:
     taken: list[tuple[dict[str, str], bytes]] = field(default_factory=list)
 
     async def receive(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Answer one request."""
+        """Answer one request, unless its sender ends, or has waited enough, before it is whole."""
+        try:
+            await self._answer(reader, writer)
+        except asyncio.IncompleteReadError:
+            pass
+        finally:
+            writer.close()
+
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         asked, *head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")[:-2]
         self.asked.append(asked)
         headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in head)}
@@ -35,7 +43,6 @@ class Receiver:
             writer.write(f"HTTP/1.1 {status} x\r\nContent-Length: 0\r\nLocation: http://127.0.0.1:1/\r\n\r\n".encode())
         else:
             await reader.read()
-        writer.close()
 
 
 @asynccontextmanager
