@@ -17,7 +17,7 @@ from ioa.adapters.nats.connection import open_connection
 from ioa.adapters.nats.system_client import NatsSystemClient, open_system
 from ioa.adapters.nats.topology import GOALS_OPEN
 from ioa.adapters.nkey_seeds import read_key
-from ioa.cli import reach
+from ioa.cli import key_rotation, reach
 from ioa.cli.key_rotation import KeyFolder, expire, revoke, rotate
 from ioa.cli.keys import create_key
 from ioa.cli.terminal import Terminal
@@ -194,6 +194,8 @@ async def test_goals_of_who_is_thrown_out_end(house: House, monkeypatch: pytest.
 
 
 def _as_admin(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give commands as an admin does; no gateway runs here, which has to read that a key is gone."""
+    monkeypatch.setattr(key_rotation, "GATEWAYS_LOOK_WITHIN", _BRIEFLY)
     monkeypatch.setattr(reach, "configure_logs", lambda *_: None)
     monkeypatch.setenv("IOA_NATS_URL", house.secured.server.url)
     monkeypatch.setenv("IOA_NATS_SEED", str(house.secured.folder / "admin" / "seed"))
