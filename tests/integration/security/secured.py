@@ -6,7 +6,7 @@ import asyncio
 import base64
 import json
 import os
-from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -189,6 +189,20 @@ async def open_intruder(secured: Secured, name: str, key: str = "seed") -> Async
 async def told_of(inspection: Inspection) -> Sequence[SlowedCaller]:
     """Return whom the services slow down. The registry is waited for, as the doctor does: it may be busy with a flood."""
     return (await inspection.slowed(("ioa-registry",))).callers
+
+
+async def until_told(
+    inspection: Inspection, until: Callable[[Sequence[SlowedCaller]], bool] = bool, *, within: timedelta
+) -> Sequence[SlowedCaller]:
+    """Ask whom the services slow down until that is as it should be, also where a server that is flooded answers too late."""
+
+    async def told() -> Sequence[SlowedCaller]:
+        try:
+            return await told_of(inspection)
+        except UnavailableError:
+            return ()
+
+    return await eventually(told, until, within=within)
 
 
 async def is_refused(secured: Secured, name: str) -> bool:

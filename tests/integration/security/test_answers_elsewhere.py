@@ -27,7 +27,7 @@ from ioa.protocol import subjects
 from ioa.protocol.ids import GoalId, GoalName, PoolId, TenantId, UserId
 from ioa.protocol.stream_reads import ReadStream
 from ioa.quotas import Family
-from tests.integration.security.secured import open_intruder, open_once, told_of
+from tests.integration.security.secured import open_intruder, open_once, until_told
 from tests.integration.security.town import BOB, EVE, MALLORY, SOON, USER, Town
 from tests.rig.deadline import eventually
 
@@ -57,9 +57,7 @@ async def test_who_asks_is_blamed_and_not_who_is_sent_to(town: Town, reply: str)
         await anna.flush()
         for _ in range(80):
             await eve.publish(subjects.read(DEAD), request, reply=reply)
-        slowed = await eventually(
-            partial(told_of, inspection), lambda found: Family.READS in {one.family for one in found}, within=SOON
-        )
+        slowed = await until_told(inspection, lambda found: Family.READS in {one.family for one in found}, within=SOON)
     assert [one.caller for one in slowed if one.family in (Family.READS, FLOOD)] == [f"IOA_USERS {public_key_of(seeds[1])}"]
 
 

@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
-from functools import partial
 
 import pytest
 
@@ -26,7 +25,7 @@ from ioa.protocol.messages import AsyncTaskAssignment, Header, InformTaskProgres
 from ioa.protocol.usage import Usage
 from ioa.testing.manual_clock import NEW_YEAR
 from tests.integration.security import town as towns
-from tests.integration.security.secured import open_intruder, told_of
+from tests.integration.security.secured import open_intruder, told_of, until_told
 from tests.integration.security.town import BOB, MALLORY, SLACK_SECONDS, SOON, USER, Town
 from tests.rig.deadline import eventually
 
@@ -137,8 +136,8 @@ async def test_who_reads_pages_without_end_is_slowed_down_and_named(town: Town) 
     """By what it is answered: pages of a megabyte count as many, and are read for one agent after another."""
     usual, leader = await town.lead_some(), await _open(town, None)
     async with open_inspection(town.secured.settings("observer"), patience=SOON) as inspection, _at_work(leader, leader.sync):
-        await eventually(
-            partial(told_of, inspection),
+        await until_told(
+            inspection,
             lambda found: (MALLORY, "sync") in {(one.caller, one.family) for one in found},
             within=SOON,
         )

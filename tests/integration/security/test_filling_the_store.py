@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
@@ -22,13 +22,13 @@ from ioa.adapters.nats.system_client import open_system
 from ioa.adapters.nats.topology import GOALS
 from ioa.beside import beside
 from ioa.cli.examination import quotas_finding
-from ioa.ports.inspection import FILLING_QUEUE, FILLING_STORE, FLOOD
+from ioa.ports.inspection import FILLING_QUEUE, FILLING_STORE, FLOOD, SlowedCaller
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, UserId
 from ioa.protocol.subjects import goal_to
-from tests.integration.security.secured import open_intruder, open_secured, told_of
-from tests.integration.security.town import BOB, MALLORY, SLACK_SECONDS, SOON, Town, open_town_on, stay_online
+from tests.integration.security.secured import open_intruder, open_secured, told_of, until_told
+from tests.integration.security.town import BOB, MALLORY, SLACK_SECONDS, SOON, Town, open_town_on
 from tests.rig.deadline import eventually
 
 EVE = UserId("eve")
@@ -41,7 +41,7 @@ async def town(tmp_path: Path) -> AsyncIterator[Town]:
     """A system with a small store."""
     async with open_secured(tmp_path, (BOB, MALLORY)) as secured:
         bounded = replace(secured, told={"IOA_STORE_BYTES": str(_STORE_BYTES)})
-        async with open_town_on(bounded, (BOB, MALLORY)) as opened, beside(stay_online(opened)):
+        async with open_town_on(bounded, (BOB, MALLORY)) as opened:
             yield opened
 
 
@@ -98,11 +98,11 @@ async def test_who_goes_on_with_goals_that_are_refused_is_kept_out(town: Town) -
                     await publish(2_000)
                 await asyncio.sleep(0.01)
 
-        async def families() -> set[str]:
-            return {one.family for one in await told_of(inspection) if one.caller == EVE}
+        def both(found: Sequence[SlowedCaller]) -> bool:
+            return {FLOOD, FILLING_QUEUE} <= {one.family for one in found if one.caller == EVE}
 
         async with beside(*(go_on() for _ in range(4))):
-            await eventually(families, {FLOOD, FILLING_QUEUE}.issubset, within=timedelta(seconds=60))
+            await until_told(inspection, both, within=timedelta(seconds=60))
             await eventually(lambda: eve.stats["reconnects"] > 0, within=SOON)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 
 from ioa.adapters.nats.inspection import open_inspection
@@ -12,7 +11,7 @@ from ioa.cli.examination import quotas_finding
 from ioa.ports.inspection import REFUSED, SlowedCaller
 from ioa.protocol import subjects
 from ioa.protocol.refused_callers import RefusedCallers
-from tests.integration.security.secured import open_intruder, open_processes, open_secured, told_of
+from tests.integration.security.secured import open_intruder, open_processes, open_secured, until_told
 from tests.integration.security.town import EVE, SOON
 from tests.rig.deadline import eventually
 
@@ -32,6 +31,6 @@ async def test_whom_the_gateway_refuses_again_and_again_the_doctor_names(tmp_pat
         await eve.publish(subjects.REFUSED, RefusedCallers(by="eve", requests={"user": 1_000}).model_dump_json().encode())
         refused = [SlowedCaller("eve", REFUSED, 70), SlowedCaller("192.0.2.7", REFUSED, 4_000)]
         async with beside(tell_refused(gateway, "one", lambda: refused)):
-            slowed = await eventually(partial(told_of, inspection), bool, within=SOON)
+            slowed = await until_told(inspection, within=SOON)
     found = quotas_finding(slowed).message
     assert found == "Refused by the gateway again and again: 192.0.2.7 (4,000 requests), eve (70 requests)."

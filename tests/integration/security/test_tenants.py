@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -22,7 +21,6 @@ from ioa.adapters.nats.inspection import open_inspection
 from ioa.adapters.nats.system_client import NatsSystemClient, open_system
 from ioa.adapters.nats.topology import ANY_AGENT, LOG, WORK
 from ioa.adapters.nkey_seeds import read_key
-from ioa.beside import beside
 from ioa.cli import reach
 from ioa.cli.credentials import AUTHORIZATION
 from ioa.cli.examination import Health, stores_finding
@@ -42,9 +40,9 @@ from ioa.protocol.goals import Artifact, Reason
 from ioa.protocol.ids import CommId, GoalId, GoalName, TenantId
 from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion
 from ioa.retry import until_available
-from tests.integration.security.secured import flooding, include, open_intruder, open_once, open_processes, told_of
+from tests.integration.security.secured import flooding, include, open_intruder, open_once, open_processes, until_told
 from tests.integration.security.tenants import ONE, TWO, open_looked_after, open_tenants
-from tests.integration.security.town import BOB, MALLORY, SLACK_SECONDS, SOON, USER, Agent, Town, open_town_on, stay_online
+from tests.integration.security.town import BOB, MALLORY, SLACK_SECONDS, SOON, USER, Agent, Town, open_town_on
 from tests.rig.deadline import eventually
 
 REPORT = GoalId("report")
@@ -60,7 +58,6 @@ async def towns(tmp_path: Path) -> AsyncIterator[tuple[Town, Town]]:
     async with AsyncExitStack() as stack:
         one, two = await stack.enter_async_context(open_tenants(tmp_path, [BOB, MALLORY], f"max_file={_SMALL_STORE}"))
         towns = [await stack.enter_async_context(open_town_on(*of)) for of in ((one, (BOB,)), (two, (BOB, MALLORY)))]
-        await stack.enter_async_context(beside(*map(stay_online, towns)))
         yield towns[0], towns[1]
 
 
@@ -194,7 +191,7 @@ async def test_who_has_the_server_send_without_end_is_put_off_in_any_tenant(tmp_
         mallory = await stack.enter_async_context(open_intruder(one, MALLORY, MALLORY))
         for _ in range(60):
             await mallory.publish(f"$JS.API.CONSUMER.MSG.NEXT.{WORK}.{ANY_AGENT}", pull, reply=town.agents[BOB].client.new_inbox())
-        slowed = await eventually(partial(told_of, inspection), lambda found: FLOOD in {slow.family for slow in found}, within=SOON)
+        slowed = await until_told(inspection, lambda found: FLOOD in {slow.family for slow in found}, within=SOON)
         await town.lead_some()
     assert [slow.caller for slow in slowed if slow.family == FLOOD] == [f"{ONE}/{MALLORY}"]
 
@@ -207,9 +204,7 @@ async def test_a_tenants_admin_who_floods_is_kept_out(tmp_path: Path) -> None:
         town = await stack.enter_async_context(open_town_on(one, (BOB,)))
         inspection = await stack.enter_async_context(open_inspection(whole.settings("observer"), patience=SOON))
         async with flooding(one, "admin", "seed", "$JS.API.STREAM.INFO.X", b""):
-            slowed = await eventually(
-                partial(told_of, inspection), lambda found: FLOOD in {slow.family for slow in found}, within=SOON
-            )
+            slowed = await until_told(inspection, lambda found: FLOOD in {slow.family for slow in found}, within=SOON)
         assert [slow.caller for slow in slowed if slow.family == FLOOD] == [f"{ONE}/service:admin"]
         await town.lead_some()
 

@@ -58,7 +58,7 @@ from tests.integration.security.secured import (
     open_processes,
     open_running,
     open_secured,
-    told_of,
+    until_told,
 )
 from tests.integration.security.town import card
 from tests.rig.deadline import eventually
@@ -190,7 +190,7 @@ async def test_a_guest_who_floods_is_kept_out_by_the_callout(house: House) -> No
                     for _ in range(15_000):
                         await guest.publish(subjects.goal_of(UserId("bob")), b"{}")
                     await guest.flush()
-        slowed = await eventually(partial(told_of, inspection), lambda found: FLOOD in {one.family for one in found}, within=_SOON)
+        slowed = await until_told(inspection, lambda found: FLOOD in {one.family for one in found}, within=_SOON)
         await eventually(lambda: is_let_in(house.by_token(bob)), lambda let_in: not let_in, within=_SOON)
         assert [one.caller for one in slowed if one.family == FLOOD] == ["user:bob"]
         assert [await is_let_in(house.by_token(one)) for one in (carol, *others)] == [True] * 3
@@ -208,9 +208,7 @@ async def test_a_guest_who_has_the_server_write_in_his_place_is_kept_out_by_the_
         await eventually(lambda: inspection.answers("ioa-registry"), within=_SOON)
         async with open_once(house.secured.server.url, token=bob) as guest:
             await guest.publish(subjects.cancel(UserId("bob")), b"{}", headers={"Nats-Trace-Dest": WHO_AM_I})
-            slowed = await eventually(
-                partial(told_of, inspection), lambda found: TRACED in {one.family for one in found}, within=_SOON
-            )
+            slowed = await until_told(inspection, lambda found: TRACED in {one.family for one in found}, within=_SOON)
         await eventually(lambda: is_let_in(house.by_token(bob)), lambda let_in: not let_in, within=_SOON)
     assert [one.caller for one in slowed if one.family == TRACED] == ["user:bob"]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,7 @@ from ioa.adapters.nkey_seeds import public_key_of, read_key
 from ioa.cli.examination import Health, quotas_finding
 from ioa.ports.inspection import TRACED
 from ioa.protocol import subjects
-from tests.integration.security.secured import commanding, open_processes, open_secured, told_of
+from tests.integration.security.secured import commanding, open_processes, open_secured, until_told
 from tests.integration.security.tenants import ONE, open_looked_after
 from tests.integration.security.town import BOB, EVE, MALLORY, SLACK_SECONDS, SOON, open_town_on
 from tests.rig.deadline import eventually
@@ -44,9 +43,7 @@ async def test_who_has_the_server_write_in_its_place_is_kept_out_and_named(tmp_p
     ):
         usual = await town.lead_some()
         async with commanding(secured, name, key, _traced_to(to)):
-            slowed = await eventually(
-                partial(told_of, inspection), lambda found: TRACED in {one.family for one in found}, within=SOON
-            )
+            slowed = await until_told(inspection, lambda found: TRACED in {one.family for one in found}, within=SOON)
             await town.lead_one()  # what was sent before is worked off
             took = await town.lead_some()
         held = read_key(str(secured.folder / name / key))
@@ -75,9 +72,7 @@ async def test_who_does_so_of_a_tenant_with_a_name_is_named_by_his_full_name(tmp
     ):
         await eventually(lambda: inspection.answers("ioa-registry"), within=SOON)
         async with commanding(one, name, key, _traced_to(to)):
-            slowed = await eventually(
-                partial(told_of, inspection), lambda found: TRACED in {slow.family for slow in found}, within=SOON
-            )
+            slowed = await until_told(inspection, lambda found: TRACED in {slow.family for slow in found}, within=SOON)
     assert [slow.caller for slow in slowed if slow.family == TRACED] == [f"{ONE}/{name}"]
 
 

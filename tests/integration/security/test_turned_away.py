@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from ioa.adapters.nats.inspection import open_inspection
 from ioa.beside import beside
 from ioa.ports.inspection import TURNED_AWAY
-from tests.integration.security.secured import Secured, open_processes, open_secured, told_of
+from tests.integration.security.secured import Secured, open_processes, open_secured, until_told
 from tests.integration.security.town import SOON
 from tests.rig.deadline import eventually
 
@@ -34,5 +33,5 @@ async def test_from_where_somebody_comes_in_vain_the_doctor_names(tmp_path: Path
     ):
         await eventually(lambda: inspection.answers("ioa-registry"), within=SOON)
         async with beside(_come_in_vain(secured)):
-            slowed = await eventually(partial(told_of, inspection), bool, within=SOON)
+            slowed = await until_told(inspection, within=SOON)
     assert [(one.caller, one.family) for one in slowed] == [("127.0.0.1", TURNED_AWAY)]
