@@ -661,6 +661,28 @@ async def test_what_the_server_has_written_to_the_statistics_is_told_and_they_ar
         await eventually(is_told, bool)
 
 
+async def test_statistics_that_many_asked_for_at_once_are_told_again(nats_client: Client) -> None:
+    """The server drops what is beyond the bound, again and again, and whoever asks later is told."""
+    async with serving(nats_client, ServiceEndpoint("echo", SUBJECT, _echoed)):
+        for _ in range(2):
+            answers = list[Msg]()
+            inbox = nats_client.new_inbox()
+            heard = await nats_client.subscribe(inbox, future=MessageSink(answers.append))
+            for _ in range(400):
+                await nats_client.publish("$SRV.STATS", reply=inbox)
+
+            async def is_told() -> bool:
+                try:
+                    return b"ioa-test" in (await nats_client.request("$SRV.STATS", b"", timeout=1)).data
+                except nats.errors.Error:
+                    return False
+
+            await eventually(is_told, bool)
+            await heard.unsubscribe()
+            told = [one for one in answers if b"ioa-test" in one.data]
+            assert 0 < len(told) <= 100, "those of two moments at most"
+
+
 async def test_a_service_ends_well_that_rests_from_its_statistics(nats_client: Client) -> None:
     """Nothing is listened to for a moment once the server has written there itself, which is no fault of whoever ends it then."""
     text = b'{"server":{"id":"S1"},"request":{},"events":[{"type":"in","ts":"","kind":0,"cid":7,"acc":"IOA_USERS"}]}'

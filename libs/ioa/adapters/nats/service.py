@@ -80,7 +80,7 @@ async def open_service(  # noqa: PLR0913  # all that there is
             return slowed_answer(name, also_slowed(), dispatcher.slowed())
 
         to_slowed = ServiceEndpoint("slowed", subjects.ANY_SLOWED, tell_slowed, is_own=True, caller_at=subjects.CALLER_AT)
-        followed = _bound_telling(client, service, traces.hear), traces.follow(), flooders.follow()
+        followed = _OwnTelling(client, service, traces.hear).bound(), traces.follow(), flooders.follow()
         telling = [group.create_task(one) for one in followed]
 
         def everybody() -> Iterable[str]:
@@ -116,47 +116,77 @@ async def open_service(  # noqa: PLR0913  # all that there is
                 dispatcher.close()
 
 
-async def _bound_telling(client: Client, service: MicroService, is_of_nobody: Callable[[Msg], bool]) -> None:
-    """Have what the service tells of itself (`$SRV.…`) asked so often at a time at most, for ever; the server drops what is beyond.
+class _OwnTelling:
+    """Has what the service tells of itself (`$SRV.…`) asked so often at a time at most; the server drops what is beyond.
 
     Those subjects name no caller, and whoever may see that everything runs may ask them as fast as he can. Where the server has
     written itself there, nothing is listened to for a moment, and one message after it, as `Listener` does.
     """
-    standing, resting, has_written = service._subscriptions, dict[str, Subscription](), asyncio.Event()
 
-    def heeding(take: Callable[[Msg], Awaitable[None]]) -> Callable[[Msg], Awaitable[None]]:
-        async def heed(message: Msg) -> None:
-            if is_of_nobody(message):
-                has_written.set()
+    def __init__(self, client: Client, service: MicroService, is_of_nobody: Callable[[Msg], bool]) -> None:
+        self._client = client
+        self._standing, self._resting = service._subscriptions, dict[str, Subscription]()
+        self._is_of_nobody = is_of_nobody
+        self._has_written, self._due = asyncio.Event(), asyncio.Event()
+
+    async def bound(self) -> None:
+        """Do so, for ever: whenever a subscription is used up, or the server has written there, and not before."""
+        loop = asyncio.get_running_loop()
+        for key, subscription in self._standing.items():
+            assert subscription._cb is not None, "nats-py's services answer by callbacks"
+            subscription._cb = self._heeding(key, subscription._cb)
+            await subscription.unsubscribe(limit=_TOLD_AT_ONCE)
+        self._due.set()  # what came before that was not heeded
+        again_at = loop.time() + _TOLD_EVERY_SECONDS
+        while True:
+            await self._due.wait()
+            self._due.clear()
+            with suppress(TimeoutError):
+                async with asyncio.timeout_at(again_at):
+                    await self._has_written.wait()
+            if self._has_written.is_set():
+                await self._rest()
+                await self._hear_again(most=1)
             else:
-                await take(message)
+                await self._hear_again(most=_TOLD_AT_ONCE)
+            again_at = loop.time() + _TOLD_EVERY_SECONDS
+
+    def _heeding(self, key: str, take: Callable[[Msg], Awaitable[None]]) -> Callable[[Msg], Awaitable[None]]:
+        async def heed(message: Msg) -> None:
+            if self._is_of_nobody(message):
+                self._has_written.set()
+                self._due.set()
+                return
+            if key in self._standing and self._is_used_up(key):
+                self._due.set()
+            await take(message)
 
         return heed
 
-    for subscription in standing.values():
-        assert subscription._cb is not None, "nats-py's services answer by callbacks"
-        subscription._cb = heeding(subscription._cb)
-        await subscription.unsubscribe(limit=_TOLD_AT_ONCE)
-    while True:
-        most = _TOLD_AT_ONCE
-        with suppress(TimeoutError):
-            async with asyncio.timeout(_TOLD_EVERY_SECONDS):
-                await has_written.wait()
-        if has_written.is_set():
-            most = 1
-            resting |= standing
-            standing.clear()  # nats-py's service would end them once more
-            for used in resting.values():
-                with suppress(nats.errors.Error, OSError):
-                    await used.unsubscribe()
-            await asyncio.sleep(_TOLD_EVERY_SECONDS)
-            has_written.clear()
-        for key, used in (standing | resting).items():
-            if key in resting or used._received >= used._max_msgs:
-                with suppress(nats.errors.Error, OSError):
-                    standing[key] = await client.subscribe(used.subject, cb=used._cb)
-                    resting.pop(key, None)
-                    await standing[key].unsubscribe(limit=most)
+    def _is_used_up(self, key: str) -> bool:
+        """Whether it has heard what it may; also until its bound is set, so that what comes before that is looked at."""
+        used = self._standing[key]
+        received, most = int(used._received), int(used._max_msgs)
+        return received >= most
+
+    async def _rest(self) -> None:
+        self._resting |= self._standing
+        self._standing.clear()  # nats-py's service would end them once more
+        for used in self._resting.values():
+            with suppress(nats.errors.Error, OSError):
+                await used.unsubscribe()
+        await asyncio.sleep(_TOLD_EVERY_SECONDS)
+        self._has_written.clear()
+
+    async def _hear_again(self, most: int) -> None:
+        for key, used in (self._standing | self._resting).items():
+            if key in self._resting or self._is_used_up(key):
+                try:
+                    self._standing[key] = await self._client.subscribe(used.subject, cb=used._cb)
+                    self._resting.pop(key, None)
+                    await self._standing[key].unsubscribe(limit=most)
+                except (nats.errors.Error, OSError):
+                    self._due.set()
 
 
 class _Announced(MicroEndpoint):
