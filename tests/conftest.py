@@ -12,7 +12,6 @@ import logging
 import os
 from collections.abc import AsyncIterator, Generator, Iterator
 from contextlib import suppress
-from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -72,20 +71,25 @@ def _write_to_memory() -> None:
 
 _write_to_memory()
 
-_WAITING = ("e2e", "packaging", "integration")
-_COMPUTING_PER_WAITING = 3
+_WAITING = ("contract", "e2e", "packaging", "integration")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put files that wait for processes among those that compute, so that no core is idle, and end with short ones."""
+    """Put files that wait for processes among those that compute, so that no core is idle, and end with short ones.
+
+    Those with most slow tests come first: a file is run by one worker, and one that began last would have all others wait.
+    """
     files: dict[Path, list[pytest.Item]] = {}
     for item in items:
         files.setdefault(item.path, []).append(item)
     tests = Path(__file__).parent
     waiting = [path for folder in _WAITING for path in files if path.is_relative_to(tests / folder)]
-    computing = (path for path in list(files) if path not in waiting)
-    order = [path for first in waiting for path in (first, *islice(computing, _COMPUTING_PER_WAITING))]
-    items[:] = [item for path in (*order, *computing) for item in files[path]]
+    waiting.sort(key=lambda path: sum(item.get_closest_marker("slow") is not None for item in files[path]), reverse=True)
+    computing = [path for path in files if path not in waiting]
+    even = len(computing) / max(1, len(waiting))
+    shares = [computing[round(even * at) : round(even * (at + 1))] for at in range(len(waiting))]
+    order = [path for first, share in zip(waiting, shares, strict=True) for path in (first, *share)] or computing
+    items[:] = [item for path in order for item in files[path]]
 
 
 @pytest.fixture(autouse=True)

@@ -109,6 +109,7 @@ async def test_conversations_side_by_side_lose_nothing_when_replicas_die(caller:
         await check(caller, goal_id)
 
 
+@pytest.mark.slow
 async def test_any_part_may_be_killed_and_started_again(
     caller: Caller, services: ServiceProcesses, nats_server: NatsServer
 ) -> None:

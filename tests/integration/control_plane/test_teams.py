@@ -110,6 +110,7 @@ def results(finished: FinishedGoal) -> list[str]:
     return sorted(one.task_conclusion for one in said if isinstance(one, InformTaskResult))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ioa_system", ["nats"], indirect=True)
 async def test_each_team_that_ships_runs_as_it_says(ioa_system: System) -> None:
     """On a real nats-server, with the services and clients that run in production."""

@@ -6,6 +6,7 @@ import asyncio
 import shutil
 from pathlib import Path
 
+import pytest
 from nats.aio.client import Client
 
 from ioa.adapters.nats.connection import NatsSettings, at_renewal, open_connection
@@ -40,6 +41,7 @@ async def test_a_stream_that_was_deleted_is_made_again(nats_server: NatsServer) 
             await asyncio.wait_for(told.wait(), 10)
 
 
+@pytest.mark.slow
 async def test_an_empty_store_is_filled_and_makes_unready_until_then(nats_server: NatsServer, tmp_path: Path) -> None:
     """A server that comes back without anything has every stream again; who only looks waits for them and says so."""
     async with (

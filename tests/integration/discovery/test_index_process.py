@@ -100,6 +100,7 @@ async def _answers(index: EdgeIndex) -> bool:
         return False
 
 
+@pytest.mark.slow
 async def test_a_search_tree_is_built_beside_what_answers(tmp_path: Path) -> None:
     """While a tree is built searches are answered and writes are kept; afterwards the new shard holds exactly what it should."""
     reference = MemoryIndex()
@@ -121,6 +122,7 @@ async def test_a_search_tree_is_built_beside_what_answers(tmp_path: Path) -> Non
         assert (again.built_points > 0, await again.indexed()) == (True, await reference.indexed())
 
 
+@pytest.mark.slow
 async def test_who_comes_and_goes_leaves_the_tree(tmp_path: Path) -> None:
     """Points that are written to are searched one by one: that is known after a restart, and many of them make a new tree."""
     drawn = entries(150)

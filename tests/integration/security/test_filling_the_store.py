@@ -84,6 +84,7 @@ async def test_whose_goals_fill_what_all_wait_in_is_refused_and_nobody_else(town
     )
 
 
+@pytest.mark.slow
 async def test_who_goes_on_with_goals_that_are_refused_is_kept_out(town: Town) -> None:
     """By a few hundred goals a second, which is within what a user may send: each was taken in to be refused."""
     async with (
@@ -106,6 +107,7 @@ async def test_who_goes_on_with_goals_that_are_refused_is_kept_out(town: Town) -
             await eventually(lambda: eve.stats["reconnects"] > 0, within=SOON)
 
 
+@pytest.mark.slow
 async def test_goals_on_record_of_one_user_leave_room_for_others(town: Town) -> None:
     """They wait when he has as much as all others have left; nobody else does."""
     usual = await town.lead_some()
@@ -129,6 +131,7 @@ async def test_goals_on_record_of_one_user_leave_room_for_others(town: Town) -> 
     assert took <= 3 * usual + SLACK_SECONDS, f"undisturbed they take {usual:.3f} s"
 
 
+@pytest.mark.slow
 async def test_a_goal_of_which_nothing_is_kept_ends_for_who_has_launched_it(town: Town) -> None:
     """By what his client finds with an ordinary user's key: his goal waits no more, and is nowhere else. One that waits goes on."""
     async with open_system(town.secured.settings("eve"), patience=SOON) as client, open_intruder(town.secured, "admin") as admin:

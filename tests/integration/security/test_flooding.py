@@ -100,6 +100,7 @@ async def test_who_floods_the_server_itself_is_disconnected_and_named(town: Town
     assert (found.health, "disconnected: eve (" in found.message) == (Health.WARNING, True), found
 
 
+@pytest.mark.slow
 async def test_who_comes_back_at_once_is_kept_out(tmp_path: Path) -> None:
     """Where nats-server has a gate, who floods it is refused until an admin readmits him; nobody else loses his connection."""
     async with (
@@ -174,6 +175,7 @@ async def test_nobody_holds_what_all_need(town: Town, connections: int, subscrip
     assert (found.health, "disconnected: eve (" in found.message) == (Health.WARNING, True), found
 
 
+@pytest.mark.slow
 async def test_who_subscribes_without_end_is_named(tmp_path: Path) -> None:
     """The server counts none of it: what it takes, cheap or dear, and is told to end again at once, nor what it refuses.
 

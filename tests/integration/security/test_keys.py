@@ -161,6 +161,7 @@ async def test_who_is_thrown_out_comes_in_by_http_no_more(house: House, monkeypa
         assert [key.user for key in await NatsApiKeys(admin).keys()] == ["anna"]
 
 
+@pytest.mark.slow
 async def test_goals_of_who_is_thrown_out_end(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     """What he launched is cancelled, what waits for others of his goals to end is not begun, and other people's goals go on."""
     _as_admin(house, monkeypatch)
@@ -201,6 +202,7 @@ def _as_admin(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("IOA_NATS_SEED", str(house.secured.folder / "admin" / "seed"))
 
 
+@pytest.mark.slow
 async def test_an_agent_is_thrown_out_in_the_middle_of_a_task(
     house: House, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -108,6 +108,7 @@ async def test_what_one_tenant_does_is_not_there_for_another(towns: tuple[Town, 
         assert {message.data for message in heard if message.subject in own} <= {FORGED}
 
 
+@pytest.mark.slow
 async def test_what_one_tenant_uses_up_is_its_own(towns: tuple[Town, Town]) -> None:
     """While another floods its routers and has filled its store, a tenant's goals take three times as long at most."""
     one, two = towns
@@ -209,6 +210,7 @@ async def test_a_tenants_admin_who_floods_is_kept_out(tmp_path: Path) -> None:
         await town.lead_some()
 
 
+@pytest.mark.slow
 async def test_who_is_thrown_out_of_one_tenant_is_missed_in_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its namesakes of another one, whose admin's seed is at hand, stay; by its own admin's its card, goals and keys of HTTP go."""
     monkeypatch.setattr(reach, "configure_logs", lambda *_: None)

@@ -351,6 +351,7 @@ async def test_keys_come_and_go_while_guests_are_let_in(house: House) -> None:
             await asyncio.to_thread(rotate, house.keys, "callout", timedelta(0), datetime.now(UTC), _QUIET)
 
 
+@pytest.mark.slow
 async def test_a_subject_is_thrown_out_and_others_are_not(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its connection is closed, no token of it is taken any more, its card and keys of HTTP go; the audit log tells all."""
     monkeypatch.setattr(reach, "configure_logs", lambda *_: None)
