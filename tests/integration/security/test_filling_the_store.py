@@ -28,7 +28,7 @@ from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, UserId
 from ioa.protocol.subjects import goal_to
 from tests.integration.security.secured import open_intruder, open_secured, told_of, until_told
-from tests.integration.security.town import BOB, MALLORY, SLACK_SECONDS, SOON, Town, open_town_on
+from tests.integration.security.town import BOB, MALLORY, SLACK_SECONDS, SOON, Town, open_town_on, stay_online
 from tests.rig.deadline import eventually
 
 EVE = UserId("eve")
@@ -41,7 +41,7 @@ async def town(tmp_path: Path) -> AsyncIterator[Town]:
     """A system with a small store."""
     async with open_secured(tmp_path, (BOB, MALLORY)) as secured:
         bounded = replace(secured, told={"IOA_STORE_BYTES": str(_STORE_BYTES)})
-        async with open_town_on(bounded, (BOB, MALLORY)) as opened:
+        async with open_town_on(bounded, (BOB, MALLORY)) as opened, beside(stay_online(opened)):
             yield opened
 
 

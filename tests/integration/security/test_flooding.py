@@ -26,7 +26,7 @@ from ioa.adapters.nkey_seeds import read_key
 from ioa.beside import beside
 from ioa.cli.credentials import AUTHORIZATION
 from ioa.cli.examination import Health, quotas_finding
-from ioa.errors import UnavailableError
+from ioa.errors import NoAgentError, UnavailableError
 from ioa.ports.inspection import CHURNED, DROPPED, FLOOD, HELD, SlowedCaller
 from ioa.protocol import subjects
 from ioa.protocol.ids import AgentId, CommId, GoalId, GoalName, PoolId, UserId
@@ -277,10 +277,11 @@ def _families(slowed: Sequence[SlowedCaller]) -> set[str]:
 
 
 async def _leads(town: Town) -> bool:
-    """Try whether goals get through."""
+    """Try whether goals get through; bob is online for it, however long it was tried before."""
     try:
+        await town.agents[BOB].join()
         await town.lead_some()
-    except UnavailableError:
+    except (UnavailableError, NoAgentError):
         return False
     return True
 

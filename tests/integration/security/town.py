@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, replace
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from ioa.adapters.nats.agent_network import NatsAgentNetwork
 from ioa.adapters.nats.requester import NatsRequester
 from ioa.adapters.nats.system_client import NatsSystemClient, open_system
 from ioa.beside import beside
-from ioa.errors import UnavailableError
+from ioa.errors import IoaError, UnavailableError
 from ioa.group.requests import Accepted, LaunchGroup, Sync
 from ioa.group.state import GroupState
 from ioa.protocol.cards import AgentCard
@@ -24,7 +24,7 @@ from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, GoalId, GoalName, MessageId, PoolId, SessionId, UserId
 from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, Header, Message, Phase
-from ioa.protocol.registry import Register, Session
+from ioa.protocol.registry import Register, Renew, Session
 from ioa.retry import until_available
 from ioa.testing.manual_clock import NEW_YEAR
 from ioa_testkit.given_goals import GivenGoals
@@ -36,8 +36,6 @@ SOON = timedelta(seconds=30)
 _SOME = 3
 """Goals, led one after the other as fast as they go. Six times so many are fewer than the groups that one agent may open at once:
 who opens more is slowed down himself, and named."""
-_LEASE = {"IOA_LEASE": "600", "IOA_RENEW_EVERY": "200"}
-"""Longer than a test on a busy machine, since nobody renews them."""
 SLACK_SECONDS = 4.0
 """What noticing a flood may take once: who sends what is counted each second, and what is under way until then has to be read.
 Where nobody is closed out each of the requests here waits for 2 s, again and again."""
@@ -141,6 +139,16 @@ class Town:
         return time.perf_counter() - started
 
 
+async def stay_online(town: Town) -> None:
+    """Have agents stay for longer than a lease."""
+    while True:
+        for agent in town.agents.values():
+            renewal = Renew(agent_id=agent.agent_id, pool=PoolId(agent.agent_id), session=agent.session.session)
+            with suppress(IoaError):
+                await agent.network.renew(renewal)
+        await asyncio.sleep(2.0)
+
+
 @asynccontextmanager
 async def _open_agent(secured: Secured, agent_id: AgentId) -> AsyncIterator[Agent]:
     async with open_intruder(secured, agent_id, agent_id) as client:
@@ -161,7 +169,6 @@ async def open_town(folder: Path, agents: Sequence[AgentId]) -> AsyncIterator[To
 @asynccontextmanager
 async def open_town_on(secured: Secured, agents: Sequence[AgentId]) -> AsyncIterator[Town]:
     """Run the control plane without discovery, which nobody here needs, as processes with seeds of their own."""
-    secured = replace(secured, told={**_LEASE, **secured.told})
     async with AsyncExitStack() as stack:
         secured.logs.mkdir(parents=True, exist_ok=True)
         for name in ("registry", "groups", "router"):
