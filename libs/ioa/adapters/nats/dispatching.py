@@ -365,11 +365,13 @@ class RequestDispatcher:
     def _tell_failed(self, endpoint: ServiceEndpoint, caller: str, row: ErrorRow, error: IoaError) -> None:
         """Log what came of a request; of what is the same caller's fault, at the same endpoint, one line in a second.
 
-        It is told why each time itself. To write all down, of which he makes the words, costs more than to refuse him does.
+        It is told why each time itself. To write all down, of which he makes the words, costs more than to refuse him does. A line
+        names the caller: it says how many of his were left out, and is not the same as another one's.
         """
         left_out = self._failed.left_out((endpoint.name, caller, row.wire_code)) if row.fault is Fault.CALLER else 0
         if left_out is not None:
-            more = {"dropped": left_out} if left_out else {}
+            more: dict[str, str | int] = {"caller": caller[:_CALLER_CHARS]} if caller else {}
+            more |= {"dropped": left_out} if left_out else {}
             getattr(_log, row.level)("request_failed", endpoint=endpoint.name, code=row.wire_code, error=error.message, **more)
 
     def _go_on(self, lane: _Lane) -> None:
