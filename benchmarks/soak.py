@@ -141,6 +141,17 @@ class Soaked:
             return {**self.growth, "what the store keeps": self.kept.growth}
         return {name: growth for name, growth in self.growth.items() if name != _SERVER}
 
+    @property
+    def _has_enough(self) -> bool:
+        return min(len(self.before.took), len(self.beside.took)) >= _JUDGED_FROM
+
+    def unjudged(self) -> Iterator[str]:
+        """Say what the run was too short for."""
+        if not self._has_enough:
+            yield f"99 % of honest goals, of which it takes {_JUDGED_FROM} before and beside"
+        if len(self.beside.took) < _SETTLES:
+            yield f"the growth of {_SERVER} and of the store, for which it takes {_SETTLES} honest goals"
+
     def faults(self) -> Iterator[str]:
         """Say what should not be."""
         yield from (f"{name} has died" for name, growth in self.growth.items() if not growth)
@@ -156,7 +167,7 @@ class Soaked:
             if honest.lost:
                 yield f"{honest.lost} honest goals were not answered"
         usual, late = self.before.late(), self.beside.late()
-        if min(len(self.before.took), len(self.beside.took)) >= _JUDGED_FROM and late > _MOST_TIMES * usual:
+        if self._has_enough and late > _MOST_TIMES * usual:
             yield f"99 % of honest goals take up to {late:.2f} s, and usually {usual:.2f} s"
 
 
@@ -352,6 +363,8 @@ def _tell(soaked: Soaked) -> None:
     for name, growth in soaked.growth.items():
         print(f"{name:<20} grown to {growth:.0%}, {soaked.tracebacks.get(name, 0)} tracebacks")
     print(f"cores: {', '.join(f'{name} {cores:.2f}' for name, cores in soaked.cores.items())}")
+    for what in soaked.unjudged():
+        print(f"not judged: {what}")
 
 
 def main() -> None:

@@ -131,8 +131,9 @@ async def working_for_others(
 
     async def work() -> None:
         async with asyncio.TaskGroup() as group:
-            for tenant, one in settings.for_others().items():
-                group.create_task(_work_for(tenant, one, hosted, stop))
+            others = settings.for_others()
+            for tenant, one in others.items():
+                group.create_task(_work_for(tenant, one, hosted, LoopShare(OF_OTHERS / len(others)), stop))
         ended.set()
 
     async with beside(work()):
@@ -140,10 +141,11 @@ async def working_for_others(
         await ended.wait()
 
 
-async def _work_for(tenant: TenantId, settings: WorkerSettings, hosted: Sequence[tuple[Hosted, Mind]], stop: StopSignal) -> None:
+async def _work_for(
+    tenant: TenantId, settings: WorkerSettings, hosted: Sequence[tuple[Hosted, Mind]], share: LoopShare, stop: StopSignal
+) -> None:
     pause = pauses(_FIRST_PAUSE, _LONGEST_PAUSE)
     names = ",".join(one.agent_id for one, _ in hosted[:_NAMED])
-    share = LoopShare(OF_OTHERS)
     with readiness.beyond_need():
         while not stop.is_set:
             try:

@@ -169,6 +169,9 @@ class _Pulls:
     def traced(self, connection: ConnectionId, told_by: TenantId | None = None) -> None:
         """Nothing is traced."""
 
+    def uncounted(self, connection: ConnectionId, size: int, told_by: TenantId | None = None) -> None:
+        """Nobody tells of any."""
+
     def searched(self, user: UserId, messages: int, told_by: TenantId | None = None) -> None:
         """Nobody has anything searched."""
 

@@ -356,6 +356,8 @@ class _Pullers:
 
     def traced(self, connection: ConnectionId, told_by: TenantId | None = None) -> None: ...
 
+    def uncounted(self, connection: ConnectionId, size: int, told_by: TenantId | None = None) -> None: ...
+
     def searched(self, user: UserId, messages: int, told_by: TenantId | None = None) -> None:
         """Nobody has anything searched."""
 

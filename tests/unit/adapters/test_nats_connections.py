@@ -74,6 +74,7 @@ class _Hearer:
         self.pulled: list[tuple[str, int, TenantId | None]] = []
         self.returned: list[str] = []
         self.traced_ones: list[tuple[ConnectionId, TenantId | None]] = []
+        self.uncounted_ones: list[tuple[ConnectionId, int, TenantId | None]] = []
         self.refused_goals: list[tuple[UserId, int, TenantId | None]] = []
         self.strangers: list[str] = []
         self.searching: list[tuple[UserId, int, TenantId | None]] = []
@@ -103,6 +104,10 @@ class _Hearer:
     def traced(self, connection: ConnectionId, told_by: TenantId | None = None) -> None:
         """Note it."""
         self.traced_ones.append((connection, told_by))
+
+    def uncounted(self, connection: ConnectionId, size: int, told_by: TenantId | None = None) -> None:
+        """Note it."""
+        self.uncounted_ones.append((connection, size, told_by))
 
     def searched(self, user: UserId, messages: int, told_by: TenantId | None = None) -> None:
         """Note it."""
@@ -138,8 +143,11 @@ async def test_a_tenant_tells_whose_messages_are_traced() -> None:
     async with NatsConnections(cast(Client, client)).hearing(hearer):
         client.tell("acme", b'{"traced":[{"server":"S1","number":7}]}')
         client.tell("acme", b'{"traced":[{"server":"S1","number":-7}]}')
+        client.tell("acme", b'{"uncounted":[{"server":"S1","number":7,"bytes":9}]}')
+        client.tell("acme", b'{"uncounted":[{"server":"S1","number":7,"bytes":-9}]}')
         client.tell("acme", json.dumps({"traced": [{"server": "S1", "number": 8}] * 1_000}).encode())
     assert hearer.traced_ones == [(ConnectionId("S1", 7), "acme")]
+    assert hearer.uncounted_ones == [(ConnectionId("S1", 7), 9, "acme")]
 
 
 def test_those_who_ask_most_are_told_first() -> None:

@@ -16,7 +16,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 OF_OTHERS = 0.25
-"""The share of each tenant for which a process works besides its own."""
+"""The share of all tenants together for which a process works besides its own."""
 _AT_ONCE = timedelta(milliseconds=100)
 """How long may be read without a pause by who has not read lately, so that nobody waits who has little to read."""
 
