@@ -7,6 +7,7 @@ The kernel tells of the network namespace of who asks, and nothing of others. It
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 import struct
 from collections.abc import Iterator, Sequence
@@ -29,6 +30,8 @@ _SOCKET = struct.Struct("=BBBB2s2s16s16sIQII")
 _SOCKET_BYTES = 72
 _RECEIVED_AT, _COUNT = 128, struct.Struct("=Q")
 """Where `tcpi_bytes_received` stands in `struct tcp_info` (Linux 4.1)."""
+_CODE = struct.Struct("=i")
+"""What has failed, less than nothing, or nothing: the end of an answer tells it too, as where the kernel has no module for TCP."""
 _ANSWER_BYTES = 1 << 18
 _PATIENCE_SECONDS = 2.0
 
@@ -68,11 +71,10 @@ def _asked(asking: socket.socket, family: int, port: int) -> Iterator[SocketRead
         answer = memoryview(asking.recv(_ANSWER_BYTES))
         while answer:
             size, kind, *_ = _HEAD.unpack_from(answer)
-            if kind == _DONE:
+            if kind in (_ERROR, _DONE):
+                if code := -_CODE.unpack_from(answer, _HEAD.size)[0]:
+                    raise OSError(code, os.strerror(code))
                 return
-            if kind == _ERROR:
-                code = -struct.unpack_from("=i", answer, _HEAD.size)[0]
-                raise OSError(code, f"it says {code}")
             if (read := _parsed(answer[_HEAD.size : size])) is not None:
                 yield read
             answer = answer[_aligned(size) :]

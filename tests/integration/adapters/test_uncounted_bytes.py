@@ -213,6 +213,13 @@ async def test_a_kernel_that_tells_nobody_says_so(monkeypatch: pytest.MonkeyPatc
         await KernelSockets().read_at(4222)
 
 
+async def test_a_kernel_without_such_connections_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It says so at the end of an empty answer, here for a protocol that there is not; it is not that there are none."""
+    monkeypatch.setattr(socket, "IPPROTO_TCP", 77)
+    with pytest.raises(UnavailableError, match="No such file"):
+        await KernelSockets().read_at(4222)
+
+
 async def test_a_port_that_nobody_listens_at_has_no_connections() -> None:
     """That is no error."""
     assert await KernelSockets().read_at(1) == []
