@@ -84,7 +84,12 @@ class UncountedBytes:
 
     def suspects(self) -> Collection[Peer]:
         """Return of whom the server is to be asked, which then `judged` is told."""
-        return {one.peer for number, one in self._now.items() if one.bytes - self._known[number].read >= LOOKED_AT}
+        return {one.peer for number, one in self._now.items() if self._is_suspect(self._known[number], one.bytes)}
+
+    @staticmethod
+    def _is_suspect(known: _Connection, read: int) -> bool:
+        """Whether it has sent much, or more while much was on its way: that may be counted by now, and would be told at its end."""
+        return read - known.read >= LOOKED_AT or (known.on_its_way >= LOOKED_AT and read > known.read)
 
     def judged(self, counted: Mapping[Peer, Counted], after: Sequence[SocketRead]) -> Mapping[int, int]:
         """Take in what the server has counted by now, and what the kernel shows after that.

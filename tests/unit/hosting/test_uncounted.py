@@ -156,6 +156,18 @@ def test_who_comes_anew_with_each_message_is_told_of_too() -> None:
     assert told == 10 * (MB - OF_A_CONNECTION)
 
 
+def test_nobody_is_told_of_who_ends_behind_a_message_that_came_slowly() -> None:
+    """Its last bytes are few, and have the server count all of it, which was on its way until then."""
+    server = _begun()
+    for _ in range(16):
+        server.send(LOOKED_AT - 1_000)
+        assert server.look() == 0
+    server.read += 15_000
+    server.counted = replace(server.counted, messages=1, bytes=server.read)
+    assert server.look() == 0
+    assert not server.judge.looked([])
+
+
 def test_the_kernel_may_leave_a_connection_out() -> None:
     """It is no new one when it is shown again, and what it had sent before does not count twice."""
     server = _begun()
@@ -189,7 +201,7 @@ def test_the_server_is_asked_of_those_alone_who_have_sent_much() -> None:
     """A thousand that are idle have it asked once in minutes: a list of connections holds up all others."""
     server = _begun()
     for _ in range(600):
-        server.send(600)
+        server.send(600, 1)
         server.look()
     assert server.asked == 600 * 600 // LOOKED_AT
 
