@@ -77,7 +77,7 @@ def _asked(asking: socket.socket, family: int, port: int) -> Iterator[SocketRead
                 return
             if (read := _parsed(answer[_HEAD.size : size])) is not None:
                 yield read
-            answer = answer[_aligned(size) :]
+            answer = answer[_aligned(max(size, _HEAD.size)) :]
 
 
 def _parsed(told: memoryview) -> SocketRead | None:

@@ -63,24 +63,40 @@ class UncountedBytes:
         self._now: Mapping[int, SocketRead] = {}
         self._has_looked = False
 
-    def looked(self, sockets: Sequence[SocketRead]) -> Mapping[int, int]:
-        """Take in what the kernel shows; return what was on its way of connections that are gone, and so never comes."""
+    def looked(self, sockets: Sequence[SocketRead]) -> None:
+        """Take in what the kernel shows."""
         self._now = {one.socket: one for one in sockets}
         for number, one in self._now.items():
             if number not in self._known:
                 new = _Connection(one.peer, 0, _NOTHING, -OF_A_CONNECTION)
                 self._known[number] = new if self._has_looked else _Connection(one.peer, one.bytes, None)
         self._has_looked = True
-        ended = Counter[int]()
         for number in [*self._known]:
             known = self._known[number]
             known.unseen = 0 if number in self._now else known.unseen + 1
-            if known.unseen and known.counted is not None and known.on_its_way > 0:
-                ended[known.counted.number] += known.on_its_way
-                known.on_its_way = 0
             if known.unseen >= _FORGOTTEN:
                 del self._known[number]
-        return ended
+
+    def gone(self) -> Collection[int]:
+        """Return the numbers of those whom the kernel shows no more, and of whom something was on its way: `ended` is told."""
+        known = (one for one in self._known.values() if one.unseen and one.on_its_way > 0)
+        return [one.counted.number for one in known if one.counted is not None]
+
+    def ended(self, counted: Mapping[int, Counted]) -> Mapping[int, int]:
+        """Take in what the server had counted when connections ended, by their numbers; of others it has not said that they did.
+
+        Returns:
+            How many bytes more they have sent of which the server counted nothing. What was on its way then never comes.
+        """
+        found = dict[int, int]()
+        for known in self._known.values():
+            before = known.counted
+            if not known.unseen or before is None or (last := counted.get(before.number)) is None:
+                continue
+            if (surely := known.on_its_way - _room_for(last, before)) > 0:
+                found[last.number] = surely
+            known.on_its_way = 0
+        return found
 
     def suspects(self) -> Collection[Peer]:
         """Return of whom the server is to be asked, which then `judged` is told."""

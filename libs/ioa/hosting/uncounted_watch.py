@@ -7,6 +7,7 @@ none, and some kernels tell nobody: that is said once, and all else goes on with
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 
 import structlog
 
@@ -15,6 +16,8 @@ from ioa.hosting.uncounted import UncountedBytes
 from ioa.ports.sockets import CountingServer, SocketRead, Sockets
 
 _EVERY_SECONDS = 1.0
+_MISSED = 3
+"""After how many looks in a row that did not show this process's own connection it is said: the kernel may leave one out."""
 _HINT = (
     "Run the gate in the network namespace of its nats-server, on Linux: as a container of its pod, or with its network. Until then"
     " who sends what nats-server does not count is named after a minute, or, of messages that it passes over, not at all."
@@ -30,6 +33,7 @@ class UncountedWatch:
         self._sockets = sockets
         self._server = server
         self._judged: tuple[str, UncountedBytes] | None = None
+        self._missed = 0
         self._sees: bool | None = None
 
     async def follow(self) -> None:
@@ -49,34 +53,36 @@ class UncountedWatch:
         if self._judged is None or self._judged[0] != server:
             self._judged = server, UncountedBytes(self._server.largest_message)
         judge = self._judged[1]
-        found = dict(judge.looked(before))
-        if suspects := judge.suspects():
-            try:
+        judge.looked(before)
+        found = Counter[int]()
+        try:
+            if gone := judge.gone():
+                found.update(judge.ended(await self._server.counted_to_the_end(gone)))
+            if suspects := judge.suspects():
                 counted = await self._server.counted(suspects)
-                after = await self._sockets.read_at(self._server.port)
-            except UnavailableError as error:
-                _log.info("connections_not_counted", why=error.message)
-            else:
-                for number, size in judge.judged(counted, after).items():
-                    found[number] = found.get(number, 0) + size
+                found.update(judge.judged(counted, await self._sockets.read_at(self._server.port)))
+        except UnavailableError as error:
+            _log.info("connections_not_counted", why=error.message)
         if found and self._server.id == server:
             await self._server.tell_uncounted(found)
 
     async def _read(self) -> list[SocketRead] | None:
         """Return the server's connections, if this process's own is among them."""
-        why = "The kernel shows this process other connections than those of nats-server."
+        why, own = "The kernel shows this process other connections than those of nats-server.", self._server.own
         try:
             read = list(await self._sockets.read_at(self._server.port))
         except UnavailableError as error:
             read, why = [], error.message
-        own = self._server.own
-        if own is None:
+        if own is None or own != self._server.own:
             return None
-        sees = any(one.peer == own for one in read)
-        if sees is not self._sees:
-            self._sees = sees
-            if sees:
+        if any(one.peer == own for one in read):
+            self._missed = 0
+            if not self._sees:
+                self._sees = True
                 _log.info("uncounted_watched")
-            else:
-                _log.warning("uncounted_not_watched", why=why, hint=_HINT)
-        return read if sees else None
+            return read
+        self._missed += 1
+        if self._missed >= _MISSED and self._sees is not False:
+            self._sees = False
+            _log.warning("uncounted_not_watched", why=why, hint=_HINT)
+        return None

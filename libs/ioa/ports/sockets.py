@@ -75,5 +75,14 @@ class CountingServer(Protocol):
             UnavailableError: It does not answer.
         """
 
+    async def counted_to_the_end(self, numbers: Collection[int]) -> Mapping[int, Counted]:
+        """Ask what it had counted of connections when they ended, by the numbers it gave to them; nothing of those that stand.
+
+        It may return some of them, and be asked of the others again.
+
+        Raises:
+            UnavailableError: It does not answer.
+        """
+
     async def tell_uncounted(self, uncounted: Mapping[int, int]) -> None:
         """Tell whoever judges how many bytes connections have sent beyond what it counts, by their numbers. That may be lost."""

@@ -141,6 +141,7 @@ async def test_nobody_is_told_of_who_only_works(watched: _Watched) -> None:
             async with watched.user() as client:
                 for number in range(20):
                     await client.subscribe(f"{client._inbox_prefix.decode()}.{number}")
+                await client.publish(subject, bytes(_LARGEST // 2))
                 await client.flush()
 
     await watched.look_while(asyncio.create_task(work()))
@@ -186,6 +187,17 @@ async def test_the_kernel_counts_what_the_server_has_read(watched: _Watched) -> 
         shown = {one.peer: one.bytes for one in await KernelSockets().read_at(watched.server.port)}
         assert shown.keys() == found.keys()
         assert 500_000 < shown[peer] <= 500_000 + 500_000 // 256 + 500 * OF_A_MESSAGE + OF_A_CONNECTION
+
+
+async def test_the_server_tells_what_it_counted_until_a_connection_ended(watched: _Watched) -> None:
+    """It tells nothing of one that stands, so that nobody is judged by what has not come yet."""
+    async with watched.user() as client:
+        number = client.client_id or 0
+        await client.publish("ioa.v1.anything", bytes(1_000))
+        await client.flush()
+        assert await watched.server.counted_to_the_end([number]) == {}
+    found = await eventually(partial(watched.server.counted_to_the_end, [number]), bool, within=_SOON)
+    assert found == {number: Counted(number, 1, 1_000)}
 
 
 async def test_what_has_come_and_was_not_read_does_not_count() -> None:

@@ -21,6 +21,10 @@ from ioa.protocol import subjects
 
 _AT_ONCE = 1_024
 """Of how many connections the server tells in one answer."""
+_ENDED_AT_ONCE = 16
+"""Of how many connections that have ended the server is asked in one look: it looks for each among those of before."""
+_ENDED = 1
+"""As the server calls the state of connections that have ended."""
 _PATIENCE_SECONDS = 2.0
 
 
@@ -80,7 +84,7 @@ class NatsCountingServer:
         """Ask page after page, until all have come who are wanted, or there are no more."""
         found, times, offset = dict[Peer, Counted](), Counter[Peer](), 0
         while True:
-            page = await self._page(offset)
+            page = await self._page(sort="cid", limit=_AT_ONCE, offset=offset)
             for one in page.connections or ():
                 with suppress(ValueError):
                     peer = same_peer(one.host, one.port)
@@ -90,15 +94,23 @@ class NatsCountingServer:
             if offset >= page.total or found.keys() >= set(wanted):
                 return {peer: counted for peer, counted in found.items() if times[peer] == 1}
 
+    async def counted_to_the_end(self, numbers: Collection[int]) -> Mapping[int, Counted]:
+        """Ask of each, of too many of those that came first."""
+        found = dict[int, Counted]()
+        for number in sorted(numbers)[:_ENDED_AT_ONCE]:
+            for one in (await self._page(cid=number, state=_ENDED)).connections or ():
+                found[one.number] = Counted(one.number, one.messages, one.bytes)
+        return found
+
     async def tell_uncounted(self, uncounted: Mapping[int, int]) -> None:
         """Tell the registry, as services tell it of floods."""
         if self.id is not None:
             await tell_uncounted(self._client, self.id, uncounted)
 
-    async def _page(self, offset: int) -> _Page:
+    async def _page(self, **options: str | int) -> _Page:
         """Ask this server alone, by its name: each of a cluster would answer."""
         name = self._client._server_info.get("server_name", "")
-        asked = {"server_name": name, "exact_match": True, "sort": "cid", "limit": _AT_ONCE, "offset": offset}
+        asked = {"server_name": name, "exact_match": True, **options}
         try:
             with heeding_cancellation():
                 answer = await self._client.request(subjects.SERVER_CONNECTIONS, to_json(asked), timeout=_PATIENCE_SECONDS)
