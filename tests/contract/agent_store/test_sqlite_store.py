@@ -21,7 +21,7 @@ from ioa.adapters.sqlite_file import SCHEMA_VERSION
 from ioa.adapters.sqlite_store import SqliteStore, open_sqlite_store
 from ioa.errors import InvalidInputError, UnavailableError
 from ioa.group.requests import SequencedEntry
-from ioa.group.state import Ended
+from ioa.group.state import MAX_MEMBERS, Ended
 from ioa.ports.agent_store import Encounter, Passage
 from ioa.ports.brain import Contact
 from ioa.protocol.codec import encode
@@ -43,8 +43,8 @@ CREATE TABLE contacts (agent_id TEXT PRIMARY KEY, card BLOB NOT NULL, done INTEG
 PRAGMA user_version = 1;
 """
 _INCREMENTAL = 2
-_MANY = tuple(AgentId(f"agent-{number}") for number in range(200))
-"""An audience that makes an entry large."""
+_MANY = tuple(AgentId(f"agent-{number:0>32}") for number in range(MAX_MEMBERS))
+"""An audience that makes an entry large: as many as a group may have, with long names."""
 
 _WRITER = """
 import asyncio, sys
