@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import AbstractContextManager, asynccontextmanager
 from datetime import timedelta
 from functools import partial
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import structlog
 from nats.aio.client import Client
@@ -18,7 +18,7 @@ from nats.aio.subscription import Subscription
 
 from ioa.adapters.nats.connection import at_renewal
 from ioa.adapters.nats.goals import TICKET, deadline_of
-from ioa.adapters.nats.loop_share import LoopShare
+from ioa.adapters.nats.loop_share import LoopShare, read_in
 from ioa.adapters.nats.queues import Delivery, consume
 from ioa.adapters.nats.requester import FILE_TIMEOUT, NatsRequester
 from ioa.adapters.nats.sinks import MessageSink
@@ -71,8 +71,6 @@ _MAX_UNREAD_BYTES = 8_000_000
 """What may wait to be read of what is pushed. A member finds out what it was not shown, and asks the log for it."""
 _PUSH_BYTES = 500
 """What an entry takes up that waits, besides its bytes."""
-
-T = TypeVar("T")
 
 _log = structlog.get_logger(__name__)
 
@@ -277,12 +275,9 @@ class NatsAgentNetwork:
             entry: SequencedEntry | _Push | None = await inbox.arrived.get()
             if isinstance(entry, _Push):
                 inbox.unread_bytes -= entry.size_bytes
-                entry = await self._in_its_share(partial(self._read, agent_id, entry))
+                entry = await read_in(self._share, partial(self._read, agent_id, entry))
             if entry is not None:
                 yield entry
-
-    async def _in_its_share(self, read: Callable[[], T]) -> T:
-        return read() if self._share is None else await self._share.read(read)
 
     async def _leave(self, inbox: _Inbox) -> None:
         subscription, inbox.subscription = inbox.subscription, None
@@ -308,7 +303,7 @@ class NatsAgentNetwork:
 
         async def work(delivery: Delivery) -> None:
             try:
-                offer = await self._in_its_share(partial(_offer, delivery))
+                offer = await read_in(self._share, partial(_offer, delivery))
             except InvalidInputError as error:
                 digest = hashlib.sha256(delivery.data).hexdigest()
                 request = SetAside(agent_id=agent_id, seq=delivery.seq, why=error.message, sha256=digest)
@@ -317,7 +312,7 @@ class NatsAgentNetwork:
                 await leader.lead(offer)
 
         async def give_up(delivery: Delivery, error: Exception) -> None:
-            await leader.give_up(await self._in_its_share(partial(_offer, delivery)), reason_of(error))
+            await leader.give_up(await read_in(self._share, partial(_offer, delivery)), reason_of(error))
 
         async with asyncio.TaskGroup() as group:
             for durable in (pool_consumer(pool), *([ANY_AGENT] if anybodys else [])):

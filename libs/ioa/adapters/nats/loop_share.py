@@ -47,3 +47,8 @@ class LoopShare:
                 return read()
             finally:
                 self._paid_until = max(self._paid_until, started) + (self._now() - started) / self._part
+
+
+async def read_in(share: LoopShare | None, read: Callable[[], T]) -> T:
+    """Return what `read` does, in a share of the loop's time, or at once where there is no bound."""
+    return read() if share is None else await share.read(read)

@@ -15,7 +15,7 @@ from nats.aio.msg import Msg
 
 from ioa.adapters.nats.connection import may_not_publish
 from ioa.adapters.nats.in_turns import asking
-from ioa.adapters.nats.loop_share import LoopShare
+from ioa.adapters.nats.loop_share import LoopShare, read_in
 from ioa.adapters.nats.reply_headers import USUAL_PATIENCE, error_in, patience_headers
 from ioa.adapters.nats.request_metrics import asked, asked_seconds
 from ioa.adapters.nats.translated_errors import heeding_cancellation
@@ -72,8 +72,7 @@ class NatsRequester:
             IoaError: What the service reported, as the class it was raised as.
         """
         message = await self.ask(subject, encode(request), timeout=timeout, is_repeatable=is_repeatable)
-        read = partial(decode, reply, message.data, max_payload_bytes=MAX_ANSWER_BYTES)
-        return read() if self._share is None else await self._share.read(read)
+        return await read_in(self._share, partial(decode, reply, message.data, max_payload_bytes=MAX_ANSWER_BYTES))
 
     async def ask(self, subject: str, data: bytes, *, timeout: timedelta | None = None, is_repeatable: bool = False) -> Msg:
         """Do the same with what is written already, and return the answer as it came.
