@@ -10,7 +10,7 @@ import asyncio
 import itertools
 import random
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
 
@@ -25,6 +25,7 @@ from ioa.adapters.nats.open_groups import NatsMemberships, NatsOpenGroups
 from ioa.adapters.nats.sessions import NatsSessions
 from ioa.adapters.nats.sinks import MessageSink
 from ioa.adapters.system_clock import SystemClock
+from ioa.beside import beside
 from ioa.group.events import GroupLaunched
 from ioa.group.state import Charter, Limits
 from ioa.ports.open_groups import OpenGroup
@@ -45,6 +46,8 @@ NONCE = "silent"
 _SESSION = SessionId("silent")
 _LAUNCHES_AT_ONCE = 16
 _LONGEST_TALK_SECONDS = 600
+_LOOK_SECONDS = 1.0
+"""How often it is looked which groups hear nothing. Few do, and one that lasts so long is none of what is measured."""
 _SYLLABLES = "am bir ced del em fjo gro her in jun kel lar map net osp pop qua ree sor tan".split()
 _WORDS = tuple(map("".join, itertools.product(_SYLLABLES, repeat=3)))
 _numbers = itertools.count()
@@ -139,6 +142,17 @@ class SilentGroup:
             self._seq, self._router = seq, router
             self._heard.set_result(time.perf_counter())
 
+    @property
+    def waits_in(self) -> int | None:
+        """In which turn it waits to hear what was said, if it does."""
+        return None if self._heard is None or self._heard.done() else self._turn
+
+    def read(self, seq: int, turn: int) -> None:
+        """Take in the last entry of the log. A router may not know the next speaker's inbox yet, and then pushes it to nobody."""
+        if self._heard is not None and not self._heard.done() and turn > self._turn:
+            self._seq = seq
+            self._heard.set_result(time.perf_counter())
+
     def _where(self, speaker: AgentId) -> str:
         """Where to speak: to the router that pushed the last entry, as agents do."""
         comm_id = self.charter.comm_id
@@ -165,6 +179,7 @@ class SilentGroups:
     """Many groups that talk at the same time, on one connection. Made by `open_silent_groups`."""
 
     def __init__(self, client: Client, groups: int, members: int, turns: int, policy: Policy | None) -> None:
+        self._log = NatsGroupLog(client)
         self.answers = client.new_inbox()
         """Where the routers answer."""
         self._unanswered = groups * turns
@@ -185,11 +200,24 @@ class SilentGroups:
     async def talk(self, *, per_second: float | None = None) -> None:
         """Take every turn of every group, as fast as can be or so many a second; return when all of it is acknowledged."""
         pause = len(self._groups) / per_second if per_second else 0.0
-        async with asyncio.timeout(_LONGEST_TALK_SECONDS), asyncio.TaskGroup() as group:
+        async with asyncio.timeout(_LONGEST_TALK_SECONDS), beside(self._read_what_was_not_pushed()), asyncio.TaskGroup() as group:
             start = asyncio.get_running_loop().time()
             for number, one in enumerate(self._groups):
                 group.create_task(one.talk(start + pause * number / len(self._groups), pause))
             await self._answered
+
+    async def _read_what_was_not_pushed(self) -> None:
+        """Read the logs of groups that hear nothing, as members do, for ever."""
+        before: Mapping[CommId, int | None] = {}
+        while True:
+            await asyncio.sleep(_LOOK_SECONDS)
+            for one in self._groups:
+                comm_id = one.charter.comm_id
+                if one.waits_in is not None and before.get(comm_id) == one.waits_in:
+                    last = await self._log.last(comm_id)
+                    if last is not None:
+                        one.read(last.seq, last.entry.state.turn)
+            before = {one.charter.comm_id: one.waits_in for one in self._groups}
 
     def on_push(self, message: Msg) -> None:
         """Let a member hear a push."""
