@@ -1,4 +1,4 @@
-"""Exit 0 if the process in this container says that it is ready, on the port that IOA_METRICS_PORT gives it."""
+"""Exit 0 if what runs in this container says that it is ready, at the port and path that are given, or else those of our services."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from urllib.error import URLError
 from urllib.request import urlopen
 
 try:
-    with urlopen(f"http://127.0.0.1:{os.environ['IOA_METRICS_PORT']}/readyz", timeout=3) as answer:
+    where = sys.argv[1] if sys.argv[1:] else f"{os.environ['IOA_METRICS_PORT']}/readyz"
+    with urlopen(f"http://127.0.0.1:{where}", timeout=3) as answer:
         sys.exit(0 if answer.status == 200 else 1)
 except (KeyError, OSError, URLError) as error:
     sys.exit(f"not ready: {error}")

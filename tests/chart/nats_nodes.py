@@ -17,7 +17,7 @@ from ioa.cli.credentials import FolderSecrets
 from ioa.hosting.cluster_credentials import AUTHORIZATION, Plan, make_credentials
 from ioa.hosting.gate import Gate
 from ioa.testing.manual_clock import NEW_YEAR
-from tests.chart.rendering import Rendered
+from tests.chart.rendering import Rendered, main_container
 from tests.rig.ports import held_ports
 
 
@@ -46,6 +46,7 @@ async def open_nodes(folder: Path, rendered: Rendered) -> AsyncIterator[Cluster]
         await asyncio.to_thread(_write, rendered.one("Secret", "ioa-nats-tls")["data"], tls)
     nodes = int(rendered.one("StatefulSet", "ioa-nats")["spec"]["replicas"])
     config = rendered.one("ConfigMap", "ioa-nats")["data"]["nats.conf"]
+    told = {one["name"]: one["value"] for one in main_container(rendered.one("StatefulSet", "ioa-nats"))["env"] if "value" in one}
     plan = json.loads(rendered.one("ConfigMap", "ioa-credentials")["data"]["plan.json"])
     async with AsyncExitStack() as stack:
         ports = stack.enter_context(held_ports(3 * nodes))
@@ -62,7 +63,7 @@ async def open_nodes(folder: Path, rendered: Rendered) -> AsyncIterator[Cluster]
                 "/var/run/nats": str(folder),
                 "/etc/nats/tls": str(tls),
             }
-            await stack.enter_async_context(_node(folder / f"node-{number}", config, here, folder / "secrets"))
+            await stack.enter_async_context(_node(folder / f"node-{number}", config, here, folder / "secrets", told))
         authority = tls / "ca.crt" if tls.exists() else None
         urls = ",".join(f"{'tls' if authority else 'nats'}://127.0.0.1:{port}" for port in ports[:nodes])
         monitors = [f"http://127.0.0.1:{port}" for port in ports[2 * nodes :]]
@@ -76,7 +77,7 @@ def _write(data: Mapping[str, str], folder: Path) -> None:
 
 
 @asynccontextmanager
-async def _node(folder: Path, config: str, here: Mapping[str, str], secrets: Path) -> AsyncIterator[None]:
+async def _node(folder: Path, config: str, here: Mapping[str, str], secrets: Path, told: Mapping[str, str]) -> AsyncIterator[None]:
     for there, place in here.items():
         config = config.replace(there, place)
     await asyncio.to_thread(_lay_out, folder, config, secrets)
@@ -85,7 +86,7 @@ async def _node(folder: Path, config: str, here: Mapping[str, str], secrets: Pat
     with (folder / "log").open("wb") as log:
         process = await asyncio.create_subprocess_exec(
             str(find_nats_server()), "--config", str(folder / "nats.conf"), stdout=log, stderr=log,
-            env={**os.environ, "POD_NAME": f"ioa-nats-{folder.name.rpartition('-')[2]}"},
+            env={**os.environ, **told, "POD_NAME": f"ioa-nats-{folder.name.rpartition('-')[2]}"},
         )  # fmt: skip
         try:
             yield

@@ -30,6 +30,7 @@ from tests.chart.nats_nodes import Cluster, open_nodes
 from tests.chart.rendering import Manifest, main_container, render, tool
 from tests.rig.deadline import eventually
 from tests.rig.letting_in import is_let_in
+from tests.rig.multipath import takes_second_paths
 
 pytestmark = pytest.mark.chart
 
@@ -111,6 +112,12 @@ async def test_keda_finds_the_queue_where_it_is_told_to_look(tmp_path: Path) -> 
         for consumer in stream.get("consumer_detail", ())
     ]
     assert (wanted["account"], wanted["stream"], wanted["consumer"]) in found
+
+
+async def test_a_connection_has_one_path(tmp_path: Path) -> None:
+    """Of a second one, by MPTCP, neither the server nor its gate would know."""
+    async with _running(tmp_path, 1) as cluster:
+        assert not await asyncio.to_thread(takes_second_paths, int(cluster.url.rpartition(":")[2]))
 
 
 async def test_probes_ask_what_the_server_answers(tmp_path: Path) -> None:
