@@ -4,6 +4,7 @@ Looked at is who is connected and not who was let in, so that it does not matter
 
 A key that is not among the issuer's may be newer than what he tells here: one of his nodes may tell what it told before, and a file
 be older than that of the replica which let the guest in. So it counts as withdrawn when each look finds it missing for a while.
+Likewise the key of whom an older callout let in, which did not say it: he comes back by his token, and it is known.
 """
 
 from __future__ import annotations

@@ -17,6 +17,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 from nats.aio.client import Client
 
+from ioa.adapters.nats import callout as nats_callout
 from ioa.adapters.nats import guests
 from ioa.adapters.nats.agent_network import NatsAgentNetwork
 from ioa.adapters.nats.api_keys import NatsApiKeys
@@ -334,6 +335,22 @@ async def test_who_came_by_a_key_that_is_withdrawn_while_no_callout_runs_is_ende
         async with open_callout(house, files[1]):
             await eventually(lambda: by_first.is_connected, lambda connected: not connected, within=_SOON)
             assert (by_second.is_connected, by_second.stats["reconnects"]) == (True, 0)
+
+
+async def test_who_was_let_in_by_an_older_callout_comes_again(closed_house: House) -> None:
+    """It did not say by which key, so that he stayed when that was withdrawn. He is ended once, and known when he is back."""
+    house = closed_house
+    async with AsyncExitStack() as stack:
+        with pytest.MonkeyPatch.context() as older:
+            older.setattr(nats_callout, "known_by", lambda holder, _key: holder)
+            async with open_callout(house):
+                guest = await stack.enter_async_context(open_connection(house.by_token(house.provider.token()), patience=_SOON))
+        user = await stack.enter_async_context(open_connection(house.secured.settings("user"), patience=_SOON))
+        async with open_callout(house):
+            await eventually(lambda: (guest.stats["reconnects"], guest.is_connected), lambda seen: seen == (1, True), within=_SOON)
+            async with open_connection(house.secured.settings("authcallout"), patience=_SOON) as looking:
+                [key] = (await guests.NatsGuests(looking).by_other_keys(())).values()
+            assert (user.stats["reconnects"], key == "unknown") == (0, False)
 
 
 async def test_keys_come_and_go_while_guests_are_let_in(house: House) -> None:

@@ -24,6 +24,10 @@ from ioa.protocol import subjects
 
 _BEHIND = "#"
 """What is between who a guest is and his key. Neither a public key nor a name holds it."""
+_OF_WHOM = ":"
+"""In what servers call a guest, and no holder of a key."""
+_UNKNOWN_KEY = "unknown"
+"""Of guests whom an older callout let in, which did not say it: as long as no thumbprint."""
 _PAGE = 1_024
 _ANSWER_SECONDS = 2.0
 """How long servers may take to list their connections. Of one that takes longer they are looked at the next time."""
@@ -69,9 +73,7 @@ class NatsGuests:
         self._client = client
 
     async def by_other_keys(self, keys: Collection[str]) -> Mapping[ConnectionId, str]:
-        """Return the connections of guests whom none of these keys has let in, and whose key that was.
-
-        Those are left out of whom no key is known: an older callout let them in.
+        """Return the connections of guests whom none of these keys has let in, as far as is known, and whose key that was.
 
         Raises:
             ForbiddenError: This connection may not list any, since the authorization of the servers is older.
@@ -82,9 +84,9 @@ class NatsGuests:
             pages = await self._listed(offset)
             for page in pages:
                 for one in page.data.connections or ():
-                    key = one.known.partition(_BEHIND)[2]
-                    if key and key not in keys:
-                        found[ConnectionId(page.server.id, one.number)] = key
+                    holder, _, key = one.known.partition(_BEHIND)
+                    if _OF_WHOM in holder and key not in keys:
+                        found[ConnectionId(page.server.id, one.number)] = key or _UNKNOWN_KEY
             if not any(page.data.total > offset + _PAGE for page in pages):
                 break
         return found
