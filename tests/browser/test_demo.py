@@ -7,18 +7,19 @@ import json
 import os
 import sys
 from asyncio.subprocess import DEVNULL, PIPE, Process
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import pytest
 from playwright.async_api import expect
 
 from ioa.hosting.place import listens
-from ioa_gateway.server import bound
 from tests.browser.looking import Looking
 from tests.rig.deadline import eventually
+from tests.rig.ports import held_ports
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 GOAL = "Prepare a full briefing on sales.csv: total units per month and a line chart of it"
@@ -67,17 +68,15 @@ async def _balanced(ports: list[int]) -> AsyncIterator[int]:
         yield server.sockets[0].getsockname()[1]
 
 
-def _free_ports(count: int) -> list[int]:
-    ports = []
-    for _ in range(count):
-        with bound("127.0.0.1", 0) as free:
-            ports.append(free.getsockname()[1])
-    return ports
+@pytest.fixture
+def ports() -> Iterator[list[int]]:
+    """Where the gateways listen."""
+    with held_ports(2) as held:
+        yield held
 
 
-async def test_a_goal_is_watched_while_a_gateway_dies(looking: Looking, tmp_path: Path) -> None:
+async def test_a_goal_is_watched_while_a_gateway_dies(looking: Looking, ports: list[int], tmp_path: Path) -> None:
     """Whoever signs in by the link, launches a goal and watches it sees each entry once, though his gateway is killed meanwhile."""
-    ports = _free_ports(2)
     up = ("ioa.cli", "up", "--json", "--port", "0", "--web", "--web-port", "0", "--data", str(tmp_path / "ioa"))
     async with _balanced(ports) as port, _running(*up, "--pool", str(EXAMPLES / "pool.toml")) as system:
         assert system.stdout is not None
