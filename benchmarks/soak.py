@@ -6,10 +6,10 @@ A secured system runs with the quotas that it has by default. The stranger and t
 made by a seed, to each family of subjects that their keys open: to each as often as they are answered, never sooner than they are
 told to come back, and in all as often as one key may. So they are at every quota and beyond none: who is kept out soaks nothing.
 They do it in a process of their own (`benchmarks.soak_senders`), so that what it takes to be hostile delays no honest goal. One of
-those is launched each second, whatever became of those before. In the end each must have been answered rightly, ninety-nine of a
+those is launched each second, whatever became of those before. Goals are kept for five minutes and not for a month, so that soon
+as many go as come, and whatever grows still is lost. In the end each honest goal must have been answered rightly, ninety-nine of a
 hundred within twice the time that they took undisturbed; no service may have died, grown by more than a fifth or logged a
-traceback, and the store may hold a fifth more at most than it held, and than goals leave that are kept. Each minute it tells how
-all stands.
+traceback, nor may the store. Each minute it tells how all stands.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from argparse import RawDescriptionHelpFormatter
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, nullcontext, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from itertools import count
 from pathlib import Path
@@ -37,9 +37,8 @@ import nats.errors
 from benchmarks import machine
 from benchmarks.trespass import HONEST, STRANGER, recorded
 from ioa.adapters.nats.inspection import NatsInspection
-from ioa.adapters.nats.keys import stream_of
 from ioa.adapters.nats.system_client import NatsSystemClient
-from ioa.adapters.nats.topology import GOAL_RECORDS, GOALS
+from ioa.adapters.nats.topology import GOALS
 from ioa.beside import beside
 from ioa.errors import IoaError
 from ioa.local.fork_server import ChildProcess, Program
@@ -60,9 +59,10 @@ two runs of the same system found 0.06 and 0.12 s."""
 _PATIENCE_SECONDS = 60.0
 _SETTLED_PART = 0.25
 """After which part of the time a process has taken what it keeps of everybody, and its growth begins to count."""
+_KEEP = "PT5M"
 _SETTLES = 1_200
-"""With how many honest goals, one a second, a run is long enough for that of nats-server and the store: in the first minutes dead
-letters, and goals that wait, become as many as may be."""
+"""With how many honest goals, one a second, a run is long enough for that of nats-server and the store: in the first minutes goals
+on record, dead letters, and goals that wait, become as many as may be."""
 _COMPARED = 10
 """Which part of what was measured since is compared with the last such part: what a process holds goes up and down all the time."""
 _SERVER, _SENDERS = "nats-server", "those who send"
@@ -91,39 +91,21 @@ class Honest:
 
 @dataclass(frozen=True)
 class Kept:
-    """What the store holds: bytes of goals that wait, of all else, and how many goals are on record."""
+    """What the store holds: bytes of goals that wait, and of all else.
+
+    Those that wait are not judged: nats-server bounds them by number, and they take some minutes to be as many as may wait.
+    """
 
     waiting_bytes: int
     bytes: int
-    goals: int
-
-
-@dataclass(frozen=True)
-class KeptOver:
-    """What the store held before and after goals ran undisturbed, and beside those who send: when that had settled and at last."""
-
-    usual: tuple[Kept, Kept]
-    beside: tuple[Kept, Kept]
-
-    @property
-    def of_goals(self) -> float:
-        """How many bytes the goals leave that came on record since it had settled, if each leaves what one does undisturbed."""
-        (before, after), (settled, ended) = self.usual, self.beside
-        return (ended.goals - settled.goals) * (after.bytes - before.bytes) / max(1, after.goals - before.goals)
-
-    @property
-    def growth(self) -> float:
-        """How many times as much is kept as when it had settled, and as goals leave since: those are kept for a month.
-
-        Goals that wait are left out: nats-server bounds them by number, and they take some minutes to be as many as may wait.
-        """
-        settled, ended = self.beside
-        return ended.bytes / max(1.0, settled.bytes + self.of_goals)
 
 
 @dataclass(frozen=True)
 class Soaked:
-    """How the system stood it: honest goals before and meanwhile, what was sent, and what each process holds by what it held."""
+    """How the system stood it: honest goals before and meanwhile, what was sent, and what each process holds by what it held.
+
+    `kept` is what the store held when that had settled, and at last.
+    """
 
     before: Honest
     beside: Honest
@@ -131,14 +113,15 @@ class Soaked:
     growth: Mapping[str, float]
     cores: Mapping[str, float]
     tracebacks: Mapping[str, int]
-    kept: KeptOver
+    kept: tuple[Kept, Kept]
     slowed: Sequence[SlowedCaller]
 
     @property
     def _settled(self) -> Mapping[str, float]:
         """The growth of all that had settled before."""
         if len(self.beside.took) >= _SETTLES:
-            return {**self.growth, "what the store keeps": self.kept.growth}
+            settled, ended = self.kept
+            return {**self.growth, "what the store keeps": ended.bytes / max(1, settled.bytes)}
         return {name: growth for name, growth in self.growth.items() if name != _SERVER}
 
     @property
@@ -260,26 +243,24 @@ async def run(folder: Path, seconds: float, usual_seconds: float, seed: int) -> 
     """Start a system, measure honest goals, have both do all that they may, and tell how it was stood."""
     numbers, recorded_file, sent_file = count(10_000), folder / "recorded", folder / "sent"
     async with AsyncExitStack() as stack:
-        secured = await stack.enter_async_context(open_secured(folder, (HONEST, STRANGER), gate=True))
+        opened = await stack.enter_async_context(open_secured(folder, (HONEST, STRANGER), gate=True))
+        secured = replace(opened, told={"IOA_KEEP": _KEEP})
         programs = [secured.gate(), *(secured.service(name) for name in SERVICES), secured.agent(HONEST, HONEST, HONEST)]
         processes = await stack.enter_async_context(open_processes(secured, programs))
         user = await stack.enter_async_context(open_user(secured, [HONEST]))
         admin = await stack.enter_async_context(open_intruder(secured, "admin"))
         inspection = NatsInspection(admin)
         (await recorded(admin, user)).write(recorded_file)
-        kept_before, before = await _kept(inspection), Honest()
+        before = Honest()
         await _goals(user, usual_seconds, numbers, before)
-        kept_after = await _kept(inspection)
-        late = before.late()
-        machine.console.print(
-            f"{len(before.took)} goals undisturbed: 99 % within {late:.2f} s, {kept_after.bytes / 1e6:.1f} MB kept"
-        )
+        kept, late = await _kept(inspection), before.late()
+        machine.console.print(f"{len(before.took)} goals undisturbed: 99 % within {late:.2f} s, {kept.bytes / 1e6:.1f} MB kept")
 
         arguments = [str(secured.folder), str(recorded_file), str(sent_file), str(seed)]
         senders = Program("soak_senders", "benchmarks.soak_senders", arguments)
         async with open_processes(secured, [senders]) as sending:
             meanwhile, all_of_them = Honest(), {**processes, _SENDERS: sending[senders.name]}
-            watch = Watch(all_of_them, inspection, sent_file, meanwhile, late, kept_after)
+            watch = Watch(all_of_them, inspection, sent_file, meanwhile, late, kept)
             async with beside(watch.follow(secured.server.pid)):
                 await _goals(user, _SETTLED_PART * seconds, numbers, meanwhile)
                 settled = await _kept(inspection)
@@ -292,8 +273,8 @@ async def run(folder: Path, seconds: float, usual_seconds: float, seed: int) -> 
             ended = await _kept(inspection)
         logs = {program.name: secured.fork_server.log_of(program) for program in [*programs, senders]}
         logged_errors = {name: await asyncio.to_thread(tracebacks, log) for name, log in logs.items()}
-        kept = KeptOver((kept_before, kept_after), (settled, ended))
-        return Soaked(before, meanwhile, _sent(sent_file), growth, cores, logged_errors, kept, list(watch.slowed.values()))
+        slowed = list(watch.slowed.values())
+        return Soaked(before, meanwhile, _sent(sent_file), growth, cores, logged_errors, (settled, ended), slowed)
 
 
 async def _goals(user: NatsSystemClient, seconds: float, numbers: Iterator[int], honest: Honest) -> None:
@@ -337,7 +318,7 @@ async def _kept(inspection: NatsInspection) -> Kept:
     streams = {stream.name: stream for stream in found}
     waiting = streams[GOALS].size_bytes
     kept = sum(stream.size_bytes for stream in streams.values()) - waiting
-    return Kept(waiting, kept, streams[stream_of(GOAL_RECORDS)].messages)
+    return Kept(waiting, kept)
 
 
 def _sent(file: Path) -> Mapping[str, int]:
@@ -353,12 +334,9 @@ def _tell(soaked: Soaked) -> None:
         took = sorted(honest.took)
         half = took[len(took) // 2]
         print(f"{len(took)} honest goals {what}: half within {half:.2f} s, 99 % {honest.late():.2f}, all {took[-1]:.2f}")
-    settled, ended = soaked.kept.beside
-    left = f"{ended.goals - settled.goals} goals leave {soaked.kept.of_goals / 1e6:.1f} MB"
-    print(
-        f"kept: {settled.bytes / 1e6:.1f} MB, {left}, and {ended.bytes / 1e6:.1f} MB in the end: grown to {soaked.kept.growth:.0%};"
-        f" {ended.waiting_bytes / 1e6:.0f} MB of goals wait"
-    )
+    settled, ended = soaked.kept
+    in_the_end = f"{ended.bytes / 1e6:.1f} MB in the end; {ended.waiting_bytes / 1e6:.0f} MB of goals wait"
+    print(f"kept: {settled.bytes / 1e6:.1f} MB, and {in_the_end}")
     print(f"slowed down: {', '.join(sorted(f'{one.caller} ({one.family})' for one in soaked.slowed))}")
     for name, growth in soaked.growth.items():
         print(f"{name:<20} grown to {growth:.0%}, {soaked.tracebacks.get(name, 0)} tracebacks")

@@ -1,4 +1,4 @@
-"""Exit 0 if what runs in this container says that it is ready, at the port and path that are given, or else those of our services."""
+"""Exit 0 if what runs in this container says that it is ready, at the port and path given, or else those of our services."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ class PriorityLock:
 
     def __init__(self) -> None:
         self._locked = False
-        # Lists, since there is a lock for each of ten thousand groups, of which few are waited for: a deque takes 0.6 kB, even empty.
+        # Lists, since there is a lock for each of ten thousand groups, and an empty deque takes 0.6 kB.
         self._urgent: list[asyncio.Future[None]] = []
         self._others: list[asyncio.Future[None]] = []
 
