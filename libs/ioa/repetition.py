@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from hashlib import blake2b
-from unicodedata import normalize
 
+from ioa.normal_form import in_normal_form
 from ioa.protocol.ids import TaskId
 from ioa.protocol.messages import AsyncTaskAssignment, Discussion, Payload, SyncTaskAssignment
 
@@ -20,7 +20,7 @@ _BYTES = 8
 
 def normalised(text: str) -> str:
     """Return the words of a text as they are compared; signs and what stands within a word are kept: `-5` is not `5`."""
-    plain = text if text.isascii() else normalize("NFKC", text)
+    plain = in_normal_form("NFKC", text)
     # Most words are bare, which is told in half the time that it takes to look at both their ends.
     words = [word if word.isalnum() else word.lstrip(_BEFORE_A_WORD).rstrip(_BEHIND_A_WORD) for word in plain.casefold().split()]
     return " ".join(filter(None, words)) or plain

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Collection, Iterable, Iterator
+
+from ioa.normal_form import in_normal_form
 
 _IN_NAMES = "_.-"
 _PATH = re.compile(r"(?<![\w.\-/\\])[\w.-]++(?:[/\\][\w.-]++)++")
@@ -35,7 +36,7 @@ def as_attached(text: str, names: Iterable[str]) -> str:
 
 def composed(name: str) -> str:
     """Write a name as any system does: some write one accent as two characters."""
-    return unicodedata.normalize("NFC", name)
+    return in_normal_form("NFC", name)
 
 
 def _comparable(name: str) -> str:

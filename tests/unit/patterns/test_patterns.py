@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from ioa.agent.file_names import composed
 from ioa.protocol.outcomes import kind_of_need
 from ioa.protocol.word_forms import looks_like
 from ioa.repetition import normalised
@@ -111,10 +112,12 @@ def test_what_backtracks_is_found(expression: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "unit", ["1.", "1,", "a.", "twenty two 1.", "two ", "x, y, ", '"a', "“", "[…", "- ", "\n> ", "half ", "a-1-"]
+    "unit", ["1.", "1,", "a.", "twenty two 1.", "two ", "x, y, ", '"a', "“", "[…", "- ", "\n> ", "half ", "a-1-", "\u0301\u0316"]
 )
-@pytest.mark.parametrize("read", [normalised, kind_of_need.__wrapped__], ids=["normalised", "kind_of_need"])
-def test_what_routers_and_discovery_read_takes_time_in_proportion_to_the_text(read: Ask, unit: str) -> None:
+@pytest.mark.parametrize(
+    "read", [normalised, kind_of_need.__wrapped__, composed], ids=["normalised", "kind_of_need", "names of files"]
+)
+def test_what_everybody_reads_takes_time_in_proportion_to_the_text(read: Ask, unit: str) -> None:
     """No wording of a message or of a task stalls who has to read it."""
     assert not _grows_too_fast(read, lambda chars: unit * (chars // len(unit)))
 
