@@ -15,6 +15,7 @@ from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 import structlog
+from starlette.datastructures import Headers
 from starlette.requests import HTTPConnection
 from starlette.types import Scope as ScopeOfRequest
 
@@ -30,6 +31,7 @@ SESSION = timedelta(days=7)
 _MOST_WAITING = 100
 """How many requests may wait until it is looked for their keys: each holds a connection, and such a key costs nothing to invent."""
 
+_NAMED = f"{COOKIE}="
 _SAFE = ("GET", "HEAD")
 _PARTS = 3
 _UNTIL = re.compile(r"[1-9][0-9]{0,14}")
@@ -118,7 +120,7 @@ class Keyring:
             if kind.lower() != "bearer":
                 raise UnauthenticatedError("Authorization is of a kind that is not known here.", hint=_HOW)
             return await self.holder_of(shown)
-        cookie = request.cookies.get(COOKIE)
+        cookie = cookie_in(request.headers)
         if cookie is None:
             raise UnauthenticatedError("Nobody says who asks.", hint=_HOW)
         caller = await self.in_session(cookie)
@@ -208,6 +210,11 @@ class Keyring:
             raise _over()
         return _caller(key, cookie)
 
+    def key_of_session(self, cookie: str) -> KeyId | None:
+        """Tell by which key a session was begun; None where it is over, or never was one."""
+        session = self._session(cookie)
+        return None if session is None else session.key_id
+
     async def sign_out(self, cookie: str) -> None:
         """End a session for good: here at once, at other replicas when they read the keys, and with all that goes on by it.
 
@@ -222,7 +229,7 @@ class Keyring:
     def user_of(self, scope: ScopeOfRequest) -> UserId | None:
         """Tell whose request it is, if that can be said at once: of a key that is not known here nobody is asked."""
         request = HTTPConnection(scope)
-        written, cookie = request.headers.get("authorization"), request.cookies.get(COOKIE)
+        written, cookie = request.headers.get("authorization"), cookie_in(request.headers)
         key_id, secret = None, None
         if written is not None:
             try:
@@ -282,6 +289,28 @@ class Keyring:
                 # Last, since it may have to be drawn: by another one an admin ends all sessions.
                 self._secret = await self._store.cookie_secret()
                 self._read_at = begun
+
+
+def cookie_in(headers: Headers) -> str | None:
+    """Return the cookie of a session, the last one where several are sent.
+
+    No other is read: whoever shows no key may send tens of thousands in one head, or one of which Python takes seconds to read that
+    it is written in quotes (CVE-2024-7592).
+    """
+    sent = [one for header in headers.getlist("cookie") if (one := _last_in(header)) is not None]
+    return sent[-1] if sent else None
+
+
+def _last_in(cookies: str) -> str | None:
+    at = cookies.rfind(_NAMED)
+    while at >= 0:
+        before = at - 1
+        while before >= 0 and cookies[before] in " \t":
+            before -= 1
+        if before < 0 or cookies[before] == ";":
+            return cookies[at + len(_NAMED) :].partition(";")[0].strip()
+        at = cookies.rfind(_NAMED, 0, at)
+    return None
 
 
 def _is_of_our_page(request: HTTPConnection) -> bool:

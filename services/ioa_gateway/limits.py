@@ -14,7 +14,7 @@ from ioa.protocol.ids import UserId
 from ioa.quotas import Admitted, Buckets, Family, Rate
 from ioa_gateway.callers import Caller
 
-LAUNCHES_A_MINUTE, WEBHOOKS_A_MINUTE, STREAMS = 60, 60, 50
+LAUNCHES_A_MINUTE, WEBHOOKS_A_MINUTE, SIGN_OUTS_A_MINUTE, STREAMS = 60, 60, 60, 50
 STREAMS_OF_USER, REQUESTS_OF_USER = 1_000, 400
 """What one user follows and waits for by all keys, and how many of his requests are under way: of 2,000 connections others have
 the rest."""
@@ -57,6 +57,7 @@ class CallerLimits:
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._launches, self._webhooks = _a_minute(LAUNCHES_A_MINUTE), _a_minute(WEBHOOKS_A_MINUTE)
+        self._sign_outs = _a_minute(SIGN_OUTS_A_MINUTE)
         self.pages, self.lists = FairTurns(PAGES, PAGES_OF_USER), FairTurns(PAGES, PAGES_OF_USER)
         self.drawings, self.told = FairTurns(DRAWINGS, DRAWINGS), FairTurns(TOLD, TOLD_USER)
         self.whole_files = FairTurns(WHOLE_FILES, WHOLE_FILES_OF_USER)
@@ -84,6 +85,14 @@ class CallerLimits:
             RateLimitedError: There were too many in the last minute.
         """
         self._judge(self._webhooks, key_id, f"This key makes more than {WEBHOOKS_A_MINUTE} webhooks a minute.")
+
+    def check_sign_out(self, key_id: str) -> None:
+        """Count a session of a key that is to end before its time, which is written down, and read by all gateways.
+
+        Raises:
+            RateLimitedError: There were too many in the last minute.
+        """
+        self._judge(self._sign_outs, key_id, f"This key ends more than {SIGN_OUTS_A_MINUTE} sessions a minute.")
 
     def _judge(self, buckets: Buckets[Family], key_id: str, too_many: str) -> None:
         judged = buckets.judge(key_id, Family.OTHERS, self._clock())

@@ -23,7 +23,7 @@ from ioa.protocol.api_keys import Scope as KeyScope
 from ioa.protocol.ids import PoolId, parse_agent_id
 from ioa_gateway.a2a.asking import ASKED, AdmittedRequest, is_old
 from ioa_gateway.a2a.attached import Attached
-from ioa_gateway.a2a.cards import card_of_network, card_of_pool, served
+from ioa_gateway.a2a.cards import card_of_pool, written, written_card_of_network
 from ioa_gateway.a2a.handler import Tasks
 from ioa_gateway.a2a.old_params import WrongParamsError, check_params
 from ioa_gateway.bodies import check_body
@@ -71,13 +71,16 @@ def create_application(reach: Reach) -> ASGIApp:
         base_url = f"{request.url.scheme}://{request.headers['host']}"
         url = f"{base_url}/a2a/{'network' if pool is None else f'agents/{pool}'}"
         is_card = path in (AGENT_CARD_WELL_KNOWN_PATH, "/.well-known/agent.json")
+        names_none = not request.headers.get("a2a-version")
         if is_card and pool is None:
-            await served(card_of_network(url), request, url)(scope, receive, send)
+            await written_card_of_network(url, is_old=names_none).answer(request)(scope, receive, send)
             return
         call = reach.admitted(await reach.keyring.let_in(request), request)
         if is_card and pool is not None:
             call.caller.check(KeyScope.AGENTS_READ)
-            await served(await card_of_pool(pool, url, call), request, url)(scope, receive, send)
+            with call.limits.request(call.caller.user):
+                card = await card_of_pool(pool, url, call)
+            await written(card, url, is_old=names_none).answer(request)(scope, receive, send)
             return
         call.caller.check(KeyScope.GOALS_READ)  # whatever is asked; nothing of a body is read before that
         user, files = call.caller.user, Attached()

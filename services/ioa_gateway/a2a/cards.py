@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import dataclass
+from functools import lru_cache
 
 from a2a.server.request_handlers.response_helpers import agent_card_to_dict
 from a2a.types.a2a_pb2 import (
@@ -28,6 +30,8 @@ from ioa_gateway.calls import ApiCall
 
 _KINDS = ("text/plain", "application/json", "application/octet-stream")
 _SCHEME = "key"
+_HOSTS = 64
+"""Of how many URLs the card of all agents is kept. There are as many as the gateway has names."""
 
 
 async def card_of_pool(pool: PoolId, url: str, call: ApiCall) -> AgentCard:
@@ -54,16 +58,33 @@ def card_of_network(url: str) -> AgentCard:
     return _card("Internet of Agents", "Agents that form a team for each goal.", installed_version(), url, [skill])
 
 
-def served(card: AgentCard, request: Request, url: str) -> Response:
-    """Answer with a card. Only who names no version is told of the old one too, whose fields the new one's schema forbids."""
-    if not request.headers.get("a2a-version"):
+@dataclass(frozen=True)
+class WrittenCard:
+    """A card as it is sent."""
+
+    body: bytes
+    tag: str
+
+    def answer(self, request: Request) -> Response:
+        """Answer with the card, unless it is the one that is known."""
+        heads = {"ETag": self.tag, "Cache-Control": "max-age=60", "Vary": "A2A-Version, Authorization"}
+        if request.headers.get("if-none-match") == self.tag:
+            return Response(status_code=304, headers=heads)
+        return Response(self.body, headers=heads, media_type="application/json")
+
+
+@lru_cache(_HOSTS)
+def written_card_of_network(url: str, *, is_old: bool) -> WrittenCard:
+    """Write the card of all agents together, once: whoever asks for it shows no key, and to write one takes a ms."""
+    return written(card_of_network(url), url, is_old=is_old)
+
+
+def written(card: AgentCard, url: str, *, is_old: bool) -> WrittenCard:
+    """Write a card. Only who names no version (`is_old`) is told of the old one too, whose fields the new one's schema forbids."""
+    if is_old:
         card.supported_interfaces.append(AgentInterface(url=url, protocol_binding="JSONRPC", protocol_version="0.3"))
-    body = json.dumps(agent_card_to_dict(card), ensure_ascii=False)
-    tag = f'"{hashlib.sha256(body.encode()).hexdigest()}"'
-    heads = {"ETag": tag, "Cache-Control": "max-age=60", "Vary": "A2A-Version, Authorization"}
-    if request.headers.get("if-none-match") == tag:
-        return Response(status_code=304, headers=heads)
-    return Response(body, headers=heads, media_type="application/json")
+    body = json.dumps(agent_card_to_dict(card), ensure_ascii=False).encode()
+    return WrittenCard(body, f'"{hashlib.sha256(body).hexdigest()}"')
 
 
 def _card(name: str, description: str, version: str, url: str, skills: list[AgentSkill]) -> AgentCard:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Annotated
 
 from pydantic import Field
-from starlette.requests import cookie_parser
 from starlette.responses import Response
 
 from ioa.errors import InvalidInputError, UnauthenticatedError
 from ioa.protocol.model import Instruction
 from ioa_gateway.calls import ApiCall, Nothing, document
-from ioa_gateway.keyring import COOKIE, SESSION
+from ioa_gateway.keyring import COOKIE, SESSION, cookie_in
 
 _Shown = Annotated[str, Field(min_length=1, max_length=500)]
 
@@ -38,7 +37,7 @@ async def begin(call: ApiCall, _query: Nothing, order: SessionOrder) -> Response
 
 async def show(call: ApiCall, _query: Nothing, _body: Nothing) -> Response:
     """Say whose session this is, so that a page knows whether to ask for a key."""
-    cookie = cookie_parser(call.headers.get("cookie", "")).get(COOKIE)
+    cookie = cookie_in(call.headers)
     try:
         caller = None if cookie is None else await call.keyring.in_session(cookie)
     except UnauthenticatedError:
@@ -54,8 +53,10 @@ async def end(call: ApiCall, _query: Nothing, _body: Nothing) -> Response:
 
     The browser forgets what it has kept of files (where it came by HTTPS, or from this machine).
     """
-    cookie = cookie_parser(call.headers.get("cookie", "")).get(COOKIE)
-    if cookie is not None:
+    cookie = cookie_in(call.headers)
+    key_id = None if cookie is None else call.keyring.key_of_session(cookie)
+    if cookie is not None and key_id is not None:
+        call.limits.check_sign_out(key_id)
         await call.keyring.sign_out(cookie)
     response = Response(status_code=204, headers={"Clear-Site-Data": '"cache"'})
     response.delete_cookie(COOKIE, secure=call.is_secure, httponly=True, samesite="strict")

@@ -15,6 +15,7 @@ import httpx
 import pytest
 from a2a.client import A2ACardResolver, Client, ClientConfig, ClientFactory
 from a2a.types import (
+    AgentCard,
     CancelTaskRequest,
     GetTaskRequest,
     ListTasksRequest,
@@ -48,6 +49,7 @@ from ioa.ports.goal_client import GoalStatus
 from ioa.protocol.api_keys import KeyId, Scope
 from ioa.protocol.ids import LOCAL, CommId, GoalId, GoalName
 from ioa.protocol.messages import AskUser, ConcludeGroupDiscussion, Conclusion, Discussion
+from ioa_gateway.a2a import cards
 from ioa_gateway.callers import Caller
 from ioa_gateway.reach import requests
 from ioa_gateway.reading import reads_for
@@ -295,6 +297,21 @@ async def test_cards_say_how_to_come_in(http: httpx.AsyncClient, members: Member
     assert ("preferredTransport" in network.json(), "ada" in network.text) == (False, False)
     assert (pool.json()["description"], pool.json()["protocolVersion"]) == ("ada counts", "0.3")
     assert [one["protocolBinding"] for one in json.loads(network.text)["supportedInterfaces"]] == ["JSONRPC", "HTTP+JSON"]
+
+
+async def test_a_card_for_everybody_is_written_once(http: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever asks for it shows no key, so that nobody bounds how often; each version has its own."""
+    made, write = list[str](), cards.written
+
+    def noted(card: AgentCard, url: str, *, is_old: bool) -> cards.WrittenCard:
+        made.append(url)
+        return write(card, url, is_old=is_old)
+
+    monkeypatch.setattr(cards, "written", noted)
+    url = f"{str(http.base_url).removesuffix('/v1/')}/a2a/network/.well-known/agent-card.json"
+    async with httpx.AsyncClient(verify=False) as stranger:
+        told = [await stranger.get(url, headers=headers) for headers in ({}, {"A2A-Version": "1.0"}) for _ in range(3)]
+    assert ([one.status_code for one in told], len(made), len({one.text for one in told})) == ([200] * 6, 2, 2)
 
 
 async def test_a_message_of_many_values_is_refused_unread(http: httpx.AsyncClient, members: Members) -> None:

@@ -17,6 +17,7 @@ from ioa.protocol.ids import LOCAL, UserId
 from ioa_gateway.api_table import TABLE
 from ioa_gateway.calls import Nothing
 from ioa_gateway.keyring import Keyring
+from ioa_gateway.limits import SIGN_OUTS_A_MINUTE
 from ioa_testkit.planes import Plane
 from tests.contract.system_client.members import Members
 from tests.integration.gateway.serving import SECRET, Door, key, open_gateway
@@ -230,6 +231,20 @@ async def test_a_browser_has_a_session(http: httpx.AsyncClient, door: Door, memb
     assert (await http.get("/goals", headers={"Cookie": f"ioa_session={cookie}"})).status_code == 401
 
 
+@pytest.mark.parametrize("others", ["a;" * 30_000, 'a="' + '\\"' * 30_000 + '";'], ids=["many", "quoted"])
+async def test_no_cookie_of_others_is_read(http: httpx.AsyncClient, others: str) -> None:
+    """Without a key: in one head tens of thousands, or one that takes Python seconds, in which nobody else is answered."""
+    begun = await http.post("/session", json={"key": written_key(KeyId("web"), SECRET)})
+    session = begun.headers["set-cookie"].partition(";")[0]
+    del http.headers["authorization"]
+    http.cookies.clear()
+    loop = asyncio.get_running_loop()
+    since = loop.time()
+    asked = [await http.get(path, headers={"Cookie": others}) for path in ("/goals", "/session")]
+    assert ([one.status_code for one in asked], loop.time() - since < 0.5) == ([401, 204], True)
+    assert (await http.get("/goals", headers={"Cookie": f"{others} {session}; b=c"})).status_code == 200
+
+
 async def test_a_copied_cookie_is_worth_nothing_when_its_browser_signed_out(
     http: httpx.AsyncClient, door: Door, plane: Plane, members: Members
 ) -> None:
@@ -255,6 +270,22 @@ async def test_a_copied_cookie_is_worth_nothing_when_its_browser_signed_out(
         door.clock.advance(timedelta(seconds=1))
         again = await http.post("/session", json=shown)
         assert (again.status_code, (await http.get("/goals")).status_code) == (204, 200)
+
+
+async def test_who_signs_out_without_end_is_told_when_to_come_back(http: httpx.AsyncClient, door: Door) -> None:
+    """Each is written down, and whoever reads the keys waits for that; others sign out as before."""
+    await door.keys.put(key("anna"))
+    del http.headers["authorization"]
+
+    async def sign_out(key_id: str) -> int:
+        door.clock.advance(timedelta(milliseconds=1))
+        await http.post("/session", json={"key": written_key(KeyId(key_id), SECRET)})
+        return (await http.delete("/session")).status_code
+
+    told = [await sign_out("web") for _ in range(SIGN_OUTS_A_MINUTE + 1)]
+    assert (set(told[:-1]), told[-1], (await http.get("/goals")).status_code) == ({204}, 429, 200)
+    http.cookies.clear()
+    assert await sign_out("anna") == 204
 
 
 async def test_an_admin_ends_all_sessions(http: httpx.AsyncClient, door: Door, members: Members) -> None:
@@ -300,6 +331,7 @@ async def test_one_user_leaves_connections_to_others(http: httpx.AsyncClient, do
     url = str(http.base_url).removesuffix("/v1/")
     with door.limits.request(LOCAL):
         asked = [await http.post(path, json={}) for path in ("/goals", f"{url}/mcp", f"{url}/a2a/network")]
+        asked.append(await http.get(f"{url}/a2a/agents/ada/.well-known/agent-card.json"))
         other = await http.get("/goals", headers=bearer("anna"))
-    assert [(one.status_code, one.headers["retry-after"]) for one in asked] == [(429, "1")] * 3
+    assert [(one.status_code, one.headers["retry-after"]) for one in asked] == [(429, "1")] * 4
     assert (other.status_code, (await http.get("/goals")).status_code) == (200, 200)
