@@ -7,8 +7,9 @@ import re
 from ioa.errors import InvalidInputError, PayloadTooLargeError
 
 MOST_VALUES, DEEPEST = 1_000, 100
-_NO_NUMBER = re.compile(rb"[NI]|[0-9]{400}")
-"""What JSON has no number of outside of texts: NaN, Infinity, and digits beyond any that a computer counts by."""
+_NO_NUMBER = re.compile(rb"[NI]|(?<![0-9])[0-9]{400}")
+"""What JSON has no number of outside of texts: NaN, Infinity, and digits beyond any that a computer counts by. These are looked
+for from the first one of a number on: from each, a body of long numbers would be read hundreds of times."""
 _BUT_MARKS = bytes(set(range(256)) - set(b"[]{},"))
 
 

@@ -19,6 +19,8 @@ from ioa_gateway.problems import MEDIA_TYPE, problem
 
 MOST_HEAD_BYTES = 2**16
 """How much may come that is neither a whole head nor a part of a body, such as the fields behind one."""
+MOST_TARGET_BYTES = 8_000
+"""How long the target of a request may be: each of its parts is read before anybody knows who asks."""
 MOST_FIELDS = 100
 """How many fields a request may have, before and behind its body."""
 _PIECE = 2**14
@@ -102,6 +104,9 @@ class _Connection(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         self._unplaced = 0
+        if len(self.url) > MOST_TARGET_BYTES:
+            self._refuse(_TARGET_TOO_LONG)
+            raise HttpParserError("The target of the request is too long.")
         if self._is_read_otherwise():
             self._refuse(_NOT_THAT_BODY)
             raise HttpParserError("The body would be read otherwise than it is sent.")
@@ -169,6 +174,11 @@ _TOO_LONG = _last_answer(
     HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
     "The head of the request, or what stands behind its body, is too long.",
     f"Send at most {MOST_HEAD_BYTES // 1024} kB and {MOST_FIELDS} fields.",
+)
+_TARGET_TOO_LONG = _last_answer(
+    HTTPStatus.REQUEST_URI_TOO_LONG,
+    "The target of the request is too long.",
+    f"Send at most {MOST_TARGET_BYTES // 1000} kB.",
 )
 _NOT_THAT_BODY = _last_answer(
     HTTPStatus.NOT_IMPLEMENTED,

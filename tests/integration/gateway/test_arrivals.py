@@ -264,6 +264,16 @@ async def test_a_head_is_bounded(dial: Dial, without_end: bytes) -> None:
         assert await _is_closed(behind)
 
 
+async def test_a_target_is_bounded(dial: Dial) -> None:
+    """Its parts are read before anybody knows who asks: 12,000 of a query take longer than a hundred requests."""
+    async with asyncio.timeout(20), _served(Arrivals(), asyncio.Event()) as port:
+        reader, writer = await dial(port)
+        writer.write(b"GET /?" + b"a=b&" * 1_900 + b" HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert (await reader.readuntil(b"\r\n\r\nx")).startswith(b"HTTP/1.1 200")
+        writer.write(b"GET /?" + b"a=b&" * 2_000 + b" HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert (await reader.read()).startswith(b"HTTP/1.1 414")
+
+
 async def test_a_head_within_its_bounds_is_read(dial: Dial) -> None:
     """Of as many fields as there may be, with a body that has more bytes than a head may."""
     async with asyncio.timeout(20), _served(Arrivals(), asyncio.Event()) as port:
