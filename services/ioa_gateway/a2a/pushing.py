@@ -12,7 +12,7 @@ from ioa.client.client import Client
 from ioa.errors import NotYetError
 from ioa.protocol.ids import GoalName
 from ioa.protocol.webhooks import HookEvent, Notice, PushTarget
-from ioa_gateway.a2a.tasks import Telling, last_page
+from ioa_gateway.a2a.tasks import Telling, last_page, state_of
 from ioa_gateway.callers import Caller
 
 
@@ -28,10 +28,11 @@ async def notification(client: Client, push: PushTarget, notice: Notice, caller:
     status = await client.goal(name)
     if notice.event is HookEvent.ENDED and status.result is None:
         raise NotYetError("The result is not known here yet.")
+    # Before anything of the log is read: groups have dozens of turns a second, of which hardly any asks its caller.
+    if notice.event is HookEvent.TURN and state_of(status, caller) != TaskState.TASK_STATE_INPUT_REQUIRED:
+        return None
     entries = (await last_page(client, name)).documents
     task = Telling(status.record.goal, push.base_url, caller).task(status, entries)
-    if notice.event is HookEvent.TURN and task.status.state != TaskState.TASK_STATE_INPUT_REQUIRED:
-        return None
     task.ClearField("history")
     return _written(task, push.version)
 

@@ -24,12 +24,17 @@ from a2a.utils.errors import A2AError, InvalidParamsError, InvalidRequestError, 
 from ioa.adapters.nats.api_keys import NatsApiKeys
 from ioa.adapters.nats.connection import NatsSettings, open_connection
 from ioa.beside import beside
+from ioa.client.client import Client as System
 from ioa.hosting.place import listens
 from ioa.protocol.api_keys import KeyId, Scope
-from ioa.protocol.ids import GoalId, PoolId
+from ioa.protocol.ids import LOCAL, GoalId, PoolId
 from ioa.protocol.messages import AskUser, Discussion
+from ioa.protocol.webhooks import HookEvent, Notice, PushTarget
 from ioa.runtime.process import StopSignal
+from ioa.testing.manual_clock import NEW_YEAR
 from ioa_gateway.__main__ import serve
+from ioa_gateway.a2a.pushing import notification
+from ioa_gateway.callers import Caller
 from ioa_gateway.limits import WEBHOOKS_A_MINUTE
 from ioa_gateway.settings import GatewaySettings
 from ioa_testkit.planes import Plane, open_nats_plane
@@ -82,6 +87,20 @@ async def test_a_task_is_pushed_to_its_end(tmp_path: Path, port: int, binding: s
         assert b"One?" not in body
     [last] = [_task(body) for headers, body in receiver.taken if headers["webhook-id"] == f"{task.id}-ended"]
     assert (last["id"], [one["name"] for one in last["artifacts"]]) == (task.id, ["conclusion"])
+
+
+async def test_a_turn_that_asks_nobody_reads_no_log(
+    plane: Plane, http: httpx.AsyncClient, members: Members, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A group has dozens of them a second, and the end of its log 2 MB."""
+    async with speaking(http) as client:
+        task = await sent(client, asking(waits=False))
+    room = (await members.launch(GoalId(task.id))).state.comm_id
+    about = {"webhook_id": "h", "message_id": "m", "at": NEW_YEAR, "user": LOCAL, "goal_id": task.id, "comm_id": room}
+    notice = Notice.model_validate({**about, "event": HookEvent.TURN})
+    push = PushTarget(config_id="a", version="1.0", base_url="http://gateway")
+    monkeypatch.setattr("ioa_gateway.a2a.pushing.last_page", None)
+    assert await notification(System(plane.client), push, notice, Caller("web", LOCAL, frozenset(Scope))) is None
 
 
 def _task(body: bytes) -> dict[str, Any]:
