@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Awaitable, Callable, Collection
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 
@@ -21,6 +22,7 @@ from ioa.adapters.nats.endpoints import OF_ANYBODY, ServiceEndpoint, answer
 from ioa.adapters.nats.guests import NatsGuests
 from ioa.adapters.nats.kept_out import NatsKeptOut
 from ioa.adapters.nats.service import open_service
+from ioa.adapters.nats.tokens import inbox_owner
 from ioa.adapters.system_clock import SystemClock
 from ioa.distribution import installed_version
 from ioa.protocol import subjects
@@ -66,7 +68,9 @@ async def serve(settings: CalloutSettings, stop: StopSignal) -> None:
         await stack.enter_async_context(kept_out.hearing(client))
         audit = await stack.enter_async_context(open_audit_log(NatsAuditSink(client), SystemClock(), "authcallout"))
         entrance = CalloutEntrance(judge.judge, keys, settings.callout_issuer, audit, kept_out.names, time.monotonic)
-        await stack.enter_async_context(background(withdrawal.end_withdrawn(keys, NatsGuests(client), withdrawal.SURE_SECONDS)))
+        guests = NatsGuests(client)
+        ending = withdrawal.end_taken_no_more(keys, _owners_of(revoked, settings.callout_issuer), guests, withdrawal.SURE_SECONDS)
+        await stack.enter_async_context(background(ending))
         asked = await stack.enter_async_context(open_connection(settings.asked()))
         await stack.enter_async_context(background(answer_callouts(asked, seed, entrance, _now)))
         endpoints = [
@@ -79,6 +83,15 @@ async def serve(settings: CalloutSettings, stop: StopSignal) -> None:
 
 def _now() -> datetime:
     return datetime.now(UTC)
+
+
+def _owners_of(revoked: WatchedFile[frozenset[str]], issuer: str) -> Callable[[], Awaitable[Collection[str]]]:
+    """Say whose tokens are taken no more, as servers know who came by one."""
+
+    async def owners() -> Collection[str]:
+        return {inbox_owner(issuer, subject) for subject in await revoked.said()}
+
+    return owners
 
 
 def _tenants_in(rendered: str) -> frozenset[str]:

@@ -1,23 +1,25 @@
-"""Ending guests whose token is signed by a key that their issuer has withdrawn: by such a key anybody may have come.
+"""Ending guests whose token is taken no more: its issuer has withdrawn the key that has signed it, or its subject is revoked.
 
-Looked at is who is connected and not who was let in, so that it does not matter by which replica that was, nor whether it runs.
+By such a key anybody may have come. Looked at is who is connected and not who was let in, so that it does not matter by which
+replica that was, nor whether it runs.
 
 A key that is not among the issuer's may be newer than what he tells here: one of his nodes may tell what it told before, and a file
 be older than that of the replica which let the guest in. So it counts as withdrawn when each look finds it missing for a while.
 Likewise the key of whom an older callout let in, which did not say it: he comes back by his token, and it is known.
+That a subject is revoked counts at once: a replica whose file was older may have let him in since.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import suppress
 from typing import Protocol
 
 import structlog
 
 from ioa.errors import ForbiddenError
-from ioa.ports.connections import ConnectionId
+from ioa.ports.connections import ConnectionId, ShownToken
 
 SURE_SECONDS = 120.0
 """For how long a key is missing before it counts as withdrawn: Kubernetes takes up to 90 s to bring a changed file to each pod."""
@@ -42,8 +44,8 @@ class KnownKeys(Protocol):
 class Guests(Protocol):
     """Guests who are connected, to whichever server."""
 
-    async def by_other_keys(self, keys: Collection[str]) -> Mapping[ConnectionId, str]:
-        """Return the connections of guests whom none of these keys has let in, and whose key that was.
+    async def connected(self) -> Mapping[ConnectionId, ShownToken]:
+        """Return their connections, and what let each in.
 
         Raises:
             ForbiddenError: They may not be looked at.
@@ -53,17 +55,20 @@ class Guests(Protocol):
         """Have connections ended, of which some may remain."""
 
 
-async def end_withdrawn(keys: KnownKeys, guests: Guests, sure: float, every: float = _EVERY_SECONDS) -> None:
+async def end_taken_no_more(
+    keys: KnownKeys, revoked: Callable[[], Awaitable[Collection[str]]], guests: Guests, sure: float, every: float = _EVERY_SECONDS
+) -> None:
     """End them for ever. It is looked as soon as the keys are others, and each minute, since what is asked of servers may be lost.
 
     Args:
         keys: Those of the issuer.
+        revoked: Returns whose tokens are taken no more, as `ShownToken.owner` tells it.
         guests: Who is connected.
         sure: For how many seconds a key has to be missing.
         every: After how many it is looked again; sooner where one is missing.
     """
     may, known = True, keys.known()
-    ending = _Ending(keys, guests, sure, asyncio.get_running_loop().time)
+    ending = _Ending(keys, revoked, guests, sure, asyncio.get_running_loop().time)
     while True:
         try:
             await ending.look()
@@ -79,10 +84,18 @@ async def end_withdrawn(keys: KnownKeys, guests: Guests, sure: float, every: flo
 
 
 class _Ending:
-    """Ends guests of keys that are missing, by what was found before."""
+    """Ends guests who are revoked, and those of keys that are missing, by what was found before."""
 
-    def __init__(self, keys: KnownKeys, guests: Guests, sure: float, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        keys: KnownKeys,
+        revoked: Callable[[], Awaitable[Collection[str]]],
+        guests: Guests,
+        sure: float,
+        clock: Callable[[], float],
+    ) -> None:
         self._keys = keys
+        self._revoked = revoked
         self._guests = guests
         self._sure = sure
         self._clock = clock
@@ -95,10 +108,21 @@ class _Ending:
         return any(now - since < self._sure for since in self._missing_since.values())
 
     async def look(self) -> None:
+        """End who is taken no more."""
+        known, revoked = self._keys.known(), await self._revoked()
+        if not (known or revoked):
+            return
+        connected = await self._guests.connected()
+        thrown_out = [one for one, token in connected.items() if token.owner in revoked]
+        if thrown_out:
+            _log.warning("revoked_ended", guests=len(thrown_out))
+            await self._guests.end(thrown_out)
+        if known:
+            await self._end_withdrawn({one: token.key for one, token in connected.items() if token.key not in known})
+
+    async def _end_withdrawn(self, others: Mapping[ConnectionId, str]) -> None:
         """Ask the issuer once more before anybody is ended: what is known here may be older than who has come since."""
-        known = self._keys.known()
-        others = await self._guests.by_other_keys(known) if known else {}
-        known = await self._keys.known_anew() if others else known
+        known = await self._keys.known_anew() if others else self._keys.known()
         if not known:
             return
         now = self._clock()

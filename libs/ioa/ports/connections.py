@@ -20,6 +20,14 @@ class ConnectionId:
 
 
 @dataclass(frozen=True)
+class ShownToken:
+    """What let a guest in: by which key it is signed, and whose it is, by whom his inboxes are called; empty where nobody said."""
+
+    key: str
+    owner: str
+
+
+@dataclass(frozen=True)
 class SentTotals:
     """What a connection has sent since it began, and by which public key its holder was let in; of a guest by a token, his name.
 

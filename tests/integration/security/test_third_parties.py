@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -36,7 +37,7 @@ from ioa.cli.key_rotation import KeyFolder, revoke_subject, rotate
 from ioa.cli.keys import create_key
 from ioa.cli.terminal import Terminal
 from ioa.errors import InvalidInputError, UnavailableError
-from ioa.hosting.cluster_credentials import make_credentials
+from ioa.hosting.cluster_credentials import REVOKED, make_credentials
 from ioa.local.fork_server import Program
 from ioa.ports.inspection import FLOOD, TRACED
 from ioa.protocol import subjects
@@ -118,13 +119,13 @@ async def house(closed_house: House) -> AsyncIterator[House]:
 
 
 @asynccontextmanager
-async def open_callout(house: House, jwks: Path | None = None) -> AsyncIterator[None]:
-    """Run a callout that asks the provider for its keys, or reads them in a file."""
+async def open_callout(house: House, jwks: Path | None = None, keys: Path | None = None) -> AsyncIterator[None]:
+    """Run a callout that asks the provider for its keys, or reads them in a file; its own, and who is revoked, are in a folder."""
     secured = house.secured
     settings = CalloutSettings(
         nats_url=secured.server.url,
         nats_seed=str(secured.folder / "authcallout" / "seed"),
-        callout_keys=secured.folder / CALLOUT,
+        callout_keys=keys or secured.folder / CALLOUT,
         callout_authorization=secured.folder / AUTHORIZATION / "authorization.conf",
         callout_issuer=house.provider.url,
         callout_jwks=jwks,
@@ -342,15 +343,33 @@ async def test_who_was_let_in_by_an_older_callout_comes_again(closed_house: Hous
     house = closed_house
     async with AsyncExitStack() as stack:
         with pytest.MonkeyPatch.context() as older:
-            older.setattr(nats_callout, "known_by", lambda holder, _key: holder)
+            older.setattr(nats_callout, "known_by", lambda holder, _token: holder)
             async with open_callout(house):
                 guest = await stack.enter_async_context(open_connection(house.by_token(house.provider.token()), patience=_SOON))
         user = await stack.enter_async_context(open_connection(house.secured.settings("user"), patience=_SOON))
         async with open_callout(house):
             await eventually(lambda: (guest.stats["reconnects"], guest.is_connected), lambda seen: seen == (1, True), within=_SOON)
             async with open_connection(house.secured.settings("authcallout"), patience=_SOON) as looking:
-                [key] = (await guests.NatsGuests(looking).by_other_keys(())).values()
-            assert (user.stats["reconnects"], key == "unknown") == (0, False)
+                [token] = (await guests.NatsGuests(looking).connected()).values()
+            assert (user.stats["reconnects"], token.key == "unknown") == (0, False)
+
+
+async def test_who_is_revoked_and_let_in_by_a_callout_that_does_not_know_it_is_ended(closed_house: House, tmp_path: Path) -> None:
+    """Its file is older, as in a pod for a minute: he stayed until his token ran out, whatever came behind. Others stay."""
+    house, older = closed_house, tmp_path / "older"
+    await asyncio.to_thread(shutil.copytree, house.secured.folder / CALLOUT, older)
+    revoked = {REVOKED: b"guest@example.com\n"}
+    await asyncio.to_thread(FolderSecrets(house.secured.folder).extend, CALLOUT, revoked)
+    async with AsyncExitStack() as stack:
+        async with open_callout(house, keys=older):
+            guest, bob = [
+                await stack.enter_async_context(open_connection(house.by_token(token), patience=_SOON))
+                for token in (house.provider.token(), house.provider.token(_BOB, sub="bob"))
+            ]
+        async with open_callout(house):
+            await eventually(lambda: guest.is_connected, lambda connected: not connected, within=_SOON)
+            await house.is_refused(house.provider.token())
+            assert (bob.is_connected, bob.stats["reconnects"]) == (True, 0)
 
 
 async def test_keys_come_and_go_while_guests_are_let_in(house: House) -> None:

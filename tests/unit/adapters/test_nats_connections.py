@@ -20,7 +20,7 @@ from ioa.adapters.nats.keys import LAST_OF
 from ioa.adapters.nats.overheard import heartbeats_asked
 from ioa.adapters.nats.permissions import OVERHEARD, PULLS, SHOWN_ASKER, TAKEN, TURNED_AWAY
 from ioa.adapters.nats.sinks import MessageSink
-from ioa.ports.connections import ConnectionId, SentTotals
+from ioa.ports.connections import ConnectionId, SentTotals, ShownToken
 from ioa.protocol import subjects
 from ioa.protocol.ids import TenantId, UserId
 from ioa.runtime.process import background
@@ -210,10 +210,12 @@ async def test_a_guest_is_the_same_whichever_key_let_him_in() -> None:
     connections = NatsConnections(cast(Client, client))
     async with connections.hearing(hearer):
         await connections.count()
-        for key in ("k-1_", "k2"):
-            shown = {SHOWN_ASKER: json.dumps({"acc": "IOA_USERS", "user": known_by("user:bob", key)})}
+        for token in (ShownToken("k-1_", "T1"), ShownToken("k2", "T1")):
+            shown = {SHOWN_ASKER: json.dumps({"acc": "IOA_USERS", "user": known_by("user:bob", token)})}
             client.heard[OVERHEARD[0]].set_result(Msg(cast(Client, client), OVERHEARD[0], "_R_.x", b"", shown))
-            listed = [{"cid": 1, "account": "IOA_USERS", "authorized_user": known_by("user:bob", key), "in_msgs": 1, "in_bytes": 9}]
+            listed = [
+                {"cid": 1, "account": "IOA_USERS", "authorized_user": known_by("user:bob", token), "in_msgs": 1, "in_bytes": 9}
+            ]
             found = json.dumps({"server": {"id": "S1"}, "data": {"connections": listed}}).encode()
             client.heard["_INBOX.registry"].set_result(Msg(cast(Client, client), "_INBOX.registry", data=found))
             assert [one.key for one in hearer.counted_last] == ["user:bob"]

@@ -26,6 +26,7 @@ from ioa.adapters.nats.tokens import claims_of
 from ioa.adapters.nkey_seeds import account_key_of, sign_with
 from ioa.errors import ForbiddenError, IoaError
 from ioa.networks import network_of
+from ioa.ports.connections import ShownToken
 from ioa.protocol.subjects import inbox_prefix_of
 
 _QUEUE = "ioa-authcallout"
@@ -164,7 +165,7 @@ def _user(issuer: str, user: str, guest: Guest, now: datetime) -> dict[str, obje
     }
     if may.answering is not None:
         rights["resp"] = {"max": may.answering.times, "ttl": may.answering.seconds * _NANOSECONDS}
-    name = known_by(guest.holder, guest.key)
+    name = known_by(guest.holder, ShownToken(guest.key, guest.inbox_owner))
     times = {"iat": int(now.timestamp()), "exp": int(guest.until.timestamp())}
     return {"iss": issuer, "sub": user, "aud": account_of(may.account, may.tenant), "name": name, **times, "nats": rights}
 

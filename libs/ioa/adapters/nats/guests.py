@@ -1,7 +1,7 @@
-"""Guests by tokens who are connected, as the servers know them: by a name that says who it is, and which key's token let him in.
+"""Guests by tokens who are connected, as servers know them: by a name that says who it is, whose token let him in, by which key.
 
 A server keeps of what an auth callout has said little besides that name, and tells it to whoever lists its connections. So it is
-known of each guest by which key he came, wherever he is connected, whichever callout let him in, and whether that still runs.
+known of each guest by which token he came, wherever he is connected, whichever callout let him in, and whether that still runs.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 
 from ioa.adapters.nats.server_requests import ask_who_is_connected, check_may_ask, end_connection
 from ioa.adapters.nats.sinks import taking
-from ioa.ports.connections import ConnectionId
+from ioa.ports.connections import ConnectionId, ShownToken
 from ioa.protocol import subjects
 
 _BEHIND = "#"
-"""What is between who a guest is and his key. Neither a public key nor a name holds it."""
+"""What is between who a guest is, the key, and whose token it is. Neither a public key nor a name holds it."""
 _OF_WHOM = ":"
 """In what servers call a guest, and no holder of a key."""
 _UNKNOWN_KEY = "unknown"
@@ -33,13 +33,13 @@ _ANSWER_SECONDS = 2.0
 """How long servers may take to list their connections. Of one that takes longer they are looked at the next time."""
 
 
-def known_by(holder: str, key: str) -> str:
-    """Return as what servers know a guest who was let in by a token that a key has signed."""
-    return f"{holder}{_BEHIND}{key}"
+def known_by(holder: str, token: ShownToken) -> str:
+    """Return as what servers know a guest who was let in by a token."""
+    return _BEHIND.join((holder, token.key, token.owner))
 
 
 def holder_of(known: str) -> str:
-    """Return who it is whom servers know so: a guest whichever key let him in, and a public key as it is."""
+    """Return who it is whom servers know so: a guest whichever token let him in, and a public key as it is."""
     return known.partition(_BEHIND)[0]
 
 
@@ -54,6 +54,12 @@ class _Server(BaseModel):
 class _Connection(BaseModel):
     number: int = Field(alias="cid")
     known: str = Field(default="", alias="authorized_user")
+
+    @property
+    def token(self) -> ShownToken | None:
+        holder, *said = self.known.split(_BEHIND)
+        key, owner = (*said, "", "")[:2]
+        return ShownToken(key or _UNKNOWN_KEY, owner) if _OF_WHOM in holder else None
 
 
 class _Listed(BaseModel):
@@ -72,21 +78,22 @@ class NatsGuests:
     def __init__(self, client: Client) -> None:
         self._client = client
 
-    async def by_other_keys(self, keys: Collection[str]) -> Mapping[ConnectionId, str]:
-        """Return the connections of guests whom none of these keys has let in, as far as is known, and whose key that was.
+    async def connected(self) -> Mapping[ConnectionId, ShownToken]:
+        """Return the connections of guests, and what let each in.
+
+        Of whom an older callout let in that is not known.
 
         Raises:
             ForbiddenError: This connection may not list any, since the authorization of the servers is older.
         """
         check_may_ask(self._client, subjects.SERVER_CONNECTIONS, "auth callout")
-        found: dict[ConnectionId, str] = {}
+        found: dict[ConnectionId, ShownToken] = {}
         for offset in count(0, _PAGE):
             pages = await self._listed(offset)
             for page in pages:
                 for one in page.data.connections or ():
-                    holder, _, key = one.known.partition(_BEHIND)
-                    if _OF_WHOM in holder and key not in keys:
-                        found[ConnectionId(page.server.id, one.number)] = key or _UNKNOWN_KEY
+                    if one.token is not None:
+                        found[ConnectionId(page.server.id, one.number)] = one.token
             if not any(page.data.total > offset + _PAGE for page in pages):
                 break
         return found
