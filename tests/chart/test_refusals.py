@@ -14,6 +14,10 @@ pytestmark = pytest.mark.chart
 _POOL = {"name": "a", "target": "a.py:a"}
 
 
+def _people(*names: str) -> Mapping[str, Any]:
+    return {"credentials": {"users": [{"name": name, "role": "user"} for name in names]}}
+
+
 @pytest.mark.parametrize(
     ("values", "complaint"),
     [
@@ -47,6 +51,9 @@ def test_a_typo_is_refused(values: Mapping[str, Any], complaint: str) -> None:
         ({"agentPools": [_POOL | {"name": "router"}]}, 'Two of the components are called "router".'),
         ({"agentPools": [_POOL | {"name": "nats"}]}, 'An agent pool may not be called "nats"'),
         ({"agentPools": [_POOL | {"name": "user"}]}, 'The user "user" bears the name of a component or of another user.'),
+        (_people("user", "gateway"), 'The user "gateway" bears the name of a component or of another user.'),
+        (_people("user", "authcallout"), 'The user "authcallout" bears the name of a component or of another user.'),
+        (_people("user", "anna", "anna"), 'The user "anna" bears the name of a component or of another user.'),
         ({"agentPools": [{"name": "a"}]}, 'The pool "a" needs a target (FILE.py:ATTR or MODULE:ATTR) or a command.'),
         ({"agentPools": [_POOL | {"replicas": 11}]}, 'The pool "a" may have 11 replicas, but credentials are made for 10.'),
         ({"agentPools": [_POOL | {"autoscaling": {"enabled": True, "maxReplicas": 11}}]}, 'The pool "a" may have 11 replicas'),
