@@ -33,7 +33,8 @@ from ioa_gateway.goal_pages import page_of_goals
 from ioa_gateway.problems import problem_of
 from ioa_gateway.rounds import Lane, Rounds
 
-_KEPT, _KEPT_BYTES = 1_000, 2_000_000
+_KEPT, _KEPT_BYTES, _ALL_KEPT_BYTES = 1_000, 2_000_000, 64_000_000
+"""How many entries a room keeps, and how many bytes of them, and all rooms together, each as much as another: a key follows 50."""
 _AT_ONCE = 64
 _PAGE = 256
 SILENCE = timedelta(seconds=15)
@@ -78,10 +79,12 @@ class _Room(_Followed):
     """The last entries of a group and its nested teams.
 
     Attributes:
+        most_bytes: Tells how many bytes of them it may keep now.
         floor: The sequence behind which everything is kept.
         end: The last event, when nothing comes behind what is kept.
     """
 
+    most_bytes: Callable[[], int] = lambda: _KEPT_BYTES
     floor: int = 0
     end: bytes | None = None
     _seqs: list[int] = field(default_factory=list)
@@ -94,12 +97,16 @@ class _Room(_Followed):
         self._seqs.append(stored.seq)
         self._events.append(event)
         self._bytes += len(event)
-        if len(self._seqs) > _KEPT or self._bytes > _KEPT_BYTES:
+        self.make_room()
+        self.wake()
+
+    def make_room(self) -> None:
+        """Let go of the oldest entries while there are too many."""
+        while self._seqs and (len(self._seqs) > _KEPT or self._bytes > self.most_bytes()):
             gone = len(self._seqs) // 4 + 1
             self.floor = self._seqs[gone - 1]
             self._bytes -= sum(map(len, self._events[:gone]))
             del self._seqs[:gone], self._events[:gone]
-        self.wake()
 
     def has_more(self, seq: int) -> bool:
         """Whether anything that is kept, or was, lies behind a sequence."""
@@ -290,9 +297,15 @@ class Rooms:
                     return
 
     def _begin_room(self, comm_id: CommId) -> _Room:
-        room = _Room()
+        room = _Room(most_bytes=self._share)
         room.reader = self._readers.create_task(self._read(comm_id, room))
+        for other in self._rooms.values():  # of which nothing may come any more
+            other.make_room()
         return room
+
+    def _share(self) -> int:
+        """Return how many bytes each room may keep, one that is about to begin counted in."""
+        return min(_KEPT_BYTES, _ALL_KEPT_BYTES // (len(self._rooms) + 1))
 
     def _begin_list(self, labels: Mapping[str, str]) -> _List:
         rows = _List()

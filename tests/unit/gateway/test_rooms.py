@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from contextlib import aclosing
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from datetime import timedelta
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from ioa.fair_turns import FairTurns
+from ioa.ports.group_log import StoredEntry
 from ioa.protocol.ids import LOCAL, CommId, UserId
 from ioa_gateway.callers import Caller
+from ioa_gateway.entry_pages import EntryPage
 from ioa_gateway.rooms import Rooms, open_rooms
 from ioa_gateway.rounds import AT_ONCE
 from tests.rig.deadline import eventually
@@ -72,3 +75,45 @@ async def test_many_followers_are_told_by_turns(monkeypatch: pytest.MonkeyPatch)
         goals[0] = {"comm_id": "a", "phase": "concluded"}
     assert max(Counter(at for at, _ in told).values()) <= AT_ONCE
     assert (len(told), "ann" in [user for _, user in told[: 2 * AT_ONCE]]) == (301, True)
+
+
+async def test_all_rooms_together_keep_so_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many are followed, by who reads nothing; and who has read on is told all of it, off the log."""
+    monkeypatch.setattr("ioa_gateway.rooms._ALL_KEPT_BYTES", 8_000)
+    monkeypatch.setattr("ioa_gateway.rooms.encoded", lambda stored: b"%d|" % stored.seq + b"x" * 1_000)
+    entry: Any = SimpleNamespace(state=SimpleNamespace(phase="discussing"))
+    log = [StoredEntry(seq, entry) for seq in range(1, 21)]
+
+    @asynccontextmanager
+    async def watch(_system: object, _comm_id: CommId) -> AsyncIterator[AsyncIterator[StoredEntry]]:
+        async def coming() -> AsyncIterator[StoredEntry]:
+            for stored in log:
+                yield stored
+            await asyncio.Event().wait()
+
+        yield coming()
+
+    async def page(_client: object, _group: object, *, after: int, limit: int) -> EntryPage:
+        found = [stored for stored in log if stored.seq > after][:limit]
+        return EntryPage(found, [{"seq": stored.seq} for stored in found], None)
+
+    monkeypatch.setattr("ioa_gateway.rooms.watch", watch)
+    monkeypatch.setattr("ioa_gateway.rooms.page_of", page)
+    caller, nothing = Caller("web", LOCAL, frozenset()), cast(Any, SimpleNamespace())
+    async with (
+        asyncio.timeout(20),
+        open_rooms(nothing, lambda _caller: True, FairTurns(1, 1)) as rooms,
+        AsyncExitStack() as stack,
+    ):
+        following = [
+            await stack.enter_async_context(aclosing(rooms.follow(caller, CommId(f"room-{number}")))) for number in range(16)
+        ]
+        for events in following:
+            await anext(events)
+            await asyncio.sleep(0.01)
+        kept = sum(len(event) for room in rooms._rooms.values() for event in room._events)
+        told = b""
+        while b'"seq":20' not in told and b"20|" not in told:
+            told += await anext(following[0])
+    assert kept <= 8_000
+    assert [number for number in range(1, 21) if b'"seq":%d}' % number not in told and b"%d|" % number not in told] == []
