@@ -29,7 +29,8 @@ MAX_TEXT_CHARS = 256_000
 
 _WALKED_BYTES = 65_536
 """In so short a payload a refused text is looked for where it stands, for an error that names its field."""
-_LONG = re.compile(rb"\xdb(\x00[\x03-\xff]..)", re.DOTALL)
+_LONG = b"\xdb\x00"
+"""How the head of a long text begins: with what it is, and the first of four bytes of its length."""
 _ZERO = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 
 _HEAD_BYTES = 16_384
@@ -128,16 +129,32 @@ def receive(kind: type[M], data: bytes, *, max_payload_bytes: int = MAX_PAYLOAD_
 def _refused_text(data: bytes, raw: object) -> str:
     """Find a text that `check_text` refuses, without a walk through what may have a million elements; empty if there is none.
 
-    msgpack reads nothing but UTF-8. A long text says its length in four bytes, of which UTF-8 has the first but never before the
-    second; bytes that are no text may hold anything, so that what looks like one is confirmed. A zero stands mostly in a number,
-    which JSON does not show.
+    msgpack reads nothing but UTF-8. Bytes that are no text may hold anything, so that what looks like a long one is confirmed. A
+    zero stands mostly in a number, which JSON does not show.
     """
-    for head in _LONG.finditer(data):
-        text = data[head.end() : head.end() + int.from_bytes(head[1], "big")].decode("utf-8", "ignore")
+    for text in _like_long_texts(data):
         if len(text) > MAX_TEXT_CHARS and _holds_long_texts(data):
             return text
     written = to_json(raw, bytes_mode="base64", fallback=repr) if b"\0" in data else b""
     return "\0" if b"\\u0000" in written and _ZERO.search(written) else ""
+
+
+def _like_long_texts(data: bytes) -> Iterator[str]:
+    """Yield what may be texts of so many characters, by their heads: each byte is in two of them at most.
+
+    No UTF-8 has both bytes with which such a head begins, so that a long text lies between two heads, or what looks like them. Of a
+    text whose length ends in these bytes that is what stands before it.
+    """
+    parts = data.split(_LONG)
+    if max(map(len, parts)) <= MAX_TEXT_CHARS:
+        return
+    begin = 0
+    for part in parts:
+        if len(part) > MAX_TEXT_CHARS:
+            for at in (begin + 3, begin):
+                if data[max(at - 5, 0) : at - 3] == _LONG:
+                    yield data[at : at + int.from_bytes(data[at - 4 : at], "big")].decode("utf-8", "ignore")
+        begin += len(part) + len(_LONG)
 
 
 def _holds_long_texts(data: bytes) -> bool:

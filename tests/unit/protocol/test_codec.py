@@ -29,7 +29,7 @@ from ioa.protocol.codec import (
     shortened,
     validate,
 )
-from ioa.protocol.files import Announced, PutUpload
+from ioa.protocol.files import PIECE_BYTES, Announced, PutUpload
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Artifact, Goal
 from ioa.protocol.ids import AgentId, CommId, GoalId, MessageId, TaskId, UserId
@@ -261,6 +261,28 @@ def test_bytes_that_look_like_a_long_text_are_received(seed: int) -> None:
     data = b"\xdb\x00\x0f\xff\xff" + random.Random(seed).randbytes(2_000) + b"a" * 300_000
     received = receive(PutUpload, encode(_upload(data)))
     assert received.data == data
+
+
+@pytest.mark.parametrize("head", [b"\xdb\x00\x0c\x00\x00", b"\xdb\x00\x7f\x7f\x7f", b"\xdb\x00", b"\xdb\x00\xff"])
+def test_bytes_that_look_like_many_long_texts_are_read_once(head: bytes) -> None:
+    """Each was decoded up to its end, or that of the payload: of one piece of a file a service did nothing else for minutes."""
+    data = head * (PIECE_BYTES // len(head))
+    sent = encode(_upload(data))
+    began = time.process_time()
+    received = receive(PutUpload, sent)
+    assert time.process_time() - began < 0.5
+    assert received.data == data
+
+
+@pytest.mark.parametrize(
+    "length", [256_001, 0x0003_EC00, 0x0004_DB00, 0x0004_00DB, 0x0004_DBDB, 0x0004_DB00 + 1], ids=lambda length: f"{length:08x}"
+)
+@pytest.mark.parametrize("before", [b"", b"\xdb\x00\x05", b"\xdb", b"\xdb\x00"])
+def test_a_long_text_is_found_by_its_head_whatever_stands_around_it(length: int, before: bytes) -> None:
+    """Its length may look like a head, and so may bytes before it, of which the head then was taken to be the rest."""
+    packed = msgpack.packb({"content": "", "newer": [before, "x" * length, before]})
+    with pytest.raises(InvalidInputError, match=r"\d characters; 256,000 are allowed|holds the character zero"):
+        receive(Discussion, packed)
 
 
 @pytest.mark.parametrize(
