@@ -29,7 +29,7 @@ from ioa.ports.registry_store import CardRecord, CardStore, LeaseStore
 from ioa.ports.retention import AgentRemoval, Belongings, EndedGoals, GoalPages, GoalRemoval
 from ioa.protocol import subjects
 from ioa.protocol.goals import Artifact, EndedGoal, Goal, GoalRecord, GoalResult, Reason, digest_of
-from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, GoalName, PoolId, comm_id_of_goal
+from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, GoalName, PoolId, TaskId, comm_id_of_goal, comm_id_of_task
 from ioa.protocol.messages import InformTaskResult
 from ioa.testing.manual_clock import ManualClock
 from ioa.testing.memory_delivery import MemoryResults, MemoryTimers
@@ -175,17 +175,23 @@ async def test_a_log_names_what_belongs_to_its_group(stores: Stores) -> None:
 
 
 async def test_entries_of_other_versions_name_what_belongs_to_them(nats_client: Client) -> None:
-    """Whatever the version of an entry, what it names is found; garbage between them, and names that are none, do no harm."""
-    js, subject = nats_client.jetstream(), subjects.log(ROOM)
+    """Whatever the version of an entry, what it names is found; garbage between them, and names that are none, do no harm.
+
+    Labels and forms are maps of whoever writes them: what they call a nested team is none.
+    """
+    js, subject, nested = nats_client.jetstream(), subjects.log(ROOM), comm_id_of_task(ROOM, TaskId("t1-1"))
+    opened = {"task_id": "t1-1", "subgroup": nested}
     entries = (
-        {"version": 7, "event": {"type": "new", "deep": [{"team": {"subgroup": "n1"}}, {"agent_id": "ada"}]}},
+        {"version": 7, "event": {"type": "new", "deep": [{"team": opened}, {"agent_id": "ada"}]}},
+        {"version": 1, "event": {"charter": {"labels": {"subgroup": OTHER}}}},
+        {"version": 1, "event": {"message": {"payload": {"fields": {"task_id": "t1-1", "subgroup": OTHER}}}}},
         {"version": 1, "event": {"artifacts": [{"object_name": "room/t1/a.txt"}], "agent_id": "*", "subgroup": 7}},
         {"version": 1, "state": {"agent_id": "eve"}},
     )
     for data in (b"\xc1garbage", *map(msgpack.packb, entries), msgpack.packb([1])):
         await js.publish(subject, data)
     found = await NatsGoalRemoval(nats_client).belongings(ROOM)
-    assert found == Belongings(frozenset({ADA}), (CommId("n1"),), frozenset({"room/t1/a.txt"}))
+    assert found == Belongings(frozenset({ADA}), (nested,), frozenset({"room/t1/a.txt"}))
 
 
 async def test_removals_remove_one_thing(stores: Stores, client: Client | None) -> None:

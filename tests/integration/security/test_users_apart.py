@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
+from datetime import timedelta
 from itertools import product
 from pathlib import Path
 
@@ -15,14 +16,15 @@ from ioa.adapters.nats.system_client import NatsSystemClient, open_system
 from ioa.adapters.nats.topology import DEAD, GOALS
 from ioa.errors import ForbiddenError, NotFoundError
 from ioa.group.events import Said
-from ioa.group.requests import CancelGroup, GetGroup
+from ioa.group.requests import CancelGroup, GetGroup, LaunchGroup
 from ioa.protocol import subjects
 from ioa.protocol.codec import encode
 from ioa.protocol.files import Announced, PutUpload
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import CommId, GoalId, GoalName, MessageId, TaskId, UserId
-from ioa.protocol.messages import Header, InformTaskProgress, Message, Phase
+from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, Header, InformTaskProgress, Message, Phase
+from ioa.protocol.retention import Prune
 from ioa.protocol.stream_reads import ReadStream
 from ioa.testing.manual_clock import NEW_YEAR
 from tests.contract.system_client.test_named_teams import debate
@@ -75,6 +77,27 @@ async def test_a_user_achieves_nothing_against_another(town: Town) -> None:
     assert shown == (GoalName(EVE, _FIRST), GoalName(USER, _FIRST), GoalName(USER, _SECOND))
     assert status.standing is not None and status.standing.charter is not None
     assert (status.record.goal.user, status.standing.charter.user, cancelled.reason) == (USER, USER, Reason.CANCELLED)
+
+
+async def test_a_goal_takes_no_group_with_it_that_its_labels_name(town: Town) -> None:
+    """Where a label was called as logs call nested teams, another's open group was removed with the goal that bore it."""
+    bob = town.agents[BOB]
+    [others] = await town.ask_for("Count to ten.")
+    ticket = bob.given.ticket_of(others, USER)
+    request = LaunchGroup(owner=BOB, members=(), goal_id=others, user=USER, session=bob.session.session, ticket=ticket)
+    state = (await bob.network.launch(request)).state
+    async with (
+        open_system(town.secured.settings("eve"), patience=SOON) as eve,
+        open_system(town.secured.settings("admin"), patience=SOON) as admin,
+    ):
+        own = await eve.launch(GoalOrder(goal="Count.", agent=BOB, labels={"task_id": "t1-1", "subgroup": state.comm_id}))
+        await town.given((EVE, own))
+        await bob.lead(own, "One.", EVE)
+        await eve.wait_for_result(own)
+        pruned = await admin.prune(Prune(older_than=timedelta(0)))
+    state = await bob.say(state, ConcludeGroupDiscussion(), 0)
+    await bob.say(state, Conclusion(content="Ten."), 1)
+    assert (pruned.groups, await town.outcome(others)) == (1, (Reason.CONCLUDED, "Ten."))
 
 
 async def test_a_user_has_nobody_told_what_was_not_said(town: Town) -> None:

@@ -41,7 +41,7 @@ from ioa.ports.retention import Belongings, GoalPage, NumberedRecord
 from ioa.protocol import subjects
 from ioa.protocol.codec import decode, encode, read_field
 from ioa.protocol.goals import EndedGoal, GoalRecord
-from ioa.protocol.ids import AgentId, CommId, GoalName, PoolId, is_token
+from ioa.protocol.ids import AgentId, CommId, GoalName, PoolId, TaskId, comm_id_of_task, is_token
 from ioa.protocol.labels import bears
 
 _ENDED = stream_of(ENDED)
@@ -119,7 +119,11 @@ class NatsGoalRemoval:
         self._files = NatsFileStore(client)
 
     async def belongings(self, comm_id: CommId) -> Belongings:
-        """Read the log as plain data, so that entries of any version tell what they name, and garbage names nothing."""
+        """Read the log as plain data, so that entries of any version tell what they name, and garbage names nothing.
+
+        Some of it is maps whose keys whoever speaks chooses, such as labels and forms. So a nested team is what bears the id that
+        follows from the group and from the task beside it: whoever calls another's group one has it go with his own.
+        """
         members: set[AgentId] = set()
         nested: dict[CommId, None] = {}
         files: set[str] = set()
@@ -128,7 +132,7 @@ class NatsGoalRemoval:
                 for found in _maps(event):
                     files.update(_strings(found, "object_name"))
                     members.update(AgentId(one) for one in _tokens(found, "agent_id"))
-                    nested.update((CommId(one), None) for one in _tokens(found, "subgroup"))
+                    nested.update(dict.fromkeys(_nested_in(comm_id, found)))
         return Belongings(frozenset(members), tuple(nested), frozenset(files))
 
     async def remove_timers(self, comm_id: CommId) -> None:
@@ -220,6 +224,13 @@ def _maps(value: object) -> Iterator[Mapping[Any, Any]]:
                 waiting += found.values()
             case list() as several:
                 waiting += several
+
+
+def _nested_in(comm_id: CommId, found: Mapping[Any, Any]) -> Iterator[CommId]:
+    """Return the nested team that a map in a group's log names, if it is that of the task which it names."""
+    for task_id, subgroup in zip(_tokens(found, "task_id"), _tokens(found, "subgroup"), strict=False):
+        if subgroup == comm_id_of_task(comm_id, TaskId(task_id)):
+            yield CommId(subgroup)
 
 
 def _strings(found: Mapping[Any, Any], name: str) -> Iterator[str]:
