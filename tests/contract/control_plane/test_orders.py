@@ -135,6 +135,19 @@ async def test_whose_the_goals_are_that_fill_the_stream_is_told_by_some(nats_cli
     assert await NatsSharedStore(js, None, 1).room() is None
 
 
+async def test_goals_of_no_bytes_on_long_subjects_fill_the_stream_by_those(nats_client: Client) -> None:
+    """An addressee may have 4 kB: where they did not count, all that such goals filled was told of whoever else waited."""
+    js = nats_client.jetstream()
+    for number in range(60):
+        await js.publish(f"{subjects.goal_of(ANNA)}.{'a' * 3_900}{number}", b"")
+        if number % 10 == 0:
+            await js.publish(subjects.goal_of(BEN), b"x" * 300)
+    walk = count(0, 7)
+    waiting = NatsWaitingGoals(js, chosen=lambda first, last: first + next(walk) % (last - first + 1))
+    held, stored = await waiting.held(), (await js.stream_info(GOALS)).state.bytes
+    assert (set(held), held[ANNA] > 0.95 * stored) == ({ANNA, BEN}, True)
+
+
 async def test_an_upgrade_takes_what_was_queued_in_one_line(nats_server: NatsServer) -> None:
     """Goals of all users that an older version had queued, or given out, are taken, whoever they are of."""
     async with open_connection(NatsSettings(nats_server.url, "test")) as client:

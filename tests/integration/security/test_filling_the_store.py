@@ -26,7 +26,7 @@ from ioa.ports.inspection import FILLING_QUEUE, FILLING_STORE, FLOOD, SlowedCall
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, UserId
-from ioa.protocol.subjects import goal_to
+from ioa.protocol.subjects import goal_of, goal_to
 from tests.integration.security.secured import open_intruder, open_secured, told_of, until_told
 from tests.integration.security.town import BOB, MALLORY, SLACK_SECONDS, SOON, Town, open_town_on, stay_online
 from tests.rig.deadline import eventually
@@ -80,6 +80,29 @@ async def test_whose_goals_fill_what_all_wait_in_is_refused_and_nobody_else(town
     assert [(one.caller, one.family) for one in found] == [("eve", FILLING_QUEUE)]
     assert "Filling what all goals wait in, and refused: eve" in quotas_finding(found).message
     assert (took <= 3 * usual + SLACK_SECONDS, stored < _STORE_BYTES // 10) == (True, True), (
+        f"undisturbed {usual:.3f} s, {took:.3f} s"
+    )
+
+
+async def test_goals_that_fill_it_by_their_subjects_are_those_of_who_has_published_them(town: Town) -> None:
+    """They have no bytes: by those others' goals were told to have filled it, and refused, or nobody's, and all were refused."""
+    usual = await town.lead_some()
+    async with open_intruder(town.secured, "eve") as eve, open_intruder(town.secured, "admin") as admin:
+        for number in range(_OPEN):
+            data = json.dumps({"goal_id": f"eve-{number}", "goal": "Wait."}).encode()
+            await eve.jetstream().publish(goal_to(EVE, MALLORY), data)
+        await eventually(lambda: town.agents[MALLORY].given.names, within=SOON)
+        size, numbers = 3_900, count()
+        while size > 1:
+            try:
+                await eve.jetstream().publish(f"{goal_of(EVE)}.{'a' * size}{next(numbers)}", b"")
+            except APIError:
+                size //= 2
+        took = await town.lead_some()
+        stored = (await admin.jetstream().stream_info(GOALS)).state.bytes
+    async with open_inspection(town.secured.settings("observer"), patience=SOON) as inspection:
+        found = [one.caller for one in await told_of(inspection) if one.family == FILLING_QUEUE]
+    assert (found, took <= 3 * usual + SLACK_SECONDS, stored < _STORE_BYTES // 10) == (["eve"], True, True), (
         f"undisturbed {usual:.3f} s, {took:.3f} s"
     )
 

@@ -24,6 +24,8 @@ from ioa.protocol.ids import UserId
 _COUNTED_FOR = timedelta(seconds=1)
 _LOOKED_AT, _AT_ONCE = 48, 4
 """How many goals that wait are looked at to tell whose they are, and how many side by side: each may have 256 kB."""
+_RECORD_BYTES = 30
+"""What the server counts of each besides its subject, headers and data."""
 _NOT_FOUND = "\x7f"
 """A byte by which nats-server finds no subject: a goal on such a one is stored, and given to nobody."""
 
@@ -89,12 +91,14 @@ class NatsWaitingGoals:
             async with asyncio.TaskGroup() as group:
                 looks = [group.create_task(self._look(place)) for place in places]
             for message in filter(None, (look.result() for look in looks)):
+                subject = message.subject or ""
                 with suppress(InvalidInputError):
-                    user = subjects.parse_goal_subject(message.subject or "")[0]
-                    seen[user] += len(message.data or b"") + len(message.hdrs or b"")
-                if _NOT_FOUND in (message.subject or ""):
+                    user = subjects.parse_goal_subject(subject)[0]
+                    written = len(subject.encode()) + len(message.data or b"") + len(message.hdrs or b"")
+                    seen[user] += _RECORD_BYTES + written
+                if _NOT_FOUND in subject:
                     await self._remove(message.seq or 0)
-        return {user: state.bytes * size // seen.total() for user, size in seen.items() if size}
+        return {user: state.bytes * size // seen.total() for user, size in seen.items()}
 
     async def _info(self) -> StreamInfo:
         with unavailable_unless_answered("The stream of goals"):
