@@ -18,7 +18,7 @@ from itertools import count
 from pathlib import Path
 from weakref import WeakValueDictionary
 
-from ioa.errors import TaskError
+from ioa.errors import InvalidInputError, TaskError
 from ioa.protocol.goals import Artifact
 
 _READ_ONLY = 0o444
@@ -51,6 +51,7 @@ class LocalCopies:
         """Have a file at `path`.
 
         What another group has fetched is not fetched again, but for its first piece, which is told only to whom the file was told.
+        That is compared: the store takes a writer's word for a digest, so that one who knows another's file by it could name his.
 
         Args:
             artifact: The reference, which `pieces` is held to.
@@ -58,6 +59,7 @@ class LocalCopies:
             path: Where it shall lie; its folder is made.
 
         Raises:
+            InvalidInputError: What was stored is not what its writer said.
             TaskError: The disk has no room for it.
         """
         copy = self._folder / artifact.sha256
@@ -65,6 +67,8 @@ class LocalCopies:
             first = await anext(pieces, b"")
             if not await asyncio.to_thread(self.stands, artifact, copy):
                 self._whole[artifact.sha256] = await self._write(artifact, copy, first, pieces)
+            elif not await asyncio.to_thread(_begins, copy, artifact.size_bytes, first):
+                raise InvalidInputError(f"The file {artifact.name!r} is not the one that it is said to be.")
             await asyncio.to_thread(_link, copy, path)
 
     async def release(self, digests: Collection[str]) -> None:
@@ -130,6 +134,12 @@ def _end(part: Path, copy: Path) -> tuple[int, int]:
 def _looks(path: Path) -> tuple[int, int]:
     found = path.stat()
     return found.st_mtime_ns, found.st_size
+
+
+def _begins(copy: Path, size: int, first: bytes) -> bool:
+    """Whether a copy has so many bytes, and begins with these."""
+    with copy.open("rb") as file:
+        return copy.stat().st_size == size and file.read(len(first)) == first
 
 
 def _link(copy: Path, path: Path) -> None:

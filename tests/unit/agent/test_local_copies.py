@@ -12,7 +12,7 @@ import pytest
 
 from ioa.agent import local_copies
 from ioa.agent.local_copies import LocalCopies
-from ioa.errors import NotFoundError, TaskError, UnavailableError
+from ioa.errors import InvalidInputError, NotFoundError, TaskError, UnavailableError
 from ioa.protocol.goals import Artifact
 
 PIECES = (b"one", b"two", b"three")
@@ -63,6 +63,21 @@ async def test_a_copy_is_given_to_nobody_who_may_not_read_the_file(tmp_path: Pat
 
     with pytest.raises(NotFoundError):
         await copies.place(_artifact(), _Store(NotFoundError("It was not told.")).pieces(), path)
+
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("begins", [b"x", b"one"])
+async def test_a_copy_is_given_to_nobody_who_knows_its_digest_alone(tmp_path: Path, begins: bytes) -> None:
+    """The store takes a writer's word for a digest: whoever knew another's had an agent take the other's copy for his own file."""
+    copies, path = LocalCopies(tmp_path / "copies"), tmp_path / "two" / "a.csv"
+    await copies.place(_artifact(), _Store().pieces(), tmp_path / "one" / "a.csv")
+
+    async def pieces() -> AsyncGenerator[bytes, None]:
+        yield begins
+
+    with pytest.raises(InvalidInputError):
+        await copies.place(_artifact().model_copy(update={"size_bytes": len(begins)}), pieces(), path)
 
     assert not path.exists()
 
