@@ -18,7 +18,7 @@ from ioa.adapters.nats.guests import known_by
 from ioa.adapters.nats.headers import read_headers
 from ioa.adapters.nats.keys import LAST_OF
 from ioa.adapters.nats.overheard import heartbeats_asked
-from ioa.adapters.nats.permissions import OVERHEARD, PULLS, SHOWN_ASKER, TAKEN, TURNED_AWAY
+from ioa.adapters.nats.permissions import CONNECTED, OVERHEARD, PULLS, SHOWN_ASKER, TAKEN, TURNED_AWAY
 from ioa.adapters.nats.sinks import MessageSink
 from ioa.ports.connections import ConnectionId, SentTotals, ShownToken
 from ioa.protocol import subjects
@@ -342,6 +342,17 @@ async def test_whom_the_server_does_not_let_in_is_told_by_the_address() -> None:
         for data in (b'{"client":{"host":"192.0.2.7","reason":"Authentication Failure"}}', b"{}", b"\x00"):
             client.heard[TURNED_AWAY].set_result(Msg(cast(Client, client), "$SYS.SERVER.S1.CLIENT.AUTH.ERR", "", data))
     assert hearer.strangers == ["192.0.2.7"]
+
+
+async def test_who_has_the_server_tell_very_much_of_him_floods() -> None:
+    """How a client is called it says itself, and each list of connections has it: a hundred such were more than can be sent."""
+    client, hearer = _Pulled(), _Hearer()
+    async with NatsConnections(cast(Client, client)).hearing(hearer):
+        for key, name in (("UBOB", "ioa-agent"), ("UEVE", "<" * 3_000)):
+            shown = {"id": 7, "acc": "IOA_USERS", "user": key, "name": name}
+            told = json.dumps({"server": {"id": "S1"}, "client": shown}).replace("<", "\\u003c").encode()
+            client.heard[CONNECTED].set_result(Msg(cast(Client, client), "$SYS.ACCOUNT.IOA_USERS.CONNECT", "", told))
+    assert hearer.pulled == [("UEVE", 100_000, None)]
 
 
 async def test_a_pull_counts_as_what_the_server_keeps_of_it() -> None:
