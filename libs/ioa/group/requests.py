@@ -24,8 +24,8 @@ from ioa.protocol.team import TeamField
 from ioa.protocol.tickets import ShownTicket
 from ioa.protocol.usage import MAX_COUNT, NOTHING, Count, OverheadField, Usage
 
-Place = Annotated[int, Field(ge=0, le=2**63 - 1)]
-"""Where something stands in a stream, or how many there were before it."""
+Place = Annotated[int, Field(ge=0, le=2**63 - 2)]
+"""Where something stands in a stream, or how many there were before it; there is a place behind each."""
 
 
 MAX_PLANNED = 4_096

@@ -291,15 +291,21 @@ _SAYS_NOTHING = frozenset(
 _BITS = 509
 
 
-@lru_cache(maxsize=16_384)
 def kind_of_need(need: str) -> int:
     """Sketch what a task is about: a set of the stems of its words, as bits. Names of files and numbers are no part of it."""
+    return _remembered_kind(need) if len(need) <= MAX_RECORDED_NEED_CHARS else _kind_of(need)
+
+
+def _kind_of(need: str) -> int:
     kind = 0
     text = _FILE_NAME.sub(" ", need.lower())
     for word in (*_WORD.findall(text), *_UNSPACED.findall(text)):
         if word not in _SAYS_NOTHING:
             kind |= 1 << zlib.crc32(_SUFFIX.sub("", word).encode()) % _BITS
     return kind
+
+
+_remembered_kind = lru_cache(maxsize=16_384)(_kind_of)
 
 
 def likeness(one: int, other: int) -> float:

@@ -35,6 +35,8 @@ _STOP_WORDS = frozenset(
     us very want was we were what when where which while who whom why will with would you your yours yes
     """.split()
 )
+_REMEMBERED_CHARS = 64
+"""How long the words are that are remembered: of those of which a need is made up each may have 4,000 characters, or 16 kB."""
 _stemming = threading.Lock()
 """The stemmer keeps the word it works on in itself, and cards are read in threads."""
 
@@ -65,9 +67,11 @@ def whole_word(word: str) -> str:
     return word
 
 
-@lru_cache(maxsize=65_536)
 def _term(word: str, stem: Stem) -> int:
     return int.from_bytes(hashlib.blake2b(stem(word).encode(), digest_size=4).digest(), "big")
+
+
+_remembered_term = lru_cache(maxsize=65_536)(_term)
 
 
 def words(text: str) -> list[str]:
@@ -77,7 +81,7 @@ def words(text: str) -> list[str]:
 
 def terms_of(some: Iterable[str], stem: Stem) -> list[int]:
     """Return the terms of words; of one that is new it takes a fiftieth of a millisecond."""
-    return [_term(word, stem) for word in some]
+    return [_remembered_term(word, stem) if len(word) <= _REMEMBERED_CHARS else _term(word, stem) for word in some]
 
 
 def terms(text: str, stem: Stem = english_stem) -> list[int]:

@@ -52,6 +52,7 @@ from ioa.protocol.messages import (
 from ioa.protocol.model import Model
 from ioa.protocol.policy import Casting, FormField
 from ioa.protocol.registry import Lease
+from ioa.protocol.stream_reads import ReadStream
 from ioa.protocol.usage import MAX_COUNT, Usage
 
 TEXT = st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=50)
@@ -253,6 +254,14 @@ def test_a_refused_text_is_found_wherever_it_stands(data: object) -> None:
             receive(Discussion, packed)
     else:
         assert receive(Discussion, packed).content == ""
+
+
+def test_behind_each_place_of_a_request_there_is_one() -> None:
+    """What is asked for stands behind it: behind the last number there is none, by which a request crashed."""
+    asked = {"agent_id": "bob", "after": 2**63 - 2}
+    assert ReadStream(seq=receive(requests.ListMemberships, msgpack.packb(asked)).after + 1).seq == 2**63 - 1
+    with pytest.raises(InvalidInputError, match="after"):
+        receive(requests.ListMemberships, msgpack.packb({**asked, "after": 2**63 - 1}))
 
 
 @pytest.mark.parametrize("seed", range(8))
