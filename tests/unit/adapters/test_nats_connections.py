@@ -310,6 +310,28 @@ async def test_a_goal_for_which_a_stream_is_searched_is_worth_a_flood(headers: d
     assert hearer.pulled == [], "he may be a guest by a token, or bear an agent's name"
 
 
+@pytest.mark.parametrize(
+    ("addressee", "headers", "floods"),
+    [
+        ("bob", {"Nats-Expected-Last-Subject-Sequence": "7"}, False),
+        ("*", {}, False),
+        ("*", {"Nats-Expected-Last-Subject-Sequence": "7"}, True),
+        (">", {"Nats-Expected-Last-Subject-Sequence": "7"}, True),
+    ],
+)
+async def test_a_goal_that_is_published_on_a_pattern_is_searched_for_likewise(
+    addressee: str, headers: dict[str, str], floods: bool
+) -> None:
+    """Without that other header the server looks for the last message of the subject, which may be a pattern."""
+    client, hearer = _Pulled(), _Hearer()
+    connections = NatsConnections(cast(Client, client))
+    async with connections.hearing(hearer):
+        await connections.count()
+        goal = Msg(cast(Client, client), f"ioa.v1.goal.eve.{addressee}", "", b"", headers)
+        client.heard[subjects.ANY_ADDRESSED_GOAL].set_result(goal)
+    assert hearer.searching == ([("eve", 100_000, None)] if floods else [])
+
+
 async def test_goals_for_which_a_tenants_stream_is_searched_are_told_of() -> None:
     """Its control plane alone sees them; who looks after the whole server is told whose they are."""
     client, there, hearer = _Pulled(), _Client(), _Hearer()

@@ -13,6 +13,7 @@ from typing import Any
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
+from nats.js.api import Header
 from pydantic import BaseModel, Field, ValidationError
 
 from ioa.adapters.nats.guests import Holder
@@ -184,7 +185,8 @@ class OrderHearer:
     """Goals as users publish them, of which a few are looked at between two counts.
 
     By its headers one has the server search the stream, with it locked, for the last message of a pattern: 6 ms where 40,000 wait.
-    And a trace may come instead of one, see `traces`: by whom says the subject, whoever has written it.
+    Without the pattern among them it is that of the subject, on which a client may publish as if it were none. And a trace may come
+    instead of one, see `traces`: by whom says the subject, whoever has written it.
     """
 
     def __init__(self, client: Client, hear: Callable[[UserId], None]) -> None:
@@ -200,7 +202,8 @@ class OrderHearer:
 
     def _take(self, message: Msg) -> None:
         headers = message.headers or {}
-        costs_much = UNREAD in headers or not {"*", ">"}.isdisjoint(headers.get(LAST_OF, ""))
+        searched = headers.get(LAST_OF, message.subject if Header.EXPECTED_LAST_SUBJECT_SEQUENCE.value in headers else "")
+        costs_much = UNREAD in headers or not {"*", ">"}.isdisjoint(searched)
         if costs_much or (not message.reply and begins_like_one(message.data, headers)):
             with suppress(InvalidInputError):
                 self._hear(subjects.parse_goal_subject(message.subject)[0])
