@@ -85,6 +85,21 @@ async def test_an_order_that_looks_like_a_word_of_the_server_is_taken(nats_clien
         await eventually(lambda: info(GOALS), lambda found: found.state.messages == 0, within=_SOON)
 
 
+async def test_no_addressees_of_one_user_disconnect_who_takes_orders(nats_client: Client) -> None:
+    """The stream would list each, all in one message: of some hundred long ones, of 4 kB as JSON has it 24, that was 9 MB.
+
+    Who has goals that are not given out keeps his line.
+    """
+    taken, begins = _Taken(), f"{subjects.goal_of(ANNA)}.{'<' * 3_900}"
+    for number in range(400):
+        await nats_client.publish(f"{begins}{number}", b"anna")
+    async with beside(OrderLines(nats_client, taken.work, nothing_is_poison, 3, 1).follow()):
+        await eventually(lambda: taken.seen[b"anna"] > 0, within=_SOON)
+        await _publish(nats_client, subjects.goal_of(BEN), b"ben")
+        await eventually(lambda: taken.seen[b"ben"] == 1, within=_SOON)
+    assert nats_client.stats["reconnects"] == 0
+
+
 async def test_goals_of_who_has_filled_the_stream_do_not_wait_for_an_end(nats_client: Client) -> None:
     """They are given out beside those of his that are open, to be refused; then so many are open at a time as before."""
     taken, over = _Taken(), set[UserId]()

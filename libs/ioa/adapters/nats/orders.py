@@ -3,7 +3,8 @@
 Each user has a durable consumer of his own on the stream, so that his orders are given out in their order whatever others have
 published, and only so many of them until one has ended. It is made when there is something for it, and goes when nothing has been
 for a while. Who publishes stands in the subject; that somebody does is seen by listening to a single message now and then, which no
-flood makes more of, and for certain by asking the stream, which knows whose messages it holds.
+flood makes more of, and for certain by reading on in the stream. It would list its subjects too, but in one message, which whoever
+publishes makes as long as he likes: each addressee is one, and who is sent more than 8 MB at once is disconnected.
 """
 
 from __future__ import annotations
@@ -20,8 +21,10 @@ from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 from nats.js import JetStreamContext
 
+from ioa.adapters.nats.connection import at_renewal
 from ioa.adapters.nats.queues import Delivery, SetAside, Work, consume
 from ioa.adapters.nats.sinks import MessageSink
+from ioa.adapters.nats.streams import next_messages
 from ioa.adapters.nats.topology import GOALS, INTAKE, ensure_intake, intake_consumer
 from ioa.adapters.nats.translated_errors import unavailable_unless_answered
 from ioa.errors import InvalidInputError, UnavailableError
@@ -29,7 +32,9 @@ from ioa.protocol import subjects
 from ioa.protocol.ids import LOCAL, AgentId, UserId
 
 _LOOK_SECONDS = 2.0
-"""How often the stream is asked whose goals it holds, at least."""
+"""How often it is read whose goals have come, at least."""
+_PAGE, _PAGE_BYTES, _PAGES_AT_ONCE = 256, 1_000_000, 8
+"""How much of the stream is read at a time, and how many times one after the other, before there is a pause."""
 _PAUSE_SECONDS = 0.1
 """How long nobody listens after a message was heard."""
 _IDLE_SECONDS = 60.0
@@ -38,7 +43,7 @@ _LEAST_SECONDS = 0.04
 """How long an order keeps its place among those of its user that are worked on, however soon it is done with: what cannot be read
 takes a millisecond, and a user can publish more of that than all others together."""
 _MADE_AGAIN_SECONDS = 30.0
-"""How often a consumer is made that is there; somebody may have removed it."""
+"""How often a consumer is made that is there, since somebody may have removed it, and asked whether goals are left in it."""
 _MOST_REFUSED, _REFUSED_AT_ONCE = 10_000, 4
 """How many orders of a user may be unacknowledged who has filled the stream, and how many are worked on besides: those beyond what
 may be open are refused, and do not wait behind those that are."""
@@ -88,36 +93,47 @@ class OrderLines:
     at_once: int
     is_over: Callable[[UserId], bool] = lambda _user: False
     _lines: dict[UserId, _Line] = field(default_factory=dict)
+    _come: set[UserId] = field(default_factory=set)
+    """Whose goals were read of for whom there is no line yet."""
+    _read_up_to: int = 0
 
     async def follow(self) -> None:
         """Take orders, for ever."""
-        async with asyncio.TaskGroup() as group:
-            while True:
-                async with self._listening() as heard:
-                    try:
-                        users = await self._users()
-                        await self._look(users | {LOCAL}, group)
-                    except UnavailableError as error:
-                        _log.warning("orders_out_of_reach", error=error.message)
-                    with suppress(TimeoutError):
-                        async with asyncio.timeout(_LOOK_SECONDS):
-                            await self._look({await heard}, group)
-                await asyncio.sleep(_PAUSE_SECONDS)
+        with at_renewal(self.client, self._begin_again):
+            async with asyncio.TaskGroup() as group:
+                while True:
+                    async with self._listening() as heard:
+                        try:
+                            await self._read_on()
+                            await self._look({LOCAL}, group)
+                            with suppress(TimeoutError):
+                                async with asyncio.timeout(_LOOK_SECONDS):
+                                    self._come.add(await heard)
+                            await self._look({LOCAL}, group)
+                        except UnavailableError as error:
+                            _log.warning("orders_out_of_reach", error=error.message)
+                    await asyncio.sleep(_PAUSE_SECONDS)
 
-    async def _users(self) -> Set[UserId]:
-        with unavailable_unless_answered("The stream of goals"):
-            info = await self.client.jetstream().stream_info(GOALS, subjects_filter=f"{subjects.OLD_GOAL}.>")
-        return {user for subject in info.state.subjects or {} if (user := _user_of(subject)) is not None}
+    def _begin_again(self) -> None:
+        """Read the stream from its beginning: the server may have come back with another one."""
+        self._read_up_to = 0
+
+    async def _read_on(self) -> None:
+        """Read whose goals have come since the last time."""
+        for _ in range(_PAGES_AT_ONCE):
+            page = await next_messages(self.client, GOALS, ">", after=self._read_up_to, limit=_PAGE, max_bytes=_PAGE_BYTES)
+            self._come.update(user for one in page.messages if (user := _user_of(one.subject)) is not None)
+            self._read_up_to = page.messages[-1].seq if page.messages else self._read_up_to
+            if page.complete:
+                return
 
     async def _look(self, users: Set[UserId], group: asyncio.TaskGroup) -> None:
-        """Take orders of these users, and no more of those who have had none for a while."""
+        """Take orders of these users and of those whose goals have come, and no more of those who have had none for a while."""
         now = asyncio.get_running_loop().time()
-        for user in users:
+        for user in users | self._come | self._lines.keys():
             line, most_open = self._lines.get(user), _MOST_REFUSED if self.is_over(user) else self.most_open
             is_due = line is None or now - line.made_at > _MADE_AGAIN_SECONDS or most_open != line.most_open
-            if is_due:
-                with unavailable_unless_answered("The stream of goals"):
-                    await ensure_intake(self.client.jetstream(), user, most_open)
+            has_some = is_due and await self._make(user, most_open)
             if line is None:
                 durable = intake_consumer(user)
                 work = self.work if user == LOCAL else self._work_in_its_time
@@ -125,10 +141,18 @@ class OrderLines:
                 line = self._lines[user] = _Line(group.create_task(taking), now, now, most_open)
             elif is_due:
                 line.made_at, line.most_open = now, most_open
-            line.busy_at = now
+            if has_some or user in users or user in self._come:
+                line.busy_at = now
+            self._come.discard(user)
             self._refuse(user, line, group)
         for user in [user for user, line in self._lines.items() if now - line.busy_at > _IDLE_SECONDS]:
             self._lines.pop(user).stop()
+
+    async def _make(self, user: UserId, most_open: int) -> bool:
+        """Make the queue of a user's goals, unless it is there; whether it holds any."""
+        with unavailable_unless_answered("The stream of goals"):
+            queue = await ensure_intake(self.client.jetstream(), user, most_open)
+        return bool(queue.num_pending or queue.num_ack_pending)
 
     def _refuse(self, user: UserId, line: _Line, group: asyncio.TaskGroup) -> None:
         """Work on more orders of who has filled the stream, as long as he has."""

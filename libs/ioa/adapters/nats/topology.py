@@ -12,6 +12,7 @@ from nats.js import JetStreamContext
 from nats.js.api import (
     AckPolicy,
     ConsumerConfig,
+    ConsumerInfo,
     DiscardPolicy,
     KeyValueConfig,
     ObjectStoreConfig,
@@ -260,14 +261,14 @@ async def ensure_pool_consumer(js: JetStreamContext, pool: PoolId) -> None:
     await _ensure_consumer(js, WORK, pool_consumer(pool), subjects.work_of(pool), inactive_threshold=idle)
 
 
-async def ensure_intake(js: JetStreamContext, user: UserId, goals_open: int) -> None:
-    """Make the queue of a user's goals, of which so many are given out at a time until they have ended.
+async def ensure_intake(js: JetStreamContext, user: UserId, goals_open: int) -> ConsumerInfo:
+    """Make the queue of a user's goals, of which so many are given out at a time until they have ended; return how it stands.
 
     Those of `LOCAL`, whom nobody asks who he is, are not counted: they are everybody's.
     """
     filters = subjects.goal_of(user), subjects.goal_to(user, AgentId("*"))
     bounds = {"max_ack_pending": goals_open, "inactive_threshold": _USER_IDLE.total_seconds()} if user != LOCAL else {}
-    await _ensure_consumer(js, GOALS, intake_consumer(user), *filters, **bounds)
+    return await _ensure_consumer(js, GOALS, intake_consumer(user), *filters, **bounds)
 
 
 def _within(config: StreamConfig, allowed: int | None) -> StreamConfig:
@@ -308,7 +309,7 @@ _STREAM_NAME_IN_USE = 10058
 """JetStream's error code for a stream of this name with another configuration."""
 
 
-async def _ensure_consumer(js: JetStreamContext, stream: str, name: str, *filters: str, **options: float | None) -> None:
+async def _ensure_consumer(js: JetStreamContext, stream: str, name: str, *filters: str, **options: float | None) -> ConsumerInfo:
     config = ConsumerConfig(
         durable_name=name,
         filter_subject=filters[0] if len(filters) == 1 else None,
@@ -318,7 +319,7 @@ async def _ensure_consumer(js: JetStreamContext, stream: str, name: str, *filter
         max_ack_pending=10_000,
         max_waiting=8_192,
     )
-    await js.add_consumer(stream, config.evolve(**options))
+    return await js.add_consumer(stream, config.evolve(**options))
 
 
 async def _ensure_bucket(js: JetStreamContext, config: KeyValueConfig) -> None:
