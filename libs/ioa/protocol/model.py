@@ -14,29 +14,32 @@ _WITH_ELEMENTS = ("tuple", "list", "set", "frozenset", "dict")
 _NO_SCHEMAS = ("default", "metadata", "serialization")
 
 
-def _fail_fast(schema: Any) -> None:
+def _bound(schema: Any) -> None:
     if isinstance(schema, dict):
         if schema.get("type") in _WITH_ELEMENTS:
             schema["fail_fast"] = True
+        if schema.get("type") == "str":
+            schema["strict"] = True
         for name, inner in schema.items():
             if name not in _NO_SCHEMAS:
-                _fail_fast(inner)
+                _bound(inner)
     elif isinstance(schema, list | tuple):
         for inner in schema:
-            _fail_fast(inner)
+            _bound(inner)
 
 
 class FailFast(BaseModel):
     """What is read no further behind the first wrong element of each list and table in it.
 
-    A million wrong elements fit into one message, and to look at each takes seconds, although one is told.
+    A million wrong elements fit into one message, and to look at each takes seconds, although one is told. And bytes are no text:
+    as such they would come past what is refused of texts.
     """
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: type[BaseModel], handler: GetCoreSchemaHandler) -> CoreSchema:
-        """Have every list and table of the class end so, whatever stands around it."""
+        """Have every list, table and text of the class read so, whatever stands around it."""
         schema = handler(source)
-        _fail_fast(schema)
+        _bound(schema)
         return schema
 
 

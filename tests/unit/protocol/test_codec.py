@@ -233,6 +233,14 @@ def test_a_text_that_nothing_can_store_is_not_received(place: Callable[[str], di
         receive(Goal, msgpack.packb(place(text)))
 
 
+@pytest.mark.parametrize("text", UNSTORABLE.values(), ids=UNSTORABLE)
+def test_bytes_are_no_text(text: str) -> None:
+    """They would come in as one, past what is refused of texts."""
+    for kind, fields in ((Goal, {"goal_id": "g1", "goal": text.encode()}), (Discussion, {"content": text.encode()})):
+        with pytest.raises(InvalidInputError, match="valid string"):
+            receive(kind, msgpack.packb(fields))
+
+
 _ODD = st.sampled_from(
     ["", "\0", "a\0b", r"\u0000", "\\", '"', "\\\0", "é" * 200_000, "x" * MAX_TEXT_CHARS, "y" * (MAX_TEXT_CHARS + 1)]
 )
