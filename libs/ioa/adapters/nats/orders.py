@@ -104,10 +104,10 @@ class OrderLines:
                 while True:
                     async with self._listening() as heard:
                         try:
-                            await self._read_on()
+                            is_whole = await self._read_on()
                             await self._look({LOCAL}, group)
                             with suppress(TimeoutError):
-                                async with asyncio.timeout(_LOOK_SECONDS):
+                                async with asyncio.timeout(_LOOK_SECONDS if is_whole else 0):
                                     self._come.add(await heard)
                             await self._look({LOCAL}, group)
                         except UnavailableError as error:
@@ -118,14 +118,15 @@ class OrderLines:
         """Read the stream from its beginning: the server may have come back with another one."""
         self._read_up_to = 0
 
-    async def _read_on(self) -> None:
-        """Read whose goals have come since the last time."""
+    async def _read_on(self) -> bool:
+        """Read whose goals have come since the last time; whether that is all of it: the stream may hold 0.5 GB when this begins."""
         for _ in range(_PAGES_AT_ONCE):
             page = await next_messages(self.client, GOALS, ">", after=self._read_up_to, limit=_PAGE, max_bytes=_PAGE_BYTES)
             self._come.update(user for one in page.messages if (user := _user_of(one.subject)) is not None)
             self._read_up_to = page.messages[-1].seq if page.messages else self._read_up_to
             if page.complete:
-                return
+                return True
+        return False
 
     async def _look(self, users: Set[UserId], group: asyncio.TaskGroup) -> None:
         """Take orders of these users and of those whose goals have come, and no more of those who have had none for a while."""
