@@ -119,7 +119,7 @@ class OrderLines:
         self._read_up_to = 0
 
     async def _read_on(self) -> bool:
-        """Read whose goals have come since the last time; whether that is all of it: the stream may hold 0.5 GB when this begins."""
+        """Read whose goals have come since the last time; whether that is all: when this begins it may be half a gigabyte."""
         for _ in range(_PAGES_AT_ONCE):
             page = await next_messages(self.client, GOALS, ">", after=self._read_up_to, limit=_PAGE, max_bytes=_PAGE_BYTES)
             self._come.update(user for one in page.messages if (user := _user_of(one.subject)) is not None)
