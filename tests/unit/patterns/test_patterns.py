@@ -114,9 +114,7 @@ def test_what_backtracks_is_found(expression: str) -> None:
 @pytest.mark.parametrize(
     "unit", ["1.", "1,", "a.", "twenty two 1.", "two ", "x, y, ", '"a', "“", "[…", "- ", "\n> ", "half ", "a-1-", "\u0301\u0316"]
 )
-@pytest.mark.parametrize(
-    "read", [normalised, kind_of_need.__wrapped__, composed], ids=["normalised", "kind_of_need", "names of files"]
-)
+@pytest.mark.parametrize("read", [normalised, kind_of_need, composed], ids=["normalised", "kind_of_need", "names of files"])
 def test_what_everybody_reads_takes_time_in_proportion_to_the_text(read: Ask, unit: str) -> None:
     """No wording of a message or of a task stalls who has to read it."""
     assert not _grows_too_fast(read, lambda chars: unit * (chars // len(unit)))
