@@ -116,7 +116,7 @@ async def test_keda_finds_the_queue_where_it_is_told_to_look(tmp_path: Path) -> 
 
 async def test_a_connection_has_one_path(tmp_path: Path) -> None:
     """Of a second one, by MPTCP, neither the server nor its gate would know."""
-    async with _running(tmp_path, 1) as cluster:
+    async with _running(tmp_path, 1) as cluster, open_connection(cluster.settings("ioa-registry-nats"), patience=_PATIENCE):
         assert not await asyncio.to_thread(takes_second_paths, int(cluster.url.rpartition(":")[2]))
 
 
