@@ -6,10 +6,10 @@ A secured system runs with the quotas that it has by default. The stranger and t
 made by a seed, to each family of subjects that their keys open: to each as often as they are answered, never sooner than they are
 told to come back, and in all as often as one key may. So they are at every quota and beyond none: who is kept out soaks nothing.
 They do it in a process of their own (`benchmarks.soak_senders`), so that what it takes to be hostile delays no honest goal. One of
-those is launched each second, whatever became of those before. Goals are kept for five minutes and not for a month, so that soon
-as many go as come, and whatever grows still is lost. In the end each honest goal must have been answered rightly, ninety-nine of a
-hundred within twice the time that they took undisturbed; no service may have died, grown by more than a fifth or logged a
-traceback, nor may the store. Each minute it tells how all stands.
+those is launched each second, whatever became of those before. Goals and the audit log are kept for five minutes and not for
+months, so that soon as many go as come, and whatever grows still is lost. In the end each honest goal must have been answered
+rightly, ninety-nine of a hundred within twice the time that they took undisturbed; no service may have died, grown by more than a
+fifth or logged a traceback, nor may the store have grown. Each minute it tells how all stands.
 """
 
 from __future__ import annotations
@@ -60,6 +60,7 @@ _PATIENCE_SECONDS = 60.0
 _SETTLED_PART = 0.25
 """After which part of the time a process has taken what it keeps of everybody, and its growth begins to count."""
 _KEEP = "PT5M"
+"""How long goals, and lines of the audit log, are kept."""
 _SETTLES = 1_200
 """With how many honest goals, one a second, a run is long enough for that of nats-server and the store: in the first minutes goals
 on record, dead letters, and goals that wait, become as many as may be."""
@@ -244,7 +245,7 @@ async def run(folder: Path, seconds: float, usual_seconds: float, seed: int) -> 
     numbers, recorded_file, sent_file = count(10_000), folder / "recorded", folder / "sent"
     async with AsyncExitStack() as stack:
         opened = await stack.enter_async_context(open_secured(folder, (HONEST, STRANGER), gate=True))
-        secured = replace(opened, told={"IOA_KEEP": _KEEP})
+        secured = replace(opened, told=dict.fromkeys(("IOA_KEEP", "IOA_AUDIT_KEEP"), _KEEP))
         programs = [secured.gate(), *(secured.service(name) for name in SERVICES), secured.agent(HONEST, HONEST, HONEST)]
         processes = await stack.enter_async_context(open_processes(secured, programs))
         user = await stack.enter_async_context(open_user(secured, [HONEST]))
