@@ -10,6 +10,7 @@ import pytest
 from nats.aio.client import Client
 from nats.js.api import AckPolicy, ConsumerConfig
 
+from ioa.adapters.nats import orders
 from ioa.adapters.nats.connection import NatsSettings, open_connection
 from ioa.adapters.nats.orders import OrderLines
 from ioa.adapters.nats.queues import Delivery
@@ -44,8 +45,8 @@ class _Taken:
             raise NotYetError("It is open.", retry_after=timedelta(milliseconds=100))
 
 
-async def _publish(client: Client, subject: str, *orders: bytes) -> None:
-    for order in orders:
+async def _publish(client: Client, subject: str, *some: bytes) -> None:
+    for order in some:
         await client.jetstream().publish(subject, order)
 
 
@@ -98,6 +99,19 @@ async def test_no_addressees_of_one_user_disconnect_who_takes_orders(nats_client
         await _publish(nats_client, subjects.goal_of(BEN), b"ben")
         await eventually(lambda: taken.seen[b"ben"] == 1, within=_SOON)
     assert nats_client.stats["reconnects"] == 0
+
+
+async def test_a_goal_behind_many_is_found_at_once(nats_client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They were published while nobody took any: what is not read yet waited two seconds for each page."""
+    monkeypatch.setattr(orders, "_PAGE", 1)
+    monkeypatch.setattr(orders, "_PAGES_AT_ONCE", 1)
+    taken = _Taken()
+    taken.open.add(b"anna")
+    for _ in range(20):
+        await nats_client.publish(subjects.goal_of(ANNA), b"anna")
+    await _publish(nats_client, subjects.goal_of(BEN), b"ben")
+    async with beside(OrderLines(nats_client, taken.work, nothing_is_poison, 3, 1).follow()):
+        await eventually(lambda: taken.seen[b"ben"] == 1, within=_SOON)
 
 
 async def test_goals_of_who_has_filled_the_stream_do_not_wait_for_an_end(nats_client: Client) -> None:

@@ -10,7 +10,7 @@ publishes makes as long as he likes: each addressee is one, and who is sent more
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Set
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 
@@ -105,11 +105,11 @@ class OrderLines:
                     async with self._listening() as heard:
                         try:
                             is_whole = await self._read_on()
-                            await self._look({LOCAL}, group)
+                            await self._look(group)
                             with suppress(TimeoutError):
                                 async with asyncio.timeout(_LOOK_SECONDS if is_whole else 0):
                                     self._come.add(await heard)
-                            await self._look({LOCAL}, group)
+                            await self._look(group)
                         except UnavailableError as error:
                             _log.warning("orders_out_of_reach", error=error.message)
                     await asyncio.sleep(_PAUSE_SECONDS)
@@ -128,10 +128,10 @@ class OrderLines:
                 return True
         return False
 
-    async def _look(self, users: Set[UserId], group: asyncio.TaskGroup) -> None:
-        """Take orders of these users and of those whose goals have come, and no more of those who have had none for a while."""
+    async def _look(self, group: asyncio.TaskGroup) -> None:
+        """Take orders of those whose goals have come, and no more of those who have had none for a while."""
         now = asyncio.get_running_loop().time()
-        for user in users | self._come | self._lines.keys():
+        for user in {LOCAL} | self._come | self._lines.keys():
             line, most_open = self._lines.get(user), _MOST_REFUSED if self.is_over(user) else self.most_open
             is_due = line is None or now - line.made_at > _MADE_AGAIN_SECONDS or most_open != line.most_open
             has_some = is_due and await self._make(user, most_open)
@@ -142,7 +142,7 @@ class OrderLines:
                 line = self._lines[user] = _Line(group.create_task(taking), now, now, most_open)
             elif is_due:
                 line.made_at, line.most_open = now, most_open
-            if has_some or user in users or user in self._come:
+            if has_some or user == LOCAL or user in self._come:
                 line.busy_at = now
             self._come.discard(user)
             self._refuse(user, line, group)
