@@ -428,7 +428,8 @@ TABLE: tuple[ApiRow[Any, Any], ...] = (
         does="Let a browser in that shows a key or a token",
         handle=session.begin,
         body=session.SessionOrder,
-        answers={204: "The cookie stands for it."},
+        answers={200: "The cookie stands for it, below this path."},
+        told={200: session.SessionDocument},
         errors=(InvalidInputError, UnauthenticatedError),
     ),
     ApiRow(

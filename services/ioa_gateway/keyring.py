@@ -1,7 +1,7 @@
 """Who is let in: by a key, or by the cookie of a browser that has shown one. Keys are kept elsewhere, and known here for seconds.
 
 A session is no record anywhere: its cookie says for which key and until when, under a seal that every replica knows. It ends with
-the key, too. What is kept is which ended before their time (decision 112).
+the key, too. What is kept is which ended before their time (decision 112). A cookie counts below the path of its session alone.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 import structlog
-from starlette.datastructures import Headers
 from starlette.requests import HTTPConnection
 from starlette.types import Scope as ScopeOfRequest
 
@@ -24,14 +23,13 @@ from ioa.ports.api_key_store import ApiKeyStore
 from ioa.protocol.api_keys import KNOWN_FOR, ApiKey, KeyId, Scope, SignedOut, digest_of_secret, parse_key, people_of
 from ioa.protocol.ids import UserId
 from ioa_gateway.callers import Caller
+from ioa_gateway.sessions import Session, session_in
 
-COOKIE = "ioa_session"
 SESSION = timedelta(days=7)
 
 _MOST_WAITING = 100
 """How many requests may wait until it is looked for their keys: each holds a connection, and such a key costs nothing to invent."""
 
-_NAMED = f"{COOKIE}="
 _SAFE = ("GET", "HEAD")
 _PARTS = 3
 _UNTIL = re.compile(r"[1-9][0-9]{0,14}")
@@ -41,7 +39,7 @@ _HOW = "Send `Authorization: Bearer ioa_…`; `ioa keys create` makes a key."
 _log = structlog.get_logger(__name__)
 
 
-class _Session(NamedTuple):
+class _Sealed(NamedTuple):
     key_id: KeyId
     until: int
 
@@ -120,10 +118,10 @@ class Keyring:
             if kind.lower() != "bearer":
                 raise UnauthenticatedError("Authorization is of a kind that is not known here.", hint=_HOW)
             return await self.holder_of(shown)
-        cookie = cookie_in(request.headers)
-        if cookie is None:
+        session = session_in(request)
+        if session is None:
             raise UnauthenticatedError("Nobody says who asks.", hint=_HOW)
-        caller = await self.in_session(cookie)
+        caller = await self.in_session(session)
         if request.scope["method"] not in _SAFE and not _is_of_our_page(request):
             raise ForbiddenError("A session does nothing for another page.", hint="Programs send a key.")
         return caller
@@ -159,7 +157,7 @@ class Keyring:
 
     def stands(self, caller: Caller) -> bool:
         """Whether somebody who was let in still would be."""
-        goes_on = caller.session is None or self._session(caller.session) is not None
+        goes_on = caller.session is None or self._sealed(caller.session) is not None
         return goes_on and self.lets_in(caller.key_id)
 
     def lets_in(self, key_id: str) -> bool:
@@ -192,68 +190,75 @@ class Keyring:
             self.check(caller)
             await self._looked.wait()
 
-    def session_of(self, caller: Caller) -> str:
-        """Write the cookie of a session that begins."""
+    def session_of(self, caller: Caller) -> Session:
+        """Begin a session."""
         until = str(int((self.now() + SESSION).timestamp() * _MS))
-        return f"{caller.key_id}.{until}.{self._seal(caller.key_id, until)}"
+        cookie = f"{caller.key_id}.{until}.{self._seal(caller.key_id, until)}"
+        return Session(cookie, self._place(caller.key_id, until))
 
-    async def in_session(self, cookie: str) -> Caller:
-        """Tell whose session a cookie stands for.
+    async def in_session(self, session: Session) -> Caller:
+        """Tell whose session it is.
 
         Raises:
             UnauthenticatedError: Nobody's, or it is over.
             RateLimitedError: Its key is not known, and very many such keys are shown.
         """
-        session = self._session(cookie)
-        key = None if session is None else await self._find(session.key_id)
-        if session is None or key is None:
+        sealed = self._sealed(session)
+        key = None if sealed is None else await self._find(sealed.key_id)
+        if key is None:
             raise _over()
-        return _caller(key, cookie)
+        return _caller(key, session)
 
-    def key_of_session(self, cookie: str) -> KeyId | None:
+    def key_of_session(self, session: Session) -> KeyId | None:
         """Tell by which key a session was begun; None where it is over, or never was one."""
-        session = self._session(cookie)
-        return None if session is None else session.key_id
+        sealed = self._sealed(session)
+        return None if sealed is None else sealed.key_id
 
-    async def sign_out(self, cookie: str) -> None:
+    async def sign_out(self, session: Session) -> None:
         """End a session for good: here at once, at other replicas when they read the keys, and with all that goes on by it.
 
         Raises:
             UnavailableError: That cannot be kept now.
         """
-        session = self._session(cookie)
-        if session is not None:
+        sealed = self._sealed(session)
+        if sealed is not None:
             async with self._reading:  # what was read before would let it in again
-                self._signed_out[session.key_id] = await self._store.sign_out(session.key_id, session.until, self.now())
+                self._signed_out[sealed.key_id] = await self._store.sign_out(sealed.key_id, sealed.until, self.now())
 
     def user_of(self, scope: ScopeOfRequest) -> UserId | None:
         """Tell whose request it is, if that can be said at once: of a key that is not known here nobody is asked."""
         request = HTTPConnection(scope)
-        written, cookie = request.headers.get("authorization"), cookie_in(request.headers)
+        written, session = request.headers.get("authorization"), session_in(request)
         key_id, secret = None, None
         if written is not None:
             try:
                 key_id, secret = parse_key(written.partition(" ")[2])
             except InvalidInputError:
                 return None
-        elif cookie is not None:
-            session = self._session(cookie)
-            key_id = None if session is None else session.key_id
+        elif session is not None:
+            key_id = self.key_of_session(session)
         key = None if key_id is None else self._standing(key_id)
         return key.user if key is not None and (secret is None or key.is_shown_by(secret)) else None
 
-    def _session(self, cookie: str) -> _Session | None:
-        """Read a cookie; None where it is none of ours, or the session is over."""
-        key_id, until, seal = (cookie.split(".") + [""] * _PARTS)[:_PARTS]
+    def _sealed(self, session: Session) -> _Sealed | None:
+        """Read what a session says; None where it is none of ours, or over."""
+        key_id, until, seal = (session.cookie.split(".") + [""] * _PARTS)[:_PARTS]
         # What is sealed is what is read: the text itself, of one form alone.
-        if not _UNTIL.fullmatch(until) or not hmac.compare_digest(seal.encode(), self._seal(key_id, until).encode()):
+        if not _UNTIL.fullmatch(until):
             return None
-        session = _Session(KeyId(key_id), int(until))
-        return session if self._goes_on(*session) else None
+        shown, known = f"{seal}.{session.place}", f"{self._seal(key_id, until)}.{self._place(key_id, until)}"
+        if not hmac.compare_digest(shown.encode(), known.encode()):
+            return None
+        sealed = _Sealed(KeyId(key_id), int(until))
+        return sealed if self._goes_on(*sealed) else None
 
     def _goes_on(self, key_id: KeyId, until: int) -> bool:
         signed_out = self._signed_out.get(key_id)
         return until > self.now().timestamp() * _MS and not (signed_out is not None and signed_out.holds(until))
+
+    def _place(self, key_id: str, until: str) -> str:
+        """Where a session is: not to be guessed, nor told by its seal, since no key's id is empty."""
+        return self._seal("", f"{key_id}.{until}")[:32]
 
     def _seal(self, key_id: str, until: str) -> str:
         return hmac.new(self._secret, f"{key_id}.{until}".encode("utf-8", "replace"), hashlib.sha256).hexdigest()
@@ -291,28 +296,6 @@ class Keyring:
                 self._read_at = begun
 
 
-def cookie_in(headers: Headers) -> str | None:
-    """Return the cookie of a session, the last one where several are sent.
-
-    No other is read: whoever shows no key may send tens of thousands in one head, or one of which Python takes seconds to read that
-    it is written in quotes (CVE-2024-7592).
-    """
-    sent = [one for header in headers.getlist("cookie") if (one := _last_in(header)) is not None]
-    return sent[-1] if sent else None
-
-
-def _last_in(cookies: str) -> str | None:
-    at = cookies.rfind(_NAMED)
-    while at >= 0:
-        before = at - 1
-        while before >= 0 and cookies[before] in " \t":
-            before -= 1
-        if before < 0 or cookies[before] == ";":
-            return cookies[at + len(_NAMED) :].partition(";")[0].strip()
-        at = cookies.rfind(_NAMED, 0, at)
-    return None
-
-
 def _is_of_our_page(request: HTTPConnection) -> bool:
     """Whether a browser says that a page of ours asks: over plain HTTP only by the origin, which the guard has compared."""
     site = request.headers.get("sec-fetch-site")
@@ -323,6 +306,6 @@ def _over() -> UnauthenticatedError:
     return UnauthenticatedError("The session is over.", hint="Show a key, or a new token.")
 
 
-def _caller(key: ApiKey, session: str | None = None) -> Caller:
+def _caller(key: ApiKey, session: Session | None = None) -> Caller:
     scopes = frozenset(scope for scope in Scope if scope in key.scopes)
     return Caller(key.key_id, key.user, scopes, key.labels, people_of(key.scopes), session)

@@ -10,17 +10,35 @@ export class Problem extends Error {
 }
 
 const AWAY = "Try again soon; nothing is lost.";
+const KEPT = "ioa-session";
 let skew = 0;
+let prefix = ""; // where a browser keeps nothing it is known until the page is loaded anew
 
 /** The time by the gateway's clock, in milliseconds. */
 export const now = () => Date.now() + skew;
+
+/** Keep what paths of the session begin with: its cookie goes to every port of this host, what is kept here to this one alone. */
+export function keep(told) {
+  prefix = told;
+  try {
+    localStorage.setItem(KEPT, told);
+  } catch {}
+}
+
+/** Where a route is, in the session. */
+export function inSession(path) {
+  try {
+    prefix = localStorage.getItem(KEPT) ?? prefix;
+  } catch {}
+  return `${prefix}/v1${path}`;
+}
 
 /** Ask the gateway, and return what it says; null if that is nothing. Raises Problem. */
 export async function ask(path, { method = "GET", body, headers = {} } = {}) {
   const isFile = body instanceof Blob;
   let response;
   try {
-    response = await fetch(`/v1${path}`, {
+    response = await fetch(inSession(path), {
       method,
       headers: body === undefined ? headers : { "Content-Type": isFile ? "application/octet-stream" : "application/json", ...headers },
       body: body === undefined || isFile ? body : JSON.stringify(body),
@@ -57,7 +75,7 @@ export function follow(path, after, to) {
   let timer = 0;
   let isOver = false;
   const open = () => {
-    source = new EventSource(`/v1${path(after)}`);
+    source = new EventSource(inSession(path(after)));
     source.onopen = () => to.live(true);
     source.addEventListener("entry", (event) => {
       after = Number(event.lastEventId);

@@ -104,6 +104,23 @@ async def open_gateway(plane: Plane, door: Door | None = None) -> AsyncIterator[
                 seats.close()
 
 
+async def sign_in(http: httpx.AsyncClient, key_id: str = "web") -> str:
+    """Begin a session as a page does; return below which path it is."""
+    begun = await http.post("/session", json={"key": written_key(KeyId(key_id), SECRET)})
+    prefix: str = begun.json()["prefix"]
+    return prefix
+
+
+def in_session(http: httpx.AsyncClient, prefix: str, path: str) -> str:
+    """Where a route is in a session."""
+    return f"{root(http)}{prefix}/v1{path}"
+
+
+def root(http: httpx.AsyncClient) -> str:
+    """Where a gateway is."""
+    return str(http.base_url).removesuffix("/v1/")
+
+
 async def followed(http: httpx.AsyncClient, path: str, **headers: str) -> AsyncGenerator[Event, None]:
     """Follow a stream to where the gateway ends it; behind the end of a goal there is none."""
     async with http.stream("GET", path, headers=headers) as response:

@@ -12,13 +12,12 @@ import pytest
 from starlette.types import Message, Send
 from structlog.testing import capture_logs
 
-from ioa.protocol.api_keys import KeyId, written_key
 from ioa.protocol.files import PIECE_BYTES, FilePiece, GetUpload, PutUpload, Stored
 from ioa.protocol.ids import CommId, GoalId, UserId
 from ioa_gateway.streamed import FileAnswer
 from ioa_groups.files import FileService
 from tests.contract.system_client.members import Members
-from tests.integration.gateway.serving import SECRET, Door, key
+from tests.integration.gateway.serving import Door, in_session, key, sign_in
 from tests.integration.gateway.test_keys import bearer, revoke
 from tests.rig.deadline import eventually
 
@@ -61,11 +60,13 @@ async def test_a_file_comes_whole_or_in_part(http: httpx.AsyncClient, members: M
 async def test_no_file_is_seen_behind_a_session(http: httpx.AsyncClient, members: Members) -> None:
     """A browser asks before it shows what it keeps, is told that nothing has changed, and forgets it when its user signs out."""
     path = await _file(http, members)
-    await http.post("/session", json={"key": written_key(KeyId("web"), SECRET)})
-    shown = await http.get(path)
-    known = await http.get(path, headers={"If-None-Match": shown.headers["etag"]})
-    ended = await http.delete("/session")
-    after = await http.get(path, headers={"Authorization": "", "If-None-Match": shown.headers["etag"]})
+    prefix = await sign_in(http)
+    del http.headers["authorization"]
+    seen = in_session(http, prefix, path)
+    shown = await http.get(seen)
+    known = await http.get(seen, headers={"If-None-Match": shown.headers["etag"]})
+    ended = await http.delete(in_session(http, prefix, "/session"))
+    after = await http.get(seen, headers={"If-None-Match": shown.headers["etag"]})
     assert (shown.headers["cache-control"], known.status_code) == ("private, no-cache", 304)
     assert (ended.headers["clear-site-data"], after.status_code) == ('"cache"', 401)
 

@@ -21,7 +21,7 @@ from ioa_gateway.keyring import Keyring
 from ioa_gateway.limits import SIGN_OUTS_A_MINUTE
 from ioa_testkit.planes import Plane
 from tests.contract.system_client.members import Members
-from tests.integration.gateway.serving import SECRET, Door, key, open_gateway
+from tests.integration.gateway.serving import SECRET, Door, in_session, key, open_gateway, root, sign_in
 from tests.rig.deadline import eventually
 
 PAGE = {"Sec-Fetch-Site": "same-origin"}
@@ -106,7 +106,7 @@ async def test_invented_keys_take_no_places(door: Door, monkeypatch: pytest.Monk
 async def test_who_shows_one_key_too_many_is_told_so(http: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch) -> None:
     """With when to come back, at every entrance: the key may have just been made."""
     monkeypatch.setattr("ioa_gateway.keyring._MOST_WAITING", 0)
-    url = str(http.base_url).removesuffix("/v1/")
+    url = root(http)
     asked = [await http.post(path, json={}, headers=bearer("new")) for path in ("/goals", f"{url}/mcp", f"{url}/a2a/network")]
     begun = await http.post("/session", json={"key": written_key(KeyId("new"), SECRET)})
     assert [(one.status_code, one.headers["retry-after"]) for one in (*asked, begun)] == [(429, "1")] * 4
@@ -187,28 +187,26 @@ def _bodies(http: httpx.AsyncClient) -> Mapping[str, tuple[str, str, bytes, Mapp
     }
     for path, (method, params, heads) in calls.items():
         body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
-        found[path] = ("POST", f"{_root(http)}/{path}", json.dumps(body).encode(), heads)
+        found[path] = ("POST", f"{root(http)}/{path}", json.dumps(body).encode(), heads)
     return found
-
-
-def _root(http: httpx.AsyncClient) -> str:
-    return str(http.base_url).removesuffix("/v1/")
 
 
 async def test_a_browser_has_a_session(http: httpx.AsyncClient, door: Door, members: Members) -> None:
     """Who shows a key gets a cookie that no script reads; a page of the gateway acts by it, and another page does not."""
     begun = await http.post("/session", json={"key": written_key(KeyId("web"), SECRET)})
-    assert (begun.status_code, {"HttpOnly", "SameSite=strict", "Path=/"} <= set(begun.headers["set-cookie"].split("; "))) == (
-        204,
+    prefix = begun.json()["prefix"]
+    assert (begun.status_code, {"HttpOnly", "SameSite=strict", f"Path={prefix}"} <= set(begun.headers["set-cookie"].split("; "))) == (
+        200,
         True,
     )
     del http.headers["authorization"]
-    by_page = await http.post("/goals", json=ORDER, headers=PAGE)
+    goals = in_session(http, prefix, "/goals")
+    by_page = await http.post(goals, json=ORDER, headers=PAGE)
     # Over plain HTTP a browser tells no more than the origin.
-    by_origin = await http.post("/goals", json=ORDER, headers={"Origin": str(http.base_url.copy_with(path="")).rstrip("/")})
+    by_origin = await http.post(goals, json=ORDER, headers={"Origin": root(http)})
     assert by_origin.status_code == 201
-    by_other = [await http.post("/goals", json=ORDER, headers=headers) for headers in ({}, {"Sec-Fetch-Site": "same-site"})]
-    assert [(await http.get("/goals")).status_code, by_page.status_code, *(one.status_code for one in by_other)] == [
+    by_other = [await http.post(goals, json=ORDER, headers=headers) for headers in ({}, {"Sec-Fetch-Site": "same-site"})]
+    assert [(await http.get(goals)).status_code, by_page.status_code, *(one.status_code for one in by_other)] == [
         200,
         201,
         403,
@@ -226,50 +224,72 @@ async def test_a_browser_has_a_session(http: httpx.AsyncClient, door: Door, memb
         *extended,
     ]
     http.cookies.clear()
-    told = [(await http.get("/goals", headers=[(b"cookie", f"ioa_session={one}".encode())])).status_code for one in forged]
+    told = [(await http.get(goals, headers=[(b"cookie", f"ioa_session={one}".encode())])).status_code for one in forged]
     assert told == [401] * len(forged)
     door.clock.advance(timedelta(days=7))
-    assert (await http.get("/goals", headers={"Cookie": f"ioa_session={cookie}"})).status_code == 401
+    assert (await http.get(goals, headers={"Cookie": f"ioa_session={cookie}"})).status_code == 401
+
+
+async def test_a_cookie_counts_below_the_path_of_its_session_alone(http: httpx.AsyncClient, door: Door) -> None:
+    """Whoever listens at another port of the host is sent cookies of path `/`, and may set some: he learns none of a session."""
+    del http.headers["authorization"]
+    prefix, cookie = await sign_in(http), http.cookies["ioa_session"]
+    http.cookies.clear()
+    door.clock.advance(timedelta(seconds=1))
+    other, others = await sign_in(http), http.cookies["ioa_session"]
+    http.cookies.clear()
+    sent = {"Cookie": f"ioa_session={cookie}"}
+    elsewhere = ["", other, prefix.upper(), f"{prefix}0", prefix[:-1], "/s/", f"/{prefix}"]
+    told = [(await http.get(f"{root(http)}{one}/v1/goals", headers=sent)).status_code for one in elsewhere]
+    assert (set(told) <= {401, 404}, told[:2]) == (True, [401, 401])
+    assert (await http.get("/session", headers=sent)).status_code == 204
+    # Browsers send first what has the longest path, which is ours where somebody else has set another one.
+    both = {"Cookie": f"ioa_session={cookie}; ioa_session={others}"}
+    assert (await http.get(in_session(http, prefix, "/goals"), headers=both)).status_code == 200
+    assert (await http.delete("/session", headers={**sent, **PAGE})).status_code == 204
+    assert (await http.get(in_session(http, prefix, "/goals"), headers=sent)).status_code == 200
 
 
 @pytest.mark.parametrize("others", ["a;" * 30_000, 'a="' + '\\"' * 30_000 + '";'], ids=["many", "quoted"])
 async def test_no_cookie_of_others_is_read(http: httpx.AsyncClient, others: str) -> None:
     """Without a key: in one head tens of thousands, or one that takes Python seconds, in which nobody else is answered."""
-    begun = await http.post("/session", json={"key": written_key(KeyId("web"), SECRET)})
-    session = begun.headers["set-cookie"].partition(";")[0]
+    prefix = await sign_in(http)
+    session = f"ioa_session={http.cookies['ioa_session']}"
     del http.headers["authorization"]
     http.cookies.clear()
+    goals, who = (in_session(http, prefix, path) for path in ("/goals", "/session"))
     since = time.thread_time()  # of the gateway as well, which runs in the same loop
-    asked = [await http.get(path, headers={"Cookie": others}) for path in ("/goals", "/session")]
+    asked = [await http.get(path, headers={"Cookie": others}) for path in (goals, who)]
     assert ([one.status_code for one in asked], time.thread_time() - since < 0.5) == ([401, 204], True)
-    assert (await http.get("/goals", headers={"Cookie": f"{others} {session}; b=c"})).status_code == 200
+    assert (await http.get(goals, headers={"Cookie": f"{others} {session}; b=c"})).status_code == 200
 
 
 async def test_a_copied_cookie_is_worth_nothing_when_its_browser_signed_out(
     http: httpx.AsyncClient, door: Door, plane: Plane, members: Members
 ) -> None:
     """Who signs out at one gateway ends his session at all of them, with the streams that go on by it; other sessions stay."""
-    shown, cookies = {"key": written_key(KeyId("web"), SECRET)}, []
+    cookies = dict[str, dict[str, str]]()
     del http.headers["authorization"]
     for _ in range(2):
         door.clock.advance(timedelta(seconds=1))
-        await http.post("/session", json=shown)
-        cookies.append({"Cookie": f"ioa_session={http.cookies['ioa_session']}"})
+        prefix = await sign_in(http)
+        cookies[prefix] = {"Cookie": f"ioa_session={http.cookies['ioa_session']}"}
         http.cookies.clear()
-    copied, other = cookies
+    (left, copied), (stays, other) = cookies.items()
     async with open_gateway(plane, door) as elsewhere:
         del elsewhere.headers["authorization"]
-        async with elsewhere.stream("GET", "/events?list=true", headers=copied) as stream:
-            assert (await http.delete("/session", headers=copied)).status_code == 204
-            here = [(await http.get("/goals", headers=one)).status_code for one in (copied, other)]
+        goals = in_session(elsewhere, left, "/goals")
+        async with elsewhere.stream("GET", in_session(elsewhere, left, "/events?list=true"), headers=copied) as stream:
+            assert (await http.delete(in_session(http, left, "/session"), headers=copied)).status_code == 204
+            here = [(await http.get(in_session(http, at, "/goals"), headers=sent)).status_code for at, sent in cookies.items()]
             async with asyncio.timeout(10):
                 await stream.aread()
-        there = await eventually(lambda: elsewhere.get("/goals", headers=copied), lambda answer: answer.status_code == 401)
+        there = await eventually(lambda: elsewhere.get(goals, headers=copied), lambda answer: answer.status_code == 401)
         assert "session is over" in there.json()["detail"]
-        assert (here, (await elsewhere.get("/goals", headers=other)).status_code) == ([401, 200], 200)
+        going_on = await elsewhere.get(in_session(elsewhere, stays, "/goals"), headers=other)
+        assert (here, going_on.status_code) == ([401, 200], 200)
         door.clock.advance(timedelta(seconds=1))
-        again = await http.post("/session", json=shown)
-        assert (again.status_code, (await http.get("/goals")).status_code) == (204, 200)
+        assert (await http.get(in_session(http, await sign_in(http), "/goals"))).status_code == 200
 
 
 async def test_who_signs_out_without_end_is_told_when_to_come_back(http: httpx.AsyncClient, door: Door) -> None:
@@ -279,32 +299,31 @@ async def test_who_signs_out_without_end_is_told_when_to_come_back(http: httpx.A
 
     async def sign_out(key_id: str) -> int:
         door.clock.advance(timedelta(milliseconds=1))
-        await http.post("/session", json={"key": written_key(KeyId(key_id), SECRET)})
-        return (await http.delete("/session")).status_code
+        began.append(await sign_in(http, key_id))
+        return (await http.delete(in_session(http, began[-1], "/session"))).status_code
 
+    began = list[str]()
     told = [await sign_out("web") for _ in range(SIGN_OUTS_A_MINUTE + 1)]
-    assert (set(told[:-1]), told[-1], (await http.get("/goals")).status_code) == ({204}, 429, 200)
-    http.cookies.clear()
+    goals = await http.get(in_session(http, began[-1], "/goals"))
+    assert (set(told[:-1]), told[-1], goals.status_code) == ({204}, 429, 200)
     assert await sign_out("anna") == 204
 
 
 async def test_an_admin_ends_all_sessions(http: httpx.AsyncClient, door: Door, members: Members) -> None:
     """Behind that no cookie of before lets anybody in, nor goes a stream on by one; keys stay, and who shows one begins another."""
-    shown = {"key": written_key(KeyId("web"), SECRET)}
     by_key = http.headers.pop("authorization")
-    await http.post("/session", json=shown)
-    cookie = {"Cookie": f"ioa_session={http.cookies['ioa_session']}"}
-    http.cookies.clear()
-    async with http.stream("GET", "/events?list=true", headers=cookie) as stream:
-        before = (await http.get("/goals", headers=cookie)).status_code
+    prefix = await sign_in(http)
+    goals = in_session(http, prefix, "/goals")
+    async with http.stream("GET", in_session(http, prefix, "/events?list=true")) as stream:
+        before = (await http.get(goals)).status_code
         await door.keys.end_sessions()
         async with asyncio.timeout(10):
             await stream.aread()
-    ended = await eventually(lambda: http.get("/goals", headers=cookie), lambda answer: answer.status_code == 401)
+    ended = await eventually(lambda: http.get(goals), lambda answer: answer.status_code == 401)
     assert (before, "session is over" in ended.json()["detail"]) == (200, True)
     assert (await http.get("/goals", headers={"Authorization": by_key})).status_code == 200
-    again = await http.post("/session", json=shown)
-    assert (again.status_code, (await http.get("/goals")).status_code) == (204, 200)
+    again = await sign_in(http)
+    assert (again != prefix, (await http.get(in_session(http, again, "/goals"))).status_code) == (True, 200)
 
 
 async def test_a_token_lets_one_browser_in(http: httpx.AsyncClient, door: Door) -> None:
@@ -313,7 +332,7 @@ async def test_a_token_lets_one_browser_in(http: httpx.AsyncClient, door: Door) 
         expires_at = door.clock.now() + after
         await door.keys.put_token(LoginToken(digest=digest_of_secret(name), key_id=KeyId("web"), expires_at=expires_at))
     told = [(await http.post("/session", json={"token": one})).status_code for one in ("good", "good", "late", "none")]
-    assert told == [204, 401, 401, 401]
+    assert told == [200, 401, 401, 401]
     assert [(await http.post("/session", json=one)).status_code for one in ({}, {"key": "a", "token": "b"})] == [422, 422]
 
 
@@ -328,7 +347,7 @@ async def test_one_user_leaves_connections_to_others(http: httpx.AsyncClient, do
     """Who has very many requests under way, by whatever entrance and keys, is told when to come back, and others are served."""
     monkeypatch.setattr("ioa_gateway.limits.REQUESTS_OF_USER", 1)
     await door.keys.put(key("anna").model_copy(update={"user": UserId("anna")}))
-    url = str(http.base_url).removesuffix("/v1/")
+    url = root(http)
     with door.limits.request(LOCAL):
         asked = [await http.post(path, json={}) for path in ("/goals", f"{url}/mcp", f"{url}/a2a/network")]
         asked.append(await http.get(f"{url}/a2a/agents/ada/.well-known/agent-card.json"))
