@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from ioa.agent.definition import InputFile, TaskContext
-from ioa.agent.file_names import as_attached, composed, names_in
+from ioa.agent.file_names import as_attached, comparable, composed, names_in, words_in
 from ioa.agent.html_text import text_of_html
 from ioa.errors import DeclinedError, InvalidInputError
 
@@ -79,7 +79,8 @@ def missing(text: str, suffixes: Sequence[str], there: Iterable[str]) -> str:
     there = list(there)
     words = [word.rstrip(".-") for word in _WORD.findall(composed(as_attached(text, there)))]
     names = [word for word in words if word.lower().endswith(tuple(suffixes))]
-    lost = [name for name in names if not any(names_in(one, [name]) for one in there)]
+    known = words_in(there)
+    lost = [name for name in names if comparable(name) not in known]
     return f"{', '.join(map(repr, lost))} did not come with the goal." if lost else ""
 
 

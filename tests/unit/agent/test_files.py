@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 import unicodedata
 from pathlib import Path
 
 import pytest
 
+from ioa.agent.file_names import names_in
 from ioa.errors import DeclinedError, InvalidInputError
 from ioa.files import came, missing, pick, read_and_tell, read_text, text_of_html
 from ioa.testing import RecordingContext, input_file, upstream
@@ -53,6 +55,14 @@ def test_names_that_differ_by_case_alone(task: str, names: list[str], tmp_path: 
 def test_a_name_within_a_longer_one_is_not_said(task: str, names: list[str], tmp_path: Path) -> None:
     """Where the longer one is that of a file, too."""
     assert [file.name for file in pick(task, _context(tmp_path, "a.csv", "my a.csv"), TABLES)] == names
+
+
+def test_a_hundred_names_are_looked_for_at_once() -> None:
+    """Each within the next, in a text of little else: looked for one by one, and taken out of one another, they take a minute."""
+    names, began = ["a" * length for length in range(1, 101)], time.thread_time()
+    assert names_in(f"{'a' * 60_000} and aaa.", names) == {"aaa"}
+    assert missing(" ".join(f"{number}.csv" for number in range(8_000)), TABLES, [f"{number}.csv" for number in range(8_000)]) == ""
+    assert time.thread_time() - began < 2
 
 
 @pytest.mark.parametrize("path", ["clean/a.csv", "./clean/a.csv", "clean\\A.csv", "clean-a.csv"])
@@ -138,3 +148,44 @@ def test_a_page_says_what_a_reader_sees() -> None:
     assert text_of_html(hidden) == "d\nf\ng"
     assert text_of_html("<p hidden>a<p>b<ul><li hidden>c<li>d</ul><p hidden>e<div>f</div>") == "b\nd\nf"
     assert text_of_html("<table><tr><td>1<td>2</table>", before_cells="\n") == "1\n2"
+
+
+@pytest.mark.parametrize(
+    ("page", "said"),
+    [
+        ("a < b <3 & c &lt; d &amp;lt; e", "a < b <3 & c < d &lt; e"),
+        ("a<!-- <p>b --><!--> c <!doctype x><?d ?></ e>f<![CDATA[g]]>h", "a c fh"),
+        ('a<img alt="x > y" title=\'"\'>b<p class=c/d>e</P\n>f', "ab\ne\nf"),
+        ("a<script>if (b < c) '</p>'</SCRIPT >d<svg/>e<title>f <b>g</title>h", "ade\nf <b>g\nh"),
+        ('<DIV STYLE="DISPLAY:\n&#110;one">a</DIV><i hidden=x/>b</i>c<b data-hidden title="hidden">d</b>', "cd"),
+        ("<i hidden>a<b hidden>b</i>c", "c"),
+        ("<i hidden>a<b hidden>b</b>c", ""),
+        *[(f"a{unclosed}b <p>c", "a") for unclosed in ("<!--", "<q ", '<q r="', "<q r='", "</q ", "<script>", "<q r=s t")],
+        (f"a&#{'9' * 5_000};b", f"a&#{'9' * 5_000};b"),
+        ("a<", "a<"),
+    ],
+)
+def test_marks_are_told_from_words_as_browsers_do(page: str, said: str) -> None:
+    """What is not closed goes on to the end of the page, and no mark is said."""
+    assert text_of_html(page) == said
+
+
+@pytest.mark.parametrize(
+    "of",
+    [
+        *("<!--", "<a ", "<a b", '<a b="', "<a b=", "</a ", "<?", "<!d ", "<![", "<![CDATA[", "<", "</", "&", "&a", "&#1", "<a", "<a/"),
+        *("<script>", "<script></script ", "<b hidden>", "<p hidden>", "</i>", "<b hidden></i>", "<textarea>", "<pre>\n", " ", "\n"),
+        *('<i style="display ', "<!-- --", "<a =", '"', "'", "<td>", "<svg/>", "<a\t", "<a b=c ", "<!--->", "<!-->"),
+    ],
+)
+def test_a_page_is_read_once(of: str) -> None:
+    """Whatever it is made of: a page of four times as much takes about four times as long, and not sixteen."""
+    _took(of * 10)
+    short, long = (min(_took(of * (size // len(of))) for _ in range(3)) for size in (50_000, 200_000))
+    assert long < 10 * short
+
+
+def _took(page: str) -> float:
+    began = time.thread_time()
+    text_of_html(f"<b hidden>{page}</b>" + page)
+    return time.thread_time() - began

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from dataclasses import dataclass
 
@@ -101,7 +102,7 @@ class Reader:
         except IoaError as error:
             raise Unreadable(f"{about} cannot be read now: {error.message}") from None
         text = data.decode("utf-8-sig", "replace")
-        return text_of_html(text) if kind in _HTML_KINDS else text
+        return await asyncio.to_thread(text_of_html, text) if kind in _HTML_KINDS else text
 
 
 async def whole_text(view: GroupView, task_id: TaskId) -> str:
