@@ -59,9 +59,9 @@ class Looking:
     async def signed_in(self, url: str, size: tuple[int, int] = DESKTOP, scheme: Scheme = "light", shown: str = KEY) -> Page:
         """Open a page of somebody who has shown a key."""
         page = await self.open(size, scheme)
-        await page.goto(f"{url}/page/ioa.css")  # nothing asks anything there
+        await page.goto(url)
         begun = await page.request.post(f"{url}/v1/session", data={"key": shown})
-        await page.evaluate("prefix => localStorage.setItem('ioa-session', prefix)", (await begun.json())["prefix"])
+        await page.evaluate("prefix => localStorage.session = prefix", (await begun.json())["prefix"])
         return page
 
     async def keep(self, page: Page, name: str) -> None:

@@ -19,7 +19,9 @@ from tests.browser.looking import Looking
 from tests.browser.staging import Stage
 from tests.integration.gateway.serving import SECRET, Door, key
 
-_PAGE = "<script>Promise.all(['/v1/goals', '/s/', '/'].map((path) => fetch(path))).then(() => { document.title = 'done'; })</script>"
+_PAGE = (
+    "<script>Promise.all(['/v1/goals', '/s/', '/'].map((path) => fetch(path))).then(() => { document.title = 'done'; })</script>"
+)
 
 
 @asynccontextmanager
@@ -50,6 +52,6 @@ async def test_another_port_is_told_no_session_and_sets_none(looking: Looking, s
     assert {one.partition("=")[2] for one in sent} == {hers}, "what it has set itself comes back, and nothing else"
     await page.goto(url)
     await expect(page.get_by_role("heading", name="Goals", exact=True)).to_be_visible()
-    who = await page.evaluate("fetch(localStorage.getItem('ioa-session') + '/v1/session').then((told) => told.json())")
+    who = await page.evaluate("fetch(localStorage.session + '/v1/session').then((told) => told.json())")
     assert who["user"] == "local"
     assert looking.complaints == []

@@ -9,29 +9,20 @@ export class Problem extends Error {
   }
 }
 
-const AWAY = "Try again soon; nothing is lost.";
-const KEPT = "ioa-session";
 let skew = 0;
-let prefix = ""; // where a browser keeps nothing it is known until the page is loaded anew
+let prefix = ""; // what paths of the session begin with
+try {
+  prefix = localStorage.session || "";
+} catch {} // a browser that keeps nothing has no cookies either
 
 /** The time by the gateway's clock, in milliseconds. */
 export const now = () => Date.now() + skew;
 
 /** Keep what paths of the session begin with: its cookie goes to every port of this host, what is kept here to this one alone. */
-export function keep(told) {
-  prefix = told;
-  try {
-    localStorage.setItem(KEPT, told);
-  } catch {}
-}
+export const keep = (told) => (localStorage.session = prefix = told);
 
 /** Where a route is, in the session. */
-export function inSession(path) {
-  try {
-    prefix = localStorage.getItem(KEPT) ?? prefix;
-  } catch {}
-  return `${prefix}/v1${path}`;
-}
+export const inSession = (path) => `${prefix}/v1${path}`;
 
 /** Ask the gateway, and return what it says; null if that is nothing. Raises Problem. */
 export async function ask(path, { method = "GET", body, headers = {} } = {}) {
@@ -41,10 +32,10 @@ export async function ask(path, { method = "GET", body, headers = {} } = {}) {
     response = await fetch(inSession(path), {
       method,
       headers: body === undefined ? headers : { "Content-Type": isFile ? "application/octet-stream" : "application/json", ...headers },
-      body: body === undefined || isFile ? body : JSON.stringify(body),
+      body: isFile ? body : JSON.stringify(body), // nothing stays nothing
     });
   } catch {
-    throw new Problem(0, "The gateway does not answer.", AWAY);
+    throw new Problem(0, "The gateway does not answer.", "Try again soon; nothing is lost.");
   }
   const told = Date.parse(response.headers.get("date"));
   if (told && Math.abs(told - Date.now()) > 2000) skew = told - Date.now();
@@ -56,7 +47,7 @@ export async function ask(path, { method = "GET", body, headers = {} } = {}) {
 
 /** Write parameters that are given. */
 export function query(fields) {
-  const given = Object.entries(fields).filter(([, value]) => value !== undefined && value !== null && value !== "");
+  const given = Object.entries(fields).filter(([, value]) => (value ?? "") !== "");
   return given.length ? `?${new URLSearchParams(given)}` : "";
 }
 
@@ -71,8 +62,8 @@ export const token = () => [...crypto.getRandomValues(new Uint8Array(16))].map((
  * @returns {() => void} ends it
  */
 export function follow(path, after, to) {
-  let source = null;
-  let timer = 0;
+  let source;
+  let timer;
   let isOver = false;
   const open = () => {
     source = new EventSource(inSession(path(after)));

@@ -1,7 +1,7 @@
 // The page: who looks at it, which view, and when it is drawn again. A view has `title`, `enter(app, route)`, which returns what ends
 // it, and `draw(app)`; it keeps what it knows in itself, and says `app.changed()`.
 import { render } from "./vendor/lit-html/lit-html.js";
-import { ask, inSession, keep, now } from "./api.js";
+import { ask, keep, now } from "./api.js";
 import { fit, html, icon, loading, nothing, sheet, trouble } from "./parts/words.js";
 
 const root = document.getElementById("app");
@@ -192,7 +192,7 @@ document.addEventListener("click", (event) => {
   const link = event.target.closest("a[href]");
   if (!link || event.defaultPrevented || event.button || event.metaKey || event.ctrlKey || event.shiftKey || link.hasAttribute("download")) return;
   const url = new URL(link.href);
-  if (url.origin !== location.origin || url.pathname.startsWith(inSession("/")) || link.target) return;
+  if (url.origin !== location.origin || link.target) return;
   event.preventDefault();
   go(url.pathname + url.search);
 });

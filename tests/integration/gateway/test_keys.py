@@ -136,7 +136,7 @@ async def test_a_revoked_key_ends_what_it_waits_for(http: httpx.AsyncClient, doo
     asked = [
         http.get("/events?list=true", headers=bearer("thief")),
         http.get(f"/goals/{launched['goal_id']}/result?wait=50", headers=bearer("thief")),
-        http.post(f"{_root(http)}/mcp", json=call, headers={**_OF_MCP, **bearer("thief")}),
+        http.post(f"{root(http)}/mcp", json=call, headers={**_OF_MCP, **bearer("thief")}),
     ]
     async with asyncio.timeout(15), asyncio.TaskGroup() as group:
         waiting = [group.create_task(one) for one in asked]
@@ -195,7 +195,10 @@ async def test_a_browser_has_a_session(http: httpx.AsyncClient, door: Door, memb
     """Who shows a key gets a cookie that no script reads; a page of the gateway acts by it, and another page does not."""
     begun = await http.post("/session", json={"key": written_key(KeyId("web"), SECRET)})
     prefix = begun.json()["prefix"]
-    assert (begun.status_code, {"HttpOnly", "SameSite=strict", f"Path={prefix}"} <= set(begun.headers["set-cookie"].split("; "))) == (
+    assert (
+        begun.status_code,
+        {"HttpOnly", "SameSite=strict", f"Path={prefix}"} <= set(begun.headers["set-cookie"].split("; ")),
+    ) == (
         200,
         True,
     )
