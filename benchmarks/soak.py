@@ -7,7 +7,8 @@ made by a seed, to each family of subjects that their keys open: to each as ofte
 told to come back, and in all as often as one key may. So they are at every quota and beyond none: who is kept out soaks nothing.
 They do it in a process of their own (`benchmarks.soak_senders`), so that what it takes to be hostile delays no honest goal. One of
 those is launched each second, whatever became of those before. Goals and the audit log are kept for five minutes and not for
-months, so that soon as many go as come, and whatever grows still is lost. In the end each honest goal must have been answered
+months, so that soon as many go as come, and whatever grows still is lost; but for the ids of goals that were removed, which stay
+taken for ever, and are told apart. In the end each honest goal must have been answered
 rightly, ninety-nine of a hundred within twice the time that they took undisturbed; no service may have died, grown by more than a
 fifth or logged a traceback, nor may the store have grown. Each minute it tells how all stands.
 """
@@ -37,8 +38,9 @@ import nats.errors
 from benchmarks import machine
 from benchmarks.trespass import HONEST, STRANGER, recorded
 from ioa.adapters.nats.inspection import NatsInspection
+from ioa.adapters.nats.keys import stream_of
 from ioa.adapters.nats.system_client import NatsSystemClient
-from ioa.adapters.nats.topology import GOALS
+from ioa.adapters.nats.topology import ENDED, GOALS
 from ioa.beside import beside
 from ioa.errors import IoaError
 from ioa.local.fork_server import ChildProcess, Program
@@ -92,12 +94,14 @@ class Honest:
 
 @dataclass(frozen=True)
 class Kept:
-    """What the store holds: bytes of goals that wait, and of all else.
+    """What the store holds: bytes of goals that wait, of what stays of each goal that was removed, and of all else.
 
-    Those that wait are not judged: nats-server bounds them by number, and they take some minutes to be as many as may wait.
+    Those that wait are not judged: nats-server bounds them by number, and they take some minutes to be as many as may wait. Nor is
+    what stays: no goal runs twice, so that its id stays taken.
     """
 
     waiting_bytes: int
+    staying_bytes: int
     bytes: int
 
 
@@ -317,9 +321,9 @@ async def _kept(inspection: NatsInspection) -> Kept:
 
     found = await eventually(read, bool, within=timedelta(seconds=_PATIENCE_SECONDS))
     streams = {stream.name: stream for stream in found}
-    waiting = streams[GOALS].size_bytes
-    kept = sum(stream.size_bytes for stream in streams.values()) - waiting
-    return Kept(waiting, kept)
+    waiting, staying = streams[GOALS].size_bytes, streams[stream_of(ENDED)].size_bytes
+    kept = sum(stream.size_bytes for stream in streams.values()) - waiting - staying
+    return Kept(waiting, staying, kept)
 
 
 def _sent(file: Path) -> Mapping[str, int]:
@@ -337,7 +341,9 @@ def _tell(soaked: Soaked) -> None:
         print(f"{len(took)} honest goals {what}: half within {half:.2f} s, 99 % {honest.late():.2f}, all {took[-1]:.2f}")
     settled, ended = soaked.kept
     in_the_end = f"{ended.bytes / 1e6:.1f} MB in the end; {ended.waiting_bytes / 1e6:.0f} MB of goals wait"
-    print(f"kept: {settled.bytes / 1e6:.1f} MB, and {in_the_end}")
+    print(
+        f"kept: {settled.bytes / 1e6:.1f} MB, and {in_the_end}; {ended.staying_bytes / 1e6:.1f} MB stay of goals that were removed"
+    )
     print(f"slowed down: {', '.join(sorted(f'{one.caller} ({one.family})' for one in soaked.slowed))}")
     for name, growth in soaked.growth.items():
         print(f"{name:<20} grown to {growth:.0%}, {soaked.tracebacks.get(name, 0)} tracebacks")

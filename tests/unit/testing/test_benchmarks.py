@@ -11,7 +11,7 @@ from ioa.ports.inspection import FLOOD, REFUSED, SlowedCaller
 
 ROOT = Path(__file__).parents[3]
 _SENT = {"answered": 1}
-_FLAT = (Kept(0, 1), Kept(0, 1))
+_FLAT = (Kept(0, 0, 1), Kept(0, 0, 1))
 
 
 def test_every_benchmark_has_a_smallest_form_that_ci_runs() -> None:
@@ -43,7 +43,8 @@ def test_a_soak_in_which_somebody_was_kept_out_or_nothing_went_well_before_is_no
 
 def test_what_a_soak_keeps_is_flat_once_it_was_long_enough() -> None:
     """Of goals that wait nobody says anything; the rest stays, but in the first minutes."""
-    flat, grown_more = (Kept(0, 10_000_000), Kept(500_000_000, 11_000_000)), (Kept(0, 10_000_000), Kept(0, 12_200_000))
+    flat = (Kept(0, 0, 10_000_000), Kept(500_000_000, 9_000_000, 11_000_000))
+    grown_more = (Kept(0, 0, 10_000_000), Kept(0, 0, 12_200_000))
     hour, short = Honest([0.1] * 3_600), Honest([0.1] * 100)
     found = [
         list(Soaked(short, honest, _SENT, {"nats-server": 1.0}, {}, {}, kept, []).faults())
