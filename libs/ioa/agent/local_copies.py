@@ -1,7 +1,8 @@
 """Copies on this machine of the files that an agent was told of: one of each, however many of its groups read it.
 
 Whoever sends a file with a goal sends it once, and may send a hundred goals with it: what these take of the disk is what the store
-holds, and not as much again for each. Nor is a file ever in memory as a whole.
+holds, and not as much again for each. Nor is a file ever in memory as a whole. A copy is of one stored file, and not of all of
+which the same digest is told: the store takes a writer's word for that, and who knew another's would be given it, or waited for.
 
 What the store holds is bounded by who runs it, and for an agent that tenants share that may be a stranger. So the copies of an
 agent never take more of a disk than they leave to all else.
@@ -10,6 +11,7 @@ agent never take more of a disk than they leave to all else.
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import os
 import shutil
 from collections.abc import AsyncGenerator, Collection
@@ -18,7 +20,7 @@ from itertools import count
 from pathlib import Path
 from weakref import WeakValueDictionary
 
-from ioa.errors import InvalidInputError, TaskError
+from ioa.errors import TaskError
 from ioa.protocol.goals import Artifact
 
 _READ_ONLY = 0o444
@@ -37,21 +39,20 @@ class LocalCopies:
         self._at_work: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._numbers = count()
         self._sizes: dict[str, int] = {}
-        """How large those are that lie there, or are on their way, by their digests."""
+        """How large those are that lie there, or are on their way, by their names."""
         self._coming = 0
         """How many bytes are on their way, for which room is still free, or was a moment ago."""
         self._whole: dict[str, tuple[int, int]] = {}
-        """Of each copy, by its digest, what it looks like that was changed by nobody: when it was written, and its size."""
+        """Of each copy, by its name, what it looks like that was changed by nobody: when it was written, and its size."""
 
     def stands(self, artifact: Artifact, path: Path) -> bool:
         """Whether a file lies at `path` as it was fetched: a task that may write there may have changed what is others', too."""
-        return path.exists() and self._whole.get(artifact.sha256) == _looks(path)
+        return path.exists() and self._whole.get(copy_of(artifact)) == _looks(path)
 
     async def place(self, artifact: Artifact, pieces: AsyncGenerator[bytes, None], path: Path) -> None:
         """Have a file at `path`.
 
         What another group has fetched is not fetched again, but for its first piece, which is told only to whom the file was told.
-        That is compared: the store takes a writer's word for a digest, so that one who knows another's file by it could name his.
 
         Args:
             artifact: The reference, which `pieces` is held to.
@@ -59,32 +60,30 @@ class LocalCopies:
             path: Where it shall lie; its folder is made.
 
         Raises:
-            InvalidInputError: What was stored is not what its writer said.
             TaskError: The disk has no room for it.
         """
-        copy = self._folder / artifact.sha256
-        async with self._lock(artifact.sha256), aclosing(pieces):
+        name = copy_of(artifact)
+        copy = self._folder / name
+        async with self._lock(name), aclosing(pieces):
             first = await anext(pieces, b"")
             if not await asyncio.to_thread(self.stands, artifact, copy):
-                self._whole[artifact.sha256] = await self._write(artifact, copy, first, pieces)
-            elif not await asyncio.to_thread(_begins, copy, artifact.size_bytes, first):
-                raise InvalidInputError(f"The file {artifact.name!r} is not the one that it is said to be.")
+                self._whole[name] = await self._write(artifact, copy, first, pieces)
             await asyncio.to_thread(_link, copy, path)
 
-    async def release(self, digests: Collection[str]) -> None:
-        """Delete those copies that no group has a link to any more."""
-        for sha256 in digests:
-            async with self._lock(sha256):
-                if await asyncio.to_thread(_delete_unread, self._folder / sha256):
-                    self._whole.pop(sha256, None)
-                    self._sizes.pop(sha256, None)
+    async def release(self, names: Collection[str]) -> None:
+        """Delete those copies, by their names, that no group has a link to any more."""
+        for name in names:
+            async with self._lock(name):
+                if await asyncio.to_thread(_delete_unread, self._folder / name):
+                    self._whole.pop(name, None)
+                    self._sizes.pop(name, None)
 
-    def _lock(self, sha256: str) -> asyncio.Lock:
-        return self._at_work.setdefault(sha256, asyncio.Lock())
+    def _lock(self, name: str) -> asyncio.Lock:
+        return self._at_work.setdefault(name, asyncio.Lock())
 
     async def _write(self, artifact: Artifact, copy: Path, first: bytes, others: AsyncGenerator[bytes, None]) -> tuple[int, int]:
         free = await asyncio.to_thread(_free_bytes, self._folder)
-        self._sizes.pop(artifact.sha256, None)  # it is written anew, in the place of what was changed
+        self._sizes.pop(copy.name, None)  # it is written anew, in the place of what was changed
         taken, size = sum(self._sizes.values()), artifact.size_bytes
         if taken + size > free - self._coming - size:
             raise TaskError(
@@ -92,7 +91,7 @@ class LocalCopies:
                 f" {taken:,}.",
                 hint="Copies of files may take half of what is free. Make room, or give a smaller file.",
             )
-        self._sizes[artifact.sha256] = size
+        self._sizes[copy.name] = size
         self._coming += size
         # Of its own: a thread that writes for who has given up goes on, and may do so when the file is fetched anew.
         part = copy.with_name(f"{copy.name}.{next(self._numbers)}.part")
@@ -103,10 +102,15 @@ class LocalCopies:
             return await asyncio.to_thread(_end, part, copy)
         except BaseException:
             part.unlink(missing_ok=True)
-            self._sizes.pop(artifact.sha256, None)
+            self._sizes.pop(copy.name, None)
             raise
         finally:
             self._coming -= size
+
+
+def copy_of(artifact: Artifact) -> str:
+    """Return what the copy of a file is called: as no other stored file's, whatever its writer says that it is."""
+    return hashlib.sha256(f"{artifact.sha256} {artifact.size_bytes} {artifact.object_name}".encode()).hexdigest()
 
 
 def _free_bytes(folder: Path) -> int:
@@ -134,12 +138,6 @@ def _end(part: Path, copy: Path) -> tuple[int, int]:
 def _looks(path: Path) -> tuple[int, int]:
     found = path.stat()
     return found.st_mtime_ns, found.st_size
-
-
-def _begins(copy: Path, size: int, first: bytes) -> bool:
-    """Whether a copy has so many bytes, and begins with these."""
-    with copy.open("rb") as file:
-        return copy.stat().st_size == size and file.read(len(first)) == first
 
 
 def _link(copy: Path, path: Path) -> None:

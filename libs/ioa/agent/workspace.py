@@ -22,7 +22,7 @@ from ioa.agent.definition import InputFile, UpstreamResult, report, spent, trace
 from ioa.agent.history import GroupHistory
 from ioa.agent.inquiring import WITHIN, Inquire, Inquiring, Inquiry
 from ioa.agent.listening import TaskEvent
-from ioa.agent.local_copies import LocalCopies
+from ioa.agent.local_copies import LocalCopies, copy_of
 from ioa.agent.outbox import MAX_TEXT_BYTES
 from ioa.agent.searching import Searching
 from ioa.agent.under_way import UnderWay
@@ -81,7 +81,7 @@ class GroupFiles:
         self._folder = folder
         self._fetching = asyncio.Lock()
         self._fetched: set[str] = set()
-        """The digests of what was fetched."""
+        """What the copies of what was fetched are called."""
 
     async def fetch(self, artifacts: Sequence[Artifact]) -> tuple[InputFile, ...]:
         """Fetch files that are not here yet.
@@ -161,7 +161,7 @@ class GroupFiles:
         path = self._folder / "files" / artifact.sha256[:16] / plain_file_name(artifact.name)
         if not await asyncio.to_thread(self._copies.stands, artifact, path):
             pieces = self._stream(artifact)
-            self._fetched.add(artifact.sha256)
+            self._fetched.add(copy_of(artifact))
             await self._copies.place(artifact, pieces, path)
         return InputFile(artifact.name, path, artifact.media_type)
 

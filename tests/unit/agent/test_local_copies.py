@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ioa.agent import local_copies
-from ioa.agent.local_copies import LocalCopies
+from ioa.agent.local_copies import LocalCopies, copy_of
 from ioa.errors import InvalidInputError, NotFoundError, TaskError, UnavailableError
 from ioa.protocol.goals import Artifact
 
@@ -51,7 +51,7 @@ async def test_however_many_groups_read_a_file_it_lies_there_once(tmp_path: Path
     left = []
     for path in paths:
         path.unlink()
-        await copies.release([_artifact().sha256])
+        await copies.release([copy_of(_artifact())])
         left.append(len(list((tmp_path / "copies").iterdir())))
     assert left == [1, 0]
 
@@ -67,19 +67,42 @@ async def test_a_copy_is_given_to_nobody_who_may_not_read_the_file(tmp_path: Pat
     assert not path.exists()
 
 
-@pytest.mark.parametrize("begins", [b"x", b"one"])
-async def test_a_copy_is_given_to_nobody_who_knows_its_digest_alone(tmp_path: Path, begins: bytes) -> None:
+def _another(**said: object) -> Artifact:
+    """A stored file of which its writer says the same as of that one."""
+    return _artifact().model_copy(update={"object_name": "another", **said})
+
+
+@pytest.mark.parametrize("first", [b"x", b"one", b"onetwo"])
+async def test_a_copy_is_given_to_nobody_who_knows_what_it_is(tmp_path: Path, first: bytes) -> None:
     """The store takes a writer's word for a digest: whoever knew another's had an agent take the other's copy for his own file."""
     copies, path = LocalCopies(tmp_path / "copies"), tmp_path / "two" / "a.csv"
     await copies.place(_artifact(), _Store().pieces(), tmp_path / "one" / "a.csv")
 
     async def pieces() -> AsyncGenerator[bytes, None]:
-        yield begins
+        yield first
+        raise InvalidInputError("It is not what its writer said.")
 
     with pytest.raises(InvalidInputError):
-        await copies.place(_artifact().model_copy(update={"size_bytes": len(begins)}), pieces(), path)
+        await copies.place(_another(), pieces(), path)
 
     assert not path.exists()
+
+
+async def test_a_file_waits_for_no_other_one_of_which_the_same_is_said(tmp_path: Path) -> None:
+    """Who knew the digest of another's had whoever read that wait until his own was there, and then for the next one."""
+    copies, goes_on = LocalCopies(tmp_path / "copies"), asyncio.Event()
+
+    async def slow() -> AsyncGenerator[bytes, None]:
+        yield b"one"
+        await goes_on.wait()
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(copies.place(_another(), slow(), tmp_path / "two" / "a.csv"))
+        await asyncio.sleep(0.05)
+        async with asyncio.timeout(10):
+            await copies.place(_artifact(), _Store().pieces(), tmp_path / "one" / "a.csv")
+        goes_on.set()
+    assert (tmp_path / "one" / "a.csv").read_bytes() == b"onetwothree"
 
 
 async def test_what_a_task_has_changed_is_given_to_no_other(tmp_path: Path) -> None:
@@ -143,7 +166,7 @@ async def test_what_is_written_for_who_has_given_up_gets_into_no_other_copy(
     await copies.place(_artifact(), pieces(), path)
 
     assert path.read_bytes() == b"onetwothree"
-    assert [one.name for one in (tmp_path / "copies").iterdir()] == [_artifact().sha256]
+    assert [one.name for one in (tmp_path / "copies").iterdir()] == [copy_of(_artifact())]
 
 
 def _files(folder: Path) -> list[Path]:
@@ -174,7 +197,7 @@ async def test_copies_take_no_more_of_a_disk_than_they_leave(tmp_path: Path, mon
         await place(told["c"])
     await place(told["b"])  # it lies there
     (folder / "a").unlink()
-    await copies.release([told["a"].sha256])
+    await copies.release([copy_of(told["a"])])
     await place(told["c"])
     assert (folder / "c").read_bytes() == files["c"]
 
