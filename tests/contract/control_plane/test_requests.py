@@ -105,6 +105,16 @@ async def test_garbage_is_the_askers_fault(nats_client: Client, garbage: bytes, 
     assert (reply.headers or {}).get("Nats-Service-Error-Code") == row_of(InvalidInputError).wire_code
 
 
+async def test_who_asks_and_waits_for_no_answer_is_no_mistake_of_the_service(nats_client: Client, own: bool) -> None:
+    """Each such request, good or bad, was told as a crash with a traceback, so that anybody wrote as many as he liked."""
+    with capture_logs() as lines:
+        async with serving(nats_client, ServiceEndpoint("echo", SUBJECT, answer(Echo, echo), is_own=own)) as requester:
+            for data in (encode(Echo(text="x")), b"garbage"):
+                await nats_client.publish(SUBJECT, data)
+            await requester.request(SUBJECT, Echo(text="y"), Echo)
+    assert [line["event"] for line in lines] == ["request_failed"]
+
+
 async def test_of_what_one_caller_does_wrong_a_line_in_a_second_is_logged(nats_client: Client, own: bool) -> None:
     """He makes the words of each, and is told each; others' lines, and those of what is not a caller's fault, stand beside his."""
 

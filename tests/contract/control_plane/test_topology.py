@@ -150,6 +150,49 @@ _ACCOUNT = {"jetstream": {"max_file": 40_000_000}, "users": [{"user": "a", "pass
 _BOUNDED = json.dumps({"accounts": {"A": _ACCOUNT}, "no_auth_user": "a"})
 
 
+async def test_making_it_again_lists_nothing_that_users_make_long(nats_server: NatsServer) -> None:
+    """A service does so whenever it connects. Of 450 goals on subjects of 4 kB the list is more than a connection may be sent."""
+    async with open_connection(NatsSettings(nats_server.url, "test")) as client:
+        topology = Topology(store_bytes=100_000_000, parts=Parts(log=40, files=25, artifacts=15))
+        await topology.ensure(client.jetstream())
+        for number in range(450):
+            await client.publish(f"{subjects.OLD_GOAL}.eve.{'<' * 3_900}{number}", b"x")
+        await client.flush()
+        await topology.ensure(client.jetstream())
+        config = (await client.jetstream().stream_info(GOALS)).config
+    assert client.stats["reconnects"] == 0
+    assert (config.max_msgs_per_subject, config.max_bytes) == (topology.goals_waiting, 10_000_000)
+
+
+async def test_a_share_that_is_full_does_not_grow_each_time_that_a_service_connects(nats_server: NatsServer) -> None:
+    """It was a fourth more than it held, each time: who fills what goals wait in had it grow. One that was lowered comes down."""
+    async with open_connection(NatsSettings(nats_server.url, "test")) as client:
+        js, shares, parts = client.jetstream(), list[int | None](), Parts(log=40, files=25, artifacts=15)
+        for store in (10_000_000, 10_000_000, 5_000_000, 20_000_000):
+            await Topology(store_bytes=store, parts=parts).ensure(js)
+            with pytest.raises(APIError, match="maximum bytes exceeded"):
+                for number in range(30):
+                    await js.publish(f"{subjects.OLD_GOAL}.eve.bob-{number}", b"z" * 100_000)
+            shares.append((await js.stream_info(GOALS)).config.max_bytes)
+    assert shares == [1_000_000, 1_000_000, 1_000_000, 2_000_000]
+
+
+async def test_a_bound_is_lowered_when_no_more_is_held(nats_server: NatsServer) -> None:
+    """What is beyond a bound when that is set would be dropped; what came under another one stays."""
+    async with open_connection(NatsSettings(nats_server.url, "test")) as client:
+        js, bounds = client.jetstream(), list[int | None]()
+        await Topology(goals_waiting=5).ensure(js)
+        for _ in range(4):
+            await js.publish(f"{subjects.OLD_GOAL}.eve", b"x")
+        for waiting in (2, 9, 5):
+            await Topology(goals_waiting=waiting).ensure(js)
+            bounds.append((await js.stream_info(GOALS)).config.max_msgs_per_subject)
+        await js.purge_stream(GOALS, keep=1)
+        await Topology(goals_waiting=2).ensure(js)
+        info = await js.stream_info(GOALS)
+    assert (bounds, info.config.max_msgs_per_subject, info.state.messages) == ([4, 9, 5], 2, 1)
+
+
 async def test_what_an_account_may_store_is_shared_if_nobody_says_how_much(tmp_path: Path) -> None:
     """A tenant is bounded by its account: its files leave room for its goals. What has outgrown its share is left as it is."""
     parts = Parts(log=40, files=25, artifacts=15)

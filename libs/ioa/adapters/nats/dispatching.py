@@ -11,6 +11,7 @@ import json
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Coroutine, Generator, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cache, partial
@@ -337,10 +338,10 @@ class RequestDispatcher:
             answered = await endpoint.handler(request.subject, request.data)
             if isinstance(answered, HeadedAnswer):
                 size = len(answered.data)
-                await request.respond(answered.data, dict(answered.headers))
+                await _respond_data(request, answered.data, dict(answered.headers))
             else:
                 size = len(answered)
-                await request.respond(answered)
+                await _respond_data(request, answered)
         except IoaError as error:
             row = row_of(error)
             code = row.wire_code
@@ -460,8 +461,14 @@ def _took(subject: str) -> Histogram:
     return request_seconds.labels(kind_of(subject))
 
 
+async def _respond_data(request: Request, data: bytes, headers: dict[str, str] | None = None) -> None:
+    with suppress(ValueError):  # who asks wants no answer, which nats-py takes for a mistake of who gives one
+        await request.respond(data, headers)
+
+
 async def _respond_error(request: Request, error: IoaError) -> None:
     try:
-        await request.respond_error(row_of(error).wire_code, one_line(error.message), headers=error_headers(error))
-    except (nats.errors.Error, OSError, ValueError) as failure:
+        with suppress(ValueError):
+            await request.respond_error(row_of(error).wire_code, one_line(error.message), headers=error_headers(error))
+    except (nats.errors.Error, OSError) as failure:
         _log.warning("request_unanswered", error=str(failure) or type(failure).__name__)

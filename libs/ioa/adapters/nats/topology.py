@@ -19,6 +19,7 @@ from nats.js.api import (
     RetentionPolicy,
     StorageType,
     StreamConfig,
+    StreamInfo,
 )
 from nats.js.errors import BadRequestError, BucketNotFoundError, NotFoundError
 
@@ -144,8 +145,11 @@ class Topology:
     async def ensure(self, js: JetStreamContext) -> Shares | None:
         """Make what is missing; return the shares of the store, if there are any."""
         limits = (await js.account_info()).limits
+        allowed = max(0, limits.max_storage or 0) // self.replicas
+        store = self.store_bytes or allowed
+        shares = None if self.parts is None or not store else self.parts.of(store)
         for config in self.streams():
-            await _ensure_stream(js, _within(config, limits.max_consumers))
+            await _ensure_stream(js, _within(config, limits.max_consumers), has_share=shares is not None)
         for stream, name, filters in CONSUMERS:
             put_off = {"max_ack_pending": _HOOKS_PUT_OFF} if stream == HOOKS else {}
             await _ensure_consumer(js, stream, name, *filters, **put_off)
@@ -157,11 +161,8 @@ class Topology:
             await js.object_store(ARTIFACTS)
         except BucketNotFoundError:
             await js.create_object_store(ARTIFACTS, ObjectStoreConfig(bucket=ARTIFACTS, replicas=self.replicas))
-        allowed = max(0, limits.max_storage or 0) // self.replicas
-        store = self.store_bytes or allowed
-        if self.parts is None or not store:
+        if shares is None:
             return None
-        shares = self.parts.of(store)
         bounds = {LOG: shares.log, f"OBJ_{FILES}": shares.files, f"OBJ_{ARTIFACTS}": shares.artifacts, GOALS: shares.goals}
         for name, share in bounds.items():
             await _bound(js, name, share, leaves_room=bool(self.store_bytes))
@@ -278,30 +279,47 @@ def _within(config: StreamConfig, allowed: int | None) -> StreamConfig:
     return config.evolve(max_consumers=min(config.max_consumers, allowed))
 
 
-async def _ensure_stream(js: JetStreamContext, config: StreamConfig) -> None:
+async def _ensure_stream(js: JetStreamContext, config: StreamConfig, *, has_share: bool) -> None:
     try:
         await js.add_stream(config)
     except BadRequestError as error:
         if error.err_code != _STREAM_NAME_IN_USE:
             raise
-        if config.discard_new_per_subject:  # what is beyond a bound when that is set would be dropped
-            held = (await js.stream_info(str(config.name), subjects_filter=">")).state.subjects or {}
-            config = config.evolve(max_msgs_per_subject=max(config.max_msgs_per_subject or 0, *held.values(), 0))
-            if config.max_msgs:
-                config = config.evolve(max_msgs=max(config.max_msgs, sum(held.values())))
+        found = await js.stream_info(str(config.name))
+        if config.discard_new_per_subject:
+            config = _keeping_all(config, found)
+        if has_share:  # the one that it has stays until it is given another
+            config = config.evolve(max_bytes=found.config.max_bytes)
         await js.update_stream(config)
+
+
+def _keeping_all(config: StreamConfig, found: StreamInfo) -> StreamConfig:
+    """Lower no bound of a stream to less than it may hold now: what is beyond a bound when that is set would be dropped.
+
+    Nobody asks how much each subject holds: the server would list all subjects in one message, which whoever publishes makes as
+    long as he likes, and a service does so whenever it connects. None holds more than the stream, or than its bound allows already.
+    """
+    held, bound = found.state.messages, found.config.max_msgs_per_subject or 0
+    if found.config.discard_new_per_subject and bound > 0:
+        held = min(held, bound)
+    config = config.evolve(max_msgs_per_subject=max(config.max_msgs_per_subject or 0, held))
+    return config.evolve(max_msgs=max(config.max_msgs, found.state.messages)) if config.max_msgs else config
 
 
 async def _bound(js: JetStreamContext, name: str, share: int, *, leaves_room: bool) -> None:
     """Give a stream its share, or a fourth more than it holds if that is more: an upgrade leaves nobody without room.
 
-    If it does not leave room, since nobody has said what there is, what has outgrown its share is left as it is.
+    If it does not leave room, since nobody has said what there is, what has outgrown its share is left as it is. And one that has a
+    bound is given no more than that beyond its share: services do this whenever they connect, and who fills it would have it grow
+    each time.
     """
     info = await js.stream_info(name)
     if not leaves_room and info.state.bytes > share:
         return
-    most = max(share, info.state.bytes * 5 // 4) if leaves_room else share
-    if info.config.max_bytes != most:
+    bound = info.config.max_bytes or 0
+    held = info.state.bytes * 5 // 4 if leaves_room else 0
+    most = max(share, min(bound, held) if bound > 0 else held)
+    if bound != most:
         await js.update_stream(info.config.evolve(max_bytes=most))
 
 
