@@ -16,6 +16,7 @@ from ioa.adapters.nats.orders import OrderLines
 from ioa.adapters.nats.permissions import READABLE
 from ioa.adapters.nats.queues import Delivery, consume, into_dead_letters
 from ioa.adapters.nats.service import open_service
+from ioa.adapters.nats.store_room import stored_bytes
 from ioa.adapters.nats.stream_stats import NatsStanding, NatsStreamStats
 from ioa.adapters.nats.topology import INTAKE, OLD_GOALS
 from ioa.distribution import installed_version
@@ -78,7 +79,8 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
         at_once = _ORDERS_AT_ONCE if settings.has_own_key else _LOCAL_ORDERS_AT_ONCE
 
         async def take(delivery: Delivery) -> None:
-            await intake.see_through(delivery.subject, delivery.data, delivery.identity, delivery.stored_at)
+            size = stored_bytes(delivery.subject, delivery.data, delivery.headers)
+            await intake.see_through(delivery.subject, delivery.data, delivery.identity, delivery.stored_at, size)
 
         into_dead = into_dead_letters(parts.dead)
 

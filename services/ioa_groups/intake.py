@@ -26,7 +26,7 @@ from ioa.protocol import subjects
 from ioa.protocol.codec import encode, encode_value, shortened
 from ioa.protocol.goal_order import GoalOrder, InlineInput, find_goal_id, parse_goal
 from ioa.protocol.goals import Artifact, EndedGoal, GoalRecord, Reason, digest_of, ending_of
-from ioa.protocol.ids import AgentId, GoalId, GoalName, UserId
+from ioa.protocol.ids import LOCAL, AgentId, GoalId, GoalName, UserId
 from ioa.protocol.named_teams import TeamReference
 from ioa.protocol.object_names import object_name
 from ioa.protocol.tickets import digest_of_ticket
@@ -47,6 +47,8 @@ _NAMES_NOBODY = (
     " client; on a system that asks nobody who he is, the user is `local`."
 )
 
+_MUCH_IS_OPEN = "Open goals of {} keep so much of what all goals wait in that others need what is left."
+
 _log = structlog.get_logger(__name__)
 
 
@@ -60,6 +62,8 @@ class _Published:
     user: UserId | None
     addressee: str | None
     stored_at: datetime | None = None
+    has_room: bool = True
+    """Whether its user may have so much more of what goals wait in kept by goals that are open."""
 
 
 class Intake:
@@ -78,7 +82,9 @@ class Intake:
         self._users_are_known = users_are_known
         self._accepted: OrderedDict[str, GoalName] = OrderedDict()
 
-    async def accept(self, subject: str, data: bytes, identity: str, stored_at: datetime | None = None) -> GoalName | None:
+    async def accept(
+        self, subject: str, data: bytes, identity: str, stored_at: datetime | None = None, *, has_room: bool = True
+    ) -> GoalName | None:
         """Put a goal on record and offer it to the agents. The same goal again is the same goal; see `Offering.offer`.
 
         Args:
@@ -87,6 +93,7 @@ class Intake:
             identity: Names the published message. A goal without an id gets one that follows from it, so that the message is
                 one goal however often it is delivered.
             stored_at: When it was published, by the server's clock.
+            has_room: Whether its user may have more kept by goals that are open. If not, one that is not on record has to wait.
 
         Returns:
             How the goal is called, which may have ended; None of what was refused.
@@ -102,19 +109,41 @@ class Intake:
         if not self._users_are_known and addressee is None and self._offering.pool_of(AgentId(user)) is not None:
             await self.refuse_old(subject, data, identity)
             return None
-        return await self._accept_or_refuse(_Published(subject, data, identity, user, addressee, stored_at))
+        return await self._accept_or_refuse(_Published(subject, data, identity, user, addressee, stored_at, has_room))
 
-    async def see_through(self, subject: str, data: bytes, identity: str, stored_at: datetime | None = None) -> None:
+    async def see_through(
+        self, subject: str, data: bytes, identity: str, stored_at: datetime | None = None, size_bytes: int = 0
+    ) -> None:
         """Accept a goal; where users are known, see that it has ended besides, so that those of each that are open are counted.
 
         Where nobody is asked who he is all goals are one user's, and nobody is kept waiting.
 
+        Args:
+            subject: As for `accept`.
+            data: As for `accept`.
+            identity: As for `accept`.
+            stored_at: As for `accept`.
+            size_bytes: How much of what goals wait in the message keeps as long as its goal is open.
+
         Raises:
             UnavailableError: The goal has to come back later; a `NotYetError`, if it is open.
         """
-        goal = self._accepted.get(identity) or await self.accept(subject, data, identity, stored_at)
-        if goal is None or not self._users_are_known:
-            return
+        user, waiting = _user_of(subject), self._ports.waiting
+        has_room = waiting.take(identity, user, size_bytes)
+        known = None if waiting.is_over(user) else self._accepted.get(identity)  # who has filled it is judged anew
+        try:
+            goal = known or await self.accept(subject, data, identity, stored_at, has_room=has_room)
+            if goal is not None and self._users_are_known:
+                waiting.keep(identity, user, size_bytes)
+                await self._until_ended(goal, identity)
+        except UnavailableError:
+            raise
+        except BaseException:
+            waiting.give_back(identity)
+            raise
+        waiting.give_back(identity)
+
+    async def _until_ended(self, goal: GoalName, identity: str) -> None:
         self._accepted[identity] = goal  # what it took to accept it need not be done again
         if len(self._accepted) > _MOST_REMEMBERED:
             self._accepted.popitem(last=False)
@@ -170,6 +199,7 @@ class Intake:
 
     async def _refuse(self, published: _Published, error: Exception) -> None:
         reason, why = _refusal(error)
+        self._note_refused(published)
         await self._ports.dead.put(reason, why, subject=published.subject, data=published.data, key=published.identity)
         goal_id = find_goal_id(published.data)
         if goal_id is None:
@@ -181,15 +211,21 @@ class Intake:
         self._ports.kept.note_refusal(name.owner, _TRACE_BYTES)
         await self._fail(name, shortened(why, _MAX_WHY_BYTES))
 
+    def _note_refused(self, published: _Published) -> None:
+        """Note a message that comes to nothing: who has filled what goals wait in may go on by garbage as well as by goals."""
+        if published.user is not None:
+            self._ports.waiting.refuse(published.user, published.stored_at)
+
     async def _accept(self, published: _Published) -> GoalName | None:
         order = parse_goal(published.data, published.addressee)
         name = GoalName(published.user, order.goal_id or _goal_id_of(published.identity))
         removed = await self._ports.endings.removed(name)
         if removed is not None:
             reason, why = _no_second_life(order, removed)
+            self._note_refused(published)
             await self._ports.dead.put(reason, why, subject=published.subject, data=published.data, key=published.identity)
             return None
-        await self._check_share(name, published.stored_at)
+        await self._check_share(name, has_room=published.has_room)
         if self._users_are_known and await self._ports.refusals.is_told(name):
             raise ConflictError(f"The goal {name.goal_id} was refused a moment ago.", hint="Give it another id.")
         order, team_name = await self._with_its_team(order, name)
@@ -203,27 +239,43 @@ class Intake:
             raise ConflictError(f"The goal id {name.goal_id} is taken by another goal; that one goes on. Choose another id.")
         if record == accepting:
             self._ports.kept.note(name.owner, len(encode(record)))
+        else:
+            await self._check_copy(record, published)
         fault_point("groups.goal_recorded")
         await self._offering.offer(record)
         return record.goal.name
 
-    async def _check_share(self, goal: GoalName, stored_at: datetime | None) -> None:
+    async def _check_share(self, goal: GoalName, *, has_room: bool) -> None:
         """Keep no new goal of who has filled what others need.
 
         Raises:
-            NotYetError: It is the store. The goal waits until there is room.
+            NotYetError: It is the store, or his open goals keep as much of what goals wait in as they may. The goal waits until
+                there is room.
             OverQuotaError: It is what goals wait in.
         """
         user = goal.owner
-        fills_queue = self._ports.waiting.is_over(user)
-        if (not fills_queue and await self._ports.kept.has_room(user)) or await self._ports.goals.find(goal.comm_id) is not None:
+        fills_queue, fills_store = self._ports.waiting.is_over(user), not await self._ports.kept.has_room(user)
+        if (has_room and not fills_queue and not fills_store) or await self._ports.goals.find(goal.comm_id) is not None:
             return
         if fills_queue:
-            self._ports.waiting.refuse(user, stored_at)
             why = f"So many goals of {user} wait that those of others find no room."
             raise OverQuotaError(why, hint="Launch it when others have ended.")
-        why = f"So much is kept of the goals and teams of {user} that others need what is left of the store."
-        raise NotYetError(why, retry_after=ROOM_AGAIN)
+        if fills_store:
+            why = f"So much is kept of the goals and teams of {user} that others need what is left of the store."
+            raise NotYetError(why, retry_after=ROOM_AGAIN)
+        raise NotYetError(f"{_MUCH_IS_OPEN.format(user)} This one waits.", retry_after=ROOM_AGAIN)
+
+    async def _check_copy(self, record: GoalRecord, published: _Published) -> None:
+        """Keep no message whose goal was on record before it came, where others need the room. The goal goes on by the first one.
+
+        Raises:
+            OverQuotaError: It is such a one.
+        """
+        goal = record.goal.name
+        is_copy = published.stored_at is not None and published.stored_at > record.accepted_at
+        needs_room = not published.has_room or self._ports.waiting.is_over(goal.owner)
+        if is_copy and needs_room and await self._ports.endings.of(goal) is None:
+            raise OverQuotaError(f"{_MUCH_IS_OPEN.format(goal.owner)} The goal {goal.goal_id} is one of them, and goes on.")
 
     async def _with_its_team(self, order: GoalOrder, goal: GoalName) -> tuple[GoalOrder, str]:
         """Return the order with the team that it names, and which that was. A goal on record keeps its own, whatever was put since.
@@ -295,6 +347,14 @@ def _refusal(error: Exception) -> tuple[DeadReason, str]:
             return DeadReason.UNREADABLE, str(error)
         case _:
             return DeadReason.FAILED, f"{type(error).__name__}: {error}"
+
+
+def _user_of(subject: str) -> UserId:
+    """Return whose goals are published on a subject; `LOCAL` where it names nobody, such as of garbage."""
+    try:
+        return subjects.parse_goal_subject(subject)[0]
+    except InvalidInputError:
+        return LOCAL
 
 
 def _goal_id_of(identity: str) -> GoalId:

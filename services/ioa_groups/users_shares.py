@@ -6,8 +6,10 @@ Who has so much of it that others need what is left is put off, by the rule of `
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Set
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 import structlog
 
@@ -25,6 +27,11 @@ _SAME = 5
 
 _REMEMBERED = timedelta(seconds=SLOWED_FOR)
 """For how long somebody who has filled it knows so: who does it again does not begin anew."""
+
+_OPEN_PART = 4
+"""One part of so many of it one user's goals may keep that are open, which nobody refuses: some replicas count each for itself."""
+_SEEN_AGAIN = timedelta(minutes=5)
+"""Within which time a goal that is open is given out to each of a few replicas; it comes back after half a minute at most."""
 
 _log = structlog.get_logger(__name__)
 
@@ -65,6 +72,14 @@ class KeptShares:
         self.note(user, size_bytes)
 
 
+class _Kept(NamedTuple):
+    """Whose an open goal is, how many bytes it keeps of what all goals wait in, and when it was seen last."""
+
+    user: UserId
+    size_bytes: int
+    seen: datetime
+
+
 class WaitingShares:
     """Looks each second who has filled what all users' goals wait in.
 
@@ -90,16 +105,48 @@ class WaitingShares:
         self._found: dict[UserId, tuple[datetime, datetime]] = {}
         """Of each who has filled it within a minute, when that was found first and last."""
         self._looks = 0
+        self._share_bytes: int | None = None
+        self._kept: dict[str, _Kept] = {}
+        """Goals that stay there until they have ended, those last that were seen last."""
+        self._kept_of = Counter[UserId]()
 
     def is_over(self, user: UserId) -> bool:
         """Whether a user's goals have filled it."""
         return user in self._over
 
     def refuse(self, user: UserId, stored_at: datetime | None) -> None:
-        """Note that a goal of a user is refused, and when it was stored."""
+        """Note that a message of a user is refused, for whatever reason, or comes to nothing, and when it was stored."""
         first, _ = self._found.get(user, (None, None))
-        if first is not None and stored_at is not None and stored_at > first:
+        if self.is_over(user) and first is not None and stored_at is not None and stored_at > first:
             self._goes_on(user)
+
+    def take(self, identity: str, user: UserId, size_bytes: int) -> bool:
+        """Count a goal that is to stay there until it has ended, if its user may keep so much; one alone may be of any size."""
+        self._forget_unseen()
+        kept = 0 if identity in self._kept or user == LOCAL else self._kept_of[user]
+        if kept and self._share_bytes is not None and (kept + size_bytes) * _OPEN_PART > self._share_bytes:
+            return False
+        self.keep(identity, user, size_bytes)
+        return True
+
+    def keep(self, identity: str, user: UserId, size_bytes: int) -> None:
+        """Count a goal that stays there, whatever it keeps: it is on record."""
+        self.give_back(identity)
+        self._kept[identity] = _Kept(user, size_bytes, self._clock.now())
+        self._kept_of[user] += size_bytes
+
+    def give_back(self, identity: str) -> None:
+        """Count a goal no more."""
+        if (kept := self._kept.pop(identity, None)) is not None:
+            self._kept_of[kept.user] -= kept.size_bytes
+            if not self._kept_of[kept.user]:
+                del self._kept_of[kept.user]
+
+    def _forget_unseen(self) -> None:
+        """Count no more what was not seen for long: another replica has seen it end."""
+        since = self._clock.now() - _SEEN_AGAIN
+        while self._kept and (oldest := next(iter(self._kept.items())))[1].seen < since:
+            self.give_back(oldest[0])
 
     async def follow(self) -> None:
         """Look, for ever."""
@@ -117,6 +164,7 @@ class WaitingShares:
             UnavailableError: Nobody can tell.
         """
         room = await self._goals.room()
+        self._share_bytes = None if room is None else room.share_bytes
         if room is None or not self._filling.is_over(room.share_bytes - room.free_bytes, room):
             self._over, self._looks = frozenset(), 0
             return

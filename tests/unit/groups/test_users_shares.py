@@ -8,10 +8,11 @@ from datetime import datetime, timedelta
 import pytest
 
 from ioa.errors import NotYetError, RateLimitedError
+from ioa.group.requests import CancelGroup
 from ioa.ports.inspection import FILLING_QUEUE, FILLING_STORE
 from ioa.ports.store_room import StoreRoom
 from ioa.protocol import subjects
-from ioa.protocol.goals import Reason
+from ioa.protocol.goals import EndedGoal, Reason
 from ioa.protocol.ids import GoalId, GoalName, UserId
 from ioa.protocol.named_teams import PutTeam
 from ioa_groups.intake import Intake
@@ -21,6 +22,7 @@ from tests.unit.runtime.plane import ADA, LEASE, Plane
 
 ANNA, EVE = UserId("anna"), UserId("eve")
 _FULL, _ROOMY = StoreRoom(0, 100_000), StoreRoom(90_000, 100_000)
+_DIGEST = "0" * 64
 
 
 async def _launch(plane: Plane, user: UserId, goal_id: str, stored_at: datetime | None = None) -> GoalName | None:
@@ -191,3 +193,66 @@ async def test_who_goes_on_although_all_is_refused_is_told_of() -> None:
     await plane.waiting.look()
     assert await _launch(plane, EVE, "later", found + 2 * second) is not None
     assert plane.goes_on == [EVE]
+
+
+async def test_who_goes_on_by_what_is_no_goal_is_told_of_too() -> None:
+    """Garbage, the id of another goal, and one that has ended are refused before anybody looks who has filled what."""
+    plane, second = Plane(), timedelta(seconds=1)
+    await plane.join(ADA)
+    await _launch(plane, EVE, "one")
+    await plane.ended.put(EndedGoal(goal_id=GoalId("old"), user=EVE, reason=None, ended_at=plane.clock.now(), digest=_DIGEST))
+    plane.room.left, plane.room.of_users = _FULL, {EVE: 99_000}
+    await plane.waiting.look()
+    later = plane.clock.now() + second
+    for number, data in enumerate((b"{", b'{"goal_id": "one", "goal": "Say bye."}', b'{"goal_id": "old", "goal": "Say hello."}')):
+        assert await plane.intake.accept(subjects.goal_to(EVE, ADA), data, f"more-{number}", later) is None
+    assert plane.goes_on == [EVE] * 3
+    plane.room.left = _ROOMY
+    await plane.waiting.look()
+    assert await plane.intake.accept(subjects.goal_to(EVE, ADA), b"{", "last", later + second) is None
+    assert plane.goes_on == [EVE] * 3, "nothing is refused of him any more"
+
+
+async def _waits(intake: Intake, user: UserId, goal_id: str, size_bytes: int, *, copy: datetime | None = None) -> bool:
+    """Whether a message of so many bytes stays where goals wait."""
+    data = json.dumps({"goal_id": goal_id, "goal": "x" * 2_000}).encode()
+    identity = f"{user}-{goal_id}-{copy}"
+    try:
+        await intake.see_through(subjects.goal_to(user, ADA), data, identity, copy, size_bytes)
+    except NotYetError:
+        return True
+    return False
+
+
+async def test_open_goals_of_one_user_keep_a_part_of_what_all_wait_in() -> None:
+    """Nobody refuses those: a few large ones filled it for as long as they were open. What is beyond that waits until one ends."""
+    plane = Plane()
+    intake = Intake(plane.intake_ports, LEASE, users_are_known=True)
+    await plane.join(ADA)
+    plane.room.left = _ROOMY
+    await plane.waiting.look()
+    assert [await _waits(intake, EVE, goal, 15_000) for goal in ("one", "two", "one")] == [True] * 3
+    assert await _waits(intake, ANNA, "one", 25_000)
+    assert [record.goal.name for record in plane.goals.all()] == [GoalName(EVE, GoalId("one")), GoalName(ANNA, GoalId("one"))]
+    await plane.setup.cancel(EVE, CancelGroup(goal_id=GoalId("one")))
+    assert [await _waits(intake, EVE, goal, 15_000) for goal in ("one", "two")] == [False, True]
+    assert GoalName(EVE, GoalId("two")) in [record.goal.name for record in plane.goals.all()]
+
+
+async def test_a_copy_of_an_open_goal_takes_no_room_that_others_need() -> None:
+    """As many as anybody published stayed as long as the goal was open. It goes on, by the message that it came by."""
+    plane, second = Plane(), timedelta(seconds=1)
+    intake = Intake(plane.intake_ports, LEASE, users_are_known=True)
+    await plane.join(ADA)
+    plane.room.left = _ROOMY
+    await plane.waiting.look()
+    published = plane.clock.now()
+    assert await _waits(intake, EVE, "one", 9_000)
+    plane.clock.advance(second)
+    assert [await _waits(intake, EVE, "one", 9_000, copy=published + number * second) for number in (1, 2)] == [True, False]
+    plane.room.left, plane.room.of_users = _FULL, {EVE: 99_000}
+    await plane.waiting.look()
+    assert not await _waits(intake, EVE, "one", 9_000, copy=published + second)
+    assert await _waits(intake, EVE, "one", 9_000)
+    assert ["and goes on" in letter.why for letter in plane.dead.letters] == [True, True]
+    assert await plane.results.get(GoalName(EVE, GoalId("one"))) is None

@@ -14,6 +14,7 @@ from nats.js import JetStreamContext
 from nats.js.api import RawStreamMsg, StreamInfo
 from nats.js.errors import NotFoundError
 
+from ioa.adapters.nats.headers import header_bytes
 from ioa.adapters.nats.topology import GOALS, LOG
 from ioa.adapters.nats.translated_errors import unavailable_unless_answered
 from ioa.errors import InvalidInputError, UnavailableError
@@ -30,6 +31,11 @@ _NOT_FOUND = "\x7f"
 """A byte by which nats-server finds no subject: a goal on such a one is stored, and given to nobody."""
 
 _log = structlog.get_logger(__name__)
+
+
+def stored_bytes(subject: str, data: bytes, headers: Mapping[str, str]) -> int:
+    """Return about how many bytes the server counts of a message."""
+    return _RECORD_BYTES + len(subject.encode()) + len(data) + header_bytes(headers)
 
 
 class NatsSharedStore:
