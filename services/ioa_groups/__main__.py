@@ -165,14 +165,17 @@ def _endpoints(parts: NatsGroupServices, standing: NatsStanding, audit: AuditLog
     sync = answer_as(Sync, parts.log_pages.sync, lambda asked: asked.agent_id)
     by_name = partial(ServiceEndpoint, caller_at=subjects.CALLER_AT)
     large = partial(by_name, max_bytes=MAX_PAYLOAD_BYTES)
+    # For most of what is asked a record, a log or a team is read first, each of which may have half a megabyte and more: of 64 that
+    # are read for one caller at once it is more than a connection may be sent.
+    few = partial(by_name, caller_max_concurrent=2)
     return [
         large("launch", subjects.ANY_LAUNCH, audited(Deed.LAUNCHED, launch, audit), caller_max_concurrent=2),
-        by_name("invite", subjects.ANY_INVITE, invite, caller_max_concurrent=2),
-        large("abandon", subjects.ANY_ABANDON, audited(Deed.ABANDONED, abandon, audit)),
+        few("invite", subjects.ANY_INVITE, invite),
+        large("abandon", subjects.ANY_ABANDON, audited(Deed.ABANDONED, abandon, audit), caller_max_concurrent=2),
         ServiceEndpoint("get", subjects.GET_GROUP, answer(GetGroup, setup.get), at_most=OF_ANYBODY),
         ServiceEndpoint("status", subjects.GROUP_STATUS, answer(GetGroup, setup.status), at_most=OF_ANYBODY),
-        by_name("cancel", subjects.ANY_CANCEL, audited(Deed.CANCELLED, cancel, audit)),
-        by_name("answer", subjects.ANY_ANSWER, audited(Deed.ANSWERED, reply, audit)),
+        few("cancel", subjects.ANY_CANCEL, audited(Deed.CANCELLED, cancel, audit)),
+        few("answer", subjects.ANY_ANSWER, audited(Deed.ANSWERED, reply, audit)),
         by_name("cancel_by_admin", subjects.ANY_CANCEL_BY_ADMIN, audited(Deed.CANCELLED, admin_cancel, audit)),
         by_name("answer_by_admin", subjects.ANY_ANSWER_BY_ADMIN, audited(Deed.ANSWERED, admin_reply, audit)),
         by_name("set_aside", subjects.ANY_SET_ASIDE, set_aside),
@@ -180,9 +183,9 @@ def _endpoints(parts: NatsGroupServices, standing: NatsStanding, audit: AuditLog
         by_name("memberships", subjects.ANY_MEMBERSHIPS, memberships),
         by_name("standing", subjects.ANY_STANDING, answer(AskStoreStanding, standing.tell)),
         large("put_team", subjects.ANY_PUT_TEAM, answer_user(PutTeam, teams.put)),
-        by_name("team", subjects.ANY_GET_TEAM, answer(GetTeam, teams.get)),
-        by_name("teams", subjects.ANY_LIST_TEAMS, answer(ListTeams, teams.listed)),
-        by_name("sync", subjects.ANY_SYNC, sync, family=Family.SYNC, caller_max_concurrent=2),
+        few("team", subjects.ANY_GET_TEAM, answer(GetTeam, teams.get)),
+        few("teams", subjects.ANY_LIST_TEAMS, answer(ListTeams, teams.listed)),
+        few("sync", subjects.ANY_SYNC, sync, family=Family.SYNC),
     ]
 
 

@@ -147,7 +147,7 @@ async def test_goals_on_record_of_one_user_leave_room_for_others(town: Town) -> 
             async with open_inspection(town.secured.settings("observer"), patience=SOON) as inspection:
                 return {one.family for one in await told_of(inspection) if one.caller == EVE}
 
-        await eventually(fill, lambda families: FILLING_STORE in families, within=timedelta(seconds=60))
+        await eventually(fill, lambda families: FILLING_STORE in families, within=timedelta(seconds=180))
         took = await town.lead_some()
         standing = {one.name: one.stored_bytes for one in (await client.standing()).streams}
     assert standing["KV_IOA_GOAL_RECORDS"] < _STORE_BYTES // 2
