@@ -43,6 +43,9 @@ from ioa.protocol.trace import (
     usage_attributes,
 )
 
+_PAGE_BYTES = 2_000_000
+"""About how much of the logs is read at a time."""
+
 
 @dataclass
 class _Group:
@@ -64,7 +67,7 @@ async def spans_of(groups: GroupClient, comm_id: CommId, made: GoalTrace) -> Asy
         UnavailableError: The log cannot be read now.
         UnreadableEntryError: One of the entries is garbage.
     """
-    tree = await Tree.behind(groups, comm_id, 0)
+    tree = await Tree.behind(groups, comm_id, 0, page_bytes=_PAGE_BYTES)
     while page := await tree.advance():
         yield made.of(page)
 
@@ -142,10 +145,16 @@ class GoalTrace:
             )
 
     def _calls(self, header: Header, calls: ModelCalls, whole: Span) -> Iterable[Span]:
-        """Return the calls of a model for a message. Of each is known how long it took, and not when: they are laid end to end."""
-        at = whole.end - sum((timedelta(milliseconds=call.milliseconds) for call in calls), timedelta(0))
-        for number, call in enumerate(calls):
-            start, at = at, at + timedelta(milliseconds=call.milliseconds)
+        """Return the calls of a model for a message. Of each is known how long it took, and not when: they are laid end to end.
+
+        What would lie before the whole is cut off: how long a call took is its agent's word, and may be longer than any calendar.
+        """
+        times, start = list[tuple[datetime, datetime]](), max(whole.start, whole.end)
+        for call in reversed(calls):
+            end, took = start, timedelta(milliseconds=call.milliseconds)
+            start = end - took if took < end - whole.start else whole.start
+            times.append((start, end))
+        for number, (call, (start, end)) in enumerate(zip(calls, reversed(times), strict=True)):
             if call.live and not self._with_live:
                 continue
             what: dict[str, Attribute] = {OPERATION: CHAT}
@@ -156,8 +165,8 @@ class GoalTrace:
                 name=CHAT,
                 span_id=span_id,
                 parent_id=whole.span_id,
-                start=max(start, whole.start),
-                end=max(at, whole.start),
+                start=start,
+                end=end,
                 attributes=attributes,
                 failure=failure,
             )

@@ -14,6 +14,8 @@ from ioa.ports.group_client import GroupClient
 from ioa.protocol.goals import GoalResult
 from ioa.protocol.trace import Span
 
+MOST_SPANS = 20_000
+"""How many spans of a goal are shown or exported: its log may hold a hundred times as much, of which each takes some kB."""
 _MOST_WAITING = 1_000
 
 _log = structlog.get_logger(__name__)
@@ -49,13 +51,22 @@ class TraceExport:
     async def export(self, result: GoalResult) -> None:
         """Export the trace of a goal that has ended, unless whoever launched it wants none; one that nobody takes is logged."""
         try:
-            made = GoalTrace(with_live=False)
-            spans = [span async for page in spans_of(self._groups, result.comm_id, made) for span in page]
-            if spans and made.is_sampled:
+            made, spans = GoalTrace(with_live=False), list[Span]()
+            async for page in spans_of(self._groups, result.comm_id, made):
+                if not made.is_sampled:
+                    return
+                spans += page
+                if len(spans) > MOST_SPANS:
+                    _tell("failed", result, f"it has more than {MOST_SPANS:,} spans")
+                    return
+            if spans:
                 await asyncio.to_thread(self._hand_over, made.trace_id, spans)
                 exported.labels("exported").inc()
         except IoaError as error:
             _tell("failed", result, error.message)
+        except Exception:  # noqa: BLE001 - one goal's bug must not end the gateway
+            exported.labels("failed").inc()
+            _log.exception("trace_not_exported", goal_id=result.goal_id, comm_id=result.comm_id)
 
 
 def _tell(outcome: str, result: GoalResult, why: str) -> None:

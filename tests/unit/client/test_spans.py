@@ -19,7 +19,7 @@ from ioa.protocol.ids import LOCAL, GoalName, PoolId, comm_id_of_task
 from ioa.protocol.messages import Discussion, InformTaskResult, TaskOutcome
 from ioa.protocol.model_calls import ModelCall
 from ioa.protocol.trace import Span, span_id_of_goal, trace_id_of, trace_of_goal
-from ioa.protocol.usage import Usage
+from ioa.protocol.usage import MAX_COUNT, Usage
 from ioa_testkit.planes import open_memory_plane
 from tests.contract.system_client.members import ADA, BOB, GOAL, ROOM, TASK, Members, order
 from tests.rig.deadline import eventually
@@ -91,6 +91,15 @@ async def test_what_failed_and_what_was_asked_of_models_stands_in_it() -> None:
         (task.span_id, "", None),
     ]
     assert all(task.start <= span.start <= span.end <= task.end for span in asked)
+
+
+async def test_how_long_calls_of_models_took_is_their_agents_word() -> None:
+    """Who says that they took longer than any calendar has them begin with what they are of, and everything else is told."""
+    calls = (ModelCall(purpose="plan", milliseconds=MAX_COUNT), ModelCall(purpose="speak", milliseconds=0))
+    spans = GoalTrace().of(await _log(InformTaskResult(task_id=TASK, task_conclusion="Ten.", calls=calls)))
+    [task] = [span for span in spans if span.name == "task"]
+    asked = [(span.start, span.end) for span in spans if span.name == "chat"]
+    assert (asked, [span.name for span in spans][-1]) == ([(task.start, task.end), (task.end, task.end)], "goal")
 
 
 async def test_a_trace_that_was_given_goes_on() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from random import Random
@@ -18,6 +18,7 @@ from structlog.testing import capture_logs
 from ioa.beside import beside
 from ioa.client import watching
 from ioa.client.history import conversation, conversation_before, heads_of_tree
+from ioa.client.spans import GoalTrace, spans_of
 from ioa.client.watching import watch
 from ioa.errors import UnavailableError
 from ioa.group.events import CancelRequested, Entry, Event, SubgroupClosed, SubgroupOpened
@@ -160,8 +161,18 @@ def readable(entries: Sequence[StoredEntry]) -> GroupClient:
     return cast(GroupClient, log)
 
 
-async def test_the_first_reading_of_a_room_is_bounded_by_bytes() -> None:
-    """A room of entries as large as they may be was read by 256 of them at a time: 64 MB for whoever begins to follow it."""
+async def _follow(log: GroupClient) -> None:
+    async with watch(log, ROOT) as news:
+        assert len([one async for one in news]) == 60
+
+
+async def _trace(log: GroupClient) -> None:
+    assert [span async for page in spans_of(log, ROOT, GoalTrace()) for span in page] == []
+
+
+@pytest.mark.parametrize("use", [_follow, _trace])
+async def test_no_reading_of_a_whole_log_is_unbounded(use: Callable[[GroupClient], Awaitable[None]]) -> None:
+    """Entries as large as they may be were read by 256 at a time: 64 MB for who begins to follow a room, or asks for a trace."""
     log = readable([stored(seq, ROOT, _NOTHING, (), ends=seq == 60, size=250_000) for seq in range(1, 61)])
     read = list[int]()
     entries = log.entries
@@ -172,8 +183,7 @@ async def test_the_first_reading_of_a_room_is_bounded_by_bytes() -> None:
         return page
 
     log.entries = counted  # type: ignore[method-assign]
-    async with watch(log, ROOT) as news:
-        assert len([one async for one in news]) == 60
+    await use(log)
     assert (sum(read), max(read)) == (15_000_000, 2_000_000)
 
 
