@@ -179,10 +179,13 @@ class MemorySystemClient:
         """Look at one group."""
         return await self._plane.setup.get(GetGroup(comm_id=comm_id))
 
-    async def groups(self, *, limit: int = PAGE_GOALS, before: int | None = None, open_only: bool = False) -> GroupList:
+    async def groups(
+        self, *, limit: int = PAGE_GOALS, before: int | None = None, open_only: bool = False, owner: UserId | None = None
+    ) -> GroupList:
         """List the groups of goals on record, nested ones behind their parents."""
         records, following = await self._page(limit, before, open_only=open_only)
-        found = [one for record in records for one in await self._tree(record.goal.comm_id)]
+        mine = [record.goal for record in records if owner in (None, record.goal.name.owner)]
+        found = [one for goal in mine for one in await self._tree(goal.comm_id)]
         return GroupList([one for one in found if not (open_only and one.state.phase.is_terminal)], following)
 
     async def find_group(self, start: str) -> CommId:

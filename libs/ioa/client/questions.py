@@ -100,11 +100,10 @@ async def questions_waiting(system: SystemClient) -> AsyncIterator[OpenQuestion]
     owner = await _owner(system)
     before, complete = None, False
     while not complete:
-        page = await system.groups(before=before, open_only=True)
+        page = await system.groups(before=before, open_only=True, owner=owner)
         for group in page.groups:
             for question in questions_of(group.state):
-                if owner is None or question.goal.owner == owner:
-                    yield question
+                yield question
         before, complete = page.before, page.before is None
 
 
@@ -172,7 +171,7 @@ def parse_item(item: str) -> tuple[CommId, int, TaskId | None]:
     return CommId(comm_id), int(number), TaskId(task[0]) if task else None
 
 
-async def _owner(system: SystemClient) -> str | None:
+async def _owner(system: SystemClient) -> UserId | None:
     """Return whose questions are meant; None: everybody's."""
     try:
         user = await system.user()

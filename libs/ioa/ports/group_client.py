@@ -11,7 +11,7 @@ from ioa.group.events import Said
 from ioa.group.requests import GroupSnapshot
 from ioa.ports.goal_client import PAGE_GOALS
 from ioa.ports.group_log import StoredEntry
-from ioa.protocol.ids import CommId
+from ioa.protocol.ids import CommId, UserId
 
 
 @dataclass(frozen=True)
@@ -45,8 +45,13 @@ class GroupClient(Protocol):
             NotFoundError: There is no such group.
         """
 
-    async def groups(self, *, limit: int = PAGE_GOALS, before: int | None = None, open_only: bool = False) -> GroupList:
-        """List the groups of goals on record, newest goal first, nested ones behind their parents, a page of goals at a time."""
+    async def groups(
+        self, *, limit: int = PAGE_GOALS, before: int | None = None, open_only: bool = False, owner: UserId | None = None
+    ) -> GroupList:
+        """List the groups of goals on record, newest goal first, nested ones behind their parents, a page of goals at a time.
+
+        Of open ones with `owner` those of this user's goals alone, of which a page may be short: of others' nothing is read.
+        """
 
     async def find_group(self, start: str) -> CommId:
         """Complete the id of a group from its beginning; of one that is not among the newest only a whole id is found.

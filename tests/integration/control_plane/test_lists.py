@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from datetime import timedelta
 
 import pytest
@@ -10,9 +11,11 @@ from nats.aio.client import Client
 from ioa.adapters.nats import listing
 from ioa.adapters.nats.connection import NatsSettings, open_connection
 from ioa.adapters.nats.delivery import NatsInboxes, NatsResults, NatsTimers
+from ioa.adapters.nats.direct_gets import StreamMessage
 from ioa.adapters.nats.goals import NatsGoalRecords
 from ioa.adapters.nats.log import NatsGroupLog
 from ioa.adapters.nats.open_groups import NatsOpenGroups
+from ioa.adapters.nats.reading import last_of
 from ioa.adapters.nats.retention import NatsEndedGoals, NatsGoalRemoval
 from ioa.adapters.nats.server import NatsServer
 from ioa.adapters.nats.system_client import NatsSystemClient
@@ -22,9 +25,10 @@ from ioa.errors import InvalidInputError, NotFoundError
 from ioa.group.events import CancelRequested, Event, GroupLaunched, Said, SubgroupOpened
 from ioa.group.state import ParentTask
 from ioa.ports.goal_client import GoalFilter
+from ioa.ports.open_groups import OpenGroup
 from ioa.protocol import subjects
 from ioa.protocol.goals import EndedGoal, Goal, GoalRecord, Reason, digest_of
-from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, GoalName, TaskId, comm_id_of_goal, comm_id_of_task
+from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, GoalName, TaskId, UserId, comm_id_of_goal, comm_id_of_task
 from ioa.runtime.ledger import GroupLedger
 from tests.unit.group.scenario import START, charter, launched, limits
 
@@ -122,6 +126,29 @@ async def test_groups_are_listed_with_the_teams_nested_in_them(nats_server: Nats
         assert [one.charter is not None for one in found] == [True] * 3
         assert [one.state.comm_id for one in (await system.groups(open_only=True)).groups] == [root, nested]
         assert await system.find_group(nested[:5]) == nested
+
+
+async def test_for_one_user_nothing_of_anothers_goals_is_read(nats_server: NatsServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each may have 256 kB on record, and as much in its log, and of one user a hundred are open."""
+    read = list[str]()
+
+    async def noting(client: Client, stream: str, subjects: Iterable[str]) -> Mapping[str, StreamMessage]:
+        read.extend(asked := [*subjects])
+        return await last_of(client, stream, asked)
+
+    monkeypatch.setattr(listing, "last_of", noting)
+    async with open_connection(NatsSettings(nats_server.url, "test")) as client:
+        await Topology().ensure(client.jetstream())
+        goals, system = Goals(client), NatsSystemClient(client)
+        names = [GoalName(UserId(user), GoalId("one")) for user in ("anna", "eve")]
+        for name in names:
+            goal = Goal(goal_id=name.goal_id, goal="Do it.", user=name.user)
+            await goals.records.create(GoalRecord(goal=goal, accepted_at=START))
+            await NatsOpenGroups(client).put(name.comm_id, OpenGroup(goal_id=name.goal_id, deadline=START))
+            await goals.open(name.goal_id, name.comm_id)
+        mine = (await system.groups(open_only=True, owner=UserId("anna"))).groups
+        assert [one.state.comm_id for one in mine] == [names[0].comm_id]
+        assert [[one for one in read if name.comm_id in one] != [] for name in names] == [True, False]
 
 
 async def test_an_id_is_completed_among_the_newest_and_found_whole_among_all(

@@ -23,8 +23,10 @@ from ioa.adapters.nats.topology import GOAL_RECORDS, LOG, OPEN, RESULTS
 from ioa.errors import IoaError
 from ioa.group.events import Entry, GroupLaunched
 from ioa.group.requests import GroupSnapshot
+from ioa.little_by_little import little_by_little
 from ioa.ports.goal_client import ALL_GOALS, PAGE_GOALS, GoalFilter, GoalList, GoalStatus
 from ioa.ports.group_client import GroupList
+from ioa.ports.open_groups import OpenGroup
 from ioa.ports.retention import NumberedRecord
 from ioa.protocol import subjects
 from ioa.protocol.codec import M, decode
@@ -82,7 +84,7 @@ class Lists:
 
     async def _rows(self, records: Sequence[GoalRecord]) -> Sequence[GoalStatus]:
         wanted = {subjects.result_of(record.goal.name) for record in records}
-        results = _decoded(decode_result, await last_of(self._client, RESULTS, wanted))
+        results = await _decoded(decode_result, await last_of(self._client, RESULTS, wanted))
         unended = [record for record in records if subjects.result_of(record.goal.name) not in results]
         heads = await self._heads([record.goal.comm_id for record in unended])
         return [
@@ -90,15 +92,17 @@ class Lists:
             for record in records
         ]
 
-    async def groups(self, *, limit: int = PAGE_GOALS, before: int | None = None, open_only: bool = False) -> GroupList:
+    async def groups(
+        self, *, limit: int = PAGE_GOALS, before: int | None = None, open_only: bool = False, owner: UserId | None = None
+    ) -> GroupList:
         """Read the groups of a page of goals. A nested team is found by its parent's state, or if that names it no more, not."""
-        page = await self._page(limit, before, open_only=open_only)
+        page = await self._page(limit, before, open_only=open_only, owner=owner)
         roots = [one.record.goal.comm_id for one in page.records]
         found: dict[CommId, GroupSnapshot] = {}
         level: Sequence[CommId] = roots
         while level:
             heads = await self._heads(level)
-            charters = _decoded(partial(decode, Entry), await first_of(self._client, LOG, map(subjects.log, heads)))
+            charters = await _decoded(partial(decode, Entry), await first_of(self._client, LOG, map(subjects.log, heads)))
             for comm_id, standing in heads.items():
                 first = charters.get(subjects.log(comm_id))
                 event = first.event if first is not None else None
@@ -157,36 +161,54 @@ class Lists:
             if before is None or len(records) >= _NEWEST_GOALS:
                 return _Records(records, before)
 
-    async def _page(self, limit: int, before: int | None, *, open_only: bool, labels: Mapping[str, str] | None = None) -> _Records:
-        """Read a page of records; those without the labels may be left out."""
+    async def _page(
+        self,
+        limit: int,
+        before: int | None,
+        *,
+        open_only: bool,
+        labels: Mapping[str, str] | None = None,
+        owner: UserId | None = None,
+    ) -> _Records:
+        """Read a page of records; those without the labels may be left out, and of open ones those of other users are."""
         if not open_only:
             page = await self._pages.newest(before=before, limit=limit, labels=labels)
             return _Records(page.records, page.next)
         page_back = await previous_messages(self._client, stream_of(OPEN), before=before, limit=limit)
-        keys = {message.seq: message.subject.removeprefix(subject_of(OPEN, "")) for message in page_back.messages}
+        named = ((message, message.subject.removeprefix(subject_of(OPEN, ""))) for message in page_back.messages)
+        keys = {message.seq: key for message, key in named if owner is None or _may_be_of(owner, key, message.data)}
         numbers = {subject_of(GOAL_RECORDS, key): seq for seq, key in keys.items()}
         # A nested team has no record, and is shown with its parent; nor has a note of the index's own.
-        records = _decoded(partial(decode, GoalRecord), await last_of(self._client, stream_of(GOAL_RECORDS), numbers))
-        found = [NumberedRecord(number, records[key]) for key, number in numbers.items() if key in records]
+        records = await _decoded(partial(decode, GoalRecord), await last_of(self._client, stream_of(GOAL_RECORDS), numbers))
+        wanted = {key: one for key, one in records.items() if owner in (None, one.goal.name.owner)}
+        found = [NumberedRecord(number, wanted[key]) for key, number in numbers.items() if key in wanted]
         return _Records(found, page_back.before)
 
     async def _heads(self, comm_ids: Sequence[CommId]) -> Mapping[CommId, GroupSnapshot]:
         messages = await last_of(self._client, LOG, map(subjects.log, comm_ids))
-        heads = _decoded(partial(decode, Entry), messages)
+        heads = await _decoded(partial(decode, Entry), messages)
         return {
             subjects.parse_comm(subject): GroupSnapshot(seq=messages[subject].seq, state=entry.state, charter=None)
             for subject, entry in heads.items()
         }
 
 
-def _decoded(decoder: Callable[[bytes], M], messages: Mapping[str, StreamMessage]) -> dict[str, M]:
+def _may_be_of(owner: UserId, key: str, noted: bytes) -> bool:
+    """Whether what is noted as open may be a goal of a user: its group is called after both. Of others' no record is read."""
+    try:
+        return GoalName(owner, decode(OpenGroup, noted).goal_id).comm_id == key
+    except IoaError:  # its record tells
+        return True
+
+
+async def _decoded(decoder: Callable[[bytes], M], messages: Mapping[str, StreamMessage]) -> dict[str, M]:
     """Decode what can be read; a row is shown without the rest."""
     found: dict[str, M] = {}
-    for subject, message in messages.items():
+    async for message in little_by_little(messages.values()):
         try:
-            found[subject] = decoder(message.data)
+            found[message.subject] = decoder(message.data)
         except IoaError as error:
-            _log.warning("not_listed", subject=subject, seq=message.seq, error=error.message)
+            _log.warning("not_listed", subject=message.subject, seq=message.seq, error=error.message)
     return found
 
 

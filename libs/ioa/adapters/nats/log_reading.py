@@ -18,6 +18,7 @@ from ioa.adapters.nats.reading import DirectReads, messages_before
 from ioa.adapters.nats.streams import last_messages, next_messages
 from ioa.adapters.nats.topology import LOG
 from ioa.adapters.nats.turn_about import looking_now_and_then
+from ioa.little_by_little import little_by_little
 from ioa.ports.group_client import GroupListener
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol import subjects
@@ -62,7 +63,7 @@ class Logs:
             UnreadableEntryError: One of these entries is garbage.
         """
         messages = await messages_before(self._client, LOG, subjects.log(comm_id), before=before, limit=limit)
-        found = [decoded_entry(comm_id, message.seq, message.data) for message in messages[-limit:]]
+        found = [decoded_entry(comm_id, one.seq, one.data) async for one in little_by_little(messages[-limit:])]
         following = await self._following(comm_id, found[-1] if found else None, before)
         if following is not None and (head := await self._log.last(comm_id)) is not None:
             before = min(before, head.seq + 1)  # what is stored from now on is not waited for
@@ -83,7 +84,7 @@ class Logs:
         """
         named = {subjects.log(comm_id): comm_id for comm_id in comm_ids}
         last = await last_messages(self._client, LOG, [*named], up_to=at)
-        found = {named[one.subject]: decoded_entry(named[one.subject], one.seq, one.data) for one in last}
+        found = {named[one.subject]: decoded_entry(named[one.subject], one.seq, one.data) async for one in little_by_little(last)}
         if any(stored.seq == at for stored in found.values()):
             return found
         confirmed = {comm_id: await self._confirmed(comm_id, found.get(comm_id), at) for comm_id in comm_ids}
@@ -109,7 +110,7 @@ class Logs:
 
     async def _page(self, comm_id: CommId, *, after: int, limit: int) -> Sequence[StoredEntry]:
         page = await next_messages(self._client, LOG, subjects.log(comm_id), after=after, limit=limit, max_bytes=_PAGE_BYTES)
-        return [decoded_entry(comm_id, message.seq, message.data) for message in page.messages]
+        return [decoded_entry(comm_id, one.seq, one.data) async for one in little_by_little(page.messages)]
 
     @asynccontextmanager
     async def listen(self, comm_id: CommId, listener: GroupListener) -> AsyncIterator[None]:

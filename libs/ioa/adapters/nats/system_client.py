@@ -299,9 +299,11 @@ class NatsSystemClient:
         queues = (one for stream in (await self.standing()).streams if stream.name == GOALS for one in stream.queues)
         return sum(one.waiting for one in queues if one.name == queue)
 
-    async def groups(self, *, limit: int = PAGE_GOALS, before: int | None = None, open_only: bool = False) -> GroupList:
-        """List the groups of goals on record, newest goal first, nested ones behind their parents, a page of goals at a time."""
-        return await self._lists.groups(limit=limit, before=before, open_only=open_only)
+    async def groups(
+        self, *, limit: int = PAGE_GOALS, before: int | None = None, open_only: bool = False, owner: UserId | None = None
+    ) -> GroupList:
+        """List the groups of goals on record, newest goal first, nested ones behind their parents; see the port."""
+        return await self._lists.groups(limit=limit, before=before, open_only=open_only, owner=owner)
 
     async def prune(self, request: Prune) -> Pruned:
         """Remove one part of the goals that ended long ago; the answer says where the next part begins. For operators.

@@ -1,0 +1,31 @@
+"""Reading many things one by one, so that others have their turns between: to read all at once holds up the event loop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable
+from typing import Protocol, TypeVar
+
+_AT_ONCE_BYTES = 64_000
+
+
+class Stored(Protocol):
+    """What is read."""
+
+    @property
+    def data(self) -> bytes:
+        """Its bytes, by which it costs to read."""
+
+
+S = TypeVar("S", bound=Stored)
+
+
+async def little_by_little(found: Iterable[S]) -> AsyncIterator[S]:
+    """Yield one after the other, and let others go on behind so many bytes of them."""
+    read = 0
+    for one in found:
+        yield one
+        read += len(one.data)
+        if read >= _AT_ONCE_BYTES:
+            read = 0
+            await asyncio.sleep(0)
