@@ -18,6 +18,8 @@ SECONDS = 2
 """Of a processor, behind which the system ends the process."""
 _MEMORY = 512 * 2**20
 _ROWS = 200
+_MOST_BYTES = 1_000_000
+"""Of the HTML: 64 kB of a table are 0.7 MB. References to one long address make a thousand times as much of a text."""
 _REST = "<p><em>The rest of the file is not shown.</em></p>"
 
 
@@ -58,7 +60,10 @@ def main() -> None:
     os.nice(10)
     kind, is_cut = sys.argv[1:]
     text = sys.stdin.buffer.read().decode("utf-8", "replace")
-    sys.stdout.buffer.write(body_of(text, kind, is_cut=is_cut == "cut").encode())
+    body = body_of(text, kind, is_cut=is_cut == "cut").encode()
+    if len(body) > _MOST_BYTES:
+        sys.exit(1)
+    sys.stdout.buffer.write(body)
 
 
 if __name__ == "__main__":

@@ -37,18 +37,18 @@ def is_drawn(artifact: Artifact) -> bool:
 
 
 async def drawing(artifact: Artifact, data: bytes) -> str:
-    """Draw the beginning of a file; what is not shown of it is said. What takes too long is shown as it was written."""
+    """Draw the beginning of a file; what is not shown of it is said. What takes too much is shown as it was written."""
     text = shown(data.decode("utf-8-sig", "replace").replace("\r\n", "\n"))
     kind = MARKDOWN if artifact.media_type in _MARKDOWN else _TABLES[artifact.media_type]
     body = await _drawn(text.encode(), kind, is_cut=len(data) < artifact.size_bytes)
     if body is None:
-        body = f"<p><em>It takes too long to draw this; here is the beginning as it was written.</em></p><pre>{escape(text)}</pre>"
+        body = f"<p><em>It takes too much to draw this; here is the beginning as it was written.</em></p><pre>{escape(text)}</pre>"
     title = escape(shown_in_line(artifact.name))
     return f"<!doctype html><meta charset=utf-8><title>{title}</title><style>{_STYLE}</style>{body}"
 
 
 async def _drawn(text: bytes, kind: str, *, is_cut: bool) -> str | None:
-    """Have a process draw a text; None if it takes too long."""
+    """Have a process draw a text; None if it takes too long, or becomes too much."""
     command = (sys.executable, "-P", drawing_child.__file__, kind, "cut" if is_cut else "whole")
     kept = {name: os.environ[name] for name in _KEPT if name in os.environ}  # and no secret of the gateway
     process = await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE, stderr=asyncio.subprocess.DEVNULL, env=kept)

@@ -28,7 +28,14 @@ async def test_what_takes_too_long_stands_as_it_was_written(monkeypatch: pytest.
     """Whoever looks is told why."""
     monkeypatch.setattr(drawings, "_PATIENCE_SECONDS", 0.01)
     drawn = await drawing(_file(b"# <b>Sales</b>"), b"# <b>Sales</b>")
-    assert ("takes too long" in drawn, "<pre># &lt;b&gt;Sales&lt;/b&gt;</pre>" in drawn) == (True, True)
+    assert ("takes too much" in drawn, "<pre># &lt;b&gt;Sales&lt;/b&gt;</pre>" in drawn) == (True, True)
+
+
+async def test_what_repeats_a_long_address_by_references_stands_as_it_was_written() -> None:
+    """60 kB that would be 90 MB of HTML are none: the gateway would hold them several times for whoever reads slowly."""
+    data = f"[a]: https://example.com/{'a' * 30_000}\n\n{'[a]' * 3_000}".encode()
+    drawn = await drawing(_file(data), data)
+    assert ("takes too much" in drawn, len(drawn) < 100_000) == (True, True)
 
 
 @pytest.mark.parametrize("media_type", ["text/markdown", "text/csv"])
