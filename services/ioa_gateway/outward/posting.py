@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import SplitResult, urlsplit
 from weakref import WeakValueDictionary
 
@@ -22,6 +22,8 @@ import httpx
 from ioa.errors import InvalidInputError, UnavailableError
 from ioa.protocol.ids import UserId
 
+T = TypeVar("T")
+
 WITHIN = timedelta(seconds=10)
 _PORTS = {"http": 80, "https": 443}
 _USER_AGENT = "ioa"
@@ -29,9 +31,15 @@ _MAX_URL_CHARS = 2_000
 _LOOKED_UP_AT_ONCE, _OF_A_USER = 8, 2
 """How many names are looked up at a time, and of one user: a name server that does not answer holds a thread for as long as the
 system's resolver waits, which nobody can end."""
+_MOST_ADDRESSES = 16
+"""How many addresses of a name are looked at, of which the first one is posted to. A name server may tell thousands, and each takes
+a look at this machine's own, in the event loop."""
 _HEAD_BYTES, _READ_BYTES = 32_768, 4_096
 """How much is read of an answer before its status is there, and how much at a time. A receiver may send as many interim responses
 as it likes before, which are read without a pause: this bounds them to 2,048, and to 256 until others have their turn."""
+_ENCRYPTED_BYTES = 262_144
+"""How much of TLS is read for that: a chain of certificates has 100 kB at most, and what comes behind the handshake may hold no
+byte of an answer, such as new keys, again and again."""
 _UNICAST = ipaddress.ip_network("2000::/3")
 """All that the internet uses of IPv6. What lies outside of it embeds an address of IPv4, or leads to a network of somebody."""
 _NOT_OUTSIDE = tuple(
@@ -109,14 +117,20 @@ _NO_NAME = frozenset({socket.EAI_NONAME, socket.EAI_NODATA})
 
 
 def _addresses(host: str, port: int) -> Sequence[str]:
-    return [str(one[4][0]) for one in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
+    return [str(one[4][0]) for one in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[:_MOST_ADDRESSES]]
 
 
 class _Connection(httpcore.AsyncNetworkStream):
-    """A connection of which no more is read than the head of one answer may have, little by little."""
+    """A connection of which no more is read than the head of one answer may have, little by little.
 
-    def __init__(self, stream: httpcore.AsyncNetworkStream) -> None:
+    Args:
+        stream: It.
+        most_bytes: How much is read.
+    """
+
+    def __init__(self, stream: httpcore.AsyncNetworkStream, most_bytes: int = _HEAD_BYTES) -> None:
         self._stream = stream
+        self._most_bytes = most_bytes
         self._read = 0
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
@@ -125,8 +139,8 @@ class _Connection(httpcore.AsyncNetworkStream):
         Raises:
             UnavailableError: There was no status in what has been read.
         """
-        if self._read >= _HEAD_BYTES:
-            raise UnavailableError(f"The answer had no status within {_HEAD_BYTES:,} bytes.")
+        if self._read >= self._most_bytes:
+            raise UnavailableError(f"The answer had no status within {self._most_bytes:,} bytes.")
         await asyncio.sleep(0)  # what has come already is handed out at once
         data = await self._stream.read(min(max_bytes, _READ_BYTES), timeout)
         self._read += len(data)
@@ -146,12 +160,64 @@ class _Connection(httpcore.AsyncNetworkStream):
         server_hostname: str | None = None,
         timeout: float | None = None,
     ) -> httpcore.AsyncNetworkStream:
-        """Go on encrypted; what counts is what is read then."""
-        return _Connection(await self._stream.start_tls(ssl_context, server_hostname, timeout))
+        """Go on encrypted; of what is read then counts what comes, and what is in it."""
+        encrypted = _Encrypted(_Connection(self._stream, _ENCRYPTED_BYTES), ssl_context, server_hostname)
+        try:
+            await encrypted.shake_hands(timeout)
+        except BaseException:
+            await self.aclose()
+            raise
+        return _Connection(encrypted)
 
     def get_extra_info(self, info: str) -> Any:
         """Tell what is known of it."""
         return self._stream.get_extra_info(info)
+
+
+class _Encrypted(httpcore.AsyncNetworkStream):
+    """TLS over a connection, of which each piece is looked through as it is read: httpcore's own reads as much as there is."""
+
+    def __init__(self, stream: httpcore.AsyncNetworkStream, context: ssl.SSLContext, host: str | None) -> None:
+        self._stream = stream
+        self._come, self._going = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self._tls = context.wrap_bio(self._come, self._going, server_hostname=host)
+
+    async def shake_hands(self, timeout: float | None) -> None:
+        """Agree on keys, and see whose certificate it is."""
+        await self._until_done(self._tls.do_handshake, timeout)
+
+    async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        """Read on; nothing at the end."""
+        try:
+            return await self._until_done(partial(self._tls.read, max_bytes), timeout)
+        except (ssl.SSLZeroReturnError, ssl.SSLEOFError):
+            return b""
+
+    async def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        """Write."""
+        await self._until_done(partial(self._tls.write, buffer), timeout)
+
+    async def aclose(self) -> None:
+        """Close it."""
+        await self._stream.aclose()
+
+    def get_extra_info(self, info: str) -> Any:
+        """Tell what is known of it."""
+        return self._tls if info == "ssl_object" else self._stream.get_extra_info(info)
+
+    async def _until_done(self, act: Callable[[], T], timeout: float | None) -> T:
+        while True:
+            done = None
+            with suppress(ssl.SSLWantReadError):
+                done = (act(),)
+            if self._going.pending:
+                await self._stream.write(self._going.read(), timeout)
+            if done is not None:
+                return done[0]
+            if data := await self._stream.read(_READ_BYTES, timeout):
+                self._come.write(data)
+            else:
+                self._come.write_eof()
 
 
 class _Network(httpcore.AnyIOBackend):

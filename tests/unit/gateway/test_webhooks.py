@@ -6,9 +6,10 @@ import asyncio
 import socket
 import ssl
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from datetime import UTC, datetime, timedelta
 from heapq import heappop, heappush
+from pathlib import Path
 from threading import Event
 from types import SimpleNamespace
 from typing import Any
@@ -34,6 +35,7 @@ from ioa.testing.memory_webhooks import MemoryWebhooks
 from ioa_gateway.outward.pacing import APART_OF_USER, AT_ONCE, AT_ONCE_OF_USER, BACK_APART, BURST_OF_USER, PROBES_OF_USER, Pacing
 from ioa_gateway.outward.posting import Posting, check_url, is_public, open_posting
 from ioa_gateway.outward.webhooks import Webhooks, again_after
+from tests.rig.certificates import written_certificate
 from tests.rig.deadline import eventually
 from tests.rig.hook_receiver import open_receiver
 
@@ -133,6 +135,22 @@ async def test_an_address_of_this_machine_is_inside(monkeypatch: pytest.MonkeyPa
         with pytest.raises(InvalidInputError, match="on this machine"):
             await posting.find("http://127.0.0.1/hook", LOCAL)
         assert (await posting.find("http://93.184.215.14/hook", LOCAL)).host == "93.184.215.14"
+
+
+async def test_a_name_of_very_many_addresses_costs_no_more_than_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of thousands few are looked at, and one of these is posted to."""
+    told = [f"93.184.{one // 200}.{one % 200 + 1}" for one in range(4_000)]
+    looked_at = list[str]()
+
+    def look(address: str) -> bool:
+        looked_at.append(address)
+        return True
+
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_of, **_more: [(0, 0, 0, "", (one, 443)) for one in told])
+    monkeypatch.setattr("ioa_gateway.outward.posting.is_public", look)
+    async with open_posting(inside=False) as posting:
+        found = await posting.find("https://example.com/hook", LOCAL)
+    assert (found.url, looked_at) == ("https://93.184.0.1:443/hook", told[:16])
 
 
 async def test_what_is_posted_arrives_as_the_url_says() -> None:
@@ -277,6 +295,30 @@ async def test_an_answer_that_is_no_tls_has_failed() -> None:
         async with httpcore.AsyncConnectionPool(network_backend=_Unreadable()) as http:
             with pytest.raises(UnavailableError, match="SSLError"):
                 await Posting(http, inside=True, names=names).post("http://127.0.0.1/", LOCAL, b"{}", {})
+
+
+@pytest.mark.parametrize(
+    ("tickets", "told"), [(2, nullcontext(200)), (4_000, pytest.raises(UnavailableError, match="within 262,144"))]
+)
+async def test_what_comes_by_tls_and_is_no_answer_is_bounded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tickets: int, told: AbstractContextManager[object]
+) -> None:
+    """Behind the handshake a receiver may send tickets, or new keys, for ever, none of which holds a byte of an answer."""
+    certificate, key = await asyncio.to_thread(written_certificate, tmp_path)
+    shows = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    shows.load_cert_chain(certificate, key)
+    shows.num_tickets = tickets
+    monkeypatch.setattr("ioa_gateway.outward.posting._context", lambda: ssl.create_default_context(cafile=str(certificate)))
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"{}")
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+        await writer.drain()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0, ssl=shows) as server, open_posting(inside=True) as posting:
+        with told as status:
+            answered = await posting.post(f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}/", LOCAL, b"{}", {})
+            assert answered == status
 
 
 async def test_receivers_that_do_not_answer_hold_up_no_other() -> None:
