@@ -43,6 +43,7 @@ _DEAR = {
     "lists and quotes": "> - " * 200 + "a\n" * 4_400,
     "lines of a list": "- a\n" + "  a\n" * 2_400,
     "addresses": "a" * 9_990 + "@",
+    "references": f"[a]: https://example.com/{'a' * 5_000}\n\n{'[a]' * 1_600}",
 }
 """Texts of at most 10,000 characters; of most the reader has more to do than there is of them."""
 

@@ -35,6 +35,21 @@ async def test_who_shows_a_key_is_let_in_and_stays(looking: Looking, stage: Stag
     await expect(page.get_by_role("alert")).to_contain_text("lets nobody in")
 
 
+async def test_each_span_of_a_trace_stands_once(looking: Looking, url: str) -> None:
+    """Also where an agent's messages in several teams have one id: what is below of all of them stood below each."""
+    page = await looking.signed_in(url)
+    await page.goto(url)
+    ids = await page.evaluate(
+        """async () => {
+          const { ordered } = await import("/page/views/trace.js");
+          const one = (span_id, parent_id) => ({ span_id, parent_id, start: "2026-01-01T00:00:00Z", end: "2026-01-01T00:00:01Z" });
+          const spans = [one("call-1", "turn"), one("turn", "group"), one("call-2", "turn"), one("turn", "other")];
+          return ordered(spans).map((row) => row.span_id);
+        }"""
+    )
+    assert ids == ["turn", "call-1", "call-2", "turn"]
+
+
 async def test_a_room_is_followed_to_its_end(looking: Looking, stage: Stage, url: str) -> None:
     """Who launches a goal in the page sees its team talk, work and conclude, with the nested team and the files."""
     page = await looking.signed_in(url)

@@ -10,9 +10,11 @@ const LONGEST = 50; // ms that a text of many characters may take: of lists in l
 const MANY = 2_000; // what is shorter takes less, and is drawn however busy the machine is
 const ALLOWED = 1_000; // ms that reading may take at once, and a tenth of the time thereafter: who watches goes before who writes
 const DEEPEST = 12; // lists and quotations in each other
+const MOST_LINKED = MOST; // characters of where links lead to, together: few that refer to a long address make thousands of it
 
 await sheet("markdown");
 
+let linked = 0;
 let left = ALLOWED;
 let since = performance.now();
 
@@ -23,10 +25,11 @@ export function marked(text) {
   left = Math.min(ALLOWED, left + (began - since) / 10);
   since = began;
   if (left < 0) return null;
+  linked = 0;
   try {
     return blocks(new Lexer({ ...defaults, tokenizer: new BoundedReader(text.length > MANY ? began + LONGEST : Infinity) }).lex(text), 0);
   } catch (error) {
-    if (error instanceof RangeError) return null; // nested deeper than can be read, or it takes too long
+    if (error instanceof RangeError) return null; // nested deeper than can be read, or it takes too much
     throw error;
   } finally {
     left -= performance.now() - began;
@@ -140,5 +143,7 @@ function inline(one, depth) {
 function link(one, depth) {
   const words = one.type === "image" ? one.text : line(one, depth);
   if (!/^https?:\/\//i.test(one.href)) return one.raw;
+  linked += one.href.length;
+  if (linked > MOST_LINKED) throw new RangeError("Its links lead too far.");
   return html`<a href=${one.href} target="_blank" rel="noopener noreferrer nofollow">${words}</a>${one.autolink || one.text === one.href ? nothing : html` <small>(${one.href})</small>`}`;
 }

@@ -79,20 +79,27 @@ async function read(app, wanted) {
   app.changed();
 }
 
-/** Spans as rows, each before its parts. What encloses some that have ended may go on, and is no span yet. */
+/**
+ * Spans as rows, each once and before its parts. What encloses some that have ended may go on, and is no span yet; and one agent's messages
+ * in several teams may have one id, so that what is below stands with the first.
+ */
 export function ordered(spans) {
   const known = new Set(spans.map((one) => one.span_id));
   const below = new Map();
   for (const one of spans) {
     const above = known.has(one.parent_id) ? one.parent_id : "";
-    below.set(above, [...(below.get(above) ?? []), { ...one, began: Date.parse(one.start), over: Date.parse(one.end) }]);
+    if (!below.has(above)) below.set(above, []);
+    below.get(above).push({ ...one, began: Date.parse(one.start), over: Date.parse(one.end) });
   }
   const found = [];
+  const opened = new Set();
   const add = (above, depth, path) => {
-    const parts = (below.get(above) ?? []).sort((one, other) => one.began - other.began || other.over - one.over);
-    for (const one of parts) {
-      found.push({ ...one, depth, path, parts: below.get(one.span_id)?.length ?? 0 });
-      add(one.span_id, depth + 1, [...path, one.span_id]);
+    const inside = (below.get(above) ?? []).sort((one, other) => one.began - other.began || other.over - one.over);
+    for (const one of inside) {
+      const parts = opened.has(one.span_id) ? 0 : (below.get(one.span_id)?.length ?? 0);
+      found.push({ ...one, depth, path, parts });
+      opened.add(one.span_id);
+      if (parts) add(one.span_id, depth + 1, [...path, one.span_id]);
     }
   };
   add("", 0, []);
