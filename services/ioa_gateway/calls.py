@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import KW_ONLY, dataclass, field
 from datetime import timedelta
@@ -19,6 +19,7 @@ from starlette.types import Message, Receive
 
 from ioa.beside import beside
 from ioa.client.client import Client
+from ioa.client.documents import told
 from ioa.client.seat import PersonSeat
 from ioa.errors import ForbiddenError, InvalidInputError, IoaError, NotFoundError, PayloadTooLargeError
 from ioa.group.requests import no_group
@@ -52,6 +53,9 @@ _BODY_BYTES_A_SECOND = 10_000
 
 _MOST_VALUES = 5_000
 """Of a body of JSON: one whose bytes are nearly all values takes a tenth of a second, in which all others wait."""
+
+_WRITTEN_AT_ONCE = 32_768
+"""How many bytes of a long document are written before others have their turn: a ms or two."""
 
 _ASKED_AGAIN = timedelta(minutes=30)
 
@@ -370,6 +374,23 @@ def _no_number(said: str) -> None:
     raise ValueError(f"{said} is no number")
 
 
+async def document_of_many(found: Mapping[str, Any], name: str, parts: Iterable[BaseModel]) -> Response:
+    """Answer with a document one list of which is long: it is written little by little, and others' requests go on between."""
+    written, size = list[str](), 0
+    for part in parts:
+        written.append(_written(told(part)))
+        size += len(written[-1])
+        if size >= _WRITTEN_AT_ONCE:
+            size = 0
+            await asyncio.sleep(0)
+    head = "".join(f"{_written({key: value})[1:-1]}," for key, value in found.items())
+    return Response(f'{{{head}"{name}":[{",".join(written)}]}}', media_type="application/json")
+
+
 def document(found: Mapping[str, Any], status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     """Answer with a document."""
-    return Response(json.dumps(found, ensure_ascii=False, separators=(",", ":")), status, headers, "application/json")
+    return Response(_written(found), status, headers, "application/json")
+
+
+def _written(found: Mapping[str, Any]) -> str:
+    return json.dumps(found, ensure_ascii=False, separators=(",", ":"))

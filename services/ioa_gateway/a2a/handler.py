@@ -289,7 +289,9 @@ async def _answered(asked: AdmittedRequest, status: GoalStatus, message: Message
         waits = _only(waiting, "seat", [person_of(one.me) for one in waiting])
         await (await call.seat(person_of(waits.me))).answer(waits.item, reply_of(text, given, waits), key=key)
     elif questions:
-        await call.client.answer(_only(questions, "item", [one.item for one in questions]).item, text, key=named)
+        item = _only(questions, "item", [one.item for one in questions]).item
+        async with call.limits.pages.turn(call.caller.user):
+            await call.client.answer(item, text, key=named)
     else:
         raise UnsupportedOperationError("The task waits for no message of yours.")
 

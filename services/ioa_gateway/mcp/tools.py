@@ -179,7 +179,8 @@ async def post(
         if item.partition(".")[0] != name.comm_id:
             raise InvalidInputError(f"{item!r} is nothing that this goal asks.", hint="Call wait, and hand on `item`.")
         if seat is None:
-            await call.client.answer(item, choose or text)
+            async with call.limits.pages.turn(call.caller.user):
+                await call.client.answer(item, choose or text)
             return await _progress(call, name, 0, 0)
         reply = validate(ReplyOrder, {"text": text, "choose": choose, "fields": fields or {}, "passes": passes})
         await (await call.seat(seat)).answer(item, PersonReply(**dict(reply)))
@@ -274,7 +275,7 @@ async def _progress(call: ApiCall, name: GoalName, seconds: float, after: int) -
     status = await call.client.goal(name)
     async with call.limits.pages.turn(call.caller.user):
         page = await page_of(call.client, name, after=after, limit=MOST_ENTRIES)
-    before = await call.client.state(name, at=after) if after and page.entries else {}
+        before = await call.client.state(name, at=after) if after and page.entries else {}
     asks = [*map(Asks.of, asked_of(call.caller, status)), *map(Asks.of_user, questions_to(call.caller, status))]
     progress = GoalProgress.of(status, page, after, before, asks)
     call.keyring.check(call.caller)

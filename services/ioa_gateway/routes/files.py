@@ -152,7 +152,9 @@ async def _told(call: ApiCall, query: WhoseQuery) -> tuple[Artifact, CommId]:
     seq, number, name = sequence_in(call.path["seq"]), sequence_in(call.path["number"]), call.path["name"]
     if seq is None or number is None:
         raise InvalidInputError("The sequence of an entry and the number of its file are numbers.")
-    page = await call.client.entries(await call.goal(query.user), after=max(0, seq - 1), limit=1)
+    goal = await call.goal(query.user)
+    async with call.limits.pages.turn(call.caller.user):
+        page = await call.client.entries(goal, after=max(0, seq - 1), limit=1)
     told: Sequence[Artifact] = files_of(page[0].entry.event) if page and page[0].seq == seq else ()
     found = told[number] if number < len(told) else None
     if found is None or found.name != name:

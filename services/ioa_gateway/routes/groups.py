@@ -16,16 +16,15 @@ from ioa.group.requests import GroupSnapshot
 from ioa.protocol.ids import CommId, GoalIdField, GoalName
 from ioa.protocol.model import Instruction, Model
 from ioa.protocol.trace import Span
-from ioa_gateway.calls import ApiCall, Nothing, document
+from ioa_gateway.calls import ApiCall, Nothing, document, document_of_many
 from ioa_gateway.entry_pages import page_of
 from ioa_gateway.event_stream import EVENTS
+from ioa_gateway.outward.traces import MOST_SPANS
 from ioa_gateway.routes.goals import MAX_SEQUENCE, WhoseQuery, sequence_in
 from ioa_gateway.streamed import StreamedAnswer
 
 LAST_EVENT_ID = "Last-Event-ID"
 MAX_ENTRIES = 500
-MOST_SPANS = 20_000
-"""How many spans of a goal are shown: its log may hold a hundred times as much."""
 
 
 class EventsQuery(Instruction):
@@ -118,8 +117,10 @@ async def entries(call: ApiCall, query: EntriesQuery, _body: Nothing) -> Respons
 
 async def state(call: ApiCall, query: StateQuery, _body: Nothing) -> Response:
     """Show how a goal's group and the teams nested in it stood."""
-    found = await call.client.state(await call.goal(query.user), at=query.at)
-    return document(told(StatesDocument(groups=tuple(map(StateDocument.of, found.values())))))
+    name = await call.goal(query.user)
+    async with call.limits.pages.turn(call.caller.user):
+        found = await call.client.state(name, at=query.at)
+        return await document_of_many({}, "groups", map(StateDocument.of, found.values()))
 
 
 async def trace(call: ApiCall, query: WhoseQuery, _body: Nothing) -> Response:
@@ -132,8 +133,8 @@ async def trace(call: ApiCall, query: WhoseQuery, _body: Nothing) -> Response:
             spans += page
             if len(spans) > MOST_SPANS:
                 raise PayloadTooLargeError(f"The trace has more than {MOST_SPANS:,} spans.", hint="`ioa trace export` exports it.")
-    shown = tuple(SpanDocument(**{field: getattr(span, field) for field in SpanDocument.model_fields}) for span in spans)
-    return document(told(TraceDocument(trace_id=made.trace_id, ended=ended, spans=shown)))
+        shown = (SpanDocument(**{field: getattr(span, field) for field in SpanDocument.model_fields}) for span in spans)
+        return await document_of_many({"trace_id": made.trace_id, "ended": ended}, "spans", shown)
 
 
 async def follow_goal(call: ApiCall, query: GoalEventsQuery, _body: Nothing) -> Response:

@@ -9,7 +9,8 @@ from starlette.responses import Response
 
 from ioa.client.documents import told
 from ioa.client.questions import OpenQuestion, QuestionDocument
-from ioa.errors import NotFoundError
+from ioa.errors import ConflictError, InvalidInputError, NotFoundError
+from ioa.protocol.api_keys import Scope
 from ioa.protocol.ids import GoalIdField, TaskIdField
 from ioa.protocol.labels import bears
 from ioa.protocol.model import Instruction, Model
@@ -56,7 +57,9 @@ class AnsweredDocument(Model):
 
 async def waiting(call: ApiCall, query: QuestionsQuery, _body: Nothing) -> Response:
     """List what waits for the caller as the user of goals."""
-    found = await (call.client.waiting() if query.goal is None else call.client.waiting(await call.goal(None, query.goal)))
+    goal = None if query.goal is None else await call.goal(None, query.goal)
+    async with call.limits.pages.turn(call.caller.user):
+        found = await call.client.waiting(goal)
     seen = [one for one in found if not call.caller.labels or await _is_seen(call, one)]
     return document(told(QuestionsDocument(questions=tuple(map(QuestionDocument.of, seen)))))
 
@@ -65,7 +68,14 @@ async def answer(call: ApiCall, _query: Nothing, order: AnswerOrder) -> Response
     """Answer what a group or a task asks: the first answer counts, and the same one again is that one."""
     comm_id = await call.group()
     item = f"{comm_id}.{order.turn}" if order.task_id is None else f"{comm_id}.{order.task_id}.{order.number}"
-    await call.client.answer(item, order.answer)
+    try:
+        async with call.limits.pages.turn(call.caller.user):  # what counted is looked for in the log
+            await call.client.answer(item, order.answer)
+    except (ConflictError, InvalidInputError) as error:
+        if Scope.GOALS_READ in call.caller.scopes:
+            raise
+        # What somebody else has answered, and what may be, is the goal's.
+        raise type(error)("This is asked no more, or not answered so.", hint="A key for goals:read is told more.") from None
     return document(told(AnsweredDocument(item=item, answer=order.answer)))
 
 

@@ -97,7 +97,8 @@ class SaidAt(Model):
 async def anybody(call: ApiCall, _query: Nothing, _body: Nothing) -> Response:
     """Tell what waits for all people that the key is for."""
     if ANYBODY in call.caller.people:
-        found = [one async for one in waiting_for_anybody(call.client.system)]
+        async with call.limits.pages.turn(call.caller.user):
+            found = [one async for one in waiting_for_anybody(call.client.system)]
     else:
         found = list[Awaited]()
         for person in sorted(call.caller.people):

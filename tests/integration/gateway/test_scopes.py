@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import httpx
@@ -10,6 +10,7 @@ import pytest
 
 from ioa.protocol.api_keys import Scope
 from ioa.protocol.ids import LOCAL, GoalId, UserId
+from ioa.protocol.messages import AskUser
 from ioa_gateway.api_table import TABLE
 from tests.contract.system_client.members import ADA, Members
 from tests.integration.gateway.serving import Door, key
@@ -97,3 +98,26 @@ async def test_no_key_tells_of_a_goal_that_it_may_not_read(
         if not name.startswith("own-"):
             for (request, status, words), (_, *absent) in zip(there, await asked(name, "none", "none"), strict=True):
                 assert [status, words.replace(goal, "none").replace(group, "none")] == absent, request
+
+
+async def test_who_only_launches_is_not_told_what_was_asked_or_answered(
+    http: httpx.AsyncClient, members: Members, door: Door
+) -> None:
+    """Neither what may be answered nor what counted stands in what he is refused with; what he answers rightly counts."""
+    await door.keys.put(key("launches", Scope.GOALS_WRITE))
+    door.clock.advance(timedelta(seconds=2))
+    launched = (await http.post("/goals", json={"goal": ASKED, "agent": "ada"})).json()
+    path = f"/groups/{launched['comm_id']}/answer"
+    await members.launch(GoalId(launched["goal_id"]))
+    question = AskUser(text="Which?", options=("red", "blue"), default="blue", until=datetime.now(UTC) + timedelta(minutes=30))
+    await members.say(ADA, question, launched["comm_id"])
+    turn = int((await http.get("/questions")).json()["questions"][0]["item"].rpartition(".")[2])
+
+    async def told(answer: str, name: str) -> tuple[int, bool]:
+        answered = await http.post(path, json={"turn": turn, "answer": answer}, headers=bearer(name))
+        return answered.status_code, "blue" in answered.text or "red" in answered.text.replace("answered", "")
+
+    assert [await told("green", name) for name in ("launches", "web")] == [(422, False), (422, True)]
+    assert await told("red", "web") == (200, True)
+    assert [await told("white", name) for name in ("launches", "web")] == [(409, False), (409, True)]
+    assert (await told("red", "launches"))[0] == 200
