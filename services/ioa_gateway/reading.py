@@ -21,7 +21,8 @@ AT_ONCE, OF_USER = 6, 3
 ASKED_AT_ONCE, ASKED_OF_USER = 64, 4
 """How many requests to services: these answer one user in turns themselves, and none may hold up what is asked of others."""
 
-_ITSELF = UserId("")
+_ITSELF = UserId("_itself")
+"""As whom nobody can be called. Whoever shows no key is another one: he may ask as often as he likes."""
 reads_for: ContextVar[UserId] = ContextVar("reads_for", default=_ITSELF)
 """For which user a task reads; the gateway reads for itself where nobody says."""
 
