@@ -54,6 +54,23 @@ def test_a_typo_is_refused(values: Mapping[str, Any], complaint: str) -> None:
         (_people("user", "gateway"), 'The user "gateway" bears the name of a component or of another user.'),
         (_people("user", "authcallout"), 'The user "authcallout" bears the name of a component or of another user.'),
         (_people("user", "anna", "anna"), 'The user "anna" bears the name of a component or of another user.'),
+        (
+            {"agentPools": [_POOL], **_people("user", "a-1")},
+            '"a-1" is what an agent of the pool "a" is called.',
+        ),
+        ({"agentPools": [_POOL, _POOL | {"name": "a-1"}]}, '"a-1" is what an agent of the pool "a" is called.'),
+        (
+            {
+                "tenants": [
+                    {"name": "acme", "storeBytes": 10**9, "agentPools": [_POOL], "users": [{"name": "a-12", "role": "user"}]}
+                ]
+            },
+            '"a-12" is what an agent of the pool "a" is called.',
+        ),
+        (
+            {"gateway": {"enabled": True, "seats": ["anna"]}, **_people("user", "human-anna")},
+            'The user "human-anna" bears the name of a component or of another user.',
+        ),
         ({"agentPools": [{"name": "a"}]}, 'The pool "a" needs a target (FILE.py:ATTR or MODULE:ATTR) or a command.'),
         ({"agentPools": [_POOL | {"replicas": 11}]}, 'The pool "a" may have 11 replicas, but credentials are made for 10.'),
         ({"agentPools": [_POOL | {"autoscaling": {"enabled": True, "maxReplicas": 11}}]}, 'The pool "a" may have 11 replicas'),
