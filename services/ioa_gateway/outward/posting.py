@@ -80,12 +80,15 @@ def check_url(url: str) -> SplitResult:
         InvalidInputError: It cannot.
     """
     hint = "A webhook is like https://example.com/hook."
+    # First, since Python writes a host in a normal form to look at it, which takes minutes of a long one of marks in no order.
+    if len(url) > _MAX_URL_CHARS or not url.isascii() or not url.isprintable():
+        raise InvalidInputError("The URL is none of HTTP.", hint=hint)
     try:
         parts = urlsplit(url)
         parts.port  # noqa: B018 - it is read to see whether it is one
     except ValueError:
         raise InvalidInputError("The URL is none.", hint=hint) from None
-    if parts.scheme not in _PORTS or not parts.hostname or len(url) > _MAX_URL_CHARS or not url.isascii() or not url.isprintable():
+    if parts.scheme not in _PORTS or not parts.hostname:
         raise InvalidInputError("The URL is none of HTTP.", hint=hint)
     if parts.username is not None or parts.fragment:
         raise InvalidInputError("The URL has a user or a fragment.", hint=hint)
