@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 from ioa.group.policy.casting import Scene
 from ioa.protocol.levels import TURNS_RUN_OUT
 from ioa.protocol.policy import Condition, FieldValue, Node, Removal, Words
-from ioa.protocol.word_forms import looks_like
+from ioa.protocol.word_forms import has_form, looks_like
 
 Told = Sequence[tuple[int, FieldValue]]
 
@@ -53,11 +53,12 @@ def said(node: Node, before: Sequence[int], held: Collection[str], words: str) -
         held: The roles of who has said it. What others are waited for to say stays as it was.
         words: What was said.
     """
+    folded = words.casefold()
     return tuple(
         [
             place
             for place, one in enumerate(node.awaited_words)
-            if (looks_like(words, one.like) if one.of is None or one.of in held else place in before)
+            if (has_form(folded, one.like) if one.of is None or one.of in held else place in before)
         ]
     )
 
