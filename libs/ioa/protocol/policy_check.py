@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from graphlib import CycleError, TopologicalSorter
+from heapq import nlargest
 from itertools import chain, islice
 from typing import Literal, NamedTuple, get_args
 
@@ -26,7 +27,7 @@ from ioa.protocol.policy import (
     bits_of,
     reached_without,
 )
-from ioa.protocol.word_forms import looks_like
+from ioa.protocol.word_forms import looks_like, wild_signs
 
 MAX_POLICY_BYTES = 150_000
 """What a policy may hold, encoded: it travels with its goal and stands in the first entry of its group."""
@@ -45,7 +46,12 @@ its roles but the first; and of a stretch that is struck."""
 
 MOST_FINDINGS = 20
 """So many mistakes are told; to look for all of thousands would stop whoever reads the team."""
-_MOST_COMPARED, _LONGEST_COMPARED = 256, 64
+_MOST_COMPARED, _LONGEST_COMPARED, _MOST_LIKE = 256, 64, 8
+"""With how many names one is compared to find what was meant, how long it may be, and with how many letter by letter: those that
+have the most pairs of letters in common with it. Of each two long ones that takes a twentieth of a millisecond."""
+MOST_WILD_SIGNS = 400
+"""How many signs those words may have, of all that the exits of a node wait for to be said, in which `?` or `#` stands: whoever
+reads a message takes as many steps for each of its characters."""
 
 
 class PolicyFinding(NamedTuple):
@@ -80,8 +86,18 @@ def nearest(name: str, known: Iterable[str]) -> str:
     """Suggest what may have been meant, as the end of a sentence."""
     names = list(islice(known, _MOST_COMPARED)) if len(name) <= _LONGEST_COMPARED else []
     beginning = [one for one in names if len(one) > 1 and name and (name.startswith(one) or one.startswith(name))]
-    close = beginning or get_close_matches(name, names, n=1)
+    close = beginning or get_close_matches(name, _most_alike(name, names), n=1)
     return f"; did you mean `{close[0]}`?" if close else ""
+
+
+def _most_alike(name: str, names: Sequence[str]) -> Sequence[str]:
+    pairs = _pairs_in(name)
+    return nlargest(_MOST_LIKE, names, key=lambda one: len(pairs & _pairs_in(one)))
+
+
+def _pairs_in(name: str) -> frozenset[str]:
+    """Return each two letters that stand side by side in a name, its first and last one with what stands around it."""
+    return frozenset(map(str.__add__, f" {name}", f"{name} "))
 
 
 def listed(names: Iterable[str]) -> str:
@@ -317,6 +333,9 @@ def _of_exits(node: Node, roles: Mapping[str, int], nodes: Mapping[str, int]) ->
             yield from _of_role(where, name, roles)
         for what in _of_exit(node, way):
             yield _error(where, f"{called(node.exits, number)} {what}")
+    if (signs := sum(wild_signs(one.like) for one in node.awaited_words)) > MOST_WILD_SIGNS:
+        what = f"the words that its exits wait for have {signs:,} signs beside `?` and `#`, and {MOST_WILD_SIGNS} are the most"
+        yield _error(where, f"{what}: wait for shorter ones, or let a field of a `form` say it")
     judges = list(dict.fromkeys(way.judge for way in node.exits if way.judge is not None))
     if len(judges) > 1:
         yield _error(where, f"several roles judge it, {listed(judges)}: let one of them do so")

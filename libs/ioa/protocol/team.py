@@ -62,6 +62,8 @@ MAX_GOAL_CHARS = 32_000
 MAX_NEED_CHARS = 4_000
 MAX_VALUES = 20_000
 """What a team file may hold, so that it is read in a moment."""
+_LEAST_READINGS = 2
+"""How often one is read at least to find what else is wrong with it; small ones until all is found."""
 
 
 class Filling(PolicyPart):
@@ -343,15 +345,15 @@ class _EnoughError(Exception):
     """So much is wrong that no more is looked for."""
 
 
-def _has_too_many_values(document: object) -> bool:
-    """Whether reading would take long, whatever is in the document."""
+def _values_in(document: object) -> int:
+    """How many values are in a document, counted no further than so many that reading would take long, whatever they are."""
     found, inner = 1, [document]
     while inner and found <= MAX_VALUES:
         one = inner.pop()
         if isinstance(one, Mapping | list | tuple):
             found += len(one)
             inner += one.values() if isinstance(one, Mapping) else one
-    return found > MAX_VALUES
+    return found
 
 
 class _Reading:
@@ -371,7 +373,7 @@ class _Reading:
         if not isinstance(document, Mapping):
             self._wrong("", "a team is a table with `team`, `roles` and `nodes`")
             return None
-        if _has_too_many_values(document):
+        if (values := _values_in(document)) > MAX_VALUES:
             self._wrong("", f"it has more than {MAX_VALUES:,} values, counting each list and table as one, too")
             return None
         try:
@@ -401,7 +403,8 @@ class _Reading:
             policy["watchers"] = self._watchers(document["watchers"])
         policy["roles"] = [role for role, _ in parts]
         told = {"team": "team", **{name: document[name] for name in ("team", "goal", "max_turns") if name in document}}
-        return self._validated({**told, "policy": policy, "fillings": [filling for _, filling in parts]})
+        readings = max(_LEAST_READINGS, min(MOST_FINDINGS, MAX_VALUES // values))
+        return self._validated({**told, "policy": policy, "fillings": [filling for _, filling in parts]}, readings)
 
     def of_names(self, team: TeamSpec | None) -> Iterator[PolicyFinding]:
         """Say what else is wrong with what could be read; names that are none have been told."""
@@ -582,9 +585,12 @@ class _Reading:
         if len(self.findings) == MOST_FINDINGS:
             raise _EnoughError
 
-    def _validated(self, data: dict[str, Any]) -> TeamSpec | None:
-        """Tell what is of the wrong kind, and read on without it: it hides what is wrong around it, and behind it in a list."""
-        for _ in range(MOST_FINDINGS):
+    def _validated(self, data: dict[str, Any], readings: int) -> TeamSpec | None:
+        """Tell what is of the wrong kind, and read on without it: it hides what is wrong around it, and behind it in a list.
+
+        Each reading is one of all that is there, so that of a large file fewer mistakes are told at once.
+        """
+        for _ in range(readings):
             try:
                 return TeamSpec.model_validate(data)
             except ValidationError as error:
