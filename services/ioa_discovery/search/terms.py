@@ -36,7 +36,8 @@ _STOP_WORDS = frozenset(
     """.split()
 )
 _REMEMBERED_CHARS = 64
-"""How long the words are that are remembered: of those of which a need is made up each may have 4,000 characters, or 16 kB."""
+"""How long the words are that are stemmed, and remembered: of those of which a need is made up each may have 4,000 characters, or
+16 kB, and the stemmer takes a microsecond and more for each of them."""
 _stemming = threading.Lock()
 """The stemmer keeps the word it works on in itself, and cards are read in threads."""
 
@@ -81,7 +82,7 @@ def words(text: str) -> list[str]:
 
 def terms_of(some: Iterable[str], stem: Stem) -> list[int]:
     """Return the terms of words; of one that is new it takes a fiftieth of a millisecond."""
-    return [_remembered_term(word, stem) if len(word) <= _REMEMBERED_CHARS else _term(word, stem) for word in some]
+    return [_remembered_term(word, stem) if len(word) <= _REMEMBERED_CHARS else _term(word, whole_word) for word in some]
 
 
 def terms(text: str, stem: Stem = english_stem) -> list[int]:

@@ -41,6 +41,12 @@ def test_a_long_card_counts_less_per_word() -> None:
     assert among < alone
 
 
+def test_words_longer_than_any_are_not_stemmed() -> None:
+    """The stemmer takes a microsecond for each of their letters, and many fit into one search."""
+    assert terms(f"{'y' * 61}ing") == terms("y" * 61)
+    assert terms(f"{'y' * 62}ing") != terms("y" * 62)
+
+
 def test_long_words_are_not_remembered() -> None:
     """Whoever searches makes them up, each of 16 kB: an hour of one key's within its quotas took 130 MB, and more as it went on."""
     tracemalloc.start()
