@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
@@ -97,7 +98,7 @@ def _without_outdated(sections: Sequence[Section], inputs: Sequence[Artifact]) -
 
 def _named_apart(files: Sequence[Artifact], sections: Sequence[Section]) -> tuple[tuple[Artifact, ...], list[Section]]:
     """Give each file a name of its own, `chart-2.png` beside `chart.png`, in the words of its task and of who draws it, too."""
-    taken, named, texts = set[str](), list[Artifact](), {section.task_id: section.text for section in sections}
+    taken, named, renamed = set[str](), list[Artifact](), defaultdict[TaskId, dict[str, str]](dict)
     for file in files:
         name, path, number = file.name, PurePosixPath(file.name), 1
         while name.casefold() in taken:
@@ -108,12 +109,17 @@ def _named_apart(files: Sequence[Artifact], sections: Sequence[Section]) -> tupl
         makers = {one.task_id for one in sections if one.record and file in one.record.artifacts}
         for one in sections:
             if name != file.name and (one.task_id in makers or ({*one.uses} and makers.issuperset(one.uses))):
-                texts[one.task_id] = _renamed(texts[one.task_id], file.name, name)
-    return tuple(named), [replace(section, text=texts[section.task_id]) for section in sections]
+                renamed[one.task_id].setdefault(file.name, name)
+    return tuple(named), [replace(section, text=_renamed(section.text, renamed[section.task_id])) for section in sections]
 
 
-def _renamed(text: str, name: str, new: str) -> str:
-    return _FILE_NAME.sub(lambda word: word[0].replace(name, new) if word[0].rstrip(".") == name else word[0], text)
+def _renamed(text: str, names: Mapping[str, str]) -> str:
+    """Put names in the place of others: by one reading of the text, however many there are."""
+    if not names:
+        return text
+    return _FILE_NAME.sub(
+        lambda word: word[0].replace(name, names[name]) if (name := word[0].rstrip(".")) in names else word[0], text
+    )
 
 
 def _sections_of_plan(view: GroupView) -> list[Section]:
