@@ -39,7 +39,8 @@ new threat gets its row:
 """
 _HOW = """
 [Bounds](threats/bounds.md) lists every quota with its test, and what the design of this system named to be tried. `make trespass`
-runs all of `security/`, and throws malformed frames at everything that an agent's and a user's key open.
+runs all of `security/`, throws malformed frames at everything that an agent's and a user's key open, and has all that reads
+texts of strangers read each of a hundred textures.
 
 Each item below has a number, by which the page of its topic tells the rest. In brackets stands the beginning of what was achieved
 once; behind them, what of that **remains**.

@@ -10,10 +10,7 @@ from typing import Any
 
 import pytest
 
-from ioa.agent.file_names import composed
-from ioa.protocol.outcomes import kind_of_need
 from ioa.protocol.word_forms import looks_like
-from ioa.repetition import normalised
 from tests.unit.patterns.attacks import attacks_on
 from tests.unit.patterns.bounding import TakesForEverError, bounded
 from tests.unit.patterns.collecting import Source, hidden, patterns, sources
@@ -109,15 +106,6 @@ def test_what_backtracks_is_found(expression: str) -> None:
     """The attacks and the measure tell quadratic and exponential expressions from linear ones."""
     pattern = re.compile(expression)
     assert any(_grows_too_fast(_asking(pattern, "sub"), attack.text) for attack in attacks_on(pattern))
-
-
-@pytest.mark.parametrize(
-    "unit", ["1.", "1,", "a.", "twenty two 1.", "two ", "x, y, ", '"a', "“", "[…", "- ", "\n> ", "half ", "a-1-", "\u0301\u0316"]
-)
-@pytest.mark.parametrize("read", [normalised, kind_of_need, composed], ids=["normalised", "kind_of_need", "names of files"])
-def test_what_everybody_reads_takes_time_in_proportion_to_the_text(read: Ask, unit: str) -> None:
-    """No wording of a message or of a task stalls who has to read it."""
-    assert not _grows_too_fast(read, lambda chars: unit * (chars // len(unit)))
 
 
 @pytest.mark.parametrize("form", ["*a*b", "*ab*ab*c", "*?*?*a", "*#*#b*", "?*" * 12 + "b", "*" + "a?" * 20 + "b*", "a*" * 20 + "b"])

@@ -686,15 +686,11 @@ def test_of_very_many_mistakes_some_are_told(wrong: str) -> None:
 def test_words_that_many_exits_wait_for_are_short_where_signs_stand_for_any() -> None:
     """Whoever reads a message takes as many steps for each of its characters."""
     said = [f"*{'a?' * 66}{number}*" for number in range(3)]
-    node = {
-        "name": "x",
-        "roles": ["a"],
-        "max": 9,
-        "exits": [{"to": "end", "when": {"says": one}} for one in (*said, "*" + "a" * 99)],
-    }
+    exits = [{"to": "end", "when": {"says": one}} for one in (*said, "*" + "a" * 99)]
+    node = {"name": "x", "roles": ["a"], "max": 9, "exits": exits}
     file = {"team": "t", "roles": {"a": "ada"}, "nodes": [node]}
     assert len(team_of(file).policy.nodes[0].awaited_words) == 4
-    node["exits"] = [*node["exits"], {"to": "end", "when": {"says": "b??"}}]
+    exits.append({"to": "end", "when": {"says": "b??"}})
     with pytest.raises(TeamError, match=r"node x: the words that its exits wait for have 402 signs beside .* and 400 are the most"):
         team_of(file)
 
