@@ -28,3 +28,12 @@ def test_a_very_long_word_comes_out_alike_wherever_it_stands() -> None:
     alone = in_normal_form("NFC", word)
     assert in_normal_form("NFC", f"in  between {word} stands") == f"in  between {alone} stands"
     assert alone.startswith(normalize("NFC", word[:255]))
+
+
+@pytest.mark.parametrize("letter", ["\ufdfa", "\u3300", "\u0390"])
+def test_a_text_that_would_become_much_longer_stays_as_it_was_written(letter: str) -> None:
+    """Of one letter eighteen may be made, and all that follows would be read of those; one such letter is in its form."""
+    assert in_normal_form("NFKC", letter) == normalize("NFKC", letter)
+    text = letter * 100_000
+    assert len(in_normal_form("NFKC", text)) <= 2 * len(text) + 10_000
+    assert in_normal_form("NFKC", f"{letter} {'agreed ' * 9}") == normalize("NFKC", f"{letter} {'agreed ' * 9}")
