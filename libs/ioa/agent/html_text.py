@@ -30,15 +30,16 @@ _NOT_SHOWN = re.compile(r"(?i)display\s*+:\s*+none|visibility\s*+:\s*+hidden")
 
 _BLANK = r" \t\n\f\r"
 _ATTRIBUTE = (
-    rf"[{_BLANK}/]*+([^{_BLANK}/>][^{_BLANK}/>=]*+)"
+    rf"([^{_BLANK}/>][^{_BLANK}/>=]*+)"
     rf"(?:[{_BLANK}]*+=[{_BLANK}]*+(?:\"([^\"]*+)(?:\"|\Z)|'([^']*+)(?:'|\Z)|([^{_BLANK}>]*+)))?+"
 )
 _ATTRIBUTES = re.compile(_ATTRIBUTE)
 _MARK = re.compile(
-    rf"<(?P<end>/?)(?P<tag>[a-zA-Z][^{_BLANK}/>]*+)(?P<said>(?:{_ATTRIBUTE})*+)(?P<closed>[{_BLANK}/]*+)(?:>|\Z)"
+    rf"<(?P<end>/?)(?P<tag>[a-zA-Z][^{_BLANK}/>]*+)(?P<said>(?:[{_BLANK}/]*+{_ATTRIBUTE})*+)(?P<closed>[{_BLANK}/]*+)(?:>|\Z)"
     r"|<!--(?:-?>|(?s:.*?)(?:--!?>|\Z))|<[!?][^>]*+(?:>|\Z)|</(?![a-zA-Z])[^>]*+(?:>|\Z)"
 )
 """A tag, or what is no text either: comments, declarations, and ends of nothing."""
+_ENDS = {tag: re.compile(rf"(?i)</{tag}(?=[{_BLANK}/>])") for tag in sorted(_WITHOUT_MARKS)}
 
 
 class _Words:
@@ -103,7 +104,7 @@ def text_of_html(page: str, before_cells: str = " | ") -> str:
             continue
         words.begin(tag, hides=_hides(mark["said"]))
         if tag in _WITHOUT_MARKS:
-            end = re.compile(rf"(?i)</{tag}(?=[{_BLANK}/>])").search(page, at)
+            end = _ENDS[tag].search(page, at)
             words.say(page[at : end.start() if end else None])
             at = end.start() if end else len(page)
         elif tag == "svg" and mark["closed"].endswith("/"):  # of HTML's own elements none ends where it begins

@@ -17,7 +17,7 @@ from itertools import product
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from starlette.datastructures import Headers
+from starlette.requests import HTTPConnection
 
 from ioa.adapters.nats.direct_gets import messages_asked
 from ioa.adapters.nats.headers import header_bytes, read_headers
@@ -67,9 +67,9 @@ from ioa_gateway.a2a.old_params import check_params
 from ioa_gateway.api_table import TABLE
 from ioa_gateway.bodies import check_body
 from ioa_gateway.calls import MAX_BODY_BYTES, Nothing, read_object
-from ioa_gateway.keyring import cookie_in
 from ioa_gateway.outward.posting import check_url
 from ioa_gateway.routes.goals import sequence_in
+from ioa_gateway.sessions import session_in
 from ioa_gateway.words import text_of
 from ioa_router import router
 
@@ -109,8 +109,9 @@ def _told_by_agui(text: str) -> str:
     return text_of({"sender": "bob", "body": {"content": text[: len(text) // 2], "tasks": tasks}})
 
 
-def _in_headers(text: str) -> Headers:
-    return Headers(raw=[(b"cookie", text.encode("latin-1", "replace"))])
+def _with_cookies(text: str) -> HTTPConnection:
+    headers = [(b"cookie", text.encode("latin-1", "replace"))]
+    return HTTPConnection({"type": "http", "path": f"/s/{'0' * 32}/v1/goals", "headers": headers})
 
 
 TEXTS = (
@@ -145,7 +146,7 @@ TEXTS = (
     Reader("items of questions", lambda text: _each((parse_item, item_of), text), 8_000),
     Reader("fields of forms", lambda text: [read_value(kind, text) for kind in ("number", "yes_no")], 20_000),
     Reader("trace headers", lambda text: trace_of_goal(_GOAL, text), _LONGEST_HEAD),
-    Reader("cookies", lambda text: cookie_in(_in_headers(text)), _LONGEST_HEAD),
+    Reader("cookies", lambda text: session_in(_with_cookies(text)), _LONGEST_HEAD),
     Reader("keys", parse_key, _LONGEST_HEAD),
     Reader("tokens", claims_of, _LONGEST_HEAD),
     Reader("addresses", network_of, _LONGEST_HEAD),
