@@ -306,7 +306,7 @@ class Guard(PolicyPart):
         kind: It must say something, be no longer than `most`, or do without the `words`.
         most: How many characters it has at most.
         words: What it must not hold, also within other words; case does not count. Texts of its form, and what it writes, are held
-            to it too.
+            to it too. The guards of a node have 64 of them together.
     """
 
     kind: Literal["not_empty", "longest", "without"]

@@ -49,6 +49,8 @@ MOST_FINDINGS = 20
 _MOST_COMPARED, _LONGEST_COMPARED, _MOST_LIKE = 256, 64, 8
 """With how many names one is compared to find what was meant, how long it may be, and with how many letter by letter: those that
 have the most pairs of letters in common with it. Of each two long ones that takes a twentieth of a millisecond."""
+MOST_GUARDED_WORDS = 64
+"""How many words the guards of a node may have together: whoever reads a message looks for each of them in all of it."""
 MOST_WILD_SIGNS = 400
 """How many signs those words may have, of all that the exits of a node wait for to be said, in which `?` or `#` stands: whoever
 reads a message takes as many steps for each of its characters."""
@@ -292,6 +294,8 @@ def _of_form(node: Node, roles: Mapping[str, int]) -> Iterator[PolicyFinding]:
 def _of_feedback(node: Node, roles: Mapping[str, int]) -> Iterator[PolicyFinding]:
     """Say what is wrong with the guards and the review of a node."""
     where, lacks = _at(node), {"longest": "most", "without": "words"}
+    if (words := sum(len(guard.words) for guard in node.guards)) > MOST_GUARDED_WORDS:
+        yield _error(where, f"its guards have {words} words that must not be said, and {MOST_GUARDED_WORDS} are the most")
     for guard in node.guards:
         needed = lacks.get(guard.kind)
         for name, given in (("most", guard.most is not None), ("words", bool(guard.words))):

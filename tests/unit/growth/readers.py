@@ -55,6 +55,7 @@ from ioa.protocol.model import Model
 from ioa.protocol.named_teams import TeamReference
 from ioa.protocol.outcomes import kind_of_need
 from ioa.protocol.policy import Condition, Exit, Guard, Node
+from ioa.protocol.policy_check import MOST_GUARDED_WORDS
 from ioa.protocol.search import MAX_NEED_CHARS, NEEDS_FIELDS
 from ioa.protocol.trace import trace_of_goal
 from ioa.repetition import sketches_of
@@ -89,8 +90,8 @@ class Reader(NamedTuple):
 
 
 def _with_guards(text: str) -> object:
-    words = tuple("a" * (100 + number) + "b" for number in range(64))
-    return [Guard(kind="without", words=words).objection(text, ("a" * 100,)) for _ in range(8)]
+    words = tuple("a" * (100 + number) + "b" for number in range(MOST_GUARDED_WORDS))
+    return Guard(kind="without", words=words).objection(text, ("a" * 100,))
 
 
 def _awaiting(*forms: str) -> Node:

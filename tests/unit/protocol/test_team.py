@@ -695,6 +695,17 @@ def test_words_that_many_exits_wait_for_are_short_where_signs_stand_for_any() ->
         team_of(file)
 
 
+def test_the_guards_of_a_node_have_few_words_together() -> None:
+    """Each is looked for in all of each message."""
+    guards = [{"without": [f"word {number} of {half}" for number in range(32)]} for half in range(2)]
+    node = {"name": "x", "roles": ["a"], "max": 9, "guards": guards, "exits": [{"to": "end"}]}
+    file = {"team": "t", "roles": {"a": "ada"}, "nodes": [node]}
+    assert len(team_of(file).policy.nodes[0].guards) == 2
+    guards.append({"without": ["once more"]})
+    with pytest.raises(TeamError, match="node x: its guards have 65 words that must not be said, and 64 are the most"):
+        team_of(file)
+
+
 _LONG = "x" * 200_000
 _UNKNOWN: dict[str, object] = {f"k{number}": 0 for number in range(25)}
 
