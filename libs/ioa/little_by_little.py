@@ -9,7 +9,7 @@ from typing import Protocol, TypeVar
 _AT_ONCE_BYTES = 64_000
 
 
-class Stored(Protocol):
+class HasData(Protocol):
     """What is read."""
 
     @property
@@ -17,7 +17,7 @@ class Stored(Protocol):
         """Its bytes, by which it costs to read."""
 
 
-S = TypeVar("S", bound=Stored)
+S = TypeVar("S", bound=HasData)
 
 
 async def little_by_little(found: Iterable[S]) -> AsyncIterator[S]:

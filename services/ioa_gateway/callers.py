@@ -11,7 +11,7 @@ from ioa.errors import ForbiddenError
 from ioa.protocol.api_keys import ANYBODY, Scope
 from ioa.protocol.ids import AgentId, GoalId, UserId
 from ioa.protocol.team import is_seat, person_of
-from ioa_gateway.sessions import Session
+from ioa_gateway.sessions import BrowserSession
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Caller:
     scopes: frozenset[Scope]
     labels: Mapping[str, str] = field(default_factory=dict)
     people: frozenset[str] = frozenset()
-    session: Session | None = field(default=None, repr=False)
+    session: BrowserSession | None = field(default=None, repr=False)
 
     def check(self, *scopes: Scope) -> None:
         """See that the caller may do something.

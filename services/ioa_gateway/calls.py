@@ -38,7 +38,7 @@ from ioa_gateway.outward.posting import Posting
 from ioa_gateway.problems import Problem
 from ioa_gateway.rooms import Rooms
 from ioa_gateway.seats import Seats
-from ioa_gateway.sessions import Session
+from ioa_gateway.sessions import BrowserSession
 
 MAX_BODY_BYTES, MAX_FILE_BYTES = 256_000, 100_000_000
 
@@ -117,7 +117,7 @@ class ApiCall:
     hooks: WebhookParts
     path: Mapping[str, str]
     headers: Headers
-    session: Session | None
+    session: BrowserSession | None
     is_secure: bool
     sent: AsyncIterator[bytes]
     left: Callable[[], Awaitable[None]]

@@ -23,7 +23,7 @@ from ioa.ports.api_key_store import ApiKeyStore
 from ioa.protocol.api_keys import KNOWN_FOR, ApiKey, KeyId, Scope, SignedOut, digest_of_secret, parse_key, people_of
 from ioa.protocol.ids import UserId
 from ioa_gateway.callers import Caller
-from ioa_gateway.sessions import Session, session_in
+from ioa_gateway.sessions import BrowserSession, session_in
 
 SESSION = timedelta(days=7)
 
@@ -190,13 +190,13 @@ class Keyring:
             self.check(caller)
             await self._looked.wait()
 
-    def session_of(self, caller: Caller) -> Session:
+    def session_of(self, caller: Caller) -> BrowserSession:
         """Begin a session."""
         until = str(int((self.now() + SESSION).timestamp() * _MS))
         cookie = f"{caller.key_id}.{until}.{self._seal(caller.key_id, until)}"
-        return Session(cookie, self._place(caller.key_id, until))
+        return BrowserSession(cookie, self._place(caller.key_id, until))
 
-    async def in_session(self, session: Session) -> Caller:
+    async def in_session(self, session: BrowserSession) -> Caller:
         """Tell whose session it is.
 
         Raises:
@@ -209,12 +209,12 @@ class Keyring:
             raise _over()
         return _caller(key, session)
 
-    def key_of_session(self, session: Session) -> KeyId | None:
+    def key_of_session(self, session: BrowserSession) -> KeyId | None:
         """Tell by which key a session was begun; None where it is over, or never was one."""
         sealed = self._sealed(session)
         return None if sealed is None else sealed.key_id
 
-    async def sign_out(self, session: Session) -> None:
+    async def sign_out(self, session: BrowserSession) -> None:
         """End a session for good: here at once, at other replicas when they read the keys, and with all that goes on by it.
 
         Raises:
@@ -240,7 +240,7 @@ class Keyring:
         key = None if key_id is None else self._standing(key_id)
         return key.user if key is not None and (secret is None or key.is_shown_by(secret)) else None
 
-    def _sealed(self, session: Session) -> _Sealed | None:
+    def _sealed(self, session: BrowserSession) -> _Sealed | None:
         """Read what a session says; None where it is none of ours, or over."""
         key_id, until, seal = (session.cookie.split(".") + [""] * _PARTS)[:_PARTS]
         # What is sealed is what is read: the text itself, of one form alone.
@@ -306,6 +306,6 @@ def _over() -> UnauthenticatedError:
     return UnauthenticatedError("The session is over.", hint="Show a key, or a new token.")
 
 
-def _caller(key: ApiKey, session: Session | None = None) -> Caller:
+def _caller(key: ApiKey, session: BrowserSession | None = None) -> Caller:
     scopes = frozenset(scope for scope in Scope if scope in key.scopes)
     return Caller(key.key_id, key.user, scopes, key.labels, people_of(key.scopes), session)

@@ -21,7 +21,7 @@ _NAMED = f"{COOKIE}="
 _PLACE = re.compile(r"/s/([0-9a-f]{32})/")
 
 
-class Session(NamedTuple):
+class BrowserSession(NamedTuple):
     """A session as its browser knows it.
 
     Attributes:
@@ -38,11 +38,11 @@ class Session(NamedTuple):
         return BELOW.format(session=self.place)
 
 
-def session_in(request: HTTPConnection) -> Session | None:
+def session_in(request: HTTPConnection) -> BrowserSession | None:
     """Return the session that a request is in; None where it shows no cookie, or is below no session's path."""
     place = _PLACE.match(request.scope["path"])
     cookie = None if place is None else _cookie_in(request.headers)
-    return None if place is None or cookie is None else Session(cookie, place[1])
+    return None if place is None or cookie is None else BrowserSession(cookie, place[1])
 
 
 def _cookie_in(headers: Headers) -> str | None:
