@@ -378,7 +378,7 @@ async def test_nobody_looks_at_connections_while_there_is_no_server(nats_server:
         await until_connected(client)
         await connections.count()
         await client.flush()
-        assert len(looks) <= 2 * of_one
+        assert len(looks) < 3 * of_one, "what was asked three times meanwhile was kept"
 
 
 async def test_who_asks_a_client_that_is_closed_while_there_is_no_server_is_told(nats_server: NatsServer) -> None:
