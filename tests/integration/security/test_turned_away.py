@@ -18,9 +18,11 @@ async def _come_in_vain(secured: Secured) -> None:
     address = urlsplit(secured.server.url)
     while True:
         reader, writer = await asyncio.open_connection(address.hostname, address.port)
-        writer.write(b'CONNECT {"verbose":false}\r\nPING\r\n')
-        await reader.read()
-        writer.transport.abort()
+        try:
+            writer.write(b'CONNECT {"verbose":false}\r\nPING\r\n')
+            await reader.read()
+        finally:  # also where the test ends in the middle
+            writer.transport.abort()
         await asyncio.sleep(0.01)
 
 
