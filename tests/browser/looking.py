@@ -61,7 +61,7 @@ class Looking:
         page = await self.open(size, scheme)
         await page.goto(url)
         begun = await page.request.post(f"{url}/v1/session", data={"key": shown})
-        await page.evaluate("prefix => localStorage.session = prefix", (await begun.json())["prefix"])
+        await page.evaluate("prefix => localStorage.ioa = prefix", (await begun.json())["prefix"])
         return page
 
     async def keep(self, page: Page, name: str) -> None:

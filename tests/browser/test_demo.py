@@ -26,8 +26,8 @@ GOAL = "Prepare a full briefing on sales.csv: total units per month and a line c
 _WAIT_MS = 60_000
 _OF_THE_LOG = """async (path) => {
     const {append, emptyStory} = await import('/page/room.js');
-    const {entries} = await (await fetch(`${localStorage.session}/v1${path}/entries?limit=500`)).json();
-    const {comm_id} = await (await fetch(`${localStorage.session}/v1${path}`)).json();
+    const {entries} = await (await fetch(`${localStorage.ioa}/v1${path}/entries?limit=500`)).json();
+    const {comm_id} = await (await fetch(`${localStorage.ioa}/v1${path}`)).json();
     return entries.reduce(append, emptyStory()).rooms.get(comm_id).rows.map((row) => `${row.seq}.${row.n}`);
 }"""
 

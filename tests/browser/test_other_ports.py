@@ -52,6 +52,6 @@ async def test_another_port_is_told_no_session_and_sets_none(looking: Looking, s
     assert {one.partition("=")[2] for one in sent} == {hers}, "what it has set itself comes back, and nothing else"
     await page.goto(url)
     await expect(page.get_by_role("heading", name="Goals", exact=True)).to_be_visible()
-    who = await page.evaluate("fetch(localStorage.session + '/v1/session').then((told) => told.json())")
+    who = await page.evaluate("fetch(localStorage.ioa + '/v1/session').then((told) => told.json())")
     assert who["user"] == "local"
     assert looking.complaints == []

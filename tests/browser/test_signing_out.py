@@ -15,7 +15,7 @@ async def test_who_signs_out_is_out_or_is_told_that_he_is_not(looking: Looking, 
     await page.goto(url)
     out = page.get_by_role("button", name="Sign out")
     await expect(out).to_be_visible()
-    (cookie,) = await page.context.cookies(url + await page.evaluate("localStorage.session"))
+    (cookie,) = await page.context.cookies(url + await page.evaluate("localStorage.ioa"))
     copied, path = cookie["value"], cookie["path"]
     door.is_there = False
     await out.click()

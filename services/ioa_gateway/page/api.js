@@ -12,14 +12,14 @@ export class Problem extends Error {
 let skew = 0;
 let prefix = ""; // what paths of the session begin with
 try {
-  prefix = localStorage.session || "";
+  prefix = localStorage.ioa || "";
 } catch {} // a browser that keeps nothing has no cookies either
 
 /** The time by the gateway's clock, in milliseconds. */
 export const now = () => Date.now() + skew;
 
 /** Keep what paths of the session begin with: its cookie goes to every port of this host, what is kept here to this one alone. */
-export const keep = (told) => (localStorage.session = prefix = told);
+export const keep = (told) => (localStorage.ioa = prefix = told);
 
 /** Where a route is, in the session. */
 export const inSession = (path) => `${prefix}/v1${path}`;
