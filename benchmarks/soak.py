@@ -8,9 +8,9 @@ told to come back, and in all as often as one key may. So they are at every quot
 They do it in a process of their own (`benchmarks.soak_senders`), so that what it takes to be hostile delays no honest goal. One of
 those is launched each second, whatever became of those before. Goals and the audit log are kept for five minutes and not for
 months, so that soon as many go as come, and whatever grows still is lost; but for the ids of goals that were removed, which stay
-taken for ever, and are told apart. In the end each honest goal must have been answered
-rightly, ninety-nine of a hundred within twice the time that they took undisturbed; no service may have died, grown by more than a
-fifth or logged a traceback, nor may the store have grown. Each minute it tells how all stands.
+taken for ever, and are told apart. In the end each honest goal must have been answered rightly, ninety-nine of a hundred within
+twice the time that they took undisturbed; no service may have died, grown by more than a fifth or logged a traceback, nor may the
+store have grown. Each minute it tells how all stands.
 """
 
 from __future__ import annotations

@@ -20,6 +20,8 @@ from tests.unit.patterns.bounding import TakesForEverError, bounded
 
 _MOST_TOLD = 10
 _CPU_SECONDS = 10.0
+_FIRST = 32_768
+"""Up to which size everything is tried before it is tried larger: what takes minutes is found in a moment there."""
 
 
 class Took(NamedTuple):
@@ -57,8 +59,8 @@ def main() -> None:
         if options.readers not in case.reader:
             continue
         many += 1
-        found = slow(case.read, case.make, min(case.most, 32_768))  # what takes minutes is found in a moment
-        if found is None and case.most > 32_768:
+        found = slow(case.read, case.make, min(case.most, _FIRST))
+        if found is None and case.most > _FIRST:
             took = _took(case)
             taken.append(Took(took, case))
             found = slow(case.read, case.make, case.most) if times_plain(took, case.most) > MATTERS else None

@@ -231,7 +231,8 @@ class Condition(PolicyPart):
         left: A role of which no more than `at_most` holders are left; removed ones are not, lost ones are.
         at_most: How many are left at most.
         says: What was said last in this visit looks like this, as with `like`. What several say side by side is not looked at. The
-            last resort: words are for people, and a field of a form says the same without a doubt.
+            last resort: words are for people, and a field of a form says the same without a doubt. Those of a node that hold `?` or
+            `#` between their stars may have 400 signs together.
     """
 
     turns: Whole | None = None
@@ -306,7 +307,7 @@ class Guard(PolicyPart):
         kind: It must say something, be no longer than `most`, or do without the `words`.
         most: How many characters it has at most.
         words: What it must not hold, also within other words; case does not count. Texts of its form, and what it writes, are held
-            to it too. The guards of a node have 64 of them together.
+            to it too. All guards of a node may have 64 of them together.
     """
 
     kind: Literal["not_empty", "longest", "without"]

@@ -20,6 +20,21 @@ def team_file(nodes: list[dict[str, Any]], salt: int, roles: Mapping[str, Any] |
     return {"team": f"t{salt}", "roles": {"a": "ada"} if roles is None else roles, "nodes": nodes}
 
 
+def forking_nodes(exits: int, **way: Any) -> list[dict[str, Any]]:
+    """Write as many nodes as may be, of which as many fork and join as may, each with so many exits besides its last one."""
+    return [
+        {
+            "name": f"n{at}",
+            "roles": ["a"],
+            "max": 1,
+            "take": "all" if at < 16 else "one",
+            "join": "all" if at >= 112 else "any",
+            "exits": [*({"to": f"n{(at + ahead) % 128}", **way} for ahead in range(1, exits + 1)), {"to": "end"}],
+        }
+        for at in range(128)
+    ]
+
+
 def _named_nearly_so(size: int, salt: int) -> dict[str, Any]:
     names = _names(salt, max(1, min(128, size // _NODE_BYTES)))
     wrong = _names(salt + 1, len(names))
@@ -42,19 +57,7 @@ def _wrong_in_the_end(size: int, salt: int) -> dict[str, Any]:
 
 
 def _large(size: int, salt: int) -> dict[str, Any]:
-    exits = max(1, min(31, size // (128 * 30)))
-    nodes = [
-        {
-            "name": f"n{at}",
-            "roles": ["a"],
-            "max": 1,
-            "take": "all" if at < 16 else "one",
-            "join": "all" if at >= 112 else "any",
-            "exits": [*({"to": f"n{(at + ahead) % 128}", "when": {"visits": 1}} for ahead in range(1, exits + 1)), {"to": "end"}],
-        }
-        for at in range(128)
-    ]
-    return team_file(nodes, salt)
+    return team_file(forking_nodes(max(1, min(31, size // (128 * 30))), when={"visits": 1}), salt)
 
 
 def _heard_by_many(size: int, salt: int) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from ioa.protocol.policy import Exit, Opening, Policy, Turns
 from ioa.protocol.policy_check import MOST_FINDINGS, SHORT_FORMS, check
 from ioa.protocol.team import Filling, TeamError, document_of, read_json, read_toml, team_of, to_toml
 from ioa.protocol.team_check import check_team
+from tests.unit.growth.teams import forking_nodes
 from tests.unit.protocol.policies import SHIPPED, any_team
 
 HEAD = 'team = "t"\n[roles]\na = "ada"\nb = "bob"\n'
@@ -648,18 +649,7 @@ def test_a_team_that_forks_everywhere_is_refused_at_once(word: str, value: str) 
 
 def test_a_team_that_forks_as_often_as_it_may_is_read_in_no_time_and_once() -> None:
     """Two goals a second with such a team had everybody else's take over a second: what leads where was looked for again."""
-    nodes = [
-        {
-            "name": f"n{number}",
-            "roles": ["a"],
-            "max": 1,
-            "take": "all" if number < 16 else "one",
-            "join": "all" if number >= 112 else "any",
-            "exits": [*({"to": f"n{(number + ahead) % 128}"} for ahead in range(1, 32)), {"to": "end"}],
-        }
-        for number in range(128)
-    ]
-    file = {"team": "t", "roles": {"a": "ada"}, "nodes": nodes}
+    file = {"team": "t", "roles": {"a": "ada"}, "nodes": forking_nodes(31)}
     began = time.process_time()
     team = team_of(file)
     first = time.process_time() - began
