@@ -83,7 +83,7 @@ def half(per_second: float) -> int:
 RATES: Mapping[Family, Rate] = {
     Family.RENEW: Rate(2, 10, unit_bytes=UNIT_BYTES),
     Family.SEARCH: Rate(10, 40, unit_bytes=SEARCH_UNIT_BYTES),
-    Family.SAY: Rate(50, 100, unit_bytes=SAY_UNIT_BYTES),
+    Family.SAY: Rate(50, 100, unit_bytes=SAY_UNIT_BYTES, second_counts=quarter(50)),
     Family.SYNC: Rate(20, 50, unit_bytes=UNIT_BYTES, second_counts=half(20), answer_bytes=SYNC_ANSWER_BYTES),
     Family.FILES: Rate(100, 200, unit_bytes=FILE_UNIT_BYTES, second_counts=quarter(100)),
     Family.READS: Rate(
@@ -93,7 +93,7 @@ RATES: Mapping[Family, Rate] = {
     Family.LOGS: Rate(3_200, 12_800, answer_bytes=LOG_UNIT_BYTES),
 }
 """What an honest agent does not come near: a renewal in 3 s, a report in a second on each of its tasks. What is said stays in logs,
-so that it counts by its bytes: 0.8 MB a second."""
+so that it counts by its bytes: 0.8 MB a second, and by how long it takes to judge, which the team that it is said in decides."""
 
 _FLOOD = Rate(200, 400)
 """More refusals than these, and than he was admitted meanwhile, are a flood. So many cost a few ms in a second. Who comes back when

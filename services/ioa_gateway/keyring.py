@@ -147,10 +147,10 @@ class Keyring:
 
         Raises:
             UnauthenticatedError: It was used already, has expired, or never was one.
-            RateLimitedError: Its key is not known, and very many such keys are shown.
+            UnavailableError: That cannot be read now.
         """
         taken = await self._store.take_token(digest_of_secret(token))
-        key = None if taken is None or taken.expires_at <= self.now() else await self._find(taken.key_id)
+        key = None if taken is None or taken.expires_at <= self.now() else await self._find(taken.key_id, may_be_made_up=False)
         if key is None:
             raise UnauthenticatedError("This token was used, or has expired.", hint="`ioa up --web` prints a new one.")
         return _caller(key)
@@ -263,8 +263,12 @@ class Keyring:
     def _seal(self, key_id: str, until: str) -> str:
         return hmac.new(self._secret, f"{key_id}.{until}".encode("utf-8", "replace"), hashlib.sha256).hexdigest()
 
-    async def _find(self, key_id: KeyId) -> ApiKey | None:
+    async def _find(self, key_id: KeyId, *, may_be_made_up: bool = True) -> ApiKey | None:
         if key_id not in self._keys:
+            if may_be_made_up and self._waiting >= _MOST_WAITING:
+                raise RateLimitedError(
+                    "This key is not known, and very many such keys are shown.", retry_after=self._looked_up_every
+                )
             await self._look_up()
         return self._standing(key_id)
 
@@ -274,8 +278,6 @@ class Keyring:
 
     async def _look_up(self) -> None:
         """Read the keys as they are from now on, as soon as it is time for that."""
-        if self._waiting >= _MOST_WAITING:
-            raise RateLimitedError("This key is not known, and very many such keys are shown.", retry_after=self._looked_up_every)
         self._waiting += 1
         try:
             asked = self.now()

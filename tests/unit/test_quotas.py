@@ -35,7 +35,7 @@ def test_a_caller_has_few_megabytes_read_a_second(family: Family) -> None:
     assert MAX_PUT_BYTES < quotas.FILE_UNIT_BYTES
 
 
-@pytest.mark.parametrize("family", [Family.SYNC, Family.FILES, Family.READS, Family.OTHERS])
+@pytest.mark.parametrize("family", [Family.SAY, Family.SYNC, Family.FILES, Family.READS, Family.OTHERS])
 def test_a_caller_has_half_of_the_time_of_a_service_at_most(family: Family) -> None:
     """What a request has read of logs may take long, however small it is, such as who was told of a file."""
     for rates in (quotas.RATES, ControlPlaneSettings().bounds.rates):

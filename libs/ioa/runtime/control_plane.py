@@ -203,7 +203,7 @@ class ControlPlaneSettings(ProcessSettings):
         rates = {
             Family.RENEW: Rate(self.quota_renew, self.quota_renew_burst, UNIT_BYTES),
             Family.SEARCH: Rate(self.quota_search, self.quota_search_burst, SEARCH_UNIT_BYTES),
-            Family.SAY: Rate(self.quota_say, self.quota_say_burst, self.quota_say_bytes),
+            Family.SAY: Rate(self.quota_say, self.quota_say_burst, self.quota_say_bytes, quarter(self.quota_say)),
             Family.SYNC: Rate(self.quota_sync, self.quota_sync_burst, UNIT_BYTES, half(self.quota_sync), self.quota_sync_bytes),
             Family.FILES: Rate(self.quota_files, self.quota_files_burst, FILE_UNIT_BYTES, quarter(self.quota_files)),
             Family.READS: Rate(self.quota_reads, self.quota_reads_burst, READ_UNIT_BYTES, READ_SECOND_COUNTS, READ_ANSWER_BYTES),

@@ -339,6 +339,15 @@ async def test_a_token_lets_one_browser_in(http: httpx.AsyncClient, door: Door) 
     assert [(await http.post("/session", json=one)).status_code for one in ({}, {"key": "a", "token": "b"})] == [422, 422]
 
 
+async def test_a_token_is_not_used_up_for_nothing(http: httpx.AsyncClient, door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its key is not known here yet, while very many show keys that are none: who opens the link is let in."""
+    monkeypatch.setattr("ioa_gateway.keyring._MOST_WAITING", 0)
+    await door.keys.put(key("new"))
+    expires_at = door.clock.now() + timedelta(minutes=1)
+    await door.keys.put_token(LoginToken(digest=digest_of_secret("link"), key_id=KeyId("new"), expires_at=expires_at))
+    assert (await http.post("/session", json={"token": "link"})).status_code == 200
+
+
 async def test_one_key_leaves_room_for_others(http: httpx.AsyncClient, members: Members) -> None:
     """Who launches without pause is told when to come back, and others are served."""
     launched = [await http.post("/goals", json={"goal": "x", "goal_id": "mine"}) for _ in range(61)]

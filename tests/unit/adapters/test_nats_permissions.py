@@ -211,3 +211,11 @@ def test_an_authorization_says_by_which_rules_it_was_rendered(monkeypatch: pytes
         assert not is_of_this_version(users["U1"])
     rendering._rules.cache_clear()
     assert is_of_this_version(users["U1"])
+
+
+def test_what_strangers_call_themselves_is_asked_about_in_what_a_connection_may_have_waiting() -> None:
+    """Of sixty at once: nats-server tells a callout of a name twice, by six letters for one (`<`), in base64."""
+    callout = rendering.Callout("C", "I")
+    line = json.loads(authorization({}, callout))["max_control_line"]
+    assert line > 7_500, "a token fits"
+    assert 60 * line * 2 * 6 * 4 // 3 <= 8 * 1024 * 1024

@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from ioa.adapters.nats.callout import sign_jwt
 from ioa.adapters.nats.connection import NatsSettings, open_connection
 from ioa.adapters.nats.permissions import of_agent, of_observer, of_user
-from ioa.adapters.nats.tokens import inbox_owner_of, read_token
+from ioa.adapters.nats.tokens import MOST_CHARS, inbox_owner_of, read_token
 from ioa.adapters.nkey_seeds import create_account_seed, create_seed
 from ioa.errors import ForbiddenError, InvalidInputError
 from ioa.protocol.ids import AgentId, PoolId, TenantId, UserId
@@ -183,6 +183,9 @@ def test_a_token_is_given_as_itself_or_by_its_file(tmp_path: Path) -> None:
     assert (read_token("a.b.c "), read_token(tmp_path / "token")) == ("a.b.c", "a.b.c")
     with pytest.raises(InvalidInputError, match="IOA_NATS_TOKEN_FILE"):
         read_token(tmp_path / "none")
+    (tmp_path / "long").write_text(f"a.{'b' * MOST_CHARS}.c")
+    with pytest.raises(InvalidInputError, match=r"7,504 characters.* 7,500"):
+        read_token(tmp_path / "long")
     with pytest.raises(InvalidInputError, match="no JWT") as caught:
         inbox_owner_of("my-secret")
     assert "my-secret" not in str(caught.value)

@@ -14,6 +14,8 @@ from typing import Any
 
 from ioa.errors import InvalidInputError
 
+MOST_CHARS = 7_500
+"""How long a token may be. Identity providers keep theirs shorter, since HTTP servers take no head of more than 8 kB."""
 _DIGEST_CHARS = 40
 
 
@@ -21,15 +23,23 @@ def read_token(given: str | Path) -> str:
     """Return a token that is given as itself, or, as a path, by its file, which is read anew each time.
 
     Raises:
-        InvalidInputError: The file cannot be read.
+        InvalidInputError: The file cannot be read, or the token is longer than servers take.
     """
-    if isinstance(given, str):
-        return given.strip()
+    token = (given if isinstance(given, str) else _text_of(given)).strip()
+    if len(token) > MOST_CHARS:
+        raise InvalidInputError(
+            f"The token for NATS has {len(token):,} characters, of which nats-server takes {MOST_CHARS:,}.",
+            hint="Have the provider put less into tokens for this audience: groups and roles take the most room.",
+        )
+    return token
+
+
+def _text_of(path: Path) -> str:
     try:
-        return given.read_text(encoding="ascii").strip()
+        return path.read_text(encoding="ascii")
     except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or "it is no text"
-        raise InvalidInputError(f"The token in {given} cannot be read: {why}.", hint="IOA_NATS_TOKEN_FILE names it.") from None
+        raise InvalidInputError(f"The token in {path} cannot be read: {why}.", hint="IOA_NATS_TOKEN_FILE names it.") from None
 
 
 def inbox_owner_of(token: str) -> str:
