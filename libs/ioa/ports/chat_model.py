@@ -28,7 +28,16 @@ Effort = Literal["minimal", "low", "medium", "high"]
 
 
 class PromptTooLongError(ModelError):
-    """The request does not fit into the model's context. `ChatModel.context_tokens` knows better now: make a shorter prompt."""
+    """The request does not fit into the model's context: make a shorter prompt.
+
+    Attributes:
+        context: For how large a context, where that holds for this request alone: its texts may have more tokens than is estimated,
+            which says nothing of others'. None: for what `ChatModel.context_tokens` says, which knows better now.
+    """
+
+    def __init__(self, message: str, *, context: int | None = None) -> None:
+        super().__init__(message)
+        self.context = context
 
 
 @dataclass(frozen=True)

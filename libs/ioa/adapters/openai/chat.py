@@ -2,7 +2,9 @@
 
 Servers differ in what they take: some know no JSON schema, some want another name for the token limit, and each has a context of
 its own. The adapter starts with the most that can be asked for, gives up one thing whenever a server refuses, and remembers what
-worked. A refusal for length teaches how large the context is, and strictness stays. The loop of retries is its own: it has to wait
+worked. A refusal for length teaches how large the context is if it says so, and strictness stays; where more is wrong with a
+request than that, such as texts with more tokens than is estimated, it is that request's affair: all who ask share what is
+remembered, and who asks for too much again and again is to take nothing from others. The loop of retries is its own: it has to wait
 as long as `Retry-After` says, to end within the caller's timeout, and to wait on an injected sleep, which together leave nothing
 for a library to do.
 
@@ -90,6 +92,8 @@ class OpenAiChat:
         self._dialect = Dialect() if settings.format == "auto" else Dialect(format=AnswerFormat(settings.format))
         self._where = _without_secrets(settings.base_url)
         self._context = settings.context
+        self._served = 0
+        """How many tokens the largest request had that was answered, with its answer, as the server counts them."""
         self._asking_context = asyncio.Lock()
         self._concurrent = asyncio.Semaphore(settings.concurrency)
 
@@ -122,7 +126,7 @@ class OpenAiChat:
 
         Raises:
             InvalidInputError: A call of a tool has no answer.
-            PromptTooLongError: It does not fit into the context, which is known better now.
+            PromptTooLongError: It does not fit into the context.
             UnavailableError: No connection, no answer in time, or overloaded after all tries.
             ModelError: The server refuses the request or answers with something else than a completion.
         """
@@ -144,30 +148,33 @@ class OpenAiChat:
             response = await self._send_patiently(body, limits, hear)
             if response.is_success:
                 answer = read_completion(response.text, self._where, self._quoted)
+                self._served = max(self._served, answer.prompt_tokens + answer.answer_tokens)
                 if is_event_stream(response) and not answer.prompt_tokens:
                     dialect, answer = dialect.without_streams(), _estimated(answer, body)
                 self._dialect = self._dialect.joined(dialect)  # which others may have made simpler meanwhile
                 return read_calls(answer, request, dialect)
             refused = response.text if response.status_code in _REFUSED else None
             if refused is not None and (is_too_long(refused) or response.status_code == _TOO_LARGE):
-                raise await self._too_long(response)
+                raise await self._too_long(request, response)
             simpler = None if refused is None else dialect.without(refused, request)
             if simpler is None or (simpler.format is not dialect.format and self._settings.format != "auto"):
                 raise self._refusal(response)
             dialect = simpler
 
-    async def _too_long(self, response: httpx.Response) -> ModelError:
-        """Take what the server says for its context; if that was known, leave more room, since what was sent was estimated.
+    async def _too_long(self, request: ChatRequest, response: httpx.Response) -> ModelError:
+        """Take what the server says for its context, unless it has served more: it may quote what somebody has written.
 
-        Without a number half of what was known is taken. If that is too little, the refusal stands.
+        If that was known, or it does not say, this request alone is to be shorter: by a quarter, or by half. If that is too little,
+        the refusal stands.
         """
-        known = await self.context_tokens()
-        told = context_told(response.text)
-        learned = known // 2 if told is None else told if told < known else known * 3 // 4
-        if learned < LEAST_CONTEXT_TOKENS:
+        known, told, sent = await self.context_tokens(), context_told(response.text), _tokens_sent(request)
+        most = min(known, sent)
+        context = most // 2 if told is None else told if told < known else most * 3 // 4
+        if context < LEAST_CONTEXT_TOKENS:
             return self._refusal(response)
-        self._context = min(learned, self._context or learned)
-        return PromptTooLongError(f"The language model at {self._where} takes {self._context:,} tokens, and was sent more.")
+        if context == told and context >= self._served:
+            self._context = context
+        return PromptTooLongError(f"The language model at {self._where} was sent {sent:,} tokens or more.", context=context)
 
     async def _ask_context(self) -> int | None:
         """Ask the server for the model's context; None if it could not be asked, the default if it does not say."""
@@ -260,6 +267,12 @@ class OpenAiChat:
         """Hide the key in what an error quotes of an answer. The answer itself is never changed."""
         key = self._settings.api_key.get_secret_value() if self._settings.api_key else ""
         return text.replace(key, "***") if len(key) >= _SECRET_CHARS else text
+
+
+def _tokens_sent(request: ChatRequest) -> int:
+    """Estimate how many tokens the messages of a request have, with what its answer may have."""
+    said = sum(-(-len(message.content.encode("utf-8", "replace")) // _BYTES_A_TOKEN) for message in request.messages)
+    return said + request.limits.max_tokens
 
 
 def _estimated(answer: ModelAnswer, body: Mapping[str, Any]) -> ModelAnswer:

@@ -89,8 +89,8 @@ class ModelChat:
                     )
                     live.note(usage_attributes(self._budget.usage_of(answer)))
                     return answer
-            except PromptTooLongError:
-                known = await self._model.context_tokens()
+            except PromptTooLongError as error:
+                known = error.context or await self._model.context_tokens()
                 room = min(limits.max_tokens // 2, known - _tokens(question.messages))
                 if room < _LEAST_ANSWER_TOKENS:
                     raise

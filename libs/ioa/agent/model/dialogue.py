@@ -183,6 +183,8 @@ class _Asking:
         self._budget = budget
         self._tally = tally
         self._later: list[ChatMessage] = []
+        self._most: int | None = None
+        """For how large a context this question is written, if that holds for it alone."""
         self._is_doubled = False
         self._is_hurried = False
         self.limit = budget.max_answer
@@ -210,7 +212,7 @@ class _Asking:
 
     async def bytes_to_read(self) -> int:
         """How much may be read on: half of what a request holds is for the question, which is shortened where it has to be."""
-        room = self._budget.prompt_tokens(await self._model.context_tokens()) - tokens_of(self._system)
+        room = self._budget.prompt_tokens(await self._context()) - tokens_of(self._system)
         return 3 * max(0, room // 2 - sum(tokens_of(message.content) for message in self._later))
 
     async def ask(self, shape: type[BaseModel]) -> ModelAnswer:
@@ -237,7 +239,7 @@ class _Asking:
     async def _answer(self, shape: type[BaseModel]) -> ModelAnswer:
         learned, waits = 0, pauses(FIRST_PAUSE, LONGEST_PAUSE, lambda: 0.5)
         while True:
-            context = await self._model.context_tokens()
+            context = await self._context()
             messages = self._messages(context)
             try:
                 with live_spans.span(CHAT, {OPERATION: CHAT, "ioa.call_purpose": self._question.purpose}) as live:
@@ -245,14 +247,19 @@ class _Asking:
                     live.note(usage_attributes(self._budget.usage_of(answer)))
                 self.away = None
                 return answer
-            except PromptTooLongError:
+            except PromptTooLongError as error:
                 learned += 1
                 if learned == _MAX_LEARNED:
                     raise
+                self._most = error.context or self._most
             except UnavailableError as error:
                 self.away = error
                 self._tally.missed()
                 await self._wait(error, next(waits))
+
+    async def _context(self) -> int:
+        known = await self._model.context_tokens()
+        return known if self._most is None else min(known, self._most)
 
     async def _wait(self, error: UnavailableError, pause: float) -> None:
         """Wait before a model that is away is asked again, or give up if there is no patience for that.

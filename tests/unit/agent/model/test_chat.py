@@ -98,6 +98,19 @@ async def test_a_smaller_context_leaves_less_room_for_the_answer() -> None:
         await ctx.chat("Say hello. " * 1_000, max_tokens=600)
 
 
+async def test_an_answer_is_made_shorter_for_a_question_that_is_longer_than_it_seems() -> None:
+    """By what is told of this question, however large the model's context is for others."""
+
+    class Dense(ScriptedModel):
+        async def answer(self, messages, shape, limits, tools=(), *, may_call=True, hear=None):  # type: ignore[no-untyped-def]
+            if limits.max_tokens > 500:
+                raise PromptTooLongError("too long", context=1_000)
+            return await super().answer(messages, shape, limits, tools, may_call=may_call)
+
+    model = Dense(["Hello."])
+    assert (await RecordingContext(Path(), model=model).chat("Say hello.")).text == "Hello."
+
+
 @pytest.mark.parametrize("left", [Left(tokens=0), Left(tokens=-5), Left(cost_micros=0)])
 async def test_a_spent_budget_asks_nothing(tmp_path: Path, left: Left) -> None:
     """The error has a code of its own, and no request is sent."""

@@ -128,12 +128,10 @@ async def test_a_refusal_of_everything_teaches_nothing() -> None:
         ("prompt is too long: 210000 tokens > 32000 maximum", 32_000),
         ("The input token count (1200000) exceeds the maximum number of tokens allowed (32768).", 32_768),
         ("`inputs` tokens + `max_new_tokens` must be <= 2048", 2_048),
-        ("the prompt is too long", 64_000),
-        ("This model's maximum context length is 128000 tokens", 96_000),
     ],
 )
 async def test_a_refusal_for_length_tells_the_context(told: str, context: int) -> None:
-    """The number that the server names counts from then on, and less if it was known; without one half. Strictness stays."""
+    """The number that the server names counts from then on. Strictness stays."""
     with serving(Line(400, told), completion("a")) as (url, script):
         async with chat(url) as model:
             assert await model.context_tokens() == 128_000
@@ -158,13 +156,45 @@ async def test_a_small_server_is_served_after_one_refusal() -> None:
     assert (len(sizes), sizes[0] > 4_096, sizes[1] <= 4_096, dict(brain.tally.undecided)) == (2, True, True, {})
 
 
+@pytest.mark.parametrize(
+    ("no", "context"),
+    [
+        (refused("the prompt is too long"), 5_025),
+        (Line(413, "Payload Too Large"), 5_025),
+        (refused("This model's maximum context length is 128000 tokens"), 7_537),
+        (refused("your prompt holds 'the context length is 200000'"), 7_537),
+    ],
+)
+async def test_who_asks_for_too_much_takes_no_context_of_others(no: Line, context: int) -> None:
+    """What says nothing new of the context makes that request shorter, however often it comes: others' have all that there is."""
+    with serving(*[no] * 20) as (url, _):
+        async with chat(url) as model:
+            for _ in range(20):
+                with pytest.raises(PromptTooLongError) as caught:
+                    await model.answer((ChatMessage("user", "word " * 6_000),), SHAPE, LIMITS)
+                assert caught.value.context == context
+            assert await model.context_tokens() == 128_000
+
+
+async def test_what_was_served_is_believed_before_what_a_refusal_says() -> None:
+    """It may quote what somebody has written. The request itself is made as short as it says."""
+    line = json.loads(completion("a").body)
+    line["usage"] = {"prompt_tokens": 9_000, "completion_tokens": 3}
+    with serving(Line(body=json.dumps(line)), refused("your text 'context length is 2000' is no text")) as (url, _):
+        async with chat(url) as model:
+            await model.answer(ASK, SHAPE, LIMITS)
+            with pytest.raises(PromptTooLongError) as caught:
+                await model.answer(ASK, SHAPE, LIMITS)
+            assert (caught.value.context, await model.context_tokens()) == (2_000, 128_000)
+
+
 async def test_a_prompt_that_no_context_is_small_enough_for_is_refused() -> None:
     """A server that always says that it is too long is not asked for ever."""
-    with serving(*[refused("context length exceeded")] * 10) as (url, _):
+    with serving(*[refused("context length exceeded")] * 3) as (url, _):
         async with chat(url) as model:
-            for _ in range(7):
+            for tokens in (8_000, 4_000):
                 with pytest.raises(PromptTooLongError):
-                    await model.answer(ASK, SHAPE, LIMITS)
+                    await model.answer((ChatMessage("user", "abc" * tokens),), SHAPE, LIMITS)
             with pytest.raises(ModelError, match="refuses the request") as caught:
                 await model.answer(ASK, SHAPE, LIMITS)
     assert not isinstance(caught.value, PromptTooLongError)

@@ -156,6 +156,28 @@ async def test_a_model_with_a_small_context_is_served_after_one_refusal() -> Non
     assert (refused, dict(brain.tally.undecided)) == ([1], {})
 
 
+async def test_a_prompt_with_more_tokens_than_is_estimated_is_made_shorter_alone() -> None:
+    """Of rare letters each byte may be a token. The next question of the same model has all of its context again."""
+    sizes: list[int] = []
+
+    def dense(asked: ScriptedCall) -> Said:
+        sizes.append(sum(tokens_of(message.content) for message in asked.messages) + asked.limits.max_tokens)
+        if "ꙮ" in asked.messages[1].content and sizes[-1] > 40_000:
+            return PromptTooLongError("It takes 100,000 tokens.", context=sizes[-1] * 3 // 4)
+        return CONCLUDE
+
+    model = ScriptedModel(dense, 100_000)
+    brain = ModelBrain(model, CurtBrain())
+    for word in ("ꙮ", "word "):
+        team = group()
+        for turn in range(1, 9):
+            give(team, BOB, f"t{turn}-x", f"chapter {turn}")
+            report(team, f"t{turn}-x", word * 30_000)
+        await brain.speak(team.view(ANN))
+    refused, last = sizes[:-2], sizes[-2:]
+    assert (len(refused) > 1, last[0] <= 40_000 < last[1], dict(brain.tally.undecided)) == (True, True, {})
+
+
 async def test_a_long_log_is_cut_in_steps() -> None:
     """Once the room is full, what stands above the tail is rewritten once per 30 % of growth, and grows at its end between."""
     team, budget = group(max_turns=1_000), Budget(max_prompt=8_000)
