@@ -89,7 +89,8 @@ def team_of(request: LaunchGroup, record: GoalRecord | None) -> TeamSpec | None:
     """Return the team that works at a goal: its own, or the one that its leader has planned.
 
     Raises:
-        InvalidInputError: A team was planned for a task, or for a goal that has one, or with a person, who was not asked.
+        InvalidInputError: A team was planned for a task, or for a goal that has one, or with a person, who was not asked, or who
+            recalls what was said in other groups of the goal's user: who leads one goal of his is not to read there of the others.
     """
     given, planned = None if record is None else record.goal.team, request.team
     if planned is None:
@@ -98,6 +99,9 @@ def team_of(request: LaunchGroup, record: GoalRecord | None) -> TeamSpec | None:
         raise InvalidInputError(f"{request.owner} has planned a team for a goal that was given one, or for a task.")
     if people := [role.name for role in planned.policy.roles if role.human]:
         raise InvalidInputError(f"{request.owner} has planned people in ({', '.join(people)}), whom nobody has asked.")
+    if recalling := [role.name for role in planned.policy.roles if role.memory is not None and role.memory.relevant is not None]:
+        why = f"{request.owner} has planned a team in which {', '.join(recalling)} would recall what was said in other groups."
+        raise InvalidInputError(why, hint="A goal's user says so, by a team of his own.")
     return planned
 
 

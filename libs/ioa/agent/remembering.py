@@ -7,6 +7,7 @@ anew each time, never of views. What needs a model or the disk is bounded in tim
 from __future__ import annotations
 
 import asyncio
+import json
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -19,11 +20,13 @@ from ioa.agent.chatting import ChatQuestion, Left
 from ioa.agent.conversation import Heard, attributed, heard_in, name_of_entry, without
 from ioa.errors import IoaError, ModelError, reason_of
 from ioa.group.budget import cost_left, tokens_left
+from ioa.group.state import Charter
 from ioa.ports.agent_store import AgentStore, Passage, StoredSummary
 from ioa.ports.brain import GroupView, TaskRecord
 from ioa.ports.chat_model import ChatMessage
 from ioa.protocol.codec import shortened
 from ioa.protocol.ids import CommId
+from ioa.protocol.labels import CONVERSATIONS
 from ioa.protocol.messages import Decision, Message
 from ioa.protocol.policy import Memory
 
@@ -132,20 +135,31 @@ class Memories:
     async def _recalled(self, view: GroupView, memory: Memory, told: Mapping[str, Sequence[Heard]], shown: frozenset[str]) -> str:
         if memory.relevant is None:
             return ""
-        comm_id, user = view.charter.comm_id, view.charter.user or view.charter.comm_id
+        comm_id, whose = view.charter.comm_id, _whose(view.charter)
         chosen = set(map(name_of_entry, filter(_decides, view.log)))
         passages = [Passage(comm_id, name, _lines(said)) for name, said in told.items() if said and name not in chosen]
         words = f"{passages[-1].text if passages else ''}\n{view.charter.goal}"
         try:
             async with asyncio.timeout(RECALLED_WITHIN.total_seconds()):
-                await self._store.remember(user, comm_id, passages)
-                found = await self._store.recall(user, words, memory.relevant, {(comm_id, name) for name in shown})
+                await self._store.remember(whose, comm_id, passages)
+                found = await self._store.recall(whose, words, memory.relevant, {(comm_id, name) for name in shown})
         except (IoaError, TimeoutError) as error:
             _log.warning("not_recalled", agent_id=view.me, comm_id=comm_id, turn=view.state.turn, error=reason_of(error))
             return ""
         known = [one for one in found if one.comm_id != comm_id or one.name in told]  # and its author has it be shown
         lines = [shortened(one.text, _MAX_PASSAGE_BYTES) for one in known]
         return "\n".join(["What was said earlier, here or in other groups, and may matter:", *lines]) if lines else ""
+
+
+def _whose(charter: Charter) -> str:
+    """Say in which groups a passage may be recalled: those of the same user whose goals bear the same labels.
+
+    A key of HTTP may be for goals with certain labels alone. Whoever holds it writes teams, which say who recalls, and reads what
+    is said in them: so nothing may come there of goals that he does not see.
+    """
+    user = charter.user or charter.comm_id
+    told = sorted((name, value) for name, value in charter.labels.items() if name not in CONVERSATIONS)
+    return f"{user} {json.dumps(told)}" if told else user
 
 
 def _floor(view: GroupView) -> timedelta:

@@ -136,7 +136,10 @@ class AgentStore(Protocol):
         """Return what was said in a group in short; None if nobody has summed it up."""
 
     async def remember(self, user: str, comm_id: CommId, passages: Sequence[Passage]) -> None:
-        """Keep passages of a group that works for a user, each once; they are forgotten with their group."""
+        """Keep passages of a group that works for a user, each once; they are forgotten with their group.
+
+        `user` may hold more than his name, where not all of his groups are to recall them.
+        """
 
     async def keep_only(self, comm_id: CommId, there: Collection[str]) -> None:
         """Forget what was struck in a group: passages that are not named in `there`, and a summary that covers others."""

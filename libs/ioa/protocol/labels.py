@@ -16,7 +16,10 @@ MAX_LABELS, MAX_LABEL_CHARS = 16, 200
 PROBE = "ioa-probe"
 """Marks a goal by which somebody tries whether goals get through; it does not count among those that ended."""
 
-RESERVED = ("owner", "a2a-context", "agui-thread", PROBE)
+CONVERSATIONS = ("a2a-context", "agui-thread")
+"""Labels that say to which conversation a goal belongs, and nothing of who may read it: no key is made for one of these."""
+
+RESERVED = ("owner", *CONVERSATIONS, PROBE)
 """Labels that the system's own edges set and nobody else: who asked them for the goal, the conversations that it belongs to, and
 probes."""
 

@@ -47,12 +47,17 @@ def _speaker(name: str, views: list[TurnView], words: str) -> Agent:
 
 
 async def _talk(
-    ioa_system: System, memory: dict[str, Any], model: ScriptedModel | None = None, turns: int = TURNS, words: str = "turn {}"
+    ioa_system: System,
+    memory: dict[str, Any],
+    model: ScriptedModel | None = None,
+    turns: int = TURNS,
+    words: str = "turn {}",
+    labels: dict[str, str] | None = None,
 ) -> list[TurnView]:
     """Return what the guest was shown, turn by turn."""
     views: list[TurnView] = []
     agents = _speaker("host", [], words), _speaker("guest", views, words)
-    order = GoalOrder(goal="Talk about the garden.", team=team_of(_team(memory, turns)))
+    order = GoalOrder(goal="Talk about the garden.", team=team_of(_team(memory, turns)), labels=labels or {})
     done = await ioa_system.run(order, agents=agents, model=model)
     assert done.succeeded
     return views
@@ -165,6 +170,25 @@ async def test_what_fits_is_recalled_from_here_and_from_other_groups(ioa_system:
     views = await _talk(ioa_system, {"window": 1, "relevant": 5}, turns=6, words="the rose number {} is yellow")
     assert f"ann: {LOCAL} grows a rose" in views[-1].memory and "eve" not in views[-1].memory
     assert views[-1].memory.count("is yellow") == 4 and "rose number 5" not in views[-1].memory
+
+
+async def test_goals_with_other_labels_recall_nothing_of_each_other(ioa_system: System, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who has a key for goals of one label writes teams that recall; which conversation a goal belongs to keeps nothing apart."""
+    kept: dict[tuple[CommId, str], tuple[str, Passage]] = {}
+
+    class Kept(MemoryStore):
+        def __init__(self) -> None:
+            super().__init__()
+            self._passages = kept
+
+    monkeypatch.setattr(system, "MemoryStore", Kept)
+    memory = {"window": 1, "relevant": 5}
+    await _talk(ioa_system, memory, turns=4, words="the rose {} is yellow", labels={"team": "y", "a2a-context": "1"})
+    others = [
+        await _talk(ioa_system, memory, turns=4, words="the rose {} is red", labels=labels)
+        for labels in ({}, {"team": "x"}, {"team": "y", "a2a-context": "2"})
+    ]
+    assert ["is yellow" in views[-1].memory for views in others] == [False, False, True]
 
 
 async def test_a_model_is_told_what_its_agent_remembers(ioa_system: System) -> None:

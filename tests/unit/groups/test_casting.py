@@ -104,6 +104,21 @@ async def test_a_goal_with_a_team_is_launched_under_its_policy() -> None:
     assert (opened.charter.policy, opened.state.floor_holder, opened.state.limits.level) == (two.policy, ADA, LEVEL)
 
 
+async def test_a_team_that_its_leader_has_planned_recalls_no_other_group() -> None:
+    """Whoever leads one goal of a user would read there what agents have heard in his others; the user himself may want it."""
+    recalls = team({"pro": ADA, "con": {"agent": BOB, "memory": {"window": 1, "relevant": 3}}})
+    launch = LaunchGroup(owner=ADA, members=(), goal_id=GOAL, ticket=TICKET, policy=recalls.policy.digest)
+    for given, planned in ((recalls, None), (None, recalls)):
+        plane = Plane()
+        await plane.join(ADA, BOB, level=LEVEL)
+        await plane.accept(team=given)
+        if planned is None:
+            assert (await plane.setup.launch(launch)).charter is not None
+            continue
+        with pytest.raises(InvalidInputError, match="in which con would recall what was said in other groups"):
+            await plane.setup.launch(launch.model_copy(update={"team": planned}))
+
+
 @pytest.mark.parametrize("listed", [("bob", "eve", "joe", "zoe"), ("zoe", "joe", "eve", "bob")])
 async def test_members_join_in_an_order_that_tells_nobody_who_holds_a_secret_role(listed: Sequence[str]) -> None:
     """Neither who comes first in the file nor which role is written first: whoever plays what, all are seated alike."""
