@@ -98,7 +98,8 @@ async def _answered(row: ApiRow[Any, Any], reach: Reach, request: Request) -> Re
         call = reach.admitted(caller, request)
         try:
             async with asyncio.timeout(row.within.total_seconds()):
-                return await row.handle(call, query, body)
+                handled = row.handle(call, query, body)
+                return await (call.while_let_in(handled) if row.scopes else handled)
         except TimeoutError:
             raise UnavailableError("The system did not answer in time.", hint="Try again soon; nothing is lost.") from None
 

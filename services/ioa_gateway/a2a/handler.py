@@ -84,7 +84,7 @@ class Tasks(RequestHandler):
         """Begin a task or answer in one, and unless it is asked otherwise, wait for its end, or until it asks something."""
         asked = _asked(context, Scope.GOALS_READ)
         with _told():
-            goal = await _begun(params, asked)
+            goal = await asked.call.while_let_in(_begun(params, asked))
             if not params.configuration.return_immediately:
                 with asked.call.limits.new_stream(asked.call.caller):
                     await _end(asked, goal)
@@ -94,7 +94,7 @@ class Tasks(RequestHandler):
         """Begin a task or answer in one, and follow it."""
         asked = _asked(context, Scope.GOALS_READ)
         with _told():
-            goal = await _begun(params, asked)
+            goal = await asked.call.while_let_in(_begun(params, asked))
             async with aclosing(_followed(asked, goal)) as events:
                 async for event in events:
                     yield apply_history_length(event, params.configuration) if isinstance(event, Task) else event

@@ -246,7 +246,8 @@ async def _launched(
     inputs = [file.model_dump() for file in files]
     said = {"goal": goal, "goal_id": goal_id, "agent": agent, "max_turns": max_turns, "inputs": inputs}
     check_texts(said, "arguments")
-    return (await call.client.launch(call.labelled(GoalOrder.model_validate(said)))).name
+    order = call.labelled(GoalOrder.model_validate(said))
+    return (await call.while_let_in(call.client.launch(order))).name
 
 
 async def _goal(call: ApiCall, name: GoalName) -> GoalStatus:

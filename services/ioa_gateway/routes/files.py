@@ -47,7 +47,7 @@ async def upload(call: ApiCall, _query: Nothing, _body: Nothing) -> Response:
     said = call.headers.get("content-type", "").partition(";")[0].strip().lower()
     media_type = None if said in ("", "application/octet-stream", "application/x-www-form-urlencoded") else said
     with call.limits.coming_body(call.caller.user), call.limits.file(call.caller.user):
-        artifact = await call.while_let_in(given.upload(call, call.path["name"], media_type))
+        artifact = await given.upload(call, call.path["name"], media_type)
     return document(artifact.model_dump(mode="json"), 201)
 
 

@@ -218,10 +218,9 @@ async def result(call: ApiCall, query: ResultQuery, _body: Nothing) -> Response:
         try:
             with call.limits.new_stream(call.caller):
                 async with asyncio.timeout(query.wait):
-                    found = await call.while_let_in(call.client.result(name, wait=True))
+                    found = await call.client.result(name, wait=True)
         except TimeoutError:
             found = None
-        call.keyring.check(call.caller)
     return Response(status_code=204) if found is None else document(told(ResultDocument.of(found)))
 
 

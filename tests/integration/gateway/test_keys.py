@@ -6,15 +6,17 @@ import asyncio
 import json
 import re
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import timedelta
+from pathlib import Path
 
 import httpx
 import pytest
 
 from ioa.errors import RateLimitedError
 from ioa.protocol.api_keys import KeyId, LoginToken, Scope, digest_of_secret, written_key
-from ioa.protocol.ids import LOCAL, UserId
+from ioa.protocol.goal_order import GoalOrder
+from ioa.protocol.ids import LOCAL, GoalId, UserId
 from ioa_gateway.api_table import TABLE
 from ioa_gateway.calls import Nothing
 from ioa_gateway.keyring import Keyring
@@ -27,6 +29,7 @@ from tests.rig.deadline import eventually
 PAGE = {"Sec-Fetch-Site": "same-origin"}
 ORDER = {"goal": "Count to ten.", "agent": "ada"}
 _OF_JSON = {"Content-Type": "application/json"}
+_LAUNCHING = ("POST /goals", "mcp", "a2a/network")
 _OF_MCP = {"Accept": "application/json, text/event-stream", "MCP-Protocol-Version": "2025-06-18"}
 
 
@@ -170,6 +173,36 @@ async def test_a_body_that_ends_after_its_key_is_not_carried_out(
         revoked.set()
     assert {name: one.result().status_code for name, one in sending.items()} == dict.fromkeys(bodies, 401)
     assert ((await http.get("/goals")).json()["goals"], (await plane.client.stored()).owners) == ([], ())
+
+
+async def test_a_goal_that_is_not_stored_when_its_key_ends_is_none(
+    http: httpx.AsyncClient, door: Door, plane: Plane, members: Members, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By whatever route and protocol: where goals find no room, or it is searched for somebody first, that is seconds later."""
+    await door.keys.put(key("thief"))
+    door.clock.advance(timedelta(seconds=2))
+    waiting = list[GoalOrder]()
+
+    async def launch(order: GoalOrder, _files: Sequence[Path] = ()) -> GoalId:
+        waiting.append(order)
+        await asyncio.Event().wait()
+        raise AssertionError("it is never stored")
+
+    monkeypatch.setattr(plane.client, "launch", launch)
+    said = [{"id": "1", "role": "user", "content": "Count."}]
+    bodies = {
+        "chat": ("/chat/completions", {"model": "ada", "messages": said}, {}),
+        "agui": ("/agui/ada", {"threadId": "t", "runId": "r", "messages": said}, {}),
+        **{name: (path, json.loads(body), heads) for name, (_, path, body, heads) in _bodies(http).items() if name in _LAUNCHING},
+    }
+    async with asyncio.timeout(15), asyncio.TaskGroup() as group:
+        asked = [
+            group.create_task(http.post(path, json=body, headers={**heads, **bearer("thief")}))
+            for path, body, heads in bodies.values()
+        ]
+        await eventually(lambda: len(waiting) == len(bodies))
+        await revoke(http, door, "thief")
+    assert ["lets nobody in any more" in one.result().text for one in asked] == [True] * len(bodies)
 
 
 def _bodies(http: httpx.AsyncClient) -> Mapping[str, tuple[str, str, bytes, Mapping[str, str]]]:
