@@ -133,7 +133,8 @@ async def working_for_others(
         async with asyncio.TaskGroup() as group:
             others = settings.for_others()
             for tenant, one in others.items():
-                group.create_task(_work_for(tenant, one, hosted, LoopShare(OF_OTHERS / len(others)), stop))
+                apart = [(each, mind.apart()) for each, mind in hosted]
+                group.create_task(_work_for(tenant, one, apart, LoopShare(OF_OTHERS / len(others)), stop))
         ended.set()
 
     async with beside(work()):

@@ -366,6 +366,14 @@ class Plans(Protocol):
         """
 
 
+@runtime_checkable
+class KnowsGroups(Protocol):
+    """A brain that remembers something of the groups it speaks in, which other tenants may call by the same ids."""
+
+    def apart(self) -> Brain:
+        """Return one that thinks likewise, and remembers nothing of the groups of this one."""
+
+
 def announcement_of(conclusion: Conclusion | None, view: GroupView) -> ConcludeGroupDiscussion:
     """Build the message that ends the group, with the conclusion if there is one and the group's level takes both at once."""
     at_once = view.charter.limits.level >= CONCLUDED_AT_ONCE

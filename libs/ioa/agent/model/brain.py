@@ -103,6 +103,7 @@ class ModelBrain:
     ) -> None:
         self.tally = tally or ModelTally()
         self.model = name
+        self._asked = model
         self._fallback = fallback
         self._budget = budget or Budget()
         self._prompts = Prompts()
@@ -111,6 +112,10 @@ class ModelBrain:
         self._formation = TeamFormation(self._dialogue, self._prompts, self._budget)
         self._planning = TeamPlanning(self._dialogue, self._prompts, self._budget)
         self._memory = PrivateMemory()
+
+    def apart(self) -> ModelBrain:
+        """Return one that asks the same model and is counted with this one, for groups of another tenant."""
+        return ModelBrain(self._asked, self._fallback, name=self.model, budget=self._budget, tally=self.tally, sleep=self._sleep)
 
     @property
     def answers(self) -> int:

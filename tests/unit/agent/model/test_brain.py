@@ -570,6 +570,15 @@ async def test_who_announces_a_conclusion_to_an_older_group_has_written_it() -> 
     assert (announced, said.content, len(model.asked)) == (ConcludeGroupDiscussion(), "That is all.", 1)
 
 
+async def test_what_was_announced_in_one_tenant_is_stated_in_no_other() -> None:
+    """Groups are called after user and goal, so those of two tenants may be called alike; one agent may be in both."""
+    group = launched(level=1)
+    ann, model = brain(CONCLUDE, decision(type="CONCLUDE", goal_reached=True, content="Nothing yet."))
+    group.say(ANN, await ann.speak(group.view(ANN)))
+    said = await ann.apart().conclude(group.view(ANN))
+    assert (stated(said).content, len(model.asked)) == ("Nothing yet.", 2)
+
+
 async def test_a_conclusion_without_words_is_asked_for_when_it_is_announced() -> None:
     """A model that only says that it is done writes the answer next, and then has to."""
     group = launched()
