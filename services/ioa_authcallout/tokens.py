@@ -13,10 +13,10 @@ from jwt.exceptions import ExpiredSignatureError, InvalidAudienceError, InvalidI
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from ioa.adapters.nats.callout import Guest
-from ioa.adapters.nats.permissions import Permissions, Service, of_agent, of_observer, of_user
+from ioa.adapters.nats.permissions import OURS, Permissions, of_agent, of_observer, of_user
 from ioa.adapters.nats.tokens import inbox_owner
 from ioa.errors import ForbiddenError
-from ioa.protocol.ids import ADMIN, LOCAL, AgentId, AgentIdField, PoolId, PoolIdField, TenantIdField, UserIdField, full_name
+from ioa.protocol.ids import AgentId, AgentIdField, PoolId, PoolIdField, TenantIdField, UserIdField, full_name
 from ioa.protocol.model import Model
 from ioa.protocol.team import is_seat
 from ioa.runtime.watched_file import is_line
@@ -30,8 +30,6 @@ _LONGEST = timedelta(days=1)
 """For how long a token lets in at most, however long it lasts: then it is judged anew."""
 
 
-_OURS = frozenset({LOCAL, ADMIN, *Service, "intake", "group-setup", "observers"})
-"""As whom goals are launched by those who come with a password or an admin's key, and as whom services speak of what they did."""
 _REPLICA = re.compile(r"-\d+$")
 
 
@@ -166,7 +164,7 @@ class TokenJudge:
         for called in dict.fromkeys((holder.called, *agent)):
             plain = called.casefold()
             name = full_name(holder.tenant, plain)
-            if plain in _OURS or name in taken:
+            if plain in OURS or name in taken:
                 raise HolderRefusedError(
                     "The token's claim bears a name, or a pool's, that somebody has who comes with a key.", subject
                 )

@@ -12,6 +12,7 @@ from rich.table import Table
 
 from ioa.adapters.nats.api_keys import NatsApiKeys
 from ioa.adapters.nats.connection import NatsSettings, open_connection
+from ioa.adapters.nats.permissions import OURS
 from ioa.adapters.nats.system_client import ADMIN_HINT
 from ioa.adapters.nats.whoami import ask_user
 from ioa.cli.reach import reach
@@ -43,7 +44,7 @@ async def create_key(
     """Make a key and print it.
 
     Raises:
-        InvalidInputError: A scope or a label is none, or it is not said whose the key is to be.
+        InvalidInputError: A scope or a label is none, or it is not said which user's the key is to be.
     """
     wanted = dict.fromkeys(scope.strip() for scope in scopes)
     if unknown := [scope for scope in wanted if not is_scope(scope)]:
@@ -54,6 +55,9 @@ async def create_key(
         owner = user or me
         if owner == ADMIN:
             raise InvalidInputError("A key is a user's, and you are an admin.", hint="Say whose it is with --user.")
+        if me == ADMIN and owner.casefold() in OURS:  # where everybody is let in, everybody is `local`
+            why = f"{owner} is what the system calls those of its own: a key of it would let its holder act for others."
+            raise InvalidInputError(why, hint="Say whose it is with --user, by the name of a user.")
         now = datetime.now(UTC)
         key_id, secret = KeyId(secrets.token_hex(_ID_BYTES)), secrets.token_urlsafe(_SECRET_BYTES)
         fields = {

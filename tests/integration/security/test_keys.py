@@ -21,7 +21,7 @@ from ioa.cli import key_rotation, reach
 from ioa.cli.key_rotation import KeyFolder, expire, revoke, rotate
 from ioa.cli.keys import create_key
 from ioa.cli.terminal import Terminal
-from ioa.errors import NotFoundError, UnavailableError
+from ioa.errors import InvalidInputError, NotFoundError, UnavailableError
 from ioa.ports.goal_client import GoalFilter
 from ioa.protocol.audit import Deed
 from ioa.protocol.goal_order import GoalOrder
@@ -156,6 +156,9 @@ async def test_who_is_thrown_out_comes_in_by_http_no_more(house: House, monkeypa
     _as_admin(house, monkeypatch)
     for user in ("user", "user", "anna"):
         await create_key(None, "page", ["goals:read"], user, None, [], _QUIET)
+    for one in ("local", "groups", "observers"):  # by which goals of all others would be ended, or what services ask asked
+        with pytest.raises(InvalidInputError, match="for others"):
+            await create_key(None, "page", ["goals:write"], one, None, [], _QUIET)
     await revoke(house.keys, "user", None, datetime.now(UTC), _QUIET)
     async with open_connection(house.secured.settings("admin")) as admin:
         assert [key.user for key in await NatsApiKeys(admin).keys()] == ["anna"]

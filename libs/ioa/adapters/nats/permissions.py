@@ -61,7 +61,7 @@ from ioa.adapters.nats.topology import (
 )
 from ioa.ports.delivery import DeadReason
 from ioa.protocol import subjects
-from ioa.protocol.ids import AgentId, CommId, PoolId, TenantId, UserId
+from ioa.protocol.ids import ADMIN, LOCAL, AgentId, CommId, PoolId, TenantId, UserId
 
 WHO_AM_I = "$SYS.REQ.USER.INFO"
 """Where the server itself tells a connection what it may do. It needs to cross over from no account: so it
@@ -120,6 +120,10 @@ class Service(StrEnum):
     DISCOVERY = "discovery"
     AUTHCALLOUT = "authcallout"
     """Only where third parties are let in."""
+
+
+OURS = frozenset({LOCAL, ADMIN, *Service, "intake", "group-setup", "observers"})
+"""As whom goals are launched by those who come with a password or an admin's key, and as whom services speak of what they did."""
 
 
 @dataclass(frozen=True)
