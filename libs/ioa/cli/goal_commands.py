@@ -13,7 +13,12 @@ from ioa.cli.terminal import Terminal
 goal = typer.Typer(no_args_is_help=True, help="Look at one goal.")
 
 GoalIdArgument = Annotated[
-    str, typer.Argument(metavar="ID", help="The goal's id or its unique beginning, as `ioa goals` lists it.", show_default=False)
+    str,
+    typer.Argument(
+        metavar="ID",
+        help="The goal's id or its unique beginning, as `ioa goals` lists it; `USER/ID` of another user's.",
+        show_default=False,
+    ),
 ]
 
 

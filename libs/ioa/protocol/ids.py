@@ -185,8 +185,11 @@ def complete_id(what: str, start: str, known: Sequence[str], *, complete: bool) 
 def complete_goal(start: str, user: UserId | None, known: Sequence[GoalName], *, complete: bool) -> GoalName:
     """Find the one goal whose id begins so, or whose whole name does; the goals of `user`, if any begins so, before all others.
 
+    Who has goals of his own means these: another's, which anybody may call as he likes, is told of and not taken for it. An admin,
+    who launches none, and whoever needs no credential mean any.
+
     Raises:
-        NotFoundError: None begins so.
+        NotFoundError: None begins so, or only others' do.
         InvalidInputError: Several do.
     """
     own = [name for name in known if name.owner == user and name.goal_id.startswith(start)]
@@ -195,6 +198,8 @@ def complete_goal(start: str, user: UserId | None, known: Sequence[GoalName], *,
     meant = [name for name, text in written.items() if text == found]
     if len(meant) > 1:
         raise InvalidInputError(f"{len(meant)} users have a goal {found}.", hint=f"Write whose: {', '.join(map(str, meant))}.")
+    if "/" not in start and user not in (None, LOCAL, ADMIN) and meant[0].owner not in (user, LOCAL):
+        raise NotFoundError(f"There is no goal {start} of {user}.", hint=f"There is one of somebody else: write {meant[0]} for it.")
     return meant[0]
 
 

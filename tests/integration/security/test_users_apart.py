@@ -55,7 +55,9 @@ async def test_a_user_achieves_nothing_against_another(town: Town) -> None:
         for user, goal_id in goals:
             await bob.lead(goal_id, f"{goal_id} of {user}", user)
         told = [await town.user.wait_for_result(GoalName(user, goal_id)) for user, goal_id in goals]
-        shown = await eve.find_goal(_FIRST), await town.user.find_goal(_FIRST), await eve.find_goal(_SECOND)
+        shown = await eve.find_goal(_FIRST), await town.user.find_goal(_FIRST), await eve.find_goal(f"{USER}/{_SECOND}")
+        with pytest.raises(NotFoundError, match=f"write {USER}/{_SECOND}"):  # nor is hers shown to another for a goal of his own
+            await eve.find_goal(_SECOND)
         status = await eve.goal(GoalName(USER, _SECOND))
         async with open_system(town.secured.settings("admin"), patience=SOON) as admin:
             await town.user.launch(GoalOrder(goal="Wait.", goal_id=GoalId("waits"), agent=BOB))

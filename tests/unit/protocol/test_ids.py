@@ -9,9 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
 
-from ioa.errors import InvalidInputError
+from ioa.errors import InvalidInputError, NotFoundError
 from ioa.protocol import subjects
 from ioa.protocol.ids import (
+    ADMIN,
+    LOCAL,
     MAX_ID_CHARS,
     AgentId,
     AgentIdField,
@@ -24,6 +26,7 @@ from ioa.protocol.ids import (
     check_token,
     comm_id_of_goal,
     comm_id_of_task,
+    complete_goal,
     parse_agent_id,
 )
 
@@ -157,3 +160,14 @@ def test_a_group_is_derived_from_what_it_serves(goal: str, other: str, task: str
     assert check_token(nested) == comm_id_of_task(CommId(goal), TaskId(task))
     assert root != nested
     assert (root == comm_id_of_goal(GoalId(other))) == (goal == other)
+
+
+def test_anothers_goal_is_not_taken_for_ones_own() -> None:
+    """Whose own is not on record yet, or an old one, is told of the other: anybody may call his goal alike."""
+    others = [GoalName(UserId("eve"), GoalId("report")), GoalName(LOCAL, GoalId("old"))]
+    for start in ("report", "rep"):
+        with pytest.raises(NotFoundError, match="write eve/report"):
+            complete_goal(start, UserId("anna"), others, complete=True)
+    meant = [("eve/rep", UserId("anna")), ("rep", UserId("eve")), ("rep", ADMIN), ("rep", LOCAL), ("rep", None)]
+    assert [complete_goal(*asked, others, complete=True) for asked in meant] == [others[0]] * len(meant)
+    assert complete_goal("old", UserId("anna"), others, complete=True) == others[1]
