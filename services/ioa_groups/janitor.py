@@ -40,6 +40,8 @@ _SHARE = 20
 _PAGE_GOALS = 64
 _AT_ONCE = 8
 _UNKNOWN = "unknown"
+_EVER = timedelta(days=365_000)
+"""What is older than this is older than anything: behind it lies no time."""
 
 _log = structlog.get_logger(__name__)
 
@@ -113,7 +115,7 @@ class Janitor:
             UnavailableError: The records cannot be read now.
         """
         page = await self._pages.oldest(after=request.after, limit=_PAGE_GOALS)
-        until = self._clock.now() - request.older_than
+        until = self._clock.now() - min(request.older_than, _EVER)
         records = [one.record for one in page.records if one.record.accepted_at <= until]
         total = _Total()
         slots = asyncio.Semaphore(_AT_ONCE)

@@ -193,7 +193,7 @@ def hear(state: GroupState, fired: TimerFired) -> GroupState:
     for place, task in enumerate(tasks):
         if isinstance(task, OpenTask) and (at := heard.get(task.task_id)) is not None:
             lease = state.lease_of(task.assignee)
-            until = _on_grid(at + lease, lease / 2)
+            until = _on_grid(at + lease, lease / 2 or timedelta.resolution)  # the half of a microsecond is nothing
             if until > task.lease_until:
                 tasks[place] = task.model_copy(update={"lease_until": until, "suspect": False})
                 changed = True

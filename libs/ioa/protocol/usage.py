@@ -34,8 +34,8 @@ class Usage(Model):
 
     @property
     def tokens(self) -> int:
-        """All tokens, read and written."""
-        return self.tokens_in + self.tokens_out
+        """All tokens, read and written; this sum, too, stops at what can travel."""
+        return min(MAX_COUNT, self.tokens_in + self.tokens_out)
 
     def plus(self, other: Usage) -> Usage:
         """Both together."""

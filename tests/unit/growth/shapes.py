@@ -6,7 +6,7 @@ What is grown is a text, a list or a table of what belongs there, or of what doe
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -22,6 +22,11 @@ _TEXTS = ("a1", "a" * 64, "text", "2026-01-01T00:00:00Z", "0" * 16)
 _DEEPEST = 6
 
 
+@cache
+def _schema_of(kind: type[Model]) -> Mapping[str, Any]:
+    return kind.model_json_schema()
+
+
 class Shape:
     """The shape of a model.
 
@@ -31,7 +36,7 @@ class Shape:
     """
 
     def __init__(self, kind: type[Model], told: Mapping[str, Any] | None = None) -> None:
-        self._schema = kind.model_json_schema()
+        self._schema = _schema_of(kind)
         self._parts: Mapping[str, Any] = self._schema.get("$defs", {})
         self._told = told or {}
 
@@ -57,7 +62,7 @@ class Shape:
         if "const" in schema or "enum" in schema:
             return schema.get("const", schema.get("enum", (None,))[0])
         if options := self._options(schema):
-            return self._least(options[0])
+            return self._least(self._chosen(options))
         match schema.get("type"):
             case "string":
                 return b"a" if _is_of_bytes(schema) else _text(schema)
@@ -68,11 +73,18 @@ class Shape:
             case "array":
                 return [self._least(schema.get("items", {}))] * schema.get("minItems", 0)
             case "object":
-                needed, fields = schema.get("required", ()), schema.get("properties", {})
-                kept = {name: one for name, one in fields.items() if name in needed or "const" in one or name in self._told}
+                kept = {name: one for name, one in schema.get("properties", {}).items() if self._stands(name, one, schema)}
                 return _bytes_last({name: self._least_of_field(name, one) for name, one in kept.items()})
             case _:
                 return "a"
+
+    def _chosen(self, options: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+        """Which of several shapes something has."""
+        return options[0]
+
+    def _stands(self, name: str, field: Mapping[str, Any], schema: Mapping[str, Any]) -> bool:
+        """Whether a field stands in what is made."""
+        return name in schema.get("required", ()) or "const" in field or name in self._told
 
     def _least_of_field(self, name: str, schema: Mapping[str, Any]) -> Any:
         return self._told[name] if name in self._told else self._least(schema)
