@@ -291,6 +291,8 @@ def read_texts(data: bytes, names: Collection[str]) -> dict[str, str]:
                 unpacker.skip()
             elif isinstance(value := unpacker.unpack(), str):
                 found[name] = value
+            else:
+                found.pop(name, None)  # of a name that stands there twice the last value counts, as where it is decoded
     return found
 
 

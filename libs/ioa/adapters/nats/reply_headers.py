@@ -19,6 +19,7 @@ _PATIENCE = "Ioa-Patience"
 """How many ms the caller of a request waits for the answer."""
 USUAL_PATIENCE = timedelta(seconds=5)
 """How long a caller waits that does not say."""
+_LONGEST_PATIENCE = timedelta(days=1)
 _TOLD_CHARS = 2_000
 """How much is told of what was wrong."""
 
@@ -47,11 +48,15 @@ def patience_headers(patience: timedelta) -> dict[str, str] | None:
 
 
 def patience_in(headers: Mapping[str, str] | None) -> float:
-    """Read for how many seconds a caller waits; as long as usual if it does not say, or says nothing that can be read."""
+    """Read for how many seconds a caller waits; as long as usual if it does not say, or says nothing that can be read.
+
+    Nobody waits for longer than a day: what waits without end would never give its place back.
+    """
     try:
-        return float((headers or {})[_PATIENCE]) / 1_000
+        waits = float((headers or {})[_PATIENCE]) / 1_000
     except (KeyError, ValueError):
         return USUAL_PATIENCE.total_seconds()
+    return min(waits, _LONGEST_PATIENCE.total_seconds()) if waits >= 0 else USUAL_PATIENCE.total_seconds()
 
 
 def one_line(text: str) -> str:

@@ -6,8 +6,11 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
+import structlog
 from nats.aio.client import Client
 from nats.aio.msg import Msg
+
+_log = structlog.get_logger(__name__)
 
 
 class MessageSink(asyncio.Future[Msg]):
@@ -15,6 +18,8 @@ class MessageSink(asyncio.Future[Msg]):
 
     nats-py hands messages to a future at once, to a callback by way of a queue and a task. What waits for the CPU in front of every
     message is worth leaving out; all else uses callbacks. The function must not block, and nothing bounds how much it is given.
+
+    What the function raises goes no further: nats-py would stop reading from the connection, and whoever listens on it be deaf.
     """
 
     def __init__(self, take: Callable[[Msg], None]) -> None:
@@ -23,7 +28,10 @@ class MessageSink(asyncio.Future[Msg]):
 
     def set_result(self, message: Msg) -> None:
         """Pass a message on."""
-        self._take(message)
+        try:
+            self._take(message)
+        except Exception:  # noqa: BLE001 - one message's bug must not keep all others of the connection from being read
+            _log.exception("message_not_taken")
 
 
 @asynccontextmanager

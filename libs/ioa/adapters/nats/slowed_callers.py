@@ -17,6 +17,8 @@ from ioa.ports.inspection import DISCONNECTED, SlowedCaller
 _SERVICE, _SLOWED = "service", "slowed"
 _MOST = 200
 """How many a service tells of at once, 60 kB at most: who floods with many keys, each kept out for up to an hour, hides nobody."""
+_NOT_TOLD = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError)
+"""What comes of reading an answer that is none."""
 
 
 def most_first(callers: Iterable[SlowedCaller]) -> list[SlowedCaller]:
@@ -44,7 +46,7 @@ def slowed_in_statistics(stats: bytes) -> tuple[str, list[SlowedCaller]]:
         read = json.loads(stats)
         told = [endpoint["data"] for endpoint in read["endpoints"] if _SLOWED in (endpoint.get("data") or {})]
         return str(read["name"]), [one for found in told for one in _slowed(found)]
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except _NOT_TOLD:
         return "", []
 
 
@@ -53,7 +55,7 @@ def slowed_by(answer: bytes) -> tuple[str, list[SlowedCaller]]:
     try:
         told = json.loads(answer)
         return str(told[_SERVICE]), _slowed(told)
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except _NOT_TOLD:
         return "", []
 
 

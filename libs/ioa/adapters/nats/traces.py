@@ -39,7 +39,7 @@ def is_by_server(message: Msg) -> bool:
         return False
     try:
         asker = json.loads(shown)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
     return isinstance(asker, dict) and asker.get("kind") == "Account"
 
