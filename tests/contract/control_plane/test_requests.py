@@ -24,7 +24,16 @@ from ioa.adapters.nats.server import NatsServer
 from ioa.adapters.nats.service import open_service
 from ioa.adapters.nats.sinks import MessageSink
 from ioa.adapters.nats.slowed_callers import slowed_in_statistics
-from ioa.errors import ERRORS, InvalidInputError, IoaError, PayloadTooLargeError, RateLimitedError, UnavailableError, row_of
+from ioa.errors import (
+    ERRORS,
+    InvalidInputError,
+    IoaError,
+    PayloadTooLargeError,
+    RateLimitedError,
+    UnavailableError,
+    UnknownVersionError,
+    row_of,
+)
 from ioa.ports.inspection import SlowedCaller
 from ioa.protocol.codec import encode
 from ioa.protocol.model import Model
@@ -119,7 +128,7 @@ async def test_of_what_one_caller_does_wrong_a_line_in_a_second_is_logged(nats_c
     """He makes the words of each, and is told each; others' lines, and those of what is not a caller's fault, stand beside his."""
 
     async def refuse(subject: str, data: bytes) -> bytes:
-        error = UnavailableError if subject.endswith("anna") else InvalidInputError
+        error = {"anna": UnavailableError, "eve": UnknownVersionError}.get(subject.rpartition(".")[2], InvalidInputError)
         raise error(f"{subject} says {data.decode()}.")
 
     by_name = ServiceEndpoint("refuse", f"{SUBJECT}.*", refuse, caller_at=CALLER_AT, family=Family.SAY, is_own=own)
@@ -127,14 +136,14 @@ async def test_of_what_one_caller_does_wrong_a_line_in_a_second_is_logged(nats_c
     with capture_logs() as lines:
         async with serving(nats_client, by_name):
             for number in range(_REFUSED):
-                for caller in ("mallory", "bob", "anna"):
+                for caller in ("mallory", "bob", "eve", "anna"):
                     reply = await nats_client.request(f"{SUBJECT}.{caller}", b"%d" % number, timeout=5)
                     assert (reply.headers or {})["Nats-Service-Error"] == f"{SUBJECT}.{caller} says {number}."
     failed = [line for line in lines if line["event"] == "request_failed"]
-    assert {line["error"].split()[0].rpartition(".")[2] for line in failed} == {"mallory", "bob", "anna"}
+    assert {line["error"].split()[0].rpartition(".")[2] for line in failed} == {"mallory", "bob", "eve", "anna"}
     written = [line["caller"] for line in failed]
     most = 1 + int(time.monotonic() - began)
-    assert [1 <= written.count(caller) <= most for caller in ("mallory", "bob")] == [True, True]
+    assert [1 <= written.count(caller) <= most for caller in ("mallory", "bob", "eve")] == [True] * 3
     assert (most < _REFUSED, written.count("anna")) == (True, _REFUSED)
 
 

@@ -31,7 +31,16 @@ from ioa.adapters.nats.listening import Listener
 from ioa.adapters.nats.permissions import SHOWN_ASKER
 from ioa.adapters.nats.reply_headers import error_headers, one_line, patience_in
 from ioa.adapters.nats.request_metrics import request_seconds, requests
-from ioa.errors import ErrorRow, Fault, IoaError, PayloadTooLargeError, RateLimitedError, UnavailableError, row_of
+from ioa.errors import (
+    ErrorRow,
+    Fault,
+    IoaError,
+    PayloadTooLargeError,
+    RateLimitedError,
+    UnavailableError,
+    UnknownVersionError,
+    row_of,
+)
 from ioa.ports.inspection import SlowedCaller
 from ioa.protocol.codec import check_size
 from ioa.protocol.subjects import kind_of
@@ -369,7 +378,8 @@ class RequestDispatcher:
         It is told why each time itself. To write all down, of which he makes the words, costs more than to refuse him does. A line
         names the caller: it says how many of his were left out, and is not the same as another one's.
         """
-        left_out = self._failed.left_out((endpoint.name, caller, row.wire_code)) if row.fault is Fault.CALLER else 0
+        is_chosen = row.fault is Fault.CALLER or isinstance(error, UnknownVersionError)  # which version, the caller says
+        left_out = self._failed.left_out((endpoint.name, caller, row.wire_code)) if is_chosen else 0
         if left_out is not None:
             more: dict[str, str | int] = {"caller": caller[:_CALLER_CHARS]} if caller else {}
             more |= {"dropped": left_out} if left_out else {}
@@ -422,7 +432,7 @@ def _asker(message: Msg) -> str:
     try:
         told = json.loads((message.headers or {})[SHOWN_ASKER])
         return f"{told['acc']} {holder_of(told['user'])}"
-    except (KeyError, ValueError, TypeError, AttributeError):
+    except (KeyError, ValueError, TypeError, AttributeError, RecursionError):
         return ""
 
 
