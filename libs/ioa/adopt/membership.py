@@ -121,6 +121,6 @@ def hear(said: Mapping[str, object], ctx: TaskContext) -> None:
     """
     if isinstance(content := said.get("progress"), str):
         fraction = said.get("fraction")
-        ctx.progress(content, float(fraction) if isinstance(fraction, int | float) else None)
+        ctx.progress(content, fraction if isinstance(fraction, int | float) else None)
     if isinstance(spent := said.get("spend"), dict):
         ctx.spend(tokens=spent.get("tokens", 0), answer_tokens=spent.get("answer_tokens", 0), cost=spent.get("cost", 0.0))

@@ -168,7 +168,7 @@ def read_toml(text: str) -> TeamSpec:
     """
     try:
         return team_of(tomllib.loads(text))
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # also of a number with thousands of digits
         raise InvalidInputError(f"This is no TOML: {error}.") from None
 
 
@@ -180,7 +180,7 @@ def read_json(text: str) -> TeamSpec:
     """
     try:
         return team_of(json.loads(text))
-    except (json.JSONDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise InvalidInputError(f"This is no JSON: {error}.") from None
 
 

@@ -108,7 +108,7 @@ def _as_tool(prefix: str, tool: McpTool, server: McpServer, guards: tuple[Guardi
 def _read(name: str, arguments: str) -> dict[str, Any]:
     try:
         read = json.loads(arguments or "{}")
-    except ValueError:
+    except (ValueError, RecursionError):
         read = None
     if not isinstance(read, dict):
         raise InvalidInputError(f"{name} cannot take these arguments: they are no JSON object.")

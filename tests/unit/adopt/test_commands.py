@@ -91,6 +91,7 @@ def test_it_is_confined_unless_it_is_trusted(tmp_path: Path) -> None:
         ('print(\'{"error": "no vase"}\')', "failed: no vase"),
         ("print('{\"result\": 7}')", "is int, and not text"),
         ('print(\'{"progress": "x", "fraction": 7}\')', "A fraction lies between 0 and 1"),
+        ('print(\'{"progress": "x", "fraction": \' + "9" * 400 + "}")', "A fraction lies between 0 and 1"),
     ],
 )
 def test_it_is_said_how_it_failed(code: str, why: str, tmp_path: Path) -> None:

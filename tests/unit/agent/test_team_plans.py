@@ -106,6 +106,7 @@ async def test_a_model_plans_nodes_that_give_out_tasks() -> None:
         ({"roles": [{"name": f"r{n}", "need": "x"} for n in range(9)]}, "at most 8"),
         ({"nodes": [{**DRAFT, "name": f"n{n}"} for n in range(13)]}, "at most 12"),
         ({"leader": "nobody"}, "nobody"),
+        ({"nodes": [DRAFT, {**REVIEW, "exits": [{"to": "end", "field": "score", "equals": "9" * 5_000}]}]}, "of exit 1"),
     ],
 )
 async def test_a_plan_is_small(many: dict[str, Any], told: str) -> None:

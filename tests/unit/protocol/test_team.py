@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -622,6 +623,13 @@ def test_what_is_no_toml_is_told_so(text: str) -> None:
     """With the place."""
     with pytest.raises(InvalidInputError, match="This is no TOML"):
         read_toml(text)
+
+
+@pytest.mark.parametrize(("read", "written"), [(read_toml, "a = {}"), (read_json, '{{"a": {}}}')])
+def test_a_number_of_thousands_of_digits_is_no_number(read: Callable[[str], object], written: str) -> None:
+    """Python refuses to read one, and not by the error by which it tells of other faults of a file."""
+    with pytest.raises(InvalidInputError, match="This is no"):
+        read(written.format("9" * 5_000))
 
 
 def test_an_opening_is_kept_word_for_word() -> None:

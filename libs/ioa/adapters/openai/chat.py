@@ -49,6 +49,7 @@ MAX_TRIES = 4
 MAX_WAIT_S = 30.0
 FIRST_WAIT_S = 0.5
 CONNECT_TIMEOUT_S = 5.0
+_LONGEST_AWAY_S = 86_400.0
 _OVERLOADED = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 _REFUSED = frozenset({400, 413, 415, 422, 501})
 _TOO_LARGE = 413
@@ -193,7 +194,7 @@ class OpenAiChat:
         response = await self._client.get(url, headers=self._headers(), timeout=CONNECT_TIMEOUT_S)
         try:
             return response.json() if response.is_success else None
-        except ValueError:
+        except (ValueError, RecursionError):
             return None
 
     def _headers(self) -> dict[str, str]:
@@ -248,7 +249,8 @@ class OpenAiChat:
             async for line in lines_of(response):
                 streamed.read(line)
         kind = {"content-type": response.headers["content-type"]}
-        return httpx.Response(response.status_code, headers=kind, json=streamed.whole())
+        # In ASCII: two pieces may hold the halves of one letter, which are one only where they are read together again.
+        return httpx.Response(response.status_code, headers=kind, content=json.dumps(streamed.whole()))
 
     def _refusal(self, response: httpx.Response) -> ModelError:
         status = response.status_code
@@ -282,9 +284,9 @@ def _estimated(answer: ModelAnswer, body: Mapping[str, Any]) -> ModelAnswer:
 
 
 def _retry_after_s(response: httpx.Response) -> float:
-    """Read `Retry-After` in seconds (RFC 9110, 10.2.3); a date, which would need a clock, counts as nothing said."""
+    """Read `Retry-After` in seconds, a day at most (RFC 9110, 10.2.3); a date, which would need a clock, counts as nothing said."""
     try:
-        return max(0.0, float(response.headers.get("retry-after", "0")))
+        return min(max(0.0, float(response.headers.get("retry-after", "0"))), _LONGEST_AWAY_S)
     except ValueError:
         return 0.0
 

@@ -13,6 +13,7 @@ from ioa.adapters.openai.dialect import ChatRequest, Dialect, ToolFormat
 from ioa.errors import ModelError
 from ioa.json_text import find_object
 from ioa.ports.chat_model import Finish, ModelAnswer, ToolCall, with_own_ids
+from ioa.protocol.usage import MAX_COUNT
 
 
 class _Function(BaseModel):
@@ -54,12 +55,17 @@ class _Usage(BaseModel):
     @property
     def cached_tokens(self) -> int:
         told = self.prompt_tokens_details.cached_tokens if self.prompt_tokens_details else None
-        return max(0, self.prompt_cache_hit_tokens or 0 if told is None else told)
+        return _count(self.prompt_cache_hit_tokens if told is None else told)
 
     @property
     def reasoning_tokens(self) -> int:
         told = self.completion_tokens_details.reasoning_tokens if self.completion_tokens_details else None
-        return max(0, told or 0)
+        return _count(told)
+
+
+def _count(told: int | None) -> int:
+    """Return how many tokens a server tells of, of numbers that no usage can be the nearest one."""
+    return min(max(0, told or 0), MAX_COUNT)
 
 
 class _Completion(BaseModel):
@@ -92,8 +98,8 @@ def read_completion(text: str, where: str, quoted: Callable[[str], str]) -> Mode
     return ModelAnswer(
         text=choice.message.content or choice.message.refusal or "",
         finish=_FINISHES.get(choice.finish_reason, "other"),
-        prompt_tokens=max(0, usage.prompt_tokens or 0),
-        answer_tokens=max(0, usage.completion_tokens or 0),
+        prompt_tokens=_count(usage.prompt_tokens),
+        answer_tokens=_count(usage.completion_tokens),
         cached_tokens=usage.cached_tokens,
         reasoning_tokens=usage.reasoning_tokens,
         tool_calls=tuple(

@@ -57,7 +57,7 @@ class StreamedCompletion:
             return
         try:
             chunk = json.loads(data)
-        except ValueError:
+        except (ValueError, RecursionError):
             return
         if not isinstance(chunk, dict):
             return

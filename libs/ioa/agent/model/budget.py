@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from ioa.ports.chat_model import ModelAnswer
-from ioa.protocol.usage import Usage
+from ioa.protocol.usage import MAX_COUNT, Usage
 
 _RESERVE_TOKENS = 2_000
 _LEAST_PROMPT_TOKENS = 500
@@ -66,7 +66,10 @@ class Budget:
             (answer.prompt_tokens - cached) * self.prompt_price + cached * cached_price + answer.answer_tokens * self.answer_price
         )
         return Usage(
-            tokens_in=answer.prompt_tokens, tokens_cached=cached, tokens_out=answer.answer_tokens, cost_micros=math.ceil(cost)
+            tokens_in=answer.prompt_tokens,
+            tokens_cached=cached,
+            tokens_out=answer.answer_tokens,
+            cost_micros=math.ceil(min(cost, MAX_COUNT)),
         )
 
 

@@ -6,6 +6,7 @@ secrecy, which somebody has to want; the file that comes of it is a team file li
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from ioa.agent.model import context
@@ -19,6 +20,7 @@ from ioa.protocol.search import MAX_NEED_CHARS, Need
 from ioa.protocol.team import MAX_GOAL_CHARS, TeamError, TeamSpec, team_of
 
 _LEAST_LINE_BYTES, _MOST_LINE_BYTES = 120, 3_000
+_NUMBER = re.compile(r"-?[0-9]{1,15}")
 _MAX_TOLD = 8
 """How many of the checker's findings the model is told at once."""
 
@@ -100,7 +102,7 @@ def _value(written: str, answer: str) -> object:
             return {"yes": True, "true": True, "no": False, "false": False}.get(plain, written)
         case "text" | "member" | "":
             return written
-        case kind if "|" not in kind and plain.removeprefix("-").isdecimal():
+        case kind if "|" not in kind and _NUMBER.fullmatch(plain):
             return int(plain)
         case _:
             return written

@@ -19,10 +19,12 @@ from ioa.adapters.openai.chat import ModelSettings, OpenAiChat, open_openai_chat
 from ioa.adapters.openai.dialect import AnswerFormat, Dialect, ToolFormat
 from ioa.adapters.openai.request_body import strict_schema
 from ioa.agent.model import ModelBrain, answers
-from ioa.agent.model.budget import tokens_of
+from ioa.agent.model.budget import Budget, tokens_of
 from ioa.errors import InvalidInputError, IoaError, ModelError, UnavailableError
 from ioa.ports.chat_model import AnswerLimits, ChatMessage, Finish, ModelAnswer, PromptTooLongError
+from ioa.protocol.codec import encode
 from ioa.protocol.messages import Discussion
+from ioa.protocol.usage import MAX_COUNT
 from tests.rig.curt_brain import CurtBrain
 from tests.unit.agent.model.http_script import Line, completion, refused, serving
 from tests.unit.agent.model.situations import ANN, BOB, decision, launched
@@ -386,6 +388,27 @@ async def test_does_not_wait_longer_than_is_sensible() -> None:
     """A server that wants an hour of rest is unavailable now."""
     error, waits = await failure(Line(429, headers={"Retry-After": "3600"}))
     assert (type(error), waits) == (UnavailableError, [])
+
+
+@pytest.mark.parametrize("said", ["inf", "1e300", "nan", "-inf", "9" * 400])
+async def test_what_no_clock_can_tell_is_no_time_to_wait_for(said: str) -> None:
+    """A server says for how long it is away in numbers that are no time: it is unavailable, or asked again at once."""
+    error, _ = await failure(*[Line(429, headers={"Retry-After": said})] * 4)
+    assert isinstance(error, UnavailableError)
+    assert error.retry_after is None or error.retry_after <= timedelta(days=1)
+
+
+@pytest.mark.parametrize("count", [-1, 10**15 + 1, 2**63, 10**300])
+async def test_what_no_usage_can_be_is_counted_as_the_nearest_that_can(count: int) -> None:
+    """An answer is worth no less for what its server counts, and what it costs can travel with a message."""
+    line = json.loads(completion("a").body)
+    line["usage"] = {"prompt_tokens": count, "completion_tokens": count, "prompt_cache_hit_tokens": count}
+    with serving(Line(body=json.dumps(line))) as (url, _):
+        async with chat(url) as model:
+            answer = await model.answer(ASK, SHAPE, LIMITS)
+    counted = 0 if count < 0 else MAX_COUNT
+    assert (answer.prompt_tokens, answer.answer_tokens, answer.cached_tokens) == (counted, counted, counted)
+    encode(Budget(prompt_price=1e300, answer_price=1e300).usage_of(answer))
 
 
 async def test_no_answer_in_time() -> None:

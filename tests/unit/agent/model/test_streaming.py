@@ -12,7 +12,7 @@ from ioa.adapters.openai.chat import ModelSettings
 from ioa.agent.rules import RuleBrain
 from ioa.client.history import conversation
 from ioa.client.watching import watch
-from ioa.errors import UnavailableError
+from ioa.errors import IoaError, ModelError, UnavailableError
 from ioa.group.events import Said
 from ioa.ports.chat_model import ModelAnswer
 from ioa.protocol.goal_order import GoalOrder
@@ -41,6 +41,26 @@ async def test_an_answer_is_heard_while_it_is_written() -> None:
     assert heard == ["Zwölf\u2028", "Zwölf\u2028Äpfel"]
     assert answer == ModelAnswer("Zwölf\u2028Äpfel", prompt_tokens=7, answer_tokens=3)
     assert (body["stream"], body["stream_options"]) == (True, {"include_usage": True})
+
+
+async def test_a_letter_that_is_told_in_two_halves_is_one() -> None:
+    """JSON spells what lies beyond 16 bits in two parts, and servers that break off between them send each by itself."""
+    answer, _, _ = await _heard(streamed(pieces=[_spelt("Well \\ud83d"), _spelt("\\ude00."), "data: [DONE]\n\n"]))
+    assert answer.text == "Well \U0001f600."
+
+
+@pytest.mark.parametrize("value", ["[" * 50_000, "NaN", "9" * 5_000, "1e400", '"\\ud800"'], ids=lambda value: value[:9])
+async def test_whatever_stands_in_a_stream_is_no_crash(value: str) -> None:
+    """It is left out, or no answer."""
+    odd = f'data: {{"choices": [{{"index": 0, "delta": {{"content": {value}}}}}]}}\n\n'
+    try:
+        await _heard(*[streamed(pieces=[odd, _spelt("So."), "data: [DONE]\n\n"])] * 4)
+    except IoaError as error:
+        assert isinstance(error, ModelError | UnavailableError)
+
+
+def _spelt(content: str) -> str:
+    return f'data: {{"choices": [{{"index": 0, "delta": {{"content": "{content}"}}, "finish_reason": null}}]}}\n\n'
 
 
 async def test_calls_of_tools_are_put_together() -> None:
