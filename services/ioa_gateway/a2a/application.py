@@ -31,6 +31,7 @@ from ioa_gateway.calls import MAX_BODY_BYTES, announced, replayed
 from ioa_gateway.reach import Reach
 
 _MAX_BYTES = 20_000_000
+_MAX_VERSION_CHARS = 64
 """How large a message may be, with the files in it."""
 
 _REFUSALS = ("Failed to validate", "Failed to parse")
@@ -71,7 +72,7 @@ def create_application(reach: Reach) -> ASGIApp:
         base_url = f"{request.url.scheme}://{request.headers['host']}"
         url = f"{base_url}/a2a/{'network' if pool is None else f'agents/{pool}'}"
         is_card = path in (AGENT_CARD_WELL_KNOWN_PATH, "/.well-known/agent.json")
-        names_none = not request.headers.get("a2a-version")
+        names_none = not _version_in(request)
         if is_card and pool is None:
             await written_card_of_network(url, is_old=names_none).answer(request)(scope, receive, send)
             return
@@ -120,6 +121,18 @@ def create_application(reach: Reach) -> ASGIApp:
             )
 
     return answer
+
+
+def _version_in(request: Request) -> str:
+    """Return which version a client names; the library takes thousands of digits for a bug of its own.
+
+    Raises:
+        InvalidInputError: It is too long for one.
+    """
+    version: str = request.headers.get("a2a-version", "")
+    if len(version) > _MAX_VERSION_CHARS:
+        raise InvalidInputError("The header A2A-Version names no version.", hint="Name 1.0, or leave it out for 0.3.")
+    return version
 
 
 def _check_old(body: bytes) -> None:

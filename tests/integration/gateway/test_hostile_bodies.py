@@ -241,6 +241,19 @@ async def test_what_is_no_number_is_the_callers_fault(
     assert told.status_code == 422
 
 
+@pytest.mark.parametrize("version", ["9" * 5_000, f"1.{'9' * 5_000}", "nan", "1e400", "1!1", "a" * 65])
+async def test_what_is_no_version_of_a2a_is_the_callers_fault(
+    http: httpx.AsyncClient, caplog: pytest.LogCaptureFixture, version: str
+) -> None:
+    """Its library reads it as a number, and logs a traceback of one that has thousands of digits."""
+    for path, body in (("", {**_RPC, "method": "GetTask", "params": {"id": "none"}}), ("/message:send", _A2A["SendMessage"])):
+        with capture_logs() as logs:
+            wrong = await _wrong_with(http, Call(f"/a2a/network{path}", body, {"A2A-Version": version}))
+        of_log = [one for one in logs if one["log_level"] in ("error", "critical") or one.get("exc_info")]
+        of_libraries = [one.getMessage() for one in caplog.records if one.levelno >= logging.ERROR or one.exc_info]
+        assert (wrong, of_log, of_libraries) == ("", [], []), path
+
+
 @pytest.mark.parametrize("version", ["1.0", "0.3"])
 async def test_what_a_caller_wrote_wrong_is_told_the_caller_alone(
     http: httpx.AsyncClient, caplog: pytest.LogCaptureFixture, version: str
