@@ -133,7 +133,7 @@ class MembershipWatch:
                 _log.exception("group_untold", comm_id=comm_id, agent_id=agent_id)
 
     async def _tell(self, comm_id: CommId, agent_id: AgentId) -> None:
-        """Tell one group what is true now, which may have changed while others were told.
+        """Tell one group what is true now, which may have changed while others were told. Of most there is nothing to tell.
 
         Raises:
             UnavailableError: The group cannot be told now, or the agent was lost and back so often that what it has had appended is
@@ -146,6 +146,9 @@ class MembershipWatch:
             kind = MemberLost
         else:
             return
+        head = await self._ledger.head(comm_id)
+        if head is None or (agent_id in head.entry.state.living()) is (kind is MemberReturned):
+            return  # before the policy of the group is read, which may have a hundred thousand bytes
         try:
             await self._ledger.record(comm_id, kind(at=self._clock.now(), agent_id=agent_id))
         except IllegalEventError as refusal:

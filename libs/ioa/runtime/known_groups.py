@@ -4,27 +4,39 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import NamedTuple
 
+from ioa.group.events import Unheard
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol.ids import CommId
 from ioa.protocol.policy import Policy
 from ioa.runtime.priority_lock import PriorityLock
 
 _MOST = 10_000
-_MOST_BYTES = 32_000_000
-"""What all remembered heads may have as entries; decoded, each takes about ten times as much."""
+_MOST_BYTES = 8_000_000
+"""What all remembered heads may have as entries: decoded, a state of many tasks takes 25 times as much."""
+_MOST_POLICY_BYTES = 4_000_000
+"""What the first entries may have whose policies are remembered: decoded, a policy takes up to thirty times as much. The largest go
+first, so that a few dozen large ones keep no small one from being remembered; what is not is read again."""
+
+
+class _KnownPolicy(NamedTuple):
+    policy: Policy
+    size_bytes: int
 
 
 @dataclass
 class KnownGroup:
-    """What is remembered of one: its head, which may be stale, the earliest timer that was armed, and its policy."""
+    """What is remembered of one: its head, which may be stale, and the earliest timer that was armed.
+
+    Of the head's event, which may be a launch with a whole policy, nothing is: what follows goes by the state.
+    """
 
     lock: PriorityLock = field(default_factory=PriorityLock)
     head: StoredEntry | None = None
     armed: datetime | None = None
-    policy: Policy | None = None
     head_bytes: int = 0
     """How large the head was that was looked at last, also where it is not remembered."""
 
@@ -36,6 +48,9 @@ class KnownGroups:
         self._groups: OrderedDict[CommId, KnownGroup] = OrderedDict()
         self.bytes = 0
         """What all remembered heads have as entries."""
+        self._policies: dict[CommId, _KnownPolicy] = {}
+        self.policy_bytes = 0
+        """What the first entries have whose policies are remembered."""
 
     def __iter__(self) -> Iterator[KnownGroup]:
         return iter(self._groups.values())
@@ -51,10 +66,11 @@ class KnownGroups:
             group = self._groups[comm_id] = KnownGroup()
         self._groups.move_to_end(comm_id)
         while len(self._groups) > _MOST or self.bytes > _MOST_BYTES:
-            oldest = next(iter(self._groups.values()))
+            oldest_id, oldest = next(iter(self._groups.items()))
             if oldest is group or oldest.lock.locked():
                 break
             self.remember(oldest, None)
+            self._forget_policy(oldest_id)
             self._groups.popitem(last=False)
         return group
 
@@ -63,9 +79,30 @@ class KnownGroups:
         if head is not None:
             group.head_bytes = head.size_bytes
         if head is not None and head.entry.state.phase.is_terminal:
+            self._forget_policy(head.entry.state.comm_id)
             head = None
+        if head is not None:
+            entry = head.entry
+            head = replace(head, entry=entry.model_copy(update={"event": Unheard(at=entry.event.at)}))
         self.bytes += (head.size_bytes if head else 0) - (group.head.size_bytes if group.head else 0)
         group.head = head
+
+    def policy(self, comm_id: CommId) -> Policy | None:
+        """Return the policy of a group, if it is remembered."""
+        known = self._policies.get(comm_id)
+        return None if known is None else known.policy
+
+    def remember_policy(self, comm_id: CommId, policy: Policy, size_bytes: int) -> None:
+        """Keep the policy of a group in memory, which came with so many bytes; the largest make room, of those the oldest."""
+        self._forget_policy(comm_id)
+        self._policies[comm_id] = _KnownPolicy(policy, size_bytes)
+        self.policy_bytes += size_bytes
+        while self.policy_bytes > _MOST_POLICY_BYTES:
+            self._forget_policy(max(self._policies, key=lambda one: self._policies[one].size_bytes))
+
+    def _forget_policy(self, comm_id: CommId) -> None:
+        known = self._policies.pop(comm_id, None)
+        self.policy_bytes -= 0 if known is None else known.size_bytes
 
     def forget_heads(self) -> None:
         """Trust no head and no timer of before."""

@@ -375,7 +375,7 @@ class GroupLedger:
                 head, fresh = await self._read_for(reader, comm_id, group), True
             event = self._said(what, head) if isinstance(what, Message) else what
             try:
-                policy = await self._policy(comm_id, group, head, event)
+                policy = await self._policy(comm_id, head, event, reader)
                 event = let_pass(policy, None if head is None else head.entry.state, event)
                 transition = self._step(head, event, policy)
             except IllegalEventError:
@@ -479,29 +479,40 @@ class GroupLedger:
                 await self._inboxes.push(agents, view, seq=seq, previous_seq=link)
 
     async def policy(self, head: StoredEntry) -> Policy | None:
-        """Return the policy that leads a group, read once.
+        """Return the policy that leads a group, read if it is not remembered.
 
         Raises:
             UnavailableError: The log cannot be read now.
         """
-        comm_id = head.entry.state.comm_id
-        return await self._policy(comm_id, self._known.of(comm_id), head)
+        return await self._policy(head.entry.state.comm_id, head)
 
     async def _policy(
-        self, comm_id: CommId, group: KnownGroup, head: StoredEntry | None, event: Event | None = None
+        self, comm_id: CommId, head: StoredEntry | None, event: Event | None = None, reader: AgentId | None = None
     ) -> Policy | None:
-        """Return the policy that leads a group, off its launch: the event, or the first entry of its log, which is read once."""
+        """Return the policy that leads a group, off its launch: the event, or the first entry of its log, if none is remembered.
+
+        What is read counts for the sender whose message has it read; None: nobody's does.
+        """
         if head is None:
             return event.charter.policy if isinstance(event, GroupLaunched) else None
         course = head.entry.state.course
         if course is None:
             return None
-        if group.policy is None or group.policy.digest != course.policy:
-            first = [stored.entry.event for stored in await self._log.read(comm_id, after=0, limit=1)]
-            if not first or not isinstance(first[0], GroupLaunched):
+        policy = self._known.policy(comm_id)
+        if policy is None or policy.digest != course.policy:
+            reads = None if reader is None else self._reads
+            if reads is not None and reader is not None:
+                reads.take(reader, 0)
+            first = await self._log.read(comm_id, after=0, limit=1)
+            launch = first[0].entry.event if first else None
+            if not isinstance(launch, GroupLaunched):
                 raise UnavailableError(f"The log of {comm_id} does not show how the group was launched.")
-            group.policy = first[0].charter.policy
-        return group.policy
+            if reads is not None and reader is not None:
+                reads.charge(reader, first[0].size_bytes)
+            policy = launch.charter.policy
+            if policy is not None:
+                self._known.remember_policy(comm_id, policy, first[0].size_bytes)
+        return policy
 
     def _said(self, message: Message, head: StoredEntry | None) -> Said:
         compared = head is not None and head.entry.state.limits.repetition is RepetitionRule.VERBATIM

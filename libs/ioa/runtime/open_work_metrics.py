@@ -17,7 +17,6 @@ import structlog
 from prometheus_client import Gauge
 
 from ioa.errors import UnavailableError
-from ioa.group.state import GroupState
 from ioa.ports.group_log import GroupLog, StoredEntry
 from ioa.ports.open_groups import OpenGroups
 from ioa.ports.stream_stats import StreamStatsSource
@@ -92,9 +91,13 @@ class OpenWorkMetrics:
         if newest == self._counted:
             return
         sample, number = await self._sample()
-        heads = [await self._head(comm_id) for comm_id in sample]
-        states = [head.entry.state for head in heads if head is not None and not head.entry.state.phase.is_terminal]
-        _show(states, number / max(1, len(sample)))
+        by_phase, suspect = Counter[Phase](), Counter[bool]()
+        for comm_id in sample:  # of each no more is kept than what counts: decoded, a launch with its policy has megabytes
+            head = await self._head(comm_id)
+            if head is not None and not head.entry.state.phase.is_terminal:
+                by_phase[head.entry.state.phase] += 1
+                suspect.update(task.suspect for task in head.entry.state.open_tasks)
+        _show(by_phase, suspect, number / max(1, len(sample)))
         self._counted = newest
 
     async def _head(self, comm_id: CommId) -> StoredEntry | None:
@@ -121,11 +124,9 @@ class OpenWorkMetrics:
         return sample, number
 
 
-def _show(states: Sequence[GroupState], each_stands_for: float) -> None:
-    by_phase = Counter(state.phase for state in states)
+def _show(by_phase: Counter[Phase], suspect: Counter[bool], each_stands_for: float) -> None:
     for phase in Phase:
         if not phase.is_terminal:
             groups.labels(phase.value).set(round(by_phase[phase] * each_stands_for))
-    suspect = [task.suspect for state in states for task in state.open_tasks]
-    tasks.labels("running").set(round(suspect.count(False) * each_stands_for))
-    tasks.labels("suspect").set(round(suspect.count(True) * each_stands_for))
+    tasks.labels("running").set(round(suspect[False] * each_stands_for))
+    tasks.labels("suspect").set(round(suspect[True] * each_stands_for))

@@ -169,3 +169,19 @@ async def test_what_is_told_is_what_is_true_by_then() -> None:
     async with background(plane.watch.follow()):
         await eventually(lambda: appended >= 50)
         assert await eventually(living, lambda found: found == {(ADA, BOB)})
+
+
+async def test_who_starts_reads_no_more_of_groups_than_where_they_stand() -> None:
+    """Of nearly all there is nothing to tell, and the policy of each may have 150 kB, and decoded thirty times that."""
+    plane = Plane()
+    await plane.open(ADA, BOB)
+    recorded: list[CommId] = []
+
+    async def record(comm_id: CommId, event: Event) -> Recorded:
+        recorded.append(comm_id)
+        raise AssertionError("there is nothing to tell")
+
+    plane.watch._ledger.record = record  # type: ignore[method-assign]
+    for agent_id in (ADA, BOB):
+        await plane.watch.reconcile(agent_id)
+    assert recorded == []

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
+from weakref import ref
 
 import pytest
 from prometheus_client import REGISTRY
 
 from ioa.errors import UnavailableError
+from ioa.group.events import Entry
 from ioa.ports.group_log import StoredEntry
 from ioa.ports.open_groups import OpenGroup
 from ioa.ports.stream_stats import QueueStats, StreamStats
@@ -112,3 +115,25 @@ async def test_many_groups_are_estimated_from_some() -> None:
     plane.log.last = counted  # type: ignore[method-assign]
     await OpenWorkMetrics(plane.log, FixedStandings(), plane.open_groups, random.Random(7)).measure()
     assert (value("ioa_groups", phase="discussing"), reads) == (3 * SAMPLE, SAMPLE)
+
+
+async def test_no_more_than_one_head_is_held_at_a_time() -> None:
+    """A sample of heads that are launches with their policies has a gigabyte, decoded: more than the process may have."""
+    plane, handed_out, most = Plane(), list[ref[Entry]](), 0
+    for number in range(10):
+        await plane.ledgers[0].record(CommId(f"room-{number}"), plane.begin(CommId(f"room-{number}"), ADA, BOB))
+        await plane.open_groups.put(CommId(f"room-{number}"), OpenGroup(goal_id=GOAL, deadline=plane.clock.now()))
+    last = plane.log.last
+
+    async def decoded_anew(comm_id: CommId) -> StoredEntry | None:
+        nonlocal most
+        found = await last(comm_id)
+        assert found is not None
+        anew = replace(found, entry=found.entry.model_copy())
+        handed_out.append(ref(anew.entry))
+        most = max(most, sum(one() is not None for one in handed_out))
+        return anew
+
+    plane.log.last = decoded_anew  # type: ignore[method-assign]
+    await OpenWorkMetrics(plane.log, FixedStandings(), plane.open_groups).measure()
+    assert most <= 2

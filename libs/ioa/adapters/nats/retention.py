@@ -37,6 +37,7 @@ from ioa.adapters.nats.topology import (
 )
 from ioa.adapters.nats.translated_errors import unavailable_unless_answered
 from ioa.errors import IoaError
+from ioa.little_by_little import little_by_little
 from ioa.ports.retention import Belongings, GoalPage, NumberedRecord
 from ioa.protocol import subjects
 from ioa.protocol.codec import decode, encode, read_field
@@ -63,17 +64,17 @@ class NatsGoalPages:
     async def oldest(self, *, after: int, limit: int) -> GoalPage:
         """Read on."""
         page = await next_messages(self._client, stream_of(GOAL_RECORDS), ">", after=after, limit=limit)
-        return GoalPage(_records(page.messages), None if page.complete else page.messages[-1].seq)
+        return GoalPage(await _records(page.messages), None if page.complete else page.messages[-1].seq)
 
     async def newest(self, *, before: int | None, limit: int, labels: Mapping[str, str] | None = None) -> GoalPage:
         """Read back. Those that do not bear the labels are left out, and no more is made of them than it takes to see that."""
         page = await previous_messages(self._client, stream_of(GOAL_RECORDS), before=before, limit=limit)
-        return GoalPage(_records(page.messages, labels), page.before)
+        return GoalPage(await _records(page.messages, labels), page.before)
 
 
-def _records(messages: Iterable[StreamMessage], labels: Mapping[str, str] | None = None) -> Sequence[NumberedRecord]:
+async def _records(messages: Iterable[StreamMessage], labels: Mapping[str, str] | None = None) -> Sequence[NumberedRecord]:
     records = []
-    for message in messages:
+    async for message in little_by_little(messages):
         try:
             if not labels or _bears(message.data, labels):
                 records.append(NumberedRecord(message.seq, decode(GoalRecord, message.data)))

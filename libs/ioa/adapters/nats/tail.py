@@ -19,6 +19,7 @@ from ioa.adapters.nats.streams import next_messages
 from ioa.adapters.nats.topology import GATEWAY, LOG, RESULTS, TAIL
 from ioa.adapters.nats.translated_errors import unavailable_unless_answered
 from ioa.errors import InvalidInputError, PayloadTooLargeError, UnknownVersionError
+from ioa.little_by_little import little_by_little
 from ioa.ports.group_log import StoredEntry, UnreadableEntryError
 from ioa.protocol import subjects
 from ioa.protocol.codec import decode, encode
@@ -109,7 +110,7 @@ class NatsTail:
         """
         page = await next_messages(self._client, RESULTS, ">", after=after, limit=_PAGE, max_bytes=_PAGE_BYTES)
         found, upto = [], after
-        for message in page.messages:
+        async for message in little_by_little(page.messages):
             try:
                 found.append((message.seq, decode_result(message.data)))
             except (InvalidInputError, PayloadTooLargeError):
@@ -130,7 +131,7 @@ class NatsTail:
         """
         page = await next_messages(self._client, LOG, ">", after=after, limit=_PAGE, max_bytes=_PAGE_BYTES)
         found, upto = [], after
-        for message in page.messages:
+        async for message in little_by_little(page.messages):
             try:
                 found.append(decoded_entry(subjects.parse_comm(message.subject), message.seq, message.data))
             except UnreadableEntryError:

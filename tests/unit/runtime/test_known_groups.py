@@ -1,0 +1,99 @@
+"""What a process remembers of the groups that it records: as much as there is room for, decoded as it lies in memory."""
+
+from __future__ import annotations
+
+import gc
+from types import ModuleType
+
+import pytest
+
+from ioa.group.events import GroupLaunched, TimerFired
+from ioa.group.rejection import IllegalEventError
+from ioa.protocol.ids import CommId
+from ioa.protocol.messages import Discussion
+from ioa.protocol.policy import Policy
+from ioa.runtime.ledger import GroupLedger
+from tests.unit.group.scenario import launched_under
+from tests.unit.group.test_policy import policy_of
+from tests.unit.runtime.plane import ADA, BOB, EVE, Plane
+
+_ROOMS = [CommId(f"room-{number}") for number in range(20)]
+
+
+def _held_by(root: object, kind: type) -> int:
+    """How many objects of a kind something holds, at any depth."""
+    found, seen, waiting = 0, set[int](), [root]
+    while waiting:
+        one = waiting.pop()
+        if id(one) not in seen and not isinstance(one, type | ModuleType):
+            seen.add(id(one))
+            found += isinstance(one, kind)
+            waiting += gc.get_referents(one)
+    return found
+
+
+async def _open(plane: Plane, room: CommId, prompt: str = "Speak.") -> None:
+    """Launch a group under a policy that no other one has."""
+    policy = policy_of({"name": "x", "roles": ["a", "b"], "max": 9, "prompt": f"{prompt} This is {room}."})
+    [event, *_] = launched_under(policy, {"a": [ADA], "b": [BOB]}, ADA, BOB).log
+    assert isinstance(event, GroupLaunched)
+    launch = plane.begin(room, ADA, BOB)
+    changed = {"policy": policy, "cast": event.charter.cast, "limits": event.charter.limits}
+    await plane.ledgers[0].record(room, launch.model_copy(update={"charter": launch.charter.model_copy(update=changed)}))
+
+
+async def _look(plane: Plane, ledger: GroupLedger, room: CommId) -> None:
+    """Do what a timer has a router do."""
+    try:
+        await ledger.record(room, TimerFired(at=plane.clock.now()))
+    except IllegalEventError:
+        return
+
+
+async def test_of_many_groups_few_policies_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each takes up to thirty times what it has as an entry: of a hundred goals of one user 0.8 GB, as often as somebody starts."""
+    monkeypatch.setattr("ioa.runtime.known_groups._MOST_POLICY_BYTES", 5_000, raising=False)
+    plane = Plane()
+    for room in _ROOMS:
+        await _open(plane, room)
+    anew = plane.ledgers[1]
+    for room in _ROOMS:
+        await _look(plane, anew, room)
+    launched, remembered = (_held_by(ledger._known, Policy) for ledger in plane.ledgers)
+    assert (launched, 0 < remembered < 6) == (0, True)
+
+
+async def test_large_policies_keep_no_small_one_from_being_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is not remembered is read again for each message, so that who leads many large ones has others' read again, too."""
+    monkeypatch.setattr("ioa.runtime.known_groups._MOST_POLICY_BYTES", 20_000, raising=False)
+    plane = Plane()
+    small, large = _ROOMS[0], _ROOMS[1:]
+    await _open(plane, small)
+    for room in large:
+        await _open(plane, room, prompt="é" * 2_000)
+    for room in (small, *large):
+        await _look(plane, plane.ledgers[1], room)
+    assert plane.ledgers[1]._known.policy(small) is not None
+
+
+async def test_a_policy_that_is_read_again_counts_for_who_has_it_read() -> None:
+    """Else messages of a hundred bytes have a router read and decode a hundred thousand, as often as they come."""
+    plane = Plane()
+    charged: list[tuple[str, int]] = []
+    await _open(plane, _ROOMS[0])
+    plane.reads.charge = lambda sender, size_bytes: charged.append((sender, size_bytes))  # type: ignore[method-assign]
+    first = plane.log._of(_ROOMS[0])[0]
+    await plane.says(ADA, Discussion(content="Let us begin.", next_speaker=BOB), comm_id=_ROOMS[0], router=1)
+    assert charged.count((ADA, first.size_bytes)) == 2  # it is the head as well
+
+
+async def test_an_ended_group_leaves_no_policy() -> None:
+    """A router knows of ten thousand groups that have ended."""
+    plane = Plane()
+    await _open(plane, _ROOMS[0])
+    await _look(plane, plane.ledgers[1], _ROOMS[0])
+    held = _held_by(plane.ledgers[1]._known, Policy)
+    plane.clock.advance_to((await plane.state(_ROOMS[0])).limits.deadline)
+    await _look(plane, plane.ledgers[1], _ROOMS[0])
+    assert (held, _held_by(plane.ledgers[1]._known, Policy)) == (1, 0)
+    assert (await plane.state(_ROOMS[0])).phase.is_terminal and EVE not in (await plane.state(_ROOMS[0])).living()
