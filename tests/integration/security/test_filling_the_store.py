@@ -92,10 +92,13 @@ async def test_goals_that_fill_it_by_their_subjects_are_those_of_who_has_publish
             data = json.dumps({"goal_id": f"eve-{number}", "goal": "Wait."}).encode()
             await eve.jetstream().publish(goal_to(EVE, MALLORY), data)
         await eventually(lambda: town.agents[MALLORY].given.names, within=SOON)
-        size, numbers = 3_900, count()
+        size, numbers = 59, count(10_000)
+        for _ in range(14_000):
+            await eve.publish(f"{goal_of(EVE)}.{next(numbers)}{'a' * size}", b"")
+        await eve.flush(SOON.seconds)
         while size > 1:
             try:
-                await eve.jetstream().publish(f"{goal_of(EVE)}.{'a' * size}{next(numbers)}", b"")
+                await eve.jetstream().publish(f"{goal_of(EVE)}.{next(numbers)}{'a' * size}", b"")
             except APIError:
                 size //= 2
         took = await town.lead_some()

@@ -20,13 +20,14 @@ from nats.js.api import (
     StorageType,
     StreamConfig,
     StreamInfo,
+    SubjectTransform,
 )
 from nats.js.errors import BadRequestError, BucketNotFoundError, NotFoundError
 
 from ioa.adapters.nats.keys import stream_of
 from ioa.protocol import subjects
 from ioa.protocol.audit import MAX_LINE_BYTES
-from ioa.protocol.ids import LOCAL, AgentId, PoolId, UserId
+from ioa.protocol.ids import LOCAL, MAX_ID_CHARS, AgentId, PoolId, UserId
 from ioa.protocol.outcomes import KEEP, REMEMBERED
 
 OLD_GOALS, GOALS, WORK, RESULTS = "IOA_GOALS", "IOA_ORDERS", "IOA_WORK", "IOA_RESULTS"
@@ -73,6 +74,9 @@ _SAME_GOAL = timedelta(seconds=10)
 """How long a goal that was put back is known by its message id. The server keeps ids in memory, and they may have 64 KB: in two
 minutes, as is usual, one user fills it with 7 GB."""
 _MAX_MESSAGE_BYTES = 1_048_576
+_ADDRESSEE_CHARS = MAX_ID_CHARS + 1
+"""How much of a goal's addressee is stored, so that it is refused if it is longer than an id: the server keeps each subject of a
+stream in its memory, and a line of the wire may have one of 4 KB, where guests come by tokens of 32."""
 _MAX_POOLS = _MAX_USERS = 100_000
 _POOL_IDLE = timedelta(days=1)
 """After how long without pulls the consumer of a pool goes; what waits for the pool stays in the stream, for the next one."""
@@ -197,6 +201,10 @@ class Topology:
                 max_msgs_per_subject=self.goals_waiting,
                 discard_new_per_subject=True,
                 duplicate_window=_SAME_GOAL.total_seconds(),
+                subject_transform=SubjectTransform(
+                    subjects.ANY_ADDRESSED_GOAL,
+                    subjects.goal_to(UserId("{{wildcard(1)}}"), AgentId(f"{{{{left(2,{_ADDRESSEE_CHARS})}}}}")),
+                ),
             ),
             # A pool has a consumer; of a work queue the server allows 1,000 unless told.
             stream(WORK, subjects.WORK, subjects.ANY_POOL_WORK, retention=queue, max_consumers=_MAX_POOLS, allow_msg_ttl=True),
