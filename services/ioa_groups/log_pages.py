@@ -18,6 +18,8 @@ from ioa.runtime.ledger import GroupLedger
 
 _PAGE_ENTRIES = 128
 _PAGE_BYTES = MAX_PAYLOAD_BYTES * 3 // 4
+_FIRST_PAGE_BYTES = 128 * 1024
+"""How much is told of a log at first: an agent that knows none of its groups yet asks for the beginnings of all of them."""
 _PAGES_AT_ONCE, _PAGES_OF_ONE = 4, 2
 """How many pages are read of logs side by side, and of them for one agent: nats-server disconnects who has 8 MB to take up that it
 was sent."""
@@ -127,7 +129,7 @@ class LogPages:
 
     async def _read_behind(self, request: Sync) -> tuple[StoredEntry | None, Sequence[StoredEntry]]:
         """Read the cursor's own entry, which has to be there, and behind it as much as fits into a page."""
-        behind, most = max(0, request.after - 1), MAX_PAYLOAD_BYTES + _PAGE_BYTES
+        behind, most = max(0, request.after - 1), (MAX_PAYLOAD_BYTES if request.after else 0) + _page_bytes(request)
         async with self._pages.turn(request.agent_id):
             found = list(await self._log.read(request.comm_id, after=behind, limit=_PAGE_ENTRIES + 1, max_bytes=most))
         if not request.after:
@@ -157,7 +159,7 @@ class LogPages:
                 view = view_for(policy, stored.entry, agent_id, roles)
                 sequenced = SequencedEntry(seq=stored.seq, previous_seq=stored.entry.link_of(number), entry=view)
                 size += len(encode(sequenced))
-                if entries and size > _PAGE_BYTES:
+                if entries and size > _page_bytes(request):
                     break
                 entries.append(sequenced)
             before, up_to = stored, stored.seq
@@ -176,7 +178,7 @@ class LogPages:
                 return Entries(entries=tuple(entries), complete=True, head=previous)
             sequenced = SequencedEntry(seq=stored.seq, previous_seq=previous, entry=without_session(stored.entry))
             size += len(encode(sequenced))
-            if entries and size > _PAGE_BYTES:
+            if entries and size > _page_bytes(request):
                 break
             entries.append(sequenced)
             previous = stored.seq
@@ -189,3 +191,7 @@ class LogPages:
         if record is not None and digest is not None and is_ticket(request.ticket, digest, record.goal.policy):
             return ForbiddenError(f"{request.agent_id} is no member of {request.comm_id}: another agent has opened it.")
         return no_group(request.comm_id)
+
+
+def _page_bytes(request: Sync) -> int:
+    return _PAGE_BYTES if request.after else _FIRST_PAGE_BYTES

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ioa.agent.asking import until_answered
+from ioa.agent.catching_up import CatchingUp
 from ioa.agent.history import GroupHistory
 from ioa.agent.speaking_shares import SpeakingShares
 from ioa.errors import IoaError, SupersededError
@@ -70,6 +71,7 @@ class Outbox:
     ids: IdSource
     session: SessionId
     shares: SpeakingShares
+    catching_up: CatchingUp = field(default_factory=CatchingUp)
 
     async def say(self, history: GroupHistory, payload: Payload, turn: int, by: DecidedBy | None = None) -> Accepted | Rejected:
         """Say something for a turn, or report a task's result, surviving crashes and outages on the way.
