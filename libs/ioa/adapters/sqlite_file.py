@@ -82,7 +82,7 @@ WINDOW_BYTES = 32 * 1024
 """How far back zlib looks for what it has seen before."""
 _QUICKLY = 1
 _CHECKED_WITHIN = timedelta(seconds=2)
-_READ_WITHIN = timedelta(seconds=2)
+READ_WITHIN = timedelta(seconds=2)
 """How long is read beside what is written; whoever asked is told no more then."""
 _STEPS_BETWEEN_LOOKS = 10_000
 _DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
@@ -188,9 +188,9 @@ def _look_for_damage(connection: sqlite3.Connection) -> None:
         raise DamagedFileError(found)
 
 
-def read_from(path: Path, read: Callable[[sqlite3.Connection], T]) -> T:
-    """Read a file that another connection may write meanwhile."""
-    until = time.monotonic() + _READ_WITHIN.total_seconds()
+def read_from(path: Path, read: Callable[[sqlite3.Connection], T], within: timedelta) -> T:
+    """Read a file that another connection may write meanwhile, for no longer than a while."""
+    until = time.monotonic() + within.total_seconds()
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("PRAGMA query_only = ON")
         connection.set_progress_handler(lambda: time.monotonic() > until, _STEPS_BETWEEN_LOOKS)

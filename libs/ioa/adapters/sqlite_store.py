@@ -15,7 +15,7 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -24,6 +24,7 @@ import structlog
 
 from ioa.adapters.sqlite_file import (
     NOT_SYNCED,
+    READ_WITHIN,
     SYNCED,
     WINDOW_BYTES,
     DamagedFileError,
@@ -37,27 +38,37 @@ from ioa.adapters.sqlite_file import (
     read_from,
     unpacked_rows,
 )
-from ioa.errors import UnavailableError
+from ioa.errors import InvalidInputError, UnavailableError
 from ioa.group.requests import SequencedEntry
 from ioa.group.state import Ended
 from ioa.ports.agent_store import Encounter, Passage, StoredObservation, StoredSummary, words_of
 from ioa.ports.brain import Contact
 from ioa.protocol.cards import AgentCard
-from ioa.protocol.codec import encode
+from ioa.protocol.codec import decode, encode
 from ioa.protocol.ids import CommId, MessageId, SessionId, TaskId
 from ioa.protocol.messages import InformTaskResult, Message
 from ioa.protocol.outcomes import REMEMBERED, Outcome
 
-_MAX_UNWRITTEN = 32
-"""How many entries may wait for the disk. Reading as many again after a crash is one request."""
+_MAX_UNWRITTEN, _MAX_UNWRITTEN_BYTES = 32, 1024 * 1024
+"""How many entries may wait for the disk, and how many bytes of them: what is written together is read together. Reading as many
+again after a crash is one request."""
 
 _SESSION, _EPOCH, _PROOF = "session", "epoch", "proof"
 _OF_A_GROUP = ("entries", "outbox", "tasks", "observations", "thoughts", "summaries", "told", "groups")
 _PAGE_BYTES = 1024 * 1024
 """How much of a group is read at a time, at least, if it has that much: there may be far more of it than there is room for."""
 _BEGINNING = (0, b"")
+_MOST_BYTES = 512 * 1024 * 1024
+"""How much may be kept of groups that have ended, with that of others."""
+_LOOKED_AFTER_BYTES = 64 * 1024 * 1024
+"""How much is taken in until it is looked, when a group ends, whether that is too much."""
+_AT_ONCE_SECONDS, _GIVEN_BACK_PAGES = 0.1, 2_000
+"""For how long groups are forgotten at a time, and how many free pages are given back to the disk: a gigabyte takes so long that
+the memory would count as unwell."""
 
 _ANSWERS_WITHIN = timedelta(seconds=10)
+_PAGE_WITHIN = timedelta(minutes=1)
+"""How long it may take to read a page of a group."""
 
 T = TypeVar("T")
 
@@ -81,6 +92,10 @@ class _Answered:
 
     comm_id: CommId
     message_id: MessageId
+
+
+class _NotReadError(Exception):
+    """An entry is as it was written, and cannot be read: another version of this program has read and written it."""
 
 
 class SqliteStore:
@@ -107,6 +122,8 @@ class SqliteStore:
         self._places: dict[CommId, tuple[int, bytes]] = {}
         """The last row of each group that is being read: its sequence, and what it ends in, by which the next is unpacked."""
         self._was_put_aside = False
+        self._grown_bytes = 0
+        """How much was taken in since it was looked how much is kept."""
 
     @property
     def is_well(self) -> bool:
@@ -131,19 +148,33 @@ class SqliteStore:
         return known or drawn
 
     async def prune(self, before: datetime) -> int:
-        """Forget the groups that ended before an instant, and give their room back; how many they were."""
+        """Forget the groups that ended before an instant, and give their room back; how many they were.
+
+        If all that is kept of groups is very much, the largest of those that ended later go as well: whoever speaks to the agent
+        for an hour would fill its disk for a day, and it would remember nothing any more.
+        """
         if not await asyncio.to_thread(self._path.exists):
             return 0
 
-        def write(db: sqlite3.Connection) -> int:
-            old = db.execute("SELECT comm_id FROM groups WHERE ended_at < ?", (before.timestamp(),)).fetchall()
-            _forget(db, [comm_id for (comm_id,) in old])
-            return len(old)
+        self._grown_bytes = 0
+        is_large = (await asyncio.to_thread(self._path.stat)).st_size > _MOST_BYTES
+
+        def ended(db: sqlite3.Connection) -> list[CommId]:
+            old = [comm_id for (comm_id,) in db.execute("SELECT comm_id FROM groups WHERE ended_at < ?", (before.timestamp(),))]
+            return [*old, *(_largest_ended(db, but=old) if is_large else ())]
 
         def shrink(db: sqlite3.Connection) -> None:
-            db.executescript("PRAGMA incremental_vacuum; PRAGMA wal_checkpoint(TRUNCATE);")  # `execute` would free one page
+            db.executescript("PRAGMA wal_checkpoint(TRUNCATE);")
 
-        return await self._transaction(write, stay_open=False, then=shrink)
+        old, done = await self._transaction(ended, stay_open=False), 0
+        if not old:
+            return 0
+        while done < len(old):  # little by little: of what strangers said in them there may be gigabytes
+            done += await self._transaction(partial(_forget_some, comm_ids=old[done:]), synced=False, stay_open=False)
+        while await self._transaction(_give_back_some, synced=False, stay_open=False):
+            pass
+        await self._transaction(lambda _: None, stay_open=False, then=shrink)
+        return len(old)
 
     async def append(self, entry: SequencedEntry) -> bool:
         """Apply an entry if it follows the cursor. The last of its group is written before this returns, with all before it."""
@@ -155,15 +186,26 @@ class SqliteStore:
         if self._cursors[comm_id] != entry.previous_seq:
             return False
         applied = _Applied(comm_id, entry.previous_seq, entry.seq, ended_at, encode(entry))
-        if ended_at is None and len(self._unwritten) < _MAX_UNWRITTEN:
+        self._grown_bytes += len(applied.data)
+        if ended_at is None and self._may_wait(applied):
             self._unwritten.append(applied)
             self._cursors[comm_id] = entry.seq
             return True
         del self._cursors[comm_id]  # whether this call succeeds or not, the file knows
-        return await self._transaction(lambda db: _write_entries(db, [applied]), synced=ended_at is not None)
+        is_applied = await self._transaction(lambda db: _write_entries(db, [applied]), synced=ended_at is not None)
+        if ended_at is not None and self._grown_bytes > _LOOKED_AFTER_BYTES:
+            with suppress(UnavailableError):  # it is looked again later
+                await self.prune(datetime.fromtimestamp(0, UTC))
+        return is_applied
 
     async def entries(self, comm_id: CommId, *, after: int = 0) -> Sequence[SequencedEntry]:
-        """Return the entries behind a sequence, of as many rows as hold a page."""
+        """Return the entries behind a sequence, of as many rows as hold a page; none of a group of which one cannot be read.
+
+        It is read beside what is written: an agent that starts reads all that it has heard in its groups, whoever spoke in them for
+        hours. What cannot be read concerns its group alone, of which the log is the record.
+        """
+        if self._unwritten:
+            await self._transaction(lambda _: None)
         known = self._places.pop(comm_id, _BEGINNING)
         begin = known if known[0] <= after else _BEGINNING
 
@@ -172,17 +214,28 @@ class SqliteStore:
             for seq, row in unpacked_rows(db, comm_id, *begin):
                 if seq <= after:
                     continue
-                entries = [decoded(SequencedEntry, data) for data in entries_in(comm_id, row)]
+                entries = [_entry_of(data) for data in entries_in(comm_id, row)]
                 page += [entry for entry in entries if entry.seq > after]
                 size_bytes += len(row)
                 if size_bytes >= _PAGE_BYTES:
                     break
             return page, (seq, row[-WINDOW_BYTES:])
 
-        page, place = await self._transaction(read)
+        try:
+            page, place = await self._read_beside(read, _PAGE_WITHIN)
+        except _NotReadError as error:
+            _log.warning("group_not_remembered", comm_id=comm_id, why=str(error))
+            await self.forget_group(comm_id)
+            return ()
         if page:
             self._places[comm_id] = place
         return page
+
+    def _may_wait(self, applied: _Applied) -> bool:
+        """Whether one more entry may wait for the disk."""
+        waiting = [one for one in self._unwritten if isinstance(one, _Applied)]
+        size_bytes = sum([len(one.data) for one in waiting]) + len(applied.data)
+        return len(self._unwritten) < _MAX_UNWRITTEN and size_bytes <= _MAX_UNWRITTEN_BYTES
 
     async def put_outgoing(self, key: str, message: Message) -> Message:
         """Keep a message until it is answered, unless there is one under its duty's key."""
@@ -448,7 +501,7 @@ class SqliteStore:
                 f"The agent's memory cannot be used: {error}.", hint="Is the disk full or the file read-only?"
             ) from error
 
-    async def _read_beside(self, read: Callable[[sqlite3.Connection], T]) -> T:
+    async def _read_beside(self, read: Callable[[sqlite3.Connection], T], within: timedelta = READ_WITHIN) -> T:
         """Read what was written, by a connection of its own: one at a time, and for no longer than a while.
 
         Who cancels does not wait for it, but the next one does.
@@ -459,11 +512,11 @@ class SqliteStore:
         if self._connection is None:
             return await self._transaction(read)  # which opens the file, or makes it
         await self._reading.acquire()
-        running = asyncio.get_running_loop().run_in_executor(None, read_from, self._path, read)
+        running = asyncio.get_running_loop().run_in_executor(None, read_from, self._path, read, within)
         running.add_done_callback(self._settle_reading)
         try:
             return await asyncio.shield(running)
-        except (sqlite3.Error, OSError) as error:
+        except (sqlite3.Error, OSError, DamagedFileError) as error:
             if not is_damage(error):
                 raise UnavailableError(f"The agent's memory cannot be read now: {error}.") from error
         return await self._transaction(read)  # which puts the file aside
@@ -542,6 +595,13 @@ async def open_sqlite_store(path: Path) -> AsyncIterator[SqliteStore]:
         await store.aclose()
 
 
+def _entry_of(data: bytes) -> SequencedEntry:
+    try:
+        return decode(SequencedEntry, data)
+    except InvalidInputError as error:
+        raise _NotReadError(error.message) from error
+
+
 def _write(db: sqlite3.Connection, unwritten: Sequence[_Applied | _Answered]) -> None:
     """Write what was taken in. In which order groups come makes no difference."""
     of_group: dict[CommId, list[_Applied]] = defaultdict(list)
@@ -586,6 +646,39 @@ def _forget(db: sqlite3.Connection, comm_ids: Sequence[CommId]) -> None:
     db.executemany("DELETE FROM passages WHERE rowid IN (SELECT passage FROM told WHERE comm_id = ?)", rows)
     for table in _OF_A_GROUP:
         db.executemany(f"DELETE FROM {table} WHERE comm_id = ?", rows)  # noqa: S608 - a name from above
+
+
+def _largest_ended(db: sqlite3.Connection, *, but: Collection[CommId]) -> Sequence[CommId]:
+    """Return the ended groups to forget until what is left is not too much, the largest first: none is forgotten for another's."""
+    sizes = dict(db.execute("SELECT comm_id, sum(length(data)) FROM entries GROUP BY comm_id").fetchall())
+    ended = [comm_id for (comm_id,) in db.execute("SELECT comm_id FROM groups WHERE ended_at IS NOT NULL") if comm_id not in but]
+    left = sum(sizes.values()) - sum(sizes.get(comm_id, 0) for comm_id in but)
+    found: list[CommId] = []
+    for comm_id in sorted(ended, key=lambda one: -sizes.get(one, 0)):
+        if left <= _MOST_BYTES:
+            break
+        found.append(comm_id)
+        left -= sizes.get(comm_id, 0)
+    return found
+
+
+def _forget_some(db: sqlite3.Connection, comm_ids: Sequence[CommId]) -> int:
+    """Delete what is kept of groups until that has taken a while; of how many it is gone."""
+    until = time.monotonic() + _AT_ONCE_SECONDS
+    for number, comm_id in enumerate(comm_ids, start=1):
+        _forget(db, [comm_id])
+        if time.monotonic() > until:
+            return number
+    return len(comm_ids)
+
+
+def _give_back_some(db: sqlite3.Connection) -> bool:
+    """Give the room of some pages that are free back to the disk; whether there are more. An older version's file may keep it."""
+    [free] = db.execute("PRAGMA freelist_count").fetchone()
+    for _ in db.execute(f"PRAGMA incremental_vacuum({_GIVEN_BACK_PAGES})"):
+        pass  # each step frees one page
+    [left] = db.execute("PRAGMA freelist_count").fetchone()
+    return bool(0 < left < free)
 
 
 def _meet(db: sqlite3.Connection, met: Encounter) -> None:

@@ -1,8 +1,11 @@
-"""How much of what was said in all groups of a process's agents stays in memory, and which group is left where it is too much.
+"""How much of what was said in all groups of a process's agents stays in memory and on its disk, and which group is left then.
 
 A member has all that it has heard at hand for as long as its group lasts: its brain, its functions and its tasks are shown it. Who
 leads a goal may speak for hours, in a hundred goals at once, to agents that only listen. To show a member less than was said would
 have it answer of half of it. So a group for which there is no room is left, and told why.
+
+An entry lies on the disk with the state that it led to, of which open tasks and what they ask may have a hundred thousand bytes,
+however short it is itself. Who starts anew reads all of it, and whose disk is full remembers nothing any more, of nobody's groups.
 """
 
 from __future__ import annotations
@@ -13,6 +16,8 @@ from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Protocol
 
+from ioa.group.encoding import encode_state
+from ioa.group.events import Entry
 from ioa.protocol.ids import UserId
 from ioa.protocol.model import Model
 
@@ -20,6 +25,8 @@ MAX_HEARD_BYTES = 128 * 1024 * 1024
 """What all groups that a process's agents are in may take up together, if nothing is said. The log of one has 64 MB at most, and
 of a team that has said 20 short things each member keeps 0.1 MB."""
 
+_STORED_PARTS = 4
+"""So many times as much as they may take up in memory their entries may have on the disk."""
 _MODEL_BYTES = 700
 """What a model takes up without what it holds: the object, its fields and the set of those that were given."""
 _SLOT_BYTES = 8
@@ -71,6 +78,12 @@ class HeardRoom:
             self._total -= self._heard[user].pop(hearer)
             if not self._heard[user]:
                 del self._heard[user]
+
+
+def size_of_entry(entry: Entry) -> int:
+    """Estimate what an entry takes up: what happened, in memory, or its part of what all of it has on the disk, if that is more."""
+    said = size_of(entry.event)
+    return max(said, (said + len(encode_state(entry.state))) // _STORED_PARTS)
 
 
 def size_of(value: object) -> int:

@@ -15,7 +15,7 @@ import structlog
 
 from ioa.agent.agent_metrics import sessions
 from ioa.agent.asking import until_answered
-from ioa.agent.heard_room import HeardRoom, size_of
+from ioa.agent.heard_room import HeardRoom, size_of_entry
 from ioa.agent.history import GroupHistory
 from ioa.agent.inquiring import AskedOfMe
 from ioa.agent.listening import GroupEnded
@@ -193,7 +193,7 @@ class GroupSession:
         if self._has_room:
             charter = self._history.charter
             user = LOCAL if charter is None or charter.user is None else charter.user
-            self._room.take(self, user, size_of(entry.entry.event))
+            self._room.take(self, user, size_of_entry(entry.entry))
 
     def _check_room(self) -> None:
         if not self._has_room:
@@ -276,13 +276,15 @@ class GroupSession:
 
     async def _repair(self) -> None:
         """Fetch from the log what was missed."""
-        comm_id = self._history.comm_id
+        comm_id, pages = self._history.comm_id, 0
+
+        async def ask() -> Entries:
+            asked = Sync(comm_id=comm_id, agent_id=self.me, after=self.position, session=self._outbox.session)
+            return await self._outbox.network.sync(asked)
 
         async def next_page() -> Entries:
             try:
-                page = await self._outbox.network.sync(
-                    Sync(comm_id=comm_id, agent_id=self.me, after=self.position, session=self._outbox.session)
-                )
+                page = await self._outbox.catching_up.ask(pages, ask)
             except ConflictError as error:
                 raise AheadOfLogError(error.message) from None
             if 0 < page.head < self.position:
@@ -294,6 +296,7 @@ class GroupSession:
         complete = False
         while not complete:
             page = await until_answered(next_page, comm_id=comm_id, agent_id=self.me)
+            pages += 1
             for entry in page.entries:
                 if not await self._apply(entry):
                     raise ConflictError(f"The memory of {self.me} is not where it was left in group {comm_id}.")

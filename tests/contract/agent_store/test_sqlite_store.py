@@ -25,7 +25,7 @@ from ioa.group.state import MAX_MEMBERS, Ended
 from ioa.ports.agent_store import Encounter, Passage
 from ioa.ports.brain import Contact
 from ioa.protocol.codec import encode
-from ioa.protocol.ids import AgentId, CommId, MessageId, TaskId
+from ioa.protocol.ids import AgentId, CommId, MessageId, SessionId, TaskId
 from ioa.protocol.outcomes import Outcome
 from tests.contract.agent_store.stories import message, result, sequenced
 from tests.unit.group.scenario import COMM, START, card
@@ -230,6 +230,35 @@ async def test_what_is_forgotten_gives_its_room_back(tmp_path: Path) -> None:
         after, opened = path.stat().st_size, store._connection is not None
 
     assert (forgotten, after < before / 4, opened) == (200, True, False)
+
+
+async def test_the_largest_of_what_has_ended_goes_where_it_is_too_much(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By groups that end as soon as they are large, a stranger fills the disk long before a day is over; what is small stays."""
+    path, small, large = tmp_path / "memory.sqlite", CommId("room-1"), CommId("room-2")
+    await _fill(path, groups=3)
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute("INSERT INTO entries VALUES (?, 1, ?)", (large, os.urandom(200_000)))
+    monkeypatch.setattr(sqlite_store, "_MOST_BYTES", 100_000, raising=False)
+    async with open_sqlite_store(path) as store:
+        forgotten = await store.prune(START)
+        kept = [bool(await store.entries(room)) for room in (small, large)]
+    assert (forgotten, kept, path.stat().st_size < 100_000) == (1, [True, False], True)
+
+
+async def test_what_is_forgotten_keeps_nothing_else_waiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a gigabyte it takes so long that the memory would not answer for longer than an agent may be without."""
+    path = tmp_path / "memory.sqlite"
+    await _fill(path, groups=50)
+    monkeypatch.setattr(sqlite_store, "_AT_ONCE_SECONDS", 0.0, raising=False)
+    monkeypatch.setattr(sqlite_store, "_GIVEN_BACK_PAGES", 1, raising=False)
+    stage = sequenced()[-1].entry.state.stage
+    assert isinstance(stage, Ended)
+    async with open_sqlite_store(path) as store:
+        pruning = asyncio.create_task(store.prune(stage.ended_at + timedelta(seconds=1)))
+        attempts = 0
+        while not pruning.done():
+            attempts = await store.begin_task(COMM, TaskId("t1"))
+        assert (await pruning, attempts > 20) == (50, True)
 
 
 async def test_a_memory_that_was_never_used_is_not_made_to_be_tidied(tmp_path: Path) -> None:
@@ -457,10 +486,10 @@ async def test_nothing_that_is_written_waits_for_what_is_looked_for(tmp_path: Pa
     """One user's goals may have told an agent so much that looking for words takes long; tasks of others go on meanwhile."""
     began, goes_on, read_from = threading.Event(), threading.Event(), sqlite_file.read_from
 
-    def slowly(path: Path, read: Callable[[sqlite3.Connection], object]) -> object:
+    def slowly(path: Path, read: Callable[[sqlite3.Connection], object], within: timedelta) -> object:
         began.set()
         goes_on.wait()
-        return read_from(path, read)
+        return read_from(path, read, within)
 
     monkeypatch.setattr(sqlite_store, "read_from", slowly)
     passage = Passage(COMM, "m-1", "much was said")
@@ -474,6 +503,60 @@ async def test_nothing_that_is_written_waits_for_what_is_looked_for(tmp_path: Pa
         is_recalled = recalling.done()
         goes_on.set()
         assert (attempt, is_recalled, await recalling) == (1, False, [passage])
+
+
+async def test_nothing_that_is_written_waits_for_a_group_that_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An agent that starts anew reads all that was said in its groups, gigabytes by whoever spoke there; others' tasks go on."""
+    began, goes_on, read_from, story = threading.Event(), threading.Event(), sqlite_file.read_from, sequenced()
+
+    def slowly(path: Path, read: Callable[[sqlite3.Connection], object], within: timedelta) -> object:
+        began.set()
+        goes_on.wait()
+        return read_from(path, read, within)
+
+    monkeypatch.setattr(sqlite_store, "read_from", slowly)
+    async with open_sqlite_store(tmp_path / "memory.sqlite") as store:
+        for entry in story:
+            await store.append(entry)
+        reading = asyncio.create_task(store.entries(COMM))
+        await asyncio.to_thread(began.wait, 10)
+
+        attempt = await store.begin_task(CommId("another"), TaskId("t1"))
+
+        is_read = reading.done()
+        goes_on.set()
+        assert (attempt, is_read, await reading) == (1, False, story)
+
+
+async def test_what_is_written_together_is_bounded_by_its_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is read together as well: 33 entries of 100 kB, all decoded at once."""
+    monkeypatch.setattr(sqlite_store, "_MAX_UNWRITTEN_BYTES", 1, raising=False)
+    path, story = tmp_path / "memory.sqlite", sequenced()
+    async with open_sqlite_store(path) as store:
+        for entry in story:
+            await store.append(entry)
+    with closing(sqlite3.connect(path)) as database:
+        [rows] = database.execute("SELECT count(*) FROM entries").fetchone()
+    assert rows == len(story)
+
+
+async def test_an_entry_that_cannot_be_read_has_its_group_forgotten_and_nothing_else(tmp_path: Path) -> None:
+    """Somebody may have said in one group what another version takes, and this one does not: no result of others' tasks is lost."""
+    path, story = tmp_path / "memory.sqlite", sequenced()
+    strange = encode(story[0]).replace(b"audience", b"audienze")
+    async with open_sqlite_store(path) as store:
+        await store.note_session(SessionId("s1"))
+        await store.append(story[0])
+        await store.finish_task(CommId("another"), result("done"))
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute("UPDATE entries SET data = ? WHERE comm_id = ?", (sqlite_file.packed(strange, b""), COMM))
+    with capture_logs() as lines:
+        async with open_sqlite_store(path) as store:
+            found = await store.entries(COMM)
+            kept = await store.finished_task(CommId("another"), TaskId("t1")), await store.last_session()
+            again = [await store.append(entry) for entry in story]
+    assert (found, kept, set(again)) == ((), (result("done"), "s1"), {True})
+    assert [line["event"] for line in lines] == ["group_not_remembered"]
 
 
 async def test_passages_of_an_older_version_are_known_by_their_groups(tmp_path: Path) -> None:

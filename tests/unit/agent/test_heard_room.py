@@ -6,10 +6,12 @@ import asyncio
 
 from structlog.testing import capture_logs
 
-from ioa.agent.heard_room import HeardRoom, size_of
+from ioa.agent.heard_room import HeardRoom, size_of, size_of_entry
+from ioa.group.encoding import encode_state
 from ioa.group.events import Said
+from ioa.group.state import OpenTask, TaskMode
 from ioa.ports.brain import TeamLaunch
-from ioa.protocol.ids import AgentId, CommId, GoalId, UserId, comm_id_of_goal
+from ioa.protocol.ids import AgentId, CommId, GoalId, TaskId, UserId, comm_id_of_goal
 from ioa.protocol.messages import (
     ConcludeGroupDiscussion,
     Conclusion,
@@ -18,12 +20,13 @@ from ioa.protocol.messages import (
     TaskOutcome,
 )
 from ioa.testing.scripted_brain import ScriptedBrain
-from tests.contract.agent_store.stories import message
+from tests.contract.agent_store.stories import message, sequenced
 from tests.rig.deadline import eventually
 from tests.unit.agent.company import GOAL, Company, idle, task, working
+from tests.unit.group.scenario import START
 
 EVE, BOB = UserId("eve"), UserId("bob")
-WORKER = AgentId("worker")
+WORKER, LEAD = AgentId("worker"), AgentId("lead")
 ROOM, OTHER = comm_id_of_goal(GOAL.goal_id), comm_id_of_goal(GoalId("goal-2"))
 
 
@@ -71,6 +74,19 @@ def test_letters_count_as_they_are_kept() -> None:
     plain, wide = size_of(message("m1", "x" * 60_000)), size_of(message("m1", "x" * 59_999 + "\N{GRINNING FACE}"))
 
     assert (60_000 < plain < 75_000, 240_000 < wide < 320_000) == (True, True)
+
+
+def test_an_entry_counts_by_what_it_has_on_the_disk_as_well() -> None:
+    """A report has a hundred bytes, and the state that goes with it as many thousand: by them one key fills the disk in minutes."""
+    [*_, short] = sequenced()
+    tasks = tuple(
+        OpenTask(task_id=TaskId(f"t{number}"), assignee=WORKER, assigner=LEAD, mode=TaskMode.SYNC, turn=1, lease_until=START)
+        for number in range(200)
+    )
+    entry = short.entry.model_copy(update={"state": short.entry.state.model_copy(update={"tasks": tasks})})
+    stored = len(encode_state(entry.state))
+    assert size_of_entry(entry) >= stored // 4 > size_of(entry.event)
+    assert size_of_entry(short.entry) == size_of(short.entry.event)
 
 
 async def test_a_group_that_says_too_much_is_left_and_told_so(company: Company) -> None:
