@@ -80,7 +80,8 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
 
         async def take(delivery: Delivery) -> None:
             size = stored_bytes(delivery.subject, delivery.data, delivery.headers)
-            await intake.see_through(delivery.subject, delivery.data, delivery.identity, delivery.stored_at, size)
+            again = delivery.attempt > 1
+            await intake.see_through(delivery.subject, delivery.data, delivery.identity, delivery.stored_at, size, again=again)
 
         into_dead = into_dead_letters(parts.dead)
 

@@ -112,7 +112,14 @@ class Intake:
         return await self._accept_or_refuse(_Published(subject, data, identity, user, addressee, stored_at, has_room))
 
     async def see_through(
-        self, subject: str, data: bytes, identity: str, stored_at: datetime | None = None, size_bytes: int = 0
+        self,
+        subject: str,
+        data: bytes,
+        identity: str,
+        stored_at: datetime | None = None,
+        size_bytes: int = 0,
+        *,
+        again: bool = False,
     ) -> None:
         """Accept a goal; where users are known, see that it has ended besides, so that those of each that are open are counted.
 
@@ -124,6 +131,7 @@ class Intake:
             identity: As for `accept`.
             stored_at: As for `accept`.
             size_bytes: How much of what goals wait in the message keeps as long as its goal is open.
+            again: Whether it was given out before, perhaps to a process that has ended since.
 
         Raises:
             UnavailableError: The goal has to come back later; a `NotYetError`, if it is open.
@@ -132,6 +140,8 @@ class Intake:
         has_room = waiting.take(identity, user, size_bytes)
         known = None if waiting.is_over(user) else self._accepted.get(identity)  # who has filled it is judged anew
         try:
+            if known is None and again and not waiting.is_over(user):
+                known = await self._noted(subject, data, identity)
             goal = known or await self.accept(subject, data, identity, stored_at, has_room=has_room)
             if goal is not None and self._users_are_known:
                 waiting.keep(identity, user, size_bytes)
@@ -142,6 +152,20 @@ class Intake:
             waiting.give_back(identity)
             raise
         waiting.give_back(identity)
+
+    async def _noted(self, subject: str, data: bytes, identity: str) -> GoalName | None:
+        """Return the goal of a message that was taken in, as far as that is noted.
+
+        A process that starts anew is given all that are open: to read and judge a hundred that one user made large takes half a
+        minute, in which everybody else's wait.
+        """
+        try:
+            user, _ = subjects.parse_goal_subject(subject)
+        except InvalidInputError:
+            return None
+        goal = GoalName(user, find_goal_id(data) or _goal_id_of(identity))
+        found = await self._ports.open_groups.find(goal.comm_id)
+        return goal if found is not None and found.waits and found.order == identity else None
 
     async def _until_ended(self, goal: GoalName, identity: str) -> None:
         self._accepted[identity] = goal  # what it took to accept it need not be done again
@@ -242,7 +266,7 @@ class Intake:
         else:
             await self._check_copy(record, published)
         fault_point("groups.goal_recorded")
-        await self._offering.offer(record)
+        await self._offering.offer(record, published.identity)
         return record.goal.name
 
     async def _check_share(self, goal: GoalName, *, has_room: bool) -> None:

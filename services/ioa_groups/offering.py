@@ -44,14 +44,19 @@ class Offering:
         self._patience = patience
         self._users_are_known = users_are_known
 
-    async def offer(self, record: GoalRecord) -> None:
-        """Queue the goal unless it has ended or has a group; its deadline is armed first, so that it ends in any case."""
+    async def offer(self, record: GoalRecord, order: str = "") -> None:
+        """Queue the goal unless it has ended or has a group; its deadline is armed first, so that it ends in any case.
+
+        Args:
+            record: The goal.
+            order: By which published message it came.
+        """
         goal = record.goal
         comm_id = goal.comm_id
         log_context.bind({"goal_id": goal.goal_id, "comm_id": comm_id, "traceparent": goal.traceparent})
         await self._ports.timers.schedule(comm_id, record.deadline)
         if goal.forked_from is not None:
-            await self._fork(record)
+            await self._fork(record, order)
             return
         known = await self._ports.open_groups.find(comm_id)
         head = await self._ports.ledger.head(comm_id)  # afterwards, so that a group which opens meanwhile is seen
@@ -60,7 +65,7 @@ class Offering:
                 await self._ports.ledger.settle(head.entry.state)  # it may have been noted as open again after its end
             return
         if known is None:
-            known = OpenGroup(goal_id=goal.goal_id, deadline=record.deadline)
+            known = OpenGroup(goal_id=goal.goal_id, deadline=record.deadline, order=order)
             await self._ports.open_groups.put(comm_id, known)
         if known.waits:
             return
@@ -132,14 +137,14 @@ class Offering:
             await self._ports.open_groups.put(comm_id, known.model_copy(update={"queued": seen}))
         return False
 
-    async def _fork(self, record: GoalRecord) -> None:
+    async def _fork(self, record: GoalRecord, order: str) -> None:
         """Have a goal go on from another one, which needs nobody to lead it; its deadline is armed, and ends it in any case."""
         goal = record.goal
         known = await self._ports.open_groups.find(goal.comm_id)
         if await self._ports.endings.of(goal.name) is not None or (known is not None and known.waits):
             return
         if known is None:
-            known = OpenGroup(goal_id=goal.goal_id, deadline=record.deadline)
+            known = OpenGroup(goal_id=goal.goal_id, deadline=record.deadline, order=order)
             await self._ports.open_groups.put(goal.comm_id, known)
             _count(record, None)
         try:

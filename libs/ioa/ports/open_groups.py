@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Annotated, Protocol
+
+from pydantic import Field
 
 from ioa.protocol.ids import CommId, GoalIdField, PoolIdField
 from ioa.protocol.model import Model, Time
@@ -37,6 +40,7 @@ class OpenGroup(Model):
         waits: Whether it waits for whom it names, or for anybody, and is offered to nobody else.
         queued: Where it waits then; None of one that an older version queued.
         dropped: How often it was put back there, since who took it did not lead it.
+        order: By which published message it came; empty of one that an older version noted.
     """
 
     goal_id: GoalIdField
@@ -45,6 +49,7 @@ class OpenGroup(Model):
     waits: bool = False
     queued: QueuedGoal | None = None
     dropped: int = 0
+    order: Annotated[str, Field(exclude_if=operator.not_)] = ""
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from ioa.ports.delivery import Queued
 from ioa.ports.inspection import DROPPED, KEPT
 from ioa.protocol import subjects
 from ioa.protocol.codec import encode
+from ioa.protocol.goal_order import GoalOrder, parse_goal
 from ioa.protocol.goals import Artifact, Reason
 from ioa.protocol.ids import LOCAL, AgentId, GoalId, GoalName, PoolId, UserId, comm_id_of_goal
 from ioa.protocol.registry import Register
@@ -380,6 +381,30 @@ async def test_a_goal_comes_back_until_it_has_ended_where_users_are_known() -> N
     await intake.see_through(subjects.goal_of(LOCAL), order(), "1")
     await plane.intake.see_through(subjects.goal_of(LOCAL), order(goal_id="another"), "2")
     assert [record.goal.goal_id for record in plane.goals.all()] == [GOAL, GoalId("another")]
+
+
+async def test_a_process_that_starts_anew_reads_no_goal_again_that_was_taken_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is given all that are open: to read a hundred with large teams took it half a minute. A copy is another message."""
+    plane, read = Plane(), list[bytes]()
+    await plane.join(ADA)
+
+    def note(data: bytes, addressee: str | None = None) -> GoalOrder:
+        read.append(data)
+        return parse_goal(data, addressee)
+
+    monkeypatch.setattr("ioa_groups.intake.parse_goal", note)
+    for again in (False, True):
+        intake = Intake(plane.intake_ports, LEASE, users_are_known=True)
+        with pytest.raises(NotYetError):
+            await intake.see_through(subjects.goal_to(LOCAL, ADA), order(), "1", again=again)
+    assert len(read) == 1
+    with pytest.raises(NotYetError):
+        await intake.see_through(subjects.goal_to(LOCAL, ADA), order(), "2", again=True)
+    assert len(read) == 2
+    await plane.setup.cancel(LOCAL, CancelGroup(goal_id=GOAL))
+    await Intake(plane.intake_ports, LEASE, users_are_known=True).see_through(
+        subjects.goal_to(LOCAL, ADA), order(), "1", again=True
+    )
 
 
 async def test_a_goal_that_was_taken_and_dropped_is_put_back() -> None:
