@@ -113,6 +113,8 @@ class Assessor:
                 task=name,
                 owner=PoolId(state.owner) if owner is None else owner.card.pool,
             )
+            if not self._experience.is_news(outcome):  # which group was read is known to this process alone, since it was started
+                continue
             await self._outcomes.put(outcome, key=name)
             _counts[told.done].inc()
         self._read[state.comm_id] = None

@@ -29,6 +29,12 @@ class Experience:
         if not outcome.task or all(one.task != outcome.task for one in memory):
             memory.append(remember(outcome))
 
+    def is_news(self, outcome: Outcome) -> bool:
+        """Whether an outcome tells something that is worth remembering: what is older than all of many drives none of them out."""
+        memory = self._memory.get(outcome.pool, ())
+        is_known = any(one.task == outcome.task for one in memory)
+        return not is_known and (len(memory) < REMEMBERED or outcome.at.timestamp() > min(one.at for one in memory))
+
     def forget(self) -> None:
         """Forget all."""
         self._memory.clear()

@@ -20,7 +20,7 @@ from ioa.ports.registry_store import CardRecord
 from ioa.protocol.goals import Artifact
 from ioa.protocol.ids import AgentId, CommId, PoolId, TaskId
 from ioa.protocol.messages import InformTaskResult, SyncTaskAssignment, TaskOutcome, TaskSpec
-from ioa.protocol.outcomes import Outcome, ReportOutcomes, TaskReport
+from ioa.protocol.outcomes import REMEMBERED, Outcome, ReportOutcomes, TaskReport, name_of_pool
 from ioa.protocol.usage import Usage
 from ioa.testing.manual_clock import NEW_YEAR, ManualClock
 from ioa.testing.memory_log import MemoryGroupLog
@@ -89,6 +89,19 @@ async def test_a_log_is_read_once_and_in_pages_however_many_report_it_at_once(mo
     kept = await asyncio.gather(*(office.report() for _ in range(5)))
     assert (len(pages), max(pages) <= 64) == (-(-len(ENDED.log) // 2) + 1, True)
     assert [len(one) for one in kept] == [1] * 5
+
+
+@pytest.mark.parametrize("is_same", [False, True], ids=["older than all", "known"])
+async def test_a_group_that_is_told_anew_drives_out_nothing(*, is_same: bool) -> None:
+    """A process that starts anew does not know which groups were read: who tells all of his again had others' words forgotten."""
+    office = Office()
+    await office.file(ENDED)
+    rooms = [CommId(f"room-{number}") for number in range(REMEMBERED)] if not is_same else [COMM]
+    for number, room in enumerate(rooms, start=1):
+        at, task = NEW_YEAR + timedelta(seconds=number), name_of_pool(room, PoolId("bob-pool"))
+        other = Outcome(pool=PoolId("bob-pool"), agent_id=BOB, need="sums", done=True, at=at, seconds=1.0, task=task)
+        office.experience.add(other)
+    assert await office.report() == []
 
 
 async def test_how_a_task_went_is_read_off_the_log() -> None:
