@@ -55,7 +55,10 @@ class WorkerSettings(ProcessSettings):
     )
     say_burst: int = Field(default=_SAY.burst, ge=1, description="how many of these they take at once")
     heard_bytes: int = Field(
-        default=MAX_HEARD_BYTES, ge=1, description="how many bytes of memory hold what was said in the groups of its agents"
+        default=MAX_HEARD_BYTES,
+        ge=1,
+        description="how many bytes of memory hold what was said in the groups of its agents; their entries have four times as many on"
+        " the disk",
     )
 
     sandbox: Literal["auto", "bwrap", "landlock", "none"] = Field(
