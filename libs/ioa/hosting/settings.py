@@ -57,8 +57,8 @@ class WorkerSettings(ProcessSettings):
     heard_bytes: int = Field(
         default=MAX_HEARD_BYTES,
         ge=1,
-        description="how many bytes of memory hold what was said in the groups of its agents; their entries have four times as many on"
-        " the disk",
+        description="how many bytes of memory hold what was said in the groups of its agents; "
+        "their entries have four times as many on the disk",
     )
 
     sandbox: Literal["auto", "bwrap", "landlock", "none"] = Field(

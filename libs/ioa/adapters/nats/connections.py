@@ -46,7 +46,7 @@ _GLANCES, _AT_A_GLANCE, _GLANCE_SECONDS = 6, 64, 0.01
 """How many times a server is asked besides for some that were active last, for how many, and in how many seconds each time."""
 _TOLD_BYTES = 8_192
 """How much a server may have to tell of who has connected. How his client is called, in which language and version, he says, in up
-to 32 kB where guests come by tokens, which are six times as many as JSON: of a hundred such connections the list is more than a
+to 8 kB where guests come by tokens, which are six times as many as JSON: of a hundred such connections the list is more than a
 connection may be sent, so that no flood is seen any more. Of ours it is less than 1 kB."""
 _HEARD_AWAY = 200
 """Of how many that were not let in is heard between two counts: whoever comes without end is among them."""

@@ -76,7 +76,7 @@ minutes, as is usual, one user fills it with 7 GB."""
 _MAX_MESSAGE_BYTES = 1_048_576
 _ADDRESSEE_CHARS = MAX_ID_CHARS + 1
 """How much of a goal's addressee is stored, so that it is refused if it is longer than an id: the server keeps each subject of a
-stream in its memory, and a line of the wire may have one of 4 KB, where guests come by tokens of 32."""
+stream in its memory, and a line of the wire may have one of 4 KB, where guests come by tokens of 8."""
 _MAX_POOLS = _MAX_USERS = 100_000
 _POOL_IDLE = timedelta(days=1)
 """After how long without pulls the consumer of a pool goes; what waits for the pool stays in the stream, for the next one."""
