@@ -598,6 +598,22 @@ async def test_a_member_is_told_what_it_missed_page_by_page() -> None:
     assert pages > 2
 
 
+async def test_at_first_little_is_told_of_a_log() -> None:
+    """An agent that starts without its memory asks for the beginnings of all its logs, of which one user's may have gigabytes."""
+    plane = Plane()
+    await plane.open(ADA, BOB)
+    for speaker, other in ((ADA, BOB), (BOB, ADA), (ADA, BOB), (BOB, ADA)):
+        await plane.says(speaker, Discussion(content=f"{speaker} says: {'x' * 60_000}", next_speaker=other))
+    pages, after = list[int](), 0
+    while True:
+        page = await plane.log_pages.sync(Sync(comm_id=ROOM, agent_id=BOB, after=after))
+        pages.append(len(page.entries))
+        after = page.entries[-1].seq
+        if page.complete:
+            break
+    assert pages == [3, 2]
+
+
 async def test_pages_are_read_for_one_agent_after_another() -> None:
     """However many pages one agent waits for, another's are read beside them: it never waits for more than what is read now."""
     plane, done = Plane(), list[AgentId]()
