@@ -85,6 +85,8 @@ pid_file: /var/run/nats/nats.pid
 max_payload: {{ .Values.nats.maxPayload }}
 max_pending: {{ .Values.nats.maxPending }}
 write_deadline: {{ .Values.nats.writeDeadline | quote }}
+# Each part of a subject that somebody subscribes to takes 380 bytes of each server, and a line has room for 2,000 of them; ours have nine.
+max_sub_tokens: 16
 # A service that hangs gets no more requests after 9 s. Clients that were heard in between are not pinged.
 ping_interval: 3s
 ping_max: 2

@@ -27,6 +27,7 @@ from ioa.adapters.nats.permissions import (
     of_service,
     of_user,
 )
+from ioa.adapters.nats.server import MAX_SUBSCRIBED_PARTS
 from ioa.errors import InvalidInputError
 from ioa.protocol.ids import AgentId, PoolId, UserId
 from ioa.protocol.subjects import GET_GROUP
@@ -219,3 +220,9 @@ def test_what_strangers_call_themselves_is_asked_about_in_what_a_connection_may_
     line = json.loads(authorization({}, callout))["max_control_line"]
     assert line > 7_500, "a token fits"
     assert 60 * line * 2 * 6 * 4 // 3 <= 8 * 1024 * 1024
+
+
+def test_who_does_no_more_than_he_should_subscribes_to_subjects_of_few_parts() -> None:
+    """The server takes none with many, each of which takes it memory; below an inbox and what a service is sent there is room."""
+    listened = [one for may in EVERYBODY.values() for one in may.subscribe]
+    assert max(len(one.split(".")) for one in listened) < MAX_SUBSCRIBED_PARTS

@@ -50,6 +50,11 @@ os.execv(sys.argv[2], sys.argv[2:])
 _HOST = "127.0.0.1"
 _MAX_PENDING_BYTES, _WRITE_DEADLINE = 8 * 1024 * 1024, "2s"
 """How much may wait for a client that reads slowly, and how long a write may take, before it is disconnected."""
+MAX_SUBSCRIBED_PARTS = 16
+"""How many parts the subject of a subscription may have; ours have nine at most.
+
+The server keeps a level of its tree for each, of some 380 bytes, and a line of the wire has room for two thousand: 0.75 MB for one
+subscription of 4 kB, on each server."""
 _PING_INTERVAL, _PING_MAX = timedelta(seconds=3), 2
 """A client that hangs leaves its queue groups within 9 s, instead of 6 minutes. One that was heard in between is not pinged."""
 _POLL = 0.01
@@ -323,6 +328,7 @@ def _write_config(settings: _Settings, port: int | None) -> int:
         "max_payload": settings.max_payload_bytes,
         "max_pending": _MAX_PENDING_BYTES,
         "write_deadline": _WRITE_DEADLINE,
+        "max_sub_tokens": MAX_SUBSCRIBED_PARTS,
         "ping_interval": f"{round(_PING_INTERVAL.total_seconds())}s",
         "ping_max": _PING_MAX,
         "ports_file_dir": str(settings.data_dir),
