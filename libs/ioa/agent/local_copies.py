@@ -14,8 +14,9 @@ import asyncio
 import hashlib
 import os
 import shutil
-from collections.abc import AsyncGenerator, Collection
+from collections.abc import AsyncGenerator, Callable, Collection
 from contextlib import aclosing
+from functools import partial
 from itertools import count
 from pathlib import Path
 from weakref import WeakValueDictionary
@@ -39,9 +40,9 @@ class LocalCopies:
         self._at_work: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._numbers = count()
         self._sizes: dict[str, int] = {}
-        """How large those are that lie there, or are on their way, by their names."""
+        """How large those are that lie there, and how much has come of those that are on their way, by their names."""
         self._coming = 0
-        """How many bytes are on their way, for which room is still free, or was a moment ago."""
+        """How many bytes are being written, for which room is still free, or was a moment ago."""
         self._whole: dict[str, tuple[int, int]] = {}
         """Of each copy, by its name, what it looks like that was changed by nobody: when it was written, and its size."""
 
@@ -82,30 +83,46 @@ class LocalCopies:
         return self._at_work.setdefault(name, asyncio.Lock())
 
     async def _write(self, artifact: Artifact, copy: Path, first: bytes, others: AsyncGenerator[bytes, None]) -> tuple[int, int]:
-        free = await asyncio.to_thread(_free_bytes, self._folder)
         self._sizes.pop(copy.name, None)  # it is written anew, in the place of what was changed
-        taken, size = sum(self._sizes.values()), artifact.size_bytes
-        if taken + size > free - self._coming - size:
-            raise TaskError(
-                f"The disk has no room for {artifact.name!r} with {size:,} bytes: {free:,} are free, and files of other tasks take"
-                f" {taken:,}.",
-                hint="Copies of files may take half of what is free. Make room, or give a smaller file.",
-            )
-        self._sizes[copy.name] = size
-        self._coming += size
+        await self._see_that_it_fits(artifact, artifact.size_bytes)
+        self._sizes[copy.name] = 0
         # Of its own: a thread that writes for who has given up goes on, and may do so when the file is fetched anew.
         part = copy.with_name(f"{copy.name}.{next(self._numbers)}.part")
         try:
-            await asyncio.to_thread(_begin, part, first)
+            await self._take(artifact, copy.name, first, partial(_begin, part))
             async for piece in others:
-                await asyncio.to_thread(_append, part, piece)
+                await self._take(artifact, copy.name, piece, partial(_append, part))
             return await asyncio.to_thread(_end, part, copy)
         except BaseException:
             part.unlink(missing_ok=True)
             self._sizes.pop(copy.name, None)
             raise
+
+    async def _take(self, artifact: Artifact, name: str, piece: bytes, write: Callable[[bytes], None]) -> None:
+        """Write a piece, if there is room for it. No room is kept for what is only said to come: a stranger says what he likes."""
+        size = len(piece)
+        await self._see_that_it_fits(artifact, size)
+        self._sizes[name] += size
+        self._coming += size
+        try:
+            await asyncio.to_thread(write, piece)
         finally:
             self._coming -= size
+
+    async def _see_that_it_fits(self, artifact: Artifact, size: int) -> None:
+        """See that so many more bytes leave as much of the disk as copies take.
+
+        Raises:
+            TaskError: They do not.
+        """
+        free = await asyncio.to_thread(_free_bytes, self._folder)
+        taken = sum(self._sizes.values())
+        if taken + size > free - self._coming - size:
+            raise TaskError(
+                f"The disk has no room for {artifact.name!r} with {artifact.size_bytes:,} bytes: {free:,} are free, and files of"
+                f" other tasks take {taken:,}.",
+                hint="Copies of files may take half of what is free. Make room, or give a smaller file.",
+            )
 
 
 def copy_of(artifact: Artifact) -> str:

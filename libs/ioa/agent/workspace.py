@@ -30,7 +30,7 @@ from ioa.errors import InvalidInputError, NotFoundError
 from ioa.ports.agent_network import AgentNetwork
 from ioa.ports.chat_model import ChatMessage, Tool
 from ioa.ports.meter import Meter
-from ioa.protocol.codec import shortened
+from ioa.protocol.codec import encode, shortened
 from ioa.protocol.files import whole
 from ioa.protocol.goals import Artifact, plain_file_name
 from ioa.protocol.ids import AgentId, CommId, GoalId, SessionId, TaskId
@@ -44,6 +44,8 @@ TRACE_FILE = "trace.jsonl"
 MAX_TRACE_BYTES = 4_000_000
 _MAX_MEDIA_TYPE_CHARS = 200
 _PLACE_DIGITS = 16
+_FILES_BYTES = 100_000
+"""What the files may take that a conclusion names beside its text: its entry holds both twice. A hundred usual ones take 30,000."""
 _KEY_CHARS = 32
 
 T = TypeVar("T")
@@ -135,16 +137,23 @@ class GroupFiles:
         return (await self._put(f"{task_id}/traces/{TRACE_FILE}", TRACE_FILE, trace, "application/jsonl"),) if trace else ()
 
     async def fitting(self, conclusion: Conclusion, turn: int) -> Conclusion:
-        """Make a conclusion fit into a message: the whole of a longer one goes with it as the file `answer.md`, which it names."""
+        """Make a conclusion fit into a message: the whole of a longer one goes with it as the file `answer.md`, which it names.
+
+        Others made the files that it names, and called them what they liked: beyond what fits, those with the longest names are
+        left out, and the text tells of that.
+        """
         text = shortened(conclusion.content, len(conclusion.content.encode("utf-8", "replace")))
-        files, data = conclusion.artifacts, text.encode()
-        if len(data) > MAX_TEXT_BYTES:
+        files, data, said = conclusion.artifacts, text.encode(), ""
+        named = _short_named(files)
+        if len(named) < len(files):
+            said = f"\n\n[… {len(files) - len(named)} files with long names are not named here; their tasks' results name them]"
+        if len(data) + len(said.encode()) > MAX_TEXT_BYTES:
             place, comm_id = f"conclusion-{turn}/{ANSWER_FILE}", self.history.comm_id
             whole = await until_answered(lambda: self._put(place, ANSWER_FILE, data, "text/markdown"), comm_id=comm_id)
-            said = f"\n\n[… cut here: all {len(text):,} characters of this answer are in the file {ANSWER_FILE}]"
-            text = data[: MAX_TEXT_BYTES - len(said.encode())].decode("utf-8", "ignore") + said
-            files = (whole, *(file for file in files if file.name != ANSWER_FILE))[:MAX_ARTIFACTS]
-        return Conclusion(content=text, reason=conclusion.reason, artifacts=files, rejects=conclusion.rejects)
+            said = f"\n\n[… cut here: all {len(text):,} characters of this answer are in the file {ANSWER_FILE}]{said}"
+            text = data[: MAX_TEXT_BYTES - len(said.encode())].decode("utf-8", "ignore")
+            named = (whole, *(file for file in named if file.name != ANSWER_FILE))[:MAX_ARTIFACTS]
+        return Conclusion(content=text + said, reason=conclusion.reason, artifacts=named, rejects=conclusion.rejects)
 
     async def remove(self) -> None:
         """Delete all local copies."""
@@ -367,6 +376,18 @@ def checked_artifact(name: str, data: bytes | str, media_type: str | None, made:
 def _key_of(workspace: Path, task_id: TaskId) -> str:
     """Tell a task from those of all groups, by the folder of its group, which is another one for each agent and tenant, too."""
     return hashlib.sha256(f"{workspace.parent}/{task_id}".encode("utf-8", "surrogateescape")).hexdigest()[:_KEY_CHARS]
+
+
+def _short_named(files: Sequence[Artifact]) -> tuple[Artifact, ...]:
+    """Return those of these files that a conclusion has room to name, in their order; of the others the longest are left out."""
+    room, kept = _FILES_BYTES, set[int]()
+    sizes = sorted((len(encode(file)), at) for at, file in enumerate(files))
+    for size, at in sizes[:MAX_ARTIFACTS]:
+        room -= size
+        if room < 0:
+            break
+        kept.add(at)
+    return tuple(file for at, file in enumerate(files) if at in kept)
 
 
 def _make_empty(folder: Path) -> None:

@@ -42,9 +42,13 @@ _FORM_BYTES = 6_000
 _OPEN_BYTES, _TASK_BYTES = 100_000, 400
 """What open tasks take of each entry, with what they ask; or, if that is more, so much for each that may be given out."""
 _BEGINS = (SyncTaskAssignment, AsyncTaskAssignment, TaskQuestion, AskUser)
-_ENDS = (ConcludeGroupDiscussion, Conclusion, Pass)
+_ENDS = (ConcludeGroupDiscussion, Conclusion)
+"""What leads to the end of a group: there is always room for it, and it comes once."""
+_GOES_ON = (InformTaskResult, Pass)
+"""What is taken until the last eighth of a log is used up. A pass ends nothing by itself: two members, or one alone whose model is
+away, may pass for as long as the goal lasts, and each pass is an entry with the whole state."""
 CLOSES = (InformTaskResult, *_ENDS)
-"""What leads to the end of a task or group: there is always room for it."""
+"""What leads to the end of a task or group: who has filled the logs of all is not put off with it."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +78,7 @@ class GroupQuota:
             given = len(state.tasks) + sum([folded.total for folded in state.folded])
             if given + len(payload.tasks) > self.tasks:
                 why = f"This group has given out {given} tasks, and a group may give out {self.tasks:,}"
-                raise self._refusal(RejectionCode.TOO_MANY_TASKS, f"{why}. Do without, or conclude.", said, state, policy)
+                raise self._refusal(RejectionCode.TOO_MANY_TASKS, f"{why}. Do without, or conclude.", said, head, policy)
         if isinstance(payload, _BEGINS) and (size := open_bytes(after)) > (most := max(_OPEN_BYTES, _TASK_BYTES * self.tasks)):
             why = f"Open tasks, and what is asked, would take {size:,} bytes of each entry, and {most:,} are the most"
             legal = tuple(map(name_of, _legal(said, state, policy)))
@@ -82,10 +86,10 @@ class GroupQuota:
         if isinstance(payload, Discussion) and (size := _bytes_of(payload.question)) > _FORM_BYTES:
             why = f"What the question is filled in with has {size:,} bytes, and {_FORM_BYTES:,} are the most. Ask in fewer words."
             raise IllegalEventError(RejectionCode.BAD_FORM, why, legal=tuple(map(name_of, _legal(said, state, policy))))
-        room = self.most(head) if isinstance(payload, InformTaskResult) else self._room(head)
+        room = self.most(head) if isinstance(payload, _GOES_ON) else self._room(head)
         if head.log_bytes > room and not isinstance(payload, _ENDS):
             why = f"{self._held(head)}. Conclude."
-            raise self._refusal(RejectionCode.TOO_LITTLE_LEFT, why, said, state, policy)
+            raise self._refusal(RejectionCode.TOO_LITTLE_LEFT, why, said, head, policy)
 
     def check_invited(self, head: StoredEntry) -> None:
         """Refuse another member where the log is full.
@@ -149,9 +153,9 @@ class GroupQuota:
     def _held(self, head: StoredEntry) -> str:
         return f"This group's log holds {head.log_bytes / 1e6:,.1f} MB, and may hold {self.most(head) / 1e6:,.1f}"
 
-    @staticmethod
-    def _refusal(code: RejectionCode, why: str, said: Said, state: GroupState, policy: Policy | None) -> IllegalEventError:
-        legal = [kind for kind in _legal(said, state, policy) if kind in CLOSES]
+    def _refusal(self, code: RejectionCode, why: str, said: Said, head: StoredEntry, policy: Policy | None) -> IllegalEventError:
+        taken: tuple[Kind, ...] = (*_ENDS, *_GOES_ON) if head.log_bytes <= self.most(head) else _ENDS
+        legal = [kind for kind in _legal(said, head.entry.state, policy) if kind in taken]
         return IllegalEventError(code, why, legal=tuple(map(name_of, legal)))
 
 

@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import threading
 from collections.abc import AsyncGenerator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -203,27 +204,49 @@ async def test_copies_take_no_more_of_a_disk_than_they_leave(tmp_path: Path, mon
 
 
 async def test_copies_that_come_at_once_leave_as_much_of_a_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is on its way takes room that is still free."""
-    copies, begun, goes_on = LocalCopies(tmp_path / "copies"), asyncio.Semaphore(0), asyncio.Event()
+    """What has come of those that are on their way counts, and what is just being written: who comes last has no room."""
+    copies, begun = LocalCopies(tmp_path / "copies"), asyncio.Semaphore(0)
+    goes_on, coming, ends = {name: asyncio.Event() for name in "abcd"}, dict[str, asyncio.Task[None]](), dict[str, bool]()
     monkeypatch.setattr(local_copies, "_free_bytes", lambda folder: 60 - sum(f.stat().st_size for f in folder.glob("*")))
 
     async def place(name: str) -> None:
         async def pieces() -> AsyncGenerator[bytes, None]:
-            yield b""
+            yield name.encode() * 5
             begun.release()
-            await goes_on.wait()
-            yield name.encode() * 10
+            await goes_on[name].wait()
+            yield name.encode() * 5
 
         told = Artifact(name=name, object_name=name, size_bytes=10, sha256=hashlib.sha256(name.encode() * 10).hexdigest())
         await copies.place(told, pieces(), tmp_path / "groups" / name)
 
-    async with asyncio.TaskGroup() as group:
-        for name in "abc":
-            group.create_task(place(name))
-            await begun.acquire()
-        with pytest.raises(TaskError, match="60 are free, and files of other tasks take 30"):
-            async with asyncio.timeout(10):
-                await place("d")
-        goes_on.set()
+    for name in "abcd":
+        coming[name] = asyncio.create_task(place(name))
+        await begun.acquire()
+    for name, placing in coming.items():
+        goes_on[name].set()
+        with suppress(TaskError):
+            await placing
+        ends[name] = (tmp_path / "groups" / name).exists()
+
+    assert ends == {"a": True, "b": True, "c": False, "d": True}  # what had come of the third makes room for the fourth
     with pytest.raises(TaskError, match="30 are free, and files of other tasks take 30"):
-        await place("d")
+        await place("e")
+
+
+async def test_nobody_keeps_room_by_saying_how_large_a_file_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who said half of what was free, of any file of his, had all tasks of others fail that read one, until his had come."""
+    copies, begun, goes_on = LocalCopies(tmp_path / "copies"), asyncio.Event(), asyncio.Event()
+    monkeypatch.setattr(local_copies, "_free_bytes", lambda folder: 10**9 - sum(f.stat().st_size for f in folder.glob("*")))
+    large = _artifact().model_copy(update={"object_name": "large", "size_bytes": 5 * 10**8})
+
+    async def slow() -> AsyncGenerator[bytes, None]:
+        yield b"one"
+        begun.set()
+        await goes_on.wait()
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(copies.place(large, slow(), tmp_path / "one" / "a.csv"))
+        await begun.wait()
+        await copies.place(_artifact(), _Store().pieces(), tmp_path / "two" / "a.csv")
+        goes_on.set()
+    assert (tmp_path / "two" / "a.csv").read_bytes() == b"onetwothree"

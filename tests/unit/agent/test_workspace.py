@@ -19,6 +19,7 @@ from ioa.errors import InvalidInputError, NotFoundError
 from ioa.ports.brain import WholeConclusion
 from ioa.ports.chat_model import Hear
 from ioa.ports.meter import Meter
+from ioa.protocol.codec import encode
 from ioa.protocol.goals import Artifact
 from ioa.protocol.ids import AgentId, CommId, GoalId, TaskId
 from ioa.protocol.messages import MAX_ARTIFACTS, Conclusion
@@ -213,6 +214,20 @@ async def test_a_conclusion_arrives_whole(text: str, tmp_path: Path) -> None:
     else:
         whole = await cast(MemoryNetwork, files._network).artifacts.get(said.artifacts[0])
         assert (whole.decode(), names, "are in the file answer.md]" in said.content) == (text, ["answer.md", "a.txt"], True)
+
+
+@pytest.mark.parametrize("text", ["Done.", "a" * 160_000, "a" * 200_000], ids=["short", "just", "long"])
+async def test_a_conclusion_fits_whatever_others_call_their_files(text: str, tmp_path: Path) -> None:
+    """Nor do they crowd out those of everybody else: the longest names are left out, and the text tells how many."""
+    files, [own] = await files_of_group(tmp_path, ("a.txt", b"1"))
+    long = {"name": "字" * 255, "object_name": "字" * 512, "media_type": "字" * 200}
+    others = tuple(own.model_copy(update={**long, "sha256": f"{at:064x}"}) for at in range(MAX_ARTIFACTS - 1))
+    said = await files.fitting(WholeConclusion(content=text, artifacts=(*others, own)), 7)
+
+    assert len(encode(said)) < 270_000
+    assert said.artifacts[-1] == own
+    assert "files with long names are not named here" in said.content and len(said.content.encode()) <= MAX_TEXT_BYTES
+    assert ("are in the file answer.md]" in said.content) == (len(text) >= 160_000)
 
 
 async def test_a_conclusion_keeps_its_name_on_every_attempt(tmp_path: Path) -> None:

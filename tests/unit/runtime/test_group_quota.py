@@ -25,6 +25,8 @@ from ioa.protocol.messages import (
     Discussion,
     InformTaskProgress,
     InformTaskResult,
+    Pass,
+    PassCause,
     SyncTaskAssignment,
     TaskQuestion,
 )
@@ -109,7 +111,7 @@ async def test_a_nested_team_takes_its_log_from_its_parents() -> None:
         assert not isinstance(await plane.says(one, said, comm_id=NESTED, router=router % 2), Rejected)
     refused = await plane.says(EVE, Discussion(content="b", next_speaker=BOB), comm_id=NESTED)
     assert isinstance(refused, Rejected)
-    assert (refused.code, refused.legal) == ("too_little_left", ("CONCLUDE_GROUP_DISCUSSION", "PASS"))
+    assert (refused.code, refused.legal) == ("too_little_left", ("CONCLUDE_GROUP_DISCUSSION",))
     await plane.says(EVE, ConcludeGroupDiscussion(), comm_id=NESTED)
     await plane.says(EVE, Conclusion(content="Five."), comm_id=NESTED)
     both = [stored.size_bytes for comm_id in (ROOM, NESTED) for stored in await plane.entries(comm_id)]
@@ -217,6 +219,33 @@ async def test_who_has_filled_the_logs_ends_his_groups_in_few_words() -> None:
         await plane.says(ADA, Conclusion(content="a" * 17_000))
     assert not isinstance(await plane.says(ADA, Conclusion(content="a" * 1_000)), Rejected)
     assert await plane.reason() is Reason.CONCLUDED
+
+
+async def test_a_group_passes_on_no_further_than_its_log_reaches() -> None:
+    """Who has nobody to hand the floor to, or an accomplice, passes for ever, and no turn is used up."""
+    plane = Plane(GroupQuota(log_bytes=40_000))
+    await plane.open(ADA, level=LEVEL)
+    away, answers = Pass(cause=PassCause.MODEL_UNAVAILABLE), list[Accepted | Rejected]()
+    for number in range(40):
+        answers.append(await plane.says(ADA, away, router=number % 2))
+    last = answers[-1]
+    assert isinstance(last, Rejected)
+    assert (last.code, last.legal) == ("too_little_left", ("CONCLUDE_GROUP_DISCUSSION",))
+    assert isinstance(answers[0], Accepted)
+    assert (await _held(plane))[0] < 48_000
+    await plane.says(ADA, ConcludeGroupDiscussion(conclusion=Conclusion(content="Nothing.")))
+    assert await plane.reason() is Reason.CONCLUDED
+
+
+async def test_who_has_filled_the_logs_passes_on_no_more() -> None:
+    """A pass ends nothing: it waits as what begins something, and its floor runs out."""
+    plane = Plane(appended=_with_little(1_000))
+    await plane.open(ADA, BOB, level=LEVEL, max_turns=30)
+    await plane.says(ADA, Discussion(content="a" * 16_000, next_speaker=BOB))
+    await plane.says(BOB, Discussion(content="b", next_speaker=ADA))
+    plane.log.free_bytes = 1_000
+    with pytest.raises(RateLimitedError, match="others need what is left"):
+        await plane.says(ADA, Pass(cause=PassCause.MODEL_UNAVAILABLE))
 
 
 async def test_entries_are_charged_to_who_has_caused_them() -> None:
