@@ -1,4 +1,4 @@
-"""Finding the JSON object in whatever a language model wrote around it."""
+"""JSON that strangers write: as a whole, or in whatever a language model wrote around it."""
 
 from __future__ import annotations
 
@@ -10,6 +10,18 @@ MAX_TEXT_CHARS = 2_000_000
 _MAX_STARTS = 20
 _THINKING = re.compile(r"<think>.*?(</think>|\Z)", re.DOTALL)
 _DECODER = json.JSONDecoder()
+
+
+def parse_json(text: str | bytes) -> Any:
+    """Parse JSON.
+
+    Raises:
+        ValueError: It is none, or is nested deeper than Python reads.
+    """
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("it is nested too deep") from None
 
 
 def find_object(text: str) -> dict[str, Any] | None:

@@ -28,6 +28,7 @@ from jwt import PyJWK
 from ioa.beside import beside
 from ioa.errors import ForbiddenError, InvalidInputError, IoaError, UnavailableError
 from ioa.foreign_text import shown
+from ioa.json_text import parse_json
 from ioa.runtime.watched_file import WatchedFile
 
 _ASK_SECONDS, _WAIT_SECONDS = 10.0, 1.5
@@ -205,7 +206,6 @@ class ProviderKeys:
             ValueError,
             KeyError,
             TypeError,
-            RecursionError,
             TimeoutError,
             IoaError,
         ) as error:
@@ -230,7 +230,7 @@ class ProviderKeys:
                 read += part
                 if len(read) > _MAX_BYTES:
                     raise ValueError(f"it answers with more than {_MAX_BYTES:,} bytes")
-        return json.loads(bytes(read))
+        return parse_json(bytes(read))
 
 
 def check_private(url: str) -> None:
@@ -249,8 +249,8 @@ def check_private(url: str) -> None:
 
 def _parse_file(path: Path, text: str) -> Mapping[str, IssuerKey]:
     try:
-        return _parse(json.loads(text))
-    except (ValueError, RecursionError) as error:
+        return _parse(parse_json(text))
+    except ValueError as error:
         raise InvalidInputError(f"{path} is no set of keys (JWKS): {error}.", hint=_FILE_HINT) from None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import subprocess
 import sys
 from base64 import b64decode
@@ -20,6 +21,7 @@ import httpx
 import pytest
 
 from ioa.adapters.nats.connection import NatsSettings, open_connection
+from ioa.adapters.nats.server import MAX_SUBSCRIBED_PARTS
 from ioa.adapters.nats.topology import ensure_pool_consumer
 from ioa.errors import UnavailableError
 from ioa.protocol import subjects
@@ -112,6 +114,14 @@ async def test_keda_finds_the_queue_where_it_is_told_to_look(tmp_path: Path) -> 
         for consumer in stream.get("consumer_detail", ())
     ]
     assert (wanted["account"], wanted["stream"], wanted["consumer"]) in found
+
+
+def test_every_server_takes_subscriptions_of_as_few_parts() -> None:
+    """Also one that Compose runs, and one of one's own as the guide says: `ioa up` is where it is tried."""
+    root = Path(__file__).parents[2]
+    told = [render().one("ConfigMap", "ioa-nats")["data"]["nats.conf"]]
+    told += [(root / name).read_text(encoding="utf-8") for name in ("deploy/compose.yaml", "docs/security.md")]
+    assert [re.findall(r"(?m)^ *max_sub_tokens: (\d+)$", one) for one in told] == [[str(MAX_SUBSCRIBED_PARTS)]] * 3
 
 
 async def test_a_connection_has_one_path(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from ioa.agent.definition import InputFile, TaskContext
 from ioa.errors import InvalidInputError, TaskError
 from ioa.foreign_text import shown_in_line
 from ioa.hosting.agent import Agent
+from ioa.json_text import parse_json
 from ioa.sandbox import AUTO, SETTING, Level, SandboxLimits, level_here, run
 
 LIMITS = SandboxLimits(
@@ -159,8 +160,8 @@ class _Heard:
 
     def _take(self, line: bytes) -> None:
         try:
-            said = json.loads(line)
-        except (ValueError, RecursionError):
+            said = parse_json(line)
+        except ValueError:
             said = None
         if not isinstance(said, dict):
             self._ignore(line.decode("utf-8", "replace").strip())

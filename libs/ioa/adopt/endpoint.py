@@ -16,6 +16,7 @@ from ioa.adopt.membership import as_object, failure
 from ioa.agent.definition import InputFile, TaskContext
 from ioa.errors import InvalidInputError, TaskError
 from ioa.foreign_text import shown_in_line
+from ioa.json_text import parse_json
 from ioa.retry import pauses
 
 if TYPE_CHECKING:
@@ -158,8 +159,8 @@ async def finished(asked: Coroutine[Any, Any, T], undo: Callable[[T], Awaitable[
 def read_object(answer: httpx.Response) -> dict[str, Any]:
     """Return the JSON object of an answer; an empty one if it has none."""
     try:
-        said = answer.json()
-    except (ValueError, RecursionError):
+        said = parse_json(answer.content)
+    except ValueError:
         return {}
     return said if isinstance(said, dict) else {}
 

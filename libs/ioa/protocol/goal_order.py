@@ -5,7 +5,6 @@ Users type this by hand, so a field that is not known is an error, unlike in mes
 
 from __future__ import annotations
 
-import json
 import operator
 from datetime import timedelta
 from typing import Annotated, Any, Self
@@ -24,6 +23,7 @@ from pydantic import (
 )
 
 from ioa.errors import InvalidInputError
+from ioa.json_text import parse_json
 from ioa.protocol.codec import check_size, check_texts, in_words, problems_of
 from ioa.protocol.goals import MAX_GOAL_CHARS, Artifact, FileName, Fork, Goal, RepetitionRule, ResultFormat
 from ioa.protocol.ids import AgentIdField, GoalId, GoalIdField, GoalName, check_token, parse_agent_id
@@ -197,9 +197,9 @@ def parse_goal(data: bytes, addressee: str | None = None) -> GoalOrder:
 def find_goal_id(data: bytes) -> GoalId | None:
     """Read the id off a goal that cannot be read otherwise, so that who waits for it can be told; None if there is none."""
     try:
-        fields = json.loads(data)
+        fields = parse_json(data)
         return GoalId(check_token(fields["goal_id"]))
-    except (ValueError, TypeError, KeyError, RecursionError):
+    except (ValueError, TypeError, KeyError):
         return None
 
 
@@ -207,7 +207,7 @@ def _read_order(text: str) -> GoalOrder:
     fields: object = {"goal": text}
     try:
         if text.startswith("{"):
-            fields = json.loads(text)
+            fields = parse_json(text)
         check_texts(fields, "goal")
     except InvalidInputError as error:
         raise InvalidInputError(f"The goal cannot be read: {error.message}", hint=error.hint) from None

@@ -6,7 +6,6 @@ arguments are right is for the server to say; that they are an object is checked
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -16,6 +15,7 @@ from typing import Any
 
 from ioa.adapters.mcp_server import McpAddress, McpServer, McpTool, open_mcp_server
 from ioa.errors import InvalidInputError
+from ioa.json_text import parse_json
 from ioa.ports.chat_model import Tool
 from ioa.react.tools import MAX_NAME_CHARS, Guarding, ReactTool
 
@@ -107,8 +107,8 @@ def _as_tool(prefix: str, tool: McpTool, server: McpServer, guards: tuple[Guardi
 
 def _read(name: str, arguments: str) -> dict[str, Any]:
     try:
-        read = json.loads(arguments or "{}")
-    except (ValueError, RecursionError):
+        read = parse_json(arguments or "{}")
+    except ValueError:
         read = None
     if not isinstance(read, dict):
         raise InvalidInputError(f"{name} cannot take these arguments: they are no JSON object.")

@@ -8,8 +8,9 @@ armed before the append brings the routers back to a group whatever dies in betw
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable
+from collections.abc import Awaitable, Callable, Hashable
 from datetime import datetime, timedelta
+from functools import partial
 from typing import NamedTuple
 
 import structlog
@@ -210,7 +211,7 @@ class GroupLedger:
         async with group.lock.held(urgent=False):
             if group.head is not None and not anew:
                 return group.head, False
-            head = await self._read_for(sender, comm_id, group)
+            head = await self._read_for(sender, group.head_bytes, partial(self._log.last, comm_id))
             self._known.remember(group, head)
             return head, True
 
@@ -372,7 +373,7 @@ class GroupLedger:
         head, fresh, reader = group.head, False, asked_by
         for _ in range(_MAX_ATTEMPTS):
             if head is None:
-                head, fresh = await self._read_for(reader, comm_id, group), True
+                head, fresh = await self._read_for(reader, group.head_bytes, partial(self._log.last, comm_id)), True
             event = self._said(what, head) if isinstance(what, Message) else what
             try:
                 policy = await self._policy(comm_id, head, event, reader)
@@ -415,15 +416,26 @@ class GroupLedger:
             return Recorded(seq, transition.state, entry, expected), transition.effects
         raise UnavailableError(f"Group {comm_id} is contended: {_MAX_ATTEMPTS} appends lost their race.")
 
-    async def _read_for(self, sender: AgentId | None, comm_id: CommId, group: KnownGroup) -> StoredEntry | None:
-        """Read the head of a locked group, and count it for the sender whose message has it read; None: nobody's does."""
+    async def _read_for(
+        self, sender: AgentId | None, known_bytes: int, read: Callable[[], Awaitable[StoredEntry | None]]
+    ) -> StoredEntry | None:
+        """Read an entry of a log, and count it for the sender whose message has it read; None: nobody's does.
+
+        Args:
+            sender: Who is told to come back later when too much was read for it.
+            known_bytes: How large it was when it was read last.
+            read: Reads it.
+        """
         if sender is None or self._reads is None:
-            return await self._log.last(comm_id)
-        self._reads.take(sender, group.head_bytes)
-        head = await self._log.last(comm_id)
-        if head is not None and head.size_bytes > group.head_bytes:
-            self._reads.charge(sender, head.size_bytes - group.head_bytes)
-        return head
+            return await read()
+        self._reads.take(sender, known_bytes)
+        entry = await read()
+        if entry is not None and entry.size_bytes > known_bytes:
+            self._reads.charge(sender, entry.size_bytes - known_bytes)
+        return entry
+
+    async def _first(self, comm_id: CommId) -> StoredEntry | None:
+        return next(iter(await self._log.read(comm_id, after=0, limit=1)), None)
 
     def _step(self, head: StoredEntry | None, event: Event, policy: Policy | None) -> Transition:
         transition = step(None, event, policy) if head is None else self._step_on(head, event, policy)
@@ -500,18 +512,13 @@ class GroupLedger:
             return None
         policy = self._known.policy(comm_id)
         if policy is None or policy.digest != course.policy:
-            reads = None if reader is None else self._reads
-            if reads is not None and reader is not None:
-                reads.take(reader, 0)
-            first = await self._log.read(comm_id, after=0, limit=1)
-            launch = first[0].entry.event if first else None
-            if not isinstance(launch, GroupLaunched):
+            first = await self._read_for(reader, 0, partial(self._first, comm_id))
+            launch = None if first is None else first.entry.event
+            if first is None or not isinstance(launch, GroupLaunched):
                 raise UnavailableError(f"The log of {comm_id} does not show how the group was launched.")
-            if reads is not None and reader is not None:
-                reads.charge(reader, first[0].size_bytes)
             policy = launch.charter.policy
             if policy is not None:
-                self._known.remember_policy(comm_id, policy, first[0].size_bytes)
+                self._known.remember_policy(comm_id, policy, first.size_bytes)
         return policy
 
     def _said(self, message: Message, head: StoredEntry | None) -> Said:

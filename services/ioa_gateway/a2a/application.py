@@ -31,8 +31,8 @@ from ioa_gateway.calls import MAX_BODY_BYTES, announced, replayed
 from ioa_gateway.reach import Reach
 
 _MAX_BYTES = 20_000_000
-_MAX_VERSION_CHARS = 64
 """How large a message may be, with the files in it."""
+_MAX_VERSION_CHARS = 64
 
 _REFUSALS = ("Failed to validate", "Failed to parse")
 """How the library's lines begin that show a traceback of a request which it refuses."""

@@ -7,7 +7,6 @@ here for longer than its caller will is dropped.
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Coroutine, Generator, Iterable, Sequence
@@ -41,6 +40,7 @@ from ioa.errors import (
     UnknownVersionError,
     row_of,
 )
+from ioa.json_text import parse_json
 from ioa.ports.inspection import SlowedCaller
 from ioa.protocol.codec import check_size
 from ioa.protocol.subjects import kind_of
@@ -430,9 +430,9 @@ def _too_often(endpoint: ServiceEndpoint, caller: str, retry_after: float) -> Ra
 def _asker(message: Msg) -> str:
     """Who asks on a subject that many share, as the server tells where users have keys; empty where they have none."""
     try:
-        told = json.loads((message.headers or {})[SHOWN_ASKER])
+        told = parse_json((message.headers or {})[SHOWN_ASKER])
         return f"{told['acc']} {holder_of(told['user'])}"
-    except (KeyError, ValueError, TypeError, AttributeError, RecursionError):
+    except (KeyError, ValueError, TypeError, AttributeError):
         return ""
 
 

@@ -25,6 +25,7 @@ from ioa.adapters.nats.streams import next_messages, pages, subjects_of
 from ioa.adapters.nats.topology import ARTIFACTS, FILES
 from ioa.adapters.nats.translated_errors import lost_race, unavailable_unless_answered
 from ioa.errors import ConflictError, InvalidInputError, NotFoundError
+from ioa.json_text import parse_json
 from ioa.ports.file_store import OwnBytes, Page, StoredFile
 from ioa.protocol.codec import check_text, decode, encode, validate
 from ioa.protocol.files import PIECE_BYTES
@@ -202,9 +203,9 @@ class NatsFileStore:
         if message is None:
             return None
         try:
-            info = ObjectInfo.from_response(json.loads(message.data or b"{}"))
+            info = ObjectInfo.from_response(parse_json(message.data or b"{}"))
             _check_ids(info, bucket)
-        except (ValueError, TypeError, AttributeError, KeyError, RecursionError) as error:
+        except (ValueError, TypeError, AttributeError, KeyError) as error:
             raise _unreadable(object_name, error) from None
         return None if info.deleted else info
 

@@ -12,12 +12,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, islice, zip_longest
 from typing import Any
 
+from ioa.json_text import parse_json
 from ioa.ports.inspection import DISCONNECTED, SlowedCaller
 
 _SERVICE, _SLOWED = "service", "slowed"
 _MOST = 200
 """How many a service tells of at once, 60 kB at most: who floods with many keys, each kept out for up to an hour, hides nobody."""
-_NOT_TOLD = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError)
+_NOT_TOLD = (ValueError, KeyError, TypeError, AttributeError, OverflowError)
 """What comes of reading an answer that is none."""
 
 
@@ -43,7 +44,7 @@ def slowed_answer(service: str, *found: Sequence[SlowedCaller]) -> bytes:
 def slowed_in_statistics(stats: bytes) -> tuple[str, list[SlowedCaller]]:
     """Read off what a service tells of itself (`$SRV.STATS`) what it is called, and whose requests it refused lately."""
     try:
-        read = json.loads(stats)
+        read = parse_json(stats)
         told = [endpoint["data"] for endpoint in read["endpoints"] if _SLOWED in (endpoint.get("data") or {})]
         return str(read["name"]), [one for found in told for one in _slowed(found)]
     except _NOT_TOLD:
@@ -53,7 +54,7 @@ def slowed_in_statistics(stats: bytes) -> tuple[str, list[SlowedCaller]]:
 def slowed_by(answer: bytes) -> tuple[str, list[SlowedCaller]]:
     """Read off what a replica answers who asks whom it slows down (`subjects.slowed_of`): of which service it is, and whom."""
     try:
-        told = json.loads(answer)
+        told = parse_json(answer)
         return str(told[_SERVICE]), _slowed(told)
     except _NOT_TOLD:
         return "", []

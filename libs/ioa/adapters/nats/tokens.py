@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
 from pathlib import Path
 from typing import Any
 
 from ioa.errors import InvalidInputError
+from ioa.json_text import parse_json
 
 MOST_CHARS = 7_500
 """How long a token may be. Identity providers keep theirs shorter, since HTTP servers take no head of more than 8 kB."""
@@ -65,8 +65,8 @@ def claims_of(token: str) -> Any:
     """
     try:
         payload = token.split(".")[1]
-        return json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
-    except (IndexError, RecursionError):
+        return parse_json(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
+    except IndexError:
         raise ValueError("This is no JWT.") from None
 
 

@@ -8,7 +8,6 @@ could write, is the server's there.
 
 from __future__ import annotations
 
-import json
 import re
 import zlib
 from collections.abc import Callable, Iterator, Mapping
@@ -16,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from nats.aio.msg import Msg
 
 from ioa.adapters.nats.permissions import SHOWN_ASKER
+from ioa.json_text import parse_json
 from ioa.ports.connections import ConnectionId
 
 _PACKED, _GZIP, _SNAPPY = "Content-Encoding", "gzip", "snappy"
@@ -38,8 +38,8 @@ def is_by_server(message: Msg) -> bool:
     if message.reply or shown is None:
         return False
     try:
-        asker = json.loads(shown)
-    except (ValueError, RecursionError):
+        asker = parse_json(shown)
+    except ValueError:
         return False
     return isinstance(asker, dict) and asker.get("kind") == "Account"
 

@@ -39,6 +39,7 @@ from ioa.adapters.openai.event_stream import StreamedCompletion, is_event_stream
 from ioa.adapters.openai.request_body import chat_body
 from ioa.adapters.openai.settings import DEFAULT_CONTEXT_TOKENS, DEFAULT_KEY_HEADER, ModelSettings
 from ioa.errors import InvalidInputError, ModelError, UnavailableError
+from ioa.json_text import parse_json
 from ioa.ports.chat_model import AnswerLimits, ChatMessage, Hear, ModelAnswer, PromptTooLongError, Tool, check_calls
 from ioa.retry import pauses
 
@@ -193,8 +194,8 @@ class OpenAiChat:
         """Return what a server says as JSON; None if it says nothing of the kind."""
         response = await self._client.get(url, headers=self._headers(), timeout=CONNECT_TIMEOUT_S)
         try:
-            return response.json() if response.is_success else None
-        except (ValueError, RecursionError):
+            return parse_json(response.content) if response.is_success else None
+        except ValueError:
             return None
 
     def _headers(self) -> dict[str, str]:

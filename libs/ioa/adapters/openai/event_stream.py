@@ -11,6 +11,7 @@ from typing import Any
 
 import httpx
 
+from ioa.json_text import parse_json
 from ioa.ports.chat_model import Hear
 
 _DATA, _END = b"data:", b"[DONE]"
@@ -56,8 +57,8 @@ class StreamedCompletion:
             self._is_over = True
             return
         try:
-            chunk = json.loads(data)
-        except (ValueError, RecursionError):
+            chunk = parse_json(data)
+        except ValueError:
             return
         if not isinstance(chunk, dict):
             return
