@@ -34,9 +34,9 @@ class Family(StrEnum):
 class Rate:
     """How many requests a second, and how many at once after a while without any.
 
-    With `unit_bytes` a request counts once more for each so many bytes that it has, with `answer_bytes` for each so many that it is
-    answered, and with `second_counts` as so many more for each second for which it has held up others; in each way never for more
-    than the burst.
+    With `unit_bytes` a request counts once more for each so many bytes that it has, never for more than the burst. What it has cost
+    is known behind it, and counts whole: with `answer_bytes` once more for each so many bytes that it is answered, and with
+    `second_counts` as so many more for each second for which it has held up others. Beyond the burst that is a debt.
     """
 
     per_second: float
@@ -98,6 +98,9 @@ so that it counts by its bytes: 0.8 MB a second, and by how long it takes to jud
 _FLOOD = Rate(200, 400)
 """More refusals than these, and than he was admitted meanwhile, are a flood. So many cost a few ms in a second. Who comes back when
 he is told to is refused about as often as he is admitted, however much he asks for."""
+LONGEST_DEBT = 300.0
+"""For how many seconds a caller is put off, at most, by what its requests have cost beyond the burst. Where a quarter of the
+time is one caller's that is 75 s of it, more than any request takes. The rest is forgotten, so that nobody is shut out for good."""
 _CHARGED_PART = 0.1
 """Which part the last answer has in what one is taken to count for."""
 SLOWED_FOR = 60.0
@@ -202,9 +205,9 @@ class Buckets(Generic[F]):
         if rate.answer_bytes is not None:
             more += answered_bytes // rate.answer_bytes
         if more and bucket is not None:
-            charged = min(rate.burst, more) / rate.per_second
-            bucket.full_at = max(bucket.full_at, now) + charged
-            bucket.charged += _CHARGED_PART * (charged - bucket.charged)
+            charged, burst = more / rate.per_second, rate.burst / rate.per_second
+            bucket.full_at = min(max(bucket.full_at, now) + charged, now + burst + LONGEST_DEBT)
+            bucket.charged += _CHARGED_PART * (min(charged, burst) - bucket.charged)
 
     def callers(self) -> set[str]:
         """Return who has asked, but for those who have been forgotten to make room."""
@@ -221,6 +224,10 @@ class Buckets(Generic[F]):
         self._room = max(_MAX_BUCKETS, 2 * len(self._buckets))
 
 
+_LONGEST_HELD = 1.0
+"""For how many seconds a request may be said to have held what serves others: it may as well have stood for all of them."""
+
+
 class Holding:
     """Tells for how long each request has held what serves them one after the other, by when each was asked and answered."""
 
@@ -231,4 +238,4 @@ class Holding:
         """Return for how many seconds a request held `what`; until then it waited for those that were answered before it."""
         since = max(began, self._until.get(what, began))
         self._until[what] = ended
-        return ended - since
+        return min(ended - since, _LONGEST_HELD)
