@@ -418,10 +418,14 @@ def encode_entry(entry: Entry) -> EncodedEntry:
     return EncodedEntry(entry, data)
 
 
-def message_id_of(encoded: bytes) -> MessageId | None:
-    """Read the id of the message off an encoded entry, leaving its state, which is most of it, unread; None if it holds none."""
+def said_as(encoded: bytes) -> tuple[AgentId, MessageId] | None:
+    """Read sender and id of the message off an encoded entry, leaving its state, which is most of it, unread; None if it has none.
+
+    Both, since anybody may give his own messages the id of another's.
+    """
     try:
-        return MessageId(read_field(encoded, "event")["message"]["header"]["message_id"])
+        header = read_field(encoded, "event")["message"]["header"]
+        return AgentId(header["sender"]), MessageId(header["message_id"])
     except (InvalidInputError, KeyError, TypeError):
         return None
 

@@ -9,7 +9,7 @@ from typing import Protocol
 from ioa.errors import ERRORS, ErrorRow, Fault, IoaError, Retry
 from ioa.group.events import EncodedEntry, Entry
 from ioa.ports.store_room import StoreRoom
-from ioa.protocol.ids import CommId, MessageId
+from ioa.protocol.ids import AgentId, CommId, MessageId
 
 
 class AppendConflictError(IoaError):
@@ -88,11 +88,12 @@ class GroupLog(Protocol):
         """
 
     async def find_message(
-        self, comm_id: CommId, message_id: MessageId, *, after: int, limit: int, max_bytes: int | None = None
+        self, comm_id: CommId, message_id: MessageId, *, sender: AgentId, after: int, limit: int, max_bytes: int | None = None
     ) -> int | None:
-        """Look for a message in the first `limit` entries behind `after`, without what they led to; return its sequence.
+        """Look for a sender's message in the first `limit` entries behind `after`, without what they led to; return its sequence.
 
-        With `max_bytes` the entry that reaches it is the last one that is looked at.
+        Others' messages of the same id are passed over: anybody may choose it. With `max_bytes` the entry that reaches it is the
+        last one that is looked at.
 
         Raises:
             UnavailableError: The log cannot be read now.

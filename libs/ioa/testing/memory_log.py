@@ -12,7 +12,7 @@ from ioa.errors import UnavailableError
 from ioa.group.events import EncodedEntry, Said
 from ioa.ports.group_log import AppendConflictError, StoredEntry, UnreadableEntryError
 from ioa.ports.store_room import StoreRoom
-from ioa.protocol.ids import CommId, MessageId
+from ioa.protocol.ids import AgentId, CommId, MessageId
 
 
 class Mishap(StrEnum):
@@ -113,13 +113,13 @@ class MemoryGroupLog:
         return page
 
     async def find_message(
-        self, comm_id: CommId, message_id: MessageId, *, after: int, limit: int, max_bytes: int | None = None
+        self, comm_id: CommId, message_id: MessageId, *, sender: AgentId, after: int, limit: int, max_bytes: int | None = None
     ) -> int | None:
         """Look for a message."""
         for stored in await self.read(comm_id, after=after, limit=limit, max_bytes=max_bytes):
             self.searched += 1
             event = stored.entry.event
-            if isinstance(event, Said) and event.message.header.message_id == message_id:
+            if isinstance(event, Said) and (event.message.header.sender, event.message.header.message_id) == (sender, message_id):
                 return stored.seq
         return None
 

@@ -17,13 +17,14 @@ from ioa.group.requests import Entries, SequencedEntry
 from ioa.ports.group_log import AppendConflictError, GroupLog, StoredEntry, UnreadableEntryError
 from ioa.protocol import subjects
 from ioa.protocol.codec import encode
-from ioa.protocol.ids import CommId, MessageId
+from ioa.protocol.ids import AgentId, CommId, MessageId
 from ioa.testing.memory_log import MemoryGroupLog
 from tests.rig.deadline import eventually
 from tests.rig.nats_server import crash
 from tests.unit.group.scenario import launched
 
 ROOM, OTHER = CommId("room"), CommId("other")
+ADA = AgentId("ada")
 
 
 @pytest.fixture
@@ -258,7 +259,7 @@ async def test_a_message_is_found_by_its_id(log: GroupLog) -> None:
     for number in range(6):
         seqs.append(await log.append(ROOM, said(f"m-{number}", number), expected_seq=seqs[-1]))
     found = [
-        await log.find_message(ROOM, MessageId(message_id), after=after, limit=limit)
+        await log.find_message(ROOM, MessageId(message_id), sender=ADA, after=after, limit=limit)
         for message_id, after, limit in (
             ("m-0", 0, 64),
             ("m-3", 0, 5),
@@ -269,8 +270,12 @@ async def test_a_message_is_found_by_its_id(log: GroupLog) -> None:
     ]
     assert found == [seqs[1], seqs[4], None, None, None]
     size = len(said("m-0", 0).data)
-    in_bytes = [await log.find_message(ROOM, MessageId("m-3"), after=seqs[0], limit=64, max_bytes=most * size) for most in (3, 4)]
+    in_bytes = [
+        await log.find_message(ROOM, MessageId("m-3"), sender=ADA, after=seqs[0], limit=64, max_bytes=most * size)
+        for most in (3, 4)
+    ]
     assert in_bytes == [None, seqs[4]]
+    assert await log.find_message(ROOM, MessageId("m-0"), sender=AgentId("bob"), after=0, limit=64) is None
 
 
 async def test_a_message_is_found_behind_garbage(client: Client | None, log: GroupLog) -> None:
@@ -282,7 +287,7 @@ async def test_a_message_is_found_behind_garbage(client: Client | None, log: Gro
         await client.jetstream().publish(subjects.log(ROOM), garbage)
     last = await log.newest()
     seq = await log.append(ROOM, said("m-0", 0), expected_seq=last)
-    assert await log.find_message(ROOM, MessageId("m-0"), after=first, limit=64) == seq
+    assert await log.find_message(ROOM, MessageId("m-0"), sender=ADA, after=first, limit=64) == seq
 
 
 async def test_a_page_ends_where_it_is_large_enough(log: GroupLog) -> None:

@@ -88,6 +88,22 @@ async def test_a_refused_message_is_looked_for_in_one_page() -> None:
     assert len(messages_of(await plane.entries())) == 100
 
 
+async def test_what_an_accomplice_said_under_the_same_id_is_searched_no_further() -> None:
+    """Each entry of a log may bear the id that is looked for, by another: one page is looked at all the same."""
+    plane = Plane()
+    await plane.open(ADA, BOB, EVE, max_turns=200)
+    same = MessageId("same")
+    for number in range(100):
+        speaker, other = ((ADA, EVE), (EVE, ADA))[number % 2]
+        message = await plane.message(speaker, Discussion(content=f"The {number}th thing to note.", next_speaker=other))
+        header = message.header.model_copy(update={"message_id": same})
+        assert isinstance(await plane.send(message.model_copy(update={"header": header})), Accepted)
+    refused = await plane.message(BOB, Discussion(content="Me too.", next_speaker=ADA))
+    refused = refused.model_copy(update={"header": refused.header.model_copy(update={"message_id": same})})
+    assert isinstance(await plane.send(refused), Rejected)
+    assert plane.log.searched == 64
+
+
 async def test_a_message_that_waited_past_the_deadline_came_too_late() -> None:
     """What counts is when a message's turn at the group has come, not when it arrived."""
     plane = Plane()

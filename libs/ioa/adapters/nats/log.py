@@ -18,12 +18,12 @@ from ioa.adapters.nats.topology import LOG
 from ioa.adapters.nats.translated_errors import lost_race, unavailable_unless_answered, unavailable_unless_stored
 from ioa.errors import InvalidInputError, StoreFullError, UnavailableError
 from ioa.fair_turns import FairTurns
-from ioa.group.events import EncodedEntry, Entry, message_id_of
+from ioa.group.events import EncodedEntry, Entry, said_as
 from ioa.ports.group_log import AppendConflictError, StoredEntry, UnreadableEntryError
 from ioa.ports.store_room import StoreRoom
 from ioa.protocol import subjects
 from ioa.protocol.codec import decode
-from ioa.protocol.ids import CommId, MessageId
+from ioa.protocol.ids import AgentId, CommId, MessageId
 
 _EXPECTED_SEQUENCE = Header.EXPECTED_LAST_SUBJECT_SEQUENCE.value
 _LOG_BYTES = "Ioa-Log-Bytes"
@@ -104,7 +104,7 @@ class NatsGroupLog:
         return page
 
     async def find_message(
-        self, comm_id: CommId, message_id: MessageId, *, after: int, limit: int, max_bytes: int | None = None
+        self, comm_id: CommId, message_id: MessageId, *, sender: AgentId, after: int, limit: int, max_bytes: int | None = None
     ) -> int | None:
         """Look for a message, entry by entry, decoding no more of each than its event."""
         size = 0
@@ -113,7 +113,7 @@ class NatsGroupLog:
             if found is None:
                 return None
             after, data, _ = found
-            if message_id_of(data) == message_id:
+            if said_as(data) == (sender, message_id):
                 return after
             size += len(data)
             if max_bytes is not None and size >= max_bytes:
