@@ -52,7 +52,7 @@ from ioa.runtime.ledger import GroupLedger
 from ioa.telemetry.fault_points import fault_point
 from ioa_groups.casting import card_of_seat, cast_roles, check_levels, people_of
 from ioa_groups.launching import CARDS_BYTES, GroupMandate, GroupOpening, check_team, team_of
-from ioa_groups.presence import absence
+from ioa_groups.presence import Absences
 from ioa_groups.teams import Teams
 
 SETUP_NAME = AgentId("group-setup")
@@ -100,6 +100,7 @@ class GroupSetup:
     def __init__(self, ports: GroupSetupPorts, timeouts: GroupTimeouts) -> None:
         self._ports = ports
         self._timeouts = timeouts
+        self._absences = Absences(ports.registry, ports.clock)
 
     async def launch(self, request: LaunchGroup) -> GroupSnapshot:
         """Open a group for a goal or for a task; opening it again as the same owner gives the group that is there.
@@ -473,8 +474,8 @@ class GroupSetup:
                 raise NoAgentError(f"{agent_id} cannot join: it is not registered.")
             if agent_id != agent_ids[0] and (why := why_not_drafted(leader, record.card)):
                 raise NoAgentError(f"{agent_id} cannot join: {why}.")
-            if agent_id not in people and not self._ports.registry.is_online(agent_id):
-                raise absence(self._ports.registry, agent_id)
+            if agent_id not in people:
+                self._absences.check(agent_id)
             patience = record.card.patience
             if patience is not None and agent_id not in people and not is_seat(agent_id):
                 patience = min(patience, self._timeouts.patience)

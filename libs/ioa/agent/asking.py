@@ -16,10 +16,23 @@ T = TypeVar("T")
 _log = structlog.get_logger(__name__)
 
 
-async def until_answered(ask: Callable[[], Awaitable[T]], **context: object) -> T:
-    """Repeat an agent's idempotent request until it is answered, as `until_available` does; `context` goes to the log."""
+def always(_error: UnavailableError) -> bool:
+    """Ask without end."""
+    return True
+
+
+async def until_answered(
+    ask: Callable[[], Awaitable[T]], *, goes_on: Callable[[UnavailableError], bool] = always, **context: object
+) -> T:
+    """Repeat an agent's idempotent request until it is answered, as `until_available` does; `context` goes to the log.
+
+    Raises:
+        UnavailableError: It was not answered, and `goes_on` says no to that.
+    """
 
     def count(error: UnavailableError) -> None:
+        if not goes_on(error):
+            raise error
         retries.inc()
         hint = {"hint": error.hint} if isinstance(error, NotPermittedError) else {}
         _log.warning("asking_again", error=error.message, **hint, **context)

@@ -141,7 +141,7 @@ class AgentClient:
         hooks, timeout = Hooks(agent, ports.store, self._hooked, ports.chat), options.task_timeout
         self._listening = hooks.listeners
         self._runner = TaskRunner(agent, card, ports, self._outbox, self._functions, hooks, timeout)
-        self._leader = Leader(card, ports, session.session, options.reform_after, plans=options.plans)
+        self._leader = Leader(card, ports, session.session, options.reform_after, plans=options.plans, places=options.goals_at_once)
         self._model = _ModelWatch(ports.brain) if isinstance(ports.brain, AsksModel) else None
         self._sessions: dict[CommId, tuple[GroupSession, asyncio.Task[None]]] = {}
         self._online = _Switch()

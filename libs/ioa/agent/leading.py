@@ -20,7 +20,16 @@ from ioa.agent.agent_ports import AgentPorts
 from ioa.agent.asking import until_answered
 from ioa.agent.casting import cast_needs
 from ioa.agent.team import BoundedTeamTools
-from ioa.errors import ConflictError, ForbiddenError, IoaError, NoAgentError, NotFoundError, UnavailableError
+from ioa.errors import (
+    ConflictError,
+    ForbiddenError,
+    IoaError,
+    NoAgentError,
+    NotFoundError,
+    NotYetError,
+    RateLimitedError,
+    UnavailableError,
+)
 from ioa.group.requests import AbandonGoal, LaunchGroup, Sync
 from ioa.ports.agent_network import GoalOffer
 from ioa.ports.brain import AsksModel, Mission, NobodyFits, Plans, TeamLaunch, UndecidedError
@@ -48,6 +57,9 @@ _BEYOND = 2**53
 
 _FIRST_DELAY, _LONGEST_DELAY = timedelta(seconds=1), timedelta(seconds=30)
 """How long a goal is given back for whose team no model could choose: each time as long as it has lasted, within these."""
+_LAUNCHED_WITHIN, _FIRST_AWAY, _LONGEST_AWAY = timedelta(seconds=3), timedelta(seconds=10), timedelta(minutes=2)
+"""A goal that waits for somebody of its team, or for its user to have had less kept, gives its place to others if all are taken and
+it has had it for so long. It is given back each time for as long as that has lasted, within the others."""
 
 AbandonReason = Literal[Reason.NO_AGENT, Reason.FAILED, Reason.MODEL_UNAVAILABLE]
 
@@ -68,6 +80,7 @@ class _Leadership:
     undecided: int = 0
     incomplete: str = ""
     undecided_since: datetime | None = None
+    unopened_since: datetime | None = None
     ticket: str | None = field(default=None, repr=False)
 
 
@@ -80,6 +93,7 @@ class Leader:
         session: The process that leads.
         reform_after: How long to wait before a team is formed anew, since a member went away (longer each time) or agents are new.
         plans: Whether it plans teams, with a policy, for goals that were given none.
+        places: For how many goals it forms teams side by side.
     """
 
     def __init__(
@@ -90,6 +104,7 @@ class Leader:
         reform_after: timedelta,
         *,
         plans: bool = False,
+        places: int,
     ) -> None:
         self._card = card
         self._session = session
@@ -99,6 +114,7 @@ class Leader:
         self._planner = ports.brain if plans and isinstance(ports.brain, Plans) else None
         self._patience = ports.brain.patience if isinstance(ports.brain, AsksModel) else timedelta(0)
         self._since = ports.clock.now()
+        self._places, self._taken = places, 0
         self._leaderships: OrderedDict[GoalName, _Leadership] = OrderedDict()
 
     def note_registration(self) -> None:
@@ -120,6 +136,7 @@ class Leader:
         if left is not None and left <= 0:
             raise _too_late(goal)
         leadership = self._remembered(offer)
+        self._taken += 1
         try:
             async with asyncio.timeout(left) as until_deadline:
                 if offer.attempt == 1 or not await self._is_open(comm_id, leadership):
@@ -129,6 +146,8 @@ class Leader:
             if until_deadline.expired():
                 raise _too_late(goal) from None
             raise
+        finally:
+            self._taken -= 1
         self._leaderships.pop(goal.name, None)
 
     async def give_up(self, offer: GoalOffer, why: str) -> None:
@@ -258,7 +277,11 @@ class Leader:
     async def _launch(self, goal: Goal, team: TeamLaunch, leadership: _Leadership) -> bool:
         """Open the group, or see that there is nothing left to do; False if the team has to be formed anew.
 
-        While the system is out of reach, or a member is away for a moment, the same team is launched again.
+        While the system is out of reach, or a member is away for a moment, the same team is launched again, as long as there is a
+        place for another goal.
+
+        Raises:
+            NotYetError: The goal has to be offered again.
         """
         meter = leadership.meter
         fields = {
@@ -278,8 +301,19 @@ class Leader:
             "team": leadership.planned,
         }
         request = validate(LaunchGroup, fields)
+        began = self._clock.now()
+
+        def goes_on(error: UnavailableError) -> bool:
+            if not isinstance(error, NotYetError | RateLimitedError):
+                return True  # whoever else has the place cannot open a group either
+            return self._taken < self._places or self._clock.now() - began < _LAUNCHED_WITHIN
+
         try:
-            await until_answered(lambda: self._network.launch(request), goal_id=goal.goal_id)
+            await until_answered(lambda: self._network.launch(request), goes_on=goes_on, goal_id=goal.goal_id)
+        except UnavailableError as error:
+            since = leadership.unopened_since = leadership.unopened_since or began
+            delay = min(max(self._clock.now() - since, _FIRST_AWAY), _LONGEST_AWAY)
+            raise NotYetError(error.message, hint=error.hint, retry_after=delay) from None
         except NoAgentError as error:
             _log.info("team_incomplete", goal_id=goal.goal_id, why=error.message)
             leadership.incomplete = error.message

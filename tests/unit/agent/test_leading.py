@@ -11,7 +11,7 @@ import pytest
 from ioa.adapters.system_clock import RandomIds
 from ioa.agent.agent_ports import AgentPorts
 from ioa.agent.leading import Leader
-from ioa.errors import ForbiddenError, IoaError, UnavailableError
+from ioa.errors import ForbiddenError, IoaError, NotYetError, UnavailableError
 from ioa.group.events import GroupLaunched
 from ioa.group.requests import GroupSnapshot, LaunchGroup
 from ioa.group.state import PlannedTask
@@ -27,6 +27,7 @@ from ioa.protocol.usage import Usage
 from ioa.testing.manual_clock import ManualClock
 from ioa.testing.memory_store import MemoryStore
 from ioa.testing.scripted_brain import ScriptedBrain
+from tests.rig.deadline import eventually
 from tests.rig.memory_network import MemoryNetwork
 from tests.unit.agent.company import GOAL
 from tests.unit.group.scenario import card
@@ -83,11 +84,11 @@ def pair(**worker: object) -> TeamSpec:
 class Desk:
     """A leader, and a network with its members and a goal on record."""
 
-    def __init__(self, brain: Costly, *, plans: bool = False) -> None:
+    def __init__(self, brain: Costly, *, plans: bool = False, places: int = 8) -> None:
         self.clock, self.brain = ManualClock(), brain
         self.network = MemoryNetwork(self.clock)
         ports = AgentPorts(self.network, MemoryStore(), self.clock, RandomIds(), brain)
-        self.leader = Leader(card(LEAD), ports, SessionId("s-lead"), timedelta(0), plans=plans)
+        self.leader = Leader(card(LEAD), ports, SessionId("s-lead"), timedelta(0), plans=plans, places=places)
         self.deliveries = 0
 
     async def open(self, *members: AgentCard, goal: Goal = GOAL, lead: AgentCard | None = None) -> None:
@@ -185,6 +186,59 @@ async def test_an_outage_launches_the_same_team_again() -> None:
     desk.network.launch = refuse_first  # type: ignore[method-assign]
     assert await desk.deliver() is None
     assert ((await desk.launched()).usage, len(desk.brain.missions), refusals) == (SPENT, 1, [])
+
+
+class Refusing:
+    """Refuses to open groups, as group setup does while somebody is away, and counts how often it was asked."""
+
+    def __init__(self, desk: Desk, error: UnavailableError) -> None:
+        self.desk, self.error, self.asked, self.launch = desk, error, 0, desk.network.launch
+        desk.network.launch = self.refuse  # type: ignore[assignment,method-assign]
+
+    async def refuse(self, _request: LaunchGroup) -> GroupSnapshot:
+        """Refuse, one and a half seconds later."""
+        self.asked += 1
+        self.desk.clock.advance(timedelta(seconds=1.5))
+        raise self.error
+
+    def relent(self) -> None:
+        """Open groups again."""
+        self.desk.network.launch = self.launch  # type: ignore[method-assign]
+
+
+async def test_a_goal_whose_group_cannot_be_opened_leaves_its_place_to_others() -> None:
+    """Where all are taken it is given back, for longer each time; the team that was formed is launched when it comes again."""
+    desk = Desk(Costly(TeamLaunch(members=(WORKER,))), places=1)
+    await desk.open(card(WORKER))
+    refusing, delays = Refusing(desk, NotYetError("worker is away for a moment.")), list[timedelta | None]()
+    for away in (10, 20, 300, 0):
+        async with asyncio.timeout(10):
+            error = await desk.deliver()
+        assert isinstance(error, NotYetError)
+        delays.append(error.retry_after)
+        desk.clock.advance(timedelta(seconds=away))
+    assert delays == [timedelta(seconds=10), timedelta(seconds=16), timedelta(seconds=39), timedelta(minutes=2)]
+    assert refusing.asked == 2 * len(delays)
+    refusing.relent()
+    assert await desk.deliver() is None
+    assert ((await desk.launched()).usage, len(desk.brain.missions)) == (SPENT, 1)
+
+
+@pytest.mark.parametrize(("places", "error"), [(2, NotYetError("worker is away for a moment.")), (1, UnavailableError("Nobody."))])
+async def test_a_goal_keeps_its_place_where_others_have_none_of_it(places: int, error: UnavailableError) -> None:
+    """A member that restarts is waited for where there are other places; and nobody opens a group where nobody answers."""
+    desk = Desk(Costly(TeamLaunch(members=(WORKER,))), places=places)
+    await desk.open(card(WORKER))
+    refusing = Refusing(desk, error)
+
+    async def asked_often() -> bool:
+        return refusing.asked > 3
+
+    async with asyncio.TaskGroup() as group:
+        leading = group.create_task(desk.deliver())
+        await eventually(asked_often, within=timedelta(seconds=10))
+        refusing.relent()
+    assert leading.result() is None
 
 
 async def test_a_delivery_that_was_cut_short_leaves_its_team_to_the_next() -> None:
