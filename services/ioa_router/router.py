@@ -245,14 +245,15 @@ class Router:
 
         Raises:
             NotFoundError: There is no such group, or its sender is no member.
+            RateLimitedError: Too much was read for its sender, which is to come back later.
         """
-        seen = await self._ports.ledger.seen(message.header.comm_id)
+        seen, _ = await self._ports.ledger.seen_for(message.header.sender, message.header.comm_id)
         if seen is None or not seen.entry.state.is_member(message.header.sender):
             count_rejection(refusal.code)
             raise no_group(message.header.comm_id)
         if not isinstance(message.payload, InformTaskProgress):
             if self._may_be_looked_for(message.header.sender, seen.log_bytes):
-                seq = await self._ports.ledger.accepted_before(message)
+                seq = await self._ports.ledger.accepted_before(message, seen)
                 if seq is not None:
                     return Accepted(seq=seq)
             await self._note_refusal(message, refusal)

@@ -91,6 +91,10 @@ class Appended:
         for filling, who in self._who_fills(agent_id, state.user):
             filling.note(who, 2 * size_bytes if is_result else size_bytes)
 
+    def note_again(self, agent_id: AgentId, entry: Entry, size_bytes: int) -> None:
+        """Charge whoever has an entry of so many bytes pushed to its audience once more; it is stored already."""
+        self._pace.charge(agent_id, size_bytes * len(entry.audience) // _PUSHED_PART)
+
     def _who_fills(self, agent_id: AgentId, user: UserId | None) -> Sequence[tuple[StoredShares, str]]:
         """Say as whose doing an entry counts: an agent's, where users are known in the goals of each by itself."""
         if user is None or user == LOCAL:

@@ -228,25 +228,29 @@ class GroupLedger:
         """Trust no head and no timer of before: the connection was renewed, maybe to a server that has lost some, or all."""
         self._known.forget_heads()
 
-    async def accepted_before(self, message: Message) -> int | None:
-        """Look for a message that was refused: a copy of it may have been accepted. Return its sequence if so.
+    async def accepted_before(self, message: Message, head: StoredEntry) -> int | None:
+        """Look for a member's message that was refused: a copy of it may have been accepted. Return its sequence if so.
 
-        No further than one page behind what its sender had seen, and nothing at all for who is no member: an old message must not
-        cost more than a new one. Who is told that its message was refused reads the log in any case.
+        No further than one page behind what its sender had seen: an old message must not cost more than a new one. So what is read
+        and pushed for it again counts for its sender. Who is told that its message was refused reads the log in any case.
+
+        Args:
+            message: What was refused.
+            head: Where its group stood a moment ago.
 
         Raises:
+            RateLimitedError: Too much was read for this sender, which is to come back later.
             UnavailableError: The log cannot be read now.
         """
-        header = message.header
-        head = await self.seen(header.comm_id)
-        if head is None or not head.entry.state.is_member(header.sender):
-            return None
+        comm_id, sender = message.header.comm_id, message.header.sender
         seq = await self._find_said(message)
         if seq is not None:
-            head = await self._log.last(header.comm_id) or head
+            head = await self._read_for(sender, head.size_bytes, partial(self._log.last, comm_id)) or head
             if head.seq == seq:
                 await self.push_again(head)  # its router may have died before; what was pushed later would show a gap
-            await self.settle(head.entry.state)
+                if self._appended is not None:
+                    self._appended.note_again(sender, head.entry, head.size_bytes)
+            await self.settle(head.entry.state, sender)
         return seq
 
     async def _find_said(self, message: Message) -> int | None:
@@ -257,9 +261,9 @@ class GroupLedger:
         header, bounds = message.header, {"limit": _SEARCHED_ENTRIES, "max_bytes": SEARCHED_BYTES}
         return await self._log.find_message(header.comm_id, header.message_id, sender=header.sender, after=header.after, **bounds)
 
-    async def settle(self, state: GroupState) -> None:
-        """Do again what a group owes the world, in case it was never done."""
-        await self.perform(owed_effects(state), state)
+    async def settle(self, state: GroupState, reader: AgentId | None = None) -> None:
+        """Do again what a group owes the world, in case it was never done; see `perform`."""
+        await self.perform(owed_effects(state), state, reader)
 
     async def rearm(self, comm_id: CommId, state: GroupState) -> None:
         """Arm the group's next deadline, forgetting what was armed before."""
@@ -268,17 +272,17 @@ class GroupLedger:
             group.armed = None
             await self._arm(comm_id, group, state)
 
-    async def perform(self, effects: tuple[Effect, ...], state: GroupState) -> None:
+    async def perform(self, effects: tuple[Effect, ...], state: GroupState, reader: AgentId | None = None) -> None:
         """Carry out effects; each may be carried out any number of times. One that never can be keeps nobody from the others.
 
-        A group whose end is paid for is open no more.
+        A group whose end is paid for is open no more. What is read of logs counts for the `reader`; None: nobody's message has it.
 
         Raises:
             UnavailableError: Not all are carried out; they may be carried out again.
         """
         for effect in effects:
             try:
-                await self._carry_out(effect)
+                await self._carry_out(effect, reader)
             except UnavailableError:
                 raise
             except Exception:  # noqa: BLE001 - one effect's bug must not keep the others from being carried out
@@ -287,7 +291,7 @@ class GroupLedger:
         if state.phase.is_terminal:
             await self._open.remove(state.comm_id)
 
-    async def _carry_out(self, effect: Effect) -> None:
+    async def _carry_out(self, effect: Effect, reader: AgentId | None) -> None:
         match effect:
             case PublishResult(result=result):
                 if await self._results.publish(result):
@@ -307,22 +311,23 @@ class GroupLedger:
                         degraded=effect.degraded,
                         decisions=effect.decisions,
                     ),
+                    reader,
                 )
             case CancelSubgroup():
-                await self._cancel_subgroup(effect)
+                await self._cancel_subgroup(effect, reader)
             case AskParent(parent=task, subgroup=subgroup, number=number, question=question):
                 asked = SubgroupAsked(
                     at=self._clock.now(), task_id=task.task_id, subgroup=subgroup, number=number, question=question
                 )
-                await self._record_if_legal(task.comm_id, asked)
+                await self._record_if_legal(task.comm_id, asked, reader)
             case AnswerSubgroup(subgroup=subgroup, turn=turn, answer=answer, by=by):
                 answered = QuestionAnswered(at=self._clock.now(), turn=turn, answer=answer, by=by)
-                await self._record_if_legal(subgroup, answered)
+                await self._record_if_legal(subgroup, answered, reader)
 
-    async def _cancel_subgroup(self, effect: CancelSubgroup) -> None:
+    async def _cancel_subgroup(self, effect: CancelSubgroup, reader: AgentId | None) -> None:
         """Cancel a nested team; one whose launch is still on its way is kept from being launched."""
         now = self._clock.now()
-        head = await self._log.last(effect.subgroup)
+        head = await self._read_for(reader, 0, partial(self._log.last, effect.subgroup))
         if head is not None and head.entry.state.phase.is_terminal:
             return
         if head is None:
@@ -336,12 +341,12 @@ class GroupLedger:
                 content=effect.why,
                 parent=effect.task,
             )
-            await self._record_if_legal(effect.subgroup, abandoned)
-        await self._record_if_legal(effect.subgroup, CancelRequested(at=now, why=effect.why))
+            await self._record_if_legal(effect.subgroup, abandoned, reader)
+        await self._record_if_legal(effect.subgroup, CancelRequested(at=now, why=effect.why), reader)
 
-    async def _record_if_legal(self, comm_id: CommId, event: Event) -> None:
+    async def _record_if_legal(self, comm_id: CommId, event: Event, reader: AgentId | None) -> None:
         try:
-            await self.record(comm_id, event)
+            await self._take(comm_id, event, reader=reader, urgent=True)
         except IllegalEventError as refusal:
             _log.debug("effect_already_done", comm_id=comm_id, event_type=event.type, code=refusal.code)
         except PayloadTooLargeError as error:
@@ -349,22 +354,28 @@ class GroupLedger:
             if shorter is None:
                 raise
             _log.warning("effect_shortened", comm_id=comm_id, event_type=event.type, why=error.message)
-            await self._record_if_legal(comm_id, shorter)
+            await self._record_if_legal(comm_id, shorter, reader)
 
     async def _take(
-        self, comm_id: CommId, what: Event | Message, *, asked_by: AgentId | None = None, urgent: bool = False
+        self,
+        comm_id: CommId,
+        what: Event | Message,
+        *,
+        asked_by: AgentId | None = None,
+        reader: AgentId | None = None,
+        urgent: bool = False,
     ) -> Recorded:
         group = self._known.of(comm_id)
         async with group.lock.held(urgent=urgent):
-            recorded, effects = await self._append(comm_id, group, what, asked_by)
+            recorded, effects = await self._append(comm_id, group, what, asked_by, reader or asked_by)
         if effects or recorded.state.phase.is_terminal:
             await self.perform(effects, recorded.state)
         return recorded
 
     async def _append(
-        self, comm_id: CommId, group: KnownGroup, what: Event | Message, asked_by: AgentId | None
+        self, comm_id: CommId, group: KnownGroup, what: Event | Message, asked_by: AgentId | None, reader: AgentId | None
     ) -> tuple[Recorded, tuple[Effect, ...]]:
-        head, fresh, reader = group.head, False, asked_by
+        head, fresh = group.head, False
         for _ in range(_MAX_ATTEMPTS):
             if head is None:
                 head, fresh = await self._read_for(reader, group.head_bytes, partial(self._log.last, comm_id)), True
@@ -396,8 +407,7 @@ class GroupLedger:
                 if not stored:
                     raise
                 if _same(stored[0].entry.event, event):
-                    await self.push_again(stored[0])
-                    return Recorded(stored[0].seq, stored[0].entry.state), owed_effects(stored[0].entry.state)
+                    return await self._taken_after_all(stored[0])
                 continue  # another entry has the place that this one was for, so that it will not be stored any more
             fault_point("router.after_append")
             count_entry(head.entry.state if head else None, event, transition.state)
@@ -409,6 +419,13 @@ class GroupLedger:
                 entry = encode_entry(view_for(policy, entry.entry, asked_by))
             return Recorded(seq, transition.state, entry, expected), transition.effects
         raise UnavailableError(f"Group {comm_id} is contended: {_MAX_ATTEMPTS} appends lost their race.")
+
+    async def _taken_after_all(self, stored: StoredEntry) -> tuple[Recorded, tuple[Effect, ...]]:
+        """Go on from an entry that is in the log though nobody said so when it was appended."""
+        if self._appended is not None:
+            self._appended.note(stored.entry, stored.size_bytes)
+        await self.push_again(stored)
+        return Recorded(stored.seq, stored.entry.state), owed_effects(stored.entry.state)
 
     async def _read_for(
         self, sender: AgentId | None, known_bytes: int, read: Callable[[], Awaitable[StoredEntry | None]]

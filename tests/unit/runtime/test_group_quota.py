@@ -15,7 +15,7 @@ from ioa.ports.inspection import FILLING
 from ioa.ports.store_room import StoreRoom
 from ioa.protocol.codec import encode
 from ioa.protocol.goals import Reason
-from ioa.protocol.ids import CommId, TaskId, UserId, comm_id_of_task
+from ioa.protocol.ids import AgentId, CommId, TaskId, UserId, comm_id_of_task
 from ioa.protocol.levels import LEVEL, TASKS_ARE_FOLDED
 from ioa.protocol.messages import (
     AsyncTaskAssignment,
@@ -265,6 +265,46 @@ async def test_entries_are_charged_to_who_has_caused_them() -> None:
     assert [(one.caller, one.family) for one in appended.slowed()] == [("bob", Family.LOGS)]
     now = 120.0
     assert not isinstance(await plane.says(BOB, InformTaskProgress(task_id=TaskId("t1-4"), number=1)), Rejected)
+
+
+async def test_who_says_the_same_again_is_charged_with_what_is_pushed_again() -> None:
+    """A copy of some hundred bytes of a large message, which is the last one, has it pushed to all members once more."""
+    now, members = 0.0, tuple(AgentId(f"m{number}") for number in range(31))
+    plane = Plane(appended=(appended := Appended(lambda: now, Rate(100, 400, answer_bytes=LOG_UNIT_BYTES))))
+    await plane.open(ADA, *members, level=LEVEL, max_turns=30)
+    message = await plane.message(ADA, Discussion(content="a" * 100_000, next_speaker=members[0]))
+    first = await plane.send(message)
+    assert isinstance(first, Accepted)
+    now = 60.0
+    again, pushed = message.model_copy(update={"payload": Discussion(content="a", next_speaker=members[0])}), 0
+    for second in range(60, 120):
+        now = float(second)
+        plane.clock.advance(timedelta(seconds=1))
+        try:
+            assert await plane.send(again, router=second % 2) == Accepted(seq=first.seq)
+        except RateLimitedError:
+            continue
+        pushed += len(members)
+    assert sum(len(plane.inboxes.of(one)) for one in members) == len(members) * 2 + pushed
+    assert 20 < pushed / len(members) < 36  # of 60 times, 210 kB each, at 100 kB a second and 400 at once
+    assert [(one.caller, one.family) for one in appended.slowed()] == [("ada", Family.LOGS)]
+
+
+async def test_who_says_the_same_again_is_charged_with_what_is_read_for_it_again() -> None:
+    """What a group owes is done again, for which a router reads where each nested team stands whose task is closed."""
+    plane = Plane()
+    await _nested(plane)
+    message = await plane.message(BOB, InformTaskResult(task_id=TaskId("t1-1"), task_conclusion="Done."))
+    assert isinstance(first := await plane.send(message), Accepted)
+    read = dict[int, int]()
+    nested, head = (await plane.entries(NESTED))[-1].size_bytes, (await plane.entries())[-1].size_bytes
+
+    def take(_sender: AgentId, size_bytes: int) -> None:
+        read[size_bytes] = read.get(size_bytes, 0) + 1
+
+    plane.reads.take = plane.reads.charge = take  # type: ignore[assignment,method-assign]
+    assert await plane.send(message) == Accepted(seq=first.seq)
+    assert (read[nested], read[head]) == (1, 2)  # the latter to judge it, and to see whether it is the last
 
 
 async def test_who_is_lost_and_back_again_and_again_fills_the_logs_of_his_groups() -> None:
