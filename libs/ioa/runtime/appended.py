@@ -30,6 +30,7 @@ from ioa.ports.inspection import FILLING, SlowedCaller
 from ioa.ports.store_room import StoreRoom
 from ioa.protocol.codec import encode
 from ioa.protocol.ids import LOCAL, AgentId, UserId
+from ioa.protocol.messages import InformTaskResult
 from ioa.quotas import RATES, Family, Rate
 from ioa.runtime.caller_pace import COME_BACK, CallerPace, tell_nobody
 from ioa.runtime.group_quota import CLOSES
@@ -44,6 +45,9 @@ _PUSHED_PART = 16
 _PART_TO_END, _SHORT_BYTES = 9, 16_000
 """Who has filled four fifths of the logs ends his groups all the same, with messages of any length until he has nine tenths, and
 then with short ones: a conclusion may have a megabyte, and it is stored as a result, too."""
+_PART_FOR_RESULTS = 19
+"""From nineteen twentieths on results of tasks wait as well, of which each carries its group's state: one user's goals may have
+25,600 of them together. What ends a group comes once for each."""
 
 
 class Appended:
@@ -124,8 +128,10 @@ class Appended:
         if not full:
             return
         ends = isinstance(event, Said) and isinstance(event.message.payload, CLOSES)
-        is_nearly_all = any(filling.is_over(filling.held(who), room, _PART_TO_END) for filling, who in counted)
-        if not ends or (is_nearly_all and _is_long(event)):
+        if isinstance(event, Said) and isinstance(event.message.payload, InformTaskResult):
+            of_user = [one for one in counted if one[1] != agent_id]  # and not what the agent has filled in goals of others
+            ends = not _has_more(_PART_FOR_RESULTS, of_user or counted, room)
+        if not ends or (_has_more(_PART_TO_END, counted, room) and _is_long(event)):
             raise RateLimitedError(
                 f"{full[0]} has filled so much of the room for logs that others need what is left.",
                 retry_after=COME_BACK,
@@ -143,6 +149,11 @@ class Appended:
 def user_as_filling(user: UserId) -> str:
     """Return how a user is called among the agents that fill logs."""
     return f"user:{user}"
+
+
+def _has_more(part: int, counted: Sequence[tuple[StoredShares, str]], room: StoreRoom) -> bool:
+    """Whether one of those has had more stored than so many times what is left."""
+    return any(filling.is_over(filling.held(who), room, part) for filling, who in counted)
 
 
 def _is_long(event: Event) -> bool:

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from ioa.errors import RateLimitedError, UnavailableError
-from ioa.group.events import Entry, GroupLaunched, MemberLost, MemberReturned, SubgroupOpened, encode_entry
+from ioa.group.events import Entry, GroupLaunched, MemberLost, MemberReturned, Said, SubgroupOpened, encode_entry
 from ioa.group.machine import step
 from ioa.group.rejection import IllegalEventError
 from ioa.group.requests import Accepted, InviteMember, Rejected
@@ -219,6 +219,42 @@ async def test_who_has_filled_the_logs_ends_his_groups_in_few_words() -> None:
         await plane.says(ADA, Conclusion(content="a" * 17_000))
     assert not isinstance(await plane.says(ADA, Conclusion(content="a" * 1_000)), Rejected)
     assert await plane.reason() is Reason.CONCLUDED
+
+
+async def test_results_take_no_more_than_nineteen_twentieths() -> None:
+    """A result carries the state of its group, and one user's goals may have 25,600: who has had so much waits with them, too."""
+    plane = Plane(appended=(appended := _with_little(1_000)))
+    await plane.open(ADA, BOB, level=LEVEL, max_turns=30)
+    await plane.says(ADA, AsyncTaskAssignment(tasks=specs(tuple(f"t1-{at}:bob" for at in range(1, 4)))))
+
+    async def report(at: int) -> Accepted | Rejected:
+        return await plane.says(BOB, InformTaskResult(task_id=TaskId(f"t1-{at}"), task_conclusion="a" * 9_000))
+
+    assert isinstance(await report(1), Accepted)
+    plane.log.free_bytes = round(appended._filling.held("bob") / 12)
+    assert isinstance(await report(2), Accepted)
+    plane.log.free_bytes = round(appended._filling.held("bob") / 20)
+    with pytest.raises(RateLimitedError, match="others need what is left"):
+        await report(3)
+    plane.log.free_bytes = 10_000_000
+    assert isinstance(await report(3), Accepted)
+
+
+async def test_results_wait_by_what_was_filled_in_goals_of_the_same_user() -> None:
+    """Else one user's goals would have the tasks of an agent fail that it has in goals of others."""
+    plane, appended = Plane(), _with_little(1_000)
+    await plane.open(ADA, BOB, level=LEVEL)
+    [first] = await plane.log.read(ROOM, after=0, limit=1)
+    anna, eve, room = UserId("anna"), UserId("eve"), StoreRoom(5_000, 105_000)
+    appended.note(first.entry.model_copy(update={"state": first.entry.state.model_copy(update={"user": eve})}), 100_000)
+    result = InformTaskResult(task_id=TaskId("t1-1"), task_conclusion="Done.")
+    by_ada, by_bob = [Said(at=plane.clock.now(), message=await plane.message(sender, result, turn=1)) for sender in (ADA, BOB)]
+    for said in (by_ada, by_bob):
+        with pytest.raises(RateLimitedError):
+            appended.check_room(said, eve, room)
+        appended.check_room(said, anna, room)
+    last = await plane.message(ADA, ConcludeGroupDiscussion(conclusion=Conclusion(content="Done.")))
+    appended.check_room(Said(at=plane.clock.now(), message=last), eve, room)
 
 
 async def test_a_group_passes_on_no_further_than_its_log_reaches() -> None:
