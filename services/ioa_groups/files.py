@@ -27,7 +27,7 @@ from ioa.errors import (
 )
 from ioa.ports.clock import Clock
 from ioa.ports.delivery import Tickets
-from ioa.ports.file_store import FileStore, StoredFile
+from ioa.ports.file_store import FileStore, StoredFile, counts_as
 from ioa.ports.group_log import GroupLog, StoredEntry
 from ioa.ports.inspection import FILLING_FILES, SlowedCaller
 from ioa.ports.registry_store import Sessions
@@ -67,6 +67,9 @@ _REST = 20
 """So many times as long as it takes to look at files what was found is told again."""
 _REMEMBERED = 4_096
 _NAMED_OWNERS = 10
+_MOST_FILES = 60_000
+"""How many files one may store: to count them the server lists their names in one message, up to 100,000 of them, and cuts off whom
+more than 8 MB wait for. An agent has no room for many more of the smallest; a user has for as many of 17 kB."""
 _OF_USERS = "user-"
 
 _log = structlog.get_logger(__name__)
@@ -78,15 +81,25 @@ class _Counted:
 
     Attributes:
         size_bytes: How much.
+        files: In how many files.
         until: How long it is believed while it leaves room.
         rests_until: Until when it is not counted again in any case, since counting takes the longer the more files there are.
         removed: What the store said then of what it has removed: until that changes, nobody stores less.
     """
 
     size_bytes: int
+    files: int
     until: datetime
     rests_until: datetime
     removed: int
+
+    def has_room(self, artifact: Artifact, most: int) -> bool:
+        """Whether there is room for one more file, of so many bytes in all."""
+        return self.files < _MOST_FILES and self.size_bytes + artifact.size_bytes <= most
+
+    def with_one_more(self, artifact: Artifact) -> _Counted:
+        """Add a file."""
+        return replace(self, size_bytes=self.size_bytes + counts_as(artifact.size_bytes), files=self.files + 1)
 
 
 @dataclass(frozen=True)
@@ -366,9 +379,9 @@ class FileService:
             upload = await self._store.begin(owner, artifact.object_name, artifact.size_bytes, self._clock.now())
             seq = await self._store.append(upload, piece, 0)
             if (counted := self._counted.get(owner)) is not None:
-                self._counted[owner] = replace(counted, size_bytes=counted.size_bytes + artifact.size_bytes)
+                self._counted[owner] = counted.with_one_more(artifact)
             if user is not None and user != LOCAL:
-                self._for_users.note(_of_both(owner, user), artifact.size_bytes)
+                self._for_users.note(_of_both(owner, user), counts_as(artifact.size_bytes))
         return upload, seq
 
     def _check_share(self, owner: str, artifact: Artifact, most: int, user: UserId | None) -> None:
@@ -376,8 +389,9 @@ class FileService:
         if user is None or user == LOCAL:
             return
         who, stored = _of_both(owner, user), self._counted[owner].size_bytes
-        left = StoreRoom(most - stored - artifact.size_bytes, most)
-        if self._for_users.puts_off(who, left, self._for_users.held(who) + artifact.size_bytes):
+        size_bytes = counts_as(artifact.size_bytes)
+        left = StoreRoom(most - stored - size_bytes, most)
+        if self._for_users.puts_off(who, left, self._for_users.held(who) + size_bytes):
             raise OverQuotaError(
                 f"{owner} stores so much in goals of {user} that those of others need what is left: no room for {artifact.name!r}.",
                 hint="Files go with their goals; an operator can remove old goals (`ioa goals prune`) or raise the quota.",
@@ -390,25 +404,26 @@ class FileService:
             self._counted.move_to_end(owner)
             if len(self._counted) > _REMEMBERED:
                 self._counted.popitem(last=False)
-        stored = counted.size_bytes
-        if stored + artifact.size_bytes > most:
-            raise OverQuotaError(
-                f"{owner} stores {stored:,} of {most:,} bytes: no room for {artifact.name!r} with {artifact.size_bytes:,}.",
-                hint="Files go with their goals; an operator can remove old goals (`ioa goals prune`) or raise the quota.",
-            )
+        if counted.has_room(artifact, most):
+            return
+        stores = f"{owner} stores {counted.size_bytes:,} of {most:,} bytes in {counted.files:,} of {_MOST_FILES:,} files"
+        raise OverQuotaError(
+            f"{stores}: no room for {artifact.name!r} with {artifact.size_bytes:,}.",
+            hint="Files go with their goals; an operator can remove old goals (`ioa goals prune`) or raise the quota.",
+        )
 
     async def _is_to_be_believed(self, counted: _Counted, artifact: Artifact, most: int) -> bool:
         """Whether what was counted tells enough: who has no room has none until something is removed."""
         now = self._clock.now()
-        if counted.size_bytes + artifact.size_bytes <= most:
+        if counted.has_room(artifact, most):
             return now < counted.until
         return now < counted.rests_until or counted.removed == await self._store.removed()
 
     async def _count(self, owner: str) -> _Counted:
         began, removed = self._clock.now(), await self._store.removed()
-        size_bytes = await self._store.stored_by(owner)
+        stored = await self._store.stored_by(owner)
         ended = self._clock.now()
-        return _Counted(size_bytes, began + _COUNTED_FOR, ended + _REST * (ended - began), removed)
+        return _Counted(stored.size_bytes, stored.files, began + _COUNTED_FOR, ended + _REST * (ended - began), removed)
 
     async def _seal(self, owner: str, artifact: Artifact, standing: PutStanding) -> str:
         said = (standing.upload, standing.seq, standing.size_bytes, standing.pieces)

@@ -33,6 +33,15 @@ class Page:
     after: int
 
 
+_LEAST_BYTES = 4_096
+"""What a file counts at least: an empty one takes its place in the store too."""
+
+
+def counts_as(size_bytes: int) -> int:
+    """Return as how many bytes a file of so many counts for its owner."""
+    return max(size_bytes, _LEAST_BYTES)
+
+
 @dataclass(frozen=True)
 class OwnBytes:
     """What an owner stores: how many bytes, in how many files."""
@@ -89,8 +98,8 @@ class FileStore(Protocol):
     async def complete(self, upload: str, artifact: Artifact, pieces: int) -> bool:
         """Let everybody see the file. False, and the upload is dropped, if another one has the name."""
 
-    async def stored_by(self, owner: str) -> int:
-        """Tell how many bytes count as an owner's, those of uploads under way with their whole size."""
+    async def stored_by(self, owner: str) -> OwnBytes:
+        """Tell what counts as an owner's, uploads under way with their whole size."""
 
     async def removed(self) -> int:
         """Tell how much was ever removed, as a number that only rises: while it stays, nobody stores less than before."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from ioa.errors import ConflictError, InvalidInputError, NotFoundError
-from ioa.ports.file_store import OwnBytes, Page, StoredFile
+from ioa.ports.file_store import OwnBytes, Page, StoredFile, counts_as
 from ioa.protocol.goals import Artifact
 from ioa.testing.manual_clock import NEW_YEAR
 
@@ -83,9 +83,9 @@ class MemoryFileStore:
         self._files[artifact.object_name] = StoredFile(artifact, "files", upload)
         return True
 
-    async def stored_by(self, owner: str) -> int:
+    async def stored_by(self, owner: str) -> OwnBytes:
         """Add up sizes."""
-        return (await self.owners()).get(owner, OwnBytes()).size_bytes
+        return (await self.owners()).get(owner, OwnBytes())
 
     async def removed(self) -> int:
         """Count uploads that went."""
@@ -97,7 +97,7 @@ class MemoryFileStore:
         for one in self._uploads.values():
             if one.owner:
                 before = counted.get(one.owner, OwnBytes())
-                counted[one.owner] = OwnBytes(before.size_bytes + max(one.size_bytes, 4_096), before.files + 1)
+                counted[one.owner] = OwnBytes(before.size_bytes + counts_as(one.size_bytes), before.files + 1)
         return counted
 
     async def drop_interrupted(self, begun_before: datetime) -> Sequence[str]:

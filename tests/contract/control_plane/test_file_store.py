@@ -45,7 +45,7 @@ async def test_a_file_is_not_there_before_it_is_whole(store: FileStore) -> None:
     upload = await store.begin(OWNER, "o", 10_000, NEW_YEAR)
     after = await store.append(upload, b"half", 0)
     seen = (await store.named("o"), await store.find("o", "0" * 64), await store.stored_by(OWNER))
-    assert seen == (None, None, 10_000)
+    assert seen == (None, None, OwnBytes(10_000, 1))
     await store.append(upload, b"half", after)
     assert await store.complete(upload, artifact, 2)
     assert await store.named("o") == artifact
@@ -70,7 +70,7 @@ async def test_pieces_follow_each_other(store: FileStore) -> None:
     await store.begin(OWNER, "o", 100, NEW_YEAR)
     with pytest.raises(ConflictError):
         await store.append(upload, b"2", after)
-    assert await store.stored_by(OWNER) <= 4_096
+    assert (await store.stored_by(OWNER)).size_bytes <= 4_096
 
 
 async def test_what_is_interrupted_goes(store: FileStore) -> None:
@@ -92,7 +92,7 @@ async def test_what_is_removed_counts_no_more(store: FileStore) -> None:
     assert await store.removed() == before
     for _ in range(2):
         await store.remove("o")
-    assert (await store.stored_by(OWNER), await store.named("o")) == (0, None)
+    assert (await store.stored_by(OWNER), await store.named("o")) == (OwnBytes(), None)
     assert await store.removed() > before
 
 

@@ -395,12 +395,36 @@ async def test_what_an_agent_stores_in_one_users_goals_leaves_room_for_those_of_
     assert stored.size_bytes == PIECE_BYTES
 
 
+async def test_an_owner_stores_so_many_files(plane: Plane, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However small: all that are there are listed whenever they are counted. Another's are not his."""
+    monkeypatch.setattr("ioa_groups.files._MOST_FILES", 3)
+    for number in range(3):
+        await put(plane, BOB, str(number).encode(), str(number))
+    with pytest.raises(OverQuotaError, match="in 3 of 3 files"):
+        await put(plane, BOB, b"3", "3")
+    plane.clock.advance(timedelta(minutes=1))
+    with pytest.raises(OverQuotaError, match="in 3 of 3 files"):
+        await put(plane, BOB, b"3", "3")
+    await put(plane, ADA, b"4", "4")
+
+
+async def test_small_files_in_goals_of_one_user_count_as_others_do(plane: Plane) -> None:
+    """By the place that they take: else one user's goals fill an agent's room with files of a byte."""
+    await put(plane, BOB, b"a", "a")
+    assert plane.files._counted["agent-bob"].size_bytes == 4_096
+    launch = plane.begin(other := CommId("other"), ADA, BOB)
+    charter = launch.charter.model_copy(update={"user": UserId("eve")})
+    await plane.ledgers[0].record(other, launch.model_copy(update={"charter": charter}))
+    await put_in_pieces("b.svg", b"b", "image/svg+xml", putting(plane, BOB, other))
+    assert plane.files._for_users.held("bob for eve") == 4_096
+
+
 async def test_who_has_no_room_is_counted_once(plane: Plane, monkeypatch: pytest.MonkeyPatch) -> None:
     """All files of an owner are looked at for it: again when something was removed, for a twentieth of the time at most."""
     counted, stored_by = list[str](), plane.artifacts.stored_by
     kept = [await put(plane, BOB, str(name).encode() * PIECE_BYTES, str(name)) for name in range(5)]
 
-    async def slowly(owner: str) -> int:
+    async def slowly(owner: str) -> OwnBytes:
         counted.append(owner)
         plane.clock.advance(timedelta(seconds=1))
         return await stored_by(owner)

@@ -26,7 +26,7 @@ from ioa.adapters.nats.topology import ARTIFACTS, FILES
 from ioa.adapters.nats.translated_errors import lost_race, unavailable_unless_answered
 from ioa.errors import ConflictError, InvalidInputError, NotFoundError
 from ioa.json_text import parse_json
-from ioa.ports.file_store import OwnBytes, Page, StoredFile
+from ioa.ports.file_store import OwnBytes, Page, StoredFile, counts_as
 from ioa.protocol.codec import check_text, decode, encode, validate
 from ioa.protocol.files import PIECE_BYTES
 from ioa.protocol.goals import Artifact, plain_file_name
@@ -38,8 +38,6 @@ _PLAIN = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
 _STORE = "The store of files"
 _PAGE_BYTES, _PAGE_PIECES = 384 * 1024, 8
 """With how many bytes an answer is long enough, which is one piece, or several of the smaller ones that older versions stored."""
-_LEAST_BYTES = 4_096
-"""What a file counts at least: an empty one takes its place in the store too."""
 
 
 class _Begun(Model):
@@ -137,9 +135,9 @@ class NatsFileStore:
         await self._drop(artifact.object_name)
         return is_first
 
-    async def stored_by(self, owner: str) -> int:
+    async def stored_by(self, owner: str) -> OwnBytes:
         """Add up what the subjects of the owner's files say."""
-        return (await self._count(f"{owner}.>"))[owner].size_bytes
+        return (await self._count(f"{owner}.>"))[owner]
 
     async def removed(self) -> int:
         """Compare how many messages the stream has had with how many it holds."""
@@ -190,7 +188,7 @@ class NatsFileStore:
             for subject in subjects:
                 owner, _, size = subject.split(".")[-3:]
                 of_owner = counted[owner]
-                counted[owner] = OwnBytes(of_owner.size_bytes + max(int(size), _LEAST_BYTES), of_owner.files + 1)
+                counted[owner] = OwnBytes(of_owner.size_bytes + counts_as(int(size)), of_owner.files + 1)
         return counted
 
     async def _find(self, bucket: str, object_name: str) -> ObjectInfo | None:
