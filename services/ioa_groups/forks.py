@@ -3,29 +3,36 @@
 The copy is made entry by entry, and its last entry has it go on: until then nobody may say anything in it. Each entry follows from
 the original and from the record of the new goal alone, so whoever goes on with a copy that was interrupted writes what is missing,
 and two who copy at once write the same.
+
+An order of 300 bytes has a whole log read. So what its user's forks have had read is judged before that, and each entry is counted
+as it is read. Of the log no more is held than its events, encoded (see `ioa.group.forking`).
 """
 
 from __future__ import annotations
 
 import asyncio
 from bisect import bisect_right
-from collections import defaultdict, deque
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections import Counter, defaultdict
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from contextlib import aclosing, contextmanager
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from functools import partial
+from typing import NamedTuple
 
 import structlog
 
-from ioa.errors import InvalidInputError, NoAgentError, NotFoundError, NotYetError
+from ioa.errors import InvalidInputError, NoAgentError, NotFoundError, NotYetError, PayloadTooLargeError
 from ioa.group.events import (
     CancelRequested,
     Event,
     GroupLaunched,
+    MemberJoined,
     MemberReturned,
     Said,
     SubgroupClosed,
     TimerFired,
+    Unheard,
     encode_entry,
 )
 from ioa.group.forking import Copied, Forking, Original, Past, charter_of, original_of
@@ -36,11 +43,13 @@ from ioa.ports.delivery import GoalRecords, Memberships
 from ioa.ports.group_log import AppendConflictError, GroupLog, StoredEntry
 from ioa.ports.registry_store import LivenessView
 from ioa.protocol.cards import AgentCard, abridged, why_not_drafted
+from ioa.protocol.codec import encode_value
 from ioa.protocol.goals import Fork, Goal, GoalRecord
 from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalName, UserId
 from ioa.quotas import RATES, SAY_UNIT_BYTES, SLOWED_FOR, Buckets, Family, QuotaRefusal, Rate
 from ioa.repetition import sketches_of
 from ioa.runtime.appended import user_as_filling
+from ioa.runtime.group_quota import GroupQuota
 from ioa.runtime.ledger import GroupLedger, entry_of
 from ioa.runtime.stored_shares import StoredShares
 from ioa.telemetry.fault_points import fault_point
@@ -48,15 +57,20 @@ from ioa_groups.casting import check_levels
 from ioa_groups.launching import CARDS_BYTES, check_launch_size
 from ioa_groups.presence import absence
 
-_PAGE = 256
+_MOST_OPEN_BYTES = 4_000_000
+"""What the policies of groups that were open at a time, those that are alike counted once, and the largest states of these groups
+may have encoded: they are at hand while these are copied, and decoded they take up to thirty times as much. A group that lends half
+of its turns to each nested team has three of them open at a time."""
+_COUNTED_BYTES = 1_000_000
+"""After so many bytes what was read is counted, so that others of the same user wait already while a long log is read."""
 _BREATH = 4
 """After so many steps others have their turn."""
 _AGAIN = timedelta(milliseconds=100)
 _ROOM_AGAIN = timedelta(seconds=10)
 _WAITS = timedelta(seconds=1)
 """For so long who was put off is waited for: he comes again sooner."""
-_COPIES = Rate(RATES[Family.SAY].per_second, 1_024, unit_bytes=SAY_UNIT_BYTES)
-"""What one user's forks write: as fast as an agent speaks, 17 MB at once."""
+_COPIES = Rate(RATES[Family.SAY].per_second, 1_024, answer_bytes=SAY_UNIT_BYTES)
+"""What one user's forks have read: as fast as an agent speaks, behind 17 MB at once; what is beyond that has the next one wait."""
 _KEPT = ("goal", "inputs", "agent", "team", "repetition")
 """What a fork has in common with the goal that it comes from."""
 
@@ -86,20 +100,25 @@ class ForkPorts:
     filling: StoredShares
 
 
+class _Log(NamedTuple):
+    log_bytes: int
+    log_most: int | None
+
+
 @dataclass
 class _Written:
     """What there is of a group of the copy.
 
     Attributes:
-        head: Its last entry.
+        head: Its last entry; None if there is none, or it has ended.
+        log: How much its log has held when it ended.
         placed: The sequences of what was copied, and those that it has now, both in order.
-        there: What comes next of what an earlier attempt has left, which is not written again.
         is_searched: Whether nothing more can be there.
     """
 
     head: StoredEntry | None = None
+    log: _Log | None = None
     placed: tuple[list[int], list[int]] = field(default_factory=lambda: ([], []))
-    there: deque[StoredEntry] = field(default_factory=deque)
     is_searched: bool = False
 
     def place_of(self, seq: int) -> int:
@@ -108,10 +127,100 @@ class _Written:
         before = bisect_right(sources, seq)
         return placed[before - 1] if before else 0
 
-    def note(self, source_seq: int, stored: StoredEntry) -> None:
+    def note(self, source_seq: int, stored: StoredEntry, state: GroupState) -> None:
+        """Take in an entry. Nothing is kept of its event, which may be a launch with a policy, and the state is held once."""
         self.placed[0].append(source_seq)
         self.placed[1].append(stored.seq)
-        self.head = stored
+        if state.phase.is_terminal:
+            self.head, self.log = None, _Log(stored.log_bytes, stored.log_most)
+            return
+        entry = stored.entry.model_copy(update={"event": Unheard(at=stored.entry.event.at), "state": state})
+        self.head = replace(stored, entry=entry)
+
+
+@dataclass
+class _Open:
+    """What a group of the original has decoded from its first entry to its last one: its policy, and where it stands."""
+
+    since: int
+    until: int
+    state_bytes: int = 0
+    policy: tuple[str, int] = ("", 0)
+    """Its digest, and how much it has encoded."""
+
+
+class _Held:
+    """Counts what is held of an original while it is copied.
+
+    Args:
+        name: The goal that is forked.
+        quota: Says how much its groups may have logged together; no more of what happened is held.
+    """
+
+    def __init__(self, name: GoalName, quota: GroupQuota) -> None:
+        self._name = name
+        self._quota = quota
+        self._events = 0
+        self._groups = dict[CommId, _Open]()
+
+    def take(self, stored: StoredEntry, past: Past) -> None:
+        """Count an entry, of which the event is held.
+
+        Raises:
+            PayloadTooLargeError: It is too much.
+        """
+        size, event = len(past.data), stored.entry.event
+        group = self._groups.setdefault(past.comm_id, _Open(stored.seq, stored.seq))
+        group.until, group.state_bytes = stored.seq, max(group.state_bytes, stored.size_bytes - size)
+        if isinstance(event, GroupLaunched) and (policy := event.charter.policy) is not None:
+            group.policy = policy.digest, len(encode_value(policy.model_dump(mode="json")))
+        self._events += size
+        if self._events > self._quota.log_bytes:
+            most = f"{self._quota.log_bytes / 1e6:,.0f} MB are the most"
+            raise PayloadTooLargeError(f"More was said in {self._name}, with its nested teams, than may be copied: {most}.")
+
+    def check(self) -> None:
+        """See that not too much is decoded at a time: the groups that were open at once are open at once while they are copied.
+
+        Raises:
+            PayloadTooLargeError: It is too much.
+        """
+        held, led = 0, Counter[str]()
+        moments = [(one.since, 1, one) for one in self._groups.values()] + [(one.until, -1, one) for one in self._groups.values()]
+        for _, opens, group in sorted(moments, key=lambda moment: moment[:2]):
+            digest, policy_bytes = group.policy
+            others = led[digest] if opens > 0 else led[digest] - 1
+            led[digest] += opens
+            held += opens * (group.state_bytes + (0 if others else policy_bytes))
+            if held > _MOST_OPEN_BYTES:
+                what = f"The teams of {self._name} that were open at a time have so many policies, or so large states"
+                most = f"more than {_MOST_OPEN_BYTES / 1e6:,.0f} MB together cannot be copied"
+                raise PayloadTooLargeError(f"{what}, that {most}.", hint="Fork it at an earlier entry.")
+
+
+class _Reads:
+    """Counts what is read of logs for the forks of each user, and puts those off whose have had too much read."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._buckets = Buckets({Family.SAY: _COPIES})
+
+    def check(self, user: UserId) -> None:
+        """See that a log may be read for a user now.
+
+        Raises:
+            NotYetError: Too much was.
+        """
+        judged = self._buckets.judge(user, Family.SAY, self._clock.now().timestamp())
+        if isinstance(judged, QuotaRefusal):
+            after = timedelta(seconds=judged.retry_after or SLOWED_FOR / 4)
+            raise NotYetError(
+                f"The forks of {user} copy more than {_COPIES.per_second * SAY_UNIT_BYTES / 1e6:.1f} MB/s.", retry_after=after
+            )
+
+    def charge(self, user: UserId, size_bytes: int) -> None:
+        """Count what was read for a user."""
+        self._buckets.charge(user, Family.SAY, self._clock.now().timestamp(), answered_bytes=size_bytes)
 
 
 class Forks:
@@ -119,7 +228,8 @@ class Forks:
 
     def __init__(self, ports: ForkPorts) -> None:
         self._ports = ports
-        self._buckets = Buckets({Family.SAY: _COPIES})
+        # What is read to check a fork, and to carry it out, each by itself: nobody's is put off between the two for the first.
+        self._to_check, self._to_carry_out = _Reads(ports.clock), _Reads(ports.clock)
         self._reader: UserId | None = None
         self._read_last: UserId | None = None
         self._put_off = dict[UserId, datetime]()
@@ -131,15 +241,16 @@ class Forks:
             NotFoundError: Its user has no such goal, or no group was opened for it, or it was removed.
             InvalidInputError: What was changed cannot be said there, or it is another goal in more than that.
             ConflictError: What came after does not follow from it any more, or nothing goes on from there.
-            PayloadTooLargeError: Its first entry would be too large.
+            PayloadTooLargeError: Its first entry would be too large, or more than may be held was said in the original.
             UnavailableError: It has to come back; a `NotYetError`, if another fork is under way here.
         """
         fork = _fork_of(goal)
+        self._to_check.check(goal.name.owner)
         if fork.at > await self._ports.log.newest():  # a copy is the same whenever it is made
             raise NotFoundError(f"There is no entry {fork.at} yet.", hint="Give the sequence of one.")
         with self._reading(goal.name.owner):
-            original = await self._original(goal, fork)
-            self._judge(goal.name.owner, original)
+            await self._check_room(goal, fork)
+            original = await self._original(goal, fork, self._to_check)
             cards = await self._known_cards(original, fork)
             await self._rehearse(original, goal, charter_of(original.charter, goal, cards, self._ports.clock.now() + goal.timeout))
 
@@ -158,8 +269,9 @@ class Forks:
             await self._take_back(head)
             return
         fork = _fork_of(goal)
+        self._to_carry_out.check(goal.name.owner)
         with self._reading(goal.name.owner):
-            original = await self._original(goal, fork)
+            original = await self._original(goal, fork, self._to_carry_out)
             charter = await self._charter(goal.comm_id) if head is not None else await self._chartered(original, record)
             state, counts = await self._rehearse(original, goal, charter)
             if head is None:
@@ -198,25 +310,26 @@ class Forks:
         finally:
             self._reader = None
 
-    def _judge(self, user: UserId, original: Original) -> None:
-        """Have a user's forks write no more than who speaks may, and leave room in the logs of all.
+    async def _check_room(self, goal: Goal, fork: Fork) -> None:
+        """Have a user's forks leave room in the logs of all: what a copy takes is told by the entry that it goes on from.
 
         Raises:
             NotYetError: They have to wait.
         """
+        user, log = goal.name.owner, self._ports.log
+        if user == LOCAL or log.room() is None:
+            return
+        comm_id = GoalName(goal.user, fork.goal_id).comm_id
+        behind = await log.read(comm_id, after=fork.at - 1, limit=1)
+        head = behind[0] if behind else await log.last(comm_id)
+        size = 0 if head is None else self._ports.ledger.quota.held_by_ended(head)
         whose, filling = user_as_filling(user), self._ports.filling
-        if user != LOCAL and filling.puts_off(whose, self._ports.log.room(), filling.held(whose) + original.size_bytes):
+        if filling.puts_off(whose, log.room(), filling.held(whose) + size):
             raise NotYetError(
                 f"The forks of {user} fill so much of the logs that others need what is left.", retry_after=_ROOM_AGAIN
             )
-        judged = self._buckets.judge(user, Family.SAY, self._ports.clock.now().timestamp(), original.size_bytes)
-        if isinstance(judged, QuotaRefusal):
-            after = timedelta(seconds=judged.retry_after or SLOWED_FOR / 4)
-            raise NotYetError(
-                f"The forks of {user} copy more than {_COPIES.per_second * SAY_UNIT_BYTES / 1e6:.1f} MB/s.", retry_after=after
-            )
 
-    async def _original(self, goal: Goal, fork: Fork) -> Original:
+    async def _original(self, goal: Goal, fork: Fork, reads: _Reads) -> Original:
         """Read what is forked, of the same user's."""
         name = GoalName(goal.user, fork.goal_id)
         record = await self._ports.goals.find(name.comm_id)
@@ -224,29 +337,40 @@ class Forks:
             raise NotFoundError(f"There is no goal {name} to fork: it is somebody else's, or was removed.")
         if [getattr(goal, field) for field in _KEPT] != [getattr(record.goal, field) for field in _KEPT]:
             raise InvalidInputError(f"A fork of {fork.goal_id} has the goal, the files and the team of that one.")
-        root, logs, due = name.comm_id, dict[CommId, Sequence[Past]](), [name.comm_id]
+        root, logs, due, held = name.comm_id, dict[CommId, Sequence[Past]](), [name.comm_id], _Held(name, self._ports.ledger.quota)
+        joined = list[AgentCard]()
         while due:
             comm_id = due.pop()
-            # Without the states, which are the most of a log.
-            past = [Past(comm_id, one.seq, one.entry.event, one.size_bytes) async for one in self._stored(comm_id, fork.at)]
+            past = list[Past]()
+            async with aclosing(self._stored(comm_id, fork.at, partial(reads.charge, goal.name.owner))) as stored:
+                async for one in stored:
+                    event = one.entry.event
+                    past.append(Past.of(comm_id, one.seq, event))
+                    held.take(one, past[-1])
+                    if comm_id == root and isinstance(event, MemberJoined):
+                        joined.append(event.card)
             logs[comm_id] = past
-            due += [one.event.subgroup for one in past if isinstance(one.event, SubgroupClosed)]
+            due += [one.ended for one in past if one.ended is not None]
         if not logs[root]:
             raise NotFoundError(f"{name} had no group yet at {fork.at}.", hint="Give the sequence of an entry.")
         for comm_id in logs:  # a log goes all at once, and what was read of one that is going may be a part
             if not await self._ports.log.read(comm_id, after=0, limit=1):
                 raise NotFoundError(f"There is no goal {name} to fork any more: it is being removed.")
-        return original_of(root, logs)
+        held.check()
+        return original_of(root, logs, joined)
 
-    async def _stored(self, comm_id: CommId, up_to: int) -> AsyncIterator[StoredEntry]:
-        """Read a log, a page at a time, up to a sequence."""
-        after = 0
-        while page := await self._ports.log.read(comm_id, after=after, limit=_PAGE):
-            for one in page:
-                if one.seq > up_to:
-                    return
-                yield one
-            after = page[-1].seq
+    async def _stored(self, comm_id: CommId, up_to: int, charge: Callable[[int], None]) -> AsyncGenerator[StoredEntry]:
+        """Read a log up to a sequence, an entry at a time, since the state of each may take 3 MB decoded."""
+        after, uncounted = 0, 0
+        try:
+            while (found := await self._ports.log.read(comm_id, after=after, limit=1)) and found[0].seq <= up_to:
+                after, uncounted = found[0].seq, uncounted + found[0].size_bytes
+                yield found[0]
+                if uncounted >= _COUNTED_BYTES:
+                    charge(uncounted)
+                    uncounted = 0
+        finally:
+            charge(uncounted)
 
     async def _known_cards(self, original: Original, fork: Fork) -> Mapping[AgentId, AgentCard]:
         names = {*original.cards, *(one.new for one in fork.replace)}
@@ -306,18 +430,19 @@ class Forks:
             if found is not None:
                 if found.entry.state.copying != copied.transition.state.copying:
                     raise NotYetError(f"The group {copied.comm_id} has ended meanwhile.", retry_after=_AGAIN)
-                group.note(copied.source_seq, found)
+                group.note(copied.source_seq, found, copied.transition.state)
             else:
-                group.note(copied.source_seq, await self._append(written, copied))
+                group.note(copied.source_seq, await self._append(written, copied), copied.transition.state)
             if number % _BREATH == 0:
                 await asyncio.sleep(0)
 
     async def _left(self, comm_id: CommId, group: _Written) -> StoredEntry | None:
         """Return the next entry that an earlier attempt has left of a group of the copy."""
-        if not (group.there or group.is_searched):
-            group.there.extend(await self._ports.log.read(comm_id, after=group.head.seq if group.head else 0, limit=_PAGE))
-            group.is_searched = not group.there
-        return group.there.popleft() if group.there else None
+        if group.is_searched:
+            return None
+        found = await self._ports.log.read(comm_id, after=group.placed[1][-1] if group.placed[1] else 0, limit=1)
+        group.is_searched = not found
+        return found[0] if found else None
 
     async def _append(self, written: Mapping[CommId, _Written], copied: Copied) -> StoredEntry:
         group = written[copied.comm_id]
@@ -343,7 +468,7 @@ class Forks:
         nested = None
         if isinstance(event, SubgroupClosed) and head.entry.state.loan(event.subgroup) is not None:
             below = written.get(event.subgroup)
-            nested = None if below is None else below.head
+            nested = None if below is None else below.log
         return quota.held(head, event, copied.transition.state, nested), head.log_most
 
     async def _go_on(self, comm_id: CommId, copied_until: datetime) -> None:

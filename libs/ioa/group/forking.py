@@ -3,6 +3,9 @@
 What is copied is stepped again, so that what was changed is held to the rules, and the copy is a log like any other. What happened
 keeps its time and its place in the order. A task that runs goes on in the copy, and is begun anew by its assignee; so of a nested
 team that works at one only that it was there is copied, and those that had ended are copied with their parents.
+
+What happened is held as it is encoded, and decoded one event at a time, for each step: decoded a log would take ten to thirty times
+as much. What is held decoded are where each group stands, and its policy, those that are alike once, until it has ended.
 """
 
 from __future__ import annotations
@@ -11,13 +14,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple
+from weakref import WeakValueDictionary
 
 from ioa.errors import ConflictError, InvalidInputError
 from ioa.group.events import (
     Event,
     GroupLaunched,
     LaunchAbandoned,
-    MemberJoined,
     QuestionAnswered,
     Said,
     SubgroupClosed,
@@ -25,11 +28,11 @@ from ioa.group.events import (
     TimerFired,
 )
 from ioa.group.machine import Transition, step
-from ioa.group.rejection import IllegalEventError
+from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.renaming import renamed
 from ioa.group.state import Charter, GroupState
 from ioa.protocol.cards import AgentCard
-from ioa.protocol.codec import validate
+from ioa.protocol.codec import decode, encode, validate
 from ioa.protocol.goals import Fork, Goal, RepetitionRule
 from ioa.protocol.ids import AgentId, CommId, comm_id_of_task
 from ioa.protocol.messages import (
@@ -41,19 +44,42 @@ from ioa.protocol.messages import (
     SyncTaskAssignment,
     TaskQuestion,
 )
+from ioa.protocol.model import Model
 from ioa.protocol.policy import Policy
 
 Sketch = Callable[[Payload], tuple[str, ...]]
 """What tells a message that is said again."""
 
 
+class _Happened(Model):
+    event: Event
+
+
 class Past(NamedTuple):
-    """Something that happened in a group of the goal that is forked."""
+    """Something that happened in a group of the goal that is forked.
+
+    Attributes:
+        comm_id: The group.
+        seq: Its place in the order.
+        data: The event, encoded.
+        ended: The nested team that it is the end of.
+    """
 
     comm_id: CommId
     seq: int
-    event: Event
-    size_bytes: int = 0
+    data: bytes
+    ended: CommId | None = None
+
+    @classmethod
+    def of(cls, comm_id: CommId, seq: int, event: Event) -> Past:
+        """Return an event as it is held."""
+        ended = event.subgroup if isinstance(event, SubgroupClosed) else None
+        return cls(comm_id, seq, encode(_Happened(event=event)), ended)
+
+    @property
+    def event(self) -> Event:
+        """The event, decoded anew."""
+        return decode(_Happened, self.data).event
 
 
 class Copied(NamedTuple):
@@ -81,44 +107,37 @@ class Original:
     Attributes:
         root: The group of the goal.
         past: What happened in it and in its nested teams that had ended, up to the entry, by sequence.
+        charter: What the group of the goal was set up with.
+        cards: The cards of all who are in the group of the goal, those who joined included.
     """
 
     root: CommId
     past: Sequence[Past]
-
-    @property
-    def charter(self) -> Charter:
-        """What the group of the goal was set up with."""
-        first = self.past[0].event if self.past else None
-        if not isinstance(first, GroupLaunched):
-            raise ConflictError("No group was opened for the goal: there is nothing to fork.")
-        return first.charter
-
-    @property
-    def size_bytes(self) -> int:
-        """How much the logs hold of what is copied."""
-        return sum(one.size_bytes for one in self.past)
-
-    @property
-    def cards(self) -> Mapping[AgentId, AgentCard]:
-        """The cards of all who are in the group of the goal, those who joined included."""
-        joined = [one.event.card for one in self.past if one.comm_id == self.root and isinstance(one.event, MemberJoined)]
-        return {card.agent_id: card for card in (*self.charter.team_members, *joined)}
+    charter: Charter
+    cards: Mapping[AgentId, AgentCard]
 
 
-def original_of(root: CommId, logs: Mapping[CommId, Sequence[Past]]) -> Original:
+def original_of(root: CommId, logs: Mapping[CommId, Sequence[Past]], joined: Sequence[AgentCard] = ()) -> Original:
     """Choose what is copied of a group and its nested teams: those that had ended, as their parents knew.
 
     Args:
         root: The group of the goal.
         logs: What happened in each, by sequence; more than is needed does no harm.
+        joined: The cards of those who joined the group of the goal.
+
+    Raises:
+        ConflictError: No group was opened.
     """
     past, due = list[Past](), [root]
     while due:
         log = logs.get(due.pop(), ())
-        due += sorted({one.event.subgroup for one in log if isinstance(one.event, SubgroupClosed)})
+        due += sorted({one.ended for one in log if one.ended is not None})
         past += log
-    return Original(root, sorted(past, key=lambda one: one.seq))
+    past.sort(key=lambda one: one.seq)
+    first = past[0].event if past else None
+    if not isinstance(first, GroupLaunched):
+        raise ConflictError("No group was opened for the goal: there is nothing to fork.")
+    return Original(root, past, first.charter, {card.agent_id: card for card in (*first.charter.team_members, *joined)})
 
 
 @dataclass
@@ -142,6 +161,10 @@ class Forking:
     counts: Mapping[CommId, int] | None = None
     _states: dict[CommId, GroupState] = field(default_factory=dict)
     _policies: dict[CommId, Policy | None] = field(default_factory=dict)
+    _same: WeakValueDictionary[str, Policy] = field(default_factory=WeakValueDictionary)
+    """The policies by their digests: many nested teams may be led by one."""
+    _over: set[CommId] = field(default_factory=set)
+    """The nested teams that have ended."""
     _names: dict[str, str] = field(default_factory=dict)
     _agents: dict[str, str] = field(default_factory=dict)
 
@@ -202,6 +225,8 @@ class Forking:
         if isinstance(event, GroupLaunched):
             self._policies[comm_id] = event.charter.policy
         try:
+            if comm_id in self._over:
+                raise IllegalEventError(RejectionCode.GROUP_ENDED, f"The group {comm_id} has ended.")
             transition = step(self._states.get(comm_id), event, self._policies.get(comm_id))
         except IllegalEventError as refused:
             if is_changed:
@@ -212,8 +237,12 @@ class Forking:
                 f"Entry {one.seq} does not follow any more from what was changed: {refused.message}",
                 hint="Fork at an earlier entry, or with the same limits.",
             ) from None
-        self._states[comm_id] = transition.state
-        return Copied(comm_id, one.seq, event, transition, self._policies.get(comm_id))
+        self._states[comm_id], policy = transition.state, self._policies.get(comm_id)
+        if transition.state.phase.is_terminal and comm_id != self.goal.comm_id:
+            self._over.add(comm_id)
+            self._states.pop(comm_id)
+            self._policies.pop(comm_id, None)
+        return Copied(comm_id, one.seq, event, transition, policy)
 
     def _moved(self, one: Past) -> Event:
         """Return what happened as it happens in the copy."""
@@ -237,11 +266,13 @@ class Forking:
         else:
             assert charter.parent is not None, "only the root has no parent"
             parent = charter.parent.model_copy(update={"comm_id": self._names[charter.parent.comm_id]})
-            told = {"goal_id": self.goal.goal_id, "user": self.goal.user, "traceparent": self.goal.traceparent}
-            moved = charter.model_copy(update={"comm_id": target, "parent": parent, **told})
+            whose = {"goal_id": self.goal.goal_id, "user": self.goal.user, "traceparent": self.goal.traceparent}
+            moved = charter.model_copy(update={"comm_id": target, "parent": parent, **whose})
         count = len(self.original.past) + 1 if self.counts is None else self.counts[target]
+        policy = None if moved.policy is None else self._same.setdefault(moved.policy.digest, moved.policy)
         drawn_as = None if charter.policy is None else charter.drawn_as or charter.comm_id
-        return moved.model_copy(update={"forked_from": self.fork.origin, "copied": count, "drawn_as": drawn_as})
+        told = {"forked_from": self.fork.origin, "copied": count, "drawn_as": drawn_as}
+        return moved.model_copy(update={"policy": policy, **told})
 
     def _sketch_in(self, event: Event) -> Sketch:
         compared = self.charter.limits.repetition is RepetitionRule.VERBATIM

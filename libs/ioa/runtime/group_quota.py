@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from ioa.group.events import Event, Kind, Said, SubgroupOpened, name_of
 from ioa.group.machine import legal_kinds
@@ -49,6 +50,18 @@ _GOES_ON = (InformTaskResult, Pass)
 away, may pass for as long as the goal lasts, and each pass is an entry with the whole state."""
 CLOSES = (InformTaskResult, *_ENDS)
 """What leads to the end of a task or group: who has filled the logs of all is not put off with it."""
+
+
+class LogSize(Protocol):
+    """What a group's log holds, and what it may hold; see `StoredEntry`."""
+
+    @property
+    def log_bytes(self) -> int:
+        """How much it holds."""
+
+    @property
+    def log_most(self) -> int | None:
+        """How much it may hold, if it was lent."""
 
 
 @dataclass(frozen=True)
@@ -128,20 +141,24 @@ class GroupQuota:
         loan = None if parent is None else parent.entry.state.loan(nested)
         return None if parent is None or loan is None else self.lent(parent, loan)
 
-    def held(self, head: StoredEntry, event: Event, after: GroupState, nested: StoredEntry | None) -> int:
+    def held(self, head: StoredEntry, event: Event, after: GroupState, nested: LogSize | None) -> int:
         """Return what a group's log holds before an entry, with what it lends by its event or gets back.
 
         Args:
             head: Where the group stands.
             event: What happens.
             after: Where the group stands then.
-            nested: Where the nested team stands that has ended by it; None if none has.
+            nested: The log of the nested team that has ended by it; None if none has.
         """
         if isinstance(event, SubgroupOpened) and (loan := after.loan(event.subgroup)) is not None:
             return head.log_bytes + self.lent(head, loan)
         if nested is not None and nested.log_most is not None:
             return max(0, head.log_bytes - nested.log_most + nested.log_bytes)
         return head.log_bytes
+
+    def held_by_ended(self, head: StoredEntry) -> int:
+        """Return what a group's log holds with those of its nested teams that have ended, without what it lends to others."""
+        return max(0, head.log_bytes - sum([self.lent(head, loan) for loan in head.entry.state.loans]))
 
     def most(self, head: StoredEntry) -> int:
         """Return how much a group's log may hold, with those of its nested teams."""

@@ -37,9 +37,9 @@ def fork_of(
     events: Sequence[Event], at: int, nested: Mapping[str, Sequence[Event]] | None = None, **changed: object
 ) -> tuple[list[Copied], GroupState]:
     """Fork a group at its entry of this number, from 1 on; nested teams that ended lie between their parents' entries."""
-    logs = {COMM: [Past(COMM, 10 * number, event) for number, event in enumerate(events, 1)][:at]}
+    logs = {COMM: [Past.of(COMM, 10 * number, event) for number, event in enumerate(events, 1)][:at]}
     for name, log in (nested or {}).items():
-        logs[CommId(name)] = [Past(CommId(name), 10 + number, event) for number, event in enumerate(log, 1)]
+        logs[CommId(name)] = [Past.of(CommId(name), 10 + number, event) for number, event in enumerate(log, 1)]
     original = original_of(COMM, logs)
     fork = Fork.model_validate({"goal_id": "goal-1", "at": 10 * at, **changed})
     limits = original.charter.limits
@@ -259,8 +259,8 @@ def test_a_nested_team_that_has_ended_is_copied_in_its_place() -> None:
     served = {"comm_id": CommId("sub"), "parent": {"comm_id": COMM, "task_id": "t1-1"}}
     log: list[Event] = [GroupLaunched.model_validate({**dict(launch), "charter": {**dict(launch.charter), **served}})]
     log += [event.model_validate({**dict(event), "message": _in_sub(event)}) for event in nested.log[1:] if isinstance(event, Said)]
-    logs = {COMM: [Past(COMM, 10 * number, event) for number, event in enumerate(story.log, 1)]}
-    logs[CommId("sub")] = [Past(CommId("sub"), 30 + number, event) for number, event in enumerate(log, 1)]
+    logs = {COMM: [Past.of(COMM, 10 * number, event) for number, event in enumerate(story.log, 1)]}
+    logs[CommId("sub")] = [Past.of(CommId("sub"), 30 + number, event) for number, event in enumerate(log, 1)]
     original = original_of(COMM, logs)
     fork = Fork(goal_id=GoalId("goal-1"), at=50)
     goal = Goal(goal_id=GoalId("again"), goal="Count to ten.", max_turns=10, forked_from=fork)
