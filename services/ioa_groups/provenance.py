@@ -4,7 +4,10 @@ A reference is not a secret that opens a file: whoever learned one elsewhere cou
 file told to itself or to an accomplice. What an entry names opens a file only if the way by which it came there can be followed.
 
 To follow it takes the logs of groups from their beginnings. What was read of them is remembered, and what of it was judged, so that
-another request reads only what is new, whatever it asks for and whether it is refused.
+another request reads only what is new, whatever it asks for and whether it is refused. It is read an entry at a time, since decoded
+the state of each may take 3 MB.
+
+A fork may be one of a fork, and so on: each step of a way that waits for another one is on a list, however many there are.
 """
 
 from __future__ import annotations
@@ -12,8 +15,9 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections import OrderedDict
-from collections.abc import Container
+from collections.abc import Awaitable, Container, Generator
 from dataclasses import dataclass, field
+from typing import Any, TypeVar, cast
 
 from ioa.group.events import GroupLaunched, Said, SubgroupClosed, files_of
 from ioa.group.state import ParentTask
@@ -21,7 +25,11 @@ from ioa.ports.group_log import GroupLog, StoredEntry
 from ioa.protocol.goals import Origin
 from ioa.protocol.ids import AgentId, CommId, GoalName, UserId, comm_id_of_task
 
-_PAGE, _PAGE_BYTES = 256, 4_000_000
+_T = TypeVar("_T")
+
+Way = Generator["Way[Any] | Awaitable[Any]", Any, _T]
+"""A part of a way that is followed: it waits for others, or for what is read, and comes to something."""
+
 _END = 2**63 - 1
 """Behind every sequence."""
 _MAX_ENTRIES, _MAX_GROUPS, _MAX_NAMES = 1_024, 1_024, 200_000
@@ -184,9 +192,9 @@ class Provenance:
         Raises:
             UnavailableError: The logs cannot be read now.
         """
-        if file.owner == owner_of(agent_id) or await self._is_right(file, comm_id, by, ()):
+        if file.owner == owner_of(agent_id) or await _followed(self._is_right(file, comm_id, by, ())):
             return True
-        return agent_id in await self._knowing(file, comm_id, before=by.seq + 1)
+        return agent_id in await _followed(self._knowing(file, comm_id, before=by.seq + 1))
 
     async def is_known(self, file: TrackedFile, comm_id: CommId) -> bool:
         """Whether anybody in a group was rightly told of a file by now.
@@ -194,48 +202,48 @@ class Provenance:
         Raises:
             UnavailableError: The logs cannot be read now.
         """
-        return bool(await self._knowing(file, comm_id, before=_END))
+        return bool(await _followed(self._knowing(file, comm_id, before=_END)))
 
-    async def _knowing(self, file: TrackedFile, comm_id: CommId, *, before: int) -> frozenset[AgentId]:
+    def _knowing(self, file: TrackedFile, comm_id: CommId, *, before: int) -> Way[frozenset[AgentId]]:
         """Return who was rightly told of a file in a group by then."""
-        group = await self._read(comm_id, before)
+        group: _Group = yield self._read(comm_id, before)
         naming = group.told.get(file.digest, ())
         if not naming:
             return frozenset()
         known = group.known.setdefault(file, _Known())
         while (place := known.judged) < len(naming) and naming[place].seq < before:
-            is_right = await self._is_right(file, comm_id, naming[place], known.since)
+            is_right: bool = yield self._is_right(file, comm_id, naming[place], known.since)
             if known.judged == place:  # else another request has judged it meanwhile
                 group.judge(known, naming[place], is_right=is_right)
         return frozenset(agent_id for agent_id, seq in known.since.items() if seq < before)
 
-    async def _is_right(self, file: TrackedFile, comm_id: CommId, by: FileTelling, knowing: Container[AgentId]) -> bool:
+    def _is_right(self, file: TrackedFile, comm_id: CommId, by: FileTelling, knowing: Container[AgentId]) -> Way[bool]:
         """Whether an entry may name a file, where some know of it already."""
         match by.by:
             case _ByMember(agent_id=teller):
-                return file.owner == owner_of(teller) or teller in knowing or await self._is_copied(file, comm_id, by)
+                return file.owner == owner_of(teller) or teller in knowing or (yield self._is_copied(file, comm_id, by))
             case _ByTeam(comm_id=subgroup):
-                return bool(await self._knowing(file, subgroup, before=by.seq))
+                return bool((yield self._knowing(file, subgroup, before=by.seq)))
             case _Launch() as launch:
-                return await self._is_given(file, launch, by.seq)
+                return bool((yield self._is_given(file, launch, by.seq)))
             case _:
                 return False
 
-    async def _is_given(self, file: TrackedFile, launch: _Launch, seq: int) -> bool:
+    def _is_given(self, file: TrackedFile, launch: _Launch, seq: int) -> Way[bool]:
         """Whether a group was rightly given a file: a goal's by its user, who reads all; a nested team's by who opened it."""
         if launch.parent is None or file.owner == owner_of(launch.opener):
             return True
-        return launch.opener in await self._knowing(file, launch.parent.comm_id, before=seq)
+        return launch.opener in (yield self._knowing(file, launch.parent.comm_id, before=seq))
 
-    async def _is_copied(self, file: TrackedFile, comm_id: CommId, by: FileTelling) -> bool:
+    def _is_copied(self, file: TrackedFile, comm_id: CommId, by: FileTelling) -> Way[bool]:
         """Whether it was so in the goal that a group was forked from, where others may have stood in the place of members.
 
         Only what was copied, and only what was known at the place of the fork: later the copy's members tell what they know.
         """
         if not by.may_be_copy:
             return False
-        original = await self._original(comm_id)
-        return original is not None and bool(await self._knowing(file, original[0], before=original[1] + 1))
+        original: tuple[CommId, int] | None = yield self._original(comm_id)
+        return original is not None and bool((yield self._knowing(file, original[0], before=original[1] + 1)))
 
     async def _original(self, comm_id: CommId) -> tuple[CommId, int] | None:
         """Return the group that a group is a copy of, and up to which sequence."""
@@ -257,11 +265,10 @@ class Provenance:
         group = self._group(comm_id)
         async with group.reading:
             while group.read_up_to < before - 1:
-                page = await self._log.read(comm_id, after=group.read_up_to, limit=_PAGE, max_bytes=_PAGE_BYTES)
-                if not page:
+                found = await self._log.read(comm_id, after=group.read_up_to, limit=1)
+                if not found:
                     break
-                for one in page:
-                    group.learn(one)
+                group.learn(found[0])
         return group
 
     def _group(self, comm_id: CommId) -> _Group:
@@ -274,6 +281,24 @@ class Provenance:
 
     def _names(self) -> int:
         return sum(group.names for group in self._groups.values())
+
+
+async def _followed(way: Way[_T]) -> _T:
+    """Follow a way until it comes to something."""
+    waiting, found = list[Way[Any]]([way]), cast(Any, None)
+    while waiting:
+        try:
+            needed = waiting[-1].send(found)
+        except StopIteration as ended:
+            waiting.pop()
+            found = ended.value
+            continue
+        if isinstance(needed, Generator):
+            waiting.append(needed)
+            found = None
+        else:
+            found = await needed
+    return cast(_T, found)
 
 
 def _telling_of(stored: StoredEntry, *, may_be_copy: bool) -> FileTelling:

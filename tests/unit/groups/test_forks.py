@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from datetime import timedelta
@@ -25,7 +25,6 @@ from ioa.group.events import (
     MemberReturned,
     Said,
     TimerFired,
-    encode_entry,
     files_of,
 )
 from ioa.group.requests import CancelGroup, GroupSnapshot, Rejected, Sync
@@ -35,7 +34,6 @@ from ioa.ports.group_log import StoredEntry
 from ioa.ports.inspection import FILLING
 from ioa.ports.open_groups import OpenGroup
 from ioa.protocol import subjects
-from ioa.protocol.codec import decode
 from ioa.protocol.goal_order import parse_goal
 from ioa.protocol.goals import Goal, Origin, Reason
 from ioa.protocol.ids import LOCAL, CommId, GoalId, GoalName, TaskId, UserId, comm_id_of_goal, comm_id_of_task
@@ -543,22 +541,9 @@ async def test_of_a_log_that_is_forked_one_entry_is_held_decoded() -> None:
         most.append(sum(one() is not None for one in held))
         held.extend(ref(one.entry) for one in page)
 
-    _decode_anew(plane, note)
+    plane.decode_anew(note)
     await forked(plane, order(entries[-1].seq))
     assert len(await plane.entries(COPY)) == len(entries) + 1 and max(most) <= 2
-
-
-def _decode_anew(plane: Plane, note: Callable[[Sequence[StoredEntry]], None]) -> None:
-    """Have the log of a test be read as one that is elsewhere."""
-    read = plane.log.read
-
-    async def decoded(comm_id: CommId, *, after: int, limit: int, max_bytes: int | None = None) -> Sequence[StoredEntry]:
-        page = await read(comm_id, after=after, limit=limit, max_bytes=max_bytes)
-        anew = [replace(one, entry=decode(Entry, encode_entry(one.entry).data)) for one in page]
-        note(anew)
-        return anew
-
-    plane.log.read = decoded  # type: ignore[method-assign]
 
 
 async def _with_nested_teams(plane: Plane, *prompts: str, at_once: int = 1) -> list[StoredEntry]:
@@ -595,7 +580,7 @@ async def test_policies_of_nested_teams_are_held_once_and_until_these_end(prompt
     """Each takes up to 4 MB decoded: of forty teams group setup took 180 MB."""
     plane = Plane()
     entries = await _with_nested_teams(plane, *prompts, at_once=2)
-    _decode_anew(plane, lambda _page: None)
+    plane.decode_anew(lambda _page: None)
     before, held, append = _policies(), list[int](), plane.log.append
 
     async def without_policy(comm_id: CommId, entry: EncodedEntry, **about: Any) -> int:

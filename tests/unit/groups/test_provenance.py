@@ -1,0 +1,78 @@
+"""How the ways of files are followed: as far as they lead, and with no more in memory than one entry."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from weakref import ref
+
+from ioa.group.events import Entry, Event, GroupLaunched, Said
+from ioa.ports.group_log import StoredEntry
+from ioa.protocol.goals import Artifact, Origin
+from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, GoalName, TaskId
+from ioa.protocol.levels import LEVEL
+from ioa.protocol.messages import Discussion, InformTaskProgress, InformTaskResult, SyncTaskAssignment
+from ioa_groups.provenance import Provenance, TrackedFile, digest_of, owner_of
+from tests.unit.group.scenario import specs
+from tests.unit.groups.test_files import put, read
+from tests.unit.runtime.plane import ADA, BOB, EVE, GOAL, ROOM, Plane
+
+_FORKS = 1_000
+
+
+async def _told(plane: Plane) -> Artifact:
+    """Have bob tell of a file in the group of a goal."""
+    await plane.open(ADA, BOB, level=LEVEL, max_turns=100)
+    await plane.says(ADA, SyncTaskAssignment(tasks=specs(("t1-1:bob",))))
+    await plane.says(BOB, InformTaskProgress(task_id=TaskId("t1-1"), number=1))
+    file = await put(plane, BOB, b"told", "a")
+    await plane.says(BOB, InformTaskResult(task_id=TaskId("t1-1"), task_conclusion="One.", artifacts=(file,)))
+    return file
+
+
+def _copied(comm_id: CommId, number: int, entries: Sequence[StoredEntry], teller: AgentId) -> list[StoredEntry]:
+    """The log of a fork, in which another agent stands in the place of who told of the file."""
+    copied = list[StoredEntry]()
+    for place, stored in enumerate(entries, 1):
+        event: Event = stored.entry.event
+        if isinstance(event, GroupLaunched):
+            of = GOAL if number == 1 else GoalId(f"fork-{number - 1}")
+            told = {"comm_id": comm_id, "forked_from": Origin(goal_id=of, at=10_000 * (number - 1) + entries[-1].seq)}
+            event = event.model_copy(update={"charter": event.charter.model_copy(update=told)})
+        elif isinstance(event, Said) and event.message.header.sender == BOB:
+            header = event.message.header.model_copy(update={"sender": teller})
+            event = event.model_copy(update={"message": event.message.model_copy(update={"header": header})})
+        state = stored.entry.state.model_copy(update={"comm_id": comm_id, "copying": len(entries) - place + 1})
+        entry = stored.entry.model_copy(update={"event": event, "state": state})
+        copied.append(replace(stored, seq=stored.seq + 10_000 * number, entry=entry))
+    return copied
+
+
+async def test_a_file_is_followed_through_a_thousand_forks_of_forks() -> None:
+    """Each was a call within another: from some three hundred on the request crashed, with a traceback, as often as it was made."""
+    plane = Plane()
+    file, entries = await _told(plane), await plane.entries()
+    for number in range(1, _FORKS + 1):
+        comm_id = GoalName(LOCAL, GoalId(f"fork-{number}")).comm_id
+        plane.log._entries[comm_id] = _copied(comm_id, number, entries, EVE)
+    assert await read(plane, ADA, entries[-1].seq + 10_000 * _FORKS, file, comm_id) == b"told"
+
+
+async def test_of_a_log_in_which_a_file_is_looked_for_one_entry_is_held_decoded() -> None:
+    """Eight callers had 4 MB each read at a time, which took 727 MB: decoded a state takes ten to thirty times as much."""
+    plane = Plane()
+    file = await _told(plane)
+    for number in range(20):
+        speaker, other = ((ADA, BOB), (BOB, ADA))[number % 2]
+        await plane.says(speaker, Discussion(content=f"The {number}th thing to note.", next_speaker=other))
+    length = len(await plane.entries())
+    held, most = list[ref[Entry]](), list[int]()
+
+    def note(page: Sequence[StoredEntry]) -> None:
+        held.extend(ref(one.entry) for one in page)
+        most.append(sum(one() is not None for one in held))
+
+    plane.decode_anew(note)
+    tracked = TrackedFile(digest_of(file.object_name, file.sha256), owner_of(BOB))
+    assert await Provenance(plane.log).is_known(tracked, ROOM)
+    assert len(most) > length > 20 and max(most) <= 2
