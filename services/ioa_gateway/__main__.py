@@ -60,7 +60,9 @@ async def serve(settings: GatewaySettings, stop: StopSignal) -> None:
         listening = stack.enter_context(bound(settings.http_address, settings.http_port))
         port = listening.getsockname()[1]
         guard = partial(OriginGuard, hosts=settings.hosts(port))
-        rooms = await stack.enter_async_context(open_rooms(NatsSystemClient(connection), keyring.stands, limits.pages))
+        rooms = await stack.enter_async_context(
+            open_rooms(NatsSystemClient(connection), keyring.stands, limits.pages, limits.lists)
+        )
         stack.enter_context(readiness.needs("NATS", lambda: connection.is_connected))
         await stack.enter_async_context(background(keyring.follow(rooms.look)))
         own = networks_of(connection, settings.nats("ioa-gateway"), settings.seats, is_asked=settings.has_own_key)

@@ -18,7 +18,8 @@ from ioa.protocol.object_names import folder_of
 from ioa_gateway.callers import Caller
 from ioa_gateway.calls import ApiCall
 
-_PAGE, _PAGES_LOOKED_AT = 200, 5
+_PAGE, _MOST, _MOST_LOOKED_AT = 200, 1_000, 5_000
+"""Among how many of the newest goals that a caller reads files are looked for, and how many are looked at for these."""
 
 
 async def upload(call: ApiCall, name: str, media_type: str | None) -> Artifact:
@@ -41,14 +42,16 @@ async def check_inputs(call: ApiCall, order: GoalOrder) -> None:
     """
     if not _is_narrowed(call.caller):
         return
-    mine, told = f"{folder_of(_uploads_of(call.caller).key)}/", None
-    for one in order.inputs:
-        if isinstance(one, InlineInput) or (isinstance(one, Artifact) and one.object_name.startswith(mine)):
+    mine = f"{folder_of(_uploads_of(call.caller).key)}/"
+    others = [
+        one
+        for one in order.inputs
+        if not (isinstance(one, InlineInput) or (isinstance(one, Artifact) and one.object_name.startswith(mine)))
+    ]
+    told = await _told(call, {_named(one) for one in others if isinstance(one, Artifact)})
+    for one in others:
+        if isinstance(one, Artifact) and await told.tells(call, one):
             continue
-        if isinstance(one, Artifact):
-            told = await _told(call) if told is None else told
-            if await told.tells(call, one):
-                continue
         named = one if isinstance(one, str) else one.name
         raise ForbiddenError(f"This key reads no file {named[:80]!r} like this one.", hint="Upload the file by this key.")
 
@@ -67,21 +70,25 @@ def _uploads_of(caller: Caller) -> GoalName:
     return GoalName(caller.user, caller.goal_id("f", "uploads"))
 
 
+_Named = tuple[str, str]
+"""A file's name in the store, and its digest."""
+
+
 @dataclass
 class _Told:
-    """The files of the newest goals that a caller reads, by name and digest.
+    """Where files that are wanted were found, among the newest goals that a caller reads.
 
     Attributes:
-        given: What users gave to them.
-        made: What their agents say they ended with, and the groups of those that do.
+        given: Those that users gave to them.
+        made: Those that their agents say they ended with, and the groups of those that do.
     """
 
-    given: set[tuple[str, str]] = field(default_factory=set)
-    made: dict[tuple[str, str], list[CommId]] = field(default_factory=dict)
+    given: set[_Named] = field(default_factory=set)
+    made: dict[_Named, list[CommId]] = field(default_factory=dict)
 
     async def tells(self, call: ApiCall, file: Artifact) -> bool:
         """Whether the caller reads a file there."""
-        named = (file.object_name, file.sha256)
+        named = _named(file)
         if named in self.given:
             return True
         for comm_id in self.made.get(named, ()):
@@ -93,16 +100,29 @@ class _Told:
         return False
 
 
-async def _told(call: ApiCall) -> _Told:
-    """Return the files of the newest goals that the caller reads."""
-    found, before = _Told(), None
-    for _ in range(_PAGES_LOOKED_AT if Scope.GOALS_READ in call.caller.scopes else 0):
-        page = await call.client.goals(limit=_PAGE, before=before, labels=call.caller.labels)
-        for one in page.goals:
-            found.given.update((file.object_name, file.sha256) for file in one.record.goal.inputs)
-            for file in one.result.artifacts if one.result else ():
-                found.made.setdefault((file.object_name, file.sha256), []).append(one.record.goal.comm_id)
-        before = page.before
-        if before is None:
+def _named(file: Artifact) -> _Named:
+    return file.object_name, file.sha256
+
+
+async def _told(call: ApiCall, wanted: set[_Named]) -> _Told:
+    """Look for files among the newest goals that the caller reads; of other files nothing is kept."""
+    told, before, found, looked_at = _Told(), None, 0, 0
+    if not wanted or Scope.GOALS_READ not in call.caller.scopes:
+        return told
+    while found < _MOST and looked_at < _MOST_LOOKED_AT:
+        async with call.limits.lists.turn(call.caller.user):
+            before, of_these, looked_at_now = await _look(call, told, wanted, before)
+        if before is None or told.given == wanted:
             break
-    return found
+        found, looked_at = found + of_these, looked_at + looked_at_now
+    return told
+
+
+async def _look(call: ApiCall, told: _Told, wanted: set[_Named], before: int | None) -> tuple[int | None, int, int]:
+    """Look through a page of goals; returns where it goes on, and how many were read of how many that were looked at."""
+    page = await call.client.goals(limit=_PAGE, before=before, labels=call.caller.labels)
+    for one in page.goals:
+        told.given.update(wanted.intersection(map(_named, one.record.goal.inputs)))
+        for named in wanted.intersection(map(_named, one.result.artifacts if one.result else ())):
+            told.made.setdefault(named, []).append(one.record.goal.comm_id)
+    return page.before, len(page.goals), page.looked_at

@@ -8,7 +8,7 @@ from typing import Any
 
 from ioa.client.client import Client
 from ioa.client.documents import GoalRow, told
-from ioa.ports.goal_client import PAGE_GOALS, GoalPhase
+from ioa.ports.goal_client import MOST_LOOKED_AT, PAGE_GOALS, GoalPhase
 from ioa_gateway.entry_pages import MOST_BYTES
 
 _FIRST, _AT_ONCE = 8, 64
@@ -26,17 +26,20 @@ async def page_of_goals(
 ) -> tuple[list[dict[str, Any]], int | None]:
     """Read goals as they are told, newest first, until there are so many or they have too many bytes, and where it goes on.
 
+    What they were told of is let go before more is read, and no more goals are looked at than a page of the system's may look at.
+
     Raises:
         UnavailableError: They cannot be read now.
     """
-    rows, size, step = list[dict[str, Any]](), 0, _FIRST
+    rows, size, step, looked_at = list[dict[str, Any]](), 0, _FIRST, 0
     while True:
         asked = min(step, limit - len(rows))
         page = await client.goals(limit=asked, before=before, open_only=open_only, labels=labels, phase=phase)
         for goal in page.goals:
             rows.append(told(GoalRow.of(goal)))
             size += len(json.dumps(rows[-1], ensure_ascii=False).encode())
-        before, is_whole = page.before, len(page.goals) == asked
-        if before is None or not is_whole or len(rows) >= limit or size >= MOST_BYTES:
+        before, looked_at = page.before, looked_at + page.looked_at
+        if before is None or len(rows) >= limit or size >= MOST_BYTES or looked_at >= MOST_LOOKED_AT:
             return rows, before
-        step = max(1, min(4 * step, _AT_ONCE, (MOST_BYTES - size) * len(rows) // size))
+        fitting = (MOST_BYTES - size) * len(rows) // size if rows else _AT_ONCE
+        step = max(1, min(4 * step, _AT_ONCE, fitting))

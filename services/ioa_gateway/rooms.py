@@ -25,7 +25,7 @@ from ioa.errors import IoaError, UnavailableError
 from ioa.fair_turns import FairTurns
 from ioa.ports.group_log import StoredEntry
 from ioa.ports.system_client import SystemClient
-from ioa.protocol.ids import CommId
+from ioa.protocol.ids import CommId, UserId
 from ioa_gateway.callers import Caller
 from ioa_gateway.entry_pages import page_of
 from ioa_gateway.event_stream import HEARTBEAT, encode_event
@@ -186,10 +186,15 @@ class Rooms:
     """All that is followed. Made by `open_rooms`."""
 
     def __init__(
-        self, system: SystemClient, readers: asyncio.TaskGroup, stands: Callable[[Caller], bool], pages: FairTurns
+        self,
+        system: SystemClient,
+        readers: asyncio.TaskGroup,
+        stands: Callable[[Caller], bool],
+        pages: FairTurns,
+        lists: FairTurns,
     ) -> None:
         self._system = system
-        self._pages = pages
+        self._pages, self._page_lists = pages, lists
         self._readers = readers
         self._stands = stands
         self._rooms: dict[CommId, _Room] = {}
@@ -240,7 +245,7 @@ class Rooms:
                 places.append(room)
             if listed is not None:
                 of = frozenset(listed.items())
-                rows = stack.enter_context(_following(self._lists, of, lambda: self._begin_list(listed), heard))
+                rows = stack.enter_context(_following(self._lists, of, lambda: self._begin_list(listed, caller), heard))
                 places.append(_InList(rows))
             stack.enter_context(streams.track_inprogress())
             yield _RETRY
@@ -307,15 +312,16 @@ class Rooms:
         """Return how many bytes each room may keep, one that is about to begin counted in."""
         return min(_KEPT_BYTES, _ALL_KEPT_BYTES // (len(self._rooms) + 1))
 
-    def _begin_list(self, labels: Mapping[str, str]) -> _List:
+    def _begin_list(self, labels: Mapping[str, str], caller: Caller) -> _List:
         rows = _List()
-        rows.reader = self._readers.create_task(self._look(labels, rows))
+        rows.reader = self._readers.create_task(self._look(labels, rows, caller.user))
         return rows
 
-    async def _look(self, labels: Mapping[str, str], rows: _List) -> None:
+    async def _look(self, labels: Mapping[str, str], rows: _List, user: UserId) -> None:
         while True:
             try:
-                goals, _ = await page_of_goals(Client(self._system), labels=labels)
+                async with self._page_lists.turn(user):
+                    goals, _ = await page_of_goals(Client(self._system), labels=labels)
                 rows.take(goals)
             except IoaError as error:
                 _log.warning("goals_unreadable", error=error.message)
@@ -368,15 +374,18 @@ async def _is_heard(heard: asyncio.Event, until: float) -> bool:
 
 
 @asynccontextmanager
-async def open_rooms(system: SystemClient, stands: Callable[[Caller], bool], pages: FairTurns) -> AsyncIterator[Rooms]:
+async def open_rooms(
+    system: SystemClient, stands: Callable[[Caller], bool], pages: FairTurns, lists: FairTurns
+) -> AsyncIterator[Rooms]:
     """Read what is followed for as long as the block.
 
     Args:
         system: Where it is read.
         stands: Whether a caller's key still lets in.
         pages: The turns at reading what a room does not keep any more.
+        lists: The turns at reading goals, of who began to follow a list.
     """
     async with asyncio.TaskGroup() as readers:
-        rooms = Rooms(system, readers, stands, pages)
+        rooms = Rooms(system, readers, stands, pages, lists)
         yield rooms
         rooms.close()

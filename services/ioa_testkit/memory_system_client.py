@@ -15,11 +15,12 @@ from ioa.group.requests import AnswerQuestion, CancelGroup, GetGroup, GroupSnaps
 from ioa.ports.agent_directory import Roster
 from ioa.ports.clock import IdSource
 from ioa.ports.dead_letter_box import DeadLetterBox
-from ioa.ports.goal_client import ALL_GOALS, PAGE_GOALS, AnyGoal, GoalFilter, GoalList, GoalStatus
-from ioa.ports.group_client import GroupList, GroupListener
+from ioa.ports.goal_client import ALL_GOALS, MOST_LOOKED_AT, PAGE_BYTES, PAGE_GOALS, AnyGoal, GoalFilter, GoalList, GoalStatus
+from ioa.ports.group_client import GroupList, GroupListener, listed_group
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol import subjects
 from ioa.protocol.cards import AgentStatus
+from ioa.protocol.codec import encode
 from ioa.protocol.files import (
     Announced,
     AskStored,
@@ -43,7 +44,7 @@ from ioa.protocol.search import IndexStatus, Search, SearchResult
 from ioa.protocol.team import TeamSpec
 from ioa_testkit.memory_plane import MemoryControlPlane
 
-_PAGE = 200
+_PAGE, _READ_BYTES = 200, 2_000_000
 
 
 class MemorySystemClient:
@@ -121,12 +122,18 @@ class MemorySystemClient:
 
     async def goals(self, *, limit: int = PAGE_GOALS, before: int | None = None, only: GoalFilter = ALL_GOALS) -> GoalList:
         """List goals on record, newest first, a page at a time."""
-        size = _PAGE if only.leaves_out else limit
-        page = await self._plane.pages.newest(before=before, limit=size)
-        rows = [(one.number, await self._row(one.record)) for one in page.records if only.takes(one.record)]
-        found = [(number, row) for number, row in rows if only.wants(row)]
-        following = page.next if len(found) <= limit else found[limit - 1][0]
-        return GoalList([row for _, row in found[:limit]], following)
+        width = MOST_LOOKED_AT if only.leaves_out else limit
+        page = await self._plane.pages.newest(before=before, limit=width, max_bytes=_READ_BYTES)
+        rows, size = list[GoalStatus](), 0
+        for one in page.records:
+            row = await self._row(one.whole())
+            if only.takes(one.record) and only.wants(row):
+                rows.append(row)
+                stored = (row.result, row.standing.state if row.standing else None)
+                size += len(one.stored) + sum(len(encode(part)) for part in stored if part is not None)
+                if (len(rows) == limit or size >= PAGE_BYTES) and (one is not page.records[-1] or page.before is not None):
+                    return GoalList(rows, one.number, one.place)
+        return GoalList(rows, page.before, page.looked_at)
 
     async def find_goal(self, start: str) -> GoalName:
         """Complete the id of a goal."""
@@ -183,10 +190,17 @@ class MemorySystemClient:
         self, *, limit: int = PAGE_GOALS, before: int | None = None, open_only: bool = False, owner: UserId | None = None
     ) -> GroupList:
         """List the groups of goals on record, nested ones behind their parents."""
-        records, following = await self._page(limit, before, open_only=open_only)
-        mine = [record.goal for record in records if owner in (None, record.goal.name.owner)]
-        found = [one for goal in mine for one in await self._tree(goal.comm_id)]
-        return GroupList([one for one in found if not (open_only and one.state.phase.is_terminal)], following)
+        page = await self._plane.pages.newest(before=before, limit=limit, max_bytes=_READ_BYTES)
+        found, size, open_groups = list[GroupSnapshot](), 0, self._plane.open_groups.comm_ids()
+        for one in page.records:
+            goal = one.record.goal
+            if owner in (None, goal.name.owner) and (goal.comm_id in open_groups or not open_only):
+                tree = await self._tree(goal.comm_id)
+                found += [listed_group(group) for group in tree if not (open_only and group.state.phase.is_terminal)]
+                size += sum(len(encode(group)) for group in tree)
+                if size >= PAGE_BYTES and (one is not page.records[-1] or page.before is not None):
+                    return GroupList(found, one.number)
+        return GroupList(found, page.before)
 
     async def find_group(self, start: str) -> CommId:
         """Complete the id of a group."""
@@ -277,14 +291,6 @@ class MemorySystemClient:
         while page := await self._plane.log.read(comm_id, after=entries[-1].seq if entries else after, limit=_PAGE):
             entries += page
         return entries
-
-    async def _page(self, limit: int, before: int | None, *, open_only: bool) -> tuple[list[GoalRecord], int | None]:
-        page = await self._plane.pages.newest(before=before, limit=limit)
-        open_groups = self._plane.open_groups.comm_ids()
-        records = [one.record for one in page.records]
-        if open_only:
-            records = [record for record in records if record.goal.comm_id in open_groups]
-        return records, page.next
 
     async def _row(self, record: GoalRecord) -> GoalStatus:
         result = await self.result(record.goal.name)

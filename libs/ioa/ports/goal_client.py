@@ -19,6 +19,11 @@ AnyGoal = GoalId | GoalName
 
 PAGE_GOALS = 50
 """How many goals a page of a list covers if nobody says."""
+PAGE_BYTES = 500_000
+"""Behind how many bytes a page of a list ends, as its records, results and groups are stored: decoded they take up to thirty times
+as much. Fifty goals as people launch them have a quarter of it."""
+MOST_LOOKED_AT = 1_000
+"""How many goals are looked at for a page."""
 
 
 GoalPhase = Phase | Literal["waiting"]
@@ -86,10 +91,17 @@ class GoalStatus:
 
 @dataclass(frozen=True)
 class GoalList:
-    """Goals, newest first, and what to ask for the next page with; None when there is no more."""
+    """Goals, newest first.
+
+    Attributes:
+        goals: Those that were asked for.
+        before: What to ask for the next page with; None when there is no more.
+        looked_at: How many were looked at for it.
+    """
 
     goals: Sequence[GoalStatus]
     before: int | None
+    looked_at: int
 
 
 class GoalClient(Protocol):
@@ -161,8 +173,8 @@ class GoalClient(Protocol):
         """List goals on record, newest first, a page at a time.
 
         Args:
-            limit: How many at the most. If some are left out there may be fewer although there is more: no more than 1,000 are
-                looked at for one page.
+            limit: How many at the most. There may be fewer although there is more: a page ends behind `PAGE_BYTES`, and no more
+                than 1,000 are looked at for one.
             before: What the page before said; the newest goals if None.
             only: Which ones.
         """

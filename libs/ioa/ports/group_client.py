@@ -16,10 +16,17 @@ from ioa.protocol.ids import CommId, UserId
 
 @dataclass(frozen=True)
 class GroupList:
-    """The groups of some goals, newest goal first, each before the teams nested in it."""
+    """The groups of some goals, newest goal first, each before the teams nested in it; policies only of those with people."""
 
     groups: Sequence[GroupSnapshot]
     before: int | None
+
+
+def listed_group(group: GroupSnapshot) -> GroupSnapshot:
+    """Return a group as lists show it: by its policy is told what is asked of people, and nothing else."""
+    if group.charter is None or any(member.human for member in group.state.members):
+        return group
+    return group.model_copy(update={"charter": group.charter.model_copy(update={"policy": None, "cast": ()})})
 
 
 class GroupListener(Protocol):
@@ -49,6 +56,8 @@ class GroupClient(Protocol):
         self, *, limit: int = PAGE_GOALS, before: int | None = None, open_only: bool = False, owner: UserId | None = None
     ) -> GroupList:
         """List the groups of goals on record, newest goal first, nested ones behind their parents, a page of goals at a time.
+
+        A page ends behind the goal whose groups reach `PAGE_BYTES`.
 
         Of open ones with `owner` those of this user's goals alone, of which a page may be short: of others' nothing is read.
         """

@@ -98,14 +98,27 @@ def encode_list(encoded: Sequence[bytes]) -> bytes:
     return head + b"".join(encoded)
 
 
-def decode(kind: type[M], data: bytes, *, max_payload_bytes: int = MAX_PAYLOAD_BYTES) -> M:
+def decode(kind: type[M], data: bytes, *, max_payload_bytes: int = MAX_PAYLOAD_BYTES, without: tuple[str, ...] = ()) -> M:
     """Decode and validate a model.
+
+    Args:
+        kind: Which one.
+        data: As it was encoded.
+        max_payload_bytes: What it may have.
+        without: Leads by names of fields to one that is left out, so that nothing is made of what it holds.
 
     Raises:
         PayloadTooLargeError: The payload is larger than allowed; it was not looked at.
         InvalidInputError: It is not msgpack, or not this kind of model; the message names the first field that is wrong.
     """
-    return validate(kind, _unpacked(kind, data, max_payload_bytes))
+    raw = _unpacked(kind, data, max_payload_bytes)
+    if without:
+        inner = raw
+        for name in without[:-1]:
+            inner = inner.get(name) if isinstance(inner, dict) else None
+        if isinstance(inner, dict):
+            inner.pop(without[-1], None)
+    return validate(kind, raw)
 
 
 def receive(kind: type[M], data: bytes, *, max_payload_bytes: int = MAX_PAYLOAD_BYTES) -> M:

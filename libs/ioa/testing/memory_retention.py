@@ -7,7 +7,8 @@ from datetime import datetime
 
 from ioa.errors import UnavailableError
 from ioa.group.events import GroupLaunched, SubgroupOpened, files_of
-from ioa.ports.retention import Belongings, GoalPage, NumberedRecord
+from ioa.ports.retention import Belongings, GoalPage, ListedPage, ListedRecord, NumberedRecord, listed
+from ioa.protocol.codec import encode
 from ioa.protocol.goals import EndedGoal, GoalRecord
 from ioa.protocol.ids import AgentId, CommId, GoalName, PoolId
 from ioa.testing.memory_delivery import MemoryResults, MemoryTimers
@@ -29,9 +30,15 @@ class MemoryGoalPages:
         """Read on."""
         return _page([one for one in self._numbered() if one.number > after], limit)
 
-    async def newest(self, *, before: int | None, limit: int) -> GoalPage:
+    async def newest(self, *, before: int | None, limit: int, max_bytes: int) -> ListedPage:
         """Read back."""
-        return _page([one for one in reversed(self._numbered()) if before is None or one.number < before], limit)
+        found = [one for one in reversed(self._numbered()) if before is None or one.number < before]
+        page, size = list[ListedRecord](), 0
+        while len(page) < min(limit, len(found)) and size < max_bytes:
+            one = found[len(page)]
+            page.append(listed(one.number, encode(one.record), len(page) + 1))
+            size += len(page[-1].stored)
+        return ListedPage(page, page[-1].number if len(page) < len(found) else None, len(page))
 
     def _numbered(self) -> list[NumberedRecord]:
         return [NumberedRecord(self._number(record), record) for record in self._goals.all()]

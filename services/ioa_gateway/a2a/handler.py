@@ -74,7 +74,8 @@ from ioa_gateway.entry_pages import MOST_BYTES, EntryPage, page_of
 T = TypeVar("T")
 
 _PAGE = 50
-_LOOKED_AT, _PAGES_LOOKED_AT = 200, 5
+_LOOKED_AT, _MOST_FOUND, _MOST_LOOKED_AT = 200, 1_000, 5_000
+"""How many goals are read at once, how many are told of or counted, and how many are looked at for them."""
 
 
 class Tasks(RequestHandler):
@@ -128,16 +129,7 @@ class Tasks(RequestHandler):
         if params.HasField("page_size"):
             validate_page_size(params.page_size)
         async with _soon(), asked.call.limits.lists.turn(asked.call.caller.user, WITHIN / 2):
-            found, total, token = await _listed(asked, params)
-            tasks, size = list[Task](), 0
-            for one in found:
-                task, read = await _row(asked, one, params)
-                size += max(task.ByteSize(), read)
-                if tasks and size > MOST_BYTES:
-                    token = tasks[-1].id
-                    break
-                tasks.append(task)
-        return ListTasksResponse(tasks=tasks, next_page_token=token, page_size=len(tasks), total_size=total)
+            return await _listed(asked, params)
 
     async def on_cancel_task(self, params: CancelTaskRequest, context: ServerCallContext) -> Task:
         """Cancel a task, and tell how it ended."""
@@ -386,11 +378,16 @@ async def _followed(asked: AdmittedRequest, goal: Goal, after: int | None = None
                 yield update
 
 
-async def _listed(asked: AdmittedRequest, params: ListTasksRequest) -> tuple[list[GoalStatus], int, str]:
-    """Return a page of goals, how many there are, and what asks for the next page: the last task of this one."""
+async def _listed(asked: AdmittedRequest, params: ListTasksRequest) -> ListTasksResponse:
+    """Tell of a page of tasks, how many there are, and what asks for the next page: the last task of this one.
+
+    A goal is told of when it is come upon, and no more of it is kept than that.
+    """
     labels = {**({CONTEXT: params.context_id} if params.context_id else {}), **asked.call.caller.labels}
-    told, first, total, before = list[GoalStatus](), None if params.page_token else 0, 0, None
-    for _ in range(_PAGES_LOOKED_AT):
+    tasks, size, most = list[Task](), 0, params.page_size or _PAGE
+    first, total, before = None if params.page_token else 0, 0, None
+    found = looked_at = 0
+    while found < _MOST_FOUND and looked_at < _MOST_LOOKED_AT:
         page = await asked.call.client.goals(limit=_LOOKED_AT, before=before, labels=labels)
         for one in page.goals:
             if not _is_wanted(one, asked, params):
@@ -398,14 +395,20 @@ async def _listed(asked: AdmittedRequest, params: ListTasksRequest) -> tuple[lis
             total += 1
             if first is None:
                 first = total if one.record.goal.goal_id == params.page_token else None
-            elif len(told) < (params.page_size or _PAGE):
-                told.append(one)  # of all others nothing is kept
-        before = page.before
+            elif len(tasks) < most:
+                task, read = await _row(asked, one, params)
+                size += max(task.ByteSize(), read)
+                if tasks and size > MOST_BYTES:
+                    most = len(tasks)
+                else:
+                    tasks.append(task)
+        before, found, looked_at = page.before, found + len(page.goals), looked_at + page.looked_at
         if before is None:
             break
     if first is None:
         raise InvalidParamsError("The page token is none of this list.")
-    return told, total, told[-1].record.goal.goal_id if first + len(told) < total else ""
+    token = tasks[-1].id if first + len(tasks) < total else ""
+    return ListTasksResponse(tasks=tasks, next_page_token=token, page_size=len(tasks), total_size=total)
 
 
 def _is_wanted(one: GoalStatus, asked: AdmittedRequest, params: ListTasksRequest) -> bool:

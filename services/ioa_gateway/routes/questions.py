@@ -8,10 +8,10 @@ from pydantic import Field, model_validator
 from starlette.responses import Response
 
 from ioa.client.documents import told
-from ioa.client.questions import OpenQuestion, QuestionDocument
+from ioa.client.questions import QuestionDocument
 from ioa.errors import ConflictError, InvalidInputError, NotFoundError
 from ioa.protocol.api_keys import Scope
-from ioa.protocol.ids import GoalIdField, TaskIdField
+from ioa.protocol.ids import GoalIdField, GoalName, TaskIdField
 from ioa.protocol.labels import bears
 from ioa.protocol.model import Instruction, Model
 from ioa_gateway.calls import ApiCall, Nothing, document
@@ -60,8 +60,10 @@ async def waiting(call: ApiCall, query: QuestionsQuery, _body: Nothing) -> Respo
     goal = None if query.goal is None else await call.goal(None, query.goal)
     async with call.limits.pages.turn(call.caller.user):
         found = await call.client.waiting(goal)
-    seen = [one for one in found if not call.caller.labels or await _is_seen(call, one)]
-    return document(told(QuestionsDocument(questions=tuple(map(QuestionDocument.of, seen)))))
+    if call.caller.labels:
+        seen = {goal: await _is_seen(call, goal) for goal in dict.fromkeys(one.goal for one in found)}
+        found = [one for one in found if seen[one.goal]]
+    return document(told(QuestionsDocument(questions=tuple(map(QuestionDocument.of, found)))))
 
 
 async def answer(call: ApiCall, _query: Nothing, order: AnswerOrder) -> Response:
@@ -79,8 +81,8 @@ async def answer(call: ApiCall, _query: Nothing, order: AnswerOrder) -> Response
     return document(told(AnsweredDocument(item=item, answer=order.answer)))
 
 
-async def _is_seen(call: ApiCall, one: OpenQuestion) -> bool:
+async def _is_seen(call: ApiCall, goal: GoalName) -> bool:
     try:
-        return bears((await call.client.goal(one.goal)).record.goal.labels, call.caller.labels)
+        return bears((await call.client.goal(goal)).record.goal.labels, call.caller.labels)
     except NotFoundError:
         return False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterable
 from contextlib import suppress
 from typing import Annotated, Self
 
@@ -98,18 +99,18 @@ async def anybody(call: ApiCall, _query: Nothing, _body: Nothing) -> Response:
     """Tell what waits for all people that the key is for."""
     if ANYBODY in call.caller.people:
         async with call.limits.pages.turn(call.caller.user):
-            found = [one async for one in waiting_for_anybody(call.client.system)]
+            found = await _told_of(call, waiting_for_anybody(call.client.system))
     else:
-        found = list[Awaited]()
+        found = list[AwaitedDocument]()
         for person in sorted(call.caller.people):
             with suppress(ForbiddenError):  # nobody is this person at this gateway, so that nothing waits for him here
                 found += await _awaited(call, person)
-    return _waiting(call, found)
+    return _waiting(found)
 
 
 async def show(call: ApiCall, _query: Nothing, _body: Nothing) -> Response:
     """Tell what waits for one person."""
-    return _waiting(call, await _awaited(call, call.path["name"]))
+    return _waiting(await _awaited(call, call.path["name"]))
 
 
 async def heard(call: ApiCall, _query: Nothing, _body: Nothing) -> Response:
@@ -148,13 +149,17 @@ async def answer(call: ApiCall, _query: Nothing, order: SayOrder) -> Response:
     return document(told(SaidAt(seq=seq)), 201)
 
 
-async def _awaited(call: ApiCall, person: str) -> list[Awaited]:
-    return [one async for one in (await call.seat(person)).awaited()]
+async def _awaited(call: ApiCall, person: str) -> list[AwaitedDocument]:
+    return await _told_of(call, (await call.seat(person)).awaited())
 
 
-def _waiting(call: ApiCall, found: list[Awaited]) -> Response:
-    seen = [one for one in found if bears(one.charter.labels, call.caller.labels)]
-    return document(told(WaitingDocument(waiting=tuple(map(AwaitedDocument.of, seen)))))
+async def _told_of(call: ApiCall, found: AsyncIterable[Awaited]) -> list[AwaitedDocument]:
+    """Tell what the caller may see as it is found: each has the policy of its group, which takes megabytes."""
+    return [AwaitedDocument.of(one) async for one in found if bears(one.charter.labels, call.caller.labels)]
+
+
+def _waiting(found: list[AwaitedDocument]) -> Response:
+    return document(told(WaitingDocument(waiting=tuple(found))))
 
 
 def _group_of(call: ApiCall) -> CommId:

@@ -28,9 +28,11 @@ from ioa.ports.open_groups import OpenGroup, OpenGroups
 from ioa.ports.registry_store import CardRecord, CardStore, LeaseStore
 from ioa.ports.retention import AgentRemoval, Belongings, EndedGoals, GoalPages, GoalRemoval
 from ioa.protocol import subjects
+from ioa.protocol.codec import encode
 from ioa.protocol.goals import Artifact, EndedGoal, Goal, GoalRecord, GoalResult, Reason, digest_of
 from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, GoalName, PoolId, TaskId, comm_id_of_goal, comm_id_of_task
 from ioa.protocol.messages import InformTaskResult
+from ioa.protocol.team import team_of
 from ioa.testing.manual_clock import ManualClock
 from ioa.testing.memory_delivery import MemoryResults, MemoryTimers
 from ioa.testing.memory_file_store import MemoryFileStore
@@ -92,15 +94,16 @@ async def filled(stores: Stores, count: int, *, without: range = range(0)) -> No
         await stores.removal.remove_record(comm_id_of_goal(GoalId(f"goal-{number}")))
 
 
-async def newest(stores: Stores, limit: int) -> list[list[int]]:
+async def newest(stores: Stores, limit: int, max_bytes: int = 1_000_000) -> list[list[int]]:
     """Every page, newest first, as the goals' numbers."""
     pages, before = [], None
     while True:
-        page = await stores.pages.newest(before=before, limit=limit)
+        page = await stores.pages.newest(before=before, limit=limit, max_bytes=max_bytes)
         pages.append([int(one.record.goal.goal_id.removeprefix("goal-")) for one in page.records])
-        if page.next is None:
+        assert (page.looked_at, [one.place for one in page.records]) == (len(pages[-1]), [*range(1, len(pages[-1]) + 1)])
+        if page.before is None:
             return pages
-        before = page.next
+        before = page.before
 
 
 async def oldest(stores: Stores, limit: int) -> list[list[int]]:
@@ -136,6 +139,27 @@ async def test_gaps_make_no_difference(stores: Stores, without: range) -> None:
         assert {len(page) for page in pages[:-1]} <= {4}
 
 
+async def test_pages_read_back_end_by_their_bytes(stores: Stores) -> None:
+    """A record may be as large as a thousand others: the last of a page is the one by which it has so many bytes."""
+    await filled(stores, 12)
+    size = len(encode(record(11)))
+    assert await newest(stores, 5, max_bytes=size + 1) == [[11, 10], [9, 8], [7, 6], [5, 4], [3, 2], [1, 0]]
+    assert await newest(stores, 5, max_bytes=1) == [[number] for number in range(11, -1, -1)]
+    assert await newest(stores, 2, max_bytes=4 * size) == [[11, 10], [9, 8], [7, 6], [5, 4], [3, 2], [1, 0]]
+
+
+async def test_nothing_is_made_of_the_teams_of_goals_that_are_listed(stores: Stores) -> None:
+    """A team takes thirty times as much as it is stored with, and few of the goals that are looked at are shown."""
+    team = team_of(
+        {"team": "t", "roles": {"a": {"agent": "ada"}}, "nodes": [{"name": "n", "roles": ["a"], "exits": [{"to": "end"}]}]}
+    )
+    bare = record(1)
+    whole = bare.model_copy(update={"goal": bare.goal.model_copy(update={"team": team})})
+    await stores.records.create(whole)
+    [one] = (await stores.pages.newest(before=None, limit=5, max_bytes=1_000_000)).records
+    assert (one.record, one.whole()) == (bare, whole)
+
+
 async def test_more_than_one_request_of_goals_is_paged(nats_client: Client) -> None:
     """A page may hold more than the server is asked for at once, also behind a wide gap."""
     records, pages = NatsGoalRecords(nats_client.jetstream()), NatsGoalPages(nats_client)
@@ -143,7 +167,7 @@ async def test_more_than_one_request_of_goals_is_paged(nats_client: Client) -> N
         await records.create(record(number))
     for number in range(1_190, 1_199):
         await NatsGoalRemoval(nats_client).remove_record(comm_id_of_goal(GoalId(f"goal-{number}")))
-    page = await pages.newest(before=None, limit=1_100)
+    page = await pages.newest(before=None, limit=1_100, max_bytes=1_000_000)
     found = [one.record.goal.goal_id for one in page.records]
     assert found == [f"goal-{number}" for number in (1_199, *range(1_189, 90, -1))]
 

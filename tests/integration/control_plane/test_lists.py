@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import tracemalloc
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
 
@@ -29,6 +31,8 @@ from ioa.ports.open_groups import OpenGroup
 from ioa.protocol import subjects
 from ioa.protocol.goals import EndedGoal, Goal, GoalRecord, Reason, digest_of
 from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, GoalName, TaskId, UserId, comm_id_of_goal, comm_id_of_task
+from ioa.protocol.messages import Phase
+from ioa.protocol.team import team_of
 from ioa.runtime.ledger import GroupLedger
 from tests.unit.group.scenario import START, charter, launched, limits
 
@@ -149,6 +153,36 @@ async def test_for_one_user_nothing_of_anothers_goals_is_read(nats_server: NatsS
         mine = (await system.groups(open_only=True, owner=UserId("anna"))).groups
         assert [one.state.comm_id for one in mine] == [names[0].comm_id]
         assert [[one for one in read if name.comm_id in one] != [] for name in names] == [True, False]
+
+
+@pytest.mark.parametrize(
+    "only", [GoalFilter(phase=Phase.FAILED), GoalFilter(), GoalFilter(open_only=True)], ids=["phase", "all", "open"]
+)
+async def test_lists_of_goals_with_large_teams_take_little_memory(nats_server: NatsServer, only: GoalFilter) -> None:
+    """Each such record takes 5 MB when it is decoded, and by phase 250 were decoded at once."""
+    async with open_connection(NatsSettings(nats_server.url, "test")) as client:
+        await Topology().ensure(client.jetstream())
+        goals, system = Goals(client), NatsSystemClient(client)
+        for number in range(40):
+            goal = Goal(goal_id=GoalId(f"goal-{number}"), goal="Do it.", team=team_of(_large_team(number)))
+            await goals.records.create(GoalRecord(goal=goal, accepted_at=START))
+            await NatsOpenGroups(client).put(goal.comm_id, OpenGroup(goal_id=goal.goal_id, deadline=START))
+        gc.collect()
+        tracemalloc.start()
+        try:
+            page = await system.goals(only=only)
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+        assert peak < 40_000_000, f"{len(page.goals)} goals took {peak:,} bytes"
+
+
+def _large_team(salt: int) -> Mapping[str, object]:
+    """Make up a policy that is as large as it may be, and like no other."""
+    ways = [[{"to": f"n{(at + way) % 128}", "when": {"visits": 1}} for way in range(1, 23)] for at in range(128)]
+    nodes = [{"name": f"n{at}", "roles": ["a"], "max": 1, "exits": [*ways[at], {"to": "end"}]} for at in range(128)]
+    nodes[0]["prompt"] = f"The {salt}."
+    return {"team": "large", "roles": {"a": {"agent": "bob"}}, "nodes": nodes}
 
 
 async def test_an_id_is_completed_among_the_newest_and_found_whole_among_all(

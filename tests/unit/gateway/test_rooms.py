@@ -27,7 +27,7 @@ async def test_a_bug_ends_one_stream(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ioa_gateway.rooms.SILENCE", timedelta(milliseconds=20))
     broken: Any = SimpleNamespace()  # has nothing that a system has
     caller = Caller("web", LOCAL, frozenset())
-    async with open_rooms(broken, lambda _caller: True, FairTurns(1, 1)) as rooms, asyncio.timeout(20):
+    async with open_rooms(broken, lambda _caller: True, FairTurns(1, 1), FairTurns(1, 1)) as rooms, asyncio.timeout(20):
         seen = [chunk async for chunk in rooms.follow(caller, CommId("broken"))]
         listing = rooms.follow(caller, None, listed={})
         beats = [await anext(listing), await anext(listing)]
@@ -65,7 +65,7 @@ async def test_many_followers_are_told_by_turns(monkeypatch: pytest.MonkeyPatch)
     nothing: Any = SimpleNamespace()
     async with (
         asyncio.timeout(20),
-        open_rooms(nothing, lambda _caller: True, FairTurns(1, 1)) as rooms,
+        open_rooms(nothing, lambda _caller: True, FairTurns(1, 1), FairTurns(1, 1)) as rooms,
         asyncio.TaskGroup() as group,
     ):
         for number, caller in enumerate((*[eve] * 300, ann)):
@@ -102,7 +102,7 @@ async def test_all_rooms_together_keep_so_much(monkeypatch: pytest.MonkeyPatch) 
     caller, nothing = Caller("web", LOCAL, frozenset()), cast(Any, SimpleNamespace())
     async with (
         asyncio.timeout(20),
-        open_rooms(nothing, lambda _caller: True, FairTurns(1, 1)) as rooms,
+        open_rooms(nothing, lambda _caller: True, FairTurns(1, 1), FairTurns(1, 1)) as rooms,
         AsyncExitStack() as stack,
     ):
         following = [

@@ -6,9 +6,12 @@ two reads, those of all rows side by side: an ended goal its result, an open one
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import TypeVar
 
 import structlog
 from nats.aio.client import Client
@@ -23,31 +26,47 @@ from ioa.adapters.nats.topology import GOAL_RECORDS, LOG, OPEN, RESULTS
 from ioa.errors import IoaError
 from ioa.group.events import Entry, GroupLaunched
 from ioa.group.requests import GroupSnapshot
-from ioa.group.state import GroupState
+from ioa.group.state import Charter, GroupState
 from ioa.little_by_little import little_by_little
-from ioa.ports.goal_client import ALL_GOALS, PAGE_GOALS, GoalFilter, GoalList, GoalStatus
-from ioa.ports.group_client import GroupList
+from ioa.ports.goal_client import ALL_GOALS, MOST_LOOKED_AT, PAGE_BYTES, PAGE_GOALS, GoalFilter, GoalList, GoalStatus
+from ioa.ports.group_client import GroupList, listed_group
 from ioa.ports.open_groups import OpenGroup
-from ioa.ports.retention import NumberedRecord
+from ioa.ports.retention import ListedPage, ListedRecord, listed
 from ioa.protocol import subjects
-from ioa.protocol.codec import M, decode
-from ioa.protocol.goals import GoalRecord
+from ioa.protocol.codec import decode
 from ioa.protocol.ids import LOCAL, CommId, GoalId, GoalName, UserId, complete_goal, complete_id, is_token
 from ioa.protocol.results import decode_result
 
 _NEWEST_GOALS, _NEWEST_TREES = 1_000, 100
 """Among how many goals, and how many goals' nested teams, the beginning of an id is looked for."""
 
-_LOOKED_AT_ONCE, _MOST_LOOKED_AT = 250, 1_000
-"""How many goals are looked at for a page of those that are wanted."""
+_LOOKED_AT_ONCE, _READ_BYTES = 250, 2_000_000
+"""How many goals are looked at at once for a page of those that are wanted, and how many bytes of their records are read for it."""
+_AT_ONCE = 16
+"""Of how many goals or groups results and logs are read side by side: each may have a megabyte."""
+_MOST_TREE_BYTES = 2_000_000
+"""How many bytes the groups of one goal may have that are listed. As agents form teams, 256 of them have as much."""
+
+R = TypeVar("R")
+S = TypeVar("S")
 
 _log = structlog.get_logger(__name__)
 
 
+@dataclass
+class _Tree:
+    """A group and the teams nested in it, and as how much they are stored."""
+
+    groups: list[GroupSnapshot] = field(default_factory=list)
+    size_bytes: int = 0
+
+
 @dataclass(frozen=True)
-class _Records:
-    records: Sequence[NumberedRecord]
-    before: int | None
+class _Newest:
+    """The newest goals, and whether there are no others."""
+
+    names: Sequence[GoalName]
+    are_all: bool
 
 
 class Lists:
@@ -61,7 +80,7 @@ class Lists:
         self._log = NatsGroupLog(client, js=js)
 
     async def goals(self, *, limit: int = PAGE_GOALS, before: int | None = None, only: GoalFilter = ALL_GOALS) -> GoalList:
-        """Read a page of goals.
+        """Read a page of goals; see the port. Of those that are not wanted no more is held than of few at a time, and no team.
 
         Args:
             limit: How many at the most. If some are left out there may be fewer although there is more.
@@ -69,49 +88,77 @@ class Lists:
             only: Which ones.
         """
         rows: list[GoalStatus] = []
-        looked_at = 0
+        size = looked_at = 0
         while True:
-            width = min(_LOOKED_AT_ONCE, _MOST_LOOKED_AT - looked_at) if only.leaves_out else limit
+            width = min(_LOOKED_AT_ONCE, MOST_LOOKED_AT - looked_at) if only.leaves_out else limit
             page = await self._page(width, before, open_only=only.is_of_open_ones, labels=only.labels)
-            looked_at, before = looked_at + width, page.before
-            likely = [one for one in page.records if only.takes(one.record)]
-            for place, row in enumerate(await self._rows([one.record for one in likely])):
-                if only.wants(row):
-                    rows.append(row)
-                    if len(rows) == limit and (likely[place] is not page.records[-1] or before is not None):
-                        return GoalList(rows, likely[place].number)
-            if before is None or not only.leaves_out or looked_at >= _MOST_LOOKED_AT:
-                return GoalList(rows, before)
+            before = page.before
+            async with aclosing(self._rows([one for one in page.records if only.takes(one.record)])) as found:
+                async for one, row, row_bytes in found:
+                    if not only.wants(row):
+                        continue
+                    rows.append(replace(row, record=one.whole()))
+                    size += row_bytes
+                    is_full = len(rows) == limit or size >= PAGE_BYTES
+                    if is_full and (one is not page.records[-1] or before is not None):
+                        return GoalList(rows, one.number, looked_at + one.place)
+            looked_at += page.looked_at
+            if before is None or not only.leaves_out or looked_at >= MOST_LOOKED_AT:
+                return GoalList(rows, before, looked_at)
 
-    async def _rows(self, records: Sequence[GoalRecord]) -> Sequence[GoalStatus]:
-        wanted = {subjects.result_of(record.goal.name) for record in records}
-        results = await _decoded(decode_result, await last_of(self._client, RESULTS, wanted))
-        unended = [record for record in records if subjects.result_of(record.goal.name) not in results]
-        heads = await self._heads([record.goal.comm_id for record in unended])
-        return [
-            GoalStatus(record, heads.get(record.goal.comm_id), results.get(subjects.result_of(record.goal.name)))
-            for record in records
-        ]
+    async def _rows(self, records: Sequence[ListedRecord]) -> AsyncGenerator[tuple[ListedRecord, GoalStatus, int]]:
+        """Yield of each goal what came of it, and how many bytes are stored of it."""
+        for some in _in_parts(records):
+            results = await last_of(self._client, RESULTS, {subjects.result_of(one.record.goal.name) for one in some})
+            unended = [one for one in some if subjects.result_of(one.record.goal.name) not in results]
+            heads = await last_of(self._client, LOG, {subjects.log(one.record.goal.comm_id) for one in unended})
+            for one in some:
+                await asyncio.sleep(0)  # to decode all at once holds up the event loop
+                goal = one.record.goal
+                message, log = results.get(subjects.result_of(goal.name)), subjects.log(goal.comm_id)
+                result = _read(decode_result, message)
+                head = heads.get(log)
+                if message is not None and result is None:  # it cannot be read, so that the group tells what it can
+                    head = (await last_of(self._client, LOG, [log])).get(log)
+                size = len(one.stored) + sum(len(found.data) for found in (message, head) if found is not None)
+                yield one, GoalStatus(one.record, _standing(head), result), size
 
     async def groups(
         self, *, limit: int = PAGE_GOALS, before: int | None = None, open_only: bool = False, owner: UserId | None = None
     ) -> GroupList:
         """Read the groups of a page of goals. A nested team is found by its parent's state, or if that names it no more, not."""
         page = await self._page(limit, before, open_only=open_only, owner=owner)
-        roots = [one.record.goal.comm_id for one in page.records]
-        found: dict[CommId, GroupSnapshot] = {}
-        level: Sequence[CommId] = roots
-        while level:
-            heads = await self._heads(level)
-            charters = await _decoded(partial(decode, Entry), await first_of(self._client, LOG, map(subjects.log, heads)))
-            for comm_id, standing in heads.items():
-                first = charters.get(subjects.log(comm_id))
-                event = first.event if first is not None else None
-                charter = event.charter if isinstance(event, GroupLaunched) else None
-                found[comm_id] = standing.model_copy(update={"charter": charter})
-            level = [nested for standing in heads.values() for nested in standing.nested if nested not in found]
-        ordered = [standing for root in roots for standing in _tree(root, found)]
-        return GroupList([one for one in ordered if not (open_only and one.state.phase.is_terminal)], page.before)
+        found, size, last = list[GroupSnapshot](), 0, page.records[-1] if page.records else None
+        async with aclosing(self._trees([one.record.goal.comm_id for one in page.records])) as trees:
+            for one in page.records:
+                tree = await anext(trees)
+                found += [group for group in tree.groups if not (open_only and group.state.phase.is_terminal)]
+                size += tree.size_bytes
+                if size >= PAGE_BYTES and (one is not last or page.before is not None):
+                    return GroupList(found, one.number)
+        return GroupList(found, page.before)
+
+    async def _trees(self, comm_ids: Sequence[CommId]) -> AsyncGenerator[_Tree]:
+        """Yield of each group it and the teams nested in it, as many of these as may have so many bytes together."""
+        for some in _in_parts(comm_ids):
+            heads = await last_of(self._client, LOG, map(subjects.log, some))
+            launches = await first_of(self._client, LOG, heads)
+            for comm_id in some:
+                await asyncio.sleep(0)
+                head, launch = heads.get(subjects.log(comm_id)), launches.get(subjects.log(comm_id))
+                standing = _standing(head)
+                tree = _Tree()
+                if standing is not None:
+                    tree.groups.append(listed_group(standing.model_copy(update={"charter": _read(_charter_of, launch)})))
+                    tree.size_bytes += sum(len(one.data) for one in (head, launch) if one is not None)
+                    async with aclosing(self._trees(standing.nested)) as below:
+                        async for nested in below:
+                            tree.groups += nested.groups
+                            tree.size_bytes += nested.size_bytes
+                            if tree.size_bytes >= _MOST_TREE_BYTES:
+                                _log.warning("nested_teams_not_listed", comm_id=comm_id)
+                                break
+                yield tree
 
     async def find_goal(self, start: str, user: UserId | None) -> GoalName:
         """Complete the id of a goal: a whole one of any goal there ever was, or the beginning of one of the newest.
@@ -133,7 +180,7 @@ class Lists:
                 if found is not None:
                     return found.name
         newest = await self._newest()
-        return complete_goal(start, user, [one.record.goal.name for one in newest.records], complete=newest.before is None)
+        return complete_goal(start, user, newest.names, complete=newest.are_all)
 
     async def find_group(self, start: str) -> CommId:
         """Complete the id of a group: a whole one, or the beginning of one of the newest.
@@ -145,22 +192,22 @@ class Lists:
         if is_token(start) and await self._log.last(CommId(start)) is not None:
             return CommId(start)
         newest = await self._newest()
-        known = [one.record.goal.comm_id for one in newest.records]
-        with_log = await self._heads([comm_id for comm_id in known if comm_id.startswith(start)])
+        known = [subjects.log(name.comm_id) for name in newest.names if name.comm_id.startswith(start)]
+        with_log = [subjects.parse_comm(log) for some in _in_parts(known) for log in await last_of(self._client, LOG, some)]
         trees = await self.groups(limit=_NEWEST_TREES)
         nested = [one.state.comm_id for one in trees.groups]
-        complete = newest.before is None and trees.before is None
+        complete = newest.are_all and trees.before is None
         return CommId(complete_id("group", start, [*dict.fromkeys([*with_log, *nested])], complete=complete))
 
-    async def _newest(self) -> _Records:
-        records: list[NumberedRecord] = []
+    async def _newest(self) -> _Newest:
+        names: list[GoalName] = []
         before: int | None = None
         while True:
-            page = await self._page(_NEWEST_GOALS - len(records), before, open_only=False)
-            records += page.records
+            page = await self._page(_NEWEST_GOALS - len(names), before, open_only=False)
+            names += [one.record.goal.name for one in page.records]
             before = page.before
-            if before is None or len(records) >= _NEWEST_GOALS:
-                return _Records(records, before)
+            if before is None or len(names) >= _NEWEST_GOALS:
+                return _Newest(names, before is None)
 
     async def _page(
         self,
@@ -170,33 +217,51 @@ class Lists:
         open_only: bool,
         labels: Mapping[str, str] | None = None,
         owner: UserId | None = None,
-    ) -> _Records:
+    ) -> ListedPage:
         """Read a page of records; those without the labels may be left out, and of open ones those of other users are."""
         if not open_only:
-            page = await self._pages.newest(before=before, limit=limit, labels=labels)
-            return _Records(page.records, page.next)
-        page_back = await previous_messages(self._client, stream_of(OPEN), before=before, limit=limit)
-        named = ((message, message.subject.removeprefix(subject_of(OPEN, ""))) for message in page_back.messages)
-        keys = {message.seq: key for message, key in named if owner is None or _may_be_of(owner, key, message.data)}
-        numbers = {subject_of(GOAL_RECORDS, key): seq for seq, key in keys.items()}
-        # A nested team has no record, and is shown with its parent; nor has a note of the index's own.
-        records = await _decoded(partial(decode, GoalRecord), await last_of(self._client, stream_of(GOAL_RECORDS), numbers))
-        wanted = {key: one for key, one in records.items() if owner in (None, one.goal.name.owner)}
-        found = [NumberedRecord(number, wanted[key]) for key, number in numbers.items() if key in wanted]
-        return _Records(found, page_back.before)
+            return await self._pages.newest(before=before, limit=limit, max_bytes=_READ_BYTES, labels=labels)
+        notes = await previous_messages(self._client, stream_of(OPEN), before=before, limit=limit)
+        found, size, looked_at = list[ListedRecord](), 0, 0
+        for some in _in_parts(notes.messages):
+            named = ((message, message.subject.removeprefix(subject_of(OPEN, ""))) for message in some)
+            numbers = {
+                subject_of(GOAL_RECORDS, key): message.seq
+                for message, key in named
+                if owner is None or _may_be_of(owner, key, message.data)
+            }
+            # A nested team has no record, and is shown with its parent; nor has a note of the index's own.
+            messages = await last_of(self._client, stream_of(GOAL_RECORDS), numbers)
+            places = {seq: looked_at + place for place, seq in enumerate((one.seq for one in some), 1)}
+            async for message in little_by_little(messages[key] for key in numbers if key in messages):
+                size += len(message.data)
+                number = numbers[message.subject]
+                record = _read(partial(listed, number, place=places[number]), message)
+                if record is not None and owner in (None, record.record.goal.name.owner):
+                    found.append(record)
+            looked_at += len(some)
+            if size >= _READ_BYTES and looked_at < len(notes.messages):
+                return ListedPage(found, some[-1].seq, looked_at)
+        return ListedPage(found, notes.before, looked_at)
 
-    async def _heads(self, comm_ids: Sequence[CommId]) -> Mapping[CommId, GroupSnapshot]:
-        messages = await last_of(self._client, LOG, map(subjects.log, comm_ids))
-        heads = await _decoded(_state_of, messages)
-        return {
-            subjects.parse_comm(subject): GroupSnapshot(seq=messages[subject].seq, state=state, charter=None)
-            for subject, state in heads.items()
-        }
+
+def _in_parts(several: Sequence[S]) -> Iterator[Sequence[S]]:
+    return (several[start : start + _AT_ONCE] for start in range(0, len(several), _AT_ONCE))
+
+
+def _standing(head: StreamMessage | None) -> GroupSnapshot | None:
+    """Read where a group stands, and no more: its head may be a launch, whose policy takes megabytes when it is decoded."""
+    state = _read(_state_of, head)
+    return None if head is None or state is None else GroupSnapshot(seq=head.seq, state=state, charter=None)
 
 
 def _state_of(head: bytes) -> GroupState:
-    """Read where a group stands, and no more: its head may be a launch, whose policy takes megabytes when it is decoded."""
     return decode(Entry, head).state
+
+
+def _charter_of(launch: bytes) -> Charter | None:
+    event = decode(Entry, launch).event
+    return event.charter if isinstance(event, GroupLaunched) else None
 
 
 def _may_be_of(owner: UserId, key: str, noted: bytes) -> bool:
@@ -207,19 +272,12 @@ def _may_be_of(owner: UserId, key: str, noted: bytes) -> bool:
         return True
 
 
-async def _decoded(decoder: Callable[[bytes], M], messages: Mapping[str, StreamMessage]) -> dict[str, M]:
+def _read(decoder: Callable[[bytes], R], message: StreamMessage | None) -> R | None:
     """Decode what can be read; a row is shown without the rest."""
-    found: dict[str, M] = {}
-    async for message in little_by_little(messages.values()):
-        try:
-            found[message.subject] = decoder(message.data)
-        except IoaError as error:
-            _log.warning("not_listed", subject=message.subject, seq=message.seq, error=error.message)
-    return found
-
-
-def _tree(root: CommId, found: Mapping[CommId, GroupSnapshot]) -> Sequence[GroupSnapshot]:
-    standing = found.get(root)
-    if standing is None:
-        return []
-    return [standing, *(below for nested in standing.nested for below in _tree(nested, found))]
+    if message is None:
+        return None
+    try:
+        return decoder(message.data)
+    except IoaError as error:
+        _log.warning("not_listed", subject=message.subject, seq=message.seq, error=error.message)
+        return None

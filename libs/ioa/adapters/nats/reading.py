@@ -21,6 +21,7 @@ from ioa.adapters.nats.direct_gets import StreamMessage, read_stream
 from ioa.adapters.nats.streams import next_messages
 from ioa.adapters.nats.translated_errors import unavailable_unless_answered
 from ioa.beside import together
+from ioa.little_by_little import HasData
 from ioa.protocol.stream_reads import ReadStream
 
 _TIMEOUT = timedelta(seconds=5)
@@ -72,8 +73,12 @@ class PageBack:
     before: int | None
 
 
-async def previous_messages(client: Client, stream: str, *, before: int | None, limit: int) -> PageBack:
+async def previous_messages(
+    client: Client, stream: str, *, before: int | None, limit: int, max_bytes: int | None = None
+) -> PageBack:
     """Read the last `limit` messages before the sequence `before`, or of the stream, newest first.
+
+    With `max_bytes` there are fewer if they have more: the last one is the one that reaches it.
 
     There is no request for that. A window of sequences is read that ends where the last one began; its width follows from how
     much the one before it held, since sequences have gaps where messages were removed.
@@ -84,8 +89,8 @@ async def previous_messages(client: Client, stream: str, *, before: int | None, 
     first_seq, end = await ends_of(client, stream)
     end = end if before is None else min(before, end)
     found: list[StreamMessage] = []
-    width = limit
-    while len(found) < limit and end > first_seq:
+    width, size = limit, 0
+    while len(found) < limit and end > first_seq and (max_bytes is None or size < max_bytes):
         start = max(first_seq, end - width)
         page = await next_messages(client, stream, ">", after=start - 1, limit=min(end - start, _WIDEST))
         reached = page.complete or page.messages[-1].seq >= end - 1 or len(page.messages) == end - start
@@ -94,10 +99,21 @@ async def previous_messages(client: Client, stream: str, *, before: int | None, 
             continue
         window = [message for message in page.messages if message.seq < end]
         found += reversed(window)
+        size += sum(len(message.data) for message in window)
         end, width = start, width * 4 if len(window) * 4 < limit else width
-    page_back = found[:limit]
-    is_last = len(found) <= limit and end <= first_seq
+    page_back = found[: limit if max_bytes is None else min(limit, reaching(found, max_bytes))]
+    is_last = len(page_back) == len(found) and end <= first_seq
     return PageBack(page_back, None if is_last or not page_back else page_back[-1].seq)
+
+
+def reaching(found: Iterable[HasData], max_bytes: int) -> int:
+    """Count the first ones up to the one by which they have so many bytes."""
+    number, size = 0, 0
+    for one in found:
+        if size >= max_bytes:
+            break
+        number, size = number + 1, size + len(one.data)
+    return number
 
 
 async def ends_of(client: Client, stream: str) -> tuple[int, int]:

@@ -5,9 +5,9 @@ What is removed leaves no marker behind, but for agents' cards, leases and sessi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 import msgpack
 import structlog
@@ -38,7 +38,7 @@ from ioa.adapters.nats.topology import (
 from ioa.adapters.nats.translated_errors import unavailable_unless_answered
 from ioa.errors import IoaError
 from ioa.little_by_little import little_by_little
-from ioa.ports.retention import Belongings, GoalPage, NumberedRecord
+from ioa.ports.retention import Belongings, GoalPage, ListedPage, ListedRecord, NumberedRecord, listed
 from ioa.protocol import subjects
 from ioa.protocol.codec import decode, encode, read_field
 from ioa.protocol.goals import EndedGoal, GoalRecord
@@ -52,6 +52,8 @@ _MARKER_TTL = timedelta(hours=1)
 _PAGE_ENTRIES = 32
 """An entry may have a megabyte, and a page comes at once."""
 
+R = TypeVar("R")
+
 _log = structlog.get_logger(__name__)
 
 
@@ -64,23 +66,35 @@ class NatsGoalPages:
     async def oldest(self, *, after: int, limit: int) -> GoalPage:
         """Read on."""
         page = await next_messages(self._client, stream_of(GOAL_RECORDS), ">", after=after, limit=limit)
-        return GoalPage(await _records(page.messages), None if page.complete else page.messages[-1].seq)
+        return GoalPage(await _records(page.messages, _numbered), None if page.complete else page.messages[-1].seq)
 
-    async def newest(self, *, before: int | None, limit: int, labels: Mapping[str, str] | None = None) -> GoalPage:
+    async def newest(
+        self, *, before: int | None, limit: int, max_bytes: int, labels: Mapping[str, str] | None = None
+    ) -> ListedPage:
         """Read back. Those that do not bear the labels are left out, and no more is made of them than it takes to see that."""
-        page = await previous_messages(self._client, stream_of(GOAL_RECORDS), before=before, limit=limit)
-        return GoalPage(await _records(page.messages, labels), page.before)
+        page = await previous_messages(self._client, stream_of(GOAL_RECORDS), before=before, limit=limit, max_bytes=max_bytes)
+
+        places = {message.seq: place for place, message in enumerate(page.messages, 1)}
+
+        def read(one: StreamMessage) -> ListedRecord | None:
+            return listed(one.seq, one.data, places[one.seq]) if not labels or _bears(one.data, labels) else None
+
+        records = [one for one in await _records(page.messages, read) if one is not None]
+        return ListedPage(records, page.before, len(page.messages))
 
 
-async def _records(messages: Iterable[StreamMessage], labels: Mapping[str, str] | None = None) -> Sequence[NumberedRecord]:
-    records = []
+async def _records(messages: Iterable[StreamMessage], read: Callable[[StreamMessage], R]) -> Sequence[R]:
+    records = list[R]()
     async for message in little_by_little(messages):
         try:
-            if not labels or _bears(message.data, labels):
-                records.append(NumberedRecord(message.seq, decode(GoalRecord, message.data)))
+            records.append(read(message))
         except IoaError as error:
             _log.warning("record_unreadable", subject=message.subject, seq=message.seq, error=error.message)
     return records
+
+
+def _numbered(one: StreamMessage) -> NumberedRecord:
+    return NumberedRecord(one.seq, decode(GoalRecord, one.data))
 
 
 def _bears(record: bytes, labels: Mapping[str, str]) -> bool:
