@@ -11,7 +11,7 @@ however short it is itself. Who starts anew reads all of it, and whose disk is f
 from __future__ import annotations
 
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Protocol
@@ -24,6 +24,10 @@ from ioa.protocol.model import Model
 MAX_HEARD_BYTES = 128 * 1024 * 1024
 """What all groups that a process's agents are in may take up together, if nothing is said. The log of one has 64 MB at most, and
 of a team that has said 20 short things each member keeps 0.1 MB."""
+
+_MOST_WAITING_BYTES, _OF_ONE = 4 * 1024 * 1024, 4
+"""What members may keep until they apply it, counted as what they have heard is, and which part of it may be one member's. Of that
+63 reports of 10 kB that come at once have two thirds. Where states are large all of it may take a hundred times as much."""
 
 _STORED_PARTS = 4
 """So many times as much as they may take up in memory their entries may have on the disk."""
@@ -58,6 +62,27 @@ class HeardRoom:
         self._heard: dict[UserId, dict[Hearer, int]] = defaultdict(dict)
         self._users: dict[Hearer, UserId] = {}
         self._total = 0
+        self._waiting = Counter[Hearer]()
+        self._all_waiting = 0
+
+    def lets_wait(self, hearer: Hearer, size_bytes: int) -> bool:
+        """Count what has come for a member and waits to be applied, or say that there is no room for it beside what waits."""
+        own = self._waiting[hearer]
+        if own and (own + size_bytes) * _OF_ONE > _MOST_WAITING_BYTES:
+            return False
+        if self._all_waiting and self._all_waiting + size_bytes > _MOST_WAITING_BYTES:
+            return False
+        self._waiting[hearer] = own + size_bytes
+        self._all_waiting += size_bytes
+        return True
+
+    def waits_no_more(self, hearer: Hearer, size_bytes: int | None = None) -> None:
+        """Count no more what has waited, or with no size all of it."""
+        size_bytes = self._waiting[hearer] if size_bytes is None else size_bytes
+        self._all_waiting -= size_bytes
+        self._waiting[hearer] -= size_bytes
+        if not self._waiting[hearer]:
+            del self._waiting[hearer]
 
     def take(self, hearer: Hearer, user: UserId, size_bytes: int) -> None:
         """Count what a member has heard in the goal of a user, which stays that user's."""

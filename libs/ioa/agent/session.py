@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 
@@ -48,6 +49,15 @@ _MAX_EARLY, _MAX_EARLY_SECONDS = 64, 1.0
 _LEAVING_SECONDS = 5.0
 """How long a group that is left may take to be told why."""
 
+
+@dataclass(frozen=True)
+class _Arrival:
+    """An entry that was pushed, and as how much it counts."""
+
+    entry: SequencedEntry
+    size_bytes: int
+
+
 Duty = Callable[[], Awaitable[Accepted | None]]
 """Something to be done, and the answer to the message that did it."""
 
@@ -72,9 +82,11 @@ class GroupSession:
         self._history = history
         self._room = room
         self._has_room = True
-        self._arrived: asyncio.Queue[SequencedEntry | None] = asyncio.Queue()
-        self._early: dict[int, SequencedEntry] = {}
+        self._arrived: asyncio.Queue[_Arrival | None] = asyncio.Queue()
+        self._early: dict[int, _Arrival] = {}
         """What came before the entry that it follows, by the sequence of that one."""
+        self._passed_over = False
+        """Whether something has come for which there was no room, so that the log has to be asked for it."""
         self._head = self._latest = 0
         self._position = 0
         """How far the log holds nothing that this member may see and has not applied; the cursor may lie behind it."""
@@ -116,9 +128,19 @@ class GroupSession:
         return None if self._history.state is None else self._history.state.next_deadline()
 
     def receive(self, entry: SequencedEntry) -> None:
-        """Take a pushed entry in; it may be one that is known, or lie behind a gap."""
-        self._latest = max(self._latest, entry.seq)
-        self._arrived.put_nowait(entry)
+        """Take a pushed entry in; it may be one that is known, or lie behind a gap. Where too much waits, the log is asked for it.
+
+        The log has it, and tells it a page at a time; what waits here is decoded, and has the whole state of its group.
+        """
+        if entry.seq <= self.cursor:
+            return
+        arrival = _Arrival(entry, size_of_entry(entry.entry))
+        if self._room.lets_wait(self, arrival.size_bytes):
+            self._latest = max(self._latest, entry.seq)
+            self._arrived.put_nowait(arrival)
+        elif not self._passed_over:
+            self._passed_over = True
+            self._arrived.put_nowait(None)
 
     def catch_up(self, head: int) -> None:
         """Look for what was missed, up to `head` at least. What has arrived and waits to be applied was not missed."""
@@ -158,6 +180,7 @@ class GroupSession:
                 raise
             finally:
                 self._room.give_back(self)
+                self._room.waits_no_more(self)
 
     async def _take_part(self) -> None:
         await self._remember()
@@ -185,15 +208,15 @@ class GroupSession:
         store, comm_id = self._outbox.store, self._history.comm_id
         while page := await until_answered(lambda: store.entries(comm_id, after=self.cursor), comm_id=comm_id, agent_id=self.me):
             for entry in page:
-                self._hear(entry)
+                self._hear(entry, size_of_entry(entry.entry))
             self._check_room()
 
-    def _hear(self, entry: SequencedEntry) -> None:
+    def _hear(self, entry: SequencedEntry, size_bytes: int) -> None:
         self._history.apply(entry)
         if self._has_room:
             charter = self._history.charter
             user = LOCAL if charter is None or charter.user is None else charter.user
-            self._room.take(self, user, size_of_entry(entry.entry))
+            self._room.take(self, user, size_bytes)
 
     def _check_room(self) -> None:
         if not self._has_room:
@@ -226,7 +249,8 @@ class GroupSession:
         """Apply at least one arrival and everything that lies ready behind it, then fetch what is missing."""
         complete = await self._take_arrivals()
         looks, self._looks = self._looks, []
-        if not complete or looks or self._head > self.position:
+        passed_over, self._passed_over = self._passed_over, False
+        if not complete or looks or passed_over or self._head > self.position:
             await self._repair()
         for looked in looks:
             if not looked.done():
@@ -238,13 +262,13 @@ class GroupSession:
         if not await self._take(await self._arrived.get()):
             return False
         until = loop.time() + _MAX_EARLY_SECONDS
-        while self._has_room and (not self._arrived.empty() or (self._early and not self._looks)):
+        while self._has_room and (not self._arrived.empty() or (self._early and not self._looks and not self._passed_over)):
             try:
                 async with asyncio.timeout(_OVERTAKEN_SECONDS):
-                    entry = await self._arrived.get()
+                    arrival = await self._arrived.get()
             except TimeoutError:
                 return False
-            if not await self._take(entry):
+            if not await self._take(arrival):
                 return False
             if not self._early:
                 until = loop.time() + _MAX_EARLY_SECONDS
@@ -252,18 +276,25 @@ class GroupSession:
                 return False
         return not self._early
 
-    async def _take(self, entry: SequencedEntry | None) -> bool:
+    async def _take(self, arrival: _Arrival | None) -> bool:
         """Apply an arrival and what waited for it, or let it wait for what is before it; False if only the log can help."""
-        if entry is not None and entry.previous_seq > self.cursor:
-            self._early[entry.previous_seq] = entry
+        if arrival is not None and arrival.entry.previous_seq > self.cursor:
+            self._let_go(self._early.get(arrival.entry.previous_seq))
+            self._early[arrival.entry.previous_seq] = arrival
             return True
-        while entry is not None:
-            if not await self._apply(entry):
+        while arrival is not None:
+            self._let_go(arrival)
+            if not await self._apply(arrival.entry, arrival.size_bytes):
                 return False
-            entry = self._early.pop(self.cursor, None)
+            arrival = self._early.pop(self.cursor, None)
         return True
 
-    async def _apply(self, entry: SequencedEntry) -> bool:
+    def _let_go(self, *arrivals: _Arrival | None) -> None:
+        for arrival in arrivals:
+            if arrival is not None:
+                self._room.waits_no_more(self, arrival.size_bytes)
+
+    async def _apply(self, entry: SequencedEntry, size_bytes: int) -> bool:
         """Apply the next entry; True also for one that is known already, False if something is missing before it."""
         if entry.seq <= self.cursor:
             return True
@@ -271,7 +302,7 @@ class GroupSession:
             return False
         if not await until_answered(lambda: self._outbox.store.append(entry), comm_id=self._history.comm_id, agent_id=self.me):
             return False
-        self._hear(entry)
+        self._hear(entry, size_bytes)
         return True
 
     async def _repair(self) -> None:
@@ -298,13 +329,14 @@ class GroupSession:
             page = await until_answered(next_page, comm_id=comm_id, agent_id=self.me)
             pages += 1
             for entry in page.entries:
-                if not await self._apply(entry):
+                if not await self._apply(entry, size_of_entry(entry.entry)):
                     raise ConflictError(f"The memory of {self.me} is not where it was left in group {comm_id}.")
             if not self._has_room:
                 break
             self._position = page.up_to
             complete = page.complete
         self._head = self.position
+        self._let_go(*self._early.values())
         self._early.clear()
 
     def _act(self, group: asyncio.TaskGroup) -> None:

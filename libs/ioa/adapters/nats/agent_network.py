@@ -68,7 +68,7 @@ _RENEW_TIMEOUT = timedelta(seconds=2)
 
 _MAX_ROUTERS_REMEMBERED = 10_000
 _MAX_UNREAD_BYTES = 8_000_000
-"""What may wait to be read of what is pushed. A member finds out what it was not shown, and asks the log for it."""
+"""What may wait to be read of what is pushed to an agent. A member finds out what it was not shown, and asks the log for it."""
 _PUSH_BYTES = 500
 """What an entry takes up that waits, besides its bytes."""
 
@@ -100,6 +100,7 @@ class _Inbox:
 
     def __init__(self) -> None:
         self.arrived: asyncio.Queue[SequencedEntry | _Push] = asyncio.Queue()
+        """What was pushed, unread, and what answers brought of one's own."""
         self.unread_bytes = 0
         self.passes_over = False
         """Whether the last push was passed over."""
@@ -250,11 +251,7 @@ class NatsAgentNetwork:
             return
 
         def receive(message: Msg) -> None:
-            push = _Push(message.data, message.reply)
-            if self._share is not None:
-                _keep_unread(agent_id, inbox, push)
-            elif (entry := self._read(agent_id, push)) is not None:
-                inbox.arrived.put_nowait(entry)
+            _keep_unread(agent_id, inbox, _Push(message.data, message.reply))
 
         await self._leave(inbox)
         if nonce:
