@@ -26,6 +26,7 @@ from ioa.group.requests import (
     OpenMemberships,
     Rejected,
     SayReply,
+    fitting,
     no_group,
 )
 from ioa.group.state import MAX_MEMBERS, Awaiting, Charter, Ended, GroupState, Limits, OpenTask, ParentTask
@@ -37,6 +38,7 @@ from ioa.ports.group_log import GroupLog, StoredEntry
 from ioa.ports.open_groups import OpenGroup, OpenGroups
 from ioa.ports.registry_store import LivenessView, Sessions
 from ioa.protocol.cards import AgentCard, abridged, why_not_drafted
+from ioa.protocol.codec import MAX_PAYLOAD_BYTES
 from ioa.protocol.goals import GoalRecord, Reason
 from ioa.protocol.ids import AgentId, CommId, GoalId, GoalName, PoolId, UserId, comm_id_of_task
 from ioa.protocol.levels import LEVEL
@@ -299,9 +301,13 @@ class GroupSetup:
         return Acknowledged()
 
     async def get(self, request: GetGroup) -> GroupSnapshot:
-        """Tell where a group stands."""
+        """Tell where a group stands, and of a large one what fits into an answer."""
         head = await self._existing(request.comm_id)
-        return GroupSnapshot(seq=head.seq, state=head.entry.state, charter=await self._charter(request.comm_id))
+        launch = await self._launch_of(request.comm_id)
+        charter = None if launch is None else _charter_in(launch)
+        standing = GroupSnapshot(seq=head.seq, state=head.entry.state, charter=charter)
+        is_large = launch is not None and launch.size_bytes + head.size_bytes > MAX_PAYLOAD_BYTES
+        return fitting(standing) if is_large else standing
 
     async def status(self, request: GetGroup) -> GroupStatus:
         """Tell how far a group is, and nothing that was said in it."""
@@ -535,10 +541,15 @@ class GroupSetup:
         return head
 
     async def _charter(self, comm_id: CommId) -> Charter | None:
-        for stored in await self._ports.log.read(comm_id, after=0, limit=1):
-            if isinstance(stored.entry.event, GroupLaunched):
-                return stored.entry.event.charter
-        return None
+        launch = await self._launch_of(comm_id)
+        return None if launch is None else _charter_in(launch)
+
+    async def _launch_of(self, comm_id: CommId) -> StoredEntry | None:
+        return next(iter(await self._ports.log.read(comm_id, after=0, limit=1)), None)
+
+
+def _charter_in(first: StoredEntry) -> Charter | None:
+    return first.entry.event.charter if isinstance(first.entry.event, GroupLaunched) else None
 
 
 def _snapshot_for(owner: AgentId, seq: int, state: GroupState, charter: Charter) -> GroupSnapshot:

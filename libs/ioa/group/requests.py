@@ -7,11 +7,12 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from ioa.errors import NotFoundError
+from ioa.errors import NotFoundError, PayloadTooLargeError
 from ioa.group.events import MAX_WHY_CHARS, EncodedEntry, Entry
 from ioa.group.rejection import RejectionCode
 from ioa.group.state import MAX_BRIEF_CHARS, MAX_MEMBERS, Charter, GroupState, ParentTask, PlannedTask
-from ioa.protocol.codec import encode_around
+from ioa.protocol.cards import abridged
+from ioa.protocol.codec import encode, encode_around, shortened
 from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.goals import Artifact, Reason
 from ioa.protocol.ids import AgentIdField, CommId, CommIdField, GoalIdField, GoalName, SessionIdField, TaskIdField, UserIdField
@@ -27,6 +28,7 @@ from ioa.protocol.usage import MAX_COUNT, NOTHING, Count, OverheadField, Usage
 Place = Annotated[int, Field(ge=0, le=2**63 - 2)]
 """Where something stands in a stream, or how many there were before it; there is a place behind each."""
 
+_SHORT_CARD_BYTES, _SHORT_GOAL_BYTES = 3_000, 2_000
 
 MAX_PLANNED = 4_096
 """How many names a plan may hold: its tasks, those that they use, and who else is to be given them. A group gives out 256 tasks."""
@@ -196,7 +198,10 @@ class GroupStatus(Model):
 
 
 class GroupSnapshot(Model):
-    """Where a group stands, and the sequence of the entry that says so. `charter` is None if it was never launched."""
+    """Where a group stands, and the sequence of the entry that says so. `charter` is None if it was never launched.
+
+    Where both do not fit into one answer, some of the charter is left out, which the group's log has: see `fitting`.
+    """
 
     seq: int
     state: GroupState
@@ -206,6 +211,33 @@ class GroupSnapshot(Model):
     def nested(self) -> tuple[CommId, ...]:
         """The teams nested in it that its state names."""
         return self.state.nested
+
+
+def fitting(standing: GroupSnapshot) -> GroupSnapshot:
+    """Leave out of a charter what does not fit into an answer beside where its group stands, which has grown since it was launched.
+
+    At first that is what only its members need: plan, brief, inputs and most of their cards; and if that is not enough, the policy,
+    most of the goal's words and all cards but the first. Its labels always stay: they tell who may see it.
+    """
+    for leave_out in (_for_members, _what_is_long):
+        try:
+            encode(standing)
+        except PayloadTooLargeError:
+            charter = standing.charter
+            standing = standing if charter is None else standing.model_copy(update={"charter": leave_out(charter)})
+        else:
+            break
+    return standing
+
+
+def _for_members(charter: Charter) -> Charter:
+    cards = tuple([abridged(card, _SHORT_CARD_BYTES) for card in charter.team_members])
+    return charter.model_copy(update={"plan": (), "brief": "", "inputs": (), "team_members": cards})
+
+
+def _what_is_long(charter: Charter) -> Charter:
+    left_out = {"policy": None, "cast": (), "team_members": charter.team_members[:1]}
+    return charter.model_copy(update={"goal": shortened(charter.goal, _SHORT_GOAL_BYTES), **left_out})
 
 
 class Sync(Model):
