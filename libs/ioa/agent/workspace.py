@@ -167,7 +167,7 @@ class GroupFiles:
         return self._network.stream_file(self._me, self.history.comm_id, seq, artifact)
 
     async def _fetch(self, artifact: Artifact) -> InputFile:
-        path = self._folder / "files" / artifact.sha256[:16] / plain_file_name(artifact.name)
+        path = self._folder / "files" / artifact.sha256 / plain_file_name(artifact.name)
         if not await asyncio.to_thread(self._copies.stands, artifact, path):
             pieces = self._stream(artifact)
             self._fetched.add(copy_of(artifact))

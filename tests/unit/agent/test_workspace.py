@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
-from typing import cast
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from ioa.agent.chatting import CHAT, ChatAnswer, ChatQuestion, Chatting
 from ioa.agent.conversation import GivenOut
 from ioa.agent.inquiring import Inquiring, Inquiry
+from ioa.agent.local_copies import LocalCopies
 from ioa.agent.outbox import MAX_TEXT_BYTES
 from ioa.agent.searching import Searching
-from ioa.agent.workspace import Circumstances, RunningTask
+from ioa.agent.workspace import Circumstances, GroupFiles, RunningTask
 from ioa.errors import InvalidInputError, NotFoundError
 from ioa.ports.brain import WholeConclusion
 from ioa.ports.chat_model import Hear
 from ioa.ports.meter import Meter
 from ioa.protocol.codec import encode
 from ioa.protocol.goals import Artifact
-from ioa.protocol.ids import AgentId, CommId, GoalId, TaskId
+from ioa.protocol.ids import AgentId, CommId, GoalId, SessionId, TaskId
 from ioa.protocol.messages import MAX_ARTIFACTS, Conclusion
 from ioa.protocol.search import Need
 from tests.rig.memory_network import MemoryNetwork
@@ -164,6 +166,35 @@ async def test_a_file_is_fetched_once(tmp_path: Path) -> None:
     paths = {copy.path for [copy] in copies}
 
     assert (len(paths), oct(paths.pop().stat().st_mode)[-3:]) == (1, "444")
+
+
+async def test_files_whose_digests_begin_alike_lie_apart(tmp_path: Path) -> None:
+    """Two that do so in 16 of 64 digits can be made, and the one that came later lay in the place of the other."""
+    both = [Artifact(name="a.csv", object_name=f"o{end}", size_bytes=1, sha256="a" * 63 + end) for end in "bc"]
+    history: Any = SimpleNamespace(comm_id=CommId("c1"), told={(one.object_name, one.sha256): 1 for one in both})
+    network: Any = SimpleNamespace(stream_file=lambda *_args: None)
+    files = GroupFiles(network, AgentId("reader"), history, tmp_path, _Trusting(tmp_path), SessionId("s1"))
+
+    found = await files.fetch(both)
+
+    assert [one.path.read_text() for one in found] == ["ob", "oc"]
+
+
+class _Trusting(LocalCopies):
+    """Copies of files that are what their references say."""
+
+    def stands(self, artifact: Artifact, path: Path) -> bool:
+        """None does."""
+        return False
+
+    async def place(self, artifact: Artifact, pieces: AsyncGenerator[bytes, None], path: Path) -> None:
+        """Write which file it is."""
+        _write(path, artifact.object_name)
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
 
 
 async def test_a_file_that_nobody_told_of_is_reported(tmp_path: Path) -> None:
