@@ -139,14 +139,17 @@ class GroupLedger:
         if self._appended is not None:
             self._appended.check(agent_id)
 
-    def check_may_hold(self, said: Said, user: UserId | None) -> None:
-        """See that what is no entry, but keeps a task of a user's goal open, comes of nobody who has filled the logs of all.
+    def check_room(self, event: Event, user: UserId | None) -> None:
+        """See that an event in a user's goal comes of nobody who has filled the logs of all.
+
+        What is recorded is held to that in any case; here it is what is no entry but keeps a task open, and what others are told of
+        before it is recorded.
 
         Raises:
             RateLimitedError: It does, and is to come back later.
         """
         if self._appended is not None:
-            self._appended.check_room(said, user, self._log.room())
+            self._appended.check_room(event, user, self._log.room())
 
     async def record(self, comm_id: CommId, event: Event) -> Recorded:
         """Take the group one step further and do what follows. Whatever messages wait for the group, this comes before them.

@@ -10,12 +10,12 @@ from ioa.errors import RateLimitedError, UnavailableError
 from ioa.group.events import Entry, GroupLaunched, MemberLost, MemberReturned, Said, SubgroupOpened, encode_entry
 from ioa.group.machine import step
 from ioa.group.rejection import IllegalEventError
-from ioa.group.requests import Accepted, InviteMember, Rejected
+from ioa.group.requests import Accepted, InviteMember, LaunchGroup, Rejected
 from ioa.ports.inspection import FILLING
 from ioa.ports.store_room import StoreRoom
 from ioa.protocol.codec import encode
 from ioa.protocol.goals import Reason
-from ioa.protocol.ids import AgentId, CommId, TaskId, UserId, comm_id_of_task
+from ioa.protocol.ids import AgentId, CommId, GoalId, TaskId, UserId, comm_id_of_task
 from ioa.protocol.levels import LEVEL, TASKS_ARE_FOLDED
 from ioa.protocol.messages import (
     AsyncTaskAssignment,
@@ -159,6 +159,25 @@ async def test_who_fills_the_logs_of_all_leaves_room_for_others() -> None:
     await plane.says(ADA, ConcludeGroupDiscussion())
     await plane.says(ADA, Conclusion(content="e"))
     assert await plane.reason() is Reason.CONCLUDED
+
+
+async def test_nobody_is_counted_in_a_group_that_may_not_be_launched_now() -> None:
+    """Who has filled the logs is put off; whom he names waits for no group until that goal's deadline."""
+    plane = Plane(appended=_with_little(12_000))
+    await plane.open(ADA, BOB, level=LEVEL, max_turns=30)
+    await plane.join(EVE, level=LEVEL)
+    plane.log.free_bytes = 1_000_000
+    await plane.says(ADA, Discussion(content="a" * 16_000, next_speaker=BOB))
+    another = GoalId("another")
+    await plane.accept(another)
+    plane.log.free_bytes = 2_000
+    launch = LaunchGroup(owner=ADA, members=(EVE,), goal_id=another)
+    with pytest.raises(RateLimitedError, match="others need what is left"):
+        await plane.setup.launch(launch)
+    assert list(await plane.memberships.of(EVE)) == []
+    plane.log.free_bytes = 1_000_000
+    launched = await plane.setup.launch(launch)
+    assert list(await plane.memberships.of(EVE)) == [launched.state.comm_id]
 
 
 async def test_what_one_user_has_an_agent_fill_is_not_held_against_it_in_goals_of_others() -> None:
