@@ -491,6 +491,25 @@ async def test_a_client_that_was_refused_once_is_let_in_no_more_only_if_the_serv
                 await asyncio.wait_for(told, 20)
 
 
+async def test_who_finds_no_room_is_told_so_and_comes_in_when_there_is(tmp_path: Path) -> None:
+    """A server that has as many connections as an account may have answers: to start one would help nobody."""
+    limited = json.dumps({"accounts": {"A": {"users": [{"user": "u", "password": "p"}], "limits": {"max_connections": 1}}}})
+    async with open_nats_server(tmp_path / "nats", None, authorization=limited) as server, asyncio.TaskGroup() as waiting:
+        settings = NatsSettings(server.url.replace("//", "//u:p@"), "one of two")
+
+        async def come_in() -> None:
+            async with open_connection(settings, patience=timedelta(seconds=20)) as late:
+                await late.flush()
+
+        async with open_connection(settings, patience=timedelta(seconds=10)):
+            with pytest.raises(UnavailableError, match="takes no more connections") as told:
+                async with open_connection(settings, patience=timedelta(seconds=1)):
+                    pass
+            assert "agent_connections" in (told.value.hint or "")
+            late = waiting.create_task(come_in())
+        await late
+
+
 async def test_a_client_is_let_in_again_by_the_password_of_the_next_start(tmp_path: Path) -> None:
     """A system on this machine has a new password with each start; a client reads it when it connects again, however late."""
     url, passwords, renewed = "", ("first", "second"), asyncio.Event()

@@ -41,7 +41,9 @@ _RECONNECT_EVERY = timedelta(milliseconds=250)
 _ATTEMPT_TIMEOUT = timedelta(seconds=2)
 _FLUSH_SECONDS = 2
 _PENDING_BYTES = 64 * 1024 * 1024
-_REFUSED = "authorization violation"
+_REFUSED, _FULL = "authorization violation", "connections exceeded"
+"""What the server says before it ends a connection: that it knows nobody by that name, or has as many connections as it, or the
+account, may have."""
 _NOT_PERMITTED = "permissions violation"
 _NOT_TO_BE_HEARD = re.compile(r'permissions violation for subscription to "([^"]+)"')
 _REMEMBERED_REFUSALS = 100
@@ -57,6 +59,10 @@ _WHO = (
     "IOA_NATS_SEED names the seed, IOA_NATS_TOKEN_FILE the token;"
     " for a system that `ioa up` runs on this machine, IOA_DATA names its folder. If that is right, the key is let in no more, or"
     " is kept out for a while for flooding, which the server does not tell: ask who runs the system (`ioa doctor`, `ioa audit`)."
+)
+_WHOSE_CONNECTIONS = (
+    "All agents of a system, and all users, have so many together. Ask who runs it: `quotas.connections` of the chart, or"
+    " `ioa credentials create --limit agent_connections=N`, allow more, and `ioa doctor` names who holds too many."
 )
 
 Connection: TypeAlias = Client
@@ -176,7 +182,7 @@ async def _connect(settings: NatsSettings, patience: timedelta | None) -> _Lasti
             delay = next(pause)
             if deadline is not None and loop.time() + delay > deadline:
                 raise _unreachable(settings.url, error, refused=refused) from None
-            log = _log.warning if refused else _log.debug
+            log = _log.warning if refused or isinstance(error, _FullError) else _log.debug
             log("nats_not_there_yet", url=settings.url, error=str(error))
         await asyncio.sleep(delay)
 
@@ -188,6 +194,8 @@ class NotLetInError(UnavailableError):
 def _unreachable(url: str, error: Exception, *, refused: bool) -> UnavailableError:
     if refused:
         return NotLetInError(f"The NATS server at {url} lets nobody in as this ({error}).", hint=_WHO)
+    if isinstance(error, _FullError):
+        return UnavailableError(f"The NATS server at {url} takes no more connections ({error}).", hint=_WHOSE_CONNECTIONS)
     if isinstance(error, ssl.SSLError):
         return UnavailableError(
             f"The NATS server at {url} encrypts, and is not trusted ({error.reason or error}).",
@@ -215,6 +223,10 @@ async def asking_until_heard(ask: Callable[[], Awaitable[_T]]) -> _T:
             if asyncio.get_running_loop().time() > until:
                 raise
         await asyncio.sleep(next(pause))
+
+
+class _FullError(nats.errors.Error):
+    """The server has as many connections as it takes, or as this one's account may have."""
 
 
 class _UnencryptedError(nats.errors.Error):
@@ -483,14 +495,15 @@ async def _attempt(settings: NatsSettings) -> _LastingClient:
             client.refused.clear()  # whether a server that is away would refuse it nobody knows
         nats_errors.labels(type(error).__name__).inc()
         log("nats_error", error=str(error) or type(error).__name__)
-        if isinstance(error, _UnencryptedError | ssl.SSLError):
-            turned_away.append(error)
-        if _REFUSED in str(error).lower():
-            turned_away.append(nats.errors.AuthorizationError())
-            if asyncio.current_task() is client._reconnection_task:  # it may be let in again; until then it asks ever less often
+        why = _why_turned_away(error)
+        if why is not None:
+            turned_away.append(why)
+        if isinstance(why, nats.errors.AuthorizationError | _FullError) and asyncio.current_task() is client._reconnection_task:
+            hint = _WHOSE_CONNECTIONS if isinstance(why, _FullError) else _WHO
+            if isinstance(why, nats.errors.AuthorizationError):
                 client.refused.set()
-                _log.warning("nats_refused", url=settings.url, error=str(error), hint=_WHO)
-                await asyncio.sleep(next(pause))
+            _log.warning("nats_refused", url=settings.url, error=str(error), hint=hint)
+            await asyncio.sleep(next(pause))  # it may be let in again; until then it asks ever less often
 
     tls = await asyncio.to_thread(_tls_of, settings)
     shown = await asyncio.to_thread(_shown, settings)
@@ -516,6 +529,16 @@ async def _attempt(settings: NatsSettings) -> _LastingClient:
     )
     await _see_through(client, connecting, turned_away)
     return client
+
+
+def _why_turned_away(error: Exception) -> nats.errors.Error | ssl.SSLError | None:
+    """Return for what a server that answers does not have this connection; None if that is not what an error says."""
+    if isinstance(error, _UnencryptedError | ssl.SSLError):
+        return error
+    said = str(error).lower()
+    if _FULL in said:
+        return _FullError(*error.args)
+    return nats.errors.AuthorizationError() if _REFUSED in said else None
 
 
 async def _see_through(
