@@ -53,7 +53,9 @@ _FILES_AT_ONCE = Bounds(
 """Files wait for files: however many are on their way, launches and everything else go on, and each caller has one at a time, in
 turn."""
 
-_READS_AT_ONCE = Bounds(lane_max_queued=4_000, caller_max_queued=4_000, caller_max_queued_bytes=16_000_000)
+_READS_AT_ONCE = Bounds(
+    lane_max_queued=4_000, caller_max_queued=4_000, caller_max_queued_bytes=16_000_000, max_queued_bytes=32_000_000
+)
 _READS_AT_MOST = 4_000
 """A page of a list asks for a hundred messages at once, one by one."""
 

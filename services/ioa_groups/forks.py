@@ -36,6 +36,7 @@ from ioa.group.events import (
     encode_entry,
 )
 from ioa.group.forking import Copied, Forking, Original, Past, charter_of, original_of
+from ioa.group.in_memory import policy_bytes, state_bytes
 from ioa.group.rejection import IllegalEventError
 from ioa.group.state import Charter, GroupState
 from ioa.ports.clock import Clock
@@ -57,10 +58,10 @@ from ioa_groups.casting import check_levels
 from ioa_groups.launching import CARDS_BYTES, check_launch_size
 from ioa_groups.presence import absence
 
-_MOST_OPEN_BYTES = 4_000_000
+_MOST_OPEN_BYTES = 128_000_000
 """What the policies of groups that were open at a time, those that are alike counted once, and the largest states of these groups
-may have encoded: they are at hand while these are copied, and decoded they take up to thirty times as much. A group that lends half
-of its turns to each nested team has three of them open at a time."""
+may take up in memory, where they are while these are copied. A group that lends half of its turns to each nested team has three of
+them open at a time, and the largest state and policy take 7 MB."""
 _COUNTED_BYTES = 1_000_000
 """After so many bytes what was read is counted, so that others of the same user wait already while a long log is read."""
 _BREATH = 4
@@ -146,7 +147,7 @@ class _Open:
     until: int
     state_bytes: int = 0
     policy: tuple[str, int] = ("", 0)
-    """Its digest, and how much it has encoded."""
+    """Its digest, and how much of memory it takes up."""
 
 
 class _Held:
@@ -171,9 +172,9 @@ class _Held:
         """
         size, event = len(past.data), stored.entry.event
         group = self._groups.setdefault(past.comm_id, _Open(stored.seq, stored.seq))
-        group.until, group.state_bytes = stored.seq, max(group.state_bytes, stored.size_bytes - size)
+        group.until, group.state_bytes = stored.seq, max(group.state_bytes, state_bytes(stored.size_bytes - size))
         if isinstance(event, GroupLaunched) and (policy := event.charter.policy) is not None:
-            group.policy = policy.digest, len(encode_value(policy.model_dump(mode="json")))
+            group.policy = policy.digest, policy_bytes(len(encode_value(policy.model_dump(mode="json"))))
         self._events += size
         if self._events > self._quota.log_bytes:
             most = f"{self._quota.log_bytes / 1e6:,.0f} MB are the most"
@@ -188,13 +189,13 @@ class _Held:
         held, led = 0, Counter[str]()
         moments = [(one.since, 1, one) for one in self._groups.values()] + [(one.until, -1, one) for one in self._groups.values()]
         for _, opens, group in sorted(moments, key=lambda moment: moment[:2]):
-            digest, policy_bytes = group.policy
+            digest, of_policy = group.policy
             others = led[digest] if opens > 0 else led[digest] - 1
             led[digest] += opens
-            held += opens * (group.state_bytes + (0 if others else policy_bytes))
+            held += opens * (group.state_bytes + (0 if others else of_policy))
             if held > _MOST_OPEN_BYTES:
                 what = f"The teams of {self._name} that were open at a time have so many policies, or so large states"
-                most = f"more than {_MOST_OPEN_BYTES / 1e6:,.0f} MB together cannot be copied"
+                most = f"to copy them would take more than {_MOST_OPEN_BYTES / 1e6:,.0f} MB of memory"
                 raise PayloadTooLargeError(f"{what}, that {most}.", hint="Fork it at an earlier entry.")
 
 

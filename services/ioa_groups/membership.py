@@ -22,8 +22,9 @@ from ioa.ports.registry_store import LivenessView
 from ioa.protocol.ids import AgentId, CommId
 from ioa.runtime.ledger import GroupLedger
 
-_AGENTS_AT_ONCE = 4
-_GROUPS_AT_ONCE = 16
+_AGENTS_AT_ONCE = _GROUPS_AT_ONCE = 4
+_AT_ONCE = _AGENTS_AT_ONCE * _GROUPS_AT_ONCE
+"""How many groups are told side by side: the entry where a group stands is at hand meanwhile, and the policy that leads it."""
 _RETRY_SECONDS, _LONGEST_RETRY_SECONDS = 1.0, 60.0
 
 _log = structlog.get_logger(__name__)

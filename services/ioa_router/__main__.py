@@ -33,6 +33,8 @@ from ioa_router.router import Router, RouterPorts
 from ioa_router.standstill import Standstill
 from ioa_router.sweep import Sweep
 
+_TIMERS_AT_ONCE = 16
+
 
 async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
     """Route messages until `stop` is set."""
@@ -91,7 +93,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
                 await sessions.whole()
                 async with (
                     background(
-                        consume(client, TIMERS, ROUTERS, fire, set_aside=set_aside, max_concurrent=16),
+                        consume(client, TIMERS, ROUTERS, fire, set_aside=set_aside, max_concurrent=_TIMERS_AT_ONCE),
                         progress.follow(router.hear, router.listen_anew, subjects.ANY_PROGRESS),
                         clock.follow(),
                         keep_sweeping(),

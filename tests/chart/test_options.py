@@ -59,7 +59,7 @@ def test_every_container_has_requests_and_a_limit_of_memory() -> None:
         name for name, pod in rendered.pods() if set(pod["containers"][0]["resources"]["requests"]) != {"cpu", "memory"}
     } == set()
     assert (limits["Deployment/ioa-router"], limits["Deployment/ioa-discovery"], limits["StatefulSet/ioa-calculator"]) == (
-        {"cpu": "4", "memory": "512Mi"}, {"cpu": "2", "memory": "1Gi"}, {"cpu": "2", "memory": "512Mi"},
+        {"cpu": "4", "memory": "1Gi"}, {"cpu": "2", "memory": "1Gi"}, {"cpu": "2", "memory": "512Mi"},
     )  # fmt: skip
 
 

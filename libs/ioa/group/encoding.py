@@ -9,13 +9,13 @@ from __future__ import annotations
 import weakref
 from collections.abc import Sequence
 
+from ioa.group.in_memory import state_bytes
 from ioa.group.state import GroupState, Task
 from ioa.protocol.codec import encode_items, encode_list, encode_map_head, encode_value
 from ioa.protocol.ids import CommId
 
-_MOST, _MOST_BYTES = 8_192, 8_000_000
-"""Of how many groups the lasting fields are remembered, and how many bytes those may have; the fields themselves take several times
-as much."""
+_MOST, _MOST_BYTES = 8_192, 64_000_000
+"""Of how many groups the lasting fields are remembered, and what these may take up in memory with their encodings."""
 
 _LASTING = {"comm_id", "goal_id", "user", "owner", "members", "limits", "depth", "parent"}
 """The first fields of a state: they change when a member is lost or comes back, and never else."""
@@ -76,14 +76,18 @@ class EncodedLasting:
     def _take(self, key: _Key) -> _Known | None:
         known = self._known.pop(key, None)
         if known is not None:
-            self.bytes -= len(known[1])
+            self.bytes -= _taken_by(known)
         return known
 
     def _keep(self, key: _Key, known: _Known) -> None:
-        self.bytes += len(known[1])
+        self.bytes += _taken_by(known)
         while self._known and (len(self._known) >= self._most or self.bytes > self._most_bytes):
             self._take(next(iter(self._known)))
         self._known[key] = known
+
+
+def _taken_by(known: _Known) -> int:
+    return len(known[1]) + state_bytes(len(known[1]))
 
 
 _lasting = EncodedLasting()

@@ -9,20 +9,23 @@ from datetime import datetime
 from typing import NamedTuple
 
 from ioa.group.events import Unheard
+from ioa.group.in_memory import policy_bytes, state_bytes
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol.ids import CommId
 from ioa.protocol.policy import Policy
 from ioa.runtime.priority_lock import PriorityLock
 
 _MOST = 10_000
-_MOST_BYTES = 8_000_000
-"""What all remembered heads may have as entries: decoded, a state of many tasks takes 25 times as much."""
-_MOST_POLICY_BYTES = 4_000_000
-"""What the first entries may have whose policies are remembered: decoded, a policy takes up to thirty times as much. The largest go
-first, so that a few dozen large ones keep no small one from being remembered; what is not is read again."""
+_MOST_BYTES = 128_000_000
+"""What all remembered heads may take up in memory."""
+_MOST_POLICY_BYTES = 128_000_000
+"""What all remembered policies may. The largest go first, so that a few dozen large ones keep no small one from being remembered;
+what is not is read again."""
 
 
 class _KnownPolicy(NamedTuple):
+    """A policy, and how much of memory it takes up."""
+
     policy: Policy
     size_bytes: int
 
@@ -47,10 +50,10 @@ class KnownGroups:
     def __init__(self) -> None:
         self._groups: OrderedDict[CommId, KnownGroup] = OrderedDict()
         self.bytes = 0
-        """What all remembered heads have as entries."""
+        """What all remembered heads take up in memory."""
         self._policies: dict[CommId, _KnownPolicy] = {}
         self.policy_bytes = 0
-        """What the first entries have whose policies are remembered."""
+        """What all remembered policies do."""
 
     def __iter__(self) -> Iterator[KnownGroup]:
         return iter(self._groups.values())
@@ -65,14 +68,21 @@ class KnownGroups:
         if group is None:
             group = self._groups[comm_id] = KnownGroup()
         self._groups.move_to_end(comm_id)
-        while len(self._groups) > _MOST or self.bytes > _MOST_BYTES:
-            oldest_id, oldest = next(iter(self._groups.items()))
-            if oldest is group or oldest.lock.locked():
-                break
-            self.remember(oldest, None)
-            self._forget_policy(oldest_id)
-            self._groups.popitem(last=False)
+        if len(self._groups) > _MOST or self.bytes > _MOST_BYTES:
+            self._make_room(group)
         return group
+
+    def _make_room(self, used: KnownGroup) -> None:
+        """Forget what was used longest ago. Those that are locked are passed over: one that is for long would keep all others."""
+        goes = (one for one, group in self._groups.items() if group is not used and not group.lock.locked())
+        forgotten, left, size = list[CommId](), len(self._groups), self.bytes
+        while (left > _MOST or size > _MOST_BYTES) and (comm_id := next(goes, None)) is not None:
+            forgotten.append(comm_id)
+            left, size = left - 1, size - _taken_by(self._groups[comm_id].head)
+        for comm_id in forgotten:
+            self.remember(self._groups[comm_id], None)
+            self._forget_policy(comm_id)
+            del self._groups[comm_id]
 
     def remember(self, group: KnownGroup, head: StoredEntry | None) -> None:
         """Keep a group's head in memory, unless it is the last one: hardly anybody asks for that again."""
@@ -84,7 +94,7 @@ class KnownGroups:
         if head is not None:
             entry = head.entry
             head = replace(head, entry=entry.model_copy(update={"event": Unheard(at=entry.event.at)}))
-        self.bytes += (head.size_bytes if head else 0) - (group.head.size_bytes if group.head else 0)
+        self.bytes += _taken_by(head) - _taken_by(group.head)
         group.head = head
 
     def policy(self, comm_id: CommId) -> Policy | None:
@@ -95,8 +105,8 @@ class KnownGroups:
     def remember_policy(self, comm_id: CommId, policy: Policy, size_bytes: int) -> None:
         """Keep the policy of a group in memory, which came with so many bytes; the largest make room, of those the oldest."""
         self._forget_policy(comm_id)
-        self._policies[comm_id] = _KnownPolicy(policy, size_bytes)
-        self.policy_bytes += size_bytes
+        known = self._policies[comm_id] = _KnownPolicy(policy, policy_bytes(size_bytes))
+        self.policy_bytes += known.size_bytes
         while self.policy_bytes > _MOST_POLICY_BYTES:
             self._forget_policy(max(self._policies, key=lambda one: self._policies[one].size_bytes))
 
@@ -114,3 +124,7 @@ class KnownGroups:
         """Trust no timer of before."""
         for group in self:
             group.armed = None
+
+
+def _taken_by(head: StoredEntry | None) -> int:
+    return 0 if head is None else state_bytes(head.size_bytes)

@@ -607,7 +607,7 @@ async def test_what_would_take_too_much_memory_is_refused(at_once: int, monkeypa
     """And its user is told why: what ends one group setup comes back to the next. What was open one after the other is copied."""
     plane = Plane()
     entries = await _with_nested_teams(plane, *[f"{number}" * 4_000 for number in range(4)], at_once=at_once)
-    monkeypatch.setattr("ioa_groups.forks._MOST_OPEN_BYTES", 8_000)
+    monkeypatch.setattr("ioa_groups.forks._MOST_OPEN_BYTES", 220_000)
     await forked(plane, order(entries[-1].seq, max_turns=10_000))
     result = await plane.results.get(GoalName(LOCAL, AGAIN))
     assert (result is None) is is_taken

@@ -11,6 +11,7 @@ import pytest
 
 from ioa.errors import NotFoundError, PayloadTooLargeError, RateLimitedError, UnavailableError
 from ioa.group.events import CancelRequested, EncodedEntry, Said, TimerFired
+from ioa.group.in_memory import state_bytes
 from ioa.group.rejection import RejectionCode
 from ioa.group.requests import Accepted, CancelGroup, Rejected
 from ioa.ports.group_log import StoredEntry
@@ -380,14 +381,15 @@ async def test_heads_of_ended_groups_are_not_kept() -> None:
 
 async def test_remembered_heads_are_bounded_by_their_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     """When the heads together are too large, those used longest ago are forgotten, and every group goes on all the same."""
-    monkeypatch.setattr("ioa.runtime.known_groups._MOST_BYTES", 5_000)
+    monkeypatch.setattr("ioa.runtime.known_groups._MOST_BYTES", state_bytes(5_000))
     plane = Plane()
     ledger, rooms = plane.ledgers[0], [CommId(f"room-{number}") for number in range(20)]
     for room in rooms:
         await ledger.record(room, plane.begin(room, ADA, BOB))
     kept = [room for room in rooms if (group := ledger._known.find(room)) is not None and group.head is not None]
     assert kept == rooms[-len(kept) :] and 1 <= len(kept) < 10
-    assert ledger._known.bytes == sum(group.head.size_bytes for group in ledger._known if group.head is not None)
+    held = sum(group.head.size_bytes for group in ledger._known if group.head is not None)
+    assert ledger._known.bytes == state_bytes(held)
     await plane.says(ADA, ConcludeGroupDiscussion(), comm_id=rooms[0])
     assert (await plane.state(rooms[0])).phase is Phase.CONCLUDING
 

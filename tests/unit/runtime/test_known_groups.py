@@ -8,6 +8,7 @@ from types import ModuleType
 import pytest
 
 from ioa.group.events import GroupLaunched, TimerFired
+from ioa.group.in_memory import policy_bytes, state_bytes
 from ioa.group.rejection import IllegalEventError
 from ioa.protocol.ids import CommId
 from ioa.protocol.messages import Discussion
@@ -52,7 +53,7 @@ async def _look(plane: Plane, ledger: GroupLedger, room: CommId) -> None:
 
 async def test_of_many_groups_few_policies_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each takes up to thirty times what it has as an entry: of a hundred goals of one user 0.8 GB, as often as somebody starts."""
-    monkeypatch.setattr("ioa.runtime.known_groups._MOST_POLICY_BYTES", 5_000, raising=False)
+    monkeypatch.setattr("ioa.runtime.known_groups._MOST_POLICY_BYTES", policy_bytes(5_000))
     plane = Plane()
     for room in _ROOMS:
         await _open(plane, room)
@@ -65,7 +66,7 @@ async def test_of_many_groups_few_policies_are_remembered(monkeypatch: pytest.Mo
 
 async def test_large_policies_keep_no_small_one_from_being_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is not remembered is read again for each message, so that who leads many large ones has others' read again, too."""
-    monkeypatch.setattr("ioa.runtime.known_groups._MOST_POLICY_BYTES", 20_000, raising=False)
+    monkeypatch.setattr("ioa.runtime.known_groups._MOST_POLICY_BYTES", policy_bytes(20_000))
     plane = Plane()
     small, large = _ROOMS[0], _ROOMS[1:]
     await _open(plane, small)
@@ -97,3 +98,18 @@ async def test_an_ended_group_leaves_no_policy() -> None:
     await _look(plane, plane.ledgers[1], _ROOMS[0])
     assert (held, _held_by(plane.ledgers[1]._known, Policy)) == (1, 0)
     assert (await plane.state(_ROOMS[0])).phase.is_terminal and EVE not in (await plane.state(_ROOMS[0])).living()
+
+
+async def test_a_group_that_is_locked_keeps_no_other_from_being_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may be for seconds, by messages that take long; nothing was forgotten meanwhile, behind the oldest that was locked."""
+    monkeypatch.setattr("ioa.runtime.known_groups._MOST_BYTES", state_bytes(5_000))
+    plane = Plane()
+    ledger = plane.ledgers[0]
+    await ledger.record(_ROOMS[0], plane.begin(_ROOMS[0], ADA, BOB))
+    async with ledger._known.of(_ROOMS[0]).lock.held():
+        for room in _ROOMS[1:]:
+            await ledger.record(room, plane.begin(room, ADA, BOB))
+        held = [room for room in _ROOMS if (group := ledger._known.find(room)) is not None and group.head is not None]
+        assert _ROOMS[0] in held and held[1:] == _ROOMS[1 - len(held) :] and len(held) < 10
+    ledger._known.of(_ROOMS[-1])
+    assert ledger._known.bytes <= state_bytes(5_000)
