@@ -16,7 +16,7 @@ from ioa.ports.agent_directory import Roster
 from ioa.ports.clock import IdSource
 from ioa.ports.dead_letter_box import DeadLetterBox
 from ioa.ports.goal_client import ALL_GOALS, MOST_LOOKED_AT, PAGE_BYTES, PAGE_GOALS, AnyGoal, GoalFilter, GoalList, GoalStatus
-from ioa.ports.group_client import GroupList, GroupListener, listed_group
+from ioa.ports.group_client import GroupList, GroupListener, listed_bytes, listed_group
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol import subjects
 from ioa.protocol.cards import AgentStatus
@@ -195,9 +195,9 @@ class MemorySystemClient:
         for one in page.records:
             goal = one.record.goal
             if owner in (None, goal.name.owner) and (goal.comm_id in open_groups or not open_only):
-                tree = await self._tree(goal.comm_id)
-                found += [listed_group(group) for group in tree if not (open_only and group.state.phase.is_terminal)]
-                size += sum(len(encode(group)) for group in tree)
+                tree = [listed_group(group) for group in await self._tree(goal.comm_id)]
+                found += [group for group in tree if not (open_only and group.state.phase.is_terminal)]
+                size += sum(map(listed_bytes, tree))
                 if size >= PAGE_BYTES and (one is not page.records[-1] or page.before is not None):
                     return GroupList(found, one.number)
         return GroupList(found, page.before)
@@ -216,10 +216,14 @@ class MemorySystemClient:
         """Read the last entries of a group's log before a sequence."""
         return [stored for stored in await self._read(comm_id, after=0) if stored.seq < before][-limit:]
 
-    async def heads(self, comm_ids: Sequence[CommId], *, at: int) -> Mapping[CommId, StoredEntry]:
-        """Read the last entry of each group up to a sequence."""
+    async def heads(self, comm_ids: Sequence[CommId], *, at: int) -> Mapping[CommId, GroupSnapshot]:
+        """Tell where each group stood at a sequence."""
         last = {comm_id: await self.entries_before(comm_id, before=at + 1, limit=1) for comm_id in comm_ids}
-        return {comm_id: found[0] for comm_id, found in last.items() if found}
+        return {
+            comm_id: GroupSnapshot(seq=found[0].seq, state=found[0].entry.state, charter=None)
+            for comm_id, found in last.items()
+            if found
+        }
 
     @asynccontextmanager
     async def listen(self, comm_id: CommId, listener: GroupListener) -> AsyncIterator[None]:

@@ -230,7 +230,7 @@ class Client:
             at: As of the entry with this sequence; now if None.
         """
         heads = await heads_of_tree(self.system, [await self._comm_id(target)], END if at is None else at)
-        return {comm_id: head.entry.state for comm_id, head in heads.items() if head is not None}
+        return {comm_id: head.state for comm_id, head in heads.items() if head is not None}
 
     @overload
     async def result(self, goal: str | GoalName, *, wait: Literal[True]) -> GoalResult: ...

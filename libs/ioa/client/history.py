@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Self
 
 from ioa.group.events import SubgroupClosed, SubgroupOpened
+from ioa.group.requests import GroupSnapshot
 from ioa.ports.group_client import GroupClient
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol.ids import CommId
@@ -57,8 +58,8 @@ async def conversation_before(groups: GroupClient, comm_id: CommId, *, before: i
             return found
 
 
-async def heads_of_tree(groups: GroupClient, roots: Sequence[CommId], at: int) -> Mapping[CommId, StoredEntry | None]:
-    """Read the last entry up to a sequence of groups and of the teams whose parents' states name them; None of those without one.
+async def heads_of_tree(groups: GroupClient, roots: Sequence[CommId], at: int) -> Mapping[CommId, GroupSnapshot | None]:
+    """Tell where groups stood at a sequence, and the teams whose parents' states name them; None of those that were not yet.
 
     Raises:
         UnavailableError: The logs cannot be read now.
@@ -69,7 +70,7 @@ async def heads_of_tree(groups: GroupClient, roots: Sequence[CommId], at: int) -
         return known
     while True:
         heads = await groups.heads([*known], at=at)
-        named = known | dict.fromkeys(nested for head in heads.values() for nested in head.entry.state.nested)
+        named = known | dict.fromkeys(nested for head in heads.values() for nested in head.nested)
         if len(named) == len(known):
             return {comm_id: heads.get(comm_id) for comm_id in known}
         known = named
@@ -125,7 +126,7 @@ class Tree:
             UnreadableEntryError: An entry is garbage.
         """
         heads = await heads_of_tree(groups, [comm_id], after) if after else {comm_id: None}
-        unended = {one: head for one, head in heads.items() if head is None or not head.entry.state.phase.is_terminal}
+        unended = {one: head for one, head in heads.items() if head is None or not head.state.phase.is_terminal}
         return cls(groups, comm_id, {one: 0 if head is None else head.seq for one, head in unended.items()}, page_size, page_bytes)
 
     @property

@@ -11,6 +11,7 @@ from ioa.group.events import Said
 from ioa.group.requests import GroupSnapshot
 from ioa.ports.goal_client import PAGE_GOALS
 from ioa.ports.group_log import StoredEntry
+from ioa.protocol.codec import encode_value
 from ioa.protocol.ids import CommId, UserId
 
 
@@ -27,6 +28,11 @@ def listed_group(group: GroupSnapshot) -> GroupSnapshot:
     if group.charter is None or any(member.human for member in group.state.members):
         return group
     return group.model_copy(update={"charter": group.charter.model_copy(update={"policy": None, "cast": ()})})
+
+
+def listed_bytes(group: GroupSnapshot) -> int:
+    """Count a group for a page of a list, as it would be sent: of its log's entries, which have more, no more is kept."""
+    return len(encode_value(group.model_dump(mode="json")))
 
 
 class GroupListener(Protocol):
@@ -89,8 +95,10 @@ class GroupClient(Protocol):
             UnreadableEntryError: One of these entries is garbage.
         """
 
-    async def heads(self, comm_ids: Sequence[CommId], *, at: int) -> Mapping[CommId, StoredEntry]:
-        """Read the last entry of each group up to a sequence; groups that have none by then are left out.
+    async def heads(self, comm_ids: Sequence[CommId], *, at: int) -> Mapping[CommId, GroupSnapshot]:
+        """Tell where each group stood at a sequence, by its last entry up to there; groups that have none by then are left out.
+
+        No charter is told: the entry may be a launch, whose policy takes megabytes when it is decoded.
 
         Raises:
             UnavailableError: The logs cannot be read now.

@@ -22,6 +22,7 @@ from ioa.client.spans import GoalTrace, spans_of
 from ioa.client.watching import watch
 from ioa.errors import UnavailableError
 from ioa.group.events import CancelRequested, Entry, Event, SubgroupClosed, SubgroupOpened
+from ioa.group.requests import GroupSnapshot
 from ioa.ports.group_client import GroupClient, GroupListener
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol.goals import Reason
@@ -97,12 +98,12 @@ class Log:
         """Read back."""
         return [one for one in self._of(comm_id) if one.seq < before][-limit:]
 
-    async def heads(self, comm_ids: Sequence[CommId], *, at: int) -> Mapping[CommId, StoredEntry]:
-        """Read the last entries up to a sequence; now and then nobody answers."""
+    async def heads(self, comm_ids: Sequence[CommId], *, at: int) -> Mapping[CommId, GroupSnapshot]:
+        """Tell where groups stood; now and then nobody answers."""
         if self._random.random() < 0.02:
             raise UnavailableError("The log does not answer.")
         heads = {one: [stored for stored in self._of(one) if stored.seq <= at] for one in comm_ids}
-        return {one: found[-1] for one, found in heads.items() if found}
+        return {one: _standing(found[-1]) for one, found in heads.items() if found}
 
     @asynccontextmanager
     async def listen(self, comm_id: CommId, listener: GroupListener) -> AsyncIterator[None]:
@@ -214,6 +215,10 @@ def test_the_tree_is_known_as_it_stood_at_any_sequence() -> None:
             last = {one.entry.state.comm_id: one for one in entries if one.seq <= at}
             opened = {one.entry.event.subgroup for one in entries if one.seq <= at and isinstance(one.entry.event, SubgroupOpened)}
             heads = asyncio.run(heads_of_tree(readable(entries), [ROOT], at))
-            assert heads == {comm_id: last.get(comm_id) for comm_id in heads}
+            assert heads == {comm_id: _standing(last[comm_id]) if comm_id in last else None for comm_id in heads}
             ended = {comm_id for comm_id, one in last.items() if one.entry.state.phase.is_terminal}
             assert (opened | {ROOT}) - ended <= heads.keys()
+
+
+def _standing(stored: StoredEntry) -> GroupSnapshot:
+    return GroupSnapshot.model_construct(seq=stored.seq, state=stored.entry.state, charter=None)

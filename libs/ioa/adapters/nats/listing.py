@@ -29,7 +29,7 @@ from ioa.group.requests import GroupSnapshot
 from ioa.group.state import Charter, GroupState
 from ioa.little_by_little import little_by_little
 from ioa.ports.goal_client import ALL_GOALS, MOST_LOOKED_AT, PAGE_BYTES, PAGE_GOALS, GoalFilter, GoalList, GoalStatus
-from ioa.ports.group_client import GroupList, listed_group
+from ioa.ports.group_client import GroupList, listed_bytes, listed_group
 from ioa.ports.open_groups import OpenGroup
 from ioa.ports.retention import ListedPage, ListedRecord, listed
 from ioa.protocol import subjects
@@ -149,8 +149,9 @@ class Lists:
                 standing = _standing(head)
                 tree = _Tree()
                 if standing is not None:
-                    tree.groups.append(listed_group(standing.model_copy(update={"charter": _read(_charter_of, launch)})))
-                    tree.size_bytes += sum(len(one.data) for one in (head, launch) if one is not None)
+                    group = listed_group(standing.model_copy(update={"charter": _read(_charter_of, launch)}))
+                    tree.groups.append(group)
+                    tree.size_bytes += listed_bytes(group)
                     async with aclosing(self._trees(standing.nested)) as below:
                         async for nested in below:
                             tree.groups += nested.groups

@@ -18,6 +18,7 @@ from ioa.adapters.nats.reading import DirectReads, messages_before
 from ioa.adapters.nats.streams import last_messages, next_messages
 from ioa.adapters.nats.topology import LOG
 from ioa.adapters.nats.turn_about import looking_now_and_then
+from ioa.group.requests import GroupSnapshot
 from ioa.little_by_little import little_by_little
 from ioa.ports.group_client import GroupListener
 from ioa.ports.group_log import StoredEntry
@@ -72,8 +73,8 @@ class Logs:
             following = await self._following(comm_id, following, before)
         return found[-limit:]
 
-    async def heads(self, comm_ids: Sequence[CommId], *, at: int) -> Mapping[CommId, StoredEntry]:
-        """Read the last entry of each group up to a sequence.
+    async def heads(self, comm_ids: Sequence[CommId], *, at: int) -> Mapping[CommId, GroupSnapshot]:
+        """Read the last entry of each group up to a sequence, and keep of each where the group stood.
 
         One request, if the replica that answers shows by the entry `at` itself that it has come as far. The leader is asked of
         each group else.
@@ -84,26 +85,29 @@ class Logs:
         """
         named = {subjects.log(comm_id): comm_id for comm_id in comm_ids}
         last = await last_messages(self._client, LOG, [*named], up_to=at)
-        found = {named[one.subject]: decoded_entry(named[one.subject], one.seq, one.data) async for one in little_by_little(last)}
-        if any(stored.seq == at for stored in found.values()):
+        found = {
+            named[one.subject]: _standing(decoded_entry(named[one.subject], one.seq, one.data))
+            async for one in little_by_little(last)
+        }
+        if any(standing.seq == at for standing in found.values()):
             return found
         confirmed = {comm_id: await self._confirmed(comm_id, found.get(comm_id), at) for comm_id in comm_ids}
-        return {comm_id: stored for comm_id, stored in confirmed.items() if stored is not None}
+        return {comm_id: standing for comm_id, standing in confirmed.items() if standing is not None}
 
-    async def _confirmed(self, comm_id: CommId, found: StoredEntry | None, at: int) -> StoredEntry | None:
-        """Return the last entry up to `at`, by the leader, where a replica has told of `found`."""
+    async def _confirmed(self, comm_id: CommId, found: GroupSnapshot | None, at: int) -> GroupSnapshot | None:
+        """Tell where a group stood by the last entry up to `at`, by the leader, where a replica has told of `found`."""
         if found is None:
             head = await self._log.last(comm_id)
             if head is None or head.seq <= at:
-                return head
+                return None if head is None else _standing(head)
         following = await self._following(comm_id, found, at + 1)
         if following is not None and (head := await self._log.last(comm_id)) is not None and head.seq <= at:
-            return head  # rather than entry by entry: others may be stored as fast as they are read
+            return _standing(head)  # rather than entry by entry: others may be stored as fast as they are read
         while following is not None:
-            found, following = following, await self._following(comm_id, following, at + 1)
+            found, following = _standing(following), await self._following(comm_id, following, at + 1)
         return found
 
-    async def _following(self, comm_id: CommId, stored: StoredEntry | None, before: int) -> StoredEntry | None:
+    async def _following(self, comm_id: CommId, stored: StoredEntry | GroupSnapshot | None, before: int) -> StoredEntry | None:
         """Ask the leader for the entry behind one, or the first, if it lies before a sequence."""
         page = await self._log.read(comm_id, after=0 if stored is None else stored.seq, limit=1)
         return page[0] if page and page[0].seq < before else None
@@ -127,3 +131,7 @@ class Logs:
         finally:
             if not self._client.is_closed:
                 await subscription.unsubscribe()
+
+
+def _standing(head: StoredEntry) -> GroupSnapshot:
+    return GroupSnapshot(seq=head.seq, state=head.entry.state, charter=None)

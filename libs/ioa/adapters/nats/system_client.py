@@ -360,8 +360,8 @@ class NatsSystemClient:
         """Read the last entries of a group's log before a sequence, in order; see the port."""
         return await self._logs.entries_before(comm_id, before=before, limit=limit)
 
-    async def heads(self, comm_ids: Sequence[CommId], *, at: int) -> Mapping[CommId, StoredEntry]:
-        """Read the last entry of each group up to a sequence; see the port."""
+    async def heads(self, comm_ids: Sequence[CommId], *, at: int) -> Mapping[CommId, GroupSnapshot]:
+        """Tell where each group stood at a sequence; see the port."""
         return await self._logs.heads(comm_ids, at=at)
 
     def listen(self, comm_id: CommId, listener: GroupListener) -> AbstractAsyncContextManager[None]:
