@@ -17,7 +17,7 @@ from ioa.adapters.nats.flood_tellers import NatsPullTeller, take_most
 from ioa.adapters.nats.guests import known_by
 from ioa.adapters.nats.headers import read_headers
 from ioa.adapters.nats.keys import LAST_OF
-from ioa.adapters.nats.overheard import heartbeats_asked
+from ioa.adapters.nats.overheard import messages_pulled
 from ioa.adapters.nats.permissions import CONNECTED, OVERHEARD, PULLS, SHOWN_ASKER, TAKEN, TURNED_AWAY
 from ioa.adapters.nats.sinks import MessageSink
 from ioa.ports.connections import ConnectionId, SentTotals, ShownToken
@@ -30,21 +30,28 @@ from tests.rig.deadline import eventually
 @pytest.mark.parametrize(
     ("request_", "messages"),
     [
-        (b'{"batch":1,"expires":30000000000,"idle_heartbeat":5000000000}', 6),
-        (b'{"batch":1,"no_wait":true}', 1),
+        (b'{"batch":1,"expires":4999900000}', 99),
+        (b'{"batch":1,"expires":500000000}', 20),
+        (b'{"batch":1,"expires":30000000000,"idle_heartbeat":5000000000}', 320),
+        (b'{"batch":1,"expires":60000000000,"idle_heartbeat":100000000}', 600),
+        (b'{"batch":1}', 320),
+        (b'{"batch":1,"expires":1,"Expires":0}', 320),
         (b'{"Expires":60000000000,"IDLE_HEARTBEAT":1000000}', 20_000),
         (b'{"idle_heartbeat":9,"expires":30,"idle_heartbeat":1}', 30),
-        (b'{"expires":30,"idle_heartbeat":0}', 1),
-        (b'{"expires":-30,"idle_heartbeat":1}', 1),
-        (b'{"expires":true,"idle_heartbeat":1.5}', 1),
-        (b"5", 1),
-        (b"", 1),
+        (b'{"expires":30,"idle_heartbeat":0}', 20),
+        (b'{"expires":-30,"idle_heartbeat":1}', 320),
+        (b'{"expires":true,"idle_heartbeat":1.5}', 320),
+        (b"5", 320),
+        (b"", 320),
         (b"[" * 100_000, 20_000),
     ],
 )
-def test_a_pull_is_worth_all_that_it_has_the_server_send(request_: bytes, messages: int) -> None:
-    """Once in each of its heartbeats until it runs out, by whatever names Go reads; what means nothing is one request."""
-    assert heartbeats_asked(request_) == messages
+def test_a_pull_is_worth_all_that_it_has_the_server_send_and_keep(request_: bytes, messages: int) -> None:
+    """Twenty for each second until it runs out, or once in each of its heartbeats, by whatever names Go reads.
+
+    What means nothing never runs out: the server keeps it until its time is over.
+    """
+    assert messages_pulled(request_) == messages
 
 
 class _Client:
@@ -383,7 +390,7 @@ async def test_a_pull_counts_as_what_the_server_keeps_of_it() -> None:
     connections = NatsConnections(cast(Client, client))
     async with connections.hearing(hearer):
         await connections.count()
-        for data in (b'{"batch":1,"no_wait":true}', b'{"batch":1,"expires":60000000000,"idle_heartbeat":1000000000}'):
+        for data in (b'{"batch":1,"expires":4999900000}', b'{"batch":1}'):
             told = {SHOWN_ASKER: '{"acc":"IOA_AGENTS","user":"mallory"}'}
             client.heard[f"{PULLS}*"].set_result(Msg(cast(Client, client), f"{PULLS}any", "", data, told))
-    assert hearer.pulled == [("mallory", 20, None), ("mallory", 60, None)]
+    assert hearer.pulled == [("mallory", 99, None), ("mallory", 320, None)]

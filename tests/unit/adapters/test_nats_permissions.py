@@ -10,7 +10,9 @@ import pytest
 from ioa.adapters.nats import authorization as rendering
 from ioa.adapters.nats.accounts import AGENTS, CONTROL_PLANE, USERS
 from ioa.adapters.nats.authorization import authorization, is_of_this_version, read_authorization
+from ioa.adapters.nats.overheard import PULLED_WITHIN
 from ioa.adapters.nats.permissions import (
+    PULLS,
     READABLE,
     STANDING,
     Permissions,
@@ -27,6 +29,7 @@ from ioa.adapters.nats.permissions import (
     of_service,
     of_user,
 )
+from ioa.adapters.nats.queues import _PULL
 from ioa.adapters.nats.server import MAX_SUBSCRIBED_PARTS
 from ioa.errors import InvalidInputError
 from ioa.protocol.ids import AgentId, PoolId, UserId
@@ -141,11 +144,20 @@ def test_every_import_of_requests_has_a_wildcard() -> None:
 
 
 def test_what_is_answered_often_is_so_as_it_crosses_over() -> None:
-    """The server takes one answer to a request of an export that does not say so."""
-    read, pull = "$JS.API.DIRECT.GET.IOA_LOG", "$JS.API.CONSUMER.MSG.NEXT.IOA_HOOKS.hooks"
-    assert all(is_answered_often(one) and is_answered_often(crossing_of(one)) for one in (read, pull, "$SRV.PING"))
-    once = (*STANDING, GET_GROUP, *map(read_of, READABLE))
+    """The server takes one answer to a request of an export that does not say so, and keeps the others until their time is over."""
+    read, pulls = "$JS.API.DIRECT.GET.IOA_LOG", ("$JS.API.CONSUMER.MSG.NEXT.IOA_HOOKS.hooks", f"{PULLS}any")
+    assert all(is_answered_often(one) and is_answered_often(crossing_of(one)) for one in (read, "$SRV.PING"))
+    once = (*STANDING, GET_GROUP, *map(read_of, READABLE), *pulls)
     assert not any(is_answered_often(crossing_of(one)) for one in once)
+
+
+def test_a_pull_is_kept_until_it_is_answered_and_not_much_longer_than_ours_wait() -> None:
+    """nats-server looks through all that it keeps of an account whenever anybody there ends a subscription with a wildcard."""
+    accounts = json.loads(authorization({"KEY": ADA}))["accounts"]
+    (pulls,) = (one for one in accounts["IOA"]["exports"] if one.get("service") == f"{PULLS}*")
+    assert "response_type" not in pulls, "all that have been answered would be kept as well"
+    assert _PULL < PULLED_WITHIN <= 2 * _PULL
+    assert pulls["response_threshold"] == f"{PULLED_WITHIN.seconds}s"
 
 
 @pytest.mark.parametrize("name", [*EVERYBODY, "admin"])

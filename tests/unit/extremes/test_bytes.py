@@ -17,7 +17,7 @@ from structlog.testing import capture_logs
 from ioa.adapters.nats.dispatching import _asker
 from ioa.adapters.nats.goals import deadline_of
 from ioa.adapters.nats.headers import header_bytes, read_headers
-from ioa.adapters.nats.overheard import heartbeats_asked, outside_asker
+from ioa.adapters.nats.overheard import messages_pulled, outside_asker
 from ioa.adapters.nats.permissions import SHOWN_ASKER
 from ioa.adapters.nats.reply_headers import error_in, patience_in
 from ioa.adapters.nats.sinks import MessageSink
@@ -67,7 +67,7 @@ def test_pulls_count_as_something_that_can_be(value: str) -> None:
     """Whatever is said of how often the server is to answer."""
     for name in ("expires", "idle_heartbeat", "batch", "no_wait"):
         for pull in (f'{{"{name}":{value},"expires":5000000000}}', f'{{"idle_heartbeat":1,"{name}":{value}}}', value):
-            assert 1 <= heartbeats_asked(pull.encode()) <= 20_000
+            assert 1 <= messages_pulled(pull.encode()) <= 20_000
 
 
 @pytest.mark.parametrize("value", _WRITTEN, ids=lambda value: value[:20])

@@ -21,7 +21,7 @@ from starlette.requests import HTTPConnection
 
 from ioa.adapters.nats.direct_gets import messages_asked
 from ioa.adapters.nats.headers import header_bytes, read_headers
-from ioa.adapters.nats.overheard import heartbeats_asked
+from ioa.adapters.nats.overheard import messages_pulled
 from ioa.adapters.nats.tokens import claims_of
 from ioa.adapters.nats.traces import begins_like_one, traced
 from ioa.agent.file_names import names_in
@@ -181,7 +181,7 @@ def _taken_out(body: bytes) -> None:
 
 BYTES = (
     Reader("headers of messages", lambda block: header_bytes(read_headers(b"NATS/1.0\r\n" + block)), MAX_PAYLOAD_BYTES),
-    Reader("pulls", heartbeats_asked, 4_096),
+    Reader("pulls", messages_pulled, 4_096),
     Reader("what a request counts as a search", searches_asked, MAX_PAYLOAD_BYTES),
     Reader("what a request counts as a read", messages_asked, MAX_PAYLOAD_BYTES),
     Reader("elements of a request", lambda data: count_elements(data, NEEDS_FIELDS, 32), MAX_PAYLOAD_BYTES),

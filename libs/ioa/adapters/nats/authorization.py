@@ -16,6 +16,7 @@ from pydantic import ConfigDict, Field
 
 from ioa.adapters.nats.accounts import AGENTS, CALLOUT, CONTROL_PLANE, USERS
 from ioa.adapters.nats.keys import subject_of
+from ioa.adapters.nats.overheard import PULLED_WITHIN
 from ioa.adapters.nats.permissions import (
     CONNECTED,
     DISCONNECTED,
@@ -31,6 +32,7 @@ from ioa.adapters.nats.permissions import (
     is_answered_often,
     is_judged,
     is_overheard,
+    is_pulled,
     of_admin,
     of_agent,
     of_auditor,
@@ -61,10 +63,10 @@ _SERVICE = re.compile(r"\$SRV\.PING\.ioa-([a-z]+)")
 _AGENT = re.compile(r"ioa\.v1\.comm\.\*\.say\.([A-Za-z0-9_-]+)")
 _USER = re.compile(r"ioa\.v1\.groups\.cancel\.([A-Za-z0-9_-]+)")
 _OLD_CANCEL = "ioa.v1.groups.cancel"
-_ANSWERED_WITHIN, _ANSWERED_OFTEN_WITHIN = "40s", "20s"
+_ANSWERED_WITHIN, _ANSWERED_OFTEN_WITHIN = "40s", "11s"
 """For how long the server keeps a request that crosses over, with its reply subject, until it is answered, and one that may be
 answered often, from when it came: no client of ours waits for more than 30 s, nor for more than 10 s for several answers. It would
-for two minutes, and looks as seldom."""
+for two minutes, and looks as seldom. A pull is kept for `PULLED_WITHIN`."""
 _OVERHEARD_WITHIN = "1s"
 """For how long one that the control plane overhears, and never answers."""
 _RULES = "_IOA.RULES."
@@ -461,13 +463,18 @@ def _imported(kind: str, account: str, subject: str, *, shown: bool) -> dict[str
 def _exported(kind: str, subject: str, importers: Sequence[str]) -> dict[str, Any]:
     exported: dict[str, Any] = {kind: subject, "accounts": list(importers)}
     if kind == "service":
-        often = is_answered_often(subject)
-        exported["response_threshold"] = (
-            _OVERHEARD_WITHIN if is_overheard(subject) else _ANSWERED_OFTEN_WITHIN if often else _ANSWERED_WITHIN
-        )
-        if often:
+        exported["response_threshold"] = _kept_for(subject)
+        if is_answered_often(subject):
             exported["response_type"] = "stream"
     return exported
+
+
+def _kept_for(subject: str) -> str:
+    if is_overheard(subject):
+        return _OVERHEARD_WITHIN
+    if is_pulled(subject):
+        return f"{round(PULLED_WITHIN.total_seconds())}s"
+    return _ANSWERED_OFTEN_WITHIN if is_answered_often(subject) else _ANSWERED_WITHIN
 
 
 def _user(public_key: str, may: Permissions, rules: str = "") -> dict[str, Any]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from datetime import timedelta
 from typing import Any
 
 from nats.aio.client import Client
@@ -34,9 +35,16 @@ _HEARD, _HEARD_AT_LEAST = 2.0, 1.5
 at once: who sends more is counted by what he sends. Of fewer, what costs the server much is hidden behind what costs it nothing."""
 _PULL_BYTES = 4_096
 """How long a pull may be. A longer one is not read, and counts as a flood."""
-_DEAREST, _CHEAPEST = 20_000, 20
-"""As how many messages a pull counts at most, and at least: the server keeps each for a while, with its reply subject. So an agent
-pulls 500 times a second, and 2,000 times at once; one with sixty slots that are idle does 13 times."""
+_DEAREST, _OF_A_SECOND = 20_000, 20
+"""As how many messages a pull counts at most, and for each second that it waits: so long the server keeps it, and where to answer.
+
+It looks through all that it keeps of an account whenever anybody there ends a subscription with a wildcard. Ours wait five seconds:
+so an agent pulls a hundred times a second, and 400 times at once. One with sixty slots that are idle does 13 times, and by a
+thousand messages a second nobody leads more goals than a hundred."""
+PULLED_WITHIN = timedelta(seconds=8)
+"""For how long the server keeps a pull that is not answered, which it looks for as seldom: a client of ours waits for five."""
+_SECOND_NS = 1_000_000_000
+_LONGEST_WAIT_NS = 2 * _SECOND_NS * round(PULLED_WITHIN.total_seconds())
 FLOOD = 100_000
 """More than anybody may have sent at once."""
 _NEXT = b"+NXT"
@@ -62,8 +70,11 @@ class Asker(BaseModel):
     key: Holder = Field(alias="user")
 
 
-def heartbeats_asked(request: bytes) -> int:
-    """Return how often a pull has the server say at most that there is nothing: once in each `idle_heartbeat` until it expires."""
+def messages_pulled(request: bytes) -> int:
+    """Return as how many messages a pull counts: for how long it waits, or how often it has the server say that there is nothing.
+
+    That is once in each `idle_heartbeat` until it expires. One that does not expire waits for as long as the server keeps it.
+    """
     fields = _fields_of(request)
     if fields is None:
         return _DEAREST
@@ -71,7 +82,10 @@ def heartbeats_asked(request: bytes) -> int:
         name: [value for said, value in fields if said == name and type(value) is int] for name in ("expires", "idle_heartbeat")
     }
     beats = [value for value in times["idle_heartbeat"] if value > 0]
-    return min(max([1, *(longest // min(beats) for longest in times["expires"] if beats)]), _DEAREST)
+    told = max([1, *(longest // min(beats) for longest in times["expires"] if beats)])
+    may_expire = min(times["expires"], default=0) > 0
+    waits = min(max(times["expires"]), _LONGEST_WAIT_NS) if may_expire else _LONGEST_WAIT_NS
+    return min(max(told, _OF_A_SECOND, waits * _OF_A_SECOND // _SECOND_NS), _DEAREST)
 
 
 def _fields_of(request: bytes) -> Sequence[tuple[str, Any]] | None:
@@ -128,7 +142,7 @@ class PullHearer:
                 await self._subscriptions[-1].unsubscribe(limit=self._heard)
 
     def _take(self, message: Msg) -> None:
-        self._count(message, max(_CHEAPEST, heartbeats_asked(message.data)) if len(message.data) <= _PULL_BYTES else FLOOD)
+        self._count(message, messages_pulled(message.data) if len(message.data) <= _PULL_BYTES else FLOOD)
 
     def _take_next(self, message: Msg) -> None:
         is_flood = message.data.startswith(_NEXT) or len(message.data) > _TAKEN_BYTES

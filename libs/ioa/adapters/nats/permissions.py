@@ -81,7 +81,8 @@ TURNED_AWAY = "$SYS.SERVER.*.CLIENT.AUTH.ERR"
 
 READS = "$JS.API.DIRECT.GET."
 """Where streams are read past all quotas and bounds: by the control plane and the gateway. Users ask group setup."""
-PULLS = f"$JS.API.CONSUMER.MSG.NEXT.{WORK}."
+_NEXT = "$JS.API.CONSUMER.MSG.NEXT."
+PULLS = f"{_NEXT}{WORK}."
 """Where agents ask for goals. The registry hears it too: who asks says where answers go, and how often he is told of none."""
 TAKEN = f"$JS.ACK.{WORK}.>"
 """Where agents say how the goals stand that they took. The registry hears that too: by `+NXT` one asks for more there."""
@@ -191,7 +192,7 @@ def of_agent(agent_id: AgentId, pool: PoolId) -> Permissions:
         subjects.put_file(agent_id),
         subjects.say(CommId(_ANY), agent_id),
         f"{subjects.say(CommId(_ANY), agent_id)}.{_ANY}",
-        *(f"{_API}.CONSUMER.MSG.NEXT.{WORK}.{queue}" for queue in (ANY_AGENT, pool_consumer(pool) if pool != _ANY else _ANY)),
+        *(f"{PULLS}{queue}" for queue in (ANY_AGENT, pool_consumer(pool) if pool != _ANY else _ANY)),
     )
     return Permissions(AGENTS, tuple(dict.fromkeys(publish)), (subjects.inbox(agent_id, _ANY),), _ACKNOWLEDGES)
 
@@ -376,8 +377,16 @@ def is_overheard(subject: str) -> bool:
 
 def is_answered_often(subject: str) -> bool:
     """Whether one request on a subject, or on one that crosses over as it, may be answered by several messages."""
-    reads, pulls = (crossing_of(f"{verb}x").removesuffix("x") for verb in (READS, f"{_API}.CONSUMER.MSG.NEXT."))
-    return subject.startswith(("$SRV.", f"{_API}.CONSUMER.MSG.NEXT.", READS, reads, pulls)) or subject == subjects.ANY_SLOWED
+    return subject.startswith(("$SRV.", READS, _crossed(READS))) or subject == subjects.ANY_SLOWED
+
+
+def is_pulled(subject: str) -> bool:
+    """Whether it is a pull, or one that crosses over as it. Each of ours asks for one message, and is answered once."""
+    return subject.startswith((_NEXT, _crossed(_NEXT)))
+
+
+def _crossed(verb: str) -> str:
+    return crossing_of(f"{verb}x").removesuffix("x")
 
 
 def _without_covered(found: Iterable[str]) -> tuple[str, ...]:
@@ -464,7 +473,7 @@ def _paging(bucket: str) -> tuple[str, ...]:
 
 
 def _working_off(stream: str, durable: str) -> tuple[str, ...]:
-    return (f"{_API}.CONSUMER.MSG.NEXT.{stream}.{durable}", f"$JS.ACK.{stream}.{durable}.>")
+    return (f"{_NEXT}{stream}.{durable}", f"$JS.ACK.{stream}.{durable}.>")
 
 
 def _writing_logs() -> tuple[str, ...]:
