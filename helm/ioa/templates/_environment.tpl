@@ -84,11 +84,16 @@
 {{- .Values.quotas.store.bytes | int64 | default (include "ioa.nats.room" . | int64) -}}
 {{- end -}}
 
+{{/* How many bytes a size such as 8Gi is; 0 where it is written in another way. */}}
+{{- define "ioa.bytes" -}}
+{{- $units := dict "" 1 "K" 1000 "Ki" 1024 "M" 1000000 "Mi" 1048576 "G" 1000000000 "Gi" 1073741824 "T" 1000000000000 "Ti" 1099511627776 -}}
+{{- $size := kindIs "string" . | ternary . (int64 . | toString) -}}
+{{- mul (regexFind "^[0-9]+" $size | int64) (get $units (regexReplaceAll "^[0-9]+" $size "") | int64) -}}
+{{- end -}}
+
 {{/* How many bytes NATS has for the tenant without a name; 0 for a NATS of one's own. */}}
 {{- define "ioa.nats.room" -}}
-{{- $units := dict "" 1 "K" 1000 "Ki" 1024 "M" 1000000 "Mi" 1048576 "G" 1000000000 "Gi" 1073741824 "T" 1000000000000 "Ti" 1099511627776 -}}
-{{- $size := ternary .Values.nats.jetstream.maxFileStore "0" .Values.nats.enabled -}}
-{{- $bytes := mul (regexFind "^[0-9]+" $size | int64) (get $units (regexReplaceAll "^[0-9]+" $size "") | int64) -}}
+{{- $bytes := include "ioa.bytes" (ternary .Values.nats.jetstream.maxFileStore "0" .Values.nats.enabled) | int64 -}}
 {{- range .Values.tenants }}{{ $bytes = sub $bytes (.storeBytes | int64) }}{{ end -}}
 {{- $bytes -}}
 {{- end -}}

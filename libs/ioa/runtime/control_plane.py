@@ -178,7 +178,7 @@ class ControlPlaneSettings(ProcessSettings):
         description="for how long somebody is kept out who has sent more, the first time",
     )
     quota_connections: int = Field(
-        default=100, ge=1, description="connections of one holder at one server; who has more is kept out as who sends more is"
+        default=50, ge=1, description="connections of one holder at one server; who has more is kept out as who sends more is"
     )
     quota_subscriptions: int = Field(default=2_000, ge=100, description="subscriptions on the connections of one holder, likewise")
 

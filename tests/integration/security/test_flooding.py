@@ -159,7 +159,7 @@ async def test_who_reads_without_end_is_slowed_down_and_named(town: Town, reques
     assert took <= 3 * usual + SLACK_SECONDS, f"undisturbed they take {usual:.3f} s"
 
 
-@pytest.mark.parametrize(("connections", "subscriptions"), [(101, 1), (4, 501)], ids=["connections", "subscriptions"])
+@pytest.mark.parametrize(("connections", "subscriptions"), [(51, 1), (4, 501)], ids=["connections", "subscriptions"])
 async def test_nobody_holds_what_all_need(town: Town, connections: int, subscriptions: int) -> None:
     """A user who opens connections, or subscribes, without end and sends nothing leaves room for others, and is named."""
     async with AsyncExitStack() as stack:

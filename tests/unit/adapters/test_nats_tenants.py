@@ -68,7 +68,7 @@ def test_a_tenant_has_limits_of_its_own() -> None:
     assert accounts["IOA_acme"]["limits"] == {"max_connections": 200, "max_subscriptions": 3_000}
     assert accounts["IOA"]["limits"] == {"max_connections": 200}
     assert accounts["IOA_acme_AGENTS"]["limits"] == {"max_connections": 7, "max_subscriptions": 20_000}
-    assert accounts["IOA_acme_USERS"]["limits"] == {"max_connections": 500, "max_subscriptions": 9}
+    assert accounts["IOA_acme_USERS"]["limits"] == {"max_connections": 150, "max_subscriptions": 9}
 
 
 def test_a_system_without_tenants_has_limits_that_its_operator_sets() -> None:
@@ -81,7 +81,7 @@ def test_a_system_without_tenants_has_limits_that_its_operator_sets() -> None:
         AccountLimits(),
     )
     assert accounts["IOA_AGENTS"]["limits"] == {"max_connections": 7, "max_subscriptions": 20_000}
-    assert accounts["IOA_acme_AGENTS"]["limits"] == {"max_connections": 2_000, "max_subscriptions": 20_000}
+    assert accounts["IOA_acme_AGENTS"]["limits"] == {"max_connections": 250, "max_subscriptions": 20_000}
 
 
 def test_limits_of_before_are_kept_beside_new_ones() -> None:

@@ -78,7 +78,10 @@ _POOL = re.compile(rf"\$JS\.API\.CONSUMER\.MSG\.NEXT\.{WORK}\.{pool_consumer(Poo
 
 
 class AccountLimits(Model):
-    """What all of a tenant may have together: a hostile agent can use up its agents' share, and nobody else's."""
+    """What all of a tenant may have together: a hostile agent can use up its agents' share, and nobody else's.
+
+    For each connection that reads nothing the server keeps 9 MB: those of agents and users have to fit into its memory.
+    """
 
     model_config = ConfigDict(extra="forbid")
 
@@ -92,9 +95,9 @@ class AccountLimits(Model):
     )
     service_connections: int = Field(default=200, gt=0)
     service_subscriptions: int | None = Field(default=None, gt=0, description="on each connection, as all numbers of subscriptions")
-    agent_connections: int = Field(default=2_000, gt=0)
+    agent_connections: int = Field(default=250, gt=0)
     agent_subscriptions: int = Field(default=20_000, gt=0)
-    user_connections: int = Field(default=500, gt=0)
+    user_connections: int = Field(default=150, gt=0)
     user_subscriptions: int = Field(default=20_000, gt=0)
 
 
