@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 from nats.aio.client import Client
 from nats.aio.msg import Msg
+from nats.micro.request import Request
 
-from ioa.adapters.nats import service
+from ioa.adapters.nats import dispatching, service
 from ioa.adapters.nats.dispatching import RequestDispatcher
 from ioa.adapters.nats.endpoints import Bounds, ServiceEndpoint, answer
 from ioa.adapters.nats.permissions import SHOWN_ASKER
@@ -216,6 +217,39 @@ async def test_nothing_is_kept_of_whose_requests_were_not_answered(
         await eventually(lambda: made[0]._waiting, lambda waiting: not waiting)
         await eventually(lambda: made[0]._shared.in_flight, lambda in_flight: not in_flight)
         assert (answered, list(made[0]._lanes)) == (4, [])
+
+
+async def test_nothing_of_their_headers_is_kept_while_requests_wait_or_are_answered(
+    nats_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What may wait of a caller is counted by its data: 64 requests of a few bytes would have 26 MB of headers, of each caller."""
+    made, kept, may_answer = list[RequestDispatcher](), list[Request](), asyncio.Event()
+
+    def make(*given: Any) -> RequestDispatcher:
+        made.append(RequestDispatcher(*given))
+        return made[0]
+
+    def keep(message: Msg) -> Request:
+        kept.append(Request(message))
+        return kept[-1]
+
+    async def wait(_subject: str, data: bytes) -> bytes:
+        await may_answer.wait()
+        return data
+
+    monkeypatch.setattr(service, "RequestDispatcher", make)
+    monkeypatch.setattr(dispatching, "Request", keep)
+    endpoint = ServiceEndpoint("shared", _SUBJECT, wait, family=Family.READS, at_most=4_000, counts=lambda _data: 1)
+    async with open_service(nats_client, "ioa-test", "Tests", "0.1.0", [endpoint]):
+        await heard(nats_client)
+        shown = {SHOWN_ASKER: json.dumps({"acc": "IOA_USERS", "user": "eve"}), "Ioa-Patience": "100000", "A": "\U00010348" * 20_000}
+        for _ in range(10):
+            await nats_client.publish(_SUBJECT, b"{}", reply="nobody", headers=shown)
+        await eventually(lambda: kept, lambda found: len(found) >= 10)
+        waiting = made[0]._waiting
+        may_answer.set()
+    assert waiting > 0
+    assert not any(one.headers for one in kept)
 
 
 async def test_what_holds_up_others_counts_by_its_time(nats_client: Client) -> None:

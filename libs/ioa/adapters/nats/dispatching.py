@@ -169,6 +169,7 @@ class RequestDispatcher:
                 self._put_off(endpoint, listener, caller, message, judged)
                 return
         self.taken[endpoint.name] += 1
+        headers, message.headers = message.headers, None  # nobody reads them any more, and they may have 400 kB as they lie here
         request = Request(message)
         lane = self._lane(endpoint, caller, request.subject)
         if self._has_room(lane.turns) and lane.in_flight < lane.most and not lane.waiting:
@@ -178,7 +179,7 @@ class RequestDispatcher:
             self._refuse(endpoint, caller, message, _NO_ROOM_SECONDS, is_first=False)
         elif self._has_room_to_wait(endpoint, lane, request):
             self._keep(caller, 1, len(request.data))
-            lane.waiting.append(_Waiting(endpoint, caller, request, self._loop.time() + patience_in(request.headers)))
+            lane.waiting.append(_Waiting(endpoint, caller, request, self._loop.time() + patience_in(headers)))
             self._give_turn(lane)
             self._serve(lane.turns)
         else:
