@@ -238,7 +238,7 @@ async def test_what_nobody_of_us_answers_counts_as_what_it_has_others_say() -> N
         await connections.count()
         for subject in OVERHEARD:
             client.heard[subject].set_result(Msg(cast(Client, client), subject, "_R_.x", b"", shown))
-    assert hearer.pulled == [("UEVE", 100, None)] * len(OVERHEARD)
+    assert hearer.pulled == [("UEVE", 500 if subject == "$SRV.>" else 100, None) for subject in OVERHEARD]
 
 
 async def test_how_lately_each_was_active_is_told() -> None:

@@ -21,6 +21,7 @@ from ioa.adapters.nats.permissions import (
     crossing_of,
     crossings,
     is_answered_often,
+    is_read,
     of_admin,
     of_agent,
     of_auditor,
@@ -33,7 +34,7 @@ from ioa.adapters.nats.queues import _PULL
 from ioa.adapters.nats.server import MAX_SUBSCRIBED_PARTS
 from ioa.errors import InvalidInputError
 from ioa.protocol.ids import AgentId, PoolId, UserId
-from ioa.protocol.subjects import GET_GROUP
+from ioa.protocol.subjects import ANY_SLOWED, GET_GROUP
 from ioa.protocol.subjects import read as read_of
 
 ANNA = UserId("anna")
@@ -158,6 +159,17 @@ def test_a_pull_is_kept_until_it_is_answered_and_not_much_longer_than_ours_wait(
     assert "response_type" not in pulls, "all that have been answered would be kept as well"
     assert _PULL < PULLED_WITHIN <= 2 * _PULL
     assert pulls["response_threshold"] == f"{PULLED_WITHIN.seconds}s"
+
+
+def test_what_may_be_answered_often_is_kept_no_longer_than_somebody_waits() -> None:
+    """The doctor asks all services for five seconds; gateways wait for what they read for ten. Other answers end a request."""
+    accounts = json.loads(authorization({"KEY": ADA}))["accounts"]
+    exported = [one for one in accounts["IOA"]["exports"] if one.get("response_type") == "stream"]
+    kept = {one["service"]: one["response_threshold"] for one in exported}
+    read = {subject: kept.pop(subject) for subject in [*kept] if is_read(subject)}
+    assert set(read.values()) == {"11s"}
+    assert {ANY_SLOWED, crossing_of("$SRV.PING")} <= kept.keys()
+    assert set(kept.values()) == {"6s"}
 
 
 @pytest.mark.parametrize("name", [*EVERYBODY, "admin"])

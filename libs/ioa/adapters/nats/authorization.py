@@ -33,6 +33,7 @@ from ioa.adapters.nats.permissions import (
     is_judged,
     is_overheard,
     is_pulled,
+    is_read,
     of_admin,
     of_agent,
     of_auditor,
@@ -63,10 +64,12 @@ _SERVICE = re.compile(r"\$SRV\.PING\.ioa-([a-z]+)")
 _AGENT = re.compile(r"ioa\.v1\.comm\.\*\.say\.([A-Za-z0-9_-]+)")
 _USER = re.compile(r"ioa\.v1\.groups\.cancel\.([A-Za-z0-9_-]+)")
 _OLD_CANCEL = "ioa.v1.groups.cancel"
-_ANSWERED_WITHIN, _ANSWERED_OFTEN_WITHIN = "40s", "11s"
-"""For how long the server keeps a request that crosses over, with its reply subject, until it is answered, and one that may be
-answered often, from when it came: no client of ours waits for more than 30 s, nor for more than 10 s for several answers. It would
-for two minutes, and looks as seldom. A pull is kept for `PULLED_WITHIN`."""
+_ANSWERED_WITHIN, _READ_WITHIN, _TOLD_WITHIN = "40s", "11s", "6s"
+"""For how long the server keeps a request that crosses over, with its reply subject, until it is answered, and what may be answered
+often, from the last answer: what is read past all quotas, by gateways, and what is asked of all services.
+
+No client of ours waits for more than 30 s, nor for more than 10 and 5 s for several answers. It would for two minutes, and looks as
+seldom. A pull is kept for `PULLED_WITHIN`."""
 _OVERHEARD_WITHIN = "1s"
 """For how long one that the control plane overhears, and never answers."""
 _RULES = "_IOA.RULES."
@@ -477,7 +480,9 @@ def _kept_for(subject: str) -> str:
         return _OVERHEARD_WITHIN
     if is_pulled(subject):
         return f"{round(PULLED_WITHIN.total_seconds())}s"
-    return _ANSWERED_OFTEN_WITHIN if is_answered_often(subject) else _ANSWERED_WITHIN
+    if is_answered_often(subject):
+        return _READ_WITHIN if is_read(subject) else _TOLD_WITHIN
+    return _ANSWERED_WITHIN
 
 
 def _user(public_key: str, may: Permissions, rules: str = "") -> dict[str, Any]:

@@ -55,10 +55,13 @@ has the server give the goal out again, and another agent begin it; an honest ag
 _TAKEN_BYTES = 256
 """How long an acknowledgement may be. What says in more how long a goal is to wait the server cannot read: it writes all of it to
 its log, each byte as four characters, and keeps what comes meanwhile."""
-_OVERHEARD, _BYTES_COUNT = 100, 100
-"""As how many messages a request counts that the registry overhears, and for how many bytes once more. The server answers each, or
-several services do; a client asks once with each connection, and whoever looks how everything stands some times a minute. So
-somebody may have asked 400 times at once, and then asks 100 times a second."""
+_OVERHEARD, _OF_ALL_SERVICES, _BYTES_COUNT = 100, 500, 100
+"""As how many messages a request counts that the registry overhears, what all services are asked, and for how many bytes once more.
+
+The server answers each, or several services do, and it keeps for some seconds what these may answer. A client asks once with each
+connection: so it may have asked 400 times at once, and then asks 100 times a second. Whoever looks how everything stands asks all
+services some times a minute: he may have 80 times at once, and 20 times a second."""
+_SERVICES = "$SRV."
 _LOOKED_AT = 20
 """At how many goals is looked between two counts, which may have 256 kB each: who floods is among them."""
 
@@ -152,7 +155,8 @@ class PullHearer:
             self._count(message, _BACK_COUNTS, gives_back=True)
 
     def _overhear(self, message: Msg) -> None:
-        self._count(message, _OVERHEARD + len(message.data) // _BYTES_COUNT)
+        least = _OF_ALL_SERVICES if message.subject.startswith(_SERVICES) else _OVERHEARD
+        self._count(message, least + len(message.data) // _BYTES_COUNT)
 
     def _count(self, message: Msg, messages: int, *, gives_back: bool = False) -> None:
         self._left -= 1

@@ -377,7 +377,12 @@ def is_overheard(subject: str) -> bool:
 
 def is_answered_often(subject: str) -> bool:
     """Whether one request on a subject, or on one that crosses over as it, may be answered by several messages."""
-    return subject.startswith(("$SRV.", READS, _crossed(READS))) or subject == subjects.ANY_SLOWED
+    return subject.startswith("$SRV.") or is_read(subject) or subject == subjects.ANY_SLOWED
+
+
+def is_read(subject: str) -> bool:
+    """Whether it asks for what a stream holds past all quotas, or crosses over as what does."""
+    return subject.startswith((READS, _crossed(READS)))
 
 
 def is_pulled(subject: str) -> bool:
