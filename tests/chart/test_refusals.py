@@ -78,6 +78,10 @@ def test_a_typo_is_refused(values: Mapping[str, Any], complaint: str) -> None:
             {"agentPools": [_POOL | {"maxReplicas": 801}]},
             "The pools may have 801 agents together, but the authorization of more than 800",
         ),
+        (
+            {"agentPools": [_POOL | {"maxReplicas": 251}]},
+            "The pools may have 251 agents together, but agents have 250 connections: those beyond would be refused.",
+        ),
         ({"agentPools": [_POOL | {"drainSeconds": 60, "terminationGracePeriodSeconds": 60}]}, 'The pool "a" drains for 60 s, but'),
         (
             {"agentPools": [_POOL | {"autoscaling": {"enabled": True, "by": "hpa", "minReplicas": 0}}]},
