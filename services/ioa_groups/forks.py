@@ -220,8 +220,9 @@ class _Reads:
             )
 
     def charge(self, user: UserId, size_bytes: int) -> None:
-        """Count what was read for a user."""
-        self._buckets.charge(user, Family.SAY, self._clock.now().timestamp(), answered_bytes=size_bytes)
+        """Count what was read for a user, in whole units."""
+        units = -(-size_bytes // SAY_UNIT_BYTES)
+        self._buckets.charge(user, Family.SAY, self._clock.now().timestamp(), answered_bytes=units * SAY_UNIT_BYTES)
 
 
 class Forks:
@@ -355,8 +356,10 @@ class Forks:
         if not logs[root]:
             raise NotFoundError(f"{name} had no group yet at {fork.at}.", hint="Give the sequence of an entry.")
         for comm_id in logs:  # a log goes all at once, and what was read of one that is going may be a part
-            if not await self._ports.log.read(comm_id, after=0, limit=1):
+            first = await self._ports.log.read(comm_id, after=0, limit=1)
+            if not first:
                 raise NotFoundError(f"There is no goal {name} to fork any more: it is being removed.")
+            reads.charge(goal.name.owner, first[0].size_bytes)
         held.check()
         return original_of(root, logs, joined)
 
@@ -364,8 +367,10 @@ class Forks:
         """Read a log up to a sequence, an entry at a time, since the state of each may take 3 MB decoded."""
         after, uncounted = 0, 0
         try:
-            while (found := await self._ports.log.read(comm_id, after=after, limit=1)) and found[0].seq <= up_to:
+            while found := await self._ports.log.read(comm_id, after=after, limit=1):
                 after, uncounted = found[0].seq, uncounted + found[0].size_bytes
+                if after > up_to:
+                    return
                 yield found[0]
                 if uncounted >= _COUNTED_BYTES:
                     charge(uncounted)
