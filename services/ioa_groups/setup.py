@@ -306,9 +306,7 @@ class GroupSetup:
         head = await self._existing(request.comm_id)
         launch = await self._launch_of(request.comm_id)
         charter = None if launch is None else _charter_in(launch)
-        standing = GroupSnapshot(seq=head.seq, state=head.entry.state, charter=charter)
-        is_large = launch is not None and launch.size_bytes + head.size_bytes > MAX_PAYLOAD_BYTES
-        return fitting(standing) if is_large else standing
+        return _told(GroupSnapshot(seq=head.seq, state=head.entry.state, charter=charter), launch, head)
 
     async def status(self, request: GetGroup) -> GroupStatus:
         """Tell how far a group is, and nothing that was said in it."""
@@ -497,15 +495,15 @@ class GroupSetup:
 
     async def _launched_before(self, head: StoredEntry, request: LaunchGroup) -> GroupSnapshot:
         owner, comm_id = request.owner, head.entry.state.comm_id
-        event = head.entry.event
-        first = event.charter if isinstance(event, GroupLaunched) else await self._charter(comm_id)
-        if first is None:
+        launch = head if isinstance(head.entry.event, GroupLaunched) else await self._launch_of(comm_id)
+        first = None if launch is None else _charter_in(launch)
+        if launch is None or first is None:
             raise ConflictError(f"The group {comm_id} can be launched no more: it has ended ({head.entry.state.phase}).")
         if first.owner != owner and request.parent is not None:  # whose task it is, is told to those who are told of the task
             await self._mandate_of_task(request, request.parent)
         if first.owner != owner:
             raise ConflictError(f"The group {comm_id} is not {owner}'s to launch: {first.owner} has launched it.")
-        return _snapshot_for(owner, head.seq, head.entry.state, first)
+        return _told(_snapshot_for(owner, head.seq, head.entry.state, first), launch, head)
 
     async def _has_ended(self, goal: GoalName) -> bool:
         """Whether a goal has ended and its log is gone; a log that is there tells by itself what is legal."""
@@ -547,6 +545,12 @@ class GroupSetup:
 
     async def _launch_of(self, comm_id: CommId) -> StoredEntry | None:
         return next(iter(await self._ports.log.read(comm_id, after=0, limit=1)), None)
+
+
+def _told(standing: GroupSnapshot, *entries: StoredEntry | None) -> GroupSnapshot:
+    """Return what is told of where a group stands, by the entries that say so: only where these are large it is looked at twice."""
+    size = sum(one.size_bytes for one in entries if one is not None)
+    return fitting(standing) if size > MAX_PAYLOAD_BYTES else standing
 
 
 def _charter_in(first: StoredEntry) -> Charter | None:
