@@ -85,6 +85,8 @@ class GroupSession:
         self._arrived: asyncio.Queue[_Arrival | None] = asyncio.Queue()
         self._early: dict[int, _Arrival] = {}
         """What came before the entry that it follows, by the sequence of that one."""
+        self._is_over = False
+        """Whether nobody applies any more what comes."""
         self._passed_over = False
         """Whether something has come for which there was no room, so that the log has to be asked for it."""
         self._head = self._latest = 0
@@ -132,7 +134,7 @@ class GroupSession:
 
         The log has it, and tells it a page at a time; what waits here is decoded, and has the whole state of its group.
         """
-        if entry.seq <= self.cursor:
+        if self._is_over or entry.seq <= self.cursor:
             return
         arrival = _Arrival(entry, size_of_entry(entry.entry))
         if self._room.lets_wait(self, arrival.size_bytes):
@@ -179,6 +181,7 @@ class GroupSession:
                 await self._files.remove()
                 raise
             finally:
+                self._is_over = True
                 self._room.give_back(self)
                 self._room.waits_no_more(self)
 

@@ -104,6 +104,20 @@ async def test_honest_bursts_are_held_and_the_log_is_not_asked() -> None:
     assert await _held(64, 2_000) == (64, 64, 0)
 
 
+async def test_what_comes_for_a_member_that_has_left_takes_no_room() -> None:
+    """Its client may hand it something between its end and the moment when it is forgotten."""
+    log, room = _log(3, 100_000), HeardRoom()
+    members = [_Member(log, room).session for _ in range(20)]
+    for session in members:
+        running = asyncio.create_task(session.run())
+        await asyncio.sleep(0)
+        session.receive(log[0])
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+        session.receive(log[1])
+    assert room.lets_wait(members[0], 100_000_000), "nothing waits"
+
+
 async def test_what_waits_is_counted_for_all_members_of_a_process_and_given_back() -> None:
     """Four that flood have no more together; whose session ends gives back what it held."""
     room = HeardRoom()
