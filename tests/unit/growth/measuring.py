@@ -26,7 +26,9 @@ _LEAST_PLAIN_BYTES = 16_384
 """Less plain text than this takes no time that can be measured well, and a dear one of few bytes harms nobody."""
 _STEPS = (16, 4, 1)
 _CPU_SECONDS = 2.0
-_REPEATS, _CONFIRMATIONS = 3, 3
+_REPEATS, _CONFIRMATIONS, _CONFIRMED_SECONDS = 3, 3, 0.3
+"""How often each is read for one measurement, and how many of these agree at least: as many as so much CPU time holds, since what
+takes a few ms is disturbed by whoever shares the processor's caches."""
 
 _salts = count(1)
 
@@ -61,15 +63,17 @@ def seconds_of(read: Reading, make: Making, size: int, repeats: int = 1) -> floa
     return least
 
 
-@cache
-def plain_seconds(size: int) -> float:
-    """What it takes to read so many bytes of plain text, word by word."""
-    return seconds_of(lambda text: " ".join(text.casefold().split()), lambda size, salt: text_of(PLAIN, size, salt), size, 7)
+def plain_seconds(size: int, repeats: int = 7) -> float:
+    """What it takes now to read so many bytes of plain text, word by word."""
+    return seconds_of(lambda text: " ".join(text.casefold().split()), lambda size, salt: text_of(PLAIN, size, salt), size, repeats)
+
+
+_plain_seconds = cache(plain_seconds)
 
 
 def times_plain(seconds: float, size: int) -> float:
     """How many times as long as plain text of the same size something has taken."""
-    return seconds / plain_seconds(max(size, _LEAST_PLAIN_BYTES))
+    return seconds / _plain_seconds(max(size, _LEAST_PLAIN_BYTES))
 
 
 def slow(read: Reading, make: Making, most: int) -> Slow | None:
@@ -91,12 +95,21 @@ def slow(read: Reading, make: Making, most: int) -> Slow | None:
 
 
 def _confirmed(read: Reading, make: Making, size: int) -> Slow | None:
-    """Measure again and again: what is slow is so each time, and what was disturbed is not."""
+    """Measure again and again: what is slow is so each time, and what was disturbed is not.
+
+    Each is measured beside the others: who shares the processor's caches slows down what is large more than what is small.
+    """
     found: Slow | None = None
-    for _ in range(_CONFIRMATIONS):
-        seconds = seconds_of(read, make, size, _REPEATS)
-        growth = seconds / max(seconds_of(read, make, size // 4, _REPEATS), 1e-7)
-        times = times_plain(seconds, size)
+    until = time.thread_time() + _CONFIRMED_SECONDS
+    for number in count():
+        if number >= _CONFIRMATIONS and time.thread_time() > until:
+            break
+        seconds = small = plain = float("inf")
+        for _ in range(_REPEATS):
+            small = min(small, seconds_of(read, make, size // 4))
+            seconds = min(seconds, seconds_of(read, make, size))
+            plain = min(plain, plain_seconds(max(size, _LEAST_PLAIN_BYTES), 1))
+        times, growth = seconds / plain, seconds / max(small, 1e-7)
         if times < DEAR and (times < MATTERS or growth < STEEP):
             return None
         one = Slow(times, growth, seconds)
