@@ -205,13 +205,17 @@ class RequestDispatcher:
             self._shared.waking.cancel()
 
     def _put_off(self, endpoint: ServiceEndpoint, listener: Listener, caller: str, message: Msg, judged: QuotaRefusal) -> None:
-        """Refuse what came too early; where that is a flood have the server drop it, or tell who can end it."""
+        """Refuse what came too early; where that is a flood have the server drop it, or tell who can end it.
+
+        That is told of what is not answered, too: what has come by then the server keeps, whether or not it drops what comes after.
+        """
         if judged.is_flood and endpoint.caller_at is None:
-            self._goes_on(message)
             self._refuse_waiting(f"caller {caller}")
         elif judged.is_flood:
             listener.close_out(caller)
-        self._refuse(endpoint, caller, message, judged.retry_after, is_first=judged.is_first)
+        is_told = self._refuse(endpoint, caller, message, judged.retry_after, is_first=judged.is_first)
+        if not is_told or (judged.is_flood and endpoint.caller_at is None):
+            self._goes_on(message)
 
     def _refuse_waiting(self, lane: str) -> None:
         """Refuse what waits in a lane: who floods has others wait for it, and is about to be ended."""
@@ -223,8 +227,8 @@ class RequestDispatcher:
             error = _too_often(first.endpoint, first.caller, _NO_ROOM_SECONDS)
             self._group.create_task(_respond_error(first.request, error))
 
-    def _refuse(self, endpoint: ServiceEndpoint, caller: str, message: Msg, retry_after: float | None, *, is_first: bool) -> None:
-        """Tell a caller when to come back; one that was told often enough is told in a hurry, or not at all."""
+    def _refuse(self, endpoint: ServiceEndpoint, caller: str, message: Msg, retry_after: float | None, *, is_first: bool) -> bool:
+        """Tell a caller when to come back, in a hurry if it was told often enough, or not at all. Return whether it is told."""
         _answered(endpoint.subject, _RATE_LIMITED).inc()
         if is_first:
             _log.warning("caller_slowed_down", caller=caller[:_CALLER_CHARS], family=endpoint.family.value)
@@ -233,6 +237,7 @@ class RequestDispatcher:
             retry_after = _DISMISSED_SECONDS
         if retry_after is not None:
             self._group.create_task(_respond_error(Request(message), _too_often(endpoint, caller, retry_after)))
+        return retry_after is not None
 
     def _may_keep_more(self, caller: str, request: Request) -> bool:
         kept = self._kept.get(caller)

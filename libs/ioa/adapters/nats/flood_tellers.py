@@ -32,9 +32,9 @@ _MOST_TOLD = 2**53
 _MOST_TOLD_OF, _LONGEST_KEY, TOLD_BYTES = 180, 320, 65_536
 """Of how many is told at once, those first who asked most, and how long their keys may be: so that it fits into so many bytes."""
 _OF_A_REFUSAL, _MUCH_REFUSED = 20, 10_000
-"""As how many messages a request counts that a service has refused, of whose sender it cannot rid itself, once that is a flood: so
-2,000 of those may come at once, and then 500 a second; and from how many on he is told of at once, which is what he may have in a
-second."""
+"""As how many messages a request counts that a service has refused, of whose sender it cannot rid itself, once that is a flood, or
+that it has not answered: so 2,000 of those may come at once, and then 500 a second; and from how many on he is told of at once,
+which is what he may have in a second. Who comes back when he is told to is always answered."""
 _MOST_TRACED, _SERVER_CHARS = 400, 80
 _MOST_UNCOUNTED = 300
 """Of how many connections is told at once, and how long the id of their server may be: so that it fits into as many bytes."""
@@ -154,7 +154,8 @@ class NatsFlooderTeller:
     """Tells who goes on asking services that refuse him, as soon as that is a flood. What is lost is told when he goes on.
 
     He is told of by his key, which the server shows, so that he is put off before he is counted by what he has sent: where a
-    subject names nobody, the server drops others' requests as it drops his.
+    subject names nobody, the server drops others' requests as it drops his; and what nobody answers it keeps for a while, and looks
+    through whenever anybody of the account ends a subscription with a wildcard. What is his of that goes with his connections.
     """
 
     def __init__(self, client: Client) -> None:
