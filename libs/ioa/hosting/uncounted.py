@@ -20,8 +20,9 @@ from dataclasses import dataclass
 
 from ioa.ports.sockets import Counted, Peer, SocketRead
 
-OF_A_MESSAGE = 1_024
-"""For how many bytes a message has room besides headers and payload. The longest that our clients send take less than half."""
+OF_A_MESSAGE = 512
+"""For how many bytes a message has room besides headers and payload, encrypted in a record of its own. The longest that our clients
+send take less than three quarters. Somebody may fill the rest by subjects for answers, which the server keeps."""
 OF_BYTES = 256
 """For how many bytes counted there is room for one more: encryption adds 22 or 29 to each 16 kB."""
 OF_A_CONNECTION = 16_384

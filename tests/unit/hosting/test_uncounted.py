@@ -124,6 +124,15 @@ def test_three_mb_a_second_are_told_from_the_first_seconds_on() -> None:
     assert told == [3 * MB - OF_A_CONNECTION - LARGEST - ON_THE_WAY, 3 * MB, 3 * MB, 3 * MB]
 
 
+def test_long_subjects_for_answers_are_told_of() -> None:
+    """Of a message that counts as two bytes the server keeps hundreds until it is answered; those of ours are shorter."""
+    server, told = _begun(), 0
+    for _ in range(4):
+        server.send(2 * 5_000, 5_000, head=900)
+        told += server.look()
+    assert told > 5 * MB
+
+
 def test_what_comes_while_the_server_is_asked_is_not_lost() -> None:
     """A server that is busy answers late: of a flood nearly all may come meanwhile, and is seen in the next look."""
     judge, read, told = UncountedBytes(LARGEST), 0, 0
