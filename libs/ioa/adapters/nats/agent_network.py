@@ -7,7 +7,6 @@ import hashlib
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import AbstractContextManager, asynccontextmanager
-from datetime import timedelta
 from functools import partial
 from typing import NamedTuple
 
@@ -20,7 +19,7 @@ from ioa.adapters.nats.connection import at_renewal
 from ioa.adapters.nats.goals import TICKET, deadline_of
 from ioa.adapters.nats.loop_share import LoopShare, read_in
 from ioa.adapters.nats.queues import Delivery, consume
-from ioa.adapters.nats.requester import FILE_TIMEOUT, NatsRequester
+from ioa.adapters.nats.requester import NatsRequester
 from ioa.adapters.nats.sinks import MessageSink
 from ioa.adapters.nats.topology import ANY_AGENT, WORK, pool_consumer
 from ioa.errors import InvalidInputError, IoaError, NotPermittedError, RateLimitedError, UnavailableError, reason_of
@@ -51,10 +50,6 @@ from ioa.protocol.outcomes import ReportOutcomes
 from ioa.protocol.registry import Acknowledged, Deregister, Lease, Register, Renew
 from ioa.protocol.search import Search, SearchResult
 
-_SEARCH_TIMEOUT = timedelta(seconds=15)
-_SAY_TIMEOUT = timedelta(seconds=2)
-"""Short, since a message may be said again at any time, and the group waits while a router that was killed does not answer."""
-
 _REPORTS_AT_ONCE = 8
 """How many reports of one kind an agent has under way in one group. A router takes a group's entries one by one: more would only
 be late, and be sent again."""
@@ -63,8 +58,6 @@ _WHOSE_KEY = (
     "It is made for one agent by its name: a replica's (writer-0) is for `ioa agent run --replica 0`, a token for the agent and the"
     " pool of its claim, any other for an agent whose card bears the name that `ioa credentials create --pool` was given."
 )
-_RENEW_TIMEOUT = timedelta(seconds=2)
-"""Two of them, and the time between two renewals, are well below a lease."""
 
 _MAX_ROUTERS_REMEMBERED = 10_000
 _MAX_UNREAD_BYTES = 8_000_000
@@ -145,13 +138,13 @@ class NatsAgentNetwork:
         """Keep the lease with one registry, or, if that one does not answer, with whichever of all of them does."""
         try:
             subject = subjects.renew(request.pool, request.agent_id)
-            return await self._requester.request(subject, request, Lease, timeout=_RENEW_TIMEOUT)
+            return await self._requester.request(subject, request, Lease)
         except RateLimitedError:
             raise
         except UnavailableError as error:
             _log.info("registry_gone", agent_id=request.agent_id, error=error.message)
         subject = subjects.renew_at_all(request.pool, request.agent_id)
-        return await self._requester.request(subject, request, Lease, timeout=_RENEW_TIMEOUT)
+        return await self._requester.request(subject, request, Lease)
 
     async def deregister(self, request: Deregister) -> None:
         """Go offline."""
@@ -161,9 +154,7 @@ class NatsAgentNetwork:
         """Ask discovery who fits."""
         if search.by is None:
             raise InvalidInputError("An agent that searches says who it is.", hint="Set `by` to its id.")
-        return await self._requester.request(
-            subjects.search(search.by), search, SearchResult, timeout=_SEARCH_TIMEOUT, is_repeatable=True
-        )
+        return await self._requester.request(subjects.search(search.by), search, SearchResult, is_repeatable=True)
 
     async def report_outcomes(self, request: ReportOutcomes) -> None:
         """Tell discovery how tasks went."""
@@ -232,7 +223,7 @@ class NatsAgentNetwork:
         return await self._say(subjects.say(header.comm_id, header.sender), message)
 
     async def _say(self, subject: str, message: Message) -> Accepted | Rejected:
-        return (await self._requester.request(subject, message, SayReply, timeout=_SAY_TIMEOUT)).answer
+        return (await self._requester.request(subject, message, SayReply)).answer
 
     @asynccontextmanager
     async def inbox(self, agent_id: AgentId) -> AsyncIterator[AsyncIterator[SequencedEntry]]:
@@ -330,7 +321,7 @@ class NatsAgentNetwork:
         async def put(file: Announced, standing: PutStanding | None, piece: bytes) -> Stored:
             named = {"agent_id": agent_id, "comm_id": comm_id, "place": place, "session": session}
             request = PutFile(file=file, standing=standing, data=piece, **named)
-            return await self._requester.request(subjects.put_file(agent_id), request, Stored, timeout=FILE_TIMEOUT)
+            return await self._requester.request(subjects.put_file(agent_id), request, Stored)
 
         return await put_in_pieces(name, data, media_type, put)
 
@@ -340,7 +331,7 @@ class NatsAgentNetwork:
 
         async def get(after: int) -> FilePiece:
             request = GetFile(agent_id=agent_id, comm_id=comm_id, seq=seq, after=after, **named)
-            return await self._requester.request(subjects.get_file(agent_id), request, FilePiece, timeout=FILE_TIMEOUT)
+            return await self._requester.request(subjects.get_file(agent_id), request, FilePiece)
 
         return stream_in_pieces(artifact, get)
 

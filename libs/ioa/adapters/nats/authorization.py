@@ -8,6 +8,7 @@ from base64 import b32encode
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from functools import cache
 from hashlib import sha256
 from typing import Any
@@ -17,6 +18,7 @@ from pydantic import ConfigDict, Field
 from ioa.adapters.nats.accounts import AGENTS, CALLOUT, CONTROL_PLANE, USERS
 from ioa.adapters.nats.keys import subject_of
 from ioa.adapters.nats.overheard import PULLED_WITHIN
+from ioa.adapters.nats.patience import kept_for
 from ioa.adapters.nats.permissions import (
     CONNECTED,
     DISCONNECTED,
@@ -33,7 +35,6 @@ from ioa.adapters.nats.permissions import (
     is_judged,
     is_overheard,
     is_pulled,
-    is_read,
     of_admin,
     of_agent,
     of_auditor,
@@ -64,14 +65,8 @@ _SERVICE = re.compile(r"\$SRV\.PING\.ioa-([a-z]+)")
 _AGENT = re.compile(r"ioa\.v1\.comm\.\*\.say\.([A-Za-z0-9_-]+)")
 _USER = re.compile(r"ioa\.v1\.groups\.cancel\.([A-Za-z0-9_-]+)")
 _OLD_CANCEL = "ioa.v1.groups.cancel"
-_ANSWERED_WITHIN, _READ_WITHIN, _TOLD_WITHIN = "40s", "11s", "6s"
-"""For how long the server keeps a request that crosses over, with its reply subject, until it is answered, and what may be answered
-often, from the last answer: what is read past all quotas, by gateways, and what is asked of all services.
-
-No client of ours waits for more than 30 s, nor for more than 10 and 5 s for several answers. It would for two minutes, and looks as
-seldom. A pull is kept for `PULLED_WITHIN`."""
-_OVERHEARD_WITHIN = "1s"
-"""For how long one that the control plane overhears, and never answers."""
+_OVERHEARD_WITHIN = timedelta(seconds=1)
+"""For how long the server keeps a request that the control plane overhears, and never answers."""
 _RULES = "_IOA.RULES."
 """Before the digest of the rules by which an authorization was rendered: a subject on which nothing is published. The server keeps
 of an authorization what each may do, and tells that to who asks, so that it stands there, of who may ask."""
@@ -469,20 +464,22 @@ def _imported(kind: str, account: str, subject: str, *, shown: bool) -> dict[str
 def _exported(kind: str, subject: str, importers: Sequence[str]) -> dict[str, Any]:
     exported: dict[str, Any] = {kind: subject, "accounts": list(importers)}
     if kind == "service":
-        exported["response_threshold"] = _kept_for(subject)
+        exported["response_threshold"] = f"{round(_kept_for(subject).total_seconds())}s"
         if is_answered_often(subject):
             exported["response_type"] = "stream"
     return exported
 
 
-def _kept_for(subject: str) -> str:
+def _kept_for(subject: str) -> timedelta:
+    """Return for how long the server keeps a request, with its reply subject, until it is answered.
+
+    What may be answered often it keeps from the last answer, and all of it for two minutes if nothing is said.
+    """
     if is_overheard(subject):
         return _OVERHEARD_WITHIN
     if is_pulled(subject):
-        return f"{round(PULLED_WITHIN.total_seconds())}s"
-    if is_answered_often(subject):
-        return _READ_WITHIN if is_read(subject) else _TOLD_WITHIN
-    return _ANSWERED_WITHIN
+        return PULLED_WITHIN
+    return kept_for(subject)
 
 
 def _user(public_key: str, may: Permissions, rules: str = "") -> dict[str, Any]:

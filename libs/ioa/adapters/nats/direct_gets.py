@@ -24,6 +24,7 @@ from ioa.adapters.nats.connection import asking_until_heard, asks_to_read, may_n
 from ioa.adapters.nats.endpoints import HeadedAnswer, HeadedHandler
 from ioa.adapters.nats.headers import SEQUENCE
 from ioa.adapters.nats.in_turns import reading
+from ioa.adapters.nats.patience import READ_PATIENCE
 from ioa.adapters.nats.permissions import READS
 from ioa.adapters.nats.requester import NatsRequester
 from ioa.adapters.nats.sinks import taking
@@ -33,7 +34,6 @@ from ioa.protocol import subjects
 from ioa.protocol.codec import MAX_ANSWER_BYTES, MAX_PAYLOAD_BYTES, decode, decode_json, encode
 from ioa.protocol.stream_reads import ReadRow, ReadStream, StreamRead
 
-_TIMEOUT = timedelta(seconds=10)
 _SEVERAL_BYTES = 2_000_000
 """How much is read at once of several messages where nobody says: the server would send as much as it keeps for a connection."""
 _END, _NOTHING_MORE, _NO_RESPONDERS = "204", "404", "503"
@@ -82,7 +82,7 @@ class StreamPage:
         return self.pending == 0
 
 
-async def read_stream(client: Client, stream: str, request: ReadStream, timeout: timedelta = _TIMEOUT) -> StreamPage:
+async def read_stream(client: Client, stream: str, request: ReadStream, timeout: timedelta = READ_PATIENCE) -> StreamPage:
     """Read what is asked for; nothing, if there is nothing of it. Any replica of the stream answers, which may lag behind.
 
     Raises:

@@ -16,7 +16,8 @@ from nats.aio.msg import Msg
 from ioa.adapters.nats.connection import may_not_publish
 from ioa.adapters.nats.in_turns import asking
 from ioa.adapters.nats.loop_share import LoopShare, read_in
-from ioa.adapters.nats.reply_headers import USUAL_PATIENCE, error_in, patience_headers
+from ioa.adapters.nats.patience import waited_for
+from ioa.adapters.nats.reply_headers import error_in, patience_headers
 from ioa.adapters.nats.request_metrics import asked, asked_seconds
 from ioa.adapters.nats.translated_errors import heeding_cancellation
 from ioa.errors import IoaError, NotPermittedError, PayloadTooLargeError, RateLimitedError, UnavailableError, row_of
@@ -27,8 +28,6 @@ from ioa.protocol.subjects import kind_of
 _FIRST_PART = 0.1
 """For which part of his patience somebody waits for the first answer to what may be asked twice. A server that reads its
 configuration anew loses answers that cross accounts, and tells so to who answered alone."""
-FILE_TIMEOUT = timedelta(seconds=30)
-"""How long to wait for a piece of a file: those of others are served in between."""
 _USUAL_PAUSE = timedelta(seconds=1)
 """How long a caller that asked too often waits if it is told nothing that can be read."""
 _NOT_PERMITTED_HINT = (
@@ -44,11 +43,11 @@ class NatsRequester:
 
     Args:
         client: The connection.
-        timeout: How long an answer is waited for if nothing else is said.
+        timeout: How long an answer is waited for if nothing else is said; as long as is usual there (`waited_for`) if None.
         share: How much of the event loop's time may go into reading answers; None is no bound.
     """
 
-    def __init__(self, client: Client, timeout: timedelta = USUAL_PATIENCE, *, share: LoopShare | None = None) -> None:
+    def __init__(self, client: Client, timeout: timedelta | None = None, *, share: LoopShare | None = None) -> None:
         self._client = client
         self._timeout = timeout
         self._share = share
@@ -62,7 +61,7 @@ class NatsRequester:
             subject: Where it is answered.
             request: What is asked.
             reply: What the answer is.
-            timeout: How long to wait for it.
+            timeout: How long to wait for it. Longer than usual helps those alone whose requests cross over from no account.
             is_repeatable: Whether to do it twice is to do it once. It is asked a second time then, when a tenth of the time has
                 passed without an answer: one may be lost on its way.
 
@@ -82,7 +81,7 @@ class NatsRequester:
         """
         kind, code, started = kind_of(subject), "ok", time.perf_counter()
         try:
-            return await self._ask_until_admitted(subject, data, timeout or self._timeout, is_repeatable)
+            return await self._ask_until_admitted(subject, data, timeout or self._timeout or waited_for(subject), is_repeatable)
         except IoaError as error:
             code = row_of(error).wire_code
             raise
