@@ -420,18 +420,22 @@ async def test_who_goes_on_regardless_is_answered_each_time(nats_client: Client,
     assert len(set(answered)) == 300
 
 
-async def test_who_is_not_answered_any_more_is_told_of_at_once(nats_client: Client, own: bool) -> None:
-    """nats-server keeps what is not answered, so that whoever sends that is ended; not who is told each time when to come back."""
+async def test_who_sends_thousands_at_once_is_answered_each_time_and_told_of(nats_client: Client, own: bool) -> None:
+    """nats-server keeps what is not answered, for whoever sends it, so that he is ended; not who asks too often now and then."""
     endpoint = ServiceEndpoint("echo", "ioa.v1.test.*", answer(Echo, echo), is_own=own, caller_at=CALLER_AT)
     bounds = Bounds(rates={Family.OTHERS: Rate(per_second=0.5, burst=1)})
-    told: list[dict[str, int]] = []
+    times = {"bob": 1_000, "mallory": 6_000}
+    told, answered, inbox = list[dict[str, int]](), set[str](), nats_client.new_inbox()
     await nats_client.subscribe(PULLED, future=MessageSink(lambda one: told.append(json.loads(one.data)["messages"])))
+    await nats_client.subscribe(f"{inbox}.>", future=MessageSink(lambda one: answered.add(one.subject)))
     async with open_service(nats_client, "ioa-test", "Tests", "0.1.0", [endpoint], bounds=bounds):
         await heard(nats_client)
-        for caller, times in (("bob", 300), ("mallory", 3_000)):
+        for caller in times:
             shown = {SHOWN_ASKER: json.dumps({"acc": "IOA_AGENTS", "user": f"U{caller.upper()}"})}
-            for _ in range(times):
-                await nats_client.publish(f"ioa.v1.test.{caller}", encode(Echo(text="x")), reply="nobody", headers=shown)
+            for number in range(times[caller]):
+                reply = f"{inbox}.{caller}.{number}"
+                await nats_client.publish(f"ioa.v1.test.{caller}", encode(Echo(text="x")), reply=reply, headers=shown)
+        await eventually(lambda: len(answered), lambda found: found == sum(times.values()), within=timedelta(seconds=10))
         await eventually(lambda: told, bool)
     assert {key for one in told for key in one} == {"UMALLORY"}
     assert told[0]["UMALLORY"] >= 10_000

@@ -47,9 +47,10 @@ from ioa.protocol.subjects import kind_of
 from ioa.quotas import Admitted, Buckets, Family, Holding, QuotaRefusal, Rate, once
 from ioa.telemetry.logs import OneASecond
 
-_DISMISSED, _DISMISSED_SECONDS = Rate(1_000, 1_000), 5.0
+_DISMISSED, _DISMISSED_SECONDS = Rate(1_000, 8_000), 5.0
 """How often those who have been told when to come back, and go on regardless, are told again, all together, and what: the server
-keeps a request between accounts, with its reply subject of up to 8 kB, until it is answered or long afterwards."""
+keeps a request between accounts, with its reply subject of up to 8 kB, until it is answered or long afterwards. At once that is all
+that comes from who floods a subject before he is closed out."""
 _NO_ROOM_SECONDS = 1.0
 """When somebody is to come back for whom too many requests wait already."""
 _SHARED_PART, _SHARED_SECONDS, _SHARED_AT_ONCE = 0.25, 0.5, 4
@@ -125,7 +126,7 @@ class RequestDispatcher:
         bounds: Bounds,
         slowed: Callable[[str, Family], None],
         is_of_nobody: Callable[[Msg], bool],
-        goes_on: Callable[[Msg], None],
+        goes_on: Callable[[Msg, bool], None],
     ) -> None:
         self._group = group
         self._bounds = bounds
@@ -207,15 +208,16 @@ class RequestDispatcher:
     def _put_off(self, endpoint: ServiceEndpoint, listener: Listener, caller: str, message: Msg, judged: QuotaRefusal) -> None:
         """Refuse what came too early; where that is a flood have the server drop it, or tell who can end it.
 
-        That is told of what is not answered, too: what has come by then the server keeps, whether or not it drops what comes after.
+        He is told of who goes on regardless, too: what has come by then is on its way through the server, and stays there if it is
+        not answered, whether or not it drops what comes after.
         """
         if judged.is_flood and endpoint.caller_at is None:
             self._refuse_waiting(f"caller {caller}")
         elif judged.is_flood:
             listener.close_out(caller)
         is_told = self._refuse(endpoint, caller, message, judged.retry_after, is_first=judged.is_first)
-        if not is_told or (judged.is_flood and endpoint.caller_at is None):
-            self._goes_on(message)
+        if judged.retry_after is None or (judged.is_flood and endpoint.caller_at is None):
+            self._goes_on(message, is_told and endpoint.caller_at is not None)
 
     def _refuse_waiting(self, lane: str) -> None:
         """Refuse what waits in a lane: who floods has others wait for it, and is about to be ended."""
