@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Coroutine, Generator, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
@@ -19,7 +19,7 @@ from typing import Any, cast
 import nats.errors
 import structlog
 from nats.aio.msg import Msg
-from nats.micro.request import Request
+from nats.micro.request import ERROR_CODE_HEADER, ERROR_HEADER, Request
 from prometheus_client import Counter as Metric
 from prometheus_client import Histogram
 
@@ -60,6 +60,17 @@ _CALLER_CHARS = 64
 _RATE_LIMITED = row_of(RateLimitedError).wire_code
 
 _log = structlog.get_logger(__name__)
+
+
+def _dismissal() -> bytes:
+    """Return what is written behind the subject of such an answer."""
+    error = RateLimitedError("This is asked too often.", retry_after=timedelta(seconds=_DISMISSED_SECONDS), hint="Come back later.")
+    headers = error_headers(error) | {ERROR_HEADER: error.message, ERROR_CODE_HEADER: _RATE_LIMITED}
+    block = "NATS/1.0\r\n{}\r\n".format("".join(f"{name}: {value}\r\n" for name, value in headers.items())).encode()
+    return b"%d %d\r\n%b\r\n" % (len(block), len(block), block)
+
+
+_DISMISSAL = _dismissal()
 
 
 @dataclass(frozen=True)
@@ -127,12 +138,14 @@ class RequestDispatcher:
         slowed: Callable[[str, Family], None],
         is_of_nobody: Callable[[Msg], bool],
         goes_on: Callable[[Msg, bool], None],
+        write: Callable[[bytes], Awaitable[None]],
     ) -> None:
         self._group = group
         self._bounds = bounds
         self._slowed = slowed
         self._is_of_nobody = is_of_nobody
         self._goes_on = goes_on
+        self._write = write
         self._loop = asyncio.get_running_loop()
         self._waiting = 0
         self._waiting_bytes = 0
@@ -145,6 +158,7 @@ class RequestDispatcher:
         self._closed = False
         self._failed = OneASecond(self._loop.time)
         self._dismissed = Buckets({Family.OTHERS: _DISMISSED})
+        self._dismissals: list[str] = []
         self.taken = Counter[str]()
         """How many requests were taken, by endpoint."""
 
@@ -235,11 +249,20 @@ class RequestDispatcher:
         if is_first:
             _log.warning("caller_slowed_down", caller=caller[:_CALLER_CHARS], family=endpoint.family.value)
             self._slowed(caller, endpoint.family)
-        if retry_after is None and isinstance(self._dismissed.judge("", Family.OTHERS, self._loop.time()), Admitted):
-            retry_after = _DISMISSED_SECONDS
         if retry_after is not None:
             self._group.create_task(_respond_error(Request(message), _too_often(endpoint, caller, retry_after)))
-        return retry_after is not None
+            return True
+        is_told = isinstance(self._dismissed.judge("", Family.OTHERS, self._loop.time()), Admitted)
+        if is_told and message.reply:
+            self._dismissals.append(message.reply)
+            if len(self._dismissals) == 1:
+                self._group.create_task(self._dismiss())
+        return is_told
+
+    async def _dismiss(self) -> None:
+        """Answer all at once that are to be told in a hurry, and the same: each answer by itself costs as much as a request."""
+        replies, self._dismissals = self._dismissals, []
+        await self._write(b"".join(b"HPUB %b %b" % (reply.encode(), _DISMISSAL) for reply in replies))
 
     def _may_keep_more(self, caller: str, request: Request) -> bool:
         kept = self._kept.get(caller)

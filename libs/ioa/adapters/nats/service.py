@@ -65,7 +65,8 @@ async def open_service(  # noqa: PLR0913  # all that there is
     """
     async with asyncio.TaskGroup() as group:
         traces, flooders = NatsTraceTeller(client), NatsFlooderTeller(client)
-        dispatcher, listeners = RequestDispatcher(group, bounds, slowed, traces.hear, flooders.note), list[Listener]()
+        listeners, write = list[Listener](), partial(_write, client)
+        dispatcher = RequestDispatcher(group, bounds, slowed, traces.hear, flooders.note, write)
         told_by = next((endpoint.name for endpoint in endpoints if not endpoint.is_own), "")
 
         def tell(stats: EndpointStats) -> object:
@@ -114,6 +115,14 @@ async def open_service(  # noqa: PLR0913  # all that there is
                     await service.stop()
             finally:
                 dispatcher.close()
+
+
+async def _write(client: Client, commands: bytes) -> None:
+    """Write what is in the server's own language already; nothing while the connection is away."""
+    if client.is_connected:
+        with suppress(nats.errors.Error, OSError):
+            await client._send_command(commands)
+            await client._flush_pending()
 
 
 class _OwnTelling:
