@@ -24,7 +24,7 @@ from rich.table import Table
 from benchmarks import machine
 from benchmarks.parts import Parts, note, open_parts, run
 from ioa.adapters.nats.connection import NatsSettings, open_connection
-from ioa.adapters.nats.requester import FILE_TIMEOUT, NatsRequester
+from ioa.adapters.nats.requester import NatsRequester
 from ioa.adapters.nats.topology import FILES
 from ioa.beside import beside
 from ioa.errors import NotFoundError, UnavailableError
@@ -61,7 +61,7 @@ class User:
             request = PutUpload(
                 user=self._user, goal_id=GoalId("goal"), place=file.sha256, file=file, standing=standing, data=piece
             )
-            return await self._requester.request(subjects.put_upload(self._user), request, Stored, timeout=FILE_TIMEOUT)
+            return await self._requester.request(subjects.put_upload(self._user), request, Stored)
 
         return await put_in_pieces("file.bin", data, "application/octet-stream", one)
 
@@ -70,7 +70,7 @@ class User:
 
         async def one(after: int) -> FilePiece:
             request = GetUpload(user=self._user, object_name=file.object_name, sha256=file.sha256, after=after)
-            return await self._requester.request(subjects.get_upload(self._user), request, FilePiece, timeout=FILE_TIMEOUT)
+            return await self._requester.request(subjects.get_upload(self._user), request, FilePiece)
 
         return await whole(stream_in_pieces(file, one))
 
