@@ -157,8 +157,8 @@ async def test_who_goes_on_regardless_is_told_of_at_once(nats_client: Client) ->
         await _ask_for(nats_client, "UEVE", 1_300)
         began = time.monotonic()
         await eventually(lambda: told, bool)
-    assert (time.monotonic() - began < 0.5, [list(one) for one in told]) == (True, [["UEVE"]])
-    assert told[0]["UEVE"] >= 10_000
+    assert (time.monotonic() - began < 0.5, {key for one in told for key in one}) == (True, {"UEVE"})
+    assert told[0]["UEVE"] >= 10_000  # and again as soon as it is as much, which depends on how they come in
 
 
 async def test_what_waits_of_who_floods_is_not_worked_off(nats_client: Client) -> None:
