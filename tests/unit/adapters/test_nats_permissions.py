@@ -14,8 +14,7 @@ from nats.aio.msg import Msg
 from ioa.adapters.nats import authorization as rendering
 from ioa.adapters.nats.accounts import AGENTS, CONTROL_PLANE, USERS
 from ioa.adapters.nats.authorization import authorization, is_of_this_version, read_authorization
-from ioa.adapters.nats.overheard import PULLED_WITHIN
-from ioa.adapters.nats.patience import waited_for
+from ioa.adapters.nats.patience import PULLED_WITHIN, waited_for
 from ioa.adapters.nats.permissions import (
     PULLS,
     READABLE,

@@ -8,7 +8,6 @@ from base64 import b32encode
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
 from functools import cache
 from hashlib import sha256
 from typing import Any
@@ -17,7 +16,6 @@ from pydantic import ConfigDict, Field
 
 from ioa.adapters.nats.accounts import AGENTS, CALLOUT, CONTROL_PLANE, USERS
 from ioa.adapters.nats.keys import subject_of
-from ioa.adapters.nats.overheard import PULLED_WITHIN
 from ioa.adapters.nats.patience import kept_for
 from ioa.adapters.nats.permissions import (
     CONNECTED,
@@ -33,8 +31,6 @@ from ioa.adapters.nats.permissions import (
     disconnecting,
     is_answered_often,
     is_judged,
-    is_overheard,
-    is_pulled,
     of_admin,
     of_agent,
     of_auditor,
@@ -65,8 +61,6 @@ _SERVICE = re.compile(r"\$SRV\.PING\.ioa-([a-z]+)")
 _AGENT = re.compile(r"ioa\.v1\.comm\.\*\.say\.([A-Za-z0-9_-]+)")
 _USER = re.compile(r"ioa\.v1\.groups\.cancel\.([A-Za-z0-9_-]+)")
 _OLD_CANCEL = "ioa.v1.groups.cancel"
-_OVERHEARD_WITHIN = timedelta(seconds=1)
-"""For how long the server keeps a request that the control plane overhears, and never answers."""
 _RULES = "_IOA.RULES."
 """Before the digest of the rules by which an authorization was rendered: a subject on which nothing is published. The server keeps
 of an authorization what each may do, and tells that to who asks, so that it stands there, of who may ask."""
@@ -464,22 +458,10 @@ def _imported(kind: str, account: str, subject: str, *, shown: bool) -> dict[str
 def _exported(kind: str, subject: str, importers: Sequence[str]) -> dict[str, Any]:
     exported: dict[str, Any] = {kind: subject, "accounts": list(importers)}
     if kind == "service":
-        exported["response_threshold"] = f"{round(_kept_for(subject).total_seconds())}s"
+        exported["response_threshold"] = f"{round(kept_for(subject).total_seconds())}s"
         if is_answered_often(subject):
             exported["response_type"] = "stream"
     return exported
-
-
-def _kept_for(subject: str) -> timedelta:
-    """Return for how long the server keeps a request, with its reply subject, until it is answered.
-
-    What may be answered often it keeps from the last answer, and all of it for two minutes if nothing is said.
-    """
-    if is_overheard(subject):
-        return _OVERHEARD_WITHIN
-    if is_pulled(subject):
-        return PULLED_WITHIN
-    return kept_for(subject)
 
 
 def _user(public_key: str, may: Permissions, rules: str = "") -> dict[str, Any]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from datetime import timedelta
 from typing import Any
 
 from nats.aio.client import Client
@@ -20,6 +19,7 @@ from pydantic import BaseModel, Field, ValidationError
 from ioa.adapters.nats.guests import Holder
 from ioa.adapters.nats.headers import UNREAD
 from ioa.adapters.nats.keys import LAST_OF
+from ioa.adapters.nats.patience import PULLED_WITHIN
 from ioa.adapters.nats.permissions import OVERHEARD, PULLS, SHOWN_ASKER, TAKEN, is_outside
 from ioa.adapters.nats.sinks import MessageSink
 from ioa.adapters.nats.traces import begins_like_one, hear_traced
@@ -41,8 +41,6 @@ _DEAREST, _OF_A_SECOND = 20_000, 20
 It looks through all that it keeps of an account whenever anybody there ends a subscription with a wildcard. Ours wait five seconds:
 so an agent pulls a hundred times a second, and 400 times at once. One with sixty slots that are idle does 13 times, and by a
 thousand messages a second nobody leads more goals than a hundred."""
-PULLED_WITHIN = timedelta(seconds=8)
-"""For how long the server keeps a pull that is not answered, which it looks for as seldom: a client of ours waits for five."""
 _SECOND_NS = 1_000_000_000
 _LONGEST_WAIT_NS = 2 * _SECOND_NS * round(PULLED_WITHIN.total_seconds())
 FLOOD = 100_000

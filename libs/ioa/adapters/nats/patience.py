@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from ioa.adapters.nats.permissions import is_overheard, is_pulled
 from ioa.adapters.nats.reply_headers import USUAL_PATIENCE
 
 READ_PATIENCE = timedelta(seconds=10)
@@ -34,6 +35,10 @@ _WAITED = {
     "DIRECT.GET": READ_PATIENCE,
 }
 """By the third and fourth part of a subject, or the third alone. All else, what JetStream answers too, is waited for as usual."""
+PULLED_WITHIN = timedelta(seconds=8)
+"""For how long the server keeps a pull that is not answered: a client of ours waits for five."""
+_OVERHEARD_WITHIN = timedelta(seconds=1)
+"""For how long it keeps what the registry overhears, and never answers."""
 _ON_ITS_WAY = timedelta(seconds=1)
 """How much longer the server keeps it: an answer is on its way."""
 
@@ -47,6 +52,10 @@ def waited_for(subject: str) -> timedelta:
 def kept_for(subject: str) -> timedelta:
     """Return for how long the server keeps a request on a subject that is not answered.
 
-    It looks as seldom, so that some stay for twice as long.
+    It looks as seldom, so that some stay for twice as long. What may be answered often it keeps from the last answer.
     """
+    if is_overheard(subject):
+        return _OVERHEARD_WITHIN
+    if is_pulled(subject):
+        return PULLED_WITHIN
     return waited_for(subject) + _ON_ITS_WAY
