@@ -178,11 +178,10 @@ async def _connect(settings: NatsSettings, patience: timedelta | None) -> _Lasti
         try:
             return await _attempt(settings)
         except (OSError, TimeoutError, nats.errors.Error) as error:
-            refused = isinstance(error, nats.errors.AuthorizationError)
             delay = next(pause)
             if deadline is not None and loop.time() + delay > deadline:
-                raise _unreachable(settings.url, error, refused=refused) from None
-            log = _log.warning if refused or isinstance(error, _FullError) else _log.debug
+                raise _unreachable(settings.url, error) from None
+            log = _log.warning if isinstance(error, (nats.errors.AuthorizationError, _FullError)) else _log.debug
             log("nats_not_there_yet", url=settings.url, error=str(error))
         await asyncio.sleep(delay)
 
@@ -191,8 +190,8 @@ class NotLetInError(UnavailableError):
     """The server answers, and lets nobody in as who asks."""
 
 
-def _unreachable(url: str, error: Exception, *, refused: bool) -> UnavailableError:
-    if refused:
+def _unreachable(url: str, error: Exception) -> UnavailableError:
+    if isinstance(error, nats.errors.AuthorizationError):
         return NotLetInError(f"The NATS server at {url} lets nobody in as this ({error}).", hint=_WHO)
     if isinstance(error, _FullError):
         return UnavailableError(f"The NATS server at {url} takes no more connections ({error}).", hint=_WHOSE_CONNECTIONS)
