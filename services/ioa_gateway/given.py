@@ -17,9 +17,7 @@ from ioa.protocol.ids import CommId, GoalName
 from ioa.protocol.object_names import folder_of
 from ioa_gateway.callers import Caller
 from ioa_gateway.calls import ApiCall
-
-_PAGE, _MOST, _MOST_LOOKED_AT = 200, 1_000, 5_000
-"""Among how many of the newest goals that a caller reads files are looked for, and how many are looked at for these."""
+from ioa_gateway.goal_pages import LOOKED_THROUGH, MOST_FOUND, MOST_LOOKED_THROUGH
 
 
 async def upload(call: ApiCall, name: str, media_type: str | None) -> Artifact:
@@ -109,7 +107,7 @@ async def _told(call: ApiCall, wanted: set[_Named]) -> _Told:
     told, before, found, looked_at = _Told(), None, 0, 0
     if not wanted or Scope.GOALS_READ not in call.caller.scopes:
         return told
-    while found < _MOST and looked_at < _MOST_LOOKED_AT:
+    while found < MOST_FOUND and looked_at < MOST_LOOKED_THROUGH:
         async with call.limits.lists.turn(call.caller.user):
             before, of_these, looked_at_now = await _look(call, told, wanted, before)
         if before is None or told.given == wanted:
@@ -120,7 +118,7 @@ async def _told(call: ApiCall, wanted: set[_Named]) -> _Told:
 
 async def _look(call: ApiCall, told: _Told, wanted: set[_Named], before: int | None) -> tuple[int | None, int, int]:
     """Look through a page of goals; returns where it goes on, and how many were read of how many that were looked at."""
-    page = await call.client.goals(limit=_PAGE, before=before, labels=call.caller.labels)
+    page = await call.client.goals(limit=LOOKED_THROUGH, before=before, labels=call.caller.labels)
     for one in page.goals:
         told.given.update(wanted.intersection(map(_named, one.record.goal.inputs)))
         for named in wanted.intersection(map(_named, one.result.artifacts if one.result else ())):

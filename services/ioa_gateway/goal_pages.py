@@ -13,6 +13,9 @@ from ioa_gateway.entry_pages import MOST_BYTES
 
 _FIRST, _AT_ONCE = 8, 64
 """How many goals are read at first, and at the most until it is known how large they are."""
+LOOKED_THROUGH, MOST_FOUND, MOST_LOOKED_THROUGH = 200, 1_000, 5_000
+"""How many of a caller's goals are read at once by who looks through them for something, how many of them are, and how many of the
+system's are looked at for them."""
 
 
 async def page_of_goals(

@@ -70,12 +70,11 @@ from ioa_gateway.a2a.tasks import TERMINAL, Telling, context_of, last_page, stat
 from ioa_gateway.asked import asked_of, documents_of, is_user, questions_to, settled
 from ioa_gateway.calls import WITHIN
 from ioa_gateway.entry_pages import MOST_BYTES, EntryPage, page_of
+from ioa_gateway.goal_pages import LOOKED_THROUGH, MOST_FOUND, MOST_LOOKED_THROUGH
 
 T = TypeVar("T")
 
 _PAGE = 50
-_LOOKED_AT, _MOST_FOUND, _MOST_LOOKED_AT = 200, 1_000, 5_000
-"""How many goals are read at once, how many are told of or counted, and how many are looked at for them."""
 
 
 class Tasks(RequestHandler):
@@ -387,8 +386,8 @@ async def _listed(asked: AdmittedRequest, params: ListTasksRequest) -> ListTasks
     tasks, size, most = list[Task](), 0, params.page_size or _PAGE
     first, total, before = None if params.page_token else 0, 0, None
     found = looked_at = 0
-    while found < _MOST_FOUND and looked_at < _MOST_LOOKED_AT:
-        page = await asked.call.client.goals(limit=_LOOKED_AT, before=before, labels=labels)
+    while found < MOST_FOUND and looked_at < MOST_LOOKED_THROUGH:
+        page = await asked.call.client.goals(limit=LOOKED_THROUGH, before=before, labels=labels)
         for one in page.goals:
             if not _is_wanted(one, asked, params):
                 continue
