@@ -16,13 +16,13 @@ T = TypeVar("T")
 _log = structlog.get_logger(__name__)
 
 
-def always(_error: UnavailableError) -> bool:
+def _always(_error: UnavailableError) -> bool:
     """Ask without end."""
     return True
 
 
 async def until_answered(
-    ask: Callable[[], Awaitable[T]], *, goes_on: Callable[[UnavailableError], bool] = always, **context: object
+    ask: Callable[[], Awaitable[T]], *, goes_on: Callable[[UnavailableError], bool] = _always, **context: object
 ) -> T:
     """Repeat an agent's idempotent request until it is answered, as `until_available` does; `context` goes to the log.
 
