@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from types import FrameType
 
 
-class TakesForEverError(Exception):
-    """Raised inside of a match, which looks for signals now and then."""
+class TakesForEverError(BaseException):
+    """Raised inside of a match, which looks for signals now and then. Nothing that is tried catches it as an error of its own."""
 
 
 @contextmanager
