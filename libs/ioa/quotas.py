@@ -179,8 +179,8 @@ class Buckets(Generic[F]):
         if bucket is None:
             self._make_room(now)
             bucket = self._buckets[caller, family] = _Bucket(now, now, now)
-        since = max(bucket.full_at, now)
-        if since + each - now <= burst:
+        since = max(now, bucket.full_at)
+        if counts is not once and since + each - now <= burst:
             each = min(rate.burst, counts() + more) / rate.per_second
         full_at = since + each
         if full_at - now <= burst:

@@ -67,22 +67,24 @@ class EncodedLasting:
         # equal, so they are the ones to compare with from then on.
         fields = state.comm_id, state.goal_id, state.user, state.owner, state.members, state.limits, state.depth, state.parent
         key = state.comm_id, tuple([member.roles for member in state.members])
-        known = self._take(key)
-        data = known[1] if known and known[0] == fields else encode_items(state.model_dump(mode="json", include=_LASTING))
-        if not state.phase.is_terminal:
+        known = self._known.get(key)
+        is_known, is_last = known is not None and known[0] == fields, state.phase.is_terminal
+        data = known[1] if known and is_known else encode_items(state.model_dump(mode="json", include=_LASTING))
+        if is_last or not is_known:
+            self._forget(key)
+        if not (is_last or is_known):
             self._keep(key, (fields, data))
         return data
 
-    def _take(self, key: _Key) -> _Known | None:
+    def _forget(self, key: _Key) -> None:
         known = self._known.pop(key, None)
         if known is not None:
             self.bytes -= _taken_by(known)
-        return known
 
     def _keep(self, key: _Key, known: _Known) -> None:
         self.bytes += _taken_by(known)
         while self._known and (len(self._known) >= self._most or self.bytes > self._most_bytes):
-            self._take(next(iter(self._known)))
+            self._forget(next(iter(self._known)))
         self._known[key] = known
 
 

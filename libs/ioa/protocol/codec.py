@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import Any, TypeVar
 
 import msgpack
@@ -31,7 +31,7 @@ _WALKED_BYTES = 65_536
 """In so short a payload a refused text is looked for where it stands, for an error that names its field."""
 _LONG = b"\xdb\x00"
 """How the head of a long text begins: with what it is, and the first of four bytes of its length."""
-_LISTS = (b"\xdc", b"\xdd")
+_LONG_LIST, _LONGEST_LIST = b"\xdc", b"\xdd"
 """How the heads of lists begin that claim more than 15 elements."""
 _ZERO = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 
@@ -160,6 +160,8 @@ def _like_long_texts(data: bytes) -> Iterator[str]:
     No UTF-8 has both bytes with which such a head begins, so that a long text lies between two heads, or what looks like them. Of a
     text whose length ends in these bytes that is what stands before it.
     """
+    if len(data) <= MAX_TEXT_CHARS:
+        return
     parts = data.split(_LONG)
     if max(map(len, parts)) <= MAX_TEXT_CHARS:
         return
@@ -175,8 +177,7 @@ def _like_long_texts(data: bytes) -> Iterator[str]:
 def _holds_long_texts(data: bytes) -> bool:
     """Whether any text of a payload that can be read has more bytes than a text may have characters."""
     try:
-        with _without_collecting():
-            msgpack.unpackb(data, strict_map_key=True, max_str_len=MAX_TEXT_CHARS)
+        _unpack(data, max_str_len=MAX_TEXT_CHARS)
     except ValueError:
         return True
     return False
@@ -186,8 +187,7 @@ def _unpacked(kind: type[Model], data: bytes, max_payload_bytes: int) -> object:
     check_size(data, max_payload_bytes, kind.__name__)
     try:
         _check_is_whole(data)
-        with _without_collecting():
-            return msgpack.unpackb(data, strict_map_key=True, ext_hook=_refuse_extension, max_ext_len=0)
+        return _unpack(data, ext_hook=_refuse_extension, max_ext_len=0)
     except (ValueError, TypeError, RecursionError, msgpack.UnpackException) as error:
         raise InvalidInputError(f"The payload is not valid msgpack: {error or type(error).__name__}.") from None
 
@@ -197,7 +197,7 @@ def _check_is_whole(data: bytes) -> None:
 
     A thousand heads in each other, of which no element follows, made a thousand lists of 32,767 each: 115 MB, of 32 kB.
     """
-    if any(head in data for head in _LISTS):
+    if _LONG_LIST in data or _LONGEST_LIST in data:
         unpacker = msgpack.Unpacker(max_buffer_size=len(data))
         unpacker.feed(data)
         try:
@@ -238,13 +238,12 @@ def _check_carried(data: bytes) -> None:
     )
 
 
-@contextmanager
-def _without_collecting() -> Iterator[None]:
-    """Keep the collector of garbage from walking through a million containers again and again while they are made."""
+def _unpack(data: bytes, **bounds: Any) -> object:
+    """Unpack, and keep the collector of garbage from walking through a million containers again and again while they are made."""
     collects = gc.isenabled()
     gc.disable()
     try:
-        yield
+        return msgpack.unpackb(data, strict_map_key=True, **bounds)
     finally:
         if collects:
             gc.enable()

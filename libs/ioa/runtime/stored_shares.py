@@ -65,12 +65,13 @@ class StoredShares:
         if len(self._held) >= _MOST_REMEMBERED and who not in self._held:
             for least in nsmallest(_FORGOTTEN_AT_ONCE, self._held, key=self.held):
                 del self._held[least]
-        self._held[who] = (self.held(who) + size_bytes, now)
+        held, at = self._held.get(who, (0.0, now))
+        self._held[who] = (_left_of(held, now - at) + size_bytes, now)
 
     def held(self, who: str) -> float:
         """Return how many bytes somebody has had stored, the older the less."""
-        held, at = self._held.get(who, (0.0, self._now()))
-        return held * math.exp2((at - self._now()) / _FORGOTTEN)
+        held, at = self._held.get(who, (0.0, 0.0))
+        return _left_of(held, self._now() - at)
 
     def is_over(self, held_bytes: float, room: StoreRoom, part: int | None = None) -> bool:
         """Whether so much is more than one may have of a part of the store with so much room."""
@@ -85,8 +86,10 @@ class StoredShares:
             room: What is left.
             held_bytes: How much of it is his, if that is known better than from what was noted here.
         """
+        if room is None:
+            return False
         held = self.held(who) if held_bytes is None else held_bytes
-        if room is None or not self.is_over(held, room):
+        if not self.is_over(held, room):
             return False
         if who not in self._told:
             _log.warning("store_filled", who=who, part=self._family, stored_bytes=round(held))
@@ -102,3 +105,7 @@ class StoredShares:
         now = self._now()
         self._told = {who: told for who, told in self._told.items() if now - told[0] <= SLOWED_FOR}
         return [SlowedCaller(who, self._family, round(held / 1e6)) for who, (_, held) in self._told.items()]
+
+
+def _left_of(held_bytes: float, seconds: float) -> float:
+    return held_bytes * math.exp2(-seconds / _FORGOTTEN)

@@ -47,7 +47,7 @@ def test_a_group_that_has_ended_leaves_nothing_in_memory() -> None:
 
 
 def test_what_lasts_in_groups_is_kept_within_its_bytes() -> None:
-    """It may be long, and those who open groups many. Those go first that were encoded longest ago."""
+    """It may be long, and those who open groups many. Those go first that were kept first."""
     groups = [launched("ada", "bob").state.model_copy(update={"comm_id": CommId(f"g{number}")}) for number in range(5)]
     (one := EncodedLasting()).encode(groups[0])
     size = one.bytes

@@ -20,6 +20,7 @@ from nats.js.errors import APIError
 from pydantic_core import from_json
 
 from ioa.adapters.nats.connection import until_connected
+from ioa.adapters.nats.publishing import publish_to_each
 from ioa.adapters.nats.sinks import MessageSink
 
 _NO_RESPONDERS = "503"
@@ -63,7 +64,7 @@ class AcknowledgedWrites:
         if self._expiry is None:
             self._expiry = self._loop.call_at(deadline, self._expire)
         try:
-            await self._client.publish(subject, data, reply=f"{self._inbox}.{number}", headers=dict(headers))
+            await publish_to_each(self._client, [subject], data, reply=f"{self._inbox}.{number}", headers=headers)
             return _sequence(await answer)
         finally:
             del self._waiting[number]

@@ -20,6 +20,7 @@ from ioa.adapters.nats.connection import at_renewal
 from ioa.adapters.nats.direct_gets import read_stream
 from ioa.adapters.nats.goals import NatsGoalRecords
 from ioa.adapters.nats.keys import last_message, publish_onto
+from ioa.adapters.nats.publishing import publish_to_each
 from ioa.adapters.nats.streams import next_messages
 from ioa.adapters.nats.topology import DEAD, RESULTS, TIMERS
 from ioa.adapters.nats.translated_errors import unavailable_unless_answered
@@ -68,14 +69,14 @@ class NatsInboxes:
         """Publish the entry to each inbox; members that are away repair themselves from the log, and so does a lost push."""
         data = encode_sequenced(entry, seq=seq, previous_seq=previous_seq)
         try:
-            for agent_id in audience:
-                nonce = self._inbox_of(agent_id)
-                if nonce is None:
-                    continue
-                await self._client.publish(subjects.inbox(agent_id, nonce), data, reply=self._router)
-                if is_armed("router.between_pushes"):
-                    await self._client.flush()  # what was pushed has left the process
-                    fault_point("router.between_pushes")
+            inboxes = [subjects.inbox(one, nonce) for one in audience if (nonce := self._inbox_of(one)) is not None]
+            if not is_armed("router.between_pushes"):
+                await publish_to_each(self._client, inboxes, data, reply=self._router)
+                return
+            for inbox in inboxes:
+                await publish_to_each(self._client, [inbox], data, reply=self._router)
+                await self._client.flush()  # what was pushed has left the process
+                fault_point("router.between_pushes")
         except (nats.errors.Error, OSError) as error:
             _log.warning("push_lost", comm_id=entry.entry.state.comm_id, seq=seq, error=str(error) or type(error).__name__)
 

@@ -28,6 +28,7 @@ from ioa.adapters.nats.guests import holder_of
 from ioa.adapters.nats.headers import header_bytes
 from ioa.adapters.nats.listening import Listener
 from ioa.adapters.nats.permissions import SHOWN_ASKER
+from ioa.adapters.nats.publishing import publish_to_each
 from ioa.adapters.nats.reply_headers import error_headers, one_line, patience_in
 from ioa.adapters.nats.request_metrics import request_seconds, requests
 from ioa.errors import (
@@ -468,7 +469,10 @@ def _asker(message: Msg) -> str:
 
 
 class _OwnTime:
-    """Awaits something, and counts the processor time that it takes itself: what others do while it waits is theirs."""
+    """Awaits something, and counts for how long it lets nobody else go on itself: what others do while it waits is theirs.
+
+    That is what it is charged with, and to look at the processor's time instead takes ten times as long.
+    """
 
     __slots__ = ("_awaited", "seconds")
 
@@ -477,19 +481,20 @@ class _OwnTime:
         self.seconds = 0.0
 
     def __await__(self) -> Generator[Any, Any, int | None]:
-        step = partial(self._awaited.send, None)
+        step: Callable[[Any], Any] = self._awaited.send
+        given: object = None
         while True:
-            began = time.thread_time()
+            began = time.perf_counter()
             try:
-                waits_for = step()
+                waits_for = step(given)
             except StopIteration as done:
                 return cast(int | None, done.value)
             finally:
-                self.seconds += time.thread_time() - began
+                self.seconds += time.perf_counter() - began
             try:
-                step = partial(self._awaited.send, (yield waits_for))
+                step, given = self._awaited.send, (yield waits_for)
             except BaseException as error:  # noqa: BLE001 - a cancellation, too, is its own to take
-                step = partial(self._awaited.throw, error)
+                step, given = self._awaited.throw, error
 
 
 @cache
@@ -503,7 +508,12 @@ def _took(subject: str) -> Histogram:
 
 
 async def _respond_data(request: Request, data: bytes, headers: dict[str, str] | None = None) -> None:
-    with suppress(ValueError):  # who asks wants no answer, which nats-py takes for a mistake of who gives one
+    message = request._msg
+    if not message.reply:
+        return  # who asks wants no answer, which nats-py takes for a mistake of who gives one
+    if headers is None:
+        await publish_to_each(message._client, [message.reply], data)
+    else:
         await request.respond(data, headers)
 
 

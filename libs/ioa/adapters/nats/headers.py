@@ -50,9 +50,9 @@ def drop_foreign_status(headers: dict[str, str] | None, reply: bytes) -> None:
         headers.pop(Header.STATUS.value, None)
 
 
-def readable(subject: bytes) -> bytes:
-    """Replace what is no UTF-8 in a subject that a stranger wrote; no id holds what stands for it, so that it names nobody."""
-    return subject if subject.isascii() else subject.decode("utf-8", "replace").encode()
+def readable(subject: bytes) -> str:
+    """Read a subject that a stranger wrote, with what is no UTF-8 replaced; no id holds what stands for it, so it names nobody."""
+    return subject.decode("utf-8", "replace")
 
 
 def header_bytes(headers: Mapping[str, str] | None) -> int:

@@ -68,7 +68,8 @@ class unavailable_unless_stored:  # noqa: N801
         """Nothing is needed before."""
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
-        _raise_unavailable(self._what, error)
+        if error is not None:
+            _raise_unavailable(self._what, error)
 
 
 class unavailable_unless_answered(heeding_cancellation):  # noqa: N801
@@ -81,10 +82,11 @@ class unavailable_unless_answered(heeding_cancellation):  # noqa: N801
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
         super().__exit__(kind, error, traceback)
-        _raise_unavailable(self._what, error)
+        if error is not None:
+            _raise_unavailable(self._what, error)
 
 
-def _raise_unavailable(what: str, error: BaseException | None) -> None:
+def _raise_unavailable(what: str, error: BaseException) -> None:
     if isinstance(error, nats.errors.MaxPayloadError) or (isinstance(error, APIError) and error.err_code == _MESSAGE_TOO_LARGE):
         raise PayloadTooLargeError(
             f"{what} does not take a message of this size.", hint="Send large content as a file: it travels by reference."

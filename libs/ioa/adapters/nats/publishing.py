@@ -1,0 +1,39 @@
+"""Publishing on the path of every message, in a third of the time that nats-py takes for each publication (docs/benchmarks.md).
+
+Subjects and headers are ours, or were read off the wire, so that they need no look; and what several get alike is written once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import nats.errors
+from nats.aio.client import Client
+
+
+async def publish_to_each(
+    client: Client, to: Sequence[str], data: bytes, *, reply: str = "", headers: Mapping[str, str] | None = None
+) -> None:
+    """Publish the same to several subjects.
+
+    Raises:
+        Error: The connection is closed, or is away and has as much to send as it keeps; or the server takes nothing so large.
+    """
+    if client.is_closed or client.is_draining_pubs:
+        raise nats.errors.ConnectionClosedError
+    if len(data) > client.max_payload:
+        raise nats.errors.MaxPayloadError
+    answered_on = f" {reply}" if reply else ""
+    if headers:
+        block = "NATS/1.0\r\n{}\r\n".format("".join([f"{name}: {value}\r\n" for name, value in headers.items()])).encode()
+        verb, behind = "HPUB", b"%d %d\r\n%b%b\r\n" % (len(block), len(block) + len(data), block, data)
+    else:
+        verb, behind = "PUB", b"%d\r\n%b\r\n" % (len(data), data)
+    commands = b"".join([f"{verb} {subject}{answered_on} ".encode() + behind for subject in to])
+    if not client.is_connected and client.pending_data_size + len(commands) > client._max_pending_size:
+        raise nats.errors.OutboundBufferLimitError
+    client.stats["out_msgs"] += len(to)
+    client.stats["out_bytes"] += len(to) * len(data)
+    client._pending.append(commands)
+    client._pending_data_size += len(commands)
+    await client._flush_pending(force_flush=client._pending_data_size > client._max_pending_size)
