@@ -158,6 +158,12 @@ async def open_connection(
         await _close(client)
 
 
+def write_at_once(client: Client) -> None:
+    """Have what was published written now, as what somebody waits for, unless that was done since the loop went round."""
+    if isinstance(client, _LastingClient):
+        client.write_at_once()
+
+
 def check_max_payload(allowed_bytes: int) -> None:
     """See that a server takes every message that the system may send.
 
@@ -262,8 +268,8 @@ class _LastingClient(Client):
         self._deaf_to: set[str] = set()
         self._is_deaf = asyncio.Event()
         self._loop = asyncio.get_running_loop()
-        self._is_writing = False
-        """Whether what is pending is written as soon as the loop goes round."""
+        self._is_to_write = self._has_written = False
+        """Whether what is pending is written as soon as the loop goes round, and whether something was since it has."""
         self.refused = asyncio.Event()
         """Set while the server refuses to have this connection back."""
 
@@ -329,21 +335,32 @@ class _LastingClient(Client):
         # ended. uvloop calls that a RuntimeError, and nobody who publishes would take it for what it is.
         flusher = self._flusher_task
         if not force_flush and self._status == Client.CONNECTED and flusher is not None and not flusher.done():
-            if not self._is_writing:
-                self._is_writing = True
-                self._loop.call_soon(self._write_pending)
+            self._write_soon()
             return None
         try:
             return await super()._flush_pending(force_flush)
         except RuntimeError as error:
             raise ConnectionResetError(f"The connection to NATS is gone: {error}") from error
 
-    def _write_pending(self) -> None:
-        """Write all that was published since the loop went round. nats-py wakes a task for it, which takes a router far longer.
+    def write_at_once(self) -> None:
+        """Write what is pending now, and not when the loop has gone round, once in each round: all that comes behind is gathered."""
+        self._write_soon()
+        if not self._has_written:
+            self._has_written = True
+            self._write_pending()
 
-        What the server does not take up at once is left to that task, which waits for it.
-        """
-        self._is_writing = False
+    def _write_soon(self) -> None:
+        """Have all that is published until the loop goes round written then. nats-py wakes a task for it, which takes far longer."""
+        if not self._is_to_write:
+            self._is_to_write = True
+            self._loop.call_soon(self._write_gathered)
+
+    def _write_gathered(self) -> None:
+        self._is_to_write = self._has_written = False
+        self._write_pending()
+
+    def _write_pending(self) -> None:
+        """Write what is pending. What the server does not take up at once is left to nats-py's task, which waits for it."""
         transport, queue = self._transport, self._flush_queue
         if not self._pending or self._status != Client.CONNECTED:
             return

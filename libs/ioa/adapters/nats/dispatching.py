@@ -512,7 +512,7 @@ async def _respond_data(request: Request, data: bytes, headers: dict[str, str] |
     if not message.reply:
         return  # who asks wants no answer, which nats-py takes for a mistake of who gives one
     if headers is None:
-        await publish_to_each(message._client, [message.reply], data)
+        await publish_to_each(message._client, [message.reply], data, at_once=True)
     else:
         await request.respond(data, headers)
 

@@ -10,11 +10,27 @@ from collections.abc import Mapping, Sequence
 import nats.errors
 from nats.aio.client import Client
 
+from ioa.adapters.nats.connection import write_at_once
+
 
 async def publish_to_each(
-    client: Client, to: Sequence[str], data: bytes, *, reply: str = "", headers: Mapping[str, str] | None = None
+    client: Client,
+    to: Sequence[str],
+    data: bytes,
+    *,
+    reply: str = "",
+    headers: Mapping[str, str] | None = None,
+    at_once: bool = False,
 ) -> None:
     """Publish the same to several subjects.
+
+    Args:
+        client: The connection.
+        to: The subjects.
+        data: What is published.
+        reply: Where an answer goes.
+        headers: What is written beside it.
+        at_once: Whether it is written now, with what was published before: nothing that is to go with it will be published soon.
 
     Raises:
         Error: The connection is closed, or is away and has as much to send as it keeps; or the server takes nothing so large.
@@ -36,4 +52,6 @@ async def publish_to_each(
     client.stats["out_bytes"] += len(to) * len(data)
     client._pending.append(commands)
     client._pending_data_size += len(commands)
+    if at_once and client.is_connected:
+        write_at_once(client)
     await client._flush_pending(force_flush=client._pending_data_size > client._max_pending_size)
