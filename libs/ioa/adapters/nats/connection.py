@@ -343,14 +343,14 @@ class _LastingClient(Client):
             raise ConnectionResetError(f"The connection to NATS is gone: {error}") from error
 
     def write_at_once(self) -> None:
-        """Write what is pending now, and not when the loop has gone round, once in each round: all that comes behind is gathered."""
+        """Write what is pending now, and not when the loop has gone round; once in each round, so that the rest is gathered."""
         self._write_soon()
         if not self._has_written:
             self._has_written = True
             self._write_pending()
 
     def _write_soon(self) -> None:
-        """Have all that is published until the loop goes round written then. nats-py wakes a task for it, which takes far longer."""
+        """Have all that is published until the loop goes round written then. nats-py wakes a task, which takes far longer."""
         if not self._is_to_write:
             self._is_to_write = True
             self._loop.call_soon(self._write_gathered)
