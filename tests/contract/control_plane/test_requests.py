@@ -349,8 +349,8 @@ async def test_what_takes_long_to_answer_counts_by_its_time(nats_client: Client,
     """Of its caller, and whether it is answered or refused: a small request may have megabytes read."""
 
     async def work(request: Echo) -> Echo:
-        until = time.perf_counter() + (0.0 if request.text == "x" else 0.05)
-        while time.perf_counter() < until:
+        until = time.thread_time() + (0.0 if request.text == "x" else 0.05)
+        while time.thread_time() < until:
             pass
         if is_refused and request.text != "x":
             raise InvalidInputError("No.")
@@ -373,8 +373,8 @@ async def test_what_is_a_callers_own_work_does_not_count_by_its_time(nats_client
     """Storing a piece of a file takes long, and its family bounds how many there may be."""
 
     async def work(request: Echo) -> Echo:
-        until = time.perf_counter() + 0.05
-        while time.perf_counter() < until:
+        until = time.thread_time() + 0.05
+        while time.thread_time() < until:
             pass
         return request
 

@@ -59,8 +59,8 @@ async def test_a_flood_on_a_shared_subject_is_dropped_by_the_server(nats_client:
 
 
 def _work(seconds: float) -> None:
-    until = time.perf_counter() + seconds
-    while time.perf_counter() < until:
+    until = time.thread_time() + seconds
+    while time.thread_time() < until:
         pass
 
 

@@ -159,15 +159,20 @@ async def test_a_killed_builder_leaves_the_index_as_it_was(tmp_path: Path) -> No
 
 
 def _children_but(pid: int) -> Sequence[int]:
-    listed = [path.read_text() for path in Path("/proc/self/task").glob("*/children")]
+    listed = [_of_proc(path) for path in Path("/proc/self/task").glob("*/children")]
     return [child for text in listed for child in map(int, text.split()) if child != pid and _is_of_index(child)]
 
 
 def _is_of_index(pid: int) -> bool:
+    return b"ioa_discovery.index.edge_process" in _of_proc(Path(f"/proc/{pid}/cmdline"))
+
+
+def _of_proc(path: Path) -> bytes:
+    """Read what the kernel tells of a thread or a process; nothing of one that has ended since it was listed."""
     try:
-        return b"ioa_discovery.index.edge_process" in Path(f"/proc/{pid}/cmdline").read_bytes()
+        return path.read_bytes()
     except OSError:
-        return False
+        return b""
 
 
 async def test_recall_is_sampled_from_what_is_asked() -> None:

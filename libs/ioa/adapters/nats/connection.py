@@ -357,7 +357,10 @@ class _LastingClient(Client):
 
     def _write_gathered(self) -> None:
         self._is_to_write = self._has_written = False
-        self._write_pending()
+        if self.is_connected:
+            self._write_pending()
+        else:  # it was on its way to a server that is gone, and is not for the next one: whoever asked has given up by then
+            self._pending, self._pending_data_size = [], 0
 
     def _write_pending(self) -> None:
         """Write what is pending. What the server does not take up at once is left to nats-py's task, which waits for it."""

@@ -469,10 +469,7 @@ def _asker(message: Msg) -> str:
 
 
 class _OwnTime:
-    """Awaits something, and counts for how long it lets nobody else go on itself: what others do while it waits is theirs.
-
-    That is what it is charged with, and to look at the processor's time instead takes ten times as long.
-    """
+    """Awaits something, and counts the processor time that it takes itself: what others do while it waits is theirs."""
 
     __slots__ = ("_awaited", "seconds")
 
@@ -484,13 +481,13 @@ class _OwnTime:
         step: Callable[[Any], Any] = self._awaited.send
         given: object = None
         while True:
-            began = time.perf_counter()
+            began = time.thread_time()
             try:
                 waits_for = step(given)
             except StopIteration as done:
                 return cast(int | None, done.value)
             finally:
-                self.seconds += time.perf_counter() - began
+                self.seconds += time.thread_time() - began
             try:
                 step, given = self._awaited.send, (yield waits_for)
             except BaseException as error:  # noqa: BLE001 - a cancellation, too, is its own to take
