@@ -138,7 +138,7 @@ class RequestDispatcher:
         bounds: Bounds,
         slowed: Callable[[str, Family], None],
         is_of_nobody: Callable[[Msg], bool],
-        goes_on: Callable[[Msg, bool], None],
+        goes_on: Callable[[Msg], None],
         write: Callable[[bytes], Awaitable[None]],
     ) -> None:
         self._group = group
@@ -230,9 +230,9 @@ class RequestDispatcher:
             self._refuse_waiting(f"caller {caller}")
         elif judged.is_flood:
             listener.close_out(caller)
-        is_told = self._refuse(endpoint, caller, message, judged.retry_after, is_first=judged.is_first)
+        self._refuse(endpoint, caller, message, judged.retry_after, is_first=judged.is_first)
         if judged.retry_after is None or (judged.is_flood and endpoint.caller_at is None):
-            self._goes_on(message, is_told and endpoint.caller_at is not None)
+            self._goes_on(message)
 
     def _refuse_waiting(self, lane: str) -> None:
         """Refuse what waits in a lane: who floods has others wait for it, and is about to be ended."""
@@ -244,21 +244,20 @@ class RequestDispatcher:
             error = _too_often(first.endpoint, first.caller, _NO_ROOM_SECONDS)
             self._group.create_task(_respond_error(first.request, error))
 
-    def _refuse(self, endpoint: ServiceEndpoint, caller: str, message: Msg, retry_after: float | None, *, is_first: bool) -> bool:
-        """Tell a caller when to come back, in a hurry if it was told often enough, or not at all. Return whether it is told."""
+    def _refuse(self, endpoint: ServiceEndpoint, caller: str, message: Msg, retry_after: float | None, *, is_first: bool) -> None:
+        """Tell a caller when to come back, in a hurry if it was told often enough, or not at all."""
         _answered(endpoint.subject, _RATE_LIMITED).inc()
         if is_first:
             _log.warning("caller_slowed_down", caller=caller[:_CALLER_CHARS], family=endpoint.family.value)
             self._slowed(caller, endpoint.family)
         if retry_after is not None:
             self._group.create_task(_respond_error(Request(message), _too_often(endpoint, caller, retry_after)))
-            return True
+            return
         is_told = isinstance(self._dismissed.judge("", Family.OTHERS, self._loop.time()), Admitted)
         if is_told and message.reply:
             self._dismissals.append(message.reply)
             if len(self._dismissals) == 1:
                 self._group.create_task(self._dismiss())
-        return is_told
 
     async def _dismiss(self) -> None:
         """Answer all at once that are to be told in a hurry, and the same: each answer by itself costs as much as a request."""

@@ -31,11 +31,10 @@ _MOST_TOLD = 2**53
 """How many messages may be told of at most, of which a float holds each number."""
 _MOST_TOLD_OF, _LONGEST_KEY, TOLD_BYTES = 180, 320, 65_536
 """Of how many is told at once, those first who asked most, and how long their keys may be: so that it fits into so many bytes."""
-_OF_A_REFUSAL, _OF_A_DISMISSAL, _MUCH_REFUSED = 20, 10, 10_000
+_OF_A_REFUSAL, _MUCH_REFUSED = 20, 10_000
 """As how many messages a request counts that a service has refused, of whose sender it cannot rid itself, once that is a flood, or
-that it has not answered: so 2,000 of those may come at once, and then 500 a second; as how many one that was answered in a hurry,
-since its sender was told often enough when to come back: twice as many; and from how many on he is told of at once, which is what
-he may have in a second."""
+that was told often enough when to come back: so 1,000 of those may come at once, and then 500 a second; and from how many on he is
+told of at once, which is what he may have in a second."""
 _MOST_TRACED, _SERVER_CHARS = 400, 80
 _MOST_UNCOUNTED = 300
 """Of how many connections is told at once, and how long the id of their server may be: so that it fits into as many bytes."""
@@ -164,10 +163,10 @@ class NatsFlooderTeller:
         self._refused = Counter[str]()
         self._is_much = asyncio.Event()
 
-    def note(self, message: Msg, is_dismissed: bool) -> None:
-        """Count one more request that was refused; whether its sender was told so in a hurry, and is closed out."""
+    def note(self, message: Msg) -> None:
+        """Count one more request that was refused."""
         if (asker := outside_asker(message)) is not None and len(asker.key) <= _LONGEST_KEY:
-            self._refused[asker.key] += _OF_A_DISMISSAL if is_dismissed else _OF_A_REFUSAL
+            self._refused[asker.key] += _OF_A_REFUSAL
             if self._refused[asker.key] >= _MUCH_REFUSED:
                 self._is_much.set()
 
