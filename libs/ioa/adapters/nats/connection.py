@@ -334,7 +334,7 @@ class _LastingClient(Client):
         # Until nats-py has seen that a server is gone, who publishes writes to a socket that is closed, as the task that writes has
         # ended. uvloop calls that a RuntimeError, and nobody who publishes would take it for what it is.
         flusher = self._flusher_task
-        if not force_flush and self._status == Client.CONNECTED and flusher is not None and not flusher.done():
+        if not force_flush and self.is_connected and flusher is not None and not flusher.done():
             self._write_soon()
             return None
         try:
@@ -365,7 +365,7 @@ class _LastingClient(Client):
     def _write_pending(self) -> None:
         """Write what is pending. What the server does not take up at once is left to nats-py's task, which waits for it."""
         transport, queue = self._transport, self._flush_queue
-        if not self._pending or self._status != Client.CONNECTED:
+        if not self._pending or not self.is_connected:
             return
         writer = transport._io_writer if isinstance(transport, TcpTransport) else None
         if writer is None or writer.transport.get_write_buffer_size() or writer.transport.is_closing():

@@ -35,6 +35,8 @@ async def publish_to_each(
     Raises:
         Error: The connection is closed, or is away and has as much to send as it keeps; or the server takes nothing so large.
     """
+    if not to:
+        return
     if client.is_closed or client.is_draining_pubs:
         raise nats.errors.ConnectionClosedError
     if len(data) > client.max_payload:
