@@ -179,7 +179,7 @@ class Buckets(Generic[F]):
         if bucket is None:
             self._make_room(now)
             bucket = self._buckets[caller, family] = _Bucket(now, now, now)
-        since = max(now, bucket.full_at)
+        since = max(bucket.full_at, now)
         if counts is not once and since + each - now <= burst:
             each = min(rate.burst, counts() + more) / rate.per_second
         full_at = since + each

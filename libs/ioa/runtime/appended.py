@@ -88,10 +88,10 @@ class Appended:
 
     def note(self, entry: Entry, size_bytes: int) -> None:
         """Charge whoever has caused an entry of so many bytes, which is pushed to its audience; a goal's last is a result, too."""
-        state = entry.state
-        agent_id = _caused_by(entry.event, state)
-        is_result = state.parent is None and state.phase.is_terminal
-        self._pace.charge(agent_id, size_bytes + size_bytes * len(entry.audience) // _PUSHED_PART)
+        agent_id, state = _caused_by(entry.event, entry.state), entry.state
+        weight = size_bytes + size_bytes * len(entry.audience) // _PUSHED_PART
+        self._pace.charge(agent_id, weight)
+        is_result = state.phase.is_terminal and state.parent is None
         for filling, who in self._who_fills(agent_id, state.user):
             filling.note(who, 2 * size_bytes if is_result else size_bytes)
 
@@ -162,9 +162,9 @@ def _is_long(event: Event) -> bool:
 
 def _begun_by(event: Event) -> AgentId | None:
     """Whose doing an event is that may wait; None if it may not, or is nobody's."""
-    if isinstance(event, Said):
-        return event.message.header.sender
     match event:
+        case Said():
+            return event.message.header.sender
         case GroupLaunched():
             return event.charter.owner
         case MemberJoined() | SubgroupOpened():

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import NamedTuple
 
 from ioa.group.events import Unheard
@@ -21,8 +21,6 @@ _MOST_BYTES = 128_000_000
 _MOST_POLICY_BYTES = 128_000_000
 """What all remembered policies may. The largest go first, so that a few dozen large ones keep no small one from being remembered;
 what is not is read again."""
-_NO_EVENT = {"event": Unheard(at=datetime.min.replace(tzinfo=UTC))}
-"""What a head that is remembered holds in place of its event, of which not even the time is known: one for all."""
 
 
 class _KnownPolicy(NamedTuple):
@@ -94,8 +92,8 @@ class KnownGroups:
             self._forget_policy(head.entry.state.comm_id)
             head = None
         if head is not None:
-            entry = head.entry.model_copy(update=_NO_EVENT)
-            head = StoredEntry(head.seq, entry, head.size_bytes, head.log_bytes, head.log_most)
+            entry = head.entry
+            head = replace(head, entry=entry.model_copy(update={"event": Unheard(at=entry.event.at)}))
         self.bytes += _taken_by(head) - _taken_by(group.head)
         group.head = head
 

@@ -22,7 +22,6 @@ from nats.aio.msg import Msg
 from nats.aio.transport import TcpTransport, Transport
 
 from ioa.adapters.nats.headers import drop_foreign_status, read_headers, readable
-from ioa.adapters.nats.sinks import MessageSink
 from ioa.adapters.nats.tokens import inbox_owner_of, read_token
 from ioa.adapters.nats.traffic import nats_errors, traffic
 from ioa.adapters.nats.translated_errors import heeding_cancellation
@@ -331,12 +330,12 @@ class _LastingClient(Client):
         return until - loop.time()
 
     async def _flush_pending(self, force_flush: bool = False) -> Any:
-        # Until nats-py has seen that a server is gone, who publishes writes to a socket that is closed, as the task that writes has
-        # ended. uvloop calls that a RuntimeError, and nobody who publishes would take it for what it is.
         flusher = self._flusher_task
         if not force_flush and self.is_connected and flusher is not None and not flusher.done():
             self._write_soon()
             return None
+        # Until nats-py has seen that a server is gone, who publishes writes to a socket that is closed, as the task that writes has
+        # ended. uvloop calls that a RuntimeError, and nobody who publishes would take it for what it is.
         try:
             return await super()._flush_pending(force_flush)
         except RuntimeError as error:
@@ -344,6 +343,8 @@ class _LastingClient(Client):
 
     def write_at_once(self) -> None:
         """Write what is pending now, and not when the loop has gone round; once in each round, so that the rest is gathered."""
+        if not self.is_connected:
+            return
         self._write_soon()
         if not self._has_written:
             self._has_written = True
@@ -384,20 +385,6 @@ class _LastingClient(Client):
         # And it takes a goal whose publisher wrote a status for a word of the server that there is none, and asks for ever.
         drop_foreign_status(headers, reply)
         return Msg(_client=self, _sid=sid, subject=readable(subject), reply=readable(reply), data=data, headers=headers)
-
-    async def _process_msg(self, sid: int, subject: bytes, reply: bytes, data: bytes, headers: bytes) -> None:
-        # What is on the path of every message is given on without a look at what it is not, in half the time.
-        subscription = self._subs.get(sid)
-        if subscription is None or not isinstance(subscription._future, MessageSink):
-            await super()._process_msg(sid, subject, reply, data, headers)
-            return
-        self.stats["in_msgs"] += 1
-        self.stats["in_bytes"] += len(data)
-        subscription._received += 1
-        if 0 < subscription._max_msgs <= subscription._received:
-            del self._subs[sid]
-        found = (read_headers(headers) or None) if headers else None
-        subscription._future.set_result(self._build_message(sid, subject, reply, data, found))
 
     async def _process_err(self, err_msg: str) -> None:
         if _NOT_PERMITTED in err_msg:

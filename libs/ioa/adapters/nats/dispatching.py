@@ -51,7 +51,7 @@ from ioa.telemetry.logs import OneASecond
 _DISMISSED, _DISMISSED_SECONDS = Rate(1_000, 8_000), 5.0
 """How often those who have been told when to come back, and go on regardless, are told again, all together, and what: the server
 keeps a request between accounts, with its reply subject of up to 8 kB, until it is answered or long afterwards. At once that is all
-that comes from who floods a subject before he is closed out."""
+that comes from who floods several subjects before he is closed out."""
 _NO_ROOM_SECONDS = 1.0
 """When somebody is to come back for whom too many requests wait already."""
 _SHARED_PART, _SHARED_SECONDS, _SHARED_AT_ONCE = 0.25, 0.5, 4

@@ -1,6 +1,7 @@
-"""Publishing on the path of every message, in a third of the time that nats-py takes for each publication (docs/benchmarks.md).
+"""Publishing on the path of every message: what several get alike is written once, and what somebody waits for at once.
 
-Subjects and headers are ours, or were read off the wire, so that they need no look; and what several get alike is written once.
+Subjects and headers are ours, or were read off the wire, so that they need no look. Three pushes take 2.6 µs, which take nats-py
+6.1, and an append 3.1, which takes it 3.8 (docs/adr/0126).
 """
 
 from __future__ import annotations
@@ -54,6 +55,6 @@ async def publish_to_each(
     client.stats["out_bytes"] += len(to) * len(data)
     client._pending.append(commands)
     client._pending_data_size += len(commands)
-    if at_once and client.is_connected:
+    if at_once:
         write_at_once(client)
     await client._flush_pending(force_flush=client._pending_data_size > client._max_pending_size)
