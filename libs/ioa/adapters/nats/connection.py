@@ -366,7 +366,7 @@ class _LastingClient(Client):
     def _write_pending(self) -> None:
         """Write what is pending. What the server does not take up at once is left to nats-py's task, which waits for it."""
         transport, queue = self._transport, self._flush_queue
-        if not self._pending or not self.is_connected:
+        if not self._pending:
             return
         writer = transport._io_writer if isinstance(transport, TcpTransport) else None
         if writer is None or writer.transport.get_write_buffer_size() or writer.transport.is_closing():
