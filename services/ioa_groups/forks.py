@@ -319,14 +319,15 @@ class Forks:
             NotYetError: They have to wait.
         """
         user, log = goal.name.owner, self._ports.log
-        if user == LOCAL or log.room() is None:
+        room = await log.room()
+        if user == LOCAL or room is None:
             return
         comm_id = GoalName(goal.user, fork.goal_id).comm_id
         behind = await log.read(comm_id, after=fork.at - 1, limit=1)
         head = behind[0] if behind else await log.last(comm_id)
         size = 0 if head is None else self._ports.ledger.quota.held_by_ended(head)
         whose, filling = user_as_filling(user), self._ports.filling
-        if filling.puts_off(whose, log.room(), filling.held(whose) + size):
+        if filling.puts_off(whose, room, filling.held(whose) + size):
             raise NotYetError(
                 f"The forks of {user} fill so much of the logs that others need what is left.", retry_after=_ROOM_AGAIN
             )

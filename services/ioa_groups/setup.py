@@ -151,7 +151,7 @@ class GroupSetup:
         mandate = await self._mandate_of_task(request, parent, opening) if parent else self._mandate_of_goal(request, record)
         launched = opening.under(mandate)
         charter = launched.charter
-        self._ports.ledger.check_room(launched, charter.user)  # members wait for a group in which they are counted
+        await self._ports.ledger.check_room(launched, charter.user)  # members wait for a group in which they are counted
         if await self._ports.open_groups.find(charter.comm_id) is None:  # else it is known to whom the goal was offered
             await self._ports.open_groups.put(charter.comm_id, OpenGroup(goal_id=charter.goal_id, deadline=charter.limits.deadline))
         await self._ports.memberships.add([card.agent_id for card in cards], charter.comm_id)

@@ -232,7 +232,7 @@ class Router:
             if seen is None or is_news(seen.entry.state, said, report):
                 return None
             check_progress(seen.entry.state, said, report)
-        self._ports.ledger.check_room(said, seen.entry.state.user)
+        await self._ports.ledger.check_room(said, seen.entry.state.user)
         if self._heard.is_too_soon(seen.entry.state, report.task_id, said.at):
             return Accepted(seq=seen.seq)
         self.hear(said)

@@ -99,8 +99,11 @@ class GroupLog(Protocol):
             UnavailableError: The log cannot be read now.
         """
 
-    def room(self) -> StoreRoom | None:
-        """Tell how many bytes all groups together may still append, as it was known last; None: as many as come."""
+    async def room(self) -> StoreRoom | None:
+        """Tell how many bytes all groups together may still append, as it was a second ago at most; None: as many as come.
+
+        If nobody answers that, what was known last is believed.
+        """
 
     async def newest(self) -> int:
         """Read the sequence of the newest entry of any group, from the log's leader; it rises with every append.

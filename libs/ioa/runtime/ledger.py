@@ -139,7 +139,7 @@ class GroupLedger:
         if self._appended is not None:
             self._appended.check(agent_id)
 
-    def check_room(self, event: Event, user: UserId | None) -> None:
+    async def check_room(self, event: Event, user: UserId | None) -> None:
         """See that an event in a user's goal comes of nobody who has filled the logs of all.
 
         What is recorded is held to that in any case; here it is what is no entry but keeps a task open, and what others are told of
@@ -149,7 +149,7 @@ class GroupLedger:
             RateLimitedError: It does, and is to come back later.
         """
         if self._appended is not None:
-            self._appended.check_room(event, user, self._log.room())
+            self._appended.check_room(event, user, await self._log.room())
 
     async def record(self, comm_id: CommId, event: Event) -> Recorded:
         """Take the group one step further and do what follows. Whatever messages wait for the group, this comes before them.
@@ -387,6 +387,7 @@ class GroupLedger:
                 policy = await self._policy(comm_id, head, event, reader)
                 event = let_pass(policy, None if head is None else head.entry.state, event)
                 transition = self._step(head, event, policy)
+                await self.check_room(event, transition.state.user)
             except IllegalEventError:
                 if fresh:
                     self._known.remember(group, head)
@@ -452,12 +453,8 @@ class GroupLedger:
         return next(iter(await self._log.read(comm_id, after=0, limit=1)), None)
 
     def _step(self, head: StoredEntry | None, event: Event, policy: Policy | None) -> Transition:
-        transition = step(None, event, policy) if head is None else self._step_on(head, event, policy)
-        if self._appended is not None:
-            self._appended.check_room(event, transition.state.user, self._log.room())
-        return transition
-
-    def _step_on(self, head: StoredEntry, event: Event, policy: Policy | None) -> Transition:
+        if head is None:
+            return step(None, event, policy)
         check_may_move(head.entry.state, event)
         transition = step(head.entry.state, event, policy)
         if isinstance(event, Said):

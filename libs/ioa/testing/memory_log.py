@@ -96,7 +96,7 @@ class MemoryGroupLog:
             raise UnavailableError(f"The log of {comm_id} did not answer.")
         return self._last_seq
 
-    def room(self) -> StoreRoom | None:
+    async def room(self) -> StoreRoom | None:
         """Tell what a test says."""
         return None if self.free_bytes is None else StoreRoom(self.free_bytes, self.share_bytes)
 

@@ -10,11 +10,12 @@ from nats.aio.client import Client
 from ioa.adapters.nats.connection import NatsSettings, open_connection
 from ioa.adapters.nats.log import NatsGroupLog
 from ioa.adapters.nats.server import NatsServer
-from ioa.adapters.nats.topology import Parts, Topology
+from ioa.adapters.nats.topology import LOG, Parts, Topology
 from ioa.errors import PayloadTooLargeError, StoreFullError, UnavailableError
 from ioa.group.events import EncodedEntry, Entry, Said, encode_entry
 from ioa.group.requests import Entries, SequencedEntry
 from ioa.ports.group_log import AppendConflictError, GroupLog, StoredEntry, UnreadableEntryError
+from ioa.ports.store_room import StoreRoom
 from ioa.protocol import subjects
 from ioa.protocol.codec import encode
 from ioa.protocol.ids import AgentId, CommId, MessageId
@@ -313,3 +314,14 @@ async def test_a_group_ends_where_logs_are_full(nats_client: Client) -> None:
     ended = await log.append(ROOM, entry("Stop."), expected_seq=seq)
     assert text_of(await log.last(ROOM)) == "Stop."
     assert (await other.append(OTHER, entry("Stop."), expected_seq=0)) > ended
+
+
+async def test_room_that_there_is_again_is_seen_although_nothing_is_appended(nats_client: Client) -> None:
+    """All that is appended may be refused for want of room: so whoever asks has it looked for, and not who appends alone."""
+    js, log = nats_client.jetstream(), NatsGroupLog(nats_client)
+    await Topology().ensure(js)
+    config = (await js.stream_info(LOG)).config
+    await js.update_stream(config.evolve(max_bytes=1_000))
+    await eventually(log.room, StoreRoom(950, 1_000).__eq__)
+    await js.update_stream(config.evolve(max_bytes=-1))
+    await eventually(log.room, lambda room: room is None)

@@ -36,7 +36,7 @@ _KEPT = 20
 _COUNTED_FOR = timedelta(seconds=1)
 """How long it is believed how much the stream has room for; what this process appends meanwhile is taken off."""
 _ASKED_FOR = timedelta(seconds=0.5)
-"""How long one append waits at most to learn it, and no other: JetStream answers such requests in one line, appends pass it by."""
+"""How long whoever asks first waits at most, and no other: JetStream answers such requests in one line, appends pass it by."""
 
 _READ_AT_ONCE, _READ_OF_ONE = 4, 2
 """How many entries are read side by side, and how many of one group: each is up to 1.4 MB of an answer, and nats-server disconnects
@@ -88,8 +88,16 @@ class NatsGroupLog:
                     raise AppendConflictError(f"The log of {comm_id} has moved on from {expected_seq}.") from None
                 raise
 
-    def room(self) -> StoreRoom | None:
-        """Tell what is left of the stream's share, but for what is kept for entries that end groups."""
+    async def room(self) -> StoreRoom | None:
+        """Tell what is left of the stream's share, but for what is kept for entries that end groups; see the port.
+
+        Whoever is refused by what was known before has nothing appended: so it is not for appends alone to ask anew.
+        """
+        now = asyncio.get_running_loop().time()
+        if self._counted_until <= now:
+            self._counted_until = now + _COUNTED_FOR.total_seconds()
+            with suppress(UnavailableError):  # whether it takes an entry, the stream itself says
+                self._room = await self._count_room()
         return self._room
 
     async def read(self, comm_id: CommId, *, after: int, limit: int, max_bytes: int | None = None) -> Sequence[StoredEntry]:
@@ -132,20 +140,16 @@ class NatsGroupLog:
         return created.isoformat() if created is not None else ""
 
     async def _take_room(self, comm_id: CommId, size: int) -> None:
-        """Take so much of the room, of which the stream's leader is asked anew when what it said is old."""
-        now = asyncio.get_running_loop().time()
-        if self._counted_until <= now:
-            self._counted_until = now + _COUNTED_FOR.total_seconds()
-            with suppress(UnavailableError):  # whether it takes the entry, the stream itself says
-                self._room = await self._count_room()
-        if self._room is None:
+        """Take so much of the room."""
+        room = await self.room()
+        if room is None:
             return
-        if size > self._room.free_bytes:
+        if size > room.free_bytes:
             raise StoreFullError(
                 f"The log of {comm_id} has no room left: what there is is kept for what ends groups.",
                 hint="`ioa doctor` says what is full and who fills it.",
             )
-        self._room = StoreRoom(self._room.free_bytes - size, self._room.share_bytes)
+        self._room = StoreRoom(room.free_bytes - size, room.share_bytes)
 
     async def _count_room(self) -> StoreRoom | None:
         with unavailable_unless_answered("The stream of group logs"):
