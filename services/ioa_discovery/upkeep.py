@@ -36,13 +36,16 @@ class Upkeep:
     async def keep(self) -> None:
         """Follow the registry, for ever."""
         while True:
+            is_away = False
             try:
                 await self._compare_and_follow()
             except* UnavailableError as errors:
                 _log.warning("index_away", error=str(errors.exceptions[0]))
-                await asyncio.sleep(self._retry.total_seconds())
+                is_away = True
             except* _IndexRestartedError:
                 _log.warning("index_restarted")
+            if is_away:  # nothing waits in an `except*`: before CPython 3.11.4 who is cancelled there leaves it with a group
+                await asyncio.sleep(self._retry.total_seconds())
 
     async def _compare_and_follow(self) -> None:
         self._feed.must_compare.clear()

@@ -1,4 +1,4 @@
-"""The house: every package has its layer, and a module that is named by a string is there."""
+"""The house: every package has its layer, a module that is named by a string is there, and nothing waits in an `except*`."""
 
 from __future__ import annotations
 
@@ -89,3 +89,20 @@ def test_no_public_class_has_the_name_of_another() -> None:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 places.setdefault(node.name, []).append(str(path.relative_to(ROOT)))
     assert {name: found for name, found in places.items() if len(found) > 1} == {}
+
+
+def test_nothing_waits_in_an_except_star() -> None:
+    """Before CPython 3.11.4 who is cancelled in there leaves it with a group, which nobody takes for a cancellation."""
+    waiting = ast.Await, ast.AsyncFor, ast.AsyncWith
+    trees = [(path, path.read_text(encoding="utf-8")) for path in sources("libs", "services", "tests", "examples", "benchmarks")]
+    found = [
+        f"{path.relative_to(ROOT)}:{one.lineno}"
+        for path, text in trees
+        if "except*" in text
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.TryStar)
+        for handler in node.handlers
+        for one in ast.walk(handler)
+        if isinstance(one, waiting)
+    ]
+    assert found == []

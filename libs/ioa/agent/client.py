@@ -449,7 +449,14 @@ class AgentClient:
 
     async def _follow(self, session: GroupSession, comm_id: CommId) -> None:
         """Let no failed session take the agent down: it is started again from the store, later each time that it fails."""
-        me = self._card.agent_id
+        try:
+            await self._run(session, comm_id)
+        finally:
+            self._sessions.pop(comm_id, None)
+            self._sooner.set()
+
+    async def _run(self, session: GroupSession, comm_id: CommId) -> None:
+        me, is_ahead, has_no_room = self._card.agent_id, False, False
         try:
             await session.run()
             self._note_end(comm_id, session.cursor)
@@ -460,21 +467,23 @@ class AgentClient:
             _log.info("group_not_there", comm_id=comm_id, agent_id=me, why=str(find_error(IoaError, errors)))
         except* AheadOfLogError as errors:
             _log.warning("group_forgotten", comm_id=comm_id, agent_id=me, why=str(find_error(IoaError, errors)))
-            await until_answered(lambda: self._store.forget_group(comm_id), comm_id=comm_id, agent_id=me)
-            self._probing.ask_at_once(comm_id, asyncio.get_running_loop().time())
+            is_ahead = True
         except* NoRoomError as errors:
             _log.warning("group_left_for_room", comm_id=comm_id, agent_id=me, why=str(find_error(IoaError, errors)))
-            await until_answered(lambda: self._store.forget_group(comm_id), comm_id=comm_id, agent_id=me)
-            self._note_end(comm_id, _FOR_GOOD)
+            has_no_room = True
         except* IoaError as errors:
             _log.warning("session_failed", comm_id=comm_id, agent_id=me, why=str(find_error(IoaError, errors)))
             self._find_silent(comm_id, session)
         except* Exception:  # noqa: BLE001 - a bug in one session ends no other
             _log.exception("session_failed", comm_id=comm_id, agent_id=me)
             self._find_silent(comm_id, session)
-        finally:
-            self._sessions.pop(comm_id, None)
-            self._sooner.set()
+        # Before CPython 3.11.4 who is cancelled in an `except*` leaves it with a group, and is not cancelled: nothing waits there.
+        if is_ahead or has_no_room:
+            await until_answered(lambda: self._store.forget_group(comm_id), comm_id=comm_id, agent_id=me)
+        if is_ahead:
+            self._probing.ask_at_once(comm_id, asyncio.get_running_loop().time())
+        if has_no_room:
+            self._note_end(comm_id, _FOR_GOOD)
 
     async def _give_way(self) -> None:
         """End the agent when a session learns that another process has taken it over."""

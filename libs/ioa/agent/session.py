@@ -177,8 +177,9 @@ class GroupSession:
         with sessions.track_inprogress():
             try:
                 await self._take_part()
-            except* (NotFoundError, AheadOfLogError, NoRoomError):
-                await self._files.remove()
+            except Exception as error:
+                if any(find_error(kind, error) for kind in (NotFoundError, AheadOfLogError, NoRoomError)):
+                    await self._files.remove()
                 raise
             finally:
                 self._is_over = True
