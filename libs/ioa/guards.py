@@ -20,6 +20,7 @@ import structlog
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from ioa.agent.definition import TaskContext
+from ioa.beside import TaskGroup
 from ioa.errors import InvalidInputError, MissingExtraError, reason_of
 from ioa.ports.chat_model import ChatMessage
 from ioa.protocol.codec import problems_of
@@ -222,7 +223,7 @@ def _judge(instructions: str) -> Guard:
 async def _wave(number: int, critic: Guard, call: Call, ctx: TaskContext) -> list[str | None]:
     """Ask so many critics side by side; what one raises is raised."""
     try:
-        async with asyncio.TaskGroup() as group:
+        async with TaskGroup() as group:
             asked = [group.create_task(_ask(critic, call, ctx)) for _ in range(number)]
     except BaseExceptionGroup as errors:
         raise errors.exceptions[0] from None

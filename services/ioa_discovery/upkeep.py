@@ -12,6 +12,7 @@ from datetime import timedelta
 
 import structlog
 
+from ioa.beside import TaskGroup
 from ioa.errors import UnavailableError
 from ioa_discovery.indexer import Indexer
 from ioa_discovery.registry_feed import RegistryFeed
@@ -49,7 +50,7 @@ class Upkeep:
 
     async def _compare_and_follow(self) -> None:
         self._feed.must_compare.clear()
-        async with asyncio.TaskGroup() as group:
+        async with TaskGroup() as group:
             group.create_task(self._raise_when_restarted())
             self._feed.review(await self._indexer.load())
             await self._indexer.follow(self._feed.batches())

@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 import structlog
 from prometheus_client import Gauge
 
+from ioa.beside import TaskGroup
 from ioa.client.client import Client, Group
 from ioa.client.documents import EntryDocument, told
 from ioa.client.watching import watch
@@ -385,7 +386,7 @@ async def open_rooms(
         pages: The turns at reading what a room does not keep any more.
         lists: The turns at reading goals, of who began to follow a list.
     """
-    async with asyncio.TaskGroup() as readers:
+    async with TaskGroup() as readers:
         rooms = Rooms(system, readers, stands, pages, lists)
         yield rooms
         rooms.close()

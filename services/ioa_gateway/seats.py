@@ -12,7 +12,7 @@ from pathlib import Path
 from ioa.adapters.nats.agent_network import NatsAgentNetwork
 from ioa.adapters.nats.connection import Connection, NatsSettings, open_connection, until_closed
 from ioa.adapters.system_clock import SystemClock
-from ioa.beside import beside
+from ioa.beside import TaskGroup, beside
 from ioa.client.seat import PersonSeat, named
 from ioa.errors import ForbiddenError, IoaError, UnavailableError
 from ioa.ports.agent_network import AgentNetwork
@@ -90,7 +90,7 @@ def _is_readable(path: Path) -> bool:
 @asynccontextmanager
 async def open_seats(open_network: OpenNetwork) -> AsyncIterator[Seats]:
     """Hold what seats are asked for, as long as the block."""
-    async with asyncio.TaskGroup() as holding:
+    async with TaskGroup() as holding:
         seats = Seats(open_network, holding)
         yield seats
         seats.close()

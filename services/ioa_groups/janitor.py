@@ -16,6 +16,7 @@ from datetime import datetime, timedelta
 
 import structlog
 
+from ioa.beside import TaskGroup
 from ioa.errors import reason_of
 from ioa.group.state import Ended, GroupState
 from ioa.ports.clock import Clock
@@ -124,7 +125,7 @@ class Janitor:
             async with slots:
                 await self._take(record, until, total, dry_run=request.dry_run)
 
-        async with asyncio.TaskGroup() as group:
+        async with TaskGroup() as group:
             for record in records:
                 group.create_task(one(record))
         is_last = len(records) < len(page.records)

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 import structlog
 from prometheus_client import Counter
 
+from ioa.beside import TaskGroup
 from ioa.errors import UnavailableError
 from ioa.group.events import MemberLost, MemberReturned
 from ioa.group.rejection import IllegalEventError
@@ -57,7 +58,7 @@ class MembershipWatch:
         self._review.extend(record.card.agent_id for record in self._registry.cards())
         slots = asyncio.Semaphore(_AGENTS_AT_ONCE)
         try:
-            async with asyncio.TaskGroup() as group:
+            async with TaskGroup() as group:
                 while True:
                     await slots.acquire()
                     group.create_task(self._look(await self._next(), slots))
@@ -74,7 +75,7 @@ class MembershipWatch:
         if not (self._registry.is_online(agent_id) or self._registry.is_lost(agent_id)):
             return
         comm_ids, failed = iter(await self._memberships.of(agent_id)), list[CommId]()
-        async with asyncio.TaskGroup() as group:
+        async with TaskGroup() as group:
             for _ in range(_GROUPS_AT_ONCE):
                 group.create_task(self._tell_each(agent_id, comm_ids, failed))
         if failed:

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import structlog
 
+from ioa.beside import TaskGroup
 from ioa.errors import UnavailableError
 from ioa.ports.open_groups import OpenGroups
 from ioa.protocol.ids import CommId
@@ -84,7 +85,7 @@ class Sweep:
         loop, put_off = asyncio.get_running_loop(), list[CommId]()
         for first in range(0, len(comm_ids), _SIDE_BY_SIDE):
             started = loop.time()
-            async with asyncio.TaskGroup() as group:
+            async with TaskGroup() as group:
                 for comm_id in comm_ids[first : first + _SIDE_BY_SIDE]:
                     group.create_task(self._look_at_one(comm_id, put_off))
             await asyncio.sleep(loop.time() - started)

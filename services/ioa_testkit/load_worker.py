@@ -24,6 +24,7 @@ from ioa.adapters.this_process import new_session
 from ioa.agent.agent_ports import AgentPorts
 from ioa.agent.client import AgentClient, ClientOptions
 from ioa.agent.definition import AgentDefinition, TaskContext
+from ioa.beside import TaskGroup
 from ioa.group.requests import Accepted, Rejected
 from ioa.protocol.ids import AgentId
 from ioa.protocol.messages import InformTaskProgress, Message
@@ -106,7 +107,7 @@ async def _serve(settings: LoadSettings, stop: StopSignal) -> None:
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(open_connection(settings.nats(settings.load_agents)))
         network = WitnessedNetwork(client, notes, twice=settings.load_twice)
-        async with asyncio.TaskGroup() as group:
+        async with TaskGroup() as group:
             for agent_id in agents:
                 agent = create_load_agent(agent_id, notes, raises=settings.load_raises)
                 observe_and_speak(agent, roster, speaks=roster.index(agent_id) % 3 == 0)

@@ -14,6 +14,7 @@ from datetime import timedelta
 from itertools import count
 
 from ioa.adapters.system_clock import RandomIds
+from ioa.beside import TaskGroup
 from ioa.errors import UnavailableError
 from ioa.group.events import EncodedEntry
 from ioa.group.requests import SequencedEntry
@@ -196,7 +197,7 @@ class MemoryControlPlane(MemoryServices[MemoryDiscovery]):
 
     async def keep(self) -> None:
         """Take in goals that are published, and fire deadlines as they come, for ever."""
-        async with asyncio.TaskGroup() as group:
+        async with TaskGroup() as group:
             group.create_task(self._fire())
             while True:
                 group.create_task(self._take_in(await self._published.get()))

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 
 from ioa.adapters.nats.queues import MAX_FAILURES
+from ioa.beside import TaskGroup
 from ioa.errors import UnavailableError
 from ioa.group.requests import (
     AbandonGoal,
@@ -137,7 +138,7 @@ class PlaneNetwork:
         One whose lead raises is offered again, hardly later however long it should wait, and is given up after five errors that are
         no outage.
         """
-        async with asyncio.TaskGroup() as group:
+        async with TaskGroup() as group:
             for queue in (pool, None) if anybodys else (pool,):
                 group.create_task(self._take_goals(queue, leader))
 

@@ -91,6 +91,12 @@ def test_no_public_class_has_the_name_of_another() -> None:
     assert {name: found for name, found in places.items() if len(found) > 1} == {}
 
 
+def test_task_groups_drop_no_cancellation() -> None:
+    """Those of asyncio do before CPython 3.13, so that what runs in the system uses none of them."""
+    users = [path for path in sources("libs", "services") if "asyncio.TaskGroup(" in path.read_text(encoding="utf-8")]
+    assert users == []
+
+
 def test_nothing_waits_in_an_except_star() -> None:
     """Before CPython 3.11.4 who is cancelled in there leaves it with a group, which nobody takes for a cancellation."""
     waiting = ast.Await, ast.AsyncFor, ast.AsyncWith

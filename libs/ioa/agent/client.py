@@ -32,6 +32,7 @@ from ioa.agent.session import AheadOfLogError, GroupSession, NoRoomError
 from ioa.agent.speaking_shares import SpeakingShares
 from ioa.agent.task_runner import TaskRunner
 from ioa.agent.workspace import GroupFiles
+from ioa.beside import TaskGroup
 from ioa.errors import (
     AlreadyRunningError,
     IdTakenError,
@@ -201,7 +202,7 @@ class AgentClient:
         # What a process before this one had fetched or begun there serves nothing: an attempt has a folder of its own.
         await asyncio.to_thread(shutil.rmtree, self._options.files, ignore_errors=True)
         # Sessions are a group of their own, which is the last to end: until then those who stay may open one. So no session fails.
-        async with self._network.inbox(self._card.agent_id) as inbox, asyncio.TaskGroup() as sessions, asyncio.TaskGroup() as group:
+        async with self._network.inbox(self._card.agent_id) as inbox, TaskGroup() as sessions, TaskGroup() as group:
             staying = [
                 group.create_task(self._listen(sessions, inbox)),
                 group.create_task(self._stay_registered()),
@@ -341,7 +342,7 @@ class AgentClient:
     async def _probe(self, group: asyncio.TaskGroup) -> None:
         """Ask for news of groups that are silent, a few at once, for ever."""
         slots = asyncio.Semaphore(_PROBES_AT_ONCE)
-        async with asyncio.TaskGroup() as probes:
+        async with TaskGroup() as probes:
             while True:
                 await slots.acquire()
                 probes.create_task(self._ask_for(group, await self._next_silent(), slots))
@@ -379,7 +380,7 @@ class AgentClient:
         """Take goals while the agent is online: only then does its pool have a queue for certain."""
         while True:
             await self._online.until(on=True)
-            async with asyncio.TaskGroup() as group:
+            async with TaskGroup() as group:
                 taking = group.create_task(self._take_goals())
                 await self._online.until(on=False)
                 taking.cancel()
@@ -503,7 +504,7 @@ class AgentClient:
 
     async def _leave(self) -> None:
         """Go offline, and give functions that were told to stop a moment to do so."""
-        async with asyncio.TaskGroup() as group:
+        async with TaskGroup() as group:
             group.create_task(self._deregister())
             group.create_task(self._functions.until_ended(_ENDING))
             group.create_task(self._hooked.until_ended(_ENDING))

@@ -24,6 +24,7 @@ from ioa.agent.outbox import Outbox, duty_of_answer, duty_of_turn
 from ioa.agent.task_runner import TaskRunner
 from ioa.agent.turn_taking import TurnTaker
 from ioa.agent.workspace import GroupFiles
+from ioa.beside import TaskGroup
 from ioa.errors import ConflictError, IoaError, NotFoundError, SupersededError, UnavailableError, find_error
 from ioa.group.questions import waits_for
 from ioa.group.requests import Accepted, Entries, SequencedEntry, Sync
@@ -195,7 +196,7 @@ class GroupSession:
         self._turns.resume(await self._outbox.pending(self._history))
         if self.cursor and not self.ended:
             await self._repair()  # whoever was away acts on nothing that is long over
-        async with asyncio.TaskGroup() as duties:
+        async with TaskGroup() as duties:
             while not self.ended:
                 await self._forget_struck()
                 self._act(duties)

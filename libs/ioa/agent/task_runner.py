@@ -30,6 +30,7 @@ from ioa.agent.outbox import MAX_TEXT_BYTES, Outbox
 from ioa.agent.searching import SEARCH, Searching, found_by, search_for_others
 from ioa.agent.team import BoundedTeamTools
 from ioa.agent.workspace import Circumstances, GroupFiles, RunningTask, Seek
+from ioa.beside import TaskGroup
 from ioa.errors import DeclinedError, InvalidInputError, IoaError, NotFoundError, SupersededError, reason_of, row_of
 from ioa.group.requests import Accepted, LaunchGroup, Sync
 from ioa.group.state import OpenTask, ParentTask
@@ -135,7 +136,7 @@ class TaskRunner:
         """Work out a result and journal it."""
         lease = TaskLease(self.outbox, history, task)
         lease.meter.hear = self.hear_model(history, task_id=task.task_id)
-        async with asyncio.TaskGroup() as group:
+        async with TaskGroup() as group:
             keeper = group.create_task(lease.keep())
             if task.subgroup is not None and await self._exists(task.subgroup):
                 await _wait_for_team()

@@ -21,6 +21,7 @@ from ioa.agent.rules import RuleBrain
 from ioa.agent.searching import search_for_others
 from ioa.agent.task_runner import TaskRunner
 from ioa.agent.workspace import GroupFiles
+from ioa.beside import TaskGroup
 from ioa.errors import ConflictError, InvalidInputError, IoaError, SupersededError
 from ioa.group.rejection import MAX_REFUSALS
 from ioa.group.requests import Accepted, InviteMember
@@ -294,7 +295,7 @@ class TurnTaker:
         if patience is None:
             return await deciding
         failure: Exception | None = None
-        async with asyncio.TaskGroup() as group:
+        async with TaskGroup() as group:
             keeping = group.create_task(self._keep_floor(view.state.turn, patience.total_seconds()))
             try:
                 decided = await deciding

@@ -29,7 +29,7 @@ from ioa.agent.agent_ports import AgentPorts
 from ioa.agent.client import AgentClient, ClientOptions, Stop
 from ioa.agent.definition import AgentDefinition
 from ioa.agent.heard_room import HeardRoom
-from ioa.beside import beside
+from ioa.beside import TaskGroup, beside
 from ioa.errors import AlreadyRunningError, InvalidInputError, IoaError
 from ioa.hosting.brains import Mind, check_models, open_minds
 from ioa.hosting.deployment import as_deployed, replica_of
@@ -130,7 +130,7 @@ async def working_for_others(
     ended = asyncio.Event()
 
     async def work() -> None:
-        async with asyncio.TaskGroup() as group:
+        async with TaskGroup() as group:
             others = settings.for_others()
             for tenant, one in others.items():
                 apart = [(each, mind.apart()) for each, mind in hosted]
@@ -226,7 +226,7 @@ class Crew:
                     _log.error("agent_ended", agent_id=one.agent_id, error=why, exc_info=not why)
                     ended.enter_context(readiness.needs(f"{one.agent_id}, which has ended with an error", lambda: False))
 
-            async with asyncio.TaskGroup() as group:
+            async with TaskGroup() as group:
                 for one, mind in hosted:
                     group.create_task(take_part(one, mind))
         if len(errors) == len(hosted):

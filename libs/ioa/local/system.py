@@ -25,6 +25,7 @@ from ioa.adapters.nats.accounts import CONTROL_PLANE
 from ioa.adapters.nats.connection import NatsSettings
 from ioa.adapters.nats.server import NatsServer, open_nats_server
 from ioa.adapters.system_folder import USER, make_private, new_password, note_password
+from ioa.beside import TaskGroup
 from ioa.errors import InvalidInputError, UnavailableError
 from ioa.local.fork_server import ForkServer, Program
 from ioa.local.log_rotation import keep_logs_bounded
@@ -256,7 +257,7 @@ class _Supervisor:
     async def keep(self, programs: Sequence[Program], pids: dict[str, int]) -> AsyncIterator[None]:
         """Run programs; those that die are started again, after a pause that grows while they die soon."""
         self._logs.mkdir(parents=True, exist_ok=True)
-        async with asyncio.TaskGroup() as group:
+        async with TaskGroup() as group:
             keepers = [group.create_task(self._keep(program, pids)) for program in programs]
             try:
                 yield

@@ -18,6 +18,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.registry import Collector
 
 from ioa.adapters.plain_http import NO_TLS
+from ioa.beside import TaskGroup
 from ioa.telemetry.health import ALIVE, LOOPBACK, NOT_FOUND, Answer, open_http, readiness_answer
 
 _WITHIN_SECONDS = 2.0
@@ -75,7 +76,7 @@ async def _ask(asked: Mapping[str, httpx.AsyncClient], path: str) -> dict[str, s
         if answer.is_success:
             answers[name] = answer.text
 
-    async with asyncio.TaskGroup() as group:
+    async with TaskGroup() as group:
         for name, client in asked.items():
             group.create_task(ask(name, client))
     return answers

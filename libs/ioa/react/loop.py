@@ -20,6 +20,7 @@ from ioa.agent.chatting import ChatAnswer
 from ioa.agent.definition import TaskContext
 from ioa.agent.function_executor import Functions, OutOfTimeError, Patience
 from ioa.agent.listening import ToolCalled, ToolRefused
+from ioa.beside import TaskGroup
 from ioa.errors import InvalidInputError, TaskError, find_error
 from ioa.ports.chat_model import ChatMessage, ToolCall
 from ioa.react.tools import Call, Guard, Guarding, ReactTool, as_observation
@@ -103,7 +104,7 @@ class Run:
         if not beside:
             return [await self._answered(call) for call in calls]
         try:
-            async with asyncio.TaskGroup() as group:
+            async with TaskGroup() as group:
                 running = [group.create_task(self._answered(call)) for call in calls]
         except BaseExceptionGroup as errors:
             raise find_error(TaskError, errors) or errors from None

@@ -20,6 +20,7 @@ from typing import Any
 
 import structlog
 
+from ioa.beside import TaskGroup
 from ioa.errors import IoaError, only_error
 from ioa.foreign_text import shown
 from ioa.parent import end_with_parent
@@ -161,7 +162,7 @@ async def _until_stopped(settings: S, main: Callable[[S, StopSignal], Coroutine[
     async with AsyncExitStack() as stack:
         if settings.health is not None:
             await stack.enter_async_context(open_health(settings.health, lambda: stop.is_awaited, settings.metrics_address))
-        group = await stack.enter_async_context(asyncio.TaskGroup())
+        group = await stack.enter_async_context(TaskGroup())
         stop.task = group.create_task(main(settings, stop))
 
         def heed(_signal: int, _frame: FrameType | None) -> None:
@@ -190,7 +191,7 @@ def _tell_unheard(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> N
 @asynccontextmanager
 async def background(*coroutines: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
     """Run coroutines beside the body and cancel them when it is left. If one fails, the body is cancelled and it raises."""
-    async with asyncio.TaskGroup() as group:
+    async with TaskGroup() as group:
         tasks = [group.create_task(coroutine) for coroutine in coroutines]
         try:
             yield

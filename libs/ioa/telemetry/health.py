@@ -17,6 +17,7 @@ import structlog
 from prometheus_client import REGISTRY
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
+from ioa.beside import TaskGroup
 from ioa.errors import InvalidInputError
 from ioa.telemetry import process_metrics, readiness
 
@@ -55,7 +56,7 @@ async def open_health(where: int | Path, is_up: Callable[[], bool], address: str
     addresses: tuple[str | None, ...] = (address,)
     if address == EVERY_ADDRESS:
         addresses = (None, _ANY) if where else (_ANY,)  # of two families each would take a free port of its own
-    async with open_http(lambda path: _answer(path, is_up), where, addresses) as port, asyncio.TaskGroup() as group:
+    async with open_http(lambda path: _answer(path, is_up), where, addresses) as port, TaskGroup() as group:
         watch = group.create_task(process_metrics.watch_event_loop())
         if not isinstance(where, Path):
             _log.info("health_served", port=port)
@@ -90,7 +91,7 @@ async def open_http(answer: Answering, where: int | Path, addresses: Sequence[st
         talk.add_done_callback(lambda ended: talks.pop(ended, None))
 
     server = await _listen(accept, where, addresses)
-    async with asyncio.TaskGroup() as group:
+    async with TaskGroup() as group:
         await server.start_serving()
         try:
             yield 0 if isinstance(where, Path) else server.sockets[0].getsockname()[1]

@@ -21,6 +21,7 @@ from pathlib import Path
 
 from ioa.agent.definition import AgentDefinition
 from ioa.agent.function_executor import Functions, Patience
+from ioa.beside import TaskGroup
 from ioa.errors import TaskError
 from ioa.testing.foreign_agent import ANSWER_TOKENS, CRASH, FILE, HALFWAY, TOKENS, ForeignAgent
 from ioa.testing.task_context import RecordingContext
@@ -110,7 +111,7 @@ async def _progress(trial: Trial) -> None:
 
 async def _cancel(trial: Trial) -> None:
     ctx = trial.context()
-    async with asyncio.TaskGroup() as group:
+    async with TaskGroup() as group:
         run = group.create_task(trial.run("wait", ctx))
         await trial.until("began")
         ctx.cancelled = True
@@ -147,7 +148,7 @@ async def _artifact(trial: Trial) -> None:
 
 
 async def _two(trial: Trial) -> None:
-    async with asyncio.TaskGroup() as group:
+    async with TaskGroup() as group:
         runs = [group.create_task(trial.run(f"gate {name}", trial.context(f"task-{name}"))) for name in ("a", "b")]
         await trial.until("began a", "began b")
         trial.foreign.let_go()
@@ -164,7 +165,7 @@ async def _bad(trial: Trial) -> None:
 
 
 async def _slow(trial: Trial) -> None:
-    async with asyncio.TaskGroup() as group:
+    async with TaskGroup() as group:
         run = group.create_task(trial.run("gate slow", trial.context()))
         await trial.until("began slow")
         trial.foreign.let_go()  # which a loop that is held up never comes to

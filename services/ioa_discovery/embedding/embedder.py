@@ -7,7 +7,6 @@ times as long together as one by one. A call of few texts goes before one of man
 
 from __future__ import annotations
 
-import asyncio
 from array import array
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
@@ -15,6 +14,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Protocol, cast
 
+from ioa.beside import TaskGroup
 from ioa.errors import UnavailableError
 from ioa.ports.embedder import Vector
 from ioa_discovery.embedding.encoder_requests import EncodeTexts, LoadModel, ModelState
@@ -128,7 +128,7 @@ class ProcessEmbedder:
                 await encode(batch)
             return done
         try:
-            async with asyncio.TaskGroup() as group:
+            async with TaskGroup() as group:
                 for batch in batches(missing):
                     group.create_task(encode(batch))
         except BaseExceptionGroup as errors:

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, zip_longest
 
+from ioa.beside import TaskGroup
 from ioa.ports.agent_index import NO_TERMS, AgentIndex, Candidate, Candidates, IndexQuery, Likeness, Signal, SparseVector
 from ioa.ports.embedder import Embedder, Vector
 from ioa.protocol.cards import MAX_CARD_BYTES, AgentCard, abridged
@@ -101,7 +102,7 @@ class Searcher:
         """Embed the needs and ask the index for each: by its words meanwhile, since both take long and neither needs the other."""
         texts = [need_text(need) for need in request.needs]
         try:
-            async with asyncio.TaskGroup() as group:
+            async with TaskGroup() as group:
                 embedding = group.create_task(self._embedder.embed(texts))
                 by_words = [
                     IndexQuery(None, await self._terms(text), need.filters, excluded(request, need), max(PREFETCH, need.k))

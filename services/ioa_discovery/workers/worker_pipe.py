@@ -135,3 +135,5 @@ class WorkerPipe:
         finally:
             self.kill()
             await self._process.wait()
+            with suppress(ConnectionError):  # before CPython 3.11.4 asyncio tells of what nobody reads any more, unless it is asked
+                await self._process.stdin.wait_closed()

@@ -18,6 +18,7 @@ from typing import Any
 import structlog
 from prometheus_client import Counter
 
+from ioa.beside import TaskGroup
 from ioa.errors import IoaError, UnavailableError
 from ioa_discovery.workers.worker_pipe import WorkerDiedError, WorkerFailedError, WorkerPipe, open_pipe
 
@@ -71,7 +72,7 @@ async def open_worker(
 async def beside(coroutine: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
     """Run a coroutine that never fails beside the body, and cancel it after; an exception of the body is raised unwrapped."""
     failure: Exception | None = None
-    async with asyncio.TaskGroup() as group:
+    async with TaskGroup() as group:
         task = group.create_task(coroutine)
         try:
             yield
@@ -197,7 +198,7 @@ class ChildWorker:
     async def _serve(self) -> None:
         """Hand over requests until the process ends."""
         pipe = self._living()
-        async with asyncio.TaskGroup() as group:
+        async with TaskGroup() as group:
             group.create_task(_raise_when_dead(pipe))
             while True:
                 await self._any.wait()

@@ -69,6 +69,10 @@ async def test_who_publishes_to_a_socket_that_is_closed_is_told_so(
         raise RuntimeError("unable to perform operation on <TCPTransport closed=True>; the handler is closed")
 
     async with open_connection(NatsSettings(nats_server.url, "bereft")) as client:
+        with monkeypatch.context() as patched:
+            patched.setattr(client._transport, "write", write)
+            with pytest.raises(ConnectionResetError, match="The connection to NATS is gone"):
+                await client.flush()
         assert client._flusher_task is not None
         client._flusher_task.cancel()
         await asyncio.wait([client._flusher_task])
@@ -78,6 +82,7 @@ async def test_who_publishes_to_a_socket_that_is_closed_is_told_so(
                 await client.publish("anything", b"")
             with pytest.raises(UnavailableError), unavailable_unless_answered("Nobody"):
                 await client.publish("anything", b"")
+            await (await client.subscribe("anything")).unsubscribe(limit=1)  # the next connection asks for it
 
 
 async def test_a_cancellation_while_leaving_counts(nats_server: NatsServer) -> None:

@@ -22,6 +22,7 @@ from ioa.adapters.nats.queues import Delivery, consume
 from ioa.adapters.nats.requester import NatsRequester
 from ioa.adapters.nats.sinks import MessageSink
 from ioa.adapters.nats.topology import ANY_AGENT, WORK, pool_consumer
+from ioa.beside import TaskGroup
 from ioa.errors import InvalidInputError, IoaError, NotPermittedError, RateLimitedError, UnavailableError, reason_of
 from ioa.group.requests import (
     AbandonGoal,
@@ -302,7 +303,7 @@ class NatsAgentNetwork:
         async def give_up(delivery: Delivery, error: Exception) -> None:
             await leader.give_up(await read_in(self._share, partial(_offer, delivery)), reason_of(error))
 
-        async with asyncio.TaskGroup() as group:
+        async with TaskGroup() as group:
             for durable in (pool_consumer(pool), *([ANY_AGENT] if anybodys else [])):
                 group.create_task(consume(self._client, WORK, durable, work, set_aside=give_up, max_concurrent=max_concurrent))
 

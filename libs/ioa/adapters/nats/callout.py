@@ -24,6 +24,7 @@ from ioa.adapters.nats.permissions import WHO_IS_THIS, Permissions, account_of
 from ioa.adapters.nats.sinks import MessageSink
 from ioa.adapters.nats.tokens import claims_of
 from ioa.adapters.nkey_seeds import account_key_of, sign_with
+from ioa.beside import TaskGroup
 from ioa.errors import ForbiddenError, IoaError
 from ioa.networks import network_of
 from ioa.ports.connections import ShownToken
@@ -99,7 +100,7 @@ async def answer_callouts(client: Client, issuer_seed: str, entrance: CalloutJud
             return
         answering.arrivals.come(Arrival(user, server, token, address, clock(), message))
 
-    async with asyncio.TaskGroup() as group:
+    async with TaskGroup() as group:
         await client.subscribe(WHO_IS_THIS, queue=_QUEUE, future=MessageSink(come))
         for number in range(_AT_ONCE):
             group.create_task(answering.follow(known_alone=number < _FOR_THE_KNOWN))

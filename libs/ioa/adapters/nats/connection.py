@@ -17,8 +17,9 @@ from weakref import WeakKeyDictionary
 import nats
 import nats.errors
 import structlog
-from nats.aio.client import Client
+from nats.aio.client import DEFAULT_FLUSH_TIMEOUT, Client
 from nats.aio.msg import Msg
+from nats.aio.subscription import Subscription
 from nats.aio.transport import TcpTransport, Transport
 
 from ioa.adapters.nats.headers import drop_foreign_status, read_headers, readable
@@ -155,6 +156,15 @@ async def open_connection(
                 yield client
     finally:
         await _close(client)
+
+
+@contextmanager
+def _gone_if_closed() -> Iterator[None]:
+    """Call a socket that is closed a lost connection. uvloop calls it a RuntimeError, which nobody would take for what it is."""
+    try:
+        yield
+    except RuntimeError as error:
+        raise ConnectionResetError(f"The connection to NATS is gone: {error}") from error
 
 
 def write_at_once(client: Client) -> None:
@@ -335,11 +345,24 @@ class _LastingClient(Client):
             self._write_soon()
             return None
         # Until nats-py has seen that a server is gone, who publishes writes to a socket that is closed, as the task that writes has
-        # ended. uvloop calls that a RuntimeError, and nobody who publishes would take it for what it is.
-        try:
+        # ended.
+        with _gone_if_closed():
             return await super()._flush_pending(force_flush)
-        except RuntimeError as error:
-            raise ConnectionResetError(f"The connection to NATS is gone: {error}") from error
+
+    async def flush(self, timeout: int = DEFAULT_FLUSH_TIMEOUT) -> None:  # nats-py's signature
+        """Wait until the server has read what is pending. nats-py's own writes its ping before that."""
+        if self.is_connected:
+            self._write_pending()
+        with _gone_if_closed():
+            await super().flush(timeout)
+
+    async def _send_subscribe(self, sub: Subscription) -> None:
+        with suppress(ConnectionResetError):  # the next connection asks for it
+            await super()._send_subscribe(sub)
+
+    async def _send_unsubscribe(self, sid: int, limit: int = 0) -> None:
+        with suppress(ConnectionResetError):  # the next connection wants as many of it, or does not ask for it
+            await super()._send_unsubscribe(sid, limit)
 
     def write_at_once(self) -> None:
         """Write what is pending now, and not when the loop has gone round; once in each round, so that the rest is gathered."""
@@ -674,7 +697,7 @@ async def _close(client: Client) -> None:
     try:
         if client.is_connected:
             await client.flush(timeout=_FLUSH_SECONDS)
-    except (TimeoutError, nats.errors.Error, OSError, RuntimeError) as error:
+    except (TimeoutError, nats.errors.Error, OSError) as error:
         _log.debug("nats_not_flushed", error=str(error) or type(error).__name__)
     finally:
         await _close_for_good(client)

@@ -94,7 +94,7 @@ class _Subscriptions:
         """Want nothing more; take what the server has sent already, if that is to be waited for."""
         self.renews = False
         for subscription in self._standing:
-            with heeding_cancellation(), suppress(nats.errors.Error, TimeoutError):
+            with heeding_cancellation(), suppress(nats.errors.Error, OSError, TimeoutError):
                 await (subscription.drain() if drain else subscription.unsubscribe())  # type: ignore[no-untyped-call]
             self._client._remove_sub(subscription._id)  # else a renewed connection would have it again
 

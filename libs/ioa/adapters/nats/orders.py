@@ -27,6 +27,7 @@ from ioa.adapters.nats.sinks import MessageSink
 from ioa.adapters.nats.streams import next_messages
 from ioa.adapters.nats.topology import GOALS, INTAKE, ensure_intake, intake_consumer
 from ioa.adapters.nats.translated_errors import unavailable_unless_answered
+from ioa.beside import TaskGroup
 from ioa.errors import InvalidInputError, UnavailableError
 from ioa.protocol import subjects
 from ioa.protocol.ids import LOCAL, AgentId, UserId
@@ -100,7 +101,7 @@ class OrderLines:
     async def follow(self) -> None:
         """Take orders, for ever."""
         with at_renewal(self.client, self._begin_again):
-            async with asyncio.TaskGroup() as group:
+            async with TaskGroup() as group:
                 while True:
                     async with self._listening() as heard:
                         try:

@@ -29,6 +29,7 @@ from prometheus_client import Counter, Histogram
 from ioa.adapters.nats.connection import until_connected
 from ioa.adapters.nats.renewal import until_renewal
 from ioa.adapters.nats.topology import ACK_WAIT
+from ioa.beside import TaskGroup
 from ioa.errors import ERRORS, NotYetError, Retry, UnavailableError, reason_of, row_of
 from ioa.ports.delivery import DeadLetters, DeadReason
 
@@ -109,7 +110,7 @@ async def consume(
             message = await _next(client, subscription.fetch)
             group.create_task(worker.do(group, message))
 
-    async with asyncio.TaskGroup() as group:
+    async with TaskGroup() as group:
         for _ in range(pulls):
             group.create_task(pull(group))
 

@@ -23,6 +23,7 @@ from ioa.adapters.nats.flood_tellers import NatsFlooderTeller, NatsTraceTeller
 from ioa.adapters.nats.listening import Listener
 from ioa.adapters.nats.slowed_callers import slowed_answer, slowed_statistics
 from ioa.adapters.nats.translated_errors import heeding_cancellation
+from ioa.beside import TaskGroup
 from ioa.ports.inspection import SlowedCaller
 from ioa.protocol import subjects
 from ioa.quotas import Family
@@ -63,7 +64,7 @@ async def open_service(  # noqa: PLR0913  # all that there is
         slowed: Is told of a caller that asks too often, once in a while.
         also_slowed: Returns who is slowed down by other means, to be told of first in the same statistics.
     """
-    async with asyncio.TaskGroup() as group:
+    async with TaskGroup() as group:
         traces, flooders = NatsTraceTeller(client), NatsFlooderTeller(client)
         listeners, write = list[Listener](), partial(_write, client)
         dispatcher = RequestDispatcher(group, bounds, slowed, traces.hear, flooders.note, write)

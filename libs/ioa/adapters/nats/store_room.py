@@ -17,6 +17,7 @@ from nats.js.errors import NotFoundError
 from ioa.adapters.nats.headers import header_bytes
 from ioa.adapters.nats.topology import GOALS, LOG
 from ioa.adapters.nats.translated_errors import unavailable_unless_answered
+from ioa.beside import TaskGroup
 from ioa.errors import InvalidInputError, UnavailableError
 from ioa.ports.store_room import StoreRoom
 from ioa.protocol import subjects
@@ -94,7 +95,7 @@ class NatsWaitingGoals:
         seen = Counter[UserId]()
         for _ in range(0, _LOOKED_AT, _AT_ONCE):
             places = [self._chosen(state.first_seq, max(state.first_seq, state.last_seq)) for _ in range(_AT_ONCE)]
-            async with asyncio.TaskGroup() as group:
+            async with TaskGroup() as group:
                 looks = [group.create_task(self._look(place)) for place in places]
             for message in filter(None, (look.result() for look in looks)):
                 subject = message.subject or ""
