@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+from ioa.cancellation import fail_after
+
 _SOON_SECONDS, _LONGEST_SECONDS = 0.005, 1.0
 
 
@@ -26,7 +28,7 @@ class Attention:
     async def wait(self) -> None:
         """Wait until it is worth looking again; call it when a look has shown nothing."""
         try:
-            async with asyncio.timeout(self._pause if self._pause < _LONGEST_SECONDS else None):
+            async with fail_after(self._pause if self._pause < _LONGEST_SECONDS else None):
                 await self._anything.wait()
         except TimeoutError:
             self._pause *= 2

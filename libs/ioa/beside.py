@@ -1,51 +1,15 @@
-"""Running things side by side, and beside a block: what is raised comes out as it was raised, and a cancellation comes through."""
+"""Running things beside a block, so that what the block raises comes out as it was raised."""
 
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
-from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
+
+from ioa.cancellation import TaskGroup
 
 T = TypeVar("T")
-
-
-class _TaskGroup(asyncio.TaskGroup):
-    """A task group as it is since CPython 3.13 (python/cpython#116720).
-
-    Where a task fails in the moment in which the block is cancelled from outside, the one before raises the error alone: whoever
-    tries again after such an error goes on for ever, and what waits for its end hangs. The error is raised, and what is waited for
-    next is cancelled. And where a task fails while the group waits for its tasks, it leaves whoever waits counted as cancelled.
-    """
-
-    _parent_task: asyncio.Task[Any]
-    _parent_cancel_requested: bool
-    _cancelled_before = 0
-
-    async def __aenter__(self) -> Self:
-        await super().__aenter__()
-        self._cancelled_before = self._parent_task.cancelling()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        is_uncounted = self._parent_cancel_requested
-        try:
-            await super().__aexit__(kind, error, traceback)
-        except BaseExceptionGroup:
-            waiting = self._parent_task
-            if self._parent_cancel_requested and not is_uncounted:
-                waiting.uncancel()
-            if waiting.cancelling() > self._cancelled_before:
-                waiting.uncancel()
-                waiting.cancel()
-            raise
-
-
-TaskGroup = asyncio.TaskGroup if sys.version_info >= (3, 13) else _TaskGroup
 
 
 @asynccontextmanager

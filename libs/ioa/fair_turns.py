@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import NamedTuple
 
+from ioa.cancellation import fail_after
 from ioa.errors import RateLimitedError
 
 
@@ -49,7 +50,7 @@ class FairTurns:
         self._give()
         try:
             try:
-                async with asyncio.timeout(None if within is None else within.total_seconds()):
+                async with fail_after(None if within is None else within.total_seconds()):
                     await given
             except TimeoutError:
                 raise RateLimitedError("Too much of this kind is asked for at a time.", retry_after=timedelta(seconds=1)) from None

@@ -20,7 +20,7 @@ import structlog
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from ioa.agent.definition import TaskContext
-from ioa.beside import TaskGroup
+from ioa.cancellation import TaskGroup
 from ioa.errors import InvalidInputError, MissingExtraError, reason_of
 from ioa.ports.chat_model import ChatMessage
 from ioa.protocol.codec import problems_of

@@ -26,6 +26,7 @@ import structlog
 from jwt import PyJWK
 
 from ioa.beside import beside
+from ioa.cancellation import fail_after
 from ioa.errors import ForbiddenError, InvalidInputError, IoaError, UnavailableError
 from ioa.foreign_text import shown
 from ioa.json_text import parse_json
@@ -192,13 +193,13 @@ class ProviderKeys:
                 return
             self._wanted.set()
         with suppress(TimeoutError):
-            async with asyncio.timeout(_WAIT_SECONDS):
+            async with fail_after(_WAIT_SECONDS):
                 await self._told.wait()
 
     async def _ask_anew(self) -> None:
         self._asked = self._clock()
         try:
-            async with asyncio.timeout(_ASK_SECONDS):
+            async with fail_after(_ASK_SECONDS):
                 self._keys = await self._ask()
         except (
             httpx.HTTPError,

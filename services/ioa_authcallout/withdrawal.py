@@ -18,6 +18,7 @@ from typing import Protocol
 
 import structlog
 
+from ioa.cancellation import fail_after
 from ioa.errors import ForbiddenError
 from ioa.ports.connections import ConnectionId, ShownToken
 
@@ -78,7 +79,7 @@ async def end_taken_no_more(
                 _log.error("withdrawn_not_ended", why=error.message, hint=error.hint)
             may = False
         with suppress(TimeoutError):
-            async with asyncio.timeout(min(every, sure) if ending.is_unsure else every):
+            async with fail_after(min(every, sure) if ending.is_unsure else every):
                 await keys.changed(known)
         known = keys.known()
 

@@ -12,7 +12,7 @@ from datetime import timedelta
 
 import structlog
 
-from ioa.beside import TaskGroup
+from ioa.cancellation import TaskGroup
 from ioa.errors import UnavailableError
 from ioa_discovery.indexer import Indexer
 from ioa_discovery.registry_feed import RegistryFeed

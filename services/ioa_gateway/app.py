@@ -16,6 +16,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.types import ASGIApp
 
+from ioa.cancellation import fail_after
 from ioa.errors import InvalidInputError, UnavailableError
 from ioa.protocol.codec import in_words
 from ioa.protocol.model import Model
@@ -97,7 +98,7 @@ async def _answered(row: ApiRow[Any, Any], reach: Reach, request: Request) -> Re
             body = row.read_body(sent)
         call = reach.admitted(caller, request)
         try:
-            async with asyncio.timeout(row.within.total_seconds()):
+            async with fail_after(row.within.total_seconds()):
                 handled = row.handle(call, query, body)
                 return await (call.while_let_in(handled) if row.scopes else handled)
         except TimeoutError:

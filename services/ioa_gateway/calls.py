@@ -18,6 +18,7 @@ from starlette.responses import Response
 from starlette.types import Message, Receive
 
 from ioa.beside import beside
+from ioa.cancellation import fail_after
 from ioa.client.client import Client
 from ioa.client.documents import told
 from ioa.client.seat import PersonSeat
@@ -309,7 +310,7 @@ async def sent(request: Request, most: int, check: Callable[[], None]) -> AsyncI
     while True:
         begun = now()
         try:
-            async with asyncio.timeout(min(silence, silence + size / _BODY_BYTES_A_SECOND - waited)):
+            async with fail_after(min(silence, silence + size / _BODY_BYTES_A_SECOND - waited)):
                 part = await anext(parts, None)
         except TimeoutError:
             raise HTTPException(408, "The body did not come.") from None

@@ -12,6 +12,7 @@ from asyncio.subprocess import PIPE
 from html import escape
 from signal import SIGKILL
 
+from ioa.cancellation import fail_after
 from ioa.children import send_signal
 from ioa.foreign_text import shown, shown_in_line
 from ioa.protocol.goals import Artifact
@@ -53,7 +54,7 @@ async def _drawn(text: bytes, kind: str, *, is_cut: bool) -> str | None:
     kept = {name: os.environ[name] for name in _KEPT if name in os.environ}  # and no secret of the gateway
     process = await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE, stderr=asyncio.subprocess.DEVNULL, env=kept)
     try:
-        async with asyncio.timeout(_PATIENCE_SECONDS):
+        async with fail_after(_PATIENCE_SECONDS):
             said, _ = await process.communicate(text)
     except TimeoutError:
         return None

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 import structlog
 from prometheus_client import Gauge
 
-from ioa.beside import TaskGroup
+from ioa.cancellation import TaskGroup, fail_at
 from ioa.client.client import Client, Group
 from ioa.client.documents import EntryDocument, told
 from ioa.client.watching import watch
@@ -367,7 +367,7 @@ def _following(kept: dict[K, F], key: K, begin: Callable[[], F], heard: asyncio.
 async def _is_heard(heard: asyncio.Event, until: float) -> bool:
     """Wait until there is something to look at; False if there is nothing until then."""
     try:
-        async with asyncio.timeout_at(until):
+        async with fail_at(until):
             await heard.wait()
     except TimeoutError:
         return False

@@ -12,7 +12,8 @@ from pathlib import Path
 from ioa.adapters.nats.agent_network import NatsAgentNetwork
 from ioa.adapters.nats.connection import Connection, NatsSettings, open_connection, until_closed
 from ioa.adapters.system_clock import SystemClock
-from ioa.beside import TaskGroup, beside
+from ioa.beside import beside
+from ioa.cancellation import TaskGroup
 from ioa.client.seat import PersonSeat, named
 from ioa.errors import ForbiddenError, IoaError, UnavailableError
 from ioa.ports.agent_network import AgentNetwork

@@ -16,7 +16,7 @@ from datetime import datetime, timedelta
 
 import structlog
 
-from ioa.beside import TaskGroup
+from ioa.cancellation import TaskGroup
 from ioa.errors import reason_of
 from ioa.group.state import Ended, GroupState
 from ioa.ports.clock import Clock

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import structlog
 from prometheus_client import Counter
 
-from ioa.beside import TaskGroup
+from ioa.cancellation import TaskGroup
 from ioa.errors import UnavailableError
 from ioa.group.events import MemberLost, MemberReturned
 from ioa.group.rejection import IllegalEventError

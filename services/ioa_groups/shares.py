@@ -18,6 +18,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 
+from ioa.cancellation import fail_after, fail_at
 from ioa.errors import NotYetError
 from ioa.ports.open_groups import OpenGroups
 from ioa.ports.registry_store import RegistryView
@@ -98,7 +99,7 @@ class PoolShares:
         """
         share = self._shares[user, pool]
         try:
-            async with _turn(share), asyncio.timeout(PATIENCE.total_seconds()):
+            async with _turn(share), fail_after(PATIENCE.total_seconds()):
                 old = [comm_id for comm_id, begun in share.begun.items() if begun <= _shown()]
                 await self._forget_ended(share, old[:_IN_PASSING])
                 pause = _FIRST_LOOK
@@ -162,7 +163,7 @@ async def _turn(share: _Share) -> AsyncIterator[None]:
         TimeoutError: He finds none.
     """
     now = asyncio.get_running_loop().time
-    async with asyncio.timeout_at(max(now(), share.since + BEHIND.total_seconds()) if share.lock.locked() else None):
+    async with fail_at(max(now(), share.since + BEHIND.total_seconds()) if share.lock.locked() else None):
         await share.lock.acquire()
     share.since = now()
     try:

@@ -20,6 +20,7 @@ from typing import TypeVar
 import structlog
 from prometheus_client import Counter as Metric
 
+from ioa.cancellation import fail_after
 from ioa.errors import ForbiddenError
 from ioa.networks import network_of
 from ioa.ports.connections import ConnectionId, Connections, KeyHolders, SentTotals
@@ -370,7 +371,7 @@ class FloodWatch:
                 may_tell = await self._may(self._connections.keep_out(self._judge.kept_out(self._now())))
                 self._may_all = await self._may(self._connections.count()) and may_tell
                 with suppress(TimeoutError):
-                    async with asyncio.timeout(_EVERY_SECONDS + WINDOW_SECONDS * (self._chance() - 0.5)):
+                    async with fail_after(_EVERY_SECONDS + WINDOW_SECONDS * (self._chance() - 0.5)):
                         await self._changed.wait()
 
     async def _may(self, asking: Awaitable[None]) -> bool:

@@ -6,7 +6,6 @@ Nothing waits for a view to be whole but what is answered from it, lists and the
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 from collections.abc import Awaitable
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from typing import TypeVar
 
 import structlog
 
+from ioa.cancellation import fail_after
 from ioa.errors import AlreadyRunningError, IdTakenError, IoaError, NotFoundError, UnavailableError
 from ioa.ports.clock import Clock, IdSource
 from ioa.ports.delivery import Memberships, WorkQueue
@@ -185,7 +185,7 @@ class Registry:
 
     async def _until_whole(self) -> None:
         try:
-            async with asyncio.timeout(_WHOLE_WITHIN.total_seconds()):
+            async with fail_after(_WHOLE_WITHIN.total_seconds()):
                 await self._ports.view.whole()
         except TimeoutError:
             raise UnavailableError("The registry has not read its records yet.", hint="Ask again.") from None
@@ -203,7 +203,7 @@ class Registry:
 async def _told(asked: Awaitable[T], otherwise: T) -> T:
     """Wait a moment for what an answer may leave out."""
     try:
-        async with asyncio.timeout(_TOLD_WITHIN.total_seconds()):
+        async with fail_after(_TOLD_WITHIN.total_seconds()):
             return await asked
     except (TimeoutError, UnavailableError) as error:
         _log.warning("not_told", error=str(error) or type(error).__name__)

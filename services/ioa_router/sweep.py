@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import structlog
 
-from ioa.beside import TaskGroup
+from ioa.cancellation import TaskGroup, fail_after
 from ioa.errors import UnavailableError
 from ioa.ports.open_groups import OpenGroups
 from ioa.protocol.ids import CommId
@@ -75,7 +75,7 @@ class Sweep:
 
     async def _is_wanted(self, seconds: float | None) -> bool:
         try:
-            async with asyncio.timeout(seconds):
+            async with fail_after(seconds):
                 return await self._wanted.wait()
         except TimeoutError:
             return False

@@ -24,7 +24,7 @@ from ioa.adapters.this_process import new_session
 from ioa.agent.agent_ports import AgentPorts
 from ioa.agent.client import AgentClient, ClientOptions
 from ioa.agent.definition import AgentDefinition, TaskContext
-from ioa.beside import TaskGroup
+from ioa.cancellation import TaskGroup
 from ioa.group.requests import Accepted, Rejected
 from ioa.protocol.ids import AgentId
 from ioa.protocol.messages import InformTaskProgress, Message

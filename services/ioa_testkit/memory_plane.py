@@ -14,7 +14,7 @@ from datetime import timedelta
 from itertools import count
 
 from ioa.adapters.system_clock import RandomIds
-from ioa.beside import TaskGroup
+from ioa.cancellation import TaskGroup, fail_after
 from ioa.errors import UnavailableError
 from ioa.group.events import EncodedEntry
 from ioa.group.requests import SequencedEntry
@@ -216,6 +216,6 @@ class MemoryControlPlane(MemoryServices[MemoryDiscovery]):
             next_at = self.timers.next_at()
             wait = None if next_at is None else max(0.0, (next_at - self.clock.now()).total_seconds())
             with suppress(TimeoutError):
-                async with asyncio.timeout(wait):
+                async with fail_after(wait):
                     await self.timers.armed.wait()
             await self.fire_due()

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 
 from ioa.adapters.nats.queues import MAX_FAILURES
-from ioa.beside import TaskGroup
+from ioa.cancellation import TaskGroup
 from ioa.errors import UnavailableError
 from ioa.group.requests import (
     AbandonGoal,

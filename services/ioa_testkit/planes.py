@@ -17,6 +17,7 @@ from ioa.adapters.nats.topology import Topology
 from ioa.adapters.nats.translated_errors import heeding_cancellation
 from ioa.adapters.system_clock import SystemClock
 from ioa.beside import beside
+from ioa.cancellation import fail_after
 from ioa.errors import UnavailableError
 from ioa.ports.agent_network import AgentNetwork
 from ioa.ports.inspection import Inspection
@@ -111,7 +112,7 @@ async def serve_discovery(settings: ControlPlaneSettings, stop: StopSignal) -> N
 
 async def _until_answered(inspection: NatsInspection) -> None:
     try:
-        async with asyncio.timeout(_START_PATIENCE.total_seconds()):
+        async with fail_after(_START_PATIENCE.total_seconds()):
             silent = [*_SERVICES]
             while silent := [service for service in silent if not await inspection.answers(service)]:  # noqa: ASYNC110  # nobody tells
                 await asyncio.sleep(_POLL_SECONDS)

@@ -13,6 +13,7 @@ from datetime import timedelta
 from pydantic import ValidationError
 
 from ioa.agent.definition import AgentDefinition
+from ioa.cancellation import fail_after
 from ioa.errors import InvalidInputError, IoaError
 from ioa.group.requests import Rejected
 from ioa.group.state import GroupState
@@ -322,7 +323,7 @@ class ScriptedGroup:
 
     async def _until(self, is_true: Callable[[], bool], otherwise: str) -> None:
         try:
-            async with asyncio.timeout(self._within.total_seconds()):
+            async with fail_after(self._within.total_seconds()):
                 while not is_true():
                     self._heard.clear()
                     await self._heard.wait()

@@ -18,6 +18,7 @@ from ioa.agent.definition import AgentDefinition
 from ioa.agent.model import Budget
 from ioa.agent.rules import RuleBrain
 from ioa.beside import beside
+from ioa.cancellation import fail_after
 from ioa.client.history import conversation
 from ioa.client.seat import PersonSeat
 from ioa.client.watching import watch
@@ -83,7 +84,7 @@ class RunningSystem:
         """
         order, news, before = _order_of(goal), list[News](), len(self._progress)
         try:
-            async with asyncio.timeout(self._within.total_seconds()):
+            async with fail_after(self._within.total_seconds()):
                 goal_id = await self.client.launch(order, files)
                 comm_id = comm_id_of_goal(goal_id, await self.client.user())
                 async with watch(self.client, comm_id) as coming:

@@ -91,10 +91,10 @@ def test_no_public_class_has_the_name_of_another() -> None:
     assert {name: found for name, found in places.items() if len(found) > 1} == {}
 
 
-def test_task_groups_drop_no_cancellation() -> None:
-    """Those of asyncio do before CPython 3.13, so that what runs in the system uses none of them."""
-    users = [path for path in sources("libs", "services") if "asyncio.TaskGroup(" in path.read_text(encoding="utf-8")]
-    assert users == []
+def test_task_groups_and_limits_drop_no_cancellation() -> None:
+    """Those of asyncio do in older versions of CPython, so that what runs in the system uses none of them."""
+    theirs = re.compile(r"asyncio\.(?:TaskGroup|timeout|timeout_at)\(")
+    assert [path for path in sources("libs", "services") if theirs.search(path.read_text(encoding="utf-8"))] == []
 
 
 def test_nothing_waits_in_an_except_star() -> None:

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ioa.beside import beside
+from ioa.cancellation import fail_after
 from ioa.errors import InvalidInputError, MissingExtraError, UnavailableError
 from ioa.foreign_text import shown_in_line
 
@@ -115,7 +116,7 @@ class McpServer:
             opened = self._client
             try:
                 async with AsyncExitStack() as stack:
-                    async with asyncio.timeout(_OPENING.total_seconds()):
+                    async with fail_after(_OPENING.total_seconds()):
                         opened.set_result(await _connect(self._address, stack))
                     await self._is_lost.wait()
             except Exception as error:  # noqa: BLE001 - whoever waits for the server is told

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ioa.adopt.membership import as_object, failure
 from ioa.agent.definition import InputFile, TaskContext
+from ioa.cancellation import fail_after
 from ioa.errors import InvalidInputError, TaskError
 from ioa.foreign_text import shown_in_line
 from ioa.json_text import parse_json
@@ -133,7 +134,7 @@ class Calls:
         import httpx
 
         try:
-            async with asyncio.timeout(_LEAVING.total_seconds()):
+            async with fail_after(_LEAVING.total_seconds()):
                 await self._http.request(method, url, **said)
         except (httpx.TransportError, TimeoutError):
             return
@@ -149,7 +150,7 @@ async def finished(asked: Coroutine[Any, Any, T], undo: Callable[[T], Awaitable[
         return await asyncio.shield(asking)
     except asyncio.CancelledError:
         with suppress(TimeoutError, TaskError):
-            async with asyncio.timeout(_LEAVING.total_seconds()):
+            async with fail_after(_LEAVING.total_seconds()):
                 await undo(await asking)
         raise
     finally:

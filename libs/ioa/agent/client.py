@@ -32,7 +32,7 @@ from ioa.agent.session import AheadOfLogError, GroupSession, NoRoomError
 from ioa.agent.speaking_shares import SpeakingShares
 from ioa.agent.task_runner import TaskRunner
 from ioa.agent.workspace import GroupFiles
-from ioa.beside import TaskGroup
+from ioa.cancellation import TaskGroup, fail_after
 from ioa.errors import (
     AlreadyRunningError,
     IdTakenError,
@@ -353,7 +353,7 @@ class AgentClient:
         while (comm_id := self._probing.take(now())) is None:
             due = self._probing.next_due()
             with suppress(TimeoutError):
-                async with asyncio.timeout(None if due is None else due - now()):
+                async with fail_after(None if due is None else due - now()):
                     await self._sooner.wait()
             self._sooner.clear()
         return comm_id
@@ -512,13 +512,13 @@ class AgentClient:
 
     async def _tell_the_rest(self) -> None:
         with suppress(TimeoutError):
-            async with asyncio.timeout(_ENDING.total_seconds()):
+            async with fail_after(_ENDING.total_seconds()):
                 await self._listening.catch_up()
 
     async def _deregister(self) -> None:
         request = Deregister(agent_id=self._card.agent_id, session=self._hold.session, proof=self._proof)
         try:
-            async with asyncio.timeout(_ENDING.total_seconds()):
+            async with fail_after(_ENDING.total_seconds()):
                 await self._network.deregister(request)
         except (IoaError, TimeoutError) as error:
             _log.info("not_deregistered", agent_id=self._card.agent_id, why=str(error))

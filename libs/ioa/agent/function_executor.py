@@ -22,6 +22,7 @@ from typing import Any
 import structlog
 
 from ioa.agent.agent_metrics import abandoned_functions
+from ioa.cancellation import fail_after
 from ioa.errors import TaskError
 
 _HANGS_AFTER = 3
@@ -137,7 +138,7 @@ class Functions:
         run.ended.add_done_callback(lambda _: self._settle(run))
         run.start()
         try:
-            async with asyncio.timeout(None if timeout is None else timeout.total_seconds()) as run.limit:
+            async with fail_after(None if timeout is None else timeout.total_seconds()) as run.limit:
                 outcome = await asyncio.shield(run.ended)
         except TimeoutError:
             self._stop(run)

@@ -20,6 +20,7 @@ from ioa.agent.agent_ports import AgentPorts
 from ioa.agent.asking import until_answered
 from ioa.agent.casting import cast_needs
 from ioa.agent.team import BoundedTeamTools
+from ioa.cancellation import fail_after
 from ioa.errors import (
     ConflictError,
     ForbiddenError,
@@ -138,7 +139,7 @@ class Leader:
         leadership = self._remembered(offer)
         self._taken += 1
         try:
-            async with asyncio.timeout(left) as until_deadline:
+            async with fail_after(left) as until_deadline:
                 if offer.attempt == 1 or not await self._is_open(comm_id, leadership):
                     with live_spans.under(goal.traceparent, span_id_of_goal(goal.name)):
                         await self._open_group(goal, leadership)

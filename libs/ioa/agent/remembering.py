@@ -6,7 +6,6 @@ anew each time, never of views. What needs a model or the disk is bounded in tim
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,6 +17,7 @@ import structlog
 
 from ioa.agent.chatting import ChatQuestion, Left
 from ioa.agent.conversation import Heard, attributed, heard_in, name_of_entry, without
+from ioa.cancellation import fail_after
 from ioa.errors import IoaError, ModelError, reason_of
 from ioa.group.budget import cost_left, tokens_left
 from ioa.group.state import Charter
@@ -83,7 +83,7 @@ class Memories:
             return ""
         comm_id, known = view.charter.comm_id, None
         try:
-            async with asyncio.timeout(RECALLED_WITHIN.total_seconds()):
+            async with fail_after(RECALLED_WITHIN.total_seconds()):
                 known = await self._store.summary(comm_id)
             covered = frozenset[str]() if known is None else known.covers
             new = [item for item in left_out if name_of_entry(item) not in covered]
@@ -126,7 +126,7 @@ class Memories:
 
         within = min(SUMMED_UP_WITHIN, _floor(view) / 3)
         question = ChatQuestion((ChatMessage("user", text),), max_tokens=_MAX_SUMMARY_TOKENS)
-        async with asyncio.timeout(within.total_seconds()):
+        async with fail_after(within.total_seconds()):
             answer = await self._chat.ask(question, meter, left, purpose="remember")
         if not answer.text.strip():
             raise ModelError("The model gave an empty summary.")
@@ -140,7 +140,7 @@ class Memories:
         passages = [Passage(comm_id, name, _lines(said)) for name, said in told.items() if said and name not in chosen]
         words = f"{passages[-1].text if passages else ''}\n{view.charter.goal}"
         try:
-            async with asyncio.timeout(RECALLED_WITHIN.total_seconds()):
+            async with fail_after(RECALLED_WITHIN.total_seconds()):
                 await self._store.remember(whose, comm_id, passages)
                 found = await self._store.recall(whose, words, memory.relevant, {(comm_id, name) for name in shown})
         except (IoaError, TimeoutError) as error:

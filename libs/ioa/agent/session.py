@@ -24,7 +24,7 @@ from ioa.agent.outbox import Outbox, duty_of_answer, duty_of_turn
 from ioa.agent.task_runner import TaskRunner
 from ioa.agent.turn_taking import TurnTaker
 from ioa.agent.workspace import GroupFiles
-from ioa.beside import TaskGroup
+from ioa.cancellation import TaskGroup, fail_after
 from ioa.errors import ConflictError, IoaError, NotFoundError, SupersededError, UnavailableError, find_error
 from ioa.group.questions import waits_for
 from ioa.group.requests import Accepted, Entries, SequencedEntry, Sync
@@ -233,7 +233,7 @@ class GroupSession:
         state, why = self._history.state, f"{self.me} leaves this group: more was said in it than there is room for."
         assert state is not None
         try:
-            async with asyncio.timeout(_LEAVING_SECONDS):
+            async with fail_after(_LEAVING_SECONDS):
                 for task in [one for one in state.open_tasks if one.assignee == self.me]:
                     failed = InformTaskResult(task_id=task.task_id, outcome=TaskOutcome.FAILED, task_conclusion=why)
                     await self._outbox.say(self._history, failed, task.turn)
@@ -269,7 +269,7 @@ class GroupSession:
         until = loop.time() + _MAX_EARLY_SECONDS
         while self._has_room and (not self._arrived.empty() or (self._early and not self._looks and not self._passed_over)):
             try:
-                async with asyncio.timeout(_OVERTAKEN_SECONDS):
+                async with fail_after(_OVERTAKEN_SECONDS):
                     arrival = await self._arrived.get()
             except TimeoutError:
                 return False

@@ -21,7 +21,7 @@ from ioa.agent.rules import RuleBrain
 from ioa.agent.searching import search_for_others
 from ioa.agent.task_runner import TaskRunner
 from ioa.agent.workspace import GroupFiles
-from ioa.beside import TaskGroup
+from ioa.cancellation import TaskGroup
 from ioa.errors import ConflictError, InvalidInputError, IoaError, SupersededError
 from ioa.group.rejection import MAX_REFUSALS
 from ioa.group.requests import Accepted, InviteMember

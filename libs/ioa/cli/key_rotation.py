@@ -23,6 +23,7 @@ from ioa.adapters.nats.connection import open_connection
 from ioa.adapters.nats.permissions import Permissions, Service
 from ioa.adapters.nats.whoami import ask_tenant
 from ioa.adapters.nkey_seeds import public_key_of
+from ioa.cancellation import fail_after
 from ioa.cli.credentials import AUTHORIZATION, CALLOUT, TENANTS, FolderSecrets, KeptSeed, in_folder, read_known, write_known
 from ioa.cli.keys import end_keys_of
 from ioa.cli.reach import open_reached_system, reach
@@ -265,7 +266,7 @@ async def _guests_of(subject: str, with_keys: Collection[str], url: str | None) 
         settings, _ = await reach(url)
         async with (
             open_connection(replace(settings, asks_to_read=True), patience=PATIENCE) as client,
-            asyncio.timeout(_PATIENCE.total_seconds()),
+            fail_after(_PATIENCE.total_seconds()),
         ):
             async for line in NatsAuditTrail(client).lines_of(Deed.CONNECTED):
                 if not line.refused:
@@ -308,7 +309,7 @@ async def _forget(agents: list[AgentId], tenant: TenantId | None, url: str | Non
     if agents:
         try:
             await _check_tenant(tenant, url)
-            async with open_reached_system(url) as system, asyncio.timeout(_PATIENCE.total_seconds()):
+            async with open_reached_system(url) as system, fail_after(_PATIENCE.total_seconds()):
                 for agent_id in agents:
                     removal = partial(system.remove_agent, RemoveAgent(agent_id=agent_id, force=True))
                     with suppress(NotFoundError):  # it has never registered
@@ -327,7 +328,7 @@ async def _end_keys(users: Collection[UserId], tenant: TenantId | None, url: str
     try:
         if users:
             await _check_tenant(tenant, url)
-        async with asyncio.timeout(_PATIENCE.total_seconds()):
+        async with fail_after(_PATIENCE.total_seconds()):
             for user in users:
                 ended += await end_keys_of(url, user)
     except IoaError as error:
@@ -353,7 +354,7 @@ async def _end_goals(
     try:
         await _check_tenant(tenant, url)
         for _ in range(2 if by_http else 1):
-            async with asyncio.timeout(_PATIENCE.total_seconds()):
+            async with fail_after(_PATIENCE.total_seconds()):
                 for user in users:
                     await end_goals_of(url, user, cancelled)
             if by_http:

@@ -7,6 +7,7 @@ import secrets
 from dataclasses import dataclass
 from datetime import timedelta
 
+from ioa.cancellation import fail_after
 from ioa.client.client import Client
 from ioa.errors import InvalidInputError
 from ioa.ports.system_client import SystemClient
@@ -70,7 +71,7 @@ async def send_probe(system: SystemClient, patience: timedelta = PATIENCE) -> Pr
         return Probed(launched.name)
     accepted_after = timedelta(seconds=accepted - began)
     try:
-        async with asyncio.timeout((_RUNS_FOR + patience).total_seconds()):
+        async with fail_after((_RUNS_FOR + patience).total_seconds()):
             result = await client.result(launched.name, wait=True)
     except TimeoutError:
         return Probed(launched.name, accepted_after, in_log=bool(await client.state(launched.name)))

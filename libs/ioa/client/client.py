@@ -10,6 +10,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Literal, overload
 
+from ioa.cancellation import fail_after
 from ioa.client.forking import Changes, order_of_fork
 from ioa.client.history import conversation, conversation_before, heads_of_tree
 from ioa.client.questions import OpenQuestion, answer_question, questions_of, questions_waiting
@@ -409,7 +410,7 @@ class Client:
         """Wait until a goal is on record, or has a result without ever being so, which says why it was refused."""
         pause, refused = _SOON_SECONDS, None
         try:
-            async with asyncio.timeout(within.total_seconds()):
+            async with fail_after(within.total_seconds()):
                 while True:
                     try:
                         return (await self.system.goal(name)).record

@@ -11,6 +11,7 @@ from typing import TypeVar
 import structlog
 
 from ioa.attention import Attention
+from ioa.cancellation import fail_at
 from ioa.client.history import Tree
 from ioa.errors import UnavailableError
 from ioa.group.events import Said
@@ -114,7 +115,7 @@ class _Heard(Attention):
             await super().wait()
             return
         with suppress(TimeoutError):
-            async with asyncio.timeout_at(self._ask_at):
+            async with fail_at(self._ask_at):
                 await super().wait()
         if (now := asyncio.get_running_loop().time()) >= self._ask_at:  # hints come meanwhile, by which nothing is found
             self._ask_in = min(2 * self._ask_in, _LONGEST_SECONDS)

@@ -29,7 +29,8 @@ from ioa.agent.agent_ports import AgentPorts
 from ioa.agent.client import AgentClient, ClientOptions, Stop
 from ioa.agent.definition import AgentDefinition
 from ioa.agent.heard_room import HeardRoom
-from ioa.beside import TaskGroup, beside
+from ioa.beside import beside
+from ioa.cancellation import TaskGroup, fail_after
 from ioa.errors import AlreadyRunningError, InvalidInputError, IoaError
 from ioa.hosting.brains import Mind, check_models, open_minds
 from ioa.hosting.deployment import as_deployed, replica_of
@@ -157,7 +158,7 @@ async def _work_for(
                 why = str(error) if isinstance(error, IoaError) else ""
                 _log.warning("not_working_for", tenant=tenant, error=why, exc_info=not why)
                 with suppress(TimeoutError):
-                    async with asyncio.timeout(next(pause)):
+                    async with fail_after(next(pause)):
                         await stop.wait()
 
 

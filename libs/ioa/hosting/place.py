@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 from ioa.adapters.nats.connection import NatsSettings
 from ioa.adapters.system_folder import check_own
+from ioa.cancellation import fail_after
 from ioa.errors import UnavailableError
 from ioa.runtime.settings import DEFAULT_URL, ProcessSettings, settings_from, variable
 
@@ -75,7 +76,7 @@ async def listens(url: str) -> bool:
     for one in url.split(","):
         try:
             parts = urlsplit(one if "://" in one else f"nats://{one}")
-            async with asyncio.timeout(PATIENCE.total_seconds()):
+            async with fail_after(PATIENCE.total_seconds()):
                 _, writer = await asyncio.open_connection(parts.hostname or "127.0.0.1", parts.port or _NATS_PORT)
         except (OSError, ValueError, TimeoutError):
             continue

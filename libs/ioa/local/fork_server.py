@@ -19,6 +19,8 @@ from multiprocessing import resource_tracker
 from multiprocessing.connection import wait
 from pathlib import Path
 
+from ioa.cancellation import fail_after
+
 _BLOCKED = frozenset({signal.SIGINT, signal.SIGTERM})
 """What the fork server is deaf to."""
 
@@ -73,7 +75,7 @@ class ChildProcess:
         if not self._ended.is_set():
             self._process.terminate()
             try:
-                async with asyncio.timeout(grace_seconds):
+                async with fail_after(grace_seconds):
                     await self._ended.wait()
             except TimeoutError:
                 self._process.kill()

@@ -25,7 +25,7 @@ from ioa.adapters.nats.accounts import CONTROL_PLANE
 from ioa.adapters.nats.connection import NatsSettings
 from ioa.adapters.nats.server import NatsServer, open_nats_server
 from ioa.adapters.system_folder import USER, make_private, new_password, note_password
-from ioa.beside import TaskGroup
+from ioa.cancellation import TaskGroup, fail_after
 from ioa.errors import InvalidInputError, UnavailableError
 from ioa.local.fork_server import ForkServer, Program
 from ioa.local.log_rotation import keep_logs_bounded
@@ -280,7 +280,7 @@ class _Supervisor:
         looker = Program("readiness", "ioa.local.readiness", [str(agents), str(http)])
         looking = await self._fork_server.start(looker)
         try:
-            async with asyncio.timeout(_START_PATIENCE.total_seconds()):
+            async with fail_after(_START_PATIENCE.total_seconds()):
                 while not looking.has_ended:
                     self._raise_if_failed()
                     await asyncio.sleep(_POLL_SECONDS)

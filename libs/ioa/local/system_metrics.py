@@ -18,7 +18,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.registry import Collector
 
 from ioa.adapters.plain_http import NO_TLS
-from ioa.beside import TaskGroup
+from ioa.cancellation import TaskGroup
 from ioa.telemetry.health import ALIVE, LOOPBACK, NOT_FOUND, Answer, open_http, readiness_answer
 
 _WITHIN_SECONDS = 2.0

@@ -20,7 +20,7 @@ from ioa.agent.chatting import ChatAnswer
 from ioa.agent.definition import TaskContext
 from ioa.agent.function_executor import Functions, OutOfTimeError, Patience
 from ioa.agent.listening import ToolCalled, ToolRefused
-from ioa.beside import TaskGroup
+from ioa.cancellation import TaskGroup
 from ioa.errors import InvalidInputError, TaskError, find_error
 from ioa.ports.chat_model import ChatMessage, ToolCall
 from ioa.react.tools import Call, Guard, Guarding, ReactTool, as_observation

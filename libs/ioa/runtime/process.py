@@ -20,7 +20,7 @@ from typing import Any
 
 import structlog
 
-from ioa.beside import TaskGroup
+from ioa.cancellation import TaskGroup
 from ioa.errors import IoaError, only_error
 from ioa.foreign_text import shown
 from ioa.parent import end_with_parent

@@ -17,7 +17,7 @@ import structlog
 from prometheus_client import REGISTRY
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
-from ioa.beside import TaskGroup
+from ioa.cancellation import TaskGroup, fail_after
 from ioa.errors import InvalidInputError
 from ioa.telemetry import process_metrics, readiness
 
@@ -122,7 +122,7 @@ async def _talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, answ
     """Answer one request and close."""
     with contextlib.suppress(TimeoutError, OSError, ValueError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
         try:
-            async with asyncio.timeout(_ASK_WITHIN.total_seconds()):
+            async with fail_after(_ASK_WITHIN.total_seconds()):
                 head = await reader.readuntil(b"\r\n\r\n")
                 method, path, *_ = head.split(b"\r\n", 1)[0].decode("latin-1").split(" ")
                 status, kind, body = await _answer_to(method, path.partition("?")[0], answer)

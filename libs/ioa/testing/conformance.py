@@ -21,7 +21,7 @@ from pathlib import Path
 
 from ioa.agent.definition import AgentDefinition
 from ioa.agent.function_executor import Functions, Patience
-from ioa.beside import TaskGroup
+from ioa.cancellation import TaskGroup, fail_after
 from ioa.errors import TaskError
 from ioa.testing.foreign_agent import ANSWER_TOKENS, CRASH, FILE, HALFWAY, TOKENS, ForeignAgent
 from ioa.testing.task_context import RecordingContext
@@ -63,7 +63,7 @@ class Trial:
 
     async def until(self, *notes: str) -> None:
         """Wait until the other side has written these things down."""
-        async with asyncio.timeout(_WITHIN.total_seconds()):
+        async with fail_after(_WITHIN.total_seconds()):
             while missing := set(notes) - set(self.foreign.noted()):
                 assert missing
                 await asyncio.sleep(0.002)

@@ -14,7 +14,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Protocol, cast
 
-from ioa.beside import TaskGroup
+from ioa.cancellation import TaskGroup
 from ioa.errors import UnavailableError
 from ioa.ports.embedder import Vector
 from ioa_discovery.embedding.encoder_requests import EncodeTexts, LoadModel, ModelState

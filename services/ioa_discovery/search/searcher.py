@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, zip_longest
 
-from ioa.beside import TaskGroup
+from ioa.cancellation import TaskGroup
 from ioa.ports.agent_index import NO_TERMS, AgentIndex, Candidate, Candidates, IndexQuery, Likeness, Signal, SparseVector
 from ioa.ports.embedder import Embedder, Vector
 from ioa.protocol.cards import MAX_CARD_BYTES, AgentCard, abridged

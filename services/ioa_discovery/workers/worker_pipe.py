@@ -11,6 +11,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from signal import Signals
 from typing import cast
 
+from ioa.cancellation import fail_after
 from ioa.children import send_signal
 from ioa.errors import UnavailableError, from_wire
 from ioa_discovery.workers.worker_messages import LENGTH, Answered, Failed, Ready, Reply, RequestRefused, packed, unpacked
@@ -130,7 +131,7 @@ class WorkerPipe:
         try:
             self._process.stdin.close()
             with suppress(TimeoutError):
-                async with asyncio.timeout(_STOP_SECONDS):
+                async with fail_after(_STOP_SECONDS):
                     await self._process.wait()
         finally:
             self.kill()

@@ -18,7 +18,7 @@ from typing import Any
 import structlog
 from prometheus_client import Counter
 
-from ioa.beside import TaskGroup
+from ioa.cancellation import TaskGroup
 from ioa.errors import IoaError, UnavailableError
 from ioa_discovery.workers.worker_pipe import WorkerDiedError, WorkerFailedError, WorkerPipe, open_pipe
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
 from contextlib import aclosing, asynccontextmanager, contextmanager
 from typing import TypeVar
@@ -38,6 +37,7 @@ from a2a.utils.errors import (
 from a2a.utils.proto_utils import validate_proto_required_fields
 from a2a.utils.task import apply_history_length, validate_history_length, validate_page_size
 
+from ioa.cancellation import fail_after
 from ioa.client.seat import id_under, people_in
 from ioa.errors import (
     Fault,
@@ -217,7 +217,7 @@ async def _soon() -> AsyncIterator[None]:
     """Tell errors as well, and that the system did not answer in the time in which routes are answered."""
     with _told():
         try:
-            async with asyncio.timeout(WITHIN.total_seconds()):
+            async with fail_after(WITHIN.total_seconds()):
                 yield
         except TimeoutError:
             raise UnavailableError("The system did not answer in time.") from None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Iterator, MutableMapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -15,6 +14,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import INTERNAL_ERROR, INVALID_PARAMS, GetPromptResult, InputRequiredResult, ToolAnnotations
 from pydantic import AnyUrl, BaseModel, Field
 
+from ioa.cancellation import fail_after
 from ioa.client.seat import PersonReply
 from ioa.distribution import installed_version
 from ioa.errors import Fault, InvalidInputError, IoaError, NotFoundError, PayloadTooLargeError, row_of
@@ -269,7 +269,7 @@ async def _goal(call: ApiCall, name: GoalName) -> GoalStatus:
 async def _progress(call: ApiCall, name: GoalName, seconds: float, after: int) -> GoalProgress:
     goal = (await _goal(call, name)).record.goal
     try:
-        async with asyncio.timeout(seconds):
+        async with fail_after(seconds):
             await call.while_let_in(settled(call, goal))
     except TimeoutError:
         pass

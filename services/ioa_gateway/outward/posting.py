@@ -19,6 +19,7 @@ from weakref import WeakValueDictionary
 import httpcore
 import httpx
 
+from ioa.cancellation import fail_after
 from ioa.errors import InvalidInputError, UnavailableError
 from ioa.protocol.ids import UserId
 
@@ -263,7 +264,7 @@ class Posting:
         parts = check_url(url)
         host, port = parts.hostname or "", parts.port or _PORTS[parts.scheme]
         try:
-            async with asyncio.timeout(WITHIN.total_seconds()):
+            async with fail_after(WITHIN.total_seconds()):
                 addresses = await self._look_up(partial(_addresses, host, port), user)
         except (UnicodeError, OSError) as error:
             if isinstance(error, UnicodeError) or error.errno in _NO_NAME:
@@ -299,7 +300,7 @@ class Posting:
             UnavailableError: Nobody has answered in time.
         """
         try:
-            async with asyncio.timeout(WITHIN.total_seconds()):
+            async with fail_after(WITHIN.total_seconds()):
                 to = await self.find(url, user)
                 sent = {**headers, "Host": to.named, "Content-Type": "application/json", "User-Agent": _USER_AGENT}
                 extensions = {"sni_hostname": to.host}

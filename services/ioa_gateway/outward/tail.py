@@ -17,6 +17,7 @@ import structlog
 
 from ioa.adapters.nats.tail import NatsTail, TailHeld, TailRecord
 from ioa.beside import beside, together
+from ioa.cancellation import fail_after
 from ioa.errors import IoaError, UnavailableError
 from ioa.group.state import GroupState
 from ioa.ports.group_client import GroupClient
@@ -119,7 +120,7 @@ class Tail:
             _log.info("tail_lost")
         finally:
             with suppress(IoaError, TimeoutError):
-                async with asyncio.timeout(1):
+                async with fail_after(1):
                     await written.write(self._record.model_copy(update={"holder": ""}))
 
     async def _keep_writing(self, written: _Written) -> None:

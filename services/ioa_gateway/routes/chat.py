@@ -6,13 +6,13 @@ fails is an error that clients do not try again by themselves.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 from starlette.responses import Response
 
+from ioa.cancellation import fail_after
 from ioa.client.client import Launched
 from ioa.client.documents import told
 from ioa.errors import InvalidInputError, IoaError
@@ -197,7 +197,7 @@ async def _waited(call: ApiCall, launched: Launched) -> AsyncIterator[GoalResult
     while True:
         result: GoalResult | None = None
         try:
-            async with asyncio.timeout(SILENCE.total_seconds()):
+            async with fail_after(SILENCE.total_seconds()):
                 result = await call.while_let_in(call.client.result(launched.name, wait=True))
         except TimeoutError:
             pass

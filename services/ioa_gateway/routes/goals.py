@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from typing import Annotated
 
 from pydantic import BeforeValidator, Field
 from starlette.responses import Response
 
+from ioa.cancellation import fail_after
 from ioa.client.client import Launched
 from ioa.client.documents import GoalDocument, GoalRow, ResultDocument, told
 from ioa.client.forking import Changes
@@ -212,12 +212,12 @@ async def show(call: ApiCall, query: WhoseQuery, _body: Nothing) -> Response:
 async def result(call: ApiCall, query: ResultQuery, _body: Nothing) -> Response:
     """Show how a goal ended, and wait for it if that is asked."""
     name = await call.goal(query.user)
-    async with asyncio.timeout(WITHIN.total_seconds()):
+    async with fail_after(WITHIN.total_seconds()):
         found = await _result(call, name)
     if found is None and query.wait:
         try:
             with call.limits.new_stream(call.caller):
-                async with asyncio.timeout(query.wait):
+                async with fail_after(query.wait):
                     found = await call.client.result(name, wait=True)
         except TimeoutError:
             found = None

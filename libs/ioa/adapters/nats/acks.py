@@ -22,6 +22,7 @@ from pydantic_core import from_json
 from ioa.adapters.nats.connection import until_connected
 from ioa.adapters.nats.publishing import publish_to_each
 from ioa.adapters.nats.sinks import MessageSink
+from ioa.cancellation import fail_after
 
 _NO_RESPONDERS = "503"
 _TIMEOUT = timedelta(seconds=5)
@@ -57,7 +58,7 @@ class AcknowledgedWrites:
             self._inbox = self._client.new_inbox()
             await self._client.subscribe(f"{self._inbox}.*", future=MessageSink(self._pass_on))
         if not self._client.is_connected:
-            async with asyncio.timeout(self._seconds):
+            async with fail_after(self._seconds):
                 await until_connected(self._client)
         number, answer, deadline = str(next(self._numbers)), self._loop.create_future(), self._loop.time() + self._seconds
         self._waiting[number] = answer, deadline

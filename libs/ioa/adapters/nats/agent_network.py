@@ -22,7 +22,7 @@ from ioa.adapters.nats.queues import Delivery, consume
 from ioa.adapters.nats.requester import NatsRequester
 from ioa.adapters.nats.sinks import MessageSink
 from ioa.adapters.nats.topology import ANY_AGENT, WORK, pool_consumer
-from ioa.beside import TaskGroup
+from ioa.cancellation import TaskGroup
 from ioa.errors import InvalidInputError, IoaError, NotPermittedError, RateLimitedError, UnavailableError, reason_of
 from ioa.group.requests import (
     AbandonGoal,

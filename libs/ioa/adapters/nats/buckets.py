@@ -27,6 +27,7 @@ from ioa.adapters.nats.ordered import ordered
 from ioa.adapters.nats.renewal import UntilRenewal, until_renewal
 from ioa.adapters.nats.topology import BEAT, CARDS, LEASES
 from ioa.adapters.nats.translated_errors import unavailable_unless_answered
+from ioa.cancellation import fail_after
 from ioa.errors import IoaError, UnavailableError
 from ioa.ports.registry_store import NOTHING_TOLD, CardRecord, Renewal
 from ioa.protocol.cards import ModelReport
@@ -184,7 +185,7 @@ class NatsLeases:
     async def beat(self) -> None:
         """Show that registry and store are up; not waited for longer than the next one should take."""
         with unavailable_unless_answered("The store of leases"):
-            async with asyncio.timeout(_BEAT_TIMEOUT.total_seconds()):
+            async with fail_after(_BEAT_TIMEOUT.total_seconds()):
                 await (await self._bucket.open()).put(BEAT, b"")
 
 

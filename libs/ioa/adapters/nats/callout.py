@@ -24,7 +24,7 @@ from ioa.adapters.nats.permissions import WHO_IS_THIS, Permissions, account_of
 from ioa.adapters.nats.sinks import MessageSink
 from ioa.adapters.nats.tokens import claims_of
 from ioa.adapters.nkey_seeds import account_key_of, sign_with
-from ioa.beside import TaskGroup
+from ioa.cancellation import TaskGroup
 from ioa.errors import ForbiddenError, IoaError
 from ioa.networks import network_of
 from ioa.ports.connections import ShownToken

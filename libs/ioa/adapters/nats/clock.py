@@ -20,6 +20,7 @@ from nats.aio.client import Client
 from ioa.adapters.nats.connection import at_renewal
 from ioa.adapters.nats.topology import LOG
 from ioa.adapters.nats.translated_errors import unavailable_unless_answered
+from ioa.cancellation import fail_after
 from ioa.errors import UnavailableError
 from ioa.retry import until_available
 
@@ -79,7 +80,7 @@ class NatsClock:
         with at_renewal(self._client, renewed.set):
             while True:
                 with suppress(TimeoutError):
-                    async with asyncio.timeout(_LOOK_EVERY_SECONDS):
+                    async with fail_after(_LOOK_EVERY_SECONDS):
                         await renewed.wait()
                 renewed.clear()
                 try:

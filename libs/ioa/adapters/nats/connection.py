@@ -29,6 +29,7 @@ from ioa.adapters.nats.translated_errors import heeding_cancellation
 from ioa.adapters.nkey_seeds import read_key
 from ioa.adapters.system_folder import USER, password_for
 from ioa.beside import beside
+from ioa.cancellation import fail_after, fail_at
 from ioa.errors import InvalidInputError, UnavailableError
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES
 from ioa.protocol.subjects import inbox_prefix_of
@@ -302,7 +303,7 @@ class _LastingClient(Client):
         """Wait for what is asked on a subject, until the server says that it may not be."""
         quoted = _quoted(subject)
         try:
-            async with asyncio.timeout(None) as until:
+            async with fail_after(None) as until:
                 self._asking[quoted].add(until)
                 try:
                     yield
@@ -333,7 +334,7 @@ class _LastingClient(Client):
         loop = asyncio.get_running_loop()
         until = loop.time() + timeout
         try:
-            async with asyncio.timeout_at(until):
+            async with fail_at(until):
                 await self.until_connected()
         except TimeoutError:
             raise nats.errors.TimeoutError from None
@@ -512,7 +513,7 @@ async def until_refused(client: Client, lasting: timedelta) -> None:
     while True:
         await client.refused.wait()
         with suppress(TimeoutError):
-            async with asyncio.timeout(lasting.total_seconds()):
+            async with fail_after(lasting.total_seconds()):
                 await client.until_connected()
         if client.refused.is_set():
             raise NotLetInError("The NATS server lets this credential in no more.", hint=_WHO)

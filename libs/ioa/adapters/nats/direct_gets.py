@@ -29,6 +29,7 @@ from ioa.adapters.nats.permissions import READS
 from ioa.adapters.nats.requester import NatsRequester
 from ioa.adapters.nats.sinks import taking
 from ioa.adapters.nats.translated_errors import unavailable_unless_answered
+from ioa.cancellation import fail_after
 from ioa.errors import ForbiddenError, IoaError, NotFoundError, UnavailableError
 from ioa.protocol import subjects
 from ioa.protocol.codec import MAX_ANSWER_BYTES, MAX_PAYLOAD_BYTES, decode, decode_json, encode
@@ -182,7 +183,7 @@ async def _direct_get(client: Client, stream: str, request: ReadStream, timeout:
         answer = await client.request(subject, asked, timeout=timeout.total_seconds())
         return _page_of_one(stream, answer)
     batch, inbox = _Batch(), client.new_inbox()
-    async with taking(client, inbox, batch.take), asyncio.timeout(timeout.total_seconds()):
+    async with taking(client, inbox, batch.take), fail_after(timeout.total_seconds()):
         await until_connected(client)
         await client.publish(subject, asked, reply=inbox)
         return await batch.page

@@ -20,6 +20,7 @@ from ioa.adapters.nats.connection import may_not_publish
 from ioa.adapters.nats.overheard import AT_ONCE, FLOOD, Asker, OrderHearer, PullHearer, outside_asker
 from ioa.adapters.nats.permissions import tenant_of
 from ioa.adapters.nats.traces import hear_traced
+from ioa.cancellation import fail_after
 from ioa.ports.connections import ConnectionId
 from ioa.protocol import subjects
 from ioa.protocol.ids import UserId
@@ -174,7 +175,7 @@ class NatsFlooderTeller:
         """Tell, for ever. Of those who are refused less often in a second nothing is told."""
         while True:
             with suppress(TimeoutError):
-                async with asyncio.timeout(_TOLD_EVERY_SECONDS):
+                async with fail_after(_TOLD_EVERY_SECONDS):
                     await self._is_much.wait()
             self._is_much.clear()
             much = Counter({key: messages for key, messages in self._refused.items() if messages >= _MUCH_REFUSED})

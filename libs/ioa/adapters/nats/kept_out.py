@@ -11,6 +11,7 @@ from nats.aio.msg import Msg
 from pydantic import ValidationError
 
 from ioa.adapters.nats.sinks import taking
+from ioa.cancellation import fail_after
 from ioa.protocol import subjects
 from ioa.protocol.kept_out import KeptOut, KeptOutList
 
@@ -43,5 +44,5 @@ class NatsKeptOut:
         """Wait until a registry has told something, or for so many seconds."""
         self._heard.clear()
         with suppress(TimeoutError):
-            async with asyncio.timeout(within):
+            async with fail_after(within):
                 await self._heard.wait()

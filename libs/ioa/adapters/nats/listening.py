@@ -22,6 +22,7 @@ from nats.aio.subscription import Subscription
 
 from ioa.adapters.nats.sinks import MessageSink
 from ioa.adapters.nats.translated_errors import heeding_cancellation
+from ioa.cancellation import fail_after
 from ioa.protocol.ids import is_token
 
 _WANTED = 1_000
@@ -228,7 +229,7 @@ class Listener:
                 if is_token(name.removeprefix(_NO_AGENT)):
                     self._each[name] = await self._listen(self._subject_of(name))
             with suppress(TimeoutError):
-                async with asyncio.timeout(min(_LOOK_SECONDS, max(0.0, until - loop.time()))):
+                async with fail_after(min(_LOOK_SECONDS, max(0.0, until - loop.time()))):
                     await self._noticed.wait()
 
     async def _is_flooding(self, caller: str) -> bool:

@@ -16,6 +16,7 @@ from nats.js.errors import APIError, NotFoundError
 from ioa.adapters.nats.acks import AcknowledgedWrites
 from ioa.adapters.nats.topology import LOG
 from ioa.adapters.nats.translated_errors import lost_race, unavailable_unless_answered, unavailable_unless_stored
+from ioa.cancellation import fail_after
 from ioa.errors import InvalidInputError, StoreFullError, UnavailableError
 from ioa.fair_turns import FairTurns
 from ioa.group.events import EncodedEntry, Entry, said_as
@@ -153,7 +154,7 @@ class NatsGroupLog:
 
     async def _count_room(self) -> StoreRoom | None:
         with unavailable_unless_answered("The stream of group logs"):
-            async with asyncio.timeout(_ASKED_FOR.total_seconds()):
+            async with fail_after(_ASKED_FOR.total_seconds()):
                 info = await self._js.stream_info(LOG)
         most = info.config.max_bytes or 0
         return StoreRoom(most - most // _KEPT - info.state.bytes, most) if most > 0 else None

@@ -27,7 +27,7 @@ from ioa.adapters.nats.sinks import MessageSink
 from ioa.adapters.nats.streams import next_messages
 from ioa.adapters.nats.topology import GOALS, INTAKE, ensure_intake, intake_consumer
 from ioa.adapters.nats.translated_errors import unavailable_unless_answered
-from ioa.beside import TaskGroup
+from ioa.cancellation import TaskGroup, fail_after
 from ioa.errors import InvalidInputError, UnavailableError
 from ioa.protocol import subjects
 from ioa.protocol.ids import LOCAL, AgentId, UserId
@@ -108,7 +108,7 @@ class OrderLines:
                             is_whole = await self._read_on()
                             await self._look(group)
                             with suppress(TimeoutError):
-                                async with asyncio.timeout(_LOOK_SECONDS if is_whole else 0):
+                                async with fail_after(_LOOK_SECONDS if is_whole else 0):
                                     self._come.add(await heard)
                             await self._look(group)
                         except UnavailableError as error:

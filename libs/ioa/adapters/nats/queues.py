@@ -29,7 +29,7 @@ from prometheus_client import Counter, Histogram
 from ioa.adapters.nats.connection import until_connected
 from ioa.adapters.nats.renewal import until_renewal
 from ioa.adapters.nats.topology import ACK_WAIT
-from ioa.beside import TaskGroup
+from ioa.cancellation import TaskGroup
 from ioa.errors import ERRORS, NotYetError, Retry, UnavailableError, reason_of, row_of
 from ioa.ports.delivery import DeadLetters, DeadReason
 

@@ -12,6 +12,7 @@ from nats.aio.client import Client
 
 from ioa.adapters.nats.connection import at_renewal
 from ioa.adapters.nats.translated_errors import heeding_cancellation
+from ioa.cancellation import fail_after
 
 T = TypeVar("T")
 
@@ -36,7 +37,7 @@ class UntilRenewal:
         while not self._renewed:
             try:
                 with heeding_cancellation():
-                    async with asyncio.timeout(None) as self._wait:
+                    async with fail_after(None) as self._wait:
                         return await ask()
             except (TimeoutError, nats.errors.TimeoutError):
                 continue

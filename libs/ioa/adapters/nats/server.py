@@ -34,6 +34,7 @@ from typing import Any
 import httpx
 
 from ioa.adapters.plain_http import NO_TLS
+from ioa.cancellation import fail_after
 from ioa.children import send_signal
 from ioa.errors import ConflictError, InvalidInputError, MissingExtraError, UnavailableError
 
@@ -138,7 +139,7 @@ class NatsServer:
         log_start = await asyncio.to_thread(_write_config, self._settings, self._port)
         self._process = process = await _spawn(self._settings)
         try:
-            async with asyncio.timeout(self._settings.start_timeout.total_seconds()):
+            async with fail_after(self._settings.start_timeout.total_seconds()):
                 await self._until_ready(process, log_start)
         except TimeoutError:
             await self.stop()
@@ -157,7 +158,7 @@ class NatsServer:
             return
         send_signal(process, Signals.SIGTERM)
         try:
-            async with asyncio.timeout(_STOP_GRACE.total_seconds()):
+            async with fail_after(_STOP_GRACE.total_seconds()):
                 await process.wait()
         except TimeoutError:
             send_signal(process, Signals.SIGKILL)

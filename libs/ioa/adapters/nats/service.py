@@ -23,7 +23,7 @@ from ioa.adapters.nats.flood_tellers import NatsFlooderTeller, NatsTraceTeller
 from ioa.adapters.nats.listening import Listener
 from ioa.adapters.nats.slowed_callers import slowed_answer, slowed_statistics
 from ioa.adapters.nats.translated_errors import heeding_cancellation
-from ioa.beside import TaskGroup
+from ioa.cancellation import TaskGroup, fail_at
 from ioa.ports.inspection import SlowedCaller
 from ioa.protocol import subjects
 from ioa.quotas import Family
@@ -152,7 +152,7 @@ class _OwnTelling:
             await self._due.wait()
             self._due.clear()
             with suppress(TimeoutError):
-                async with asyncio.timeout_at(again_at):
+                async with fail_at(again_at):
                     await self._has_written.wait()
             if self._has_written.is_set():
                 await self._rest()

@@ -17,7 +17,7 @@ from nats.js.errors import NotFoundError
 from ioa.adapters.nats.headers import header_bytes
 from ioa.adapters.nats.topology import GOALS, LOG
 from ioa.adapters.nats.translated_errors import unavailable_unless_answered
-from ioa.beside import TaskGroup
+from ioa.cancellation import TaskGroup
 from ioa.errors import InvalidInputError, UnavailableError
 from ioa.ports.store_room import StoreRoom
 from ioa.protocol import subjects

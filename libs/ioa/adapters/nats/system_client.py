@@ -33,6 +33,7 @@ from ioa.adapters.nats.translated_errors import unavailable_unless_answered
 from ioa.adapters.nats.whoami import ask_user
 from ioa.adapters.system_clock import RandomIds
 from ioa.beside import beside
+from ioa.cancellation import fail_after
 from ioa.errors import ForbiddenError, NotFoundError, RateLimitedError, StoreFullError, UnavailableError
 from ioa.group.events import GroupLaunched
 from ioa.group.requests import AnswerQuestion, CancelGroup, GetGroup, GroupSnapshot
@@ -194,7 +195,7 @@ class NatsSystemClient:
                 waiting.reschedule(0.0)
 
         try:
-            async with asyncio.timeout(None) as waiting, beside(look()):
+            async with fail_after(None) as waiting, beside(look()):
                 return await self._stored_result(name)
         except TimeoutError:
             if not refused:

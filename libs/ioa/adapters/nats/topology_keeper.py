@@ -11,6 +11,7 @@ from ioa.adapters.nats.connection import announce_renewal
 from ioa.adapters.nats.streams import stream_names
 from ioa.adapters.nats.topology import STREAMS, Shares, Topology
 from ioa.adapters.nats.translated_errors import unavailable_unless_answered
+from ioa.cancellation import fail_after
 from ioa.errors import UnavailableError
 from ioa.retry import until_available
 
@@ -77,7 +78,7 @@ class TopologyKeeper:
 
     async def _pause(self) -> None:
         try:
-            async with asyncio.timeout(_LOOK_EVERY_SECONDS if self._whole else _RETRY_SECONDS):
+            async with fail_after(_LOOK_EVERY_SECONDS if self._whole else _RETRY_SECONDS):
                 await self._due.wait()
         except TimeoutError:
             return

@@ -38,6 +38,7 @@ from ioa.adapters.openai.dialect import (
 from ioa.adapters.openai.event_stream import StreamedCompletion, is_event_stream, lines_of
 from ioa.adapters.openai.request_body import chat_body
 from ioa.adapters.openai.settings import DEFAULT_CONTEXT_TOKENS, DEFAULT_KEY_HEADER, ModelSettings
+from ioa.cancellation import fail_after
 from ioa.errors import InvalidInputError, ModelError, UnavailableError
 from ioa.json_text import parse_json
 from ioa.ports.chat_model import AnswerLimits, ChatMessage, Hear, ModelAnswer, PromptTooLongError, Tool, check_calls
@@ -134,7 +135,7 @@ class OpenAiChat:
         """
         check_calls(messages)
         try:
-            async with asyncio.timeout(limits.timeout.total_seconds()), self._concurrent:
+            async with fail_after(limits.timeout.total_seconds()), self._concurrent:
                 is_heard = hear is not None and self._settings.stream
                 return await self._ask(ChatRequest(tuple(messages), shape, limits, tuple(tools), may_call, is_heard), hear)
         except TimeoutError:

@@ -17,6 +17,7 @@ from ioa.agent.model.budget import Budget, tokens_of
 from ioa.agent.model.prompts import VERSION, Prompts, cut
 from ioa.agent.model.reading import Reader
 from ioa.agent.model.tally import Cause, ModelTally
+from ioa.cancellation import fail_after
 from ioa.errors import ModelError, UnavailableError
 from ioa.json_text import find_object
 from ioa.ports.chat_model import AnswerLimits, ChatMessage, ChatModel, Effort, ModelAnswer, PromptTooLongError
@@ -110,7 +111,7 @@ class Dialogue:
             sleep=self._sleep,
         )
         try:
-            async with asyncio.timeout(timeout.total_seconds()):
+            async with fail_after(timeout.total_seconds()):
                 return await self._rounds(asking, question, shape, objection)
         except TimeoutError:
             if asking.away is not None:

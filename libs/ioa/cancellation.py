@@ -1,0 +1,82 @@
+"""Task groups and time limits that drop no cancellation, as newer versions of CPython have them.
+
+What runs in the system takes them from here. Debian 12 has CPython 3.11.2.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Self
+
+
+class _TaskGroup(asyncio.TaskGroup):
+    """A task group as it is since CPython 3.13 (python/cpython#116720).
+
+    Where a task fails in the moment in which the block is cancelled from outside, the one before raises the error alone: whoever
+    tries again after such an error goes on for ever, and what waits for its end hangs. The error is raised, and what is waited for
+    next is cancelled. And where a task fails while the group waits for its tasks, it leaves whoever waits counted as cancelled.
+    """
+
+    _parent_task: asyncio.Task[Any]
+    _parent_cancel_requested: bool
+    _cancelled_before = 0
+
+    async def __aenter__(self) -> Self:
+        await super().__aenter__()
+        self._cancelled_before = self._parent_task.cancelling()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        is_uncounted = self._parent_cancel_requested
+        try:
+            await super().__aexit__(kind, error, traceback)
+        except BaseExceptionGroup:
+            waiting = self._parent_task
+            if self._parent_cancel_requested and not is_uncounted:
+                waiting.uncancel()
+            if waiting.cancelling() > self._cancelled_before:
+                waiting.uncancel()
+                waiting.cancel()
+            raise
+
+
+class _Timeout(asyncio.Timeout):  # type: ignore[misc]  # no other way to set one limit
+    """A time limit as it is since CPython 3.11.3 (python/cpython#102780).
+
+    The one before raises no `TimeoutError` in a task that was cancelled before it set the limit, as one that puts things away was:
+    what it kills after the limit would live on.
+    """
+
+    _cancelled_before = 0
+
+    async def __aenter__(self) -> Self:
+        await super().__aenter__()
+        self._cancelled_before = _times_cancelled()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await super().__aexit__(kind, error, traceback)
+        if self.expired() and isinstance(error, asyncio.CancelledError) and _times_cancelled() <= self._cancelled_before:
+            raise TimeoutError from error
+
+
+def _times_cancelled() -> int:
+    task = asyncio.current_task()
+    return 0 if task is None else task.cancelling()
+
+
+def _fail_after(delay: float | None) -> asyncio.Timeout:
+    return _Timeout(None if delay is None else asyncio.get_running_loop().time() + delay)
+
+
+TaskGroup = asyncio.TaskGroup if sys.version_info >= (3, 13) else _TaskGroup
+_HAS_LIMITS = sys.version_info >= (3, 11, 3)
+fail_after: Callable[[float | None], asyncio.Timeout] = asyncio.timeout if _HAS_LIMITS else _fail_after
+fail_at: Callable[[float | None], asyncio.Timeout] = asyncio.timeout_at if _HAS_LIMITS else _Timeout
