@@ -345,8 +345,7 @@ class _LastingClient(Client):
         if not force_flush and self.is_connected and flusher is not None and not flusher.done():
             self._write_soon()
             return None
-        # Until nats-py has seen that a server is gone, who publishes writes to a socket that is closed, as the task that writes has
-        # ended.
+        # Until nats-py has seen that a server is gone, its task that writes has ended, and who publishes writes to a closed socket.
         with _gone_if_closed():
             return await super()._flush_pending(force_flush)
 
