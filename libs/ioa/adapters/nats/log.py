@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 
@@ -14,10 +12,11 @@ from nats.js.api import Header
 from nats.js.errors import APIError, NotFoundError
 
 from ioa.adapters.nats.acks import AcknowledgedWrites
+from ioa.adapters.nats.store_room import LookedAtRoom
 from ioa.adapters.nats.topology import LOG
 from ioa.adapters.nats.translated_errors import lost_race, unavailable_unless_answered, unavailable_unless_stored
 from ioa.cancellation import fail_after
-from ioa.errors import InvalidInputError, StoreFullError, UnavailableError
+from ioa.errors import InvalidInputError, StoreFullError
 from ioa.fair_turns import FairTurns
 from ioa.group.events import EncodedEntry, Entry, said_as
 from ioa.ports.group_log import AppendConflictError, StoredEntry, UnreadableEntryError
@@ -34,8 +33,6 @@ _LOG_MOST = "Ioa-Log-Most"
 
 _KEPT = 20
 """One part of so many of the stream's share is kept for entries that end groups: else who fills it keeps all from cancelling."""
-_COUNTED_FOR = timedelta(seconds=1)
-"""How long it is believed how much the stream has room for; what this process appends meanwhile is taken off."""
 _ASKED_FOR = timedelta(seconds=0.5)
 """How long whoever asks first waits at most, and no other: JetStream answers such requests in one line, appends pass it by."""
 
@@ -64,9 +61,8 @@ class NatsGroupLog:
         self._js = js or client.jetstream()
         self._writes = AcknowledgedWrites(client)
         self._turns = FairTurns(_READ_AT_ONCE, _READ_OF_ONE)
-        self._counted_until = 0.0
-        self._room: StoreRoom | None = None
-        """How many bytes what ends no group may still take; None if the stream has no share."""
+        self._room = LookedAtRoom(self._count_room)
+        """How many bytes what ends no group may still take; what this process appends is taken off."""
 
     async def last(self, comm_id: CommId) -> StoredEntry | None:
         """Read the head."""
@@ -94,12 +90,7 @@ class NatsGroupLog:
 
         Whoever is refused by what was known before has nothing appended: so it is not for appends alone to ask anew.
         """
-        now = asyncio.get_running_loop().time()
-        if self._counted_until <= now:
-            self._counted_until = now + _COUNTED_FOR.total_seconds()
-            with suppress(UnavailableError):  # whether it takes an entry, the stream itself says
-                self._room = await self._count_room()
-        return self._room
+        return await self._room.look()
 
     async def read(self, comm_id: CommId, *, after: int, limit: int, max_bytes: int | None = None) -> Sequence[StoredEntry]:
         """Read a page, entry by entry."""
@@ -142,15 +133,13 @@ class NatsGroupLog:
 
     async def _take_room(self, comm_id: CommId, size: int) -> None:
         """Take so much of the room."""
-        room = await self.room()
-        if room is None:
-            return
-        if size > room.free_bytes:
+        room = await self._room.look()  # if nobody answers, the stream itself says whether it takes the entry
+        if room is not None and size > room.free_bytes:
             raise StoreFullError(
                 f"The log of {comm_id} has no room left: what there is is kept for what ends groups.",
                 hint="`ioa doctor` says what is full and who fills it.",
             )
-        self._room = StoreRoom(room.free_bytes - size, room.share_bytes)
+        self._room.take(size)
 
     async def _count_room(self) -> StoreRoom | None:
         with unavailable_unless_answered("The stream of group logs"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from datetime import timedelta
 
@@ -24,6 +24,7 @@ from ioa.protocol import subjects
 from ioa.protocol.ids import UserId
 
 _COUNTED_FOR = timedelta(seconds=1)
+"""How long it is believed how much room there is."""
 _LOOKED_AT, _AT_ONCE = 48, 4
 """How many goals that wait are looked at to tell whose they are, and how many side by side: each may have 256 kB."""
 _RECORD_BYTES = 30
@@ -39,6 +40,33 @@ def stored_bytes(subject: str, data: bytes, headers: Mapping[str, str]) -> int:
     return _RECORD_BYTES + len(subject.encode()) + len(data) + header_bytes(headers)
 
 
+class LookedAtRoom:
+    """Room that is looked at when somebody asks, once a second at most; else, and if nobody answers, what is known is believed.
+
+    Args:
+        count: Asks the server; `UnavailableError` is no answer.
+    """
+
+    def __init__(self, count: Callable[[], Awaitable[StoreRoom | None]]) -> None:
+        self._count = count
+        self._counted_until = 0.0
+        self._known: StoreRoom | None = None
+
+    async def look(self) -> StoreRoom | None:
+        """Tell how much there is; None is no bound."""
+        now = asyncio.get_running_loop().time()
+        if self._counted_until <= now:
+            self._counted_until = now + _COUNTED_FOR.total_seconds()
+            with suppress(UnavailableError):
+                self._known = await self._count()
+        return self._known
+
+    def take(self, size: int) -> None:
+        """Take so many bytes off, until it is looked at anew."""
+        if self._known is not None:
+            self._known = StoreRoom(self._known.free_bytes - size, self._known.share_bytes)
+
+
 class NatsSharedStore:
     """A `SharedStore` in the account of a connection.
 
@@ -52,23 +80,19 @@ class NatsSharedStore:
         self._js = js
         self._store_bytes = store_bytes
         self._replicas = replicas
-        self._counted_until = 0.0
-        self._room: StoreRoom | None = None
+        self._room = LookedAtRoom(self._count)
 
     async def room(self) -> StoreRoom | None:
-        """Ask for what the account stores, and what the logs do; if that is not answered, what was known last is believed."""
-        now = asyncio.get_running_loop().time()
-        if self._store_bytes is not None and self._counted_until <= now:
-            self._counted_until = now + _COUNTED_FOR.total_seconds()
-            with suppress(UnavailableError):
-                self._room = await self._count(self._store_bytes)
-        return self._room
+        """Ask for what the account stores, and what the logs do."""
+        return await self._room.look()
 
-    async def _count(self, store_bytes: int) -> StoreRoom:
+    async def _count(self) -> StoreRoom | None:
+        if self._store_bytes is None:
+            return None
         with unavailable_unless_answered("JetStream"):
             account, log = await self._js.account_info(), await self._js.stream_info(LOG)
         of_logs = max(0, (log.config.max_bytes or 0) - log.state.bytes)
-        return StoreRoom(store_bytes - account.storage // self._replicas - of_logs, store_bytes)
+        return StoreRoom(self._store_bytes - account.storage // self._replicas - of_logs, self._store_bytes)
 
 
 class NatsWaitingGoals:
