@@ -1,4 +1,4 @@
-"""Task groups and time limits that drop no cancellation, as newer versions of CPython have them.
+"""Task groups and time limits that drop no cancellation, as newer versions of CPython have them; and heeding one that others drop.
 
 What runs in the system takes them from here. Debian 12 has CPython 3.11.2.
 """
@@ -45,31 +45,27 @@ class _TaskGroup(asyncio.TaskGroup):
             raise
 
 
-class _Timeout(asyncio.Timeout):  # type: ignore[misc]  # no other way to set one limit
+class _Timeout(asyncio.Timeout):  # type: ignore[misc]  # final for type checkers only
     """A time limit as it is since CPython 3.11.3 (python/cpython#102780).
 
     The one before raises no `TimeoutError` in a task that was cancelled before it set the limit, as one that puts things away was:
     what it kills after the limit would live on.
     """
 
+    _task: asyncio.Task[Any]
     _cancelled_before = 0
 
     async def __aenter__(self) -> Self:
         await super().__aenter__()
-        self._cancelled_before = _times_cancelled()
+        self._cancelled_before = self._task.cancelling()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         await super().__aexit__(kind, error, traceback)
-        if self.expired() and isinstance(error, asyncio.CancelledError) and _times_cancelled() <= self._cancelled_before:
+        if self.expired() and isinstance(error, asyncio.CancelledError) and self._task.cancelling() <= self._cancelled_before:
             raise TimeoutError from error
-
-
-def _times_cancelled() -> int:
-    task = asyncio.current_task()
-    return 0 if task is None else task.cancelling()
 
 
 def _fail_after(delay: float | None) -> asyncio.Timeout:
@@ -80,3 +76,23 @@ TaskGroup = asyncio.TaskGroup if sys.version_info >= (3, 13) else _TaskGroup
 _HAS_LIMITS = sys.version_info >= (3, 11, 3)
 fail_after: Callable[[float | None], asyncio.Timeout] = asyncio.timeout if _HAS_LIMITS else _fail_after
 fail_at: Callable[[float | None], asyncio.Timeout] = asyncio.timeout_at if _HAS_LIMITS else _Timeout
+
+
+class heeding_cancellation:  # noqa: N801  # reads as the statement it is used in
+    """Raise `CancelledError` at the end of the block if the task was cancelled in it, whatever else came of it.
+
+    `asyncio.wait_for`, by which nats-py waits, drops a cancellation that comes together with the answer before CPython 3.12
+    (python/cpython#86296), and the answer may be one that nats-py raises as an error: a pull that the server ended is a time-out. A
+    loop that runs until it is cancelled would then run for ever.
+    """
+
+    __slots__ = ("_before", "_task")
+
+    def __enter__(self) -> None:
+        self._task = asyncio.current_task()
+        self._before = self._task.cancelling() if self._task is not None else 0
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+        is_over = error is None or isinstance(error, Exception)
+        if is_over and self._task is not None and self._task.cancelling() > self._before:
+            raise asyncio.CancelledError from error

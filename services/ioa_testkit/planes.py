@@ -14,10 +14,9 @@ from ioa.adapters.nats.connection import NatsSettings, open_connection
 from ioa.adapters.nats.inspection import NatsInspection
 from ioa.adapters.nats.server import open_nats_server
 from ioa.adapters.nats.topology import Topology
-from ioa.adapters.nats.translated_errors import heeding_cancellation
 from ioa.adapters.system_clock import SystemClock
 from ioa.beside import beside
-from ioa.cancellation import fail_after
+from ioa.cancellation import fail_after, heeding_cancellation
 from ioa.errors import UnavailableError
 from ioa.ports.agent_network import AgentNetwork
 from ioa.ports.inspection import Inspection

@@ -10,7 +10,8 @@ import pytest
 from nats.aio.client import Client
 
 from ioa.adapters.nats.renewal import until_renewal
-from ioa.adapters.nats.translated_errors import heeding_cancellation, unavailable_unless_answered
+from ioa.adapters.nats.translated_errors import unavailable_unless_answered
+from ioa.cancellation import heeding_cancellation
 from ioa.errors import UnavailableError
 
 Ask = Callable[[], Coroutine[Any, Any, None]]

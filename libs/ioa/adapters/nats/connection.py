@@ -25,11 +25,10 @@ from nats.aio.transport import TcpTransport, Transport
 from ioa.adapters.nats.headers import drop_foreign_status, read_headers, readable
 from ioa.adapters.nats.tokens import inbox_owner_of, read_token
 from ioa.adapters.nats.traffic import nats_errors, traffic
-from ioa.adapters.nats.translated_errors import heeding_cancellation
 from ioa.adapters.nkey_seeds import read_key
 from ioa.adapters.system_folder import USER, password_for
 from ioa.beside import beside
-from ioa.cancellation import fail_after, fail_at
+from ioa.cancellation import fail_after, fail_at, heeding_cancellation
 from ioa.errors import InvalidInputError, UnavailableError
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES
 from ioa.protocol.subjects import inbox_prefix_of

@@ -14,7 +14,7 @@ from pydantic_core import to_json
 
 from ioa.adapters.kernel_sockets import same_peer
 from ioa.adapters.nats.flood_tellers import tell_uncounted
-from ioa.adapters.nats.translated_errors import heeding_cancellation
+from ioa.cancellation import heeding_cancellation
 from ioa.errors import UnavailableError
 from ioa.ports.sockets import Counted, Peer
 from ioa.protocol import subjects

@@ -19,8 +19,8 @@ from ioa.adapters.nats.requester import NatsRequester
 from ioa.adapters.nats.slowed_callers import most_first, slowed_by, slowed_in_statistics
 from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.adapters.nats.topology import DEAD, STREAMS, TIMERS
-from ioa.adapters.nats.translated_errors import heeding_cancellation
 from ioa.adapters.nats.whoami import ask_tenant, ask_version
+from ioa.cancellation import heeding_cancellation
 from ioa.errors import ForbiddenError, IoaError, NotPermittedError, UnavailableError
 from ioa.ports.inspection import (
     SEEN_BY_ALL,

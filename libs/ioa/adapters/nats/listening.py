@@ -21,8 +21,7 @@ from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 
 from ioa.adapters.nats.sinks import MessageSink
-from ioa.adapters.nats.translated_errors import heeding_cancellation
-from ioa.cancellation import fail_after
+from ioa.cancellation import fail_after, heeding_cancellation
 from ioa.protocol.ids import is_token
 
 _WANTED = 1_000

@@ -11,8 +11,7 @@ import nats.errors
 from nats.aio.client import Client
 
 from ioa.adapters.nats.connection import at_renewal
-from ioa.adapters.nats.translated_errors import heeding_cancellation
-from ioa.cancellation import fail_after
+from ioa.cancellation import fail_after, heeding_cancellation
 
 T = TypeVar("T")
 

@@ -19,7 +19,7 @@ from ioa.adapters.nats.loop_share import LoopShare, read_in
 from ioa.adapters.nats.patience import waited_for
 from ioa.adapters.nats.reply_headers import error_in, patience_headers
 from ioa.adapters.nats.request_metrics import asked, asked_seconds
-from ioa.adapters.nats.translated_errors import heeding_cancellation
+from ioa.cancellation import heeding_cancellation
 from ioa.errors import IoaError, NotPermittedError, PayloadTooLargeError, RateLimitedError, UnavailableError, row_of
 from ioa.protocol.codec import MAX_ANSWER_BYTES, decode, encode
 from ioa.protocol.model import Model

@@ -8,7 +8,7 @@ import nats.errors
 from nats.aio.client import Client
 
 from ioa.adapters.nats.permissions import reloading
-from ioa.adapters.nats.translated_errors import heeding_cancellation
+from ioa.cancellation import heeding_cancellation
 from ioa.errors import InvalidInputError, UnavailableError
 
 _PATIENCE_SECONDS = 5.0

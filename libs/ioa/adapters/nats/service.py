@@ -22,8 +22,7 @@ from ioa.adapters.nats.endpoints import USUAL_BOUNDS, Bounds, ServiceEndpoint
 from ioa.adapters.nats.flood_tellers import NatsFlooderTeller, NatsTraceTeller
 from ioa.adapters.nats.listening import Listener
 from ioa.adapters.nats.slowed_callers import slowed_answer, slowed_statistics
-from ioa.adapters.nats.translated_errors import heeding_cancellation
-from ioa.cancellation import TaskGroup, fail_at
+from ioa.cancellation import TaskGroup, fail_at, heeding_cancellation
 from ioa.ports.inspection import SlowedCaller
 from ioa.protocol import subjects
 from ioa.quotas import Family

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from types import TracebackType
 
 import nats.errors
 from nats.js.errors import APIError
 
+from ioa.cancellation import heeding_cancellation
 from ioa.errors import ERRORS, PayloadTooLargeError, StoreFullError, UnavailableError, row_of
 
 ERRORS[nats.errors.Error] = row_of(UnavailableError)
@@ -28,26 +28,6 @@ _FULL = (10002, 10023, 10047, 10077)
 def lost_race(error: APIError) -> bool:
     """Whether JetStream refused a write because somebody else wrote to its subject first."""
     return error.err_code in _WRONG_LAST_SEQUENCE
-
-
-class heeding_cancellation:  # noqa: N801  # reads as the statement it is used in
-    """Raise `CancelledError` at the end of the block if the task was cancelled in it, whatever else came of it.
-
-    nats-py waits by `asyncio.wait_for`, which in Python 3.11 drops a cancellation that comes together with the answer
-    (python/cpython#86296), and the answer may be one that nats-py raises as an error: a pull that the server ended is a time-out. A
-    loop that runs until it is cancelled would then run for ever.
-    """
-
-    __slots__ = ("_before", "_task")
-
-    def __enter__(self) -> None:
-        self._task = asyncio.current_task()
-        self._before = self._task.cancelling() if self._task is not None else 0
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
-        is_over = error is None or isinstance(error, Exception)
-        if is_over and self._task is not None and self._task.cancelling() > self._before:
-            raise asyncio.CancelledError from error
 
 
 class unavailable_unless_stored:  # noqa: N801
