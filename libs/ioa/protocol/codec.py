@@ -113,11 +113,7 @@ def decode(kind: type[M], data: bytes, *, max_payload_bytes: int = MAX_PAYLOAD_B
     """
     raw = _unpacked(kind, data, max_payload_bytes)
     if without:
-        inner = raw
-        for name in without[:-1]:
-            inner = inner.get(name) if isinstance(inner, dict) else None
-        if isinstance(inner, dict):
-            inner.pop(without[-1], None)
+        _take_out(raw, without)
     return validate(kind, raw)
 
 
@@ -128,6 +124,32 @@ def receive(kind: type[M], data: bytes, *, max_payload_bytes: int = MAX_PAYLOAD_
         PayloadTooLargeError: The payload is larger than allowed; it was not looked at.
         InvalidInputError: It is not msgpack, not this kind of model, or a text of it is refused by `check_text`.
     """
+    return validate(kind, _received(kind, data, max_payload_bytes))
+
+
+def receive_apart(
+    kind: type[M], data: bytes, apart: tuple[str, ...], *, max_payload_bytes: int = MAX_PAYLOAD_BYTES
+) -> tuple[M, object]:
+    """Receive a model without one of its fields, which leads there by names and nobody else is to be told; and that as it was sent.
+
+    Raises:
+        PayloadTooLargeError: As in `receive`.
+        InvalidInputError: As in `receive`.
+    """
+    raw = _received(kind, data, max_payload_bytes)
+    taken = _take_out(raw, apart)
+    return validate(kind, raw), taken
+
+
+def _take_out(raw: object, path: tuple[str, ...]) -> object:
+    """Take a field out of plain data, to which names lead, and return what it held; None if it is not there."""
+    inner = raw
+    for name in path[:-1]:
+        inner = inner.get(name) if isinstance(inner, dict) else None
+    return inner.pop(path[-1], None) if isinstance(inner, dict) else None
+
+
+def _received(kind: type[Model], data: bytes, max_payload_bytes: int) -> object:
     if issubclass(kind, Carrier):
         _check_carried(data)
     raw = _unpacked(kind, data, max_payload_bytes)
@@ -138,7 +160,7 @@ def receive(kind: type[M], data: bytes, *, max_payload_bytes: int = MAX_PAYLOAD_
             check_text(refused)
     except (RecursionError, ValueError):
         raise InvalidInputError("The payload is nested too deep.") from None
-    return validate(kind, raw)
+    return raw
 
 
 def _refused_text(data: bytes, raw: object) -> str:

@@ -120,8 +120,10 @@ class Appended:
         Raises:
             RateLimitedError: It leads to no end, or in too many words. There may be room later.
         """
+        if room is None or not (self._filling.may_put_off(room) or self._together.may_put_off(room)):
+            return
         agent_id = _begun_by(event)
-        if room is None or agent_id is None:
+        if agent_id is None:
             return
         counted = self._who_fills(agent_id, user)
         full = [who for filling, who in counted if filling.puts_off(who, room)]

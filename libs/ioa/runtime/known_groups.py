@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import NamedTuple
 
-from ioa.group.events import Unheard
+from ioa.group.events import GroupLaunched, Unheard
 from ioa.group.in_memory import policy_bytes, state_bytes
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol.ids import CommId
@@ -34,7 +34,7 @@ class _KnownPolicy(NamedTuple):
 class KnownGroup:
     """What is remembered of one: its head, which may be stale, and the earliest timer that was armed.
 
-    Of the head's event, which may be a launch with a whole policy, nothing is: what follows goes by the state.
+    Of a launch, which may hold a whole policy, the state alone is: what follows goes by that.
     """
 
     lock: PriorityLock = field(default_factory=PriorityLock)
@@ -91,9 +91,9 @@ class KnownGroups:
         if head is not None and head.entry.state.phase.is_terminal:
             self._forget_policy(head.entry.state.comm_id)
             head = None
-        if head is not None:
-            entry = head.entry
-            head = replace(head, entry=entry.model_copy(update={"event": Unheard(at=entry.event.at)}))
+        if head is not None and isinstance(head.entry.event, GroupLaunched):
+            at = head.entry.event.at
+            head = replace(head, entry=head.entry.model_copy(update={"event": Unheard(at=at)}))
         self.bytes += _taken_by(head) - _taken_by(group.head)
         group.head = head
 

@@ -56,6 +56,8 @@ class StoredShares:
         self._part = part
         self._held: dict[str, tuple[float, float]] = {}
         """How many bytes each has had stored, as of when."""
+        self._most = 0.0
+        """So many at the most."""
         self._told: dict[str, tuple[float, float]] = {}
         """When somebody was told last that others need the room, and what he had."""
 
@@ -66,12 +68,18 @@ class StoredShares:
             for least in nsmallest(_FORGOTTEN_AT_ONCE, self._held, key=self.held):
                 del self._held[least]
         held, at = self._held.get(who, (0.0, now))
-        self._held[who] = (_left_of(held, now - at) + size_bytes, now)
+        held = _left_of(held, now - at) + size_bytes
+        self._held[who] = (held, now)
+        self._most = max(self._most, held)
 
     def held(self, who: str) -> float:
         """Return how many bytes somebody has had stored, the older the less."""
         held, at = self._held.get(who, (0.0, 0.0))
         return _left_of(held, self._now() - at)
+
+    def may_put_off(self, room: StoreRoom) -> bool:
+        """Whether anybody may have had so much stored: as long as there is much room, nobody need be looked at."""
+        return self.is_over(self._most, room)
 
     def is_over(self, held_bytes: float, room: StoreRoom, part: int | None = None) -> bool:
         """Whether so much is more than one may have of a part of the store with so much room."""

@@ -13,12 +13,12 @@ import nats.errors
 import pytest
 from nats.aio.client import Client
 from nats.aio.msg import Msg
+from prometheus_client import REGISTRY
 from structlog.testing import capture_logs
 
 from ioa.adapters.nats.connection import NatsSettings, open_connection
 from ioa.adapters.nats.endpoints import Bounds, ServiceEndpoint, answer
 from ioa.adapters.nats.permissions import SHOWN_ASKER
-from ioa.adapters.nats.request_metrics import requests
 from ioa.adapters.nats.requester import NatsRequester
 from ioa.adapters.nats.server import NatsServer
 from ioa.adapters.nats.service import open_service
@@ -530,7 +530,7 @@ async def test_what_its_caller_has_given_up_is_dropped(nats_client: Client, own:
         return request
 
     def dropped() -> float:
-        return float(requests.labels("other", "overdue")._value.get())
+        return REGISTRY.get_sample_value("ioa_requests_total", {"subject": "other", "code": "overdue"}) or 0.0
 
     endpoint, before = ServiceEndpoint("slow", SUBJECT, answer(Echo, slow), is_own=own), dropped()
     async with (

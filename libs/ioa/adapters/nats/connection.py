@@ -23,6 +23,7 @@ from nats.aio.subscription import Subscription
 from nats.aio.transport import TcpTransport, Transport
 
 from ioa.adapters.nats.headers import drop_foreign_status, read_headers, readable
+from ioa.adapters.nats.receiving import MessageParser, StraightReader
 from ioa.adapters.nats.tokens import inbox_owner_of, read_token
 from ioa.adapters.nats.traffic import nats_errors, traffic
 from ioa.adapters.nkey_seeds import read_key
@@ -168,7 +169,7 @@ def _gone_if_closed() -> Iterator[None]:
 
 
 def write_at_once(client: Client) -> None:
-    """Have what was published written now, as what somebody waits for, unless that was done since the loop went round."""
+    """Have what was published written now, as what somebody waits for: the first that is of all that a packet has brought about."""
     if isinstance(client, _LastingClient):
         client.write_at_once()
 
@@ -262,11 +263,12 @@ class _LastingClient(Client):
     A request waits for the connection. nats-py keeps all that is published while there is none, and sends it later: whoever asked
     again and again in vain would ask so many times at once then, and be slowed down for it.
 
-    Headers are read by `read_headers`, since strangers write them.
+    Headers are read by `read_headers`, and the lines of messages by `MessageParser`, since strangers write them.
     """
 
     def __init__(self, seed: str | None, *, asks_to_read: bool) -> None:
         super().__init__()
+        self._ps = MessageParser(self)
         self.asks_to_read = asks_to_read
         self._given_seed = seed
         self._reconnecting: asyncio.Task[Any] | None = None
@@ -278,7 +280,8 @@ class _LastingClient(Client):
         self._is_deaf = asyncio.Event()
         self._loop = asyncio.get_running_loop()
         self._is_to_write = self._has_written = False
-        """Whether what is pending is written as soon as the loop goes round, and whether something was since it has."""
+        """Whether what is pending is written as soon as the loop goes round, and whether something was written at once since it
+        has, or since something was received."""
         self.refused = asyncio.Event()
         """Set while the server refuses to have this connection back."""
 
@@ -342,7 +345,8 @@ class _LastingClient(Client):
     async def _flush_pending(self, force_flush: bool = False) -> Any:
         flusher = self._flusher_task
         if not force_flush and self.is_connected and flusher is not None and not flusher.done():
-            self._write_soon()
+            if self._pending:
+                self._write_soon()
             return None
         # Until nats-py has seen that a server is gone, its task that writes has ended, and who publishes writes to a closed socket.
         with _gone_if_closed():
@@ -364,13 +368,18 @@ class _LastingClient(Client):
             await super()._send_unsubscribe(sid, limit)
 
     def write_at_once(self) -> None:
-        """Write what is pending now, and not when the loop has gone round; once in each round, so that the rest is gathered."""
+        """Write what is pending now, and not when the loop has gone round; the first that is since something was received."""
         if not self.is_connected:
             return
-        self._write_soon()
-        if not self._has_written:
+        if self._has_written:
+            self._write_soon()
+        else:
             self._has_written = True
             self._write_pending()
+
+    def on_received(self) -> None:
+        """Note that something was received: what is written at once for it need not be gathered with what was before."""
+        self._has_written = False
 
     def _write_soon(self) -> None:
         """Have all that is published until the loop goes round written then. nats-py wakes a task, which takes far longer."""
@@ -397,6 +406,11 @@ class _LastingClient(Client):
             return
         writer.writelines(self._pending)
         self._pending, self._pending_data_size = [], 0
+
+    async def _read_loop(self) -> None:
+        if isinstance(self._transport, TcpTransport):
+            StraightReader(self, self._transport, self.on_received)
+        await super()._read_loop()
 
     async def _process_headers(self, headers: bytes | None) -> dict[str, str] | None:
         # Where nats-py's own fails, its reading ends, and the connection stays open, deaf.

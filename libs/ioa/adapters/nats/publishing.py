@@ -57,4 +57,6 @@ async def publish_to_each(
     client._pending_data_size += len(commands)
     if at_once:
         write_at_once(client)
+        if not client._pending:
+            return
     await client._flush_pending(force_flush=client._pending_data_size > client._max_pending_size)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import random
+import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
@@ -54,7 +54,7 @@ class LookedAtRoom:
 
     async def look(self) -> StoreRoom | None:
         """Tell how much there is; None is no bound."""
-        now = asyncio.get_running_loop().time()
+        now = time.monotonic()
         if self._counted_until <= now:
             self._counted_until = now + _COUNTED_FOR.total_seconds()
             with suppress(UnavailableError):
