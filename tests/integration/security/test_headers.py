@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 from nats.aio.client import Client
 
+from ioa.beside import beside
 from ioa.protocol import subjects
 from ioa.protocol.ids import CommId, PoolId
 from tests.integration.security.secured import open_intruder
@@ -13,6 +16,7 @@ from tests.integration.security.town import MALLORY, SLACK_SECONDS, Town
 DEAF = (b"NATS/1.0 \xff\xff\xff\r\n\r\n", b"NATS/1.0 404 \xff\xfe\r\nA: b\r\n\r\n", b"NATS/1.0", b"ABCD")
 """At the first two nats-py ends its reading, and its connection stays open."""
 MANY = b"NATS/1.0\r\n" + b"a:b\r\n" * 150_000 + b"\r\n"
+_EVERY_SECONDS = 0.02
 _SUBJECTS = (
     subjects.sync(MALLORY), subjects.say(CommId("x"), MALLORY), subjects.renew(PoolId(MALLORY), MALLORY),
 )  # fmt: skip
@@ -39,6 +43,26 @@ async def test_no_subject_makes_services_deaf(town: Town, who: str) -> None:
         for subject in mine:
             await client._send_command(b'PUB %s 11\r\n{"goal":""}\r\n' % subject, priority=False)
         await client.flush()
+        took = await town.lead_one()
+    assert took <= 3 * usual + SLACK_SECONDS, f"undisturbed it takes {usual:.3f} s"
+
+
+@pytest.mark.parametrize("written", [b"a\x0bb", b"a\x0c7"], ids=["vertical tab", "form feed"])
+@pytest.mark.parametrize("who", ["eve", MALLORY])
+async def test_no_white_space_within_a_subject_ends_a_connection(town: Town, who: str, written: bytes) -> None:
+    """nats-server takes it for a part of a subject, nats-py for its end: goals beside it take what they take."""
+    usual = await town.lead_one()
+    mine = b"ioa.v1.goal.eve.%b" if who == "eve" else b"ioa.v1.comm.%b.say.mallory"
+    commands = b"PUB %b 2\r\n{}\r\nPUB %b %b 2\r\n{}\r\n" % (mine % written, mine % b"plain", written)
+
+    async def again_and_again(client: Client) -> None:
+        while True:
+            await client._send_command(commands, priority=False)
+            await client.flush()
+            await asyncio.sleep(_EVERY_SECONDS)
+
+    async with open_intruder(town.secured, who, "seed" if who == "eve" else who) as client, beside(again_and_again(client)):
+        await asyncio.sleep(_EVERY_SECONDS)
         took = await town.lead_one()
     assert took <= 3 * usual + SLACK_SECONDS, f"undisturbed it takes {usual:.3f} s"
 

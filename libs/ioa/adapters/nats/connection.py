@@ -419,8 +419,9 @@ class _LastingClient(Client):
     def _build_message(self, sid: int, subject: bytes, reply: bytes, data: bytes, headers: dict[str, str] | None) -> Any:
         # nats-server hands on subjects that are no UTF-8. Where nats-py's own reads one, its reading ends, as at headers.
         # And it takes a goal whose publisher wrote a status for a word of the server that there is none, and asks for ever.
-        drop_foreign_status(headers, reply)
-        return Msg(_client=self, _sid=sid, subject=readable(subject), reply=readable(reply), data=data, headers=headers)
+        if headers:
+            drop_foreign_status(headers, reply)
+        return Msg(self, readable(subject), readable(reply) if reply else "", data, headers, _sid=sid)
 
     async def _process_err(self, err_msg: str) -> None:
         if _NOT_PERMITTED in err_msg:

@@ -342,7 +342,7 @@ class RequestDispatcher:
             free: asyncio.Future[_Begun | None] = self._loop.create_future()
             self._free.append(free)
             next_one = await free
-            log_context.bind({})
+            log_context.unbind()
 
     def _hand(self, request: _Begun | None) -> bool:
         """Hand a request to a task that waits for one, or have it end; whether there is any. Those that were cancelled are none."""

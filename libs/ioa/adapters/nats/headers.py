@@ -40,13 +40,13 @@ def read_headers(block: bytes) -> dict[str, str]:
     return found
 
 
-def drop_foreign_status(headers: dict[str, str] | None, reply: bytes) -> None:
+def drop_foreign_status(headers: dict[str, str], reply: bytes) -> None:
     """Take the status out of what was stored in a stream: whoever published it wrote that, and the server says nothing by it.
 
     What a consumer gives out is answered on a subject of its acknowledgement, and what is read is told with its place. The server's
     own words have neither.
     """
-    if headers and (reply.startswith(_ACKNOWLEDGED) or SEQUENCE in headers):
+    if reply.startswith(_ACKNOWLEDGED) or SEQUENCE in headers:
         headers.pop(Header.STATUS.value, None)
 
 

@@ -38,9 +38,10 @@ async def publish_to_each(
     """
     if not to:
         return
-    if client.is_closed or client.is_draining_pubs:
+    is_ready = client._status == Client.CONNECTED
+    if not is_ready and (client.is_closed or client.is_draining_pubs):
         raise nats.errors.ConnectionClosedError
-    if len(data) > client.max_payload:
+    if len(data) > client._max_payload:
         raise nats.errors.MaxPayloadError
     answered_on = f" {reply}" if reply else ""
     if headers:
@@ -49,7 +50,7 @@ async def publish_to_each(
     else:
         verb, behind = "PUB", b"%d\r\n%b\r\n" % (len(data), data)
     commands = b"".join([f"{verb} {subject}{answered_on} ".encode() + behind for subject in to])
-    if not client.is_connected and client.pending_data_size + len(commands) > client._max_pending_size:
+    if not is_ready and not client.is_connected and client.pending_data_size + len(commands) > client._max_pending_size:
         raise nats.errors.OutboundBufferLimitError
     client.stats["out_msgs"] += len(to)
     client.stats["out_bytes"] += len(to) * len(data)
