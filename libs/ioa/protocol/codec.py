@@ -29,6 +29,8 @@ MAX_TEXT_CHARS = 256_000
 
 _WALKED_BYTES = 65_536
 """In so short a payload a refused text is looked for where it stands, for an error that names its field."""
+_FEW_BYTES = 4_096
+"""So short a payload is no million containers."""
 _LONG = b"\xdb\x00"
 """How the head of a long text begins: with what it is, and the first of four bytes of its length."""
 _LONG_LIST, _LONGEST_LIST = b"\xdc", b"\xdd"
@@ -169,7 +171,7 @@ def _refused_text(data: bytes, raw: object) -> str:
     msgpack reads nothing but UTF-8. Bytes that are no text may hold anything, so that what looks like a long one is confirmed. A
     zero stands mostly in a number, which JSON does not show.
     """
-    for text in _like_long_texts(data):
+    for text in () if len(data) <= MAX_TEXT_CHARS else _like_long_texts(data):
         if len(text) > MAX_TEXT_CHARS and _holds_long_texts(data):
             return text
     written = to_json(raw, bytes_mode="base64", fallback=repr) if b"\0" in data else b""
@@ -182,8 +184,6 @@ def _like_long_texts(data: bytes) -> Iterator[str]:
     No UTF-8 has both bytes with which such a head begins, so that a long text lies between two heads, or what looks like them. Of a
     text whose length ends in these bytes that is what stands before it.
     """
-    if len(data) <= MAX_TEXT_CHARS:
-        return
     parts = data.split(_LONG)
     if max(map(len, parts)) <= MAX_TEXT_CHARS:
         return
@@ -262,6 +262,8 @@ def _check_carried(data: bytes) -> None:
 
 def _unpack(data: bytes, **bounds: Any) -> object:
     """Unpack, and keep the collector of garbage from walking through a million containers again and again while they are made."""
+    if len(data) <= _FEW_BYTES:
+        return msgpack.unpackb(data, strict_map_key=True, **bounds)
     collects = gc.isenabled()
     gc.disable()
     try:

@@ -177,7 +177,10 @@ class RequestDispatcher:
 
     def take(self, endpoint: ServiceEndpoint, listener: Listener, message: Msg) -> None:
         """Answer a request as soon as there is room. One that comes after all is closed was not taken."""
-        if self._closed or self._rests_from(message, listener):
+        if self._closed:
+            return
+        if self._is_of_nobody(message):  # the server has written it itself
+            listener.rest()
             return
         caller = ""
         if endpoint.caller_at is not None:
@@ -209,13 +212,6 @@ class RequestDispatcher:
         else:
             self._group.create_task(_respond_error(request, UnavailableError(f"Too many requests wait for {endpoint.name}.")))
         self._forget_idle(lane)
-
-    def _rests_from(self, message: Msg, listener: Listener) -> bool:
-        """Stop listening for a moment if the server has written a message itself; whether it has, so that nobody asks."""
-        is_one = self._is_of_nobody(message)
-        if is_one:
-            listener.rest()
-        return is_one
 
     def slowed(self) -> Sequence[SlowedCaller]:
         """Return whose requests were refused lately for their number."""
@@ -308,7 +304,7 @@ class RequestDispatcher:
         return lane
 
     def _has_room(self, turns: _Turns) -> bool:
-        return turns.in_flight < turns.most and not turns.wait(self._loop.time())
+        return turns.in_flight < turns.most and (turns.part is None or not turns.wait(self._loop.time()))
 
     def _has_room_to_wait(self, endpoint: ServiceEndpoint, lane: _Lane, request: Request) -> bool:
         is_bounded = endpoint.lane is not None or endpoint.caller_at is not None or endpoint.at_most is not None
