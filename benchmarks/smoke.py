@@ -40,6 +40,7 @@ SMALLEST: dict[str, str] = {
     "textures": "--most 4096",
     "trespass": "--frames 1000 --seed 1",
     "turns": "--members 2 --turns 4 --agents 4:40 --peers",
+    "versions": ". --rounds 2 --turns 20",
 }
 """Each benchmark that is a command, and what makes it small. Frameworks of others come from PyPI, hence no `--peers`."""
 

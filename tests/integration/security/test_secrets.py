@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 from nats.aio.client import Client
-from nats.protocol.parser import Parser
 
 from ioa import Agent, TaskContext, TurnView
 from ioa.adapters.nats.agent_network import NatsAgentNetwork
+from ioa.adapters.nats.receiving import StraightReader
 from ioa.adapters.nats.system_client import NatsSystemClient, open_system
 from ioa.adapters.sqlite_store import open_sqlite_store
 from ioa.adapters.system_clock import RandomIds, SystemClock
@@ -192,13 +192,13 @@ async def test_a_key_reads_nothing_that_its_agent_does_not_hear(tmp_path: Path, 
     members, let_go = (CHAIR, ADA, BEN, MALLORY), asyncio.Event()
     let_go.set()
     arrived: defaultdict[Client, bytearray] = defaultdict(bytearray)
-    parse = Parser.parse
+    receive = StraightReader._receive
 
-    async def tapped(self: Parser, data: bytes = b"") -> None:
-        arrived[self.nc].extend(data)
-        await parse(self, data)
+    def tapped(self: StraightReader, data: bytes) -> None:
+        arrived[self._client].extend(data)
+        receive(self, data)
 
-    monkeypatch.setattr(Parser, "parse", tapped)
+    monkeypatch.setattr(StraightReader, "_receive", tapped)
     async with AsyncExitStack() as stack:
         secured = await stack.enter_async_context(open_secured(tmp_path, (*members, BOSS)))
         (tmp_path / "logs").mkdir()

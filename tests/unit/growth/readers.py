@@ -74,7 +74,7 @@ from ioa_gateway.sessions import session_in
 from ioa_gateway.words import text_of
 from ioa_router import router
 
-_MAKERS = ("answer", "answer_as", "answer_user", "answer_admin", "answer_member", "receive")
+_MAKERS = ("answer", "answer_as", "answer_user", "answer_admin", "answer_member", "receive", "receive_apart")
 """What is given the model of a request."""
 _SERVICES = ("ioa_registry.__main__", "ioa_groups.__main__", "ioa_authcallout.__main__")
 _LONGEST_SUBJECT, _LONGEST_HEAD = 4_000, 65_536
