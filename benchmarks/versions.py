@@ -2,9 +2,9 @@
 
     python -m benchmarks.versions ../other [--rounds 150] [--turns 200]
 
-`../other` is a clone of the other version in which `make dev` was run. Both systems stand side by side and take so many turns in
-turn, one group of four at a time: a machine that others use is fast and slow by minutes, so that whole runs tell little of a few
-hundredths. What counts is the middle of the pairs.
+`../other` is a clone of the other version in which `make .venv/.dev` was run. Both systems stand side by side and take so many
+turns in turn, one group of four at a time: a machine that others use is fast and slow by minutes, so that whole runs tell little of
+a few hundredths. What counts is the middle of the pairs.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def open_version(folder: Path) -> Iterator[_Version]:
     """Open a system from a clone, with the Python of its own."""
     python, pipe = folder / ".venv/bin/python", subprocess.PIPE
     if not python.exists():
-        sys.exit(f"{python} is missing: run `make dev` in {folder}.")
+        sys.exit(f"{python} is missing: run `make .venv/.dev` in {folder}.")
     with subprocess.Popen([python, __file__, "--answer"], cwd=folder, stdin=pipe, stdout=pipe, text=True) as process:
         version = _Version(process)
         assert version.read() == _READY

@@ -355,7 +355,9 @@ def _session_of(told: object) -> SessionId | None:
     if told is None:
         return None
     try:
-        return SessionId(check_token(told if isinstance(told, str) else ""))
+        if not isinstance(told, str):
+            raise ValueError("Input should be a valid string")
+        return SessionId(check_token(told))
     except ValueError as error:
         raise InvalidInputError(f"This is no valid Message: header.session: {error}.") from None
 

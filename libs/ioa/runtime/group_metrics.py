@@ -16,13 +16,13 @@ from ioa.group.table import TABLE
 from ioa.protocol.goals import Reason
 from ioa.protocol.messages import Phase, TaskOutcome
 from ioa.protocol.usage import MICROS, NOTHING, Usage
-from ioa.telemetry.fast_metrics import UNLABELLED, TalliedTimes, Tally
+from ioa.telemetry.fast_metrics import TalliedTimes, Tally
 
 entries = Tally(
     "ioa_group_entries_total",
     "Entries appended to group logs, by what happened",
-    "event",
-    [*dict.fromkeys(row.name for row in TABLE.values())],
+    ["event"],
+    [(row.name,) for row in TABLE.values()],
 )
 turns = Tally("ioa_turns_total", "Messages that used up a turn of a discussion")
 phases = Counter("ioa_group_phases_entered_total", "How often groups entered a phase", ["phase"])
@@ -64,8 +64,8 @@ def count_entry(before: GroupState | None, event: Event, after: GroupState) -> N
         return
     old, unchanged = before.stage, after.tasks is before.tasks and after.spent is before.spent
     if unchanged and isinstance(event, Said) and isinstance(old, Discussing) and isinstance(after.stage, Discussing):
-        entries.counts[event.message.payload.type] += 1
-        turns.counts[UNLABELLED] += after.turns_taken - before.turns_taken
+        entries.counts[(event.message.payload.type,)] += 1
+        turns.counts[()] += after.turns_taken - before.turns_taken
         if after.turn != before.turn:
             floor_held.observe((event.at - (old.since or old.until - before.limits.floor_timeout)).total_seconds())
     else:
@@ -83,7 +83,7 @@ def count_progress() -> None:
 
 
 def _count_opening(event: Event, after: GroupState) -> None:
-    entries.counts[input_of(event).type] += 1
+    entries.counts[(input_of(event).type,)] += 1
     _phase_of[after.phase].inc()
     _count_usage(NOTHING, after.spent)
     if isinstance(after.stage, Ended):
@@ -91,8 +91,8 @@ def _count_opening(event: Event, after: GroupState) -> None:
 
 
 def _count_more(before: GroupState, event: Event, after: GroupState) -> None:
-    entries.counts[input_of(event).type] += 1
-    turns.counts[UNLABELLED] += after.turns_taken - before.turns_taken
+    entries.counts[(input_of(event).type,)] += 1
+    turns.counts[()] += after.turns_taken - before.turns_taken
     if after.stage is not before.stage:
         _count_stage(before, event, after)
     if after.silences > before.silences:

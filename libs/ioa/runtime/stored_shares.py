@@ -57,7 +57,7 @@ class StoredShares:
         self._held: dict[str, tuple[float, float]] = {}
         """How many bytes each has had stored, as of when."""
         self._most = 0.0
-        """So many at the most."""
+        """The most that anybody has ever had; nobody has more."""
         self._told: dict[str, tuple[float, float]] = {}
         """When somebody was told last that others need the room, and what he had."""
 

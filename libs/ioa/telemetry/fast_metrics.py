@@ -6,24 +6,26 @@ An increment in a dictionary costs a fifth of that of prometheus-client's counte
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from itertools import accumulate
+from typing import TypeAlias
 
 from prometheus_client import REGISTRY
 from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-UNLABELLED = ""
-"""The key of the only count of a tally without a label."""
+Labels: TypeAlias = tuple[str, ...]
+"""The values of a metric's labels, in their order."""
 
 
 class Tally(Collector):
-    """Count things, or things by a label whose values are known beforehand: `tally.counts["x"] += 1`, in one thread only."""
+    """Count things by labels: `tally.counts["x", "y"] += 1`, in one thread only. Those that are known are there from the start."""
 
-    def __init__(self, name: str, documentation: str, label: str | None = None, values: Iterable[str] = (UNLABELLED,)) -> None:
-        self.counts = dict.fromkeys(values, 0)
+    def __init__(self, name: str, documentation: str, labels: Sequence[str] = (), known: Iterable[Labels] = ()) -> None:
+        self.counts = Counter[Labels](dict.fromkeys(known if labels else [()], 0))
         self.name = name
-        self.labels = () if label is None else (label,)
+        self.labels = tuple(labels)
         self._documentation = documentation
         REGISTRY.register(self)
 
@@ -32,10 +34,10 @@ class Tally(Collector):
         return [self._family()]
 
     def collect(self) -> Iterable[Metric]:
-        """Read the counts, in any thread: their keys never change."""
+        """Read the counts, in any thread."""
         family = self._family()
-        for value, count in self.counts.items():
-            family.add_metric([str(value)] if self.labels else [], count)
+        for values, count in list(self.counts.items()):
+            family.add_metric(values, count)
         return [family]
 
     def _family(self) -> CounterMetricFamily:
@@ -43,29 +45,41 @@ class Tally(Collector):
 
 
 class TalliedTimes(Collector):
-    """A histogram of seconds. `bounds` are the upper ends of its buckets, in order; the last bucket has none."""
+    """Histograms of seconds by labels. `bounds` are the upper ends of their buckets, in order; the last bucket has none."""
 
-    def __init__(self, name: str, documentation: str, bounds: Sequence[float]) -> None:
+    def __init__(self, name: str, documentation: str, bounds: Sequence[float], labels: Sequence[str] = ()) -> None:
         self._name = name
         self._documentation = documentation
         self._bounds = tuple(bounds)
-        self._counts = [0] * (len(self._bounds) + 1)
-        self._sum = 0.0
+        self._labels = tuple(labels)
+        self._counts: dict[Labels, list[int]] = {}
+        self._sums: defaultdict[Labels, float] = defaultdict(float)
+        if not labels:
+            self._add(())
         REGISTRY.register(self)
 
-    def observe(self, seconds: float) -> None:
+    def observe(self, seconds: float, labels: Labels = ()) -> None:
         """Count a time; one below nothing, as clocks that differ may show it, is nothing."""
-        self._counts[bisect_left(self._bounds, seconds)] += 1
+        counts = self._counts.get(labels) or self._add(labels)
+        counts[bisect_left(self._bounds, seconds)] += 1
         if seconds > 0:
-            self._sum += seconds
+            self._sums[labels] += seconds
+
+    def _add(self, labels: Labels) -> list[int]:
+        counts = self._counts[labels] = [0] * (len(self._bounds) + 1)
+        return counts
 
     def describe(self) -> Iterable[Metric]:
         """Name the metric."""
-        return [HistogramMetricFamily(self._name, self._documentation, labels=())]
+        return [self._family()]
 
     def collect(self) -> Iterable[Metric]:
         """Read the counts, in any thread."""
-        family = HistogramMetricFamily(self._name, self._documentation, labels=())
+        family = self._family()
         bounds = (*(str(bound) for bound in self._bounds), "+Inf")
-        family.add_metric([], list(zip(bounds, accumulate(self._counts.copy()), strict=True)), self._sum)
+        for values, counts in list(self._counts.items()):
+            family.add_metric(values, list(zip(bounds, accumulate(counts.copy()), strict=True)), self._sums.get(values, 0.0))
         return [family]
+
+    def _family(self) -> HistogramMetricFamily:
+        return HistogramMetricFamily(self._name, self._documentation, labels=self._labels)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from datetime import timedelta
 
+import msgpack
 import pytest
 
 from ioa.errors import ForbiddenError, InvalidInputError, NotFoundError, PayloadTooLargeError, SupersededError, UnavailableError
@@ -462,6 +463,17 @@ async def test_a_process_whose_id_was_taken_over_is_heard_no_more() -> None:
             await plane.send(spoken_by(speaker))
     answers = [await plane.send(spoken_by("s2")), await plane.says(BOB, Discussion(content="No, you.", next_speaker=ADA))]
     assert [type(answer) for answer in answers] == [Accepted, Accepted]
+
+
+@pytest.mark.parametrize("told", ["no id!", "", 5, ["s1"]])
+async def test_what_is_no_session_is_refused_by_its_field(told: object) -> None:
+    """Also where nobody holds the speaker's id."""
+    plane = Plane()
+    await plane.open(ADA, BOB)
+    message = (await plane.message(ADA, Discussion(content="You.", next_speaker=BOB))).model_dump(mode="json")
+    message["header"]["session"] = told
+    with pytest.raises(InvalidInputError, match=r"header\.session: "):
+        await plane.routers[0].say(say(ROOM, ADA), msgpack.packb(message))
 
 
 async def test_no_member_is_told_which_process_speaks() -> None:

@@ -28,7 +28,7 @@ from ioa.adapters.nats.listening import Listener
 from ioa.adapters.nats.permissions import SHOWN_ASKER
 from ioa.adapters.nats.publishing import publish_to_each
 from ioa.adapters.nats.reply_headers import error_headers, one_line, patience_in
-from ioa.adapters.nats.request_metrics import answered
+from ioa.adapters.nats.request_metrics import kind_of, request_seconds, requests
 from ioa.errors import (
     ErrorRow,
     Fault,
@@ -163,7 +163,7 @@ class RequestDispatcher:
         self._turns = _Turns(bounds.max_concurrent)
         self._shared = _Turns(_SHARED_AT_ONCE, _SHARED_PART)
         self._free: list[asyncio.Future[_Begun | None]] = []
-        """Tasks that wait for something to answer."""
+        """What those tasks wait for that have nothing to answer."""
         self._closed = False
         self._failed = OneASecond(self._loop.time)
         self._dismissed = Buckets({Family.OTHERS: _DISMISSED})
@@ -246,13 +246,13 @@ class RequestDispatcher:
         while waiting:
             first = waiting.popleft()
             self._keep(first.caller, -1, -len(first.request.data))
-            answered.count(first.endpoint.subject, _RATE_LIMITED)
+            requests.counts[kind_of(first.endpoint.subject), _RATE_LIMITED] += 1
             error = _too_often(first.endpoint, first.caller, _NO_ROOM_SECONDS)
             self._group.create_task(_respond_error(first.request, error))
 
     def _refuse(self, endpoint: ServiceEndpoint, caller: str, message: Msg, retry_after: float | None, *, is_first: bool) -> None:
         """Tell a caller when to come back, in a hurry if it was told often enough, or not at all."""
-        answered.count(endpoint.subject, _RATE_LIMITED)
+        requests.counts[kind_of(endpoint.subject), _RATE_LIMITED] += 1
         if is_first:
             _log.warning("caller_slowed_down", caller=caller[:_CALLER_CHARS], family=endpoint.family.value)
             self._slowed(caller, endpoint.family)
@@ -428,7 +428,9 @@ class RequestDispatcher:
             _log.exception("request_crashed", endpoint=endpoint.name)
             await _respond_error(request, IoaError(f"{endpoint.name} failed; its log says why."))
         finally:
-            answered.observe(endpoint.subject, code, time.perf_counter() - started)
+            kind = kind_of(endpoint.subject)
+            requests.counts[kind, code] += 1
+            request_seconds.observe(time.perf_counter() - started, (kind,))
         return size if code == "ok" else None
 
     def _tell_failed(self, endpoint: ServiceEndpoint, caller: str, row: ErrorRow, error: IoaError) -> None:
@@ -472,7 +474,7 @@ class RequestDispatcher:
             if first.until > now:
                 self._start(lane, first.endpoint, first.caller, first.request)
                 break
-            answered.count(first.endpoint.subject, "overdue")
+            requests.counts[kind_of(first.endpoint.subject), "overdue"] += 1
         self._give_turn(lane)
         self._forget_idle(lane)
 
