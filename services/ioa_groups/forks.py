@@ -43,6 +43,7 @@ from ioa.ports.clock import Clock
 from ioa.ports.delivery import GoalRecords, Memberships
 from ioa.ports.group_log import AppendConflictError, GroupLog, StoredEntry
 from ioa.ports.registry_store import LivenessView
+from ioa.ports.store_room import SUBJECT_BYTES
 from ioa.protocol.cards import AgentCard, abridged, why_not_drafted
 from ioa.protocol.codec import encode_value
 from ioa.protocol.goals import Fork, Goal, GoalRecord
@@ -462,7 +463,8 @@ class Forks:
         except AppendConflictError:
             raise NotYetError(f"The group {copied.comm_id} is copied, or was cancelled.", retry_after=_AGAIN) from None
         fault_point("groups.after_copied_entry")
-        self._ports.filling.note(user_as_filling(entry.entry.state.user or LOCAL), len(entry.data))
+        stored_bytes = len(entry.data) + (0 if head else SUBJECT_BYTES)
+        self._ports.filling.note(user_as_filling(entry.entry.state.user or LOCAL), stored_bytes)
         return StoredEntry(seq, entry.entry, len(entry.data), log_bytes + len(entry.data), log_most)
 
     def _counted(self, written: Mapping[CommId, _Written], copied: Copied, head: StoredEntry | None) -> tuple[int, int | None]:

@@ -19,6 +19,7 @@ from ioa.errors import (
     UnavailableError,
 )
 from ioa.ports.clock import Clock
+from ioa.ports.store_room import SUBJECT_BYTES
 from ioa.ports.team_store import TeamStore
 from ioa.protocol.codec import encode
 from ioa.protocol.goal_order import MAX_GOAL_BYTES
@@ -90,7 +91,7 @@ class Teams:
             if size > MAX_GOAL_BYTES:
                 raise PayloadTooLargeError(f"The team has {size:,} bytes; {MAX_GOAL_BYTES:,} are the most.")
             if await self._store.put(put):
-                self._kept.note(user, size)
+                self._kept.note(user, size + SUBJECT_BYTES)
                 if newest is None:
                     await self._check_again(put)
                 await self._forget_old(put)

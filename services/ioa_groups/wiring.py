@@ -90,8 +90,8 @@ class NatsGroupServices(GroupParts):
             passing=NatsPassingResults(client),
             pages=NatsGoalPages(client),
             removal=NatsGoalRemoval(client),
-            store=NatsSharedStore(js, store_bytes, settings.replicas),
-            waiting=NatsWaitingGoals(js),
+            store=NatsSharedStore(client, store_bytes, settings.replicas),
+            waiting=NatsWaitingGoals(client),
             filling=filling,
         )
         super().__init__(ports, _rules(settings, shares), time.monotonic, self.refused.note, audit.note_slowed)

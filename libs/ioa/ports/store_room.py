@@ -7,12 +7,18 @@ from typing import NamedTuple, Protocol
 
 from ioa.protocol.ids import UserId
 
+SUBJECT_BYTES = 4_096
+"""As how many bytes a subject counts in a stream, besides what is stored on it: nats-server keeps half a kB of each in its memory
+as long as something is stored there. Who fills a store by what is small fills an eighth as much of memory, and not six tenths."""
+
 
 class StoreRoom(NamedTuple):
-    """How many bytes a part of the store still takes, as it was known last, and how many it takes in all."""
+    """How many bytes a part of the store still takes, as it was known last, and how many it takes in all, subjects counted in."""
 
     free_bytes: int
     share_bytes: int
+    of_subjects: int = 0
+    """How many of the bytes that are taken are counted for subjects. By these alone it is not full: the server takes more."""
 
 
 class SharedStore(Protocol):

@@ -14,6 +14,7 @@ from ioa.group.events import (
     Entry,
     Event,
     GroupLaunched,
+    LaunchAbandoned,
     MemberJoined,
     MemberLost,
     MemberReturned,
@@ -27,7 +28,7 @@ from ioa.group.events import (
 from ioa.group.state import GroupState
 from ioa.group.tasks import bytes_asked
 from ioa.ports.inspection import FILLING, SlowedCaller
-from ioa.ports.store_room import StoreRoom
+from ioa.ports.store_room import SUBJECT_BYTES, StoreRoom
 from ioa.protocol.codec import encode
 from ioa.protocol.ids import LOCAL, AgentId, UserId
 from ioa.protocol.messages import InformTaskResult
@@ -92,8 +93,10 @@ class Appended:
         weight = size_bytes + size_bytes * len(entry.audience) // _PUSHED_PART
         self._pace.charge(agent_id, weight)
         is_result = state.phase.is_terminal and state.parent is None
+        begins = isinstance(entry.event, GroupLaunched | LaunchAbandoned)
+        stored_bytes = (2 if is_result else 1) * size_bytes + (SUBJECT_BYTES if begins else 0)
         for filling, who in self._who_fills(agent_id, state.user):
-            filling.note(who, 2 * size_bytes if is_result else size_bytes)
+            filling.note(who, stored_bytes)
 
     def note_again(self, agent_id: AgentId, entry: Entry, size_bytes: int) -> None:
         """Charge whoever has an entry of so many bytes pushed to its audience once more; it is stored already."""

@@ -12,19 +12,20 @@ from nats.js.api import AckPolicy, ConsumerConfig
 
 from ioa.adapters.nats import orders
 from ioa.adapters.nats.connection import NatsSettings, open_connection
+from ioa.adapters.nats.log import NatsGroupLog
 from ioa.adapters.nats.orders import OrderLines
 from ioa.adapters.nats.queues import Delivery
 from ioa.adapters.nats.server import NatsServer
 from ioa.adapters.nats.store_room import NatsSharedStore, NatsWaitingGoals
 from ioa.adapters.nats.streams import next_messages
 from ioa.adapters.nats.system_client import NatsSystemClient
-from ioa.adapters.nats.topology import GOALS, INTAKE, Topology
+from ioa.adapters.nats.topology import GOAL_RECORDS, GOALS, INTAKE, Parts, Topology
 from ioa.beside import beside
 from ioa.errors import NotFoundError, NotYetError, RateLimitedError
-from ioa.ports.store_room import StoreRoom
+from ioa.ports.store_room import SUBJECT_BYTES, StoreRoom
 from ioa.protocol import subjects
 from ioa.protocol.goal_order import GoalOrder
-from ioa.protocol.ids import LOCAL, MAX_ID_CHARS, AgentId, GoalId, GoalName, UserId
+from ioa.protocol.ids import LOCAL, MAX_ID_CHARS, AgentId, CommId, GoalId, GoalName, UserId
 from tests.contract.control_plane.conftest import nothing_is_poison
 from tests.rig.deadline import eventually
 
@@ -149,7 +150,7 @@ async def test_goals_that_nobody_is_given_are_removed(nats_client: Client) -> No
     for number in range(9):
         await js.publish(f"{subjects.goal_of(ANNA)}.a\x7f{number}", b"x" * 100_000)
     walk = count()
-    waiting = NatsWaitingGoals(js, chosen=lambda first, last: first + next(walk) % (last - first + 1))
+    waiting = NatsWaitingGoals(nats_client, chosen=lambda first, last: first + next(walk) % (last - first + 1))
     held = await waiting.held()
     assert held[ANNA] > held[BEN]
     assert (await js.stream_info(GOALS)).state.messages == 1
@@ -157,7 +158,7 @@ async def test_goals_that_nobody_is_given_are_removed(nats_client: Client) -> No
 
 
 async def test_whose_the_goals_are_that_fill_the_stream_is_told_by_some(nats_client: Client) -> None:
-    """By their bytes, headers too, wherever they lie among those that are gone; so is what the store has left."""
+    """By their bytes, headers too, and subjects, wherever they lie among those that are gone; so is what the store has left."""
     js = nats_client.jetstream()
     info = await js.stream_info(GOALS)
     await js.update_stream(info.config.evolve(max_bytes=2_000_000))
@@ -166,27 +167,49 @@ async def test_whose_the_goals_are_that_fill_the_stream_is_told_by_some(nats_cli
         await js.publish(subjects.goal_to(ANNA, AgentId(f"bob-{number % 3}")), b"x" * 30_000)
     await js.purge_stream(GOALS, subject=subjects.goal_to(ANNA, AgentId("bob-0")))
     walk = count(0, 7)
-    waiting = NatsWaitingGoals(js, chosen=lambda first, last: first + next(walk) % (last - first + 1))
+    waiting = NatsWaitingGoals(nats_client, chosen=lambda first, last: first + next(walk) % (last - first + 1))
     room, held = await waiting.room(), await waiting.held()
     stored = (await js.stream_info(GOALS)).state.bytes
-    store = await NatsSharedStore(js, 10_000_000, 1).room()
-    assert room == StoreRoom(2_000_000 - stored, 2_000_000)
+    store = await NatsSharedStore(nats_client, 10_000_000, 1).room()
+    assert room == StoreRoom(2_000_000 - stored - 3 * SUBJECT_BYTES, 2_000_000, 3 * SUBJECT_BYTES)
     assert store is not None
     assert (set(held), held[ANNA] > 0.95 * stored, store.free_bytes <= 10_000_000 - stored) == ({ANNA, BEN}, True, True)
-    assert await NatsSharedStore(js, None, 1).room() is None
+    assert await NatsSharedStore(nats_client, None, 1).room() is None
 
 
 async def test_goals_of_no_bytes_on_long_subjects_fill_the_stream_by_those(nats_client: Client) -> None:
     """Where they did not count, all that such goals filled was told of whoever else waited."""
     js = nats_client.jetstream()
     for number in range(60):
-        await js.publish(f"{subjects.goal_of(ANNA)}.{'a' * 60}{number}", b"")
+        await js.publish(f"{subjects.goal_of(ANNA)}.{'a' * 60}{number}", b"")  # as short as an id: many of them are no bytes, too
         if number % 10 == 0:
             await js.publish(subjects.goal_of(BEN), b"x")
     walk = count(0, 7)
-    waiting = NatsWaitingGoals(js, chosen=lambda first, last: first + next(walk) % (last - first + 1))
+    waiting = NatsWaitingGoals(nats_client, chosen=lambda first, last: first + next(walk) % (last - first + 1))
     held, stored = await waiting.held(), (await js.stream_info(GOALS)).state.bytes
-    assert (set(held), held[ANNA] > 0.95 * stored) == ({ANNA, BEN}, True)
+    assert (set(held), held[ANNA] > 0.95 * (stored + 61 * SUBJECT_BYTES)) == ({ANNA, BEN}, True)
+
+
+async def test_what_is_on_record_counts_by_its_subjects(nats_client: Client) -> None:
+    """The server keeps each in its memory: of records, results and logs, of which each goal has one, and of logs in their share."""
+    js = nats_client.jetstream()
+    await Topology(store_bytes=10_000_000, parts=Parts(log=50, files=20, artifacts=20)).ensure(js)
+
+    async def left() -> tuple[int, int]:
+        store, log = await NatsSharedStore(nats_client, 10_000_000, 1).room(), await NatsGroupLog(nats_client).room()
+        assert store is not None
+        assert log is not None
+        return store.free_bytes, log.free_bytes
+
+    before, records = await left(), await js.key_value(GOAL_RECORDS)
+    for number in range(10):
+        await records.put(f"g{number}", b"x")
+    shared, of_logs = await left()
+    assert (0 < before[0] - shared - 10 * SUBJECT_BYTES < 2_000, before[1] - of_logs) == (True, 0)
+    for number in range(10):
+        await js.publish(subjects.log(CommId(f"g{number}")), b"x")
+    assert (await left())[0] == shared
+    assert 0 < of_logs - (await left())[1] - 10 * SUBJECT_BYTES < 2_000
 
 
 async def test_an_upgrade_takes_what_was_queued_in_one_line(nats_server: NatsServer) -> None:

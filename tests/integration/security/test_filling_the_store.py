@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from itertools import count
 from pathlib import Path
 
@@ -22,10 +23,13 @@ from ioa.adapters.nats.system_client import open_system
 from ioa.adapters.nats.topology import GOALS
 from ioa.beside import beside
 from ioa.cli.examination import quotas_finding
+from ioa.errors import NotFoundError, RateLimitedError
+from ioa.group.requests import CancelGroup
 from ioa.ports.inspection import FILLING_QUEUE, FILLING_STORE, FLOOD, SlowedCaller
+from ioa.ports.store_room import SUBJECT_BYTES
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Reason
-from ioa.protocol.ids import AgentId, UserId
+from ioa.protocol.ids import AgentId, GoalId, UserId
 from ioa.protocol.subjects import goal_of, goal_to
 from tests.integration.security.secured import open_intruder, open_secured, told_of, until_told
 from tests.integration.security.town import BOB, MALLORY, SLACK_SECONDS, SOON, Town, open_town_on, stay_online
@@ -39,8 +43,14 @@ _OPEN = 100
 @pytest.fixture
 async def town(tmp_path: Path) -> AsyncIterator[Town]:
     """A system with a small store."""
-    async with open_secured(tmp_path, (BOB, MALLORY)) as secured:
-        bounded = replace(secured, told={"IOA_STORE_BYTES": str(_STORE_BYTES)})
+    async with _open_town(tmp_path, _STORE_BYTES) as opened:
+        yield opened
+
+
+@asynccontextmanager
+async def _open_town(folder: Path, store_bytes: int) -> AsyncIterator[Town]:
+    async with open_secured(folder, (BOB, MALLORY)) as secured:
+        bounded = replace(secured, told={"IOA_STORE_BYTES": str(store_bytes)})
         async with open_town_on(bounded, (BOB, MALLORY)) as opened, beside(stay_online(opened)):
             yield opened
 
@@ -171,3 +181,38 @@ async def test_a_goal_of_which_nothing_is_kept_ends_for_who_has_launched_it(town
         async with asyncio.timeout(30.0):
             result = await client.wait_for_result(goal_id)
     assert (result.reason, result.content.partition(":")[0]) == (Reason.FAILED, "The goal was not accepted")
+
+
+@pytest.mark.slow
+async def test_goals_that_are_cancelled_at_once_fill_the_store_by_their_number(tmp_path: Path) -> None:
+    """The server keeps their subjects in its memory: as long as bytes alone counted, six tenths of what the store may hold."""
+    store = 4_000_000
+    async with (
+        _open_town(tmp_path, store) as town,
+        open_system(town.secured.settings("eve"), patience=SOON) as client,
+        open_inspection(town.secured.settings("observer"), patience=SOON) as inspection,
+    ):
+        usual = await town.lead_some()
+
+        async def is_cancelled(goal_id: GoalId) -> bool:
+            with suppress(NotFoundError):  # it is not on record yet
+                await client.cancel(CancelGroup(goal_id=goal_id))
+                return True
+            return False
+
+        async def go_on() -> None:
+            while True:
+                with suppress(RateLimitedError):
+                    goal_id = await client.launch(GoalOrder(goal="Wait.", agent=MALLORY))
+                    await eventually(partial(is_cancelled, goal_id), within=SOON)
+
+        async with beside(*(go_on() for _ in range(4))):
+            await until_told(
+                inspection,
+                lambda found: any(one.caller == EVE and one.family == FILLING_STORE for one in found),
+                within=timedelta(seconds=60),
+            )
+            kept = {one.name: one.messages for one in (await client.standing()).streams}
+            took = await town.lead_some()
+    assert 3 * kept["KV_IOA_GOAL_RECORDS"] * SUBJECT_BYTES < store // 2
+    assert took <= 3 * usual + SLACK_SECONDS, f"undisturbed they take {usual:.3f} s"

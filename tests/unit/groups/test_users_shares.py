@@ -10,7 +10,7 @@ import pytest
 from ioa.errors import NotYetError, RateLimitedError
 from ioa.group.requests import CancelGroup
 from ioa.ports.inspection import FILLING_QUEUE, FILLING_STORE
-from ioa.ports.store_room import StoreRoom
+from ioa.ports.store_room import SUBJECT_BYTES, StoreRoom
 from ioa.protocol import subjects
 from ioa.protocol.goals import EndedGoal, Reason
 from ioa.protocol.ids import GoalId, GoalName, UserId
@@ -45,6 +45,18 @@ async def test_goals_of_who_fills_the_store_wait() -> None:
     assert [(one.caller, one.family) for one in plane.fills_store.slowed()] == [("eve", FILLING_STORE)]
     plane.room.left = _ROOMY
     assert await _launch(plane, EVE, "two") is not None
+
+
+async def test_who_fills_the_store_by_many_small_goals_is_put_off_by_their_number() -> None:
+    """The server keeps subjects in its memory: a day of goals of a kB, each cancelled at once, took it as much as all else."""
+    plane = Plane()
+    await plane.join(ADA)
+    plane.room.left, accepted = StoreRoom(300_000, 2_000_000), 0
+    with pytest.raises(NotYetError, match="others need what is left"):
+        while True:
+            assert await _launch(plane, EVE, f"g{accepted}") is not None
+            accepted += 1
+    assert 15 < accepted < 300_000 / (3 * SUBJECT_BYTES)
 
 
 async def test_teams_of_who_fills_the_store_are_refused() -> None:
@@ -82,7 +94,7 @@ async def test_who_has_filled_the_store_is_told_of_what_is_refused_of_him() -> N
     await plane.join(ADA)
     plane.room.left = _ROOMY
     await _launch(plane, EVE, "one")
-    plane.room.left = StoreRoom(0, 500_000)
+    plane.room.left = StoreRoom(0, 3_000_000)
     plane.kept.note(EVE, 50_000)
     told = [
         await plane.intake.accept(subjects.goal_to(EVE, ADA), json.dumps({"goal_id": f"bad-{one}", "goal": ""}).encode(), f"{one}")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
-from datetime import timedelta
 
 from nats.aio.client import Client
 from nats.js import JetStreamContext
@@ -13,9 +12,9 @@ from nats.js.errors import APIError, NotFoundError
 
 from ioa.adapters.nats.acks import AcknowledgedWrites
 from ioa.adapters.nats.store_room import LookedAtRoom
+from ioa.adapters.nats.streams import stored_in
 from ioa.adapters.nats.topology import LOG
 from ioa.adapters.nats.translated_errors import lost_race, unavailable_unless_answered, unavailable_unless_stored
-from ioa.cancellation import fail_after
 from ioa.errors import InvalidInputError, StoreFullError
 from ioa.fair_turns import FairTurns
 from ioa.group.events import EncodedEntry, Entry, said_as
@@ -33,8 +32,6 @@ _LOG_MOST = "Ioa-Log-Most"
 
 _KEPT = 20
 """One part of so many of the stream's share is kept for entries that end groups: else who fills it keeps all from cancelling."""
-_ASKED_FOR = timedelta(seconds=0.5)
-"""How long whoever asks first waits at most, and no other: JetStream answers such requests in one line, appends pass it by."""
 
 _READ_AT_ONCE, _READ_OF_ONE = 4, 2
 """How many entries are read side by side, and how many of one group: each is up to 1.4 MB of an answer, and nats-server disconnects
@@ -58,6 +55,7 @@ class NatsGroupLog:
 
     def __init__(self, client: Client, found_garbage: FoundGarbage | None = None, js: JetStreamContext | None = None) -> None:
         self._found_garbage = found_garbage or _tell_nobody
+        self._client = client
         self._js = js or client.jetstream()
         self._writes = AcknowledgedWrites(client)
         self._turns = FairTurns(_READ_AT_ONCE, _READ_OF_ONE)
@@ -134,7 +132,7 @@ class NatsGroupLog:
     async def _take_room(self, comm_id: CommId, size: int) -> None:
         """Take so much of the room."""
         room = await self._room.look()  # if nobody answers, the stream itself says whether it takes the entry
-        if room is not None and size > room.free_bytes:
+        if room is not None and size > room.free_bytes + room.of_subjects:
             raise StoreFullError(
                 f"The log of {comm_id} has no room left: what there is is kept for what ends groups.",
                 hint="`ioa doctor` says what is full and who fills it.",
@@ -143,10 +141,10 @@ class NatsGroupLog:
 
     async def _count_room(self) -> StoreRoom | None:
         with unavailable_unless_answered("The stream of group logs"):
-            async with fail_after(_ASKED_FOR.total_seconds()):
-                info = await self._js.stream_info(LOG)
-        most = info.config.max_bytes or 0
-        return StoreRoom(most - most // _KEPT - info.state.bytes, most) if most > 0 else None
+            stored = await stored_in(self._client, LOG)
+        most = stored.most_bytes
+        free_bytes = most - most // _KEPT - stored.stored_bytes - stored.subject_bytes
+        return StoreRoom(free_bytes, most, stored.subject_bytes) if most else None
 
     async def _get(self, comm_id: CommId, from_seq: int | None = None) -> StoredEntry | None:
         found = await self._fetch(comm_id, from_seq)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from nats.aio.client import Client
 from nats.js.errors import APIError
@@ -16,6 +16,7 @@ from pydantic_core import from_json, to_json
 
 from ioa.adapters.nats.direct_gets import StreamMessage, StreamPage, read_stream
 from ioa.adapters.nats.translated_errors import unavailable_unless_answered
+from ioa.ports.store_room import SUBJECT_BYTES
 from ioa.protocol.stream_reads import ReadStream
 
 _TIMEOUT = timedelta(seconds=10)
@@ -107,6 +108,47 @@ async def stream_names(client: Client) -> set[str]:
         names.update(page)
         if not page or len(names) >= answer.get("total", 0):
             return names
+
+
+class Stored(NamedTuple):
+    """What a stream stores: how many bytes, on how many subjects, under which numbers, and how many bytes it may; 0 is no bound."""
+
+    stored_bytes: int
+    subjects: int
+    first_seq: int
+    last_seq: int
+    most_bytes: int
+
+    @property
+    def subject_bytes(self) -> int:
+        """Return as how many bytes its subjects count."""
+        return SUBJECT_BYTES * self.subjects
+
+
+async def stored_in(client: Client, stream: str) -> Stored:
+    """Ask what a stream stores; what JetStream or nats-py raise is raised. nats-py leaves out the number of subjects."""
+    return _stored(await ask(client, f"STREAM.INFO.{stream}", {}))
+
+
+async def all_stored(client: Client) -> Mapping[str, Stored]:
+    """Ask what each stream stores, by its name, as `stored_in` does."""
+    return {one["config"]["name"]: _stored(one) for one in await list_streams(client)}
+
+
+async def list_streams(client: Client) -> Sequence[dict[str, Any]]:
+    """List how all streams stand, a page at a time as the server makes them; what JetStream or nats-py raise is raised."""
+    listed: list[dict[str, Any]] = []
+    while True:
+        page = await ask(client, "STREAM.LIST", {"offset": len(listed)})
+        listed += page["streams"] or ()
+        if not page["streams"] or len(listed) >= page["total"]:
+            return listed
+
+
+def _stored(info: Mapping[str, Any]) -> Stored:
+    state, config = info["state"], info["config"]
+    numbers = state["first_seq"], state["last_seq"]
+    return Stored(state["bytes"], state.get("num_subjects", 0), *numbers, max(0, config.get("max_bytes", 0)))
 
 
 async def ask(client: Client, what: str, request: dict[str, object]) -> dict[str, Any]:
