@@ -22,7 +22,7 @@ from ioa.errors import (
     UnavailableError,
 )
 from ioa.ports.delivery import DeadReason
-from ioa.ports.store_room import SUBJECT_BYTES
+from ioa.ports.store_room import GOAL_SUBJECTS, SUBJECT_BYTES
 from ioa.protocol import subjects
 from ioa.protocol.codec import encode, encode_value, shortened
 from ioa.protocol.goal_order import GoalOrder, InlineInput, find_goal_id, parse_goal
@@ -41,8 +41,6 @@ _MOST_REMEMBERED = 10_000
 _MAX_WHY_BYTES = 4_000
 _MAX_WITH_TEAM_BYTES = 360_000
 """What a goal and the team that it names may hold, so that they fit into a group's first entry beside the cards of its members."""
-_KEPT_SUBJECTS = 3
-"""On how many subjects a goal is kept besides its log: on that of its record, of its result, and of its deadline."""
 _TRACE_BYTES = 2_000 + 2 * SUBJECT_BYTES
 """What about is stored of a goal that is refused: an entry of a log, and a result."""
 _NAMES_NOBODY = (
@@ -265,7 +263,7 @@ class Intake:
         if record.goal.model_copy(update={"traceparent": goal.traceparent, "user": goal.user}) != goal:
             raise ConflictError(f"The goal id {name.goal_id} is taken by another goal; that one goes on. Choose another id.")
         if record == accepting:
-            self._ports.kept.note(name.owner, len(encode(record)) + _KEPT_SUBJECTS * SUBJECT_BYTES)
+            self._ports.kept.note(name.owner, len(encode(record)) + GOAL_SUBJECTS * SUBJECT_BYTES)
         else:
             await self._check_copy(record, published)
         fault_point("groups.goal_recorded")

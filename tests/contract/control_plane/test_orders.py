@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 from datetime import timedelta
 from itertools import count
@@ -22,7 +23,7 @@ from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.adapters.nats.topology import GOAL_RECORDS, GOALS, INTAKE, Parts, Topology
 from ioa.beside import beside
 from ioa.errors import NotFoundError, NotYetError, RateLimitedError
-from ioa.ports.store_room import SUBJECT_BYTES, StoreRoom
+from ioa.ports.store_room import GOAL_SUBJECTS, SUBJECT_BYTES, StoreRoom
 from ioa.protocol import subjects
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.ids import LOCAL, MAX_ID_CHARS, AgentId, CommId, GoalId, GoalName, UserId
@@ -177,6 +178,21 @@ async def test_whose_the_goals_are_that_fill_the_stream_is_told_by_some(nats_cli
     assert await NatsSharedStore(nats_client, None, 1).room() is None
 
 
+async def test_who_waits_behind_what_is_gone_is_not_taken_to_have_filled_it(nats_client: Client) -> None:
+    """Numbers of goals that are gone led to the one behind them: its user was refused in the place of who had filled all."""
+    js, cy = nats_client.jetstream(), UserId("cy")
+    await js.publish(subjects.goal_to(ANNA, AgentId("ada")), b"x" * 100)
+    for _ in range(1_000):
+        await nats_client.publish(subjects.goal_to(cy, AgentId("ada")), b"x")
+    await js.publish(subjects.goal_to(BEN, AgentId("ada")), b"x" * 1_000)
+    await js.purge_stream(GOALS, subject=subjects.goal_to(cy, AgentId("ada")))
+    for number in range(100):
+        await js.publish(subjects.goal_to(ANNA, AgentId(f"bob-{number}")), b"x" * 10_000)
+    held = await NatsWaitingGoals(nats_client, chosen=random.Random(1).randint).held()
+    stored = (await js.stream_info(GOALS)).state.bytes + 102 * SUBJECT_BYTES
+    assert (held[ANNA] > 0.9 * stored, held.get(BEN, 0) < 0.1 * stored) == (True, True)
+
+
 async def test_goals_of_no_bytes_on_long_subjects_fill_the_stream_by_those(nats_client: Client) -> None:
     """Where they did not count, all that such goals filled was told of whoever else waited."""
     js = nats_client.jetstream()
@@ -191,7 +207,7 @@ async def test_goals_of_no_bytes_on_long_subjects_fill_the_stream_by_those(nats_
 
 
 async def test_what_is_on_record_counts_by_its_subjects(nats_client: Client) -> None:
-    """The server keeps each in its memory: of records, results and logs, of which each goal has one, and of logs in their share."""
+    """The server keeps each in its memory: those of a goal, by its record, and those of logs in their share."""
     js = nats_client.jetstream()
     await Topology(store_bytes=10_000_000, parts=Parts(log=50, files=20, artifacts=20)).ensure(js)
 
@@ -205,7 +221,7 @@ async def test_what_is_on_record_counts_by_its_subjects(nats_client: Client) -> 
     for number in range(10):
         await records.put(f"g{number}", b"x")
     shared, of_logs = await left()
-    assert (0 < before[0] - shared - 10 * SUBJECT_BYTES < 2_000, before[1] - of_logs) == (True, 0)
+    assert (0 < before[0] - shared - 10 * GOAL_SUBJECTS * SUBJECT_BYTES < 2_000, before[1] - of_logs) == (True, 0)
     for number in range(10):
         await js.publish(subjects.log(CommId(f"g{number}")), b"x")
     assert (await left())[0] == shared

@@ -40,6 +40,7 @@ from ioa.protocol.model import Model
 from ioa.protocol.registry import Deregister
 from ioa.protocol.subjects import CALLER_AT, PULLED
 from ioa.quotas import Family, Rate
+from ioa.telemetry import log_context
 from tests.contract.control_plane.conftest import heard
 from tests.rig.deadline import eventually
 from tests.rig.nats_server import crash
@@ -331,6 +332,30 @@ async def test_a_full_lane_refuses_only_its_own(nats_client: Client, own: bool) 
         await heard(nats_client)
         asyncio.get_running_loop().call_soon(go.set)
     assert [one.result() for one in asked] == ["big 0", "big 1", "big 2", "refused", "small 0", "refused"]
+
+
+async def test_no_line_about_a_request_names_what_the_one_before_was_about(nats_client: Client) -> None:
+    """Who has answered one begins the next that waited: its lines named the agent and the group of the first."""
+    go, about = asyncio.Event(), list[dict[str, str]]()
+
+    async def work(request: Echo) -> Echo:
+        about.append(dict(log_context.add_ids(None, "", {})))
+        log_context.bind({"agent_id": request.text})
+        await go.wait()
+        return request
+
+    endpoint = ServiceEndpoint("work", "ioa.v1.test.*", answer(Echo, work), caller_at=CALLER_AT)
+    async with (
+        asyncio.TaskGroup() as group,
+        open_service(nats_client, "ioa-test", "Tests", "0.1.0", [endpoint], bounds=Bounds(max_concurrent=1)),
+    ):
+        await heard(nats_client)
+        for one in ("ada", "bob", "eve"):
+            group.create_task(NatsRequester(nats_client).request(f"ioa.v1.test.{one}", Echo(text=one), Echo))
+        await heard(nats_client)
+        await heard(nats_client)
+        asyncio.get_running_loop().call_soon(go.set)
+    assert about == [{}, {}, {}]
 
 
 async def test_who_asks_too_often_waits_and_comes_back(nats_client: Client, own: bool) -> None:

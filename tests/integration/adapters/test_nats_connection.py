@@ -85,6 +85,30 @@ async def test_who_publishes_to_a_socket_that_is_closed_is_told_so(
             await (await client.subscribe("anything")).unsubscribe(limit=1)  # the next connection asks for it
 
 
+async def test_who_gives_up_waiting_for_the_server_leaves_a_connection_that_hears(nats_server: NatsServer) -> None:
+    """The server's answer came for somebody who had gone, at which reading ended: nothing was heard for five seconds."""
+    async with open_connection(NatsSettings(nats_server.url, "impatient")) as client:
+        heard, renewed = asyncio.Event(), list[None]()
+        await client.subscribe("anything", cb=_setting(heard))
+        with at_renewal(client, lambda: renewed.append(None)):
+            for _ in range(3):
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(0):
+                        await client.flush()
+            await client.flush()
+            await client.publish("anything", b"")
+            async with asyncio.timeout(10):
+                await heard.wait()
+        assert renewed == []
+
+
+def _setting(event: asyncio.Event) -> Callable[[Msg], Coroutine[Any, Any, None]]:
+    async def note(_message: Msg) -> None:
+        event.set()
+
+    return note
+
+
 async def test_a_cancellation_while_leaving_counts(nats_server: NatsServer) -> None:
     """Who is cancelled while the connection is being closed does not go on."""
     leaving = asyncio.Event()

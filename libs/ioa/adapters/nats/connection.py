@@ -423,6 +423,12 @@ class _LastingClient(Client):
             drop_foreign_status(headers, reply)
         return Msg(self, readable(subject), readable(reply) if reply else "", data, headers, _sid=sid)
 
+    async def _process_pong(self) -> None:
+        # Who waited for it may have given up. Where nats-py's own tells him all the same, its reading ends, as at headers.
+        if self._pongs and self._pongs[0].done():
+            self._pongs[0] = self._loop.create_future()
+        await super()._process_pong()
+
     async def _process_err(self, err_msg: str) -> None:
         if _NOT_PERMITTED in err_msg:
             self.not_permitted.append(err_msg)

@@ -50,8 +50,9 @@ _DISMISSED, _DISMISSED_SECONDS = Rate(1_000, 8_000), 5.0
 """How often those who have been told when to come back, and go on regardless, are told again, all together, and what: the server
 keeps a request between accounts, with its reply subject of up to 8 kB, until it is answered or long afterwards. At once that is all
 that comes from who floods several subjects before he is closed out."""
-_SHORT_SECONDS, _READ_SECONDS = 0.001, 0.02
-"""What takes no longer by the clock had the processor for itself; and how old what was read of the processor's time may be."""
+_SHORT_SECONDS = 0.001
+"""What takes no longer by the clock had the processor for itself; and how old what was read of the processor's time may be: what
+others have had of it since is charged to whose step takes longer."""
 _MOST_FREE = 16
 """How many tasks wait for the next requests, beside those that answer."""
 _NO_ROOM_SECONDS = 1.0
@@ -328,17 +329,17 @@ class RequestDispatcher:
         if not self._hand(begun):
             self._group.create_task(self._work(begun))
 
-    async def _work(self, begun: _Begun) -> None:
+    async def _work(self, request: _Begun | None) -> None:
         """Answer a request, and then others: to make a task for each takes longer than to wake one that waits."""
-        next_one: _Begun | None = begun
-        while next_one is not None:
-            await self._answer(*next_one)
+        while request is not None:
+            log_context.unbind()  # that of who has answered the one before, which may have begun this task
+            await self._answer(*request)
             if self._closed or len(self._free) >= _MOST_FREE:
                 return
+            request = None  # it may have a megabyte, and the next one may be long in coming
             free: asyncio.Future[_Begun | None] = self._loop.create_future()
             self._free.append(free)
-            next_one = await free
-            log_context.unbind()
+            request = await free
 
     def _hand(self, request: _Begun | None) -> bool:
         """Hand a request to a task that waits for one, or have it end; whether there is any. Those that were cancelled are none."""
@@ -532,7 +533,7 @@ class _OwnTime:
         given: object = None
         while True:
             began = time.monotonic()
-            if began - self._core.read_at > _READ_SECONDS:
+            if began - self._core.read_at > _SHORT_SECONDS:
                 self._core.had(began)
             try:
                 waits_for = step(given)

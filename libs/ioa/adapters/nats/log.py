@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
+from datetime import timedelta
 
 from nats.aio.client import Client
 from nats.js import JetStreamContext
@@ -15,6 +16,7 @@ from ioa.adapters.nats.store_room import LookedAtRoom
 from ioa.adapters.nats.streams import stored_in
 from ioa.adapters.nats.topology import LOG
 from ioa.adapters.nats.translated_errors import lost_race, unavailable_unless_answered, unavailable_unless_stored
+from ioa.cancellation import fail_after
 from ioa.errors import InvalidInputError, StoreFullError
 from ioa.fair_turns import FairTurns
 from ioa.group.events import EncodedEntry, Entry, said_as
@@ -32,6 +34,8 @@ _LOG_MOST = "Ioa-Log-Most"
 
 _KEPT = 20
 """One part of so many of the stream's share is kept for entries that end groups: else who fills it keeps all from cancelling."""
+_ASKED_FOR = timedelta(seconds=0.5)
+"""How long whoever asks first waits at most, and no other: JetStream answers such requests in one line, appends pass it by."""
 
 _READ_AT_ONCE, _READ_OF_ONE = 4, 2
 """How many entries are read side by side, and how many of one group: each is up to 1.4 MB of an answer, and nats-server disconnects
@@ -141,7 +145,8 @@ class NatsGroupLog:
 
     async def _count_room(self) -> StoreRoom | None:
         with unavailable_unless_answered("The stream of group logs"):
-            stored = await stored_in(self._client, LOG)
+            async with fail_after(_ASKED_FOR.total_seconds()):
+                stored = await stored_in(self._client, LOG)
         most = stored.most_bytes
         free_bytes = most - most // _KEPT - stored.stored_bytes - stored.subject_bytes
         return StoreRoom(free_bytes, most, stored.subject_bytes) if most else None

@@ -5,32 +5,32 @@ from __future__ import annotations
 import random
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import timedelta
 
 import structlog
 from nats.aio.client import Client
-from nats.js.api import RawStreamMsg
 from nats.js.errors import NotFoundError
 
+from ioa.adapters.nats.direct_gets import StreamMessage
 from ioa.adapters.nats.headers import header_bytes
 from ioa.adapters.nats.keys import stream_of
-from ioa.adapters.nats.streams import Stored, all_stored, stored_in
-from ioa.adapters.nats.topology import ENDED, GOALS, LOG
+from ioa.adapters.nats.streams import Stored, all_stored, next_messages, stored_in
+from ioa.adapters.nats.topology import GOAL_RECORDS, GOALS, LOG, TEAMS
 from ioa.adapters.nats.translated_errors import unavailable_unless_answered
-from ioa.cancellation import TaskGroup, fail_after
+from ioa.cancellation import TaskGroup
 from ioa.errors import InvalidInputError, UnavailableError
-from ioa.ports.store_room import StoreRoom
+from ioa.ports.store_room import GOAL_SUBJECTS, StoreRoom
 from ioa.protocol import subjects
 from ioa.protocol.ids import UserId
 
 _COUNTED_FOR = timedelta(seconds=1)
 """How long it is believed how much room there is."""
-_ASKED_FOR = timedelta(seconds=0.5)
-"""How long whoever asks first waits at most, and no other: JetStream answers such requests in one line, appends pass it by."""
 _LOOKED_AT, _AT_ONCE = 48, 4
 """How many goals that wait are looked at to tell whose they are, and how many side by side: each may have 256 kB."""
+_STEPS = 32
+"""In how many steps each is found at most, of which every second one halves where it may lie."""
 _RECORD_BYTES = 30
 """What the server counts of each besides its subject, headers and data."""
 _NOT_FOUND = "\x7f"
@@ -61,9 +61,8 @@ class LookedAtRoom:
         now = time.monotonic()
         if self._counted_until <= now:
             self._counted_until = now + _COUNTED_FOR.total_seconds()
-            with suppress(UnavailableError, TimeoutError):
-                async with fail_after(_ASKED_FOR.total_seconds()):
-                    self._known = await self._count()
+            with suppress(UnavailableError):
+                self._known = await self._count()
         return self._known
 
     def take(self, size: int) -> None:
@@ -88,11 +87,7 @@ class NatsSharedStore:
         self._room = LookedAtRoom(self._count)
 
     async def room(self) -> StoreRoom | None:
-        """Ask for what the account stores, and what the logs do.
-
-        Subjects of streams that have bounds of their own count there, and those of ids that are kept for ever do nowhere: nobody
-        could make room among them.
-        """
+        """Ask for what the account stores, and what the logs do. Of subjects those count that somebody is charged with."""
         return await self._room.look()
 
     async def _count(self) -> StoreRoom | None:
@@ -101,10 +96,12 @@ class NatsSharedStore:
         with unavailable_unless_answered("JetStream"):
             account = await self._client.jetstream().account_info()
             streams = await all_stored(self._client)
-        if (log := streams.get(LOG)) is None:
-            raise UnavailableError("The stream of group logs does not answer.")
+        try:
+            log, goals, teams = (streams[name] for name in (LOG, stream_of(GOAL_RECORDS), stream_of(TEAMS)))
+        except KeyError as error:
+            raise UnavailableError(f"The stream {error.args[0]} does not answer.") from None
         of_logs = max(0, log.most_bytes - log.stored_bytes)
-        of_subjects = sum(one.subject_bytes for name, one in streams.items() if not one.most_bytes and name != stream_of(ENDED))
+        of_subjects = GOAL_SUBJECTS * goals.subject_bytes + teams.subject_bytes
         free_bytes = self._store_bytes - account.storage // self._replicas - of_logs - of_subjects
         return StoreRoom(free_bytes, self._store_bytes, of_subjects)
 
@@ -133,18 +130,16 @@ class NatsWaitingGoals:
         stored = await self._stored()
         seen, on = Counter[UserId](), dict[str, UserId]()
         for _ in range(0, _LOOKED_AT, _AT_ONCE):
-            places = [self._chosen(stored.first_seq, max(stored.first_seq, stored.last_seq)) for _ in range(_AT_ONCE)]
+            chosen = [self._chosen(0, max(0, stored.messages - 1)) for _ in range(_AT_ONCE)]
             async with TaskGroup() as group:
-                looks = [group.create_task(self._look(place)) for place in places]
-            for message in filter(None, (look.result() for look in looks)):
-                subject = message.subject or ""
+                looks = [group.create_task(self._find(number, stored)) for number in chosen]
+            for message in (message for look in looks for message in look.result()):
                 with suppress(InvalidInputError):
-                    user = subjects.parse_goal_subject(subject)[0]
-                    written = len(subject.encode()) + len(message.data or b"") + len(message.hdrs or b"")
-                    seen[user] += _RECORD_BYTES + written
-                    on[subject] = user
-                if _NOT_FOUND in subject:
-                    await self._remove(message.seq or 0)
+                    user = subjects.parse_goal_subject(message.subject)[0]
+                    seen[user] += stored_bytes(message.subject, message.data, message.headers)
+                    on[message.subject] = user
+                if _NOT_FOUND in message.subject and await self._remove(message.seq):
+                    stored = stored._replace(messages=stored.messages - 1)
         subjects_of = Counter(on.values())
         return {
             user: stored.stored_bytes * size // seen.total() + stored.subject_bytes * subjects_of[user] // len(on)
@@ -155,18 +150,40 @@ class NatsWaitingGoals:
         with unavailable_unless_answered("The stream of goals"):
             return await stored_in(self._client, GOALS)
 
-    async def _look(self, seq: int) -> RawStreamMsg | None:
-        with unavailable_unless_answered("The stream of goals"):
-            try:
-                return await self._js.get_msg(GOALS, seq=seq, subject=f"{subjects.OLD_GOAL}.>", next=True)
-            except NotFoundError:
-                return None
+    async def _find(self, number: int, stored: Stored) -> Sequence[StreamMessage]:
+        """Return the message that so many others lie before, if it is found, and those on the way to it that nobody is ever given.
 
-    async def _remove(self, seq: int) -> None:
-        """Remove a goal that nobody is ever given; what cannot be removed is counted all the same."""
-        with suppress(NotFoundError):
-            try:
-                with unavailable_unless_answered("The stream of goals"):
-                    await self._js.delete_msg(GOALS, seq)
-            except UnavailableError as error:
-                _log.warning("goal_not_removed", seq=seq, error=error.message)
+        It is looked for by what the server tells with each, how many lie behind it, among which it does not count the latter. The
+        message at a sequence chosen at random, or the next one, would be looked at more often the more are gone in front of it: so
+        it was that of who waits behind most.
+        """
+        (begin, before), (end, until) = (stored.first_seq, 0), (stored.last_seq + 1, stored.messages)
+        found: list[StreamMessage] = []
+        for step in range(_STEPS):
+            if not (before <= number < until and begin < end):
+                break
+            seq = (begin + end) // 2 if step % 2 else begin + (end - begin) * (number - before) // (until - before)
+            page = await next_messages(self._client, GOALS, ">", after=seq - 1, limit=1)
+            if not page.messages:
+                break
+            message, place = page.messages[0], stored.messages - 1 - page.pending
+            if place == number or _NOT_FOUND in message.subject:
+                found.append(message)
+            if place == number:
+                break
+            if place < number:
+                begin, before = message.seq + 1, place + 1
+            else:
+                end, until = seq, place
+        return found
+
+    async def _remove(self, seq: int) -> bool:
+        """Remove a goal that nobody is ever given, and return whether it is gone by that; what cannot be removed is counted."""
+        try:
+            with unavailable_unless_answered("The stream of goals"):
+                return bool(await self._js.delete_msg(GOALS, seq))
+        except NotFoundError:
+            pass
+        except UnavailableError as error:
+            _log.warning("goal_not_removed", seq=seq, error=error.message)
+        return False

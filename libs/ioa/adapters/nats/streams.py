@@ -111,8 +111,9 @@ async def stream_names(client: Client) -> set[str]:
 
 
 class Stored(NamedTuple):
-    """What a stream stores: how many bytes, on how many subjects, under which numbers, and how many bytes it may; 0 is no bound."""
+    """What a stream stores: how much, on how many subjects, under which numbers, and how many bytes it may; 0 is no bound."""
 
+    messages: int
     stored_bytes: int
     subjects: int
     first_seq: int
@@ -147,8 +148,8 @@ async def list_streams(client: Client) -> Sequence[dict[str, Any]]:
 
 def _stored(info: Mapping[str, Any]) -> Stored:
     state, config = info["state"], info["config"]
-    numbers = state["first_seq"], state["last_seq"]
-    return Stored(state["bytes"], state.get("num_subjects", 0), *numbers, max(0, config.get("max_bytes", 0)))
+    numbers, subjects = (state["first_seq"], state["last_seq"]), state.get("num_subjects", 0)
+    return Stored(state["messages"], state["bytes"], subjects, *numbers, max(0, config.get("max_bytes", 0)))
 
 
 async def ask(client: Client, what: str, request: dict[str, object]) -> dict[str, Any]:
