@@ -124,15 +124,19 @@ class ApiCall:
     left: Callable[[], Awaitable[None]]
     seats: Seats
 
-    async def seat(self, person: str) -> PersonSeat:
-        """Take the seat of a person that the caller may answer as.
+    @asynccontextmanager
+    async def seat(self, person: str) -> AsyncIterator[PersonSeat]:
+        """Take the seat of a person that the caller may answer as, in its turn.
 
         Raises:
             ForbiddenError: The key is not for that, or the gateway has no key of the seat.
             InvalidInputError: Nobody can be called so.
+            RateLimitedError: The key asks for people too often.
         """
         self.caller.check_person(person)
-        return await self.seats.of(person)
+        self.limits.check_seat(self.caller.key_id)
+        async with self.limits.seats.turn(self.caller.key_id):
+            yield await self.seats.of(person)
 
     async def goal(self, user: UserId | None, goal_id: str | None = None) -> GoalName:
         """Name a goal, that of the path by default: the caller's own, unless it is said whose.

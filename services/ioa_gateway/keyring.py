@@ -10,7 +10,8 @@ import asyncio
 import hashlib
 import hmac
 import re
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
@@ -23,6 +24,7 @@ from ioa.ports.api_key_store import ApiKeyStore
 from ioa.protocol.api_keys import KNOWN_FOR, ApiKey, KeyId, Scope, SignedOut, digest_of_secret, parse_key, people_of
 from ioa.protocol.ids import UserId
 from ioa_gateway.callers import Caller
+from ioa_gateway.reading import reading_for_all
 from ioa_gateway.sessions import BrowserSession, session_in
 
 SESSION = timedelta(days=7)
@@ -222,7 +224,7 @@ class Keyring:
         """
         sealed = self._sealed(session)
         if sealed is not None:
-            async with self._reading:  # what was read before would let it in again
+            async with self._for_all():  # what was read before would let it in again
                 self._signed_out[sealed.key_id] = await self._store.sign_out(sealed.key_id, sealed.until, self.now())
 
     def user_of(self, scope: ScopeOfRequest) -> UserId | None:
@@ -286,9 +288,16 @@ class Keyring:
         finally:
             self._waiting -= 1
 
+    @asynccontextmanager
+    async def _for_all(self) -> AsyncIterator[None]:
+        """Read or write what all wait for: not in the turns of whoever has it done, who may have filled them."""
+        async with self._reading:
+            with reading_for_all():
+                yield
+
     async def _read(self, behind: datetime | None = None) -> None:
         """Read the keys, unless that was begun behind a time."""
-        async with self._reading:
+        async with self._for_all():
             if behind is None or self._read_at <= behind:
                 begun = self.now()
                 self._signed_out = {one.key_id: one for one in await self._store.signed_out()}

@@ -30,6 +30,10 @@ COMING = 100
 """How many bodies of one user, of whatever size, may be on their way at a time: each holds a connection."""
 PAGES, PAGES_OF_USER, DRAWINGS = 8, 2, 1
 """How many pages of entries, and how many of goals, are read at a time, of all and of one user, and how many files are drawn."""
+SEATS, SEATS_OF_KEY = 16, 2
+SEATS_RATE = Rate(5, 50)
+"""How many requests in the name of a person are answered at a time, of all keys and of one, and how many there may be of one key:
+group setup and routers bound what comes of the person, by whichever key, and name him."""
 TOLD, TOLD_USER = 4, 1
 """How many requests by MCP that are no calls, such as lists of tools, are answered at a time, of all and of one user."""
 WHOLE_FILES, WHOLE_FILES_OF_USER = 4, 1
@@ -49,6 +53,7 @@ class CallerLimits:
     Attributes:
         pages: Whose page of entries is read.
         lists: Whose page of goals is read.
+        seats: Which key asks in the name of a person.
         drawings: Whose file is drawn.
         told: Who is told by MCP what there is.
         whole_files: Whose file is handed out by MCP.
@@ -57,7 +62,8 @@ class CallerLimits:
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._launches, self._webhooks = _a_minute(LAUNCHES_A_MINUTE), _a_minute(WEBHOOKS_A_MINUTE)
-        self._sign_outs = _a_minute(SIGN_OUTS_A_MINUTE)
+        self._sign_outs, self._seats = _a_minute(SIGN_OUTS_A_MINUTE), Buckets({Family.OTHERS: SEATS_RATE})
+        self.seats = FairTurns(SEATS, SEATS_OF_KEY)
         self.pages, self.lists = FairTurns(PAGES, PAGES_OF_USER), FairTurns(PAGES, PAGES_OF_USER)
         self.drawings, self.told = FairTurns(DRAWINGS, DRAWINGS), FairTurns(TOLD, TOLD_USER)
         self.whole_files = FairTurns(WHOLE_FILES, WHOLE_FILES_OF_USER)
@@ -93,6 +99,14 @@ class CallerLimits:
             RateLimitedError: There were too many in the last minute.
         """
         self._judge(self._sign_outs, key_id, f"This key ends more than {SIGN_OUTS_A_MINUTE} sessions a minute.")
+
+    def check_seat(self, key_id: str) -> None:
+        """Count what a key asks in the name of a person.
+
+        Raises:
+            RateLimitedError: It has asked too often lately.
+        """
+        self._judge(self._seats, key_id, f"This key asks more than {SEATS_RATE.per_second:g} times a second for people.")
 
     def _judge(self, buckets: Buckets[Family], key_id: str, too_many: str) -> None:
         judged = buckets.judge(key_id, Family.OTHERS, self._clock())

@@ -8,8 +8,8 @@ counts as large as it may be. This holds for whatever is read and asked over tha
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 
 from ioa.fair_turns import FairTurns
@@ -25,6 +25,16 @@ _ITSELF = UserId("_itself")
 """As whom nobody can be called. Whoever shows no key is another one: he may ask as often as he likes."""
 reads_for: ContextVar[UserId] = ContextVar("reads_for", default=_ITSELF)
 """For which user a task reads; the gateway reads for itself where nobody says."""
+
+
+@contextmanager
+def reading_for_all() -> Iterator[None]:
+    """Read for the gateway itself, whoever's request it is that has this read."""
+    before = reads_for.set(_ITSELF)
+    try:
+        yield
+    finally:
+        reads_for.reset(before)
 
 
 class Reads:

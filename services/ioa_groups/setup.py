@@ -38,7 +38,7 @@ from ioa.ports.group_log import GroupLog, StoredEntry
 from ioa.ports.open_groups import OpenGroup, OpenGroups
 from ioa.ports.registry_store import LivenessView, Sessions
 from ioa.protocol.cards import AgentCard, abridged, why_not_drafted
-from ioa.protocol.codec import MAX_PAYLOAD_BYTES
+from ioa.protocol.codec import MAX_PAYLOAD_BYTES, shortened
 from ioa.protocol.goals import GoalRecord, Reason
 from ioa.protocol.ids import AgentId, CommId, GoalId, GoalName, PoolId, UserId, comm_id_of_task
 from ioa.protocol.levels import LEVEL
@@ -62,6 +62,8 @@ SETUP_NAME = AgentId("group-setup")
 CAST_WITHIN = timedelta(seconds=3)
 """How long discovery may take to say who fits the roles of a task's team; a launch that it kept waiting is asked again."""
 
+_LAST_WORDS_BYTES = 8_000
+"""How much is recorded of why a goal ends that has no group, or that was cancelled: its end is always taken, and stored thrice."""
 _EXAMPLES_SHOWN = 3
 
 
@@ -246,7 +248,7 @@ class GroupSetup:
         record = await self._ports.goals.find(comm_id)
         if request.goal_id is not None and await self._has_ended(_name(GoalName(user, request.goal_id), record)):
             return Acknowledged()
-        why = request.why or "Cancelled on request."
+        why = shortened(request.why, _LAST_WORDS_BYTES) or "Cancelled on request."
         head = await self._ports.ledger.head(comm_id)
         owned = head.entry.state if head is not None else record.goal if record is not None else None
         if owned is not None and (owner := GoalName(owned.user, owned.goal_id).owner) != user:
@@ -520,7 +522,7 @@ class GroupSetup:
                 "user": goal.user,
                 "by": by,
                 "reason": reason,
-                "content": content,
+                "content": shortened(content, _LAST_WORDS_BYTES),
                 **asked,
             }
         )

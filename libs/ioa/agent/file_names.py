@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable
 
+from ioa.agent.whole_names import whole_names
 from ioa.normal_form import in_normal_form
 
 _PATH = re.compile(r"(?<![\w.\-/\\])[\w.-]++(?:[/\\][\w.-]++)++")
@@ -19,9 +20,9 @@ def names_in(text: str, names: Collection[str]) -> set[str]:
     """
     text = as_attached(text, names)
     known = {name: comparable(name) for name in names}
-    said = _whole_in(comparable(text), known.values())
+    said = whole_names(comparable(text), frozenset(known.values()))
     found = {name for name, one in known.items() if one in said}
-    written = _whole_in(composed(text), map(composed, found))
+    written = whole_names(composed(text), frozenset(map(composed, names)))
     as_written = {name for name in found if composed(name) in written}
     said_so = {known[name] for name in as_written}
     return {name for name in found if name in as_written or known[name] not in said_so}
@@ -52,13 +53,3 @@ def composed(name: str) -> str:
 def comparable(name: str) -> str:
     """Write a name as those are alike that differ by case alone."""
     return composed(name).casefold()
-
-
-def _whole_in(text: str, names: Iterable[str]) -> set[str]:
-    """Return the names that stand in a text and are no part of a word, nor of a longer one of them; a full stop may follow.
-
-    All are looked for at once: who sends a goal chooses a hundred names, and who does its tasks what is said, of which each name
-    looked for by itself, and taken out where it is longer, takes minutes.
-    """
-    longest_first = "|".join(map(re.escape, sorted(set(names), key=len, reverse=True)))
-    return set(re.findall(rf"(?<![\w.\-])(?:{longest_first})(?!\w)", text)) if longest_first else set()

@@ -12,6 +12,7 @@ import inspect
 import traceback
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import count
@@ -23,7 +24,7 @@ import structlog
 from ioa.agent.answer_files import files_of_answer, named_files
 from ioa.agent.asking import until_answered
 from ioa.agent.conversation import Heard, Teammate, conversation_of, decisions_of, kept, teammates
-from ioa.agent.function_executor import Functions, Patience
+from ioa.agent.function_executor import Functions, Patience, Slot
 from ioa.agent.inquiring import AskedOfMe, Inquiry
 from ioa.agent.listening import Listeners
 from ioa.agent.remembering import Memories
@@ -31,7 +32,7 @@ from ioa.errors import InvalidInputError, IoaError, reason_of
 from ioa.group.events import name_of
 from ioa.group.policy.offer import TO_CONCLUDE, Offer
 from ioa.group.policy.part import Part
-from ioa.group.state import Concluding, GroupState, Votes
+from ioa.group.state import Charter, Concluding, GroupState, Votes
 from ioa.ports.agent_store import AgentStore, StoredObservation
 from ioa.ports.brain import GroupView, Invite, Posted, TaskRecord, Utterance, WholeConclusion, announcement_of
 from ioa.protocol.codec import CUT, validate
@@ -318,8 +319,7 @@ class Hooks:
                 _log.warning("not_shown", agent_id=me, comm_id=view.charter.comm_id, turn=heard.turn, error=reason_of(error))
                 return False
 
-        patience = view.state.limits.floor_timeout
-        async with self._functions.slot(Patience(patience, lambda: patience)) as slot:
+        async with self._slot(view.charter, view.state.limits.floor_timeout) as slot:
             filtered: GroupView = await slot.call(kept, (view, is_kept), LOOK_WITHIN)
         return filtered
 
@@ -363,14 +363,18 @@ class Hooks:
         """Whether the author's function answers what tasks ask that this agent has given out."""
         return self._agent.answerer is not None
 
-    async def answer(self, asked: AskedOfMe, within: timedelta) -> str | None:
-        """Say what the author's function answers; None leaves it to others.
+    def _slot(self, charter: Charter, patience: timedelta) -> AbstractAsyncContextManager[Slot]:
+        """Wait for a slot, for which users take turns."""
+        return self._functions.slot(Patience(patience, lambda: patience), charter.goal_id, charter.user)
+
+    async def answer(self, asked: AskedOfMe, charter: Charter, within: timedelta) -> str | None:
+        """Say what the author's function answers to what is asked in a group; None leaves it to others.
 
         Raises:
             InvalidInputError: The function gives something else.
         """
         assert self._agent.answerer is not None
-        async with self._functions.slot(Patience(within, lambda: within)) as slot:
+        async with self._slot(charter, within) as slot:
             answer = await slot.call(self._agent.answerer, (asked,), within)
         if answer is not None and not isinstance(answer, str):
             raise InvalidInputError(f"The answer is {type(answer).__name__}.", hint="Return a text, or None.")
@@ -391,8 +395,7 @@ class Hooks:
     async def _call(
         self, hook: Callable[[TurnView], Any], view: GroupView, inputs: tuple[InputFile, ...], within: timedelta | None
     ) -> Any:
-        patience = within or view.state.limits.floor_timeout
-        async with self._functions.slot(Patience(patience, lambda: patience)) as slot:
+        async with self._slot(view.charter, within or view.state.limits.floor_timeout) as slot:
             try:
                 return await slot.call(hook, (_turn_view(view, inputs),), within)
             except IoaError:

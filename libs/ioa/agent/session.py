@@ -384,7 +384,9 @@ class GroupSession:
         """Answer what a task asks, without the floor; None if that is left to others, or comes too late."""
         asked = AskedOfMe(task.task_id, task.assignee, spec.task_desc, question.text, question.options, question.default)
         within = question.until - self._outbox.clock.now()
-        text = await self._runner.hooks.answer(asked, max(within, timedelta(seconds=1)))
+        charter = self._history.charter
+        assert charter is not None, "a task is asked in a group that was joined"
+        text = await self._runner.hooks.answer(asked, charter, max(within, timedelta(seconds=1)))
         if text is None or self._history.state is None:
             return None
         said = validate(Decision, {"task_id": task.task_id, "number": question.number, "choice": text})

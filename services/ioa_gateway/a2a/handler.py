@@ -267,8 +267,9 @@ async def _answered(asked: AdmittedRequest, status: GoalStatus, message: Message
     goal, state = status.record.goal, status.standing.state if status.standing else None
     people = [] if state is None else [person_of(one) for one in people_in(state) if call.caller.answers_for(person_of(one))]
     for one in people:
-        if await (await call.seat(one)).has_said(goal.comm_id, key):
-            return
+        async with call.seat(one) as seat:
+            if await seat.has_said(goal.comm_id, key):
+                return
     named = id_under(goal.name.owner, goal.comm_id, key)
     if is_user(call.caller, goal) and await _was_taken(asked, goal, named):
         return
@@ -278,7 +279,8 @@ async def _answered(asked: AdmittedRequest, status: GoalStatus, message: Message
     questions = [one for one in questions_to(call.caller, status) if item in (None, one.item) and person is None]
     if waiting:
         waits = _only(waiting, "seat", [person_of(one.me) for one in waiting])
-        await (await call.seat(person_of(waits.me))).answer(waits.item, reply_of(text, given, waits), key=key)
+        async with call.seat(person_of(waits.me)) as seat:
+            await seat.answer(waits.item, reply_of(text, given, waits), key=key)
     elif questions:
         item = _only(questions, "item", [one.item for one in questions]).item
         async with call.limits.pages.turn(call.caller.user):

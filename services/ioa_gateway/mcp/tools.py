@@ -183,7 +183,8 @@ async def post(
                 await call.client.answer(item, choose or text)
             return await _progress(call, name, 0, 0)
         reply = validate(ReplyOrder, {"text": text, "choose": choose, "fields": fields or {}, "passes": passes})
-        await (await call.seat(seat)).answer(item, PersonReply(**dict(reply)))
+        async with call.seat(seat) as taken:
+            await taken.answer(item, PersonReply(**dict(reply)))
         return await _progress(call, name, 0, 0)
 
 

@@ -115,14 +115,14 @@ async def show(call: ApiCall, _query: Nothing, _body: Nothing) -> Response:
 
 async def heard(call: ApiCall, _query: Nothing, _body: Nothing) -> Response:
     """Tell what one person has heard in a group, and of no more than that."""
-    seat = await call.seat(call.path["name"])
     comm_id = _group_of(call)
-    history = await seat.heard(comm_id)
+    async with call.seat(call.path["name"]) as seat:
+        history = await seat.heard(comm_id)
+        waits = seat.awaited_in(history)
     state, charter = history.state, history.charter
     assert state is not None and charter is not None, "whoever has heard of a group knows both"
     if not bears(charter.labels, call.caller.labels):
         raise no_group(comm_id)
-    waits = seat.awaited_in(history)
     told_of = HeardDocument(
         comm_id=comm_id,
         goal_id=state.goal_id,
@@ -139,18 +139,19 @@ async def heard(call: ApiCall, _query: Nothing, _body: Nothing) -> Response:
 
 async def answer(call: ApiCall, _query: Nothing, order: SayOrder) -> Response:
     """Answer as a person: the first answer counts, and the same one again is that one, by whichever gateway."""
-    seat = await call.seat(order.seat)
     comm_id = _group_of(call)
-    if call.caller.labels:
-        charter = (await seat.heard(comm_id)).charter
-        if charter is None or not bears(charter.labels, call.caller.labels):
-            raise no_group(comm_id)
-    seq = await seat.answer(f"{comm_id}.{order.turn}", PersonReply(**dict(order.payload)))
+    async with call.seat(order.seat) as seat:
+        if call.caller.labels:
+            charter = (await seat.heard(comm_id)).charter
+            if charter is None or not bears(charter.labels, call.caller.labels):
+                raise no_group(comm_id)
+        seq = await seat.answer(f"{comm_id}.{order.turn}", PersonReply(**dict(order.payload)))
     return document(told(SaidAt(seq=seq)), 201)
 
 
 async def _awaited(call: ApiCall, person: str) -> list[AwaitedDocument]:
-    return await _told_of(call, (await call.seat(person)).awaited())
+    async with call.seat(person) as seat:
+        return await _told_of(call, seat.awaited())
 
 
 async def _told_of(call: ApiCall, found: AsyncIterable[Awaited]) -> list[AwaitedDocument]:

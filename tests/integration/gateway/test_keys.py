@@ -13,14 +13,15 @@ from pathlib import Path
 import httpx
 import pytest
 
-from ioa.errors import RateLimitedError
-from ioa.protocol.api_keys import KeyId, LoginToken, Scope, digest_of_secret, written_key
+from ioa.errors import RateLimitedError, UnauthenticatedError
+from ioa.protocol.api_keys import ApiKey, KeyId, LoginToken, Scope, digest_of_secret, written_key
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.ids import LOCAL, GoalId, UserId
 from ioa_gateway.api_table import TABLE
 from ioa_gateway.calls import Nothing
 from ioa_gateway.keyring import Keyring
 from ioa_gateway.limits import SIGN_OUTS_A_MINUTE
+from ioa_gateway.reading import reads_for
 from ioa_testkit.planes import Plane
 from tests.contract.system_client.members import Members
 from tests.integration.gateway.serving import SECRET, Door, in_session, key, open_gateway, root, sign_in
@@ -104,6 +105,26 @@ async def test_invented_keys_take_no_places(door: Door, monkeypatch: pytest.Monk
             for one in waiting:
                 one.cancel()
             await asyncio.wait(waiting)
+
+
+async def test_keys_are_read_for_all_whoever_has_them_read(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+    """He may have filled his turns, in which everybody waited to be let in, and whoever signed out."""
+    read_for, keys = set[UserId](), door.keys.keys
+
+    async def noting() -> Sequence[ApiKey]:
+        read_for.add(reads_for.get())
+        return await keys()
+
+    monkeypatch.setattr(door.keys, "keys", noting)
+    keyring = Keyring(door.keys, door.clock.now, looked_up_every=timedelta(0))
+    asking = reads_for.set(UserId("eve"))
+    try:
+        with pytest.raises(UnauthenticatedError):
+            await keyring.holder_of(written_key(KeyId("none"), SECRET))
+        assert reads_for.get() == "eve"
+    finally:
+        reads_for.reset(asking)
+    assert read_for == {reads_for.get()}
 
 
 async def test_who_shows_one_key_too_many_is_told_so(http: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -108,6 +108,18 @@ async def test_a_key_answers_as_whom_it_is_for(plane: Plane, http: httpx.AsyncCl
     assert names == [422, 422]
 
 
+async def test_one_key_for_a_person_leaves_others_of_that_person_their_turns(http: httpx.AsyncClient, door: Door) -> None:
+    """What comes of the person counts for the person, who was refused, and named, for what any key for that seat asked."""
+    for name in ("anna", "eve"):
+        await door.keys.put(key(name, "seats:anna"))
+    asked = [await http.get("/seats/anna/groups/g0", headers=bearer("eve")) for _ in range(60)]
+    assert [one.status_code for one in asked] == [404] * 50 + [429] * 10
+    assert float(asked[-1].headers["retry-after"]) >= 1
+    assert (await http.get("/seats/anna", headers=bearer("anna"))).status_code == 200
+    door.clock.advance(timedelta(seconds=1))
+    assert (await http.get("/seats/anna", headers=bearer("eve"))).status_code == 200
+
+
 async def test_a_person_without_a_seat_hides_nobody(http: httpx.AsyncClient, door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever may answer for two is told what waits for the one whose seat this gateway can take."""
     take = Seats.of

@@ -342,6 +342,30 @@ async def test_a_group_is_cancelled_once() -> None:
     assert (result.reason, result.content, len(await plane.entries())) == (Reason.CANCELLED, "Enough.", 2)
 
 
+@pytest.mark.parametrize("is_led", [False, True], ids=["waiting", "led"])
+async def test_why_a_goal_is_cancelled_is_recorded_in_short(is_led: bool) -> None:
+    """Its end is always taken, and stands in the log and in the result: by 65 kB for each goal one user filled the store."""
+    plane = Plane()
+    if is_led:
+        await plane.open(ADA, BOB)
+    else:
+        await plane.accept()
+    await plane.setup.cancel(LOCAL, CancelGroup(goal_id=GOAL, why="\x01" * 60_000))
+    result = await plane.results.get(GoalName(LOCAL, GOAL))
+    assert result is not None
+    assert (result.reason, 7_000 < len(result.content) <= 8_000) == (Reason.CANCELLED, True)
+
+
+async def test_why_a_goal_is_abandoned_is_recorded_in_short() -> None:
+    """As of one that is cancelled: 250,000 characters for each filled what is kept of the logs for what ends groups."""
+    plane = Plane()
+    await plane.accept()
+    await plane.setup.abandon(AbandonGoal(goal_id=GOAL, by=ADA, reason=Reason.FAILED, content="é" * 250_000))
+    result = await plane.results.get(GoalName(LOCAL, GOAL))
+    assert result is not None
+    assert (result.reason, 7_000 < len(result.content.encode()) <= 8_000) == (Reason.FAILED, True)
+
+
 async def test_a_cancel_that_meets_a_launch_cancels_it() -> None:
     """Whether a cancel comes before, during or after a launch, the goal ends cancelled."""
     for turns in range(6):

@@ -102,7 +102,7 @@ def _awaiting(*forms: str) -> Node:
 _WORDS = _awaiting(*(f"*{'a' * (130 + number)}b*{'ab' * 10}*" for number in range(32)))
 _WILD = _awaiting(*(f"*{'a?' * 90}{number}*" for number in range(2)))
 _GOAL = GoalName(None, GoalId("g1"))
-_NAMES = [f"{'my ' * number}a.csv" for number in range(20)]
+_NAMES = [*(f"{'my ' * number}a.csv" for number in range(20)), *(f"{'a' * 200}{number:03}" for number in range(50))]
 
 
 def _told_by_agui(text: str) -> str:

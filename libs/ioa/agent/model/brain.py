@@ -42,7 +42,7 @@ from ioa.agent.model.payloads import conclusion_of, invite_of, rejecting, uttera
 from ioa.agent.model.planning import TeamPlanning
 from ioa.agent.model.private_memory import PrivateMemory, shortened_thought
 from ioa.agent.model.prompts import Prompts, cut, defused, fenced
-from ioa.agent.model.reading import Reader, whole_text
+from ioa.agent.model.reading import MAX_FILE_BYTES, Reader, whole_text
 from ioa.agent.model.tally import Cause, Decision, ModelTally
 from ioa.agent.rules.team_plan import team_of_needs
 from ioa.group.events import name_of
@@ -406,5 +406,8 @@ async def _conclusion(said: Speech, view: GroupView) -> Conclusion:
     """Return the conclusion with the results that it is to hold word for word."""
     decision = said.decision
     assert isinstance(decision, Conclude)
-    texts = [await whole_text(view, TaskId(task_id)) for task_id in dict.fromkeys(decision.answer_from)]
+    texts, left = list[str](), MAX_FILE_BYTES
+    for task_id in dict.fromkeys(decision.answer_from):
+        texts.append(await whole_text(view, TaskId(task_id), left))
+        left = max(0, left - len(texts[-1].encode("utf-8", "replace")))
     return conclusion_of(decision, texts, usable(view, said.rejects))

@@ -105,13 +105,13 @@ class Reader:
         return await asyncio.to_thread(text_of_html, text) if kind in _HTML_KINDS else text
 
 
-async def whole_text(view: GroupView, task_id: TaskId) -> str:
-    """All of a result: what was longer than a message is in a file of its own."""
+async def whole_text(view: GroupView, task_id: TaskId, most_bytes: int = MAX_FILE_BYTES) -> str:
+    """All of a result: what was longer than a message is in a file, which stays there if it has more than so many bytes."""
     task = view.task(task_id)
     if task is None:
         return ""
     whole = next((file for file in task.artifacts if file.name == f"{task_id}.txt"), None)
-    if whole is None:
+    if whole is None or whole.size_bytes > most_bytes:
         return task.conclusion
     try:
         return (await view.files.get_file(whole)).decode("utf-8", "replace")

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
-from ioa.agent.answer_files import built_on, files_of_answer
+from ioa.agent.answer_files import Lineage, files_of_answer
 from ioa.agent.file_names import names_in
 from ioa.agent.rules.plan_progress import PlanStatus, is_led_by_others, read_progress, record_of
 from ioa.agent.rules.text.masking import Mask
@@ -76,15 +76,15 @@ def conclude(view: GroupView) -> Conclusion:
 
 def _without_outdated(sections: Sequence[Section], inputs: Sequence[Artifact]) -> list[Section]:
     """Take back what was answered of a file as it came, though code that was run before it wrote that file anew."""
-    came, uses = {file.name: file.sha256 for file in inputs}, {section.task_id: section.uses for section in sections}
+    came, lineage = {file.name: file.sha256 for file in inputs}, _lineage_of(sections)
     kept, changed, outdated = list[Section](), list[tuple[str, Section]](), set[TaskId]()
     for section in sections:
-        known = built_on(section.task_id, uses)
         if record := section.record:
             said = f"{record.spec.task_desc} {section.text}"
-            named = names_in(said, came)
-            anew = [f"{name} was written anew by “{by.title}”" for name, by in changed if name in named and by.task_id not in known]
-            anew += ["what it builds on was taken back" for used in known if used in outdated]
+            others = [(name, by) for name, by in changed if not lineage.has(section.task_id, by.task_id)]
+            named = names_in(said, came) if others else ()
+            anew = [f"{name} was written anew by “{by.title}”" for name, by in others if name in named]
+            anew += ["what it builds on was taken back" for used in outdated if lineage.has(section.task_id, used)]
             if anew:
                 outdated.add(section.task_id)
                 why = f"{anew[0]}, and this was answered of the file as it came. Say 'in' and the file's name in this request."
@@ -207,10 +207,10 @@ def _complaint(missing: Sequence[Section], forced: str | None, total: int) -> li
 
 def _body(reached: Sequence[Section], titled: bool) -> list[str]:
     paragraphs, shown = list[str](), list[Section]()
-    uses = {section.task_id: section.uses for section in reached}
-    for section in _report_first(reached, uses):
+    lineage = _lineage_of(reached)
+    for section in _report_first(reached, lineage):
         text = section.text.strip()
-        made_of_it = [other.text for other in shown if section.task_id in built_on(other.task_id, uses)]
+        made_of_it = [other.text for other in shown if lineage.has(other.task_id, section.task_id)]
         if text and any(f"\n{text}\n" in f"\n{other.strip()}\n" for other in made_of_it):
             continue
         shown.append(section)
@@ -218,10 +218,13 @@ def _body(reached: Sequence[Section], titled: bool) -> list[str]:
     return paragraphs
 
 
-def _report_first(reached: Sequence[Section], uses: Mapping[TaskId, tuple[TaskId, ...]]) -> list[Section]:
+def _lineage_of(sections: Sequence[Section]) -> Lineage:
+    return Lineage({section.task_id: section.uses for section in sections})
+
+
+def _report_first(reached: Sequence[Section], lineage: Lineage) -> list[Section]:
     """Put a final report that builds on all the others in front of them, unless it is a file: its words only name that."""
     others, last = list(reached[:-1]), reached[-1] if reached else None
     if last is None or not others or not is_document(last.title) or (last.record and last.record.artifacts):
         return list(reached)
-    feeding = built_on(last.task_id, uses)
-    return [last, *others] if feeding.issuperset(other.task_id for other in others) else list(reached)
+    return [last, *others] if all(lineage.has(last.task_id, other.task_id) for other in others) else list(reached)

@@ -6,10 +6,12 @@ import pytest
 
 from ioa.agent.html_text import text_of_html
 from ioa.agent.model import ModelBrain
+from ioa.agent.model import brain as brain_module
 from ioa.agent.model.budget import Budget, tokens_of
-from ioa.agent.model.reading import MAX_READS
+from ioa.agent.model.reading import MAX_READS, whole_text
 from ioa.ports.chat_model import ModelAnswer
 from ioa.protocol.goals import Artifact
+from ioa.protocol.ids import TaskId
 from ioa.protocol.usage import Overhead, Usage
 from ioa.testing.memory_files import MemoryFiles
 from ioa.testing.scripted_model import ScriptedModel
@@ -145,6 +147,22 @@ async def test_a_result_that_was_longer_than_a_message_is_read_from_its_file() -
     team.say(ANN, await brain.speak(team.view(ANN)))
     said_all = await brain.conclude(team.view(ANN))
     assert said_all.content == f"All:\n\n{whole}"
+
+
+async def test_a_result_whose_file_is_too_large_is_what_its_message_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who did the task says how large it is: of some hundred megabytes the process was killed that was to conclude."""
+    team, store = group(), MemoryFiles()
+    team.files = store
+    for task_id in ("t1-x", "t2-y"):
+        give(team, BOB, task_id, "count")
+        file = await store.put(f"c1/{task_id}/{task_id}.txt", f"{task_id}.txt", b"whole " * 100, "text/plain")
+        report(team, task_id, f"in short {task_id}", file)
+    monkeypatch.setattr(brain_module, "MAX_FILE_BYTES", 1_000)
+    model = ScriptedModel([decision(type="CONCLUDE", goal_reached=True, content="All:", answer_from=["t1-x", "t2-y"])])
+    brain = ModelBrain(model, CurtBrain())
+    team.say(ANN, await brain.speak(team.view(ANN)))
+    assert (await brain.conclude(team.view(ANN))).content == f"All:\n\n{'whole ' * 100}\n\nin short t2-y"
+    assert await whole_text(team.view(ANN), TaskId("t1-x"), 599) == "in short t1-x"
 
 
 async def test_reads_leave_half_of_a_small_context_for_the_question() -> None:
