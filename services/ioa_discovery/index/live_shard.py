@@ -146,10 +146,15 @@ class LiveShard:
         try:
             built = await self._build()
             opening = replace(self._opening, shard=built.name)
-            successor = await lives.enter_async_context(
-                open_worker(EDGE_PROCESS, opening, inherited=self._inherited, restarted=self._restarted)
-            )
-            await self._hand_over(successor, built)
+            async with AsyncExitStack() as own:
+                successor = await own.enter_async_context(
+                    open_worker(EDGE_PROCESS, opening, inherited=self._inherited, restarted=self._restarted)
+                )
+                try:
+                    await self._hand_over(successor, built)
+                finally:
+                    if self._worker is successor:  # else it ends here: it would go on with its copy of all, beside the next one
+                        await lives.enter_async_context(own.pop_all())
         finally:
             self._touched = None
         _log.info(

@@ -7,9 +7,11 @@ from functools import partial
 from operator import ne
 from typing import cast
 
+import pytest
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
+from ioa.adapters.nats import listening
 from ioa.adapters.nats.listening import Listener
 from ioa.adapters.nats.sinks import MessageSink
 from tests.rig.deadline import eventually
@@ -44,13 +46,15 @@ class _Client:
         self.draining = asyncio.Event()
         self.sinks: list[MessageSink] = []
         self.made: list[_Subscription] = []
+        self.subjects: list[str] = []
 
     @property
     def subscribed(self) -> int:
         return len(self.made)
 
-    async def subscribe(self, *_: object, future: MessageSink, **__: object) -> _Subscription:
+    async def subscribe(self, subject: str, *_: object, future: MessageSink, **__: object) -> _Subscription:
         """Listen."""
+        self.subjects.append(subject)
         self.sinks.append(future)
         self.made.append(_Subscription(self.draining))
         return self.made[-1]
@@ -122,3 +126,29 @@ async def test_after_a_rest_one_message_is_listened_to_first() -> None:
         await listener.aclose()
     wanted = [one._max_msgs for one in client.made]
     assert (wanted[1:3], wanted[0] == wanted[3] > 1) == ([1, 1], True)
+
+
+@pytest.mark.parametrize("late", [False, True], ids=["while the first is looked at", "while all are listened to again"])
+async def test_who_floods_while_it_is_looked_whether_another_one_does_ends_nothing(
+    monkeypatch: pytest.MonkeyPatch, late: bool
+) -> None:
+    """Two users in turn ended all services at once, within what each may send; and the second is closed out as the first was."""
+    monkeypatch.setattr(listening, "_LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(listening, "_CLOSED_SECONDS", (0.02,))
+    client, floods = _Client(), list[str]()
+    async with asyncio.timeout(5), asyncio.TaskGroup() as group:
+        listener = Listener(cast(Client, client), "echo.*", "q", 1, lambda: ("ada", "bob"), group)
+        await listener.open(lambda _: None)
+        subscribe = client.subscribe
+
+        async def subscribe_beside_a_flood(subject: str, *given: object, future: MessageSink, **named: object) -> _Subscription:
+            if not floods and subject == ("echo.*" if late else "echo.ada"):
+                floods.append(subject)
+                listener.close_out("bob")
+            return await subscribe(subject, *given, future=future, **named)
+
+        client.subscribe = subscribe_beside_a_flood  # type: ignore[method-assign]
+        listener.close_out("ada")
+        await eventually(lambda: client.subjects, lambda subjects: subjects.count("echo.*") == (3 if late else 2))
+        assert "echo.bob" in client.subjects  # it was looked whether he floods still
+        await listener.aclose()

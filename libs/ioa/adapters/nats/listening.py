@@ -207,15 +207,20 @@ class Listener:
             self._renewing = self._group.create_task(self._everybody.renew_now_and_then(self._at_most))
 
     async def _keep_closed(self) -> None:
-        for seconds in chain(_CLOSED_SECONDS, repeat(_CLOSED_SECONDS[-1])):
+        all_seconds = chain(_CLOSED_SECONDS, repeat(_CLOSED_SECONDS[-1]))
+        while self._flooding:  # another one may begin to whenever this waits
+            if self._everybody is not None:
+                self._everybody.renews = False
+            seconds = next(all_seconds)
             _log.warning("flood_closed_out", subject=self._subject, callers=sorted(self._flooding), seconds=seconds)
             await self._stay_closed(seconds)
-            self._flooding = {name for name in self._flooding if await self._is_flooding(name)}
+            for name in tuple(self._flooding):
+                if not await self._is_flooding(name):
+                    self._flooding.discard(name)
             if not self._flooding:
-                break
-        self._everybody = await self._listen(self._subject)
-        for name in list(self._each):
-            await self._each.pop(name).aclose(drain=False)
+                self._everybody = await self._listen(self._subject)
+                for name in list(self._each):
+                    await self._each.pop(name).aclose(drain=False)
 
     async def _stay_closed(self, seconds: float) -> None:
         loop = asyncio.get_running_loop()
