@@ -46,12 +46,13 @@ def run_script(ctx: TaskContext, script: InputFile, needs_file: bool = False, li
     """Run a script in a fresh folder; return what it printed, attach what it wrote. TaskError: it failed, or ran out of a limit."""
     box, output = ctx.workspace / "run", ctx.workspace / "output.txt"
     box.mkdir(parents=True, exist_ok=True)
-    given = {file.name: file.path for file in (*at_hand(ctx), script)}
+    given = {file.plain_name: file.path for file in (*at_hand(ctx), script)}
     for name, path in given.items():
         shutil.copyfile(path, box / name)
     reason = sandbox.run(
-        [sys.executable, "-B", "-u", "-E", "-s", str(box / script.name)], box, limits, level_here(os.environ.get(SETTING, AUTO)),
-        output=output, readable=(Path("/etc/fonts"),), environment={"HOME": str(box)}, cancelled=lambda: ctx.cancelled,
+        [sys.executable, "-B", "-u", "-E", "-s", str(box / script.plain_name)], box, limits,
+        level_here(os.environ.get(SETTING, AUTO)), output=output, readable=(Path("/etc/fonts"),), environment={"HOME": str(box)},
+        cancelled=lambda: ctx.cancelled,
     )  # fmt: skip
     printed = output.read_text(encoding="utf-8", errors="replace").replace(f"{box}/", "")
     if reason:

@@ -134,7 +134,7 @@ class ApiCall:
             RateLimitedError: The key asks for people too often.
         """
         self.caller.check_person(person)
-        self.limits.check_seat(self.caller.key_id)
+        self.limits.check_seat(self.caller.key_id, person)
         async with self.limits.seats.turn(self.caller.key_id):
             yield await self.seats.of(person)
 

@@ -32,8 +32,8 @@ PAGES, PAGES_OF_USER, DRAWINGS = 8, 2, 1
 """How many pages of entries, and how many of goals, are read at a time, of all and of one user, and how many files are drawn."""
 SEATS, SEATS_OF_KEY = 16, 2
 SEATS_RATE = Rate(5, 50)
-"""How many requests in the name of a person are answered at a time, of all keys and of one, and how many there may be of one key:
-group setup and routers bound what comes of the person, by whichever key, and name him."""
+"""How many requests in the names of people are answered at a time, of all keys and of one, and how often one key may ask in that
+of one person: group setup and routers bound what comes of the person, by whichever key, and name him."""
 TOLD, TOLD_USER = 4, 1
 """How many requests by MCP that are no calls, such as lists of tools, are answered at a time, of all and of one user."""
 WHOLE_FILES, WHOLE_FILES_OF_USER = 4, 1
@@ -100,13 +100,14 @@ class CallerLimits:
         """
         self._judge(self._sign_outs, key_id, f"This key ends more than {SIGN_OUTS_A_MINUTE} sessions a minute.")
 
-    def check_seat(self, key_id: str) -> None:
+    def check_seat(self, key_id: str, person: str) -> None:
         """Count what a key asks in the name of a person.
 
         Raises:
             RateLimitedError: It has asked too often lately.
         """
-        self._judge(self._seats, key_id, f"This key asks more than {SEATS_RATE.per_second:g} times a second for people.")
+        too_many = f"This key asks more than {SEATS_RATE.per_second:g} times a second for {person}."
+        self._judge(self._seats, f"{key_id} {person}", too_many)
 
     def _judge(self, buckets: Buckets[Family], key_id: str, too_many: str) -> None:
         judged = buckets.judge(key_id, Family.OTHERS, self._clock())

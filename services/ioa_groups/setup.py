@@ -64,6 +64,8 @@ CAST_WITHIN = timedelta(seconds=3)
 
 _LAST_WORDS_BYTES = 8_000
 """How much is recorded of why a goal ends that has no group, or that was cancelled: its end is always taken, and stored thrice."""
+_UNPRINTED = {code: "\ufffd" for code in range(32) if chr(code) not in "\t\n\r"}
+"""Characters of which a result's JSON has six for each."""
 _EXAMPLES_SHOWN = 3
 
 
@@ -227,7 +229,7 @@ class GroupSetup:
             raise _no_goal(request.goal_id)
         self._check_given(record, request.by)
         told = {"usage": request.usage, "calls": request.calls, "decided_by": request.decided_by}
-        await self._end_unlaunched(record, request.by, request.reason, request.content, **told)
+        await self._end_unlaunched(record, request.by, request.reason, _last_words(request.content), **told)
         return Acknowledged()
 
     async def cancel(self, user: UserId, request: CancelGroup) -> Acknowledged:
@@ -248,7 +250,7 @@ class GroupSetup:
         record = await self._ports.goals.find(comm_id)
         if request.goal_id is not None and await self._has_ended(_name(GoalName(user, request.goal_id), record)):
             return Acknowledged()
-        why = shortened(request.why, _LAST_WORDS_BYTES) or "Cancelled on request."
+        why = _last_words(request.why) or "Cancelled on request."
         head = await self._ports.ledger.head(comm_id)
         owned = head.entry.state if head is not None else record.goal if record is not None else None
         if owned is not None and (owner := GoalName(owned.user, owned.goal_id).owner) != user:
@@ -522,7 +524,7 @@ class GroupSetup:
                 "user": goal.user,
                 "by": by,
                 "reason": reason,
-                "content": shortened(content, _LAST_WORDS_BYTES),
+                "content": content,
                 **asked,
             }
         )
@@ -593,3 +595,7 @@ def _is_full(policy: Policy, state: GroupState, role: str | None) -> bool:
     """Whether the state might grow beyond its bound with one more who plays a role."""
     held = {one.name: sum(number in member.roles for member in state.members) for number, one in enumerate(policy.roles)}
     return role in held and state_bytes(policy, held | {role: held[role] + 1}) > MAX_STATE_BYTES
+
+
+def _last_words(text: str) -> str:
+    return shortened(text.translate(_UNPRINTED), _LAST_WORDS_BYTES)

@@ -124,7 +124,7 @@ def _furnish(box: Path, task: str, ctx: TaskContext) -> None:
     places: dict[Path, str] = {}
     for number, file in enumerate((*ctx.inputs, *(file for result in ctx.results for file in result.artifacts))):
         if file.path not in places:
-            places[file.path] = f"files/{number}/{file.name}"
+            places[file.path] = f"files/{number}/{file.plain_name}"
             (box / places[file.path]).parent.mkdir(parents=True)
             shutil.copyfile(file.path, box / places[file.path])
 

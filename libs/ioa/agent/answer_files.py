@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from functools import reduce
+from itertools import chain
+from operator import or_
 
 from ioa.errors import InvalidInputError
 from ioa.ports.brain import TaskRecord
@@ -48,21 +51,25 @@ class Lineage:
     """
 
     def __init__(self, uses: Mapping[TaskId, Sequence[TaskId]]) -> None:
-        self._bits: dict[TaskId, int] = {}
-        self._under = dict.fromkeys(uses, 0)
-        goes_on = True
-        while goes_on:  # twice, where those that are used stand before who uses them
-            goes_on = False
-            for task_id, used in uses.items():
-                under = self._under[task_id]
-                for one in used:
-                    under |= self.bit(one) | self._under.get(one, 0)
-                goes_on = goes_on or under != self._under[task_id]
-                self._under[task_id] = under
+        self._bits = {task_id: 1 << number for number, task_id in enumerate({*uses, *chain.from_iterable(uses.values())})}
+        self._under: dict[TaskId, int] = {}
+        begun, behind = set[TaskId](), list(uses)
+        while behind:
+            task_id = behind[-1]
+            if task_id in self._under:
+                behind.pop()
+            elif task_id in begun:  # of all that it uses it is known by now what they build on
+                self._under[task_id] = self._all_of(uses.get(task_id, ()))
+            else:
+                begun.add(task_id)
+                behind += [used for used in uses.get(task_id, ()) if used not in begun]
+
+    def _all_of(self, used: Sequence[TaskId]) -> int:
+        return reduce(or_, (self._bits[one] | self._under.get(one, 0) for one in used), 0)
 
     def bit(self, task_id: TaskId) -> int:
-        """Return the bit that stands for a task."""
-        return self._bits.setdefault(task_id, 1 << len(self._bits))
+        """Return the bit that stands for a task; 0 of one that is not there."""
+        return self._bits.get(task_id, 0)
 
     def under(self, task_id: TaskId) -> int:
         """Return the bits of the tasks that a task builds on."""

@@ -21,6 +21,7 @@ from pydantic import ValidationError
 from ioa.errors import DeclinedError, InvalidInputError
 from ioa.protocol.cards import AgentCard, Skill
 from ioa.protocol.codec import in_words
+from ioa.protocol.goals import plain_file_name
 from ioa.protocol.ids import AgentId, CommId, GoalId, PoolId, TaskId
 from ioa.protocol.levels import LEVEL
 from ioa.protocol.usage import MICROS, Usage
@@ -49,6 +50,11 @@ class InputFile:
     name: str
     path: Path
     media_type: str
+
+    @property
+    def plain_name(self) -> str:
+        """Its name as any folder takes it, for who lays it into one: that of `name` may be longer than a file system allows."""
+        return plain_file_name(self.name)
 
 
 @dataclass(frozen=True)

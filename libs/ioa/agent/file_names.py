@@ -5,27 +5,45 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable
 
-from ioa.agent.whole_names import whole_names
+from ioa.agent.whole_names import WholeNames
 from ioa.normal_form import in_normal_form
 
 _PATH = re.compile(r"(?<![\w.\-/\\])[\w.-]++(?:[/\\][\w.-]++)++")
 _WORD, _ENDS = re.compile(r"[\w.-]+"), re.compile(r"(?<=\w)(?!\w)")
 
 
-def names_in(text: str, names: Collection[str]) -> set[str]:
-    """Return the names that stand whole in a text, in any case; of two that differ by case alone the one that is said so.
+class FileNames:
+    """Names of files to be found in what is said, in some texts.
 
-    `out/x.csv` is `out-x.csv`, as a file is attached that code writes there, if there is such a name; else `x.csv`. Where one name
-    stands within another, the longer one is named: `my notes.txt` does not name `notes.txt`.
+    Args:
+        names: The names.
     """
-    text = as_attached(text, names)
-    known = {name: comparable(name) for name in names}
-    said = whole_names(comparable(text), frozenset(known.values()))
-    found = {name for name, one in known.items() if one in said}
-    written = whole_names(composed(text), frozenset(map(composed, names)))
-    as_written = {name for name in found if composed(name) in written}
-    said_so = {known[name] for name in as_written}
-    return {name for name in found if name in as_written or known[name] not in said_so}
+
+    def __init__(self, names: Collection[str]) -> None:
+        self._names = names
+        self._known = {name: comparable(name) for name in names}
+        self._alike, self._written = WholeNames(self._known.values()), WholeNames(map(composed, names))
+
+    def said_in(self, text: str) -> set[str]:
+        """Return the names that stand whole in a text, in any case; of two that differ by case alone the one that is said so.
+
+        `out/x.csv` is `out-x.csv`, as a file is attached that code writes there, if there is such a name; else `x.csv`. Where one
+        name stands within another, the longer one is named: `my notes.txt` does not name `notes.txt`.
+        """
+        text = as_attached(text, self._names)
+        said = self._alike.found_in(comparable(text))
+        found = {name for name, one in self._known.items() if one in said}
+        if not found:
+            return found
+        written = self._written.found_in(composed(text))
+        as_written = {name for name in found if composed(name) in written}
+        said_so = {self._known[name] for name in as_written}
+        return {name for name in found if name in as_written or self._known[name] not in said_so}
+
+
+def names_in(text: str, names: Collection[str]) -> set[str]:
+    """Return the names that stand whole in one text; see `FileNames.said_in`."""
+    return FileNames(names).said_in(text)
 
 
 def words_in(names: Iterable[str]) -> set[str]:

@@ -7,31 +7,41 @@ take as many seconds as there are nearly right names in them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import lru_cache
+from collections.abc import Iterable, Iterator
 
 _OF_NAMES = frozenset("_.-")
 """What besides letters and digits goes on with a name that stands before it."""
+_MOST_KEPT_LETTERS = 50_000
+"""Of names with more letters together an automaton is made for each text, of those that stand in it: a letter takes 245 bytes."""
 
 
-def whole_names(text: str, names: frozenset[str]) -> set[str]:
-    """Return the names that stand in a text and are no part of a word, nor of a longer one of them; a full stop may follow.
+class WholeNames:
+    """Names to be found in some texts.
 
-    Of those that begin at one place the longest counts, and what stands within it does not.
+    Args:
+        names: What is looked for.
     """
-    found, after = set[str](), 0
-    if not any(name and name in text for name in names):
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._names = frozenset(filter(None, names))
+        self._is_kept = sum(map(len, self._names)) <= _MOST_KEPT_LETTERS
+        self._automaton: _Automaton | None = None
+
+    def found_in(self, text: str) -> set[str]:
+        """Return the names that stand in a text and are no part of a word, nor of a longer one of them; a full stop may follow.
+
+        Of those that begin at one place the longest counts, and what stands within it does not.
+        """
+        found, after = set[str](), 0
+        if not (there := [name for name in self._names if name in text]):
+            return found
+        if self._automaton is None or not self._is_kept:
+            self._automaton = _Automaton(self._names if self._is_kept else there)
+        for begin, end in reversed([*self._automaton.longest(text)]):
+            if begin >= after:
+                found.add(text[begin:end])
+                after = end
         return found
-    for begin, end in reversed([*_automaton(names).longest(text)]):
-        if begin >= after:
-            found.add(text[begin:end])
-            after = end
-    return found
-
-
-@lru_cache(maxsize=4)
-def _automaton(names: frozenset[str]) -> _Automaton:
-    return _Automaton(names)
 
 
 class _Automaton:
@@ -41,7 +51,7 @@ class _Automaton:
         names: What is looked for.
     """
 
-    def __init__(self, names: frozenset[str]) -> None:
+    def __init__(self, names: Iterable[str]) -> None:
         self._next: list[dict[str, int]] = [{}]
         """By the letter in front of it, the state that a state goes on to."""
         self._length = [0]

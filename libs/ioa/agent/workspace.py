@@ -172,7 +172,7 @@ class GroupFiles:
             pieces = self._stream(artifact)
             self._fetched.add(copy_of(artifact))
             await self._copies.place(artifact, pieces, path)
-        return InputFile(path.name, path, artifact.media_type)  # a name that its agent can lay into any folder
+        return InputFile(artifact.name, path, artifact.media_type)
 
     async def _put(self, place: str, name: str, data: bytes, media_type: str) -> Artifact:
         digest = hashlib.sha256(data).hexdigest()[:_PLACE_DIGITS]

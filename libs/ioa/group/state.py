@@ -9,6 +9,7 @@ What is in a log must be read for as long as the log is kept: new fields have de
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Annotated, Literal, NamedTuple
@@ -794,7 +795,12 @@ class GroupState(Model):
 
     def is_told_of(self, agent_id: AgentId, task: Task | FoldedTasks) -> bool:
         """Whether a member is told of a task; who joins later is so only of what all are."""
-        return not task.earshot or (self.is_member(agent_id) and self.number_of(agent_id) in task.earshot)
+        return self.telling(agent_id)(task)
+
+    def telling(self, agent_id: AgentId) -> Callable[[Task | FoldedTasks], bool]:
+        """Return what says whether a member is told of a task, for who asks of many: to look a member up takes longest."""
+        number = self.number_of(agent_id) if self.is_member(agent_id) else None
+        return lambda task: not task.earshot or number in task.earshot
 
     def task_told_to(self, agent_id: AgentId, task_id: TaskId) -> Task | None:
         """Find a task by its id, if a member is told of it."""
@@ -803,7 +809,7 @@ class GroupState(Model):
 
     def tasks_left(self, agent_id: AgentId) -> tuple[OpenTask | WaitingTask, ...]:
         """Return the tasks that are not closed yet and that a member is told of."""
-        return tuple([task for task in self.unfinished_tasks if self.is_told_of(agent_id, task)])
+        return tuple(filter(self.telling(agent_id), self.unfinished_tasks))
 
     def is_folded(self, task_id: TaskId, to: AgentId | None = None) -> bool:
         """Whether a task may have been given out, and closed, and have left the state since.
@@ -811,11 +817,15 @@ class GroupState(Model):
         An id begins with the turn in which it is given out, so what is of an earlier turn and not here is taken for folded. With
         `to` it is what that member can know, to whom a task that it is not told of is none.
         """
-        if not any(to is None or self.is_told_of(to, one) for one in self.folded):
+        if not any(map(self.telling(to), self.folded) if to is not None else self.folded):
             return False
-        turn = turn_of_task_id(task_id)
         known = self.task(task_id) if to is None else self.task_told_to(to, task_id)
-        return turn is not None and 0 < turn < self.turn and known is None
+        return known is None and self.is_earlier(task_id)
+
+    def is_earlier(self, task_id: TaskId) -> bool:
+        """Whether an id is that of a task of an earlier turn."""
+        turn = turn_of_task_id(task_id)
+        return turn is not None and 0 < turn < self.turn
 
     def loan(self, subgroup: CommId) -> Loan | None:
         """Find what a nested team was lent and has not given back."""

@@ -253,7 +253,9 @@ def cancel(state: GroupState, why: str, which: Callable[[OpenTask | WaitingTask]
 
 def untold(state: GroupState, task_ids: Iterable[TaskId], to: AgentId) -> Sequence[TaskId]:
     """Return those of some ids of which a member knows no task."""
-    return [one for one in task_ids if state.task_told_to(to, one) is None and not state.is_folded(one, to)]
+    is_told_of = state.telling(to)
+    known, knows_folded = {task.task_id for task in state.tasks if is_told_of(task)}, any(map(is_told_of, state.folded))
+    return [one for one in task_ids if one not in known and not (knows_folded and state.is_earlier(one))]
 
 
 def expire_deadlines(state: GroupState, at: datetime) -> GroupState:

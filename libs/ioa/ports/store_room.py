@@ -9,7 +9,7 @@ from ioa.protocol.ids import UserId
 
 SUBJECT_BYTES = 4_096
 """As how many bytes a subject counts in a stream, besides what is stored on it: nats-server keeps half a kB of each in its memory
-as long as something is stored there. Who fills a store by what is small fills an eighth as much of memory, and not six tenths."""
+as long as something is stored there. Who fills a store by what is small is put off when he has an eighth of it in memory."""
 GOAL_SUBJECTS = 3
 """On how many subjects a goal is kept besides its log: on that of its record, of its result, and of its deadline."""
 

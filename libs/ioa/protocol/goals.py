@@ -28,14 +28,21 @@ def check_file_name(value: str) -> str:
     return value
 
 
-_MAX_PLAIN_NAME_BYTES = 200
+_MAX_PLAIN_NAME_BYTES, _MAX_ENDING_BYTES = 200, 20
+"""How long such a name is at most, and an ending that stays when it is cut: by it files are told apart."""
 
 
 def plain_file_name(name: str) -> str:
     """Derive the nearest name that a file can have in a folder: no path, no control characters, not too long for any system."""
     last = name.replace("\\", "/").rstrip("/").rsplit("/", 1)[-1]
     plain = "".join("_" if letter < " " or letter == "\x7f" else letter for letter in last)
-    plain = plain.encode("utf-8", "replace")[:_MAX_PLAIN_NAME_BYTES].decode("utf-8", "ignore")
+    written = plain.encode("utf-8", "replace")
+    if len(written) > _MAX_PLAIN_NAME_BYTES:
+        stem, dot, ending = plain.rpartition(".")
+        kept = f"{dot}{ending}".encode("utf-8", "replace") if stem else b""
+        kept = kept if len(kept) <= _MAX_ENDING_BYTES else b""
+        written = written[: _MAX_PLAIN_NAME_BYTES - len(kept)].decode("utf-8", "ignore").encode() + kept
+    plain = written.decode("utf-8")
     return plain if plain.strip(". ") else "file"
 
 

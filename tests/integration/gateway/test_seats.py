@@ -116,6 +116,8 @@ async def test_one_key_for_a_person_leaves_others_of_that_person_their_turns(htt
     assert [one.status_code for one in asked] == [404] * 50 + [429] * 10
     assert float(asked[-1].headers["retry-after"]) >= 1
     assert (await http.get("/seats/anna", headers=bearer("anna"))).status_code == 200
+    await door.keys.put(key("many", *(f"seats:p{number}" for number in range(60))))
+    assert [(await http.get("/seats", headers=bearer("many"))).status_code for _ in range(2)] == [200] * 2
     door.clock.advance(timedelta(seconds=1))
     assert (await http.get("/seats/anna", headers=bearer("eve"))).status_code == 200
 

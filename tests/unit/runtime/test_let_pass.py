@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,8 +11,9 @@ import pytest
 from ioa.agent.history import GroupHistory
 from ioa.agent.model.answers import PartSpeech
 from ioa.agent.model.legality import objection
-from ioa.group.events import Said
-from ioa.group.rejection import RejectionCode
+from ioa.group.events import MemberJoined, Said
+from ioa.group.policy.let_pass import let_pass
+from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.requests import Rejected
 from ioa.group.state import ClosedTask
 from ioa.ports.meter import Meter
@@ -28,9 +30,10 @@ from ioa.protocol.messages import (
     Payload,
     SyncTaskAssignment,
     TaskOutcome,
+    Thinking,
 )
 from ioa.protocol.policy import FormField
-from tests.unit.group.scenario import launched_under, rejected, specs
+from tests.unit.group.scenario import Scenario, card, launched_under, rejected, said, specs
 from tests.unit.group.test_policy import policy_of
 from tests.unit.runtime.plane import ADA, BOB, EVE, ROOM, Plane
 
@@ -182,3 +185,42 @@ def _objection(plane: Plane, who: AgentId, decision: Mapping[str, object]) -> st
         history.apply(told)
     said = PartSpeech.model_validate({"rejects": [{"task": TASK, "why": "No."}], "decision": decision})
     return objection(said, history.view(who, plane.clock.now(), Meter()))
+
+
+def _passed(story: Scenario, payload: Payload, sender: AgentId = ADA) -> Payload:
+    event = let_pass(story.policy, story.state, said(sender, payload, story.state.turn))
+    assert isinstance(event, Said)
+    return event.message.payload
+
+
+@pytest.mark.parametrize(
+    ("node", "note"), [(GUARDED, SALE), (REVIEWED, SALE), ({**TOGETHER, "turns": {"mode": "together", "peers": "after"}}, "red")]
+)
+def test_who_thinks_says_nothing_that_is_not_to_be_heard(node: Mapping[str, Any], note: str) -> None:
+    """A note is told to all at once, be it what a guard refuses, what is to be reviewed, or not to be read before others speak."""
+    policy = policy_of({"name": "x", "roles": ["a"], "max": 9, "then": "y", **node}, {"name": "y", "roles": ["b", "c"]})
+    story = launched_under(policy, {"a": [ADA], "b": [BOB], "c": [EVE]}, ADA, BOB, EVE)
+    assert _passed(story, Thinking(note=note)) == Thinking()
+    plain = policy_of({"name": "x", "roles": ["a", "b", "c"], "max": 9})
+    free = launched_under(plain, {"a": [ADA], "b": [BOB], "c": [EVE]}, ADA, BOB, EVE)
+    assert _passed(free, Thinking(note=note)) == Thinking(note=note)
+
+
+@pytest.mark.parametrize(("node", "is_told"), [(REVIEWED, False), (GUARDED, False), ({}, True)])
+def test_why_somebody_is_invited_is_said_as_all_else_is(node: Mapping[str, Any], is_told: bool) -> None:
+    """All read it, and nobody has reviewed it."""
+    policy = policy_of({"name": "x", "roles": ["a"], "max": 9, "then": "y", **node}, {"name": "y", "roles": ["b", "c"]})
+    story = launched_under(policy, {"a": [ADA], "b": [BOB], "c": [EVE]}, ADA, BOB, EVE)
+    joined = MemberJoined(at=story.now, card=card("fay"), by=ADA, turn=1, role="b", why=SALE)
+    assert let_pass(policy, story.state, joined) == (joined if is_told else joined.model_copy(update={"why": ""}))
+
+
+def test_who_was_removed_answers_nothing_that_tasks_ask() -> None:
+    """They are others' now: what they ask waits for the goal's user, or has its default."""
+    story = launched_under(policy_of({"name": "x", "roles": ["a", "b"], "max": 9}), {"a": [ADA], "b": [BOB]}, ADA, BOB)
+    members = tuple([one.model_copy(update={"removed": one.agent_id == ADA}) for one in story.state.members])
+    removed = replace(story, state=story.state.model_copy(update={"members": members}))
+    answer = Decision(task_id=TASK, choice="yes")
+    assert _passed(story, answer) == answer
+    with pytest.raises(IllegalEventError, match="ada was removed"):
+        _passed(removed, answer)

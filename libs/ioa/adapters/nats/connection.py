@@ -424,7 +424,7 @@ class _LastingClient(Client):
         return Msg(self, readable(subject), readable(reply) if reply else "", data, headers, _sid=sid)
 
     async def _process_pong(self) -> None:
-        # Who waited for it may have given up. Where nats-py's own tells him all the same, its reading ends, as at headers.
+        # Where nobody waits for it any more, nats-py's own fails to tell him, by which its reading ends, as at headers.
         if self._pongs and self._pongs[0].done():
             self._pongs[0] = self._loop.create_future()
         await super()._process_pong()

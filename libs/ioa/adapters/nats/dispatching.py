@@ -51,8 +51,8 @@ _DISMISSED, _DISMISSED_SECONDS = Rate(1_000, 8_000), 5.0
 keeps a request between accounts, with its reply subject of up to 8 kB, until it is answered or long afterwards. At once that is all
 that comes from who floods several subjects before he is closed out."""
 _SHORT_SECONDS = 0.001
-"""What takes no longer by the clock had the processor for itself; and how old what was read of the processor's time may be: what
-others have had of it since is charged to whose step takes longer."""
+"""What takes no longer by the clock had the processor for itself. For so long, too, what was read of the processor's time is
+believed: what others have had of it since is charged to whose step takes longer."""
 _MOST_FREE = 16
 """How many tasks wait for the next requests, beside those that answer."""
 _NO_ROOM_SECONDS = 1.0

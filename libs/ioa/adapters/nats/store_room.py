@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import timedelta
+from typing import NamedTuple
 
 import structlog
 from nats.aio.client import Client
@@ -16,7 +17,7 @@ from nats.js.errors import NotFoundError
 from ioa.adapters.nats.direct_gets import StreamMessage
 from ioa.adapters.nats.headers import header_bytes
 from ioa.adapters.nats.keys import stream_of
-from ioa.adapters.nats.streams import Stored, all_stored, next_messages, stored_in
+from ioa.adapters.nats.streams import Stored, next_messages, stored_in
 from ioa.adapters.nats.topology import GOAL_RECORDS, GOALS, LOG, TEAMS
 from ioa.adapters.nats.translated_errors import unavailable_unless_answered
 from ioa.cancellation import TaskGroup
@@ -31,6 +32,8 @@ _LOOKED_AT, _AT_ONCE = 48, 4
 """How many goals that wait are looked at to tell whose they are, and how many side by side: each may have 256 kB."""
 _STEPS = 32
 """In how many steps each is found at most, of which every second one halves where it may lie."""
+_MOST_READ = 96
+"""Behind how many steps together no more are looked for: who leaves gaps between goals can have each of them take many."""
 _RECORD_BYTES = 30
 """What the server counts of each besides its subject, headers and data."""
 _NOT_FOUND = "\x7f"
@@ -95,15 +98,19 @@ class NatsSharedStore:
             return None
         with unavailable_unless_answered("JetStream"):
             account = await self._client.jetstream().account_info()
-            streams = await all_stored(self._client)
-        try:
-            log, goals, teams = (streams[name] for name in (LOG, stream_of(GOAL_RECORDS), stream_of(TEAMS)))
-        except KeyError as error:
-            raise UnavailableError(f"The stream {error.args[0]} does not answer.") from None
+            log, goals, teams = [await stored_in(self._client, name) for name in (LOG, stream_of(GOAL_RECORDS), stream_of(TEAMS))]
         of_logs = max(0, log.most_bytes - log.stored_bytes)
         of_subjects = GOAL_SUBJECTS * goals.subject_bytes + teams.subject_bytes
         free_bytes = self._store_bytes - account.storage // self._replicas - of_logs - of_subjects
         return StoreRoom(free_bytes, self._store_bytes, of_subjects)
+
+
+class _Look(NamedTuple):
+    """What was found in looking for one message: itself, those on the way that nobody is ever given, and how many were read."""
+
+    found: StreamMessage | None
+    lost: Sequence[StreamMessage]
+    read: int
 
 
 class NatsWaitingGoals:
@@ -127,19 +134,25 @@ class NatsWaitingGoals:
 
     async def held(self) -> Mapping[UserId, int]:
         """Look at some messages, and reckon that all are like those."""
-        stored = await self._stored()
+        stored, read = await self._stored(), 0
         seen, on = Counter[UserId](), dict[str, UserId]()
         for _ in range(0, _LOOKED_AT, _AT_ONCE):
             chosen = [self._chosen(0, max(0, stored.messages - 1)) for _ in range(_AT_ONCE)]
             async with TaskGroup() as group:
-                looks = [group.create_task(self._find(number, stored)) for number in chosen]
-            for message in (message for look in looks for message in look.result()):
+                finds = [group.create_task(self._find(number, stored)) for number in chosen]
+            looks = [find.result() for find in finds]
+            lost = {one.seq: one for look in looks for one in look.lost}
+            for message in [*(look.found for look in looks if look.found), *lost.values()]:
                 with suppress(InvalidInputError):
                     user = subjects.parse_goal_subject(message.subject)[0]
                     seen[user] += stored_bytes(message.subject, message.data, message.headers)
                     on[message.subject] = user
-                if _NOT_FOUND in message.subject and await self._remove(message.seq):
-                    stored = stored._replace(messages=stored.messages - 1)
+                if _NOT_FOUND in message.subject:
+                    await self._remove(message.seq)
+            read += sum(look.read for look in looks)
+            if read > _MOST_READ:
+                break
+            stored = await self._stored()
         subjects_of = Counter(on.values())
         return {
             user: stored.stored_bytes * size // seen.total() + stored.subject_bytes * subjects_of[user] // len(on)
@@ -150,40 +163,39 @@ class NatsWaitingGoals:
         with unavailable_unless_answered("The stream of goals"):
             return await stored_in(self._client, GOALS)
 
-    async def _find(self, number: int, stored: Stored) -> Sequence[StreamMessage]:
-        """Return the message that so many others lie before, if it is found, and those on the way to it that nobody is ever given.
+    async def _find(self, number: int, stored: Stored) -> _Look:
+        """Look for the message that so many others lie before.
 
-        It is looked for by what the server tells with each, how many lie behind it, among which it does not count the latter. The
-        message at a sequence chosen at random, or the next one, would be looked at more often the more are gone in front of it: so
-        it was that of who waits behind most.
+        The server tells with each how many lie behind it: by that it is found, by interpolation or halving. One at a sequence
+        chosen at random, or the next one, would be looked at more often the more are gone in front of it: so it was that of who
+        waits behind most. Of messages that nobody is ever given the server leaves some out, so that those before them seem to lie
+        further back: what is not found exactly is no sample.
         """
         (begin, before), (end, until) = (stored.first_seq, 0), (stored.last_seq + 1, stored.messages)
-        found: list[StreamMessage] = []
+        lost: list[StreamMessage] = []
         for step in range(_STEPS):
             if not (before <= number < until and begin < end):
-                break
+                return _Look(None, lost, step)
             seq = (begin + end) // 2 if step % 2 else begin + (end - begin) * (number - before) // (until - before)
             page = await next_messages(self._client, GOALS, ">", after=seq - 1, limit=1)
             if not page.messages:
-                break
+                return _Look(None, lost, step)
             message, place = page.messages[0], stored.messages - 1 - page.pending
-            if place == number or _NOT_FOUND in message.subject:
-                found.append(message)
-            if place == number:
-                break
+            if _NOT_FOUND in message.subject:
+                lost.append(message)
+            elif place == number:
+                return _Look(message, lost, step)
             if place < number:
                 begin, before = message.seq + 1, place + 1
             else:
                 end, until = seq, place
-        return found
+        return _Look(None, lost, _STEPS)
 
-    async def _remove(self, seq: int) -> bool:
-        """Remove a goal that nobody is ever given, and return whether it is gone by that; what cannot be removed is counted."""
-        try:
-            with unavailable_unless_answered("The stream of goals"):
-                return bool(await self._js.delete_msg(GOALS, seq))
-        except NotFoundError:
-            pass
-        except UnavailableError as error:
-            _log.warning("goal_not_removed", seq=seq, error=error.message)
-        return False
+    async def _remove(self, seq: int) -> None:
+        """Remove a goal that nobody is ever given; what cannot be removed is counted all the same."""
+        with suppress(NotFoundError):
+            try:
+                with unavailable_unless_answered("The stream of goals"):
+                    await self._js.delete_msg(GOALS, seq)
+            except UnavailableError as error:
+                _log.warning("goal_not_removed", seq=seq, error=error.message)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from nats.aio.client import Client
 from nats.js import JetStreamContext
 from nats.js.api import ConsumerInfo, StreamInfo
 
-from ioa.adapters.nats.streams import list_streams
+from ioa.adapters.nats.streams import ask
 from ioa.adapters.nats.topology import ARTIFACTS, CONSUMERS, DEAD, FILES, GOALS, LOG, OLD_GOALS, OUTCOMES, RESULTS, TIMERS, WORK
 from ioa.adapters.nats.translated_errors import unavailable_unless_answered
 from ioa.errors import UnavailableError
@@ -90,10 +91,14 @@ async def read_standing(client: Client) -> StoreStanding:
     Raises:
         UnavailableError: It does not answer.
     """
-    js, dead = client.jetstream(), dict[str, int]()
+    js, listed, dead = client.jetstream(), list[dict[str, Any]](), dict[str, int]()
     with unavailable_unless_answered("JetStream"):
         account = await js.account_info()
-        listed = await list_streams(client)
+        while True:
+            page = await ask(client, "STREAM.LIST", {"offset": len(listed)})
+            listed += page["streams"] or ()
+            if not page["streams"] or len(listed) >= page["total"]:
+                break
         streams = [StreamInfo.from_response(one) for one in listed]
         there = {stream.config.name for stream in streams}
         queues = {name: await NatsStreamStats(js).queues(name) for name in _QUEUES if name in there}

@@ -128,25 +128,7 @@ class Stored(NamedTuple):
 
 async def stored_in(client: Client, stream: str) -> Stored:
     """Ask what a stream stores; what JetStream or nats-py raise is raised. nats-py leaves out the number of subjects."""
-    return _stored(await ask(client, f"STREAM.INFO.{stream}", {}))
-
-
-async def all_stored(client: Client) -> Mapping[str, Stored]:
-    """Ask what each stream stores, by its name, as `stored_in` does."""
-    return {one["config"]["name"]: _stored(one) for one in await list_streams(client)}
-
-
-async def list_streams(client: Client) -> Sequence[dict[str, Any]]:
-    """List how all streams stand, a page at a time as the server makes them; what JetStream or nats-py raise is raised."""
-    listed: list[dict[str, Any]] = []
-    while True:
-        page = await ask(client, "STREAM.LIST", {"offset": len(listed)})
-        listed += page["streams"] or ()
-        if not page["streams"] or len(listed) >= page["total"]:
-            return listed
-
-
-def _stored(info: Mapping[str, Any]) -> Stored:
+    info = await ask(client, f"STREAM.INFO.{stream}", {})
     state, config = info["state"], info["config"]
     numbers, subjects = (state["first_seq"], state["last_seq"]), state.get("num_subjects", 0)
     return Stored(state["messages"], state["bytes"], subjects, *numbers, max(0, config.get("max_bytes", 0)))

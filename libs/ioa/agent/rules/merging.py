@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
 from ioa.agent.answer_files import Lineage, files_of_answer
-from ioa.agent.file_names import names_in
+from ioa.agent.file_names import FileNames
 from ioa.agent.rules.plan_progress import PlanStatus, is_led_by_others, read_progress, record_of
 from ioa.agent.rules.text.masking import Mask
 from ioa.agent.rules.text.references import is_document, runs_code
@@ -77,12 +77,13 @@ def conclude(view: GroupView) -> Conclusion:
 def _without_outdated(sections: Sequence[Section], inputs: Sequence[Artifact]) -> list[Section]:
     """Take back what was answered of a file as it came, though code that was run before it wrote that file anew."""
     came, lineage = {file.name: file.sha256 for file in inputs}, _lineage_of(sections)
+    names = FileNames(came)
     kept, changed, outdated = list[Section](), list[tuple[str, Section]](), set[TaskId]()
     for section in sections:
         if record := section.record:
             said = f"{record.spec.task_desc} {section.text}"
             others = [(name, by) for name, by in changed if not lineage.has(section.task_id, by.task_id)]
-            named = names_in(said, came) if others else ()
+            named = names.said_in(said) if others else ()
             anew = [f"{name} was written anew by “{by.title}”" for name, by in others if name in named]
             anew += ["what it builds on was taken back" for used in outdated if lineage.has(section.task_id, used)]
             if anew:

@@ -288,7 +288,8 @@ def shares_view(policy: Policy, entry: Entry, agent_id: AgentId) -> Hashable:
         hearers = policy.hearers(course.node, member.roles)  # who does not hear others of its roles knows of itself alone
         has_drafted = course.draft is not None and course.draft.by == number
         own = has_drafted or (hearers is not None and hearers.isdisjoint(member.roles))
-    untold = tuple([one for one in (*state.tasks, *state.folded) if not state.is_told_of(agent_id, one)])
+    is_told_of = state.telling(agent_id)
+    untold = tuple([one for one in (*state.tasks, *state.folded) if not is_told_of(one)])
     own = own or (isinstance(entry.event, Said) and entry.event.message.header.sender == agent_id)
     own = own or any(isinstance(task, OpenTask) and task.assignee == agent_id and task.spent != NOTHING for task in state.tasks)
     own = own or (bool(policy.secrets) and any(task.earshot for task in (*state.tasks, *state.folded)))
@@ -471,9 +472,10 @@ def _tasks_for(policy: Policy, state: GroupState, agent_id: AgentId) -> Mapping[
     shown: dict[str, object] = {"spent": in_tenths(state)}
     if not state.tasks and not state.folded and not state.loans:
         return shown
-    known = [task for task in state.tasks if state.is_told_of(agent_id, task)]
+    is_told_of = state.telling(agent_id)
+    known = [task for task in state.tasks if is_told_of(task)]
     known = [task if task.assignee == agent_id else costless(task) for task in known]
-    folded = [one for one in state.folded if state.is_told_of(agent_id, one)]
+    folded = [one for one in state.folded if is_told_of(one)]
     shown["tasks"] = tuple(known)
     lent = list(state.loans)
     if len(known) < len(state.tasks) or len(folded) < len(state.folded):

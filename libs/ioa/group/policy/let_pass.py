@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ioa.group.events import Event, Said
+from ioa.group.events import Event, MemberJoined, Said
+from ioa.group.policy.hearing import sitting_apart
 from ioa.group.policy.offer import offer
 from ioa.group.policy.review import check_guards, is_draft, is_reviewed
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import Discussing, Gathering, GroupState
 from ioa.protocol.ids import AgentId
-from ioa.protocol.messages import ConcludeGroupDiscussion, Discussion, Pass, RejectedTask, rejects_of
+from ioa.protocol.messages import ConcludeGroupDiscussion, Decision, Discussion, Pass, RejectedTask, Thinking, rejects_of
 from ioa.protocol.policy import Policy
 
 
@@ -29,11 +30,22 @@ def let_pass(policy: Policy | None, state: GroupState | None, event: Event) -> E
     Raises:
         IllegalEventError: It rejects results where that is not to be, or asks a question in words that a guard refuses.
     """
-    if policy is None or state is None or not isinstance(event, Said) or not state.is_member(event.message.header.sender):
+    if policy is None or state is None:
+        return event
+    if isinstance(event, MemberJoined) and event.why and not _may_be_heard(policy, state, event.by, event.why):
+        return event.model_copy(update={"why": ""})
+    if not isinstance(event, Said) or not state.is_member(event.message.header.sender):
         return event
     sender, payload = event.message.header.sender, event.message.payload
+    if isinstance(payload, Decision) and payload.task_id is not None and sender not in state.hearing:
+        why = f"{sender} was removed, and answers nothing that task {payload.task_id} asks."
+        raise IllegalEventError(RejectionCode.NOT_YOUR_TASK, why)
     if isinstance(payload, Pass):
-        return event if _may_be_heard(policy, state, sender, payload.content) else _without_words(event, payload)
+        is_heard = _may_be_heard(policy, state, sender, payload.content, drafted=_speaks_draft(policy, state, sender))
+        return event if is_heard else _without_words(event, content="")
+    if isinstance(payload, Thinking) and payload.note:
+        is_heard = sender not in sitting_apart(policy, state) and _may_be_heard(policy, state, sender, payload.note)
+        return event if is_heard else _without_words(event, note="")
     states_conclusion = isinstance(payload, ConcludeGroupDiscussion) and payload.conclusion is not None
     if rejects := rejects_of(payload):
         _check_rejects(policy, state, sender, rejects, concludes=states_conclusion)
@@ -58,18 +70,23 @@ def _check_rejects(policy: Policy, state: GroupState, sender: AgentId, rejects: 
         check_guards(offered.guards, one.why)
 
 
-def _may_be_heard(policy: Policy, state: GroupState, sender: AgentId, words: str) -> bool:
-    """Whether a pass may say something: not what a guard refuses, nor what is to be reviewed and would be heard before."""
-    if state.course is None or not words:
+def _speaks_draft(policy: Policy, state: GroupState, sender: AgentId) -> bool:
+    """Whether what a member says is a draft, which its reviewer alone hears."""
+    return state.course is not None and is_draft(policy, state, state.members[state.number_of(sender)])
+
+
+def _may_be_heard(policy: Policy, state: GroupState, sender: AgentId, words: str, *, drafted: bool = False) -> bool:
+    """Whether something may be said beside the turns: not what a guard refuses, nor what is to be reviewed and would be heard."""
+    if state.course is None or not words or not state.is_member(sender):
         return True
     node, member = policy.nodes[state.course.node], state.members[state.number_of(sender)]
-    is_said_to_all = isinstance(state.stage, Discussing | Gathering) and not is_draft(policy, state, member)
+    is_said_to_all = isinstance(state.stage, Discussing | Gathering) and not drafted
     if is_said_to_all and is_reviewed(policy, node, member):
         return False
     return not any(guard.objection(words, ()) for guard in node.guards)
 
 
-def _without_words(said: Said, payload: Pass) -> Said:
-    """Return a pass without its words. It is not refused for them: who is refused again and again passes, and says why."""
-    message = said.message.model_copy(update={"payload": payload.model_copy(update={"content": ""})})
+def _without_words(said: Said, **words: str) -> Said:
+    """Return what was said without its words. It is not refused for them: who is refused again and again passes, and says why."""
+    message = said.message.model_copy(update={"payload": said.message.payload.model_copy(update=words)})
     return said.model_copy(update={"message": message})
