@@ -17,7 +17,7 @@ from nats.js.errors import NotFoundError
 from ioa.adapters.nats.direct_gets import StreamMessage
 from ioa.adapters.nats.headers import header_bytes
 from ioa.adapters.nats.keys import stream_of
-from ioa.adapters.nats.streams import Stored, next_messages, stored_in
+from ioa.adapters.nats.streams import StreamSize, next_messages, stored_in
 from ioa.adapters.nats.topology import GOAL_RECORDS, GOALS, LOG, TEAMS
 from ioa.adapters.nats.translated_errors import unavailable_unless_answered
 from ioa.cancellation import TaskGroup
@@ -159,11 +159,11 @@ class NatsWaitingGoals:
             for user, size in seen.items()
         }
 
-    async def _stored(self) -> Stored:
+    async def _stored(self) -> StreamSize:
         with unavailable_unless_answered("The stream of goals"):
             return await stored_in(self._client, GOALS)
 
-    async def _find(self, number: int, stored: Stored) -> _Look:
+    async def _find(self, number: int, stored: StreamSize) -> _Look:
         """Look for the message that so many others lie before.
 
         The server tells with each how many lie behind it: by that it is found, by interpolation or halving. One at a sequence

@@ -110,7 +110,7 @@ async def stream_names(client: Client) -> set[str]:
             return names
 
 
-class Stored(NamedTuple):
+class StreamSize(NamedTuple):
     """What a stream stores: how much, on how many subjects, under which numbers, and how many bytes it may; 0 is no bound."""
 
     messages: int
@@ -126,12 +126,12 @@ class Stored(NamedTuple):
         return SUBJECT_BYTES * self.subjects
 
 
-async def stored_in(client: Client, stream: str) -> Stored:
+async def stored_in(client: Client, stream: str) -> StreamSize:
     """Ask what a stream stores; what JetStream or nats-py raise is raised. nats-py leaves out the number of subjects."""
     info = await ask(client, f"STREAM.INFO.{stream}", {})
     state, config = info["state"], info["config"]
     numbers, subjects = (state["first_seq"], state["last_seq"]), state.get("num_subjects", 0)
-    return Stored(state["messages"], state["bytes"], subjects, *numbers, max(0, config.get("max_bytes", 0)))
+    return StreamSize(state["messages"], state["bytes"], subjects, *numbers, max(0, config.get("max_bytes", 0)))
 
 
 async def ask(client: Client, what: str, request: dict[str, object]) -> dict[str, Any]:
