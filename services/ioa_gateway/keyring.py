@@ -24,7 +24,7 @@ from ioa.ports.api_key_store import ApiKeyStore
 from ioa.protocol.api_keys import KNOWN_FOR, ApiKey, KeyId, Scope, SignedOut, digest_of_secret, parse_key, people_of
 from ioa.protocol.ids import UserId
 from ioa_gateway.callers import Caller
-from ioa_gateway.reading import reading_for_all
+from ioa_gateway.reading import ITSELF, reading_as
 from ioa_gateway.sessions import BrowserSession, session_in
 
 SESSION = timedelta(days=7)
@@ -292,7 +292,7 @@ class Keyring:
     async def _for_all(self) -> AsyncIterator[None]:
         """Read or write what all wait for: not in the turns of whoever has it done, who may have filled them."""
         async with self._reading:
-            with reading_for_all():
+            with reading_as(ITSELF):
                 yield
 
     async def _read(self, behind: datetime | None = None) -> None:

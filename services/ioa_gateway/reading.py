@@ -21,16 +21,16 @@ AT_ONCE, OF_USER = 6, 3
 ASKED_AT_ONCE, ASKED_OF_USER = 64, 4
 """How many requests to services: these answer one user in turns themselves, and none may hold up what is asked of others."""
 
-_ITSELF = UserId("_itself")
+ITSELF = UserId("_itself")
 """As whom nobody can be called. Whoever shows no key is another one: he may ask as often as he likes."""
-reads_for: ContextVar[UserId] = ContextVar("reads_for", default=_ITSELF)
+reads_for: ContextVar[UserId] = ContextVar("reads_for", default=ITSELF)
 """For which user a task reads; the gateway reads for itself where nobody says."""
 
 
 @contextmanager
-def reading_for_all() -> Iterator[None]:
-    """Read for the gateway itself, whoever's request it is that has this read."""
-    before = reads_for.set(_ITSELF)
+def reading_as(user: UserId) -> Iterator[None]:
+    """Read for a user, or for the gateway itself, whoever has this read."""
+    before = reads_for.set(user)
     try:
         yield
     finally:

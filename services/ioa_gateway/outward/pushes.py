@@ -10,7 +10,7 @@ from ioa.client.client import Client
 from ioa.errors import MissingExtraError, NotFoundError
 from ioa.protocol.webhooks import Notice, PushTarget
 from ioa_gateway.callers import Caller
-from ioa_gateway.reading import reads_for
+from ioa_gateway.reading import reading_as
 
 
 class Pushes:
@@ -38,13 +38,11 @@ class Pushes:
             pushing = await asyncio.to_thread(import_module, "ioa_gateway.a2a.pushing")
         except ModuleNotFoundError as error:
             raise MissingExtraError.of("Pushing by A2A", "a2a") from error
-        reading = reads_for.set(notice.user)
-        try:
-            found: bytes | None = await pushing.notification(self._client, push, notice, caller)
-        except NotFoundError:
-            return None
-        finally:
-            reads_for.reset(reading)
+        with reading_as(notice.user):
+            try:
+                found: bytes | None = await pushing.notification(self._client, push, notice, caller)
+            except NotFoundError:
+                return None
         return found
 
 

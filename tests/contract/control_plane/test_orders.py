@@ -193,6 +193,22 @@ async def test_who_waits_behind_what_is_gone_is_not_taken_to_have_filled_it(nats
     assert (held[ANNA] > 0.9 * stored, held.get(BEN, 0) < 0.1 * stored) == (True, True)
 
 
+async def test_gaps_that_somebody_has_chosen_hide_no_goals_of_his(nats_client: Client) -> None:
+    """Each twice as wide as the one before, so that no goal lies where it would be reckoned to; and no more is read for that."""
+    js, cy = nats_client.jetstream(), UserId("cy")
+    for number in range(11):
+        await js.publish(subjects.goal_to(ANNA, AgentId(f"ada-{number}")), b"x" * 10_000)
+        for _ in range(2**number):
+            await nats_client.publish(subjects.goal_to(cy, AgentId("ada")), b"x")
+    await js.publish(subjects.goal_to(BEN, AgentId("ada")), b"x" * 100)
+    await js.purge_stream(GOALS, subject=subjects.goal_to(cy, AgentId("ada")))
+    before = nats_client.stats["in_bytes"]
+    held = await NatsWaitingGoals(nats_client, chosen=random.Random(1).randint).held()
+    stored = (await js.stream_info(GOALS)).state.bytes + 12 * SUBJECT_BYTES
+    assert (held[ANNA] > 0.8 * stored, held.get(BEN, 0) < 0.2 * stored) == (True, True)
+    assert nats_client.stats["in_bytes"] - before < (96 + 4 * 32) * 11_000
+
+
 async def test_goals_of_no_bytes_on_long_subjects_fill_the_stream_by_those(nats_client: Client) -> None:
     """Where they did not count, all that such goals filled was told of whoever else waited."""
     js = nats_client.jetstream()

@@ -21,7 +21,7 @@ from ioa_gateway.api_table import TABLE
 from ioa_gateway.calls import Nothing
 from ioa_gateway.keyring import Keyring
 from ioa_gateway.limits import SIGN_OUTS_A_MINUTE
-from ioa_gateway.reading import reads_for
+from ioa_gateway.reading import reading_as, reads_for
 from ioa_testkit.planes import Plane
 from tests.contract.system_client.members import Members
 from tests.integration.gateway.serving import SECRET, Door, in_session, key, open_gateway, root, sign_in
@@ -117,13 +117,10 @@ async def test_keys_are_read_for_all_whoever_has_them_read(door: Door, monkeypat
 
     monkeypatch.setattr(door.keys, "keys", noting)
     keyring = Keyring(door.keys, door.clock.now, looked_up_every=timedelta(0))
-    asking = reads_for.set(UserId("eve"))
-    try:
+    with reading_as(UserId("eve")):
         with pytest.raises(UnauthenticatedError):
             await keyring.holder_of(written_key(KeyId("none"), SECRET))
         assert reads_for.get() == "eve"
-    finally:
-        reads_for.reset(asking)
     assert read_for == {reads_for.get()}
 
 

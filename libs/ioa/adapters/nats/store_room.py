@@ -173,23 +173,23 @@ class NatsWaitingGoals:
         """
         (begin, before), (end, until) = (stored.first_seq, 0), (stored.last_seq + 1, stored.messages)
         lost: list[StreamMessage] = []
-        for step in range(_STEPS):
-            if not (before <= number < until and begin < end):
-                return _Look(None, lost, step)
-            seq = (begin + end) // 2 if step % 2 else begin + (end - begin) * (number - before) // (until - before)
+        read = 0
+        while read < _STEPS and before <= number < until and begin < end:
+            seq = (begin + end) // 2 if read % 2 else begin + (end - begin) * (number - before) // (until - before)
             page = await next_messages(self._client, GOALS, ">", after=seq - 1, limit=1)
+            read += 1
             if not page.messages:
-                return _Look(None, lost, step)
+                break
             message, place = page.messages[0], stored.messages - 1 - page.pending
             if _NOT_FOUND in message.subject:
                 lost.append(message)
             elif place == number:
-                return _Look(message, lost, step)
+                return _Look(message, lost, read)
             if place < number:
                 begin, before = message.seq + 1, place + 1
             else:
                 end, until = seq, place
-        return _Look(None, lost, _STEPS)
+        return _Look(None, lost, read)
 
     async def _remove(self, seq: int) -> None:
         """Remove a goal that nobody is ever given; what cannot be removed is counted all the same."""

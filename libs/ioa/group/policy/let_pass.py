@@ -28,7 +28,8 @@ def let_pass(policy: Policy | None, state: GroupState | None, event: Event) -> E
         event: What happens.
 
     Raises:
-        IllegalEventError: It rejects results where that is not to be, or asks a question in words that a guard refuses.
+        IllegalEventError: It rejects results where that is not to be, asks a question in words that a guard refuses, or answers
+            what a task asks although its sender was removed.
     """
     if policy is None or state is None:
         return event
