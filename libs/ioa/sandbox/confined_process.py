@@ -258,6 +258,7 @@ def _watch(
         until = time.monotonic() + _DYING_SECONDS
         while _lives(process.pid) and time.monotonic() < until:
             time.sleep(_LOOK_AGAIN_SECONDS)
+        _reap(process.pid)
 
 
 def _ask_to_end(process: subprocess.Popen[bytes], grace: timedelta) -> None:
@@ -279,6 +280,13 @@ def _lives(group: int) -> bool:
             if int(its_group) == group and state not in "ZX":
                 return True
     return False
+
+
+def _reap(group: int) -> None:
+    """Take note of the end of what a group has left to this process, as it does where this is a container's first one."""
+    with contextlib.suppress(ChildProcessError):  # nothing, as a rule
+        while os.waitpid(-group, os.WNOHANG)[0]:
+            pass
 
 
 def _processes() -> list[str]:

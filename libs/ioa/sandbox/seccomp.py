@@ -9,7 +9,9 @@ It is a list of what is refused, so that a program meets no refusal that this li
 - ways round what is checked elsewhere: `io_uring`, handles of files, other architectures' numbers, new user namespaces;
 - without namespaces, what Landlock leaves to the owner of a file or process: modes, times, attributes, priorities, limits, and
   to be told of what happens in folders (inotify);
-- on older kernels, signals to others and the truncation of files, which their Landlock does not know.
+- children given to whoever started the sandbox, whose they would stay when they have ended;
+- on older kernels, signals to others (also from a file that tells its owner of news) and the truncation of files, which their
+  Landlock does not know.
 """
 
 from __future__ import annotations
@@ -27,8 +29,8 @@ MACHINES = tuple(_AUDIT)
 _X32 = 0x4000_0000
 
 _X86_64 = {
-    "open": 2, "shmget": 29, "socket": 41, "sendto": 44, "sendmsg": 46, "listen": 50, "clone": 56, "kill": 62, "semget": 64,
-    "msgget": 68, "truncate": 76, "ptrace": 101, "setpgid": 109, "setsid": 112, "rt_sigqueueinfo": 129, "pivot_root": 155,
+    "open": 2, "ioctl": 16, "shmget": 29, "socket": 41, "sendto": 44, "sendmsg": 46, "listen": 50, "clone": 56, "kill": 62, "semget": 64,
+    "msgget": 68, "fcntl": 72, "truncate": 76, "ptrace": 101, "setpgid": 109, "setsid": 112, "rt_sigqueueinfo": 129, "pivot_root": 155,
     "chroot": 161, "mount": 165, "umount2": 166, "tkill": 200, "tgkill": 234, "mq_open": 240, "add_key": 248, "request_key": 249,
     "keyctl": 250, "openat": 257, "unshare": 272, "rt_tgsigqueueinfo": 297, "perf_event_open": 298, "open_by_handle_at": 304,
     "sendmmsg": 307, "setns": 308, "process_vm_readv": 310, "process_vm_writev": 311, "memfd_create": 319, "bpf": 321,
@@ -39,7 +41,7 @@ _X86_64 = {
     "sched_setaffinity": 203, "ioprio_set": 251, "prlimit64": 302, "sched_setattr": 314,
 }  # fmt: skip
 _AARCH64 = {
-    "umount2": 39, "mount": 40, "pivot_root": 41, "truncate": 45, "chroot": 51, "openat": 56, "unshare": 97, "ptrace": 117,
+    "fcntl": 25, "ioctl": 29, "umount2": 39, "mount": 40, "pivot_root": 41, "truncate": 45, "chroot": 51, "openat": 56, "unshare": 97, "ptrace": 117,
     "kill": 129, "tkill": 130, "tgkill": 131, "rt_sigqueueinfo": 138, "setpgid": 154, "setsid": 157, "mq_open": 180, "msgget": 186,
     "semget": 190, "shmget": 194, "socket": 198, "listen": 201, "sendto": 206, "sendmsg": 211, "add_key": 217, "request_key": 218,
     "keyctl": 219, "clone": 220, "rt_tgsigqueueinfo": 240, "perf_event_open": 241, "open_by_handle_at": 265, "setns": 268,
@@ -73,7 +75,10 @@ _OF_PROCESSES = {"prlimit64": 0, "sched_setparam": 0, "sched_setscheduler": 0, "
 """What may be changed of another process of the same user, and which argument names it."""
 _SIGNALS = {"kill": 0, "tgkill": 0, "rt_sigqueueinfo": 0, "rt_tgsigqueueinfo": 0}
 
-_CLONE_NEWUSER = 0x1000_0000
+_OF_OWNERS = {"fcntl": (8, 10, 15), "ioctl": (0x8901, 0x8902)}
+"""Whom a file sends which signal when there is news: F_SETOWN, F_SETSIG, F_SETOWN_EX; FIOSETOWN, SIOCSPGRP (fcntl(2))."""
+
+_CLONE_PARENT, _CLONE_NEWUSER = 0x8000, 0x1000_0000
 _MSG_FASTOPEN = 0x2000_0000
 _O_ACCMODE, _O_TRUNC = 0o3, 0o1000
 _INET, _STREAM, _ANY_OR_TCP = (2, 10), (1,), (0, 6)
@@ -81,13 +86,14 @@ _INET, _STREAM, _ANY_OR_TCP = (2, 10), (1,), (0, 6)
 
 @dataclass(frozen=True)
 class Refusal:
-    """A system call that fails with `errno`; one with `allowed` values only where none of them is the argument's masked value."""
+    """A system call that fails with `errno`: always, where an argument's masked value is none `allowed`, or where it is `refused`."""
 
     name: str
     errno: int = EPERM
     argument: int = 0
     mask: int = 0xFFFF_FFFF
     allowed: tuple[int, ...] = ()
+    refused: tuple[int, ...] = ()
 
 
 def refusals(*, owned: bool, tcp: bool, signals: bool, truncation: bool) -> Iterator[Refusal]:
@@ -115,7 +121,7 @@ def refusals(*, owned: bool, tcp: bool, signals: bool, truncation: bool) -> Iter
         yield from (Refusal(name, argument=place, allowed=(0, SELF)) for name, place in _OF_PROCESSES.items())
         yield Refusal("setpriority", allowed=(0,))  # of one process, not of all of its user
         yield Refusal("ioprio_set", allowed=(1,))
-    yield Refusal("clone", mask=_CLONE_NEWUSER, allowed=(0,))
+    yield Refusal("clone", mask=_CLONE_PARENT | _CLONE_NEWUSER, allowed=(0,))
     yield Refusal("socketpair", argument=1, mask=0xF, allowed=_STREAM)
     if tcp:
         yield Refusal("socket", argument=0, allowed=_INET)
@@ -127,6 +133,7 @@ def refusals(*, owned: bool, tcp: bool, signals: bool, truncation: bool) -> Iter
             yield Refusal(name, argument=argument, mask=_MSG_FASTOPEN, allowed=(0,))
     if signals:
         yield from (Refusal(name, argument=place, allowed=(0, SELF)) for name, place in _SIGNALS.items())
+        yield from (Refusal(name, argument=1, refused=commands) for name, commands in _OF_OWNERS.items())
     if truncation:  # opening a file to read may truncate it
         reading = tuple(way | cut for cut in (0, _O_TRUNC) for way in range(4) if way | cut != _O_TRUNC)
         yield Refusal("open", argument=1, mask=_O_ACCMODE | _O_TRUNC, allowed=reading)
@@ -138,13 +145,16 @@ def program(machine: str, refused: Sequence[Refusal]) -> bytes:
     code = [_load(4), _jump(_JEQ, _AUDIT[machine], 1, 0), _return(_KILL), _load(0)]
     if machine == "x86_64":
         code += [_jump(_JGE, _X32, 0, 1), _return(_ERRNO | ENOSYS)]
-    for one in sorted(refused, key=lambda refusal: bool(refusal.allowed)):  # those that need no argument read the number once
+    for one in sorted(refused, key=lambda refusal: bool(refusal.allowed or refusal.refused)):  # those that need no argument read the number once
         number = NUMBERS[machine].get(one.name)
         if number is None:
             continue
         block = [_return(_ERRNO | one.errno)]
-        if one.allowed:
+        if one.allowed or one.refused:
+            # An allowed value jumps behind the refusal, a refused one to it; behind the last refused one it is jumped over.
             tests = [_jump(_JEQ, value, len(one.allowed) - index, 0) for index, value in enumerate(one.allowed)]
+            last = len(one.refused) - 1
+            tests += [_jump(_JEQ, value, last - index, index == last) for index, value in enumerate(one.refused)]
             block = [_load(16 + 8 * one.argument), struct.pack("=HBBI", _AND, 0, 0, one.mask), *tests, *block]
             code.append(_load(0))
         code += [_jump(_JEQ, number, 0, len(block)), *block]

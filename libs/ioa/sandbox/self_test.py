@@ -48,8 +48,10 @@ def failure(level: Level, python: str = sys.executable, kernel: Abi | None = Non
             one.bind(str(folder / name))
             (folder / name).chmod(0o777)
         listener.listen()
-        victim = stack.enter_context(subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL))
-        arguments = map(str, (os.getpid(), victim.pid, server.getsockname()[1], folder / "socket", secret, shared))
+        victim, owner = (
+            stack.enter_context(subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)) for _ in range(2)
+        )
+        arguments = map(str, (os.getpid(), victim.pid, owner.pid, server.getsockname()[1], folder / "socket", secret, shared))
         output = folder / "output"
         source = Path(trespasses.__file__).read_text(encoding="utf-8")
         command = [python, "-I", "-S", "-c", source, *arguments]
@@ -57,8 +59,9 @@ def failure(level: Level, python: str = sys.executable, kernel: Abi | None = Non
         told = output.read_text(errors="replace").splitlines()
         if os.getpriority(os.PRIO_PROCESS, victim.pid) != os.getpriority(os.PRIO_PROCESS, 0):
             told.insert(0, trespasses.SLOW_DOWN)
-        if victim.poll() is not None:
-            told.insert(0, trespasses.STOP)
+        for ended, how in ((owner, trespasses.STOP_BY_FILE), (victim, trespasses.STOP)):
+            if ended.poll() is not None:
+                told.insert(0, how)
         if reason or told[-1:] != [trespasses.ALL_TRIED] or not (box / "own").exists():
             return f"{level} does not work here ({' '.join(told)[-_LAST_CHARS:] or reason})"
         return f"{level} does not stop code that wants to {', '.join(told[:-1])}" if told[:-1] else ""

@@ -7,6 +7,7 @@ says that all were tried, so that silence is no success.
 from __future__ import annotations
 
 import ctypes
+import fcntl
 import os
 import signal
 import socket
@@ -16,11 +17,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 ALL_TRIED = "all tried"
-STOP, SLOW_DOWN = SEEN_FROM_OUTSIDE = "stop a process outside", "change the priority of a process outside"
+STOP, STOP_BY_FILE, SLOW_DOWN = SEEN_FROM_OUTSIDE = (
+    "stop a process outside", "have a file stop a process outside", "change the priority of a process outside",
+)  # fmt: skip
 """In namespaces of its own a number is another process's, so what came of these is seen at the right one."""
 
 
-_IN_ACCESS = 1
+_IN_ACCESS, _F_SETSIG, _CLONE_PARENT = 1, 10, 0x8000
+_CLONE = {"x86_64": 56, "aarch64": 220}
 
 
 def _read(path: str) -> None:
@@ -70,6 +74,25 @@ def _send(address: tuple[str, int]) -> None:
         client.sendto(b"x", address)
 
 
+def _signal(process: int) -> None:
+    """Have the process owned by a pipe that signals its owner when there is news."""
+    read, write = os.pipe()
+    fcntl.fcntl(read, fcntl.F_SETOWN, process)
+    fcntl.fcntl(read, _F_SETSIG, signal.SIGTERM)
+    fcntl.fcntl(read, fcntl.F_SETFL, os.O_ASYNC)
+    os.write(write, b"x")
+
+
+def _give_away() -> None:
+    """Begin a child of one's own parent, which is never told of its end."""
+    library = ctypes.CDLL(None, use_errno=True)
+    child = library.syscall(_CLONE[os.uname().machine], ctypes.c_ulong(_CLONE_PARENT | signal.SIGCHLD), 0, 0, 0, 0)
+    if child < 0:
+        raise OSError(ctypes.get_errno(), "cannot be begun")
+    if not child:
+        os._exit(0)
+
+
 def _leave() -> None:
     """Begin a session, in a child, since who leads a group may not."""
     child = os.fork()
@@ -83,7 +106,7 @@ def _leave() -> None:
         raise PermissionError
 
 
-def trespasses(parent: str, victim: str, port: str, listener: str, secret: str, shared: str) -> dict[str, Callable[[], object]]:
+def trespasses(parent: str, victim: str, owner: str, port: str, listener: str, secret: str, shared: str) -> dict[str, Callable[[], object]]:
     """List what is tried: each raises `OSError` if it is refused."""
     here = ("127.0.0.1", int(port))
     return {
@@ -102,8 +125,10 @@ def trespasses(parent: str, victim: str, port: str, listener: str, secret: str, 
         "send a datagram from a pair of sockets": lambda: _send_from_a_pair(f"{listener}-of-datagrams"),
         "watch a file outside": lambda: _watch(secret),
         "leave its process group": _leave,
+        "leave a child to its parent": _give_away,
         "become root": lambda: os.setuid(0),
         STOP: lambda: os.kill(int(victim), signal.SIGTERM),
+        STOP_BY_FILE: lambda: _signal(int(owner)),
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import fcntl
 import functools
 import io
@@ -25,6 +26,7 @@ from ioa.sandbox.trespasses import trespasses
 PYTHONS = (sys.executable, "/usr/bin/python3")
 """Where this one lies in a folder of root's alone, whom root becomes cannot start it on every level."""
 Runs = Callable[..., tuple[str, str]]
+PR_SET_CHILD_SUBREAPER = 36
 
 
 @functools.cache
@@ -76,7 +78,7 @@ def test_older_kernels(version: int) -> None:
 def test_the_self_test_notices() -> None:
     """Without a sandbox the self-test names what gets done, so that its silence means something."""
     told = failure(Level.NONE)
-    names = set(trespasses("0", "0", "0", "", "", "")) - {"read /etc/shadow", "become root"}  # which root alone gets done
+    names = set(trespasses("0", "0", "0", "0", "", "", "")) - {"read /etc/shadow", "become root"}  # which root alone gets done
     assert {name for name in names if name not in told} == set()
 
 
@@ -94,6 +96,31 @@ except OSError:
 """
     reason, printed = runs(code, SandboxLimits(processes=12))
     assert (reason, 1 <= int(printed) <= 24) == ("", True)
+
+
+def test_children_without_a_parent(runs: Runs) -> None:
+    """Where this process is told of orphans, as a container's first one is, none of those that code leaves stays behind."""
+    code = """
+import os
+for _ in range(20):
+    if not (child := os.fork()):
+        os.fork()
+        os._exit(0)
+    os.waitpid(child, 0)
+"""
+    libc = ctypes.CDLL(None)
+    libc.prctl(PR_SET_CHILD_SUBREAPER, 1)
+    try:
+        before = children()
+        assert runs(code, SandboxLimits()) == ("", "")
+        assert children() == before
+    finally:
+        libc.prctl(PR_SET_CHILD_SUBREAPER, 0)
+
+
+def children() -> set[int]:
+    """The ids of this process's children, those included that have ended and are waited for."""
+    return {int(child) for task in Path("/proc/self/task").iterdir() for child in (task / "children").read_text().split()}
 
 
 @pytest.mark.parametrize(

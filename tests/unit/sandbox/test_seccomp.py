@@ -49,7 +49,7 @@ def test_what_is_always_refused(machine: str) -> None:
     refused = ["setsid", "setpgid", "shmget", "keyctl", "unshare", "mount", "bpf", "ptrace", "open_by_handle_at", "socket"]
     assert [call(name) for name in refused] == [EPERM] * len(refused)
     assert [call(name) for name in ("io_uring_setup", "clone3", "memfd_create")] == [ENOSYS] * 3
-    assert [call("clone", flags) for flags in (0x11, 0x3D0F00, 0x1000_0011)] == [0, 0, EPERM]
+    assert [call("clone", flags) for flags in (0x11, 0x3D0F00, 0x1000_0011, 0x8011)] == [0, 0, EPERM, EPERM]
     assert [call(name, 1, 2) for name in ("openat", "kill", "sendto", "truncate", "listen")] == [0] * 5
 
 
@@ -85,6 +85,8 @@ def test_older_kernels(machine: str) -> None:
     call = calls(machine, signals=True, truncation=True)
     assert [call("kill", who, 9) for who in (SELF, 0, 1, 0xFFFF_FFFF)] == [0, 0, EPERM, EPERM]
     assert [call("tgkill", SELF, 7, 6), call("tgkill", 1, 1, 9), call("pidfd_send_signal", 3, 9)] == [0, EPERM, EPERM]
+    assert [call("fcntl", 3, command) for command in (1, 4, 8, 9, 10, 15, 1030)] == [0, 0, EPERM, 0, EPERM, EPERM, 0]
+    assert [call("ioctl", 1, request) for request in (0x5413, 0x8901, 0x8902)] == [0, EPERM, EPERM]
     ways = {0o0: 0, 0o2: 0, 0o1001: 0, 0o1102: 0, 0o1000: EPERM, 0o2001000: EPERM}
     assert {flags: call("openat", 0, 0, flags) for flags in ways} == ways
     assert call("truncate") == EPERM
