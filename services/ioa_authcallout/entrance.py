@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, OrderedDict
 from collections.abc import Awaitable, Callable, Collection
+from functools import partial
 
 import structlog
 from prometheus_client import Counter as Metric
@@ -59,7 +60,8 @@ class CalloutEntrance:
         self._refused: Counter[str] = Counter()
         self._clock = clock
         self._refusals = Refusals(clock)
-        self._lately: OrderedDict[bytes, tuple[float, ForbiddenError]] = OrderedDict()
+        self._lately: OrderedDict[bytes, tuple[float, Callable[[], ForbiddenError]]] = OrderedDict()
+        """Until when each token is not looked at, and what makes its refusal anew: one that was raised keeps what it came by."""
 
     async def judge(self, token: str, address: str) -> Guest:
         """Say who the holder of a token is, as `TokenJudge` does, and note it."""
@@ -100,11 +102,11 @@ class CalloutEntrance:
         digest, now = digest_of(token), self._clock()
         until, refused = self._lately.get(digest, (now, None))
         if refused is not None and now < until:
-            raise refused.with_traceback(None)
+            raise refused()
         try:
             return await self._judge(token)
         except ForbiddenError as error:
-            self._lately[digest] = (now + _REFUSED_SECONDS, error)
+            self._lately[digest] = (now + _REFUSED_SECONDS, _anew(error))
             self._lately.move_to_end(digest)
             if len(self._lately) > _MOST_REFUSED:
                 self._lately.popitem(last=False)
@@ -119,3 +121,10 @@ class CalloutEntrance:
             refused=dict(self._refused),
             crowding=self._refusals.many(),
         )
+
+
+def _anew(error: ForbiddenError) -> Callable[[], ForbiddenError]:
+    """Return what makes the same refusal again, without what the first one has seen."""
+    if isinstance(error, HolderRefusedError):
+        return partial(HolderRefusedError, error.message, error.subject)
+    return partial(ForbiddenError, error.message, hint=error.hint)

@@ -44,12 +44,21 @@ class MembershipWatch:
         self._noticed: dict[AgentId, None] = {}
         self._review: deque[AgentId] = deque()
         self._busy: set[AgentId] = set()
+        self._in_line: set[AgentId] = set()
+        """Whose groups know that they are online, unless they were lost since."""
         self._failures: dict[AgentId, int] = {}
         self._again: dict[AgentId, asyncio.TimerHandle] = {}
         self._wake = asyncio.Event()
 
     def notice(self, agent_id: AgentId) -> None:
-        """Have an agent looked at that is lost or has returned."""
+        """Have an agent looked at that is lost or has returned.
+
+        One that was briefly away and not lost is not: it may leave and come back twice a second, and a look reads a hundred groups.
+        """
+        if self._registry.is_lost(agent_id):
+            self._in_line.discard(agent_id)
+        elif agent_id in self._in_line:
+            return
         self._noticed[agent_id] = None
         self._wake.set()
 
@@ -99,10 +108,13 @@ class MembershipWatch:
                 self.notice(agent_id)
                 return
             self._busy.add(agent_id)
+            if self._registry.is_online(agent_id):
+                self._in_line.add(agent_id)  # until it is lost, be it while its groups are told
             try:
                 await self.reconcile(agent_id)
                 self._failures.pop(agent_id, None)
             except Exception as error:  # noqa: BLE001 - it is put off, and logged
+                self._in_line.discard(agent_id)
                 self._put_off(agent_id, error)
             finally:
                 self._busy.discard(agent_id)

@@ -29,24 +29,24 @@ MACHINES = tuple(_AUDIT)
 _X32 = 0x4000_0000
 
 _X86_64 = {
-    "open": 2, "ioctl": 16, "shmget": 29, "socket": 41, "sendto": 44, "sendmsg": 46, "listen": 50, "clone": 56, "kill": 62, "semget": 64,
-    "msgget": 68, "fcntl": 72, "truncate": 76, "ptrace": 101, "setpgid": 109, "setsid": 112, "rt_sigqueueinfo": 129, "pivot_root": 155,
-    "chroot": 161, "mount": 165, "umount2": 166, "tkill": 200, "tgkill": 234, "mq_open": 240, "add_key": 248, "request_key": 249,
-    "keyctl": 250, "openat": 257, "unshare": 272, "rt_tgsigqueueinfo": 297, "perf_event_open": 298, "open_by_handle_at": 304,
-    "sendmmsg": 307, "setns": 308, "process_vm_readv": 310, "process_vm_writev": 311, "memfd_create": 319, "bpf": 321,
-    "userfaultfd": 323, "socketpair": 53, "inotify_init": 253, "inotify_init1": 294, "fanotify_init": 300,
-    "chmod": 90, "fchmod": 91, "chown": 92, "fchown": 93, "lchown": 94, "utime": 132, "utimes": 235, "fchownat": 260,
-    "futimesat": 261, "fchmodat": 268, "utimensat": 280, "setxattr": 188, "lsetxattr": 189, "fsetxattr": 190, "removexattr": 197,
-    "lremovexattr": 198, "fremovexattr": 199, "setpriority": 141, "sched_setparam": 142, "sched_setscheduler": 144,
-    "sched_setaffinity": 203, "ioprio_set": 251, "prlimit64": 302, "sched_setattr": 314,
+    "open": 2, "ioctl": 16, "shmget": 29, "socket": 41, "sendto": 44, "sendmsg": 46, "listen": 50, "clone": 56, "kill": 62,
+    "semget": 64, "msgget": 68, "fcntl": 72, "truncate": 76, "ptrace": 101, "setpgid": 109, "setsid": 112, "rt_sigqueueinfo": 129,
+    "pivot_root": 155, "chroot": 161, "mount": 165, "umount2": 166, "tkill": 200, "tgkill": 234, "mq_open": 240, "add_key": 248,
+    "request_key": 249, "keyctl": 250, "openat": 257, "unshare": 272, "rt_tgsigqueueinfo": 297, "perf_event_open": 298,
+    "open_by_handle_at": 304, "sendmmsg": 307, "setns": 308, "process_vm_readv": 310, "process_vm_writev": 311,
+    "memfd_create": 319, "bpf": 321, "userfaultfd": 323, "socketpair": 53, "inotify_init": 253, "inotify_init1": 294,
+    "fanotify_init": 300, "chmod": 90, "fchmod": 91, "chown": 92, "fchown": 93, "lchown": 94, "utime": 132, "utimes": 235,
+    "fchownat": 260, "futimesat": 261, "fchmodat": 268, "utimensat": 280, "setxattr": 188, "lsetxattr": 189, "fsetxattr": 190,
+    "removexattr": 197, "lremovexattr": 198, "fremovexattr": 199, "setpriority": 141, "sched_setparam": 142,
+    "sched_setscheduler": 144, "sched_setaffinity": 203, "ioprio_set": 251, "prlimit64": 302, "sched_setattr": 314,
 }  # fmt: skip
 _AARCH64 = {
-    "fcntl": 25, "ioctl": 29, "umount2": 39, "mount": 40, "pivot_root": 41, "truncate": 45, "chroot": 51, "openat": 56, "unshare": 97, "ptrace": 117,
-    "kill": 129, "tkill": 130, "tgkill": 131, "rt_sigqueueinfo": 138, "setpgid": 154, "setsid": 157, "mq_open": 180, "msgget": 186,
-    "semget": 190, "shmget": 194, "socket": 198, "listen": 201, "sendto": 206, "sendmsg": 211, "add_key": 217, "request_key": 218,
-    "keyctl": 219, "clone": 220, "rt_tgsigqueueinfo": 240, "perf_event_open": 241, "open_by_handle_at": 265, "setns": 268,
-    "sendmmsg": 269, "process_vm_readv": 270, "process_vm_writev": 271, "memfd_create": 279, "bpf": 280, "userfaultfd": 282,
-    "inotify_init1": 26, "socketpair": 199, "fanotify_init": 262,
+    "fcntl": 25, "ioctl": 29, "umount2": 39, "mount": 40, "pivot_root": 41, "truncate": 45, "chroot": 51, "openat": 56,
+    "unshare": 97, "ptrace": 117, "kill": 129, "tkill": 130, "tgkill": 131, "rt_sigqueueinfo": 138, "setpgid": 154, "setsid": 157,
+    "mq_open": 180, "msgget": 186, "semget": 190, "shmget": 194, "socket": 198, "listen": 201, "sendto": 206, "sendmsg": 211,
+    "add_key": 217, "request_key": 218, "keyctl": 219, "clone": 220, "rt_tgsigqueueinfo": 240, "perf_event_open": 241,
+    "open_by_handle_at": 265, "setns": 268, "sendmmsg": 269, "process_vm_readv": 270, "process_vm_writev": 271,
+    "memfd_create": 279, "bpf": 280, "userfaultfd": 282, "inotify_init1": 26, "socketpair": 199, "fanotify_init": 262,
     "fchmod": 52, "fchmodat": 53, "fchownat": 54, "fchown": 55, "utimensat": 88, "setxattr": 5, "lsetxattr": 6, "fsetxattr": 7,
     "removexattr": 14, "lremovexattr": 15, "fremovexattr": 16, "ioprio_set": 30, "sched_setparam": 118, "sched_setscheduler": 119,
     "sched_setaffinity": 122, "setpriority": 140, "prlimit64": 261, "sched_setattr": 274,
@@ -86,7 +86,7 @@ _INET, _STREAM, _ANY_OR_TCP = (2, 10), (1,), (0, 6)
 
 @dataclass(frozen=True)
 class Refusal:
-    """A system call that fails with `errno`: always, where an argument's masked value is none `allowed`, or where it is `refused`."""
+    """A system call that fails with `errno`: always, or by an argument's masked value, if that is none `allowed` or one `refused`."""
 
     name: str
     errno: int = EPERM
@@ -145,7 +145,8 @@ def program(machine: str, refused: Sequence[Refusal]) -> bytes:
     code = [_load(4), _jump(_JEQ, _AUDIT[machine], 1, 0), _return(_KILL), _load(0)]
     if machine == "x86_64":
         code += [_jump(_JGE, _X32, 0, 1), _return(_ERRNO | ENOSYS)]
-    for one in sorted(refused, key=lambda refusal: bool(refusal.allowed or refusal.refused)):  # those that need no argument read the number once
+    # Those that need no argument read the number once.
+    for one in sorted(refused, key=lambda refusal: bool(refusal.allowed or refusal.refused)):
         number = NUMBERS[machine].get(one.name)
         if number is None:
             continue

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from itertools import count
-from typing import Any, cast
 
 import pytest
 
@@ -24,7 +23,7 @@ class Hall:
 
     def come(self, token: str, address: str = "192.0.2.1") -> None:
         """Have somebody come."""
-        self.arrivals.come(Arrival(f"U{next(_number)}", "N", token, address, self.time, cast(Any, None)))
+        self.arrivals.come(Arrival(f"U{next(_number)}", "N", token, address, self.time, "_R_.1"))
 
     async def judged(self, times: int, let_in: bool = False) -> list[str]:
         """Judge so many, one after another."""

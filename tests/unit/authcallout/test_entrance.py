@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from functools import partial
 
 import pytest
 
@@ -17,6 +20,7 @@ from ioa.runtime.audit import AuditLog
 from ioa.testing.manual_clock import NEW_YEAR, ManualClock
 from ioa_authcallout.entrance import CalloutEntrance
 from ioa_authcallout.issuer import IssuerKey, Keys
+from ioa_authcallout.tokens import HolderRefusedError
 
 
 class _Kept:
@@ -68,6 +72,35 @@ async def test_a_token_that_was_refused_is_not_looked_at_again_at_once() -> None
             await entrance.judge(token, "192.0.2.7")
     assert judged == ["forged", "away", "away", "good", "good", "forged"]
     assert (await entrance.status(AskCalloutStatus())).refused == {"No.": 3, "The issuer is away.": 2}
+
+
+class _Question:
+    """What a refusal has passed through: the question of a server, of up to 125 kB."""
+
+
+@pytest.mark.parametrize("refusal", [partial(ForbiddenError, "No."), partial(HolderRefusedError, "Bob is shut out.", "bob")])
+async def test_a_refusal_keeps_nothing_of_who_was_refused(refusal: Callable[[], ForbiddenError]) -> None:
+    """Anybody without a key can be refused ten thousand times in a few seconds; the same is said again meanwhile."""
+    judged, questions = list[str](), weakref.WeakSet[_Question]()
+
+    async def judge(token: str) -> Guest:
+        judged.append(token)
+        raise refusal()
+
+    entrance = _entrance(judge, [0.0])
+
+    async def ask(token: str) -> str:
+        question = _Question()
+        questions.add(question)
+        try:
+            await entrance.judge(token, "192.0.2.7")
+        except ForbiddenError as error:
+            return f"{type(error).__name__} {error.message} {getattr(error, 'subject', '')}"
+        return ""
+
+    told = [await ask(token) for token in ("a", "b", "a", "b")]
+    gc.collect()
+    assert (judged, len(set(told)), len(questions)) == (["a", "b"], 1, 0)
 
 
 async def test_from_where_very_many_come_is_told_and_they_are_answered_no_more() -> None:

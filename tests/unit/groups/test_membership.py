@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import timedelta
 
 from ioa.group.events import Event, MemberLost, MemberReturned
+from ioa.ports.group_log import StoredEntry
 from ioa.protocol.ids import AgentId, CommId
 from ioa.protocol.messages import Discussion, SyncTaskAssignment
 from ioa.protocol.registry import Deregister
@@ -185,3 +187,36 @@ async def test_who_starts_reads_no_more_of_groups_than_where_they_stand() -> Non
     for agent_id in (ADA, BOB):
         await plane.watch.reconcile(agent_id)
     assert recorded == []
+
+
+async def test_who_leaves_and_comes_back_again_and_again_has_nothing_read() -> None:
+    """An agent may do so twice a second, and be in a hundred groups. Once it was lost its groups are looked at again."""
+    plane = Plane()
+    await plane.open(ADA, BOB)
+    read, head = list[CommId](), plane.ledgers[0].head
+
+    async def counted(comm_id: CommId) -> StoredEntry | None:
+        read.append(comm_id)
+        return await head(comm_id)
+
+    plane.watch._ledger.head = counted  # type: ignore[method-assign]
+
+    async def living() -> tuple[AgentId, ...]:
+        return (await plane.state()).living()
+
+    async with background(plane.watch.follow()):
+        await eventually(lambda: len(read) == 2)
+        for _ in range(20):
+            await plane.registry.deregister(Deregister(agent_id=BOB))
+            await plane.join(BOB)
+            plane.watch.notice(BOB)
+            for _ in range(20):  # as many turns of the loop as a look would take
+                await asyncio.sleep(0)
+        assert len(read) == 2
+        plane.clock.advance(LEASE)
+        await plane.join(ADA)
+        plane.watch.notice(BOB)
+        await eventually(living, lambda found: found == (ADA,))
+        await plane.join(BOB)
+        plane.watch.notice(BOB)
+        await eventually(living, lambda found: found == (ADA, BOB))

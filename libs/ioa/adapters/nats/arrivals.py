@@ -12,8 +12,6 @@ from collections import Counter, OrderedDict, deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from nats.aio.msg import Msg
-
 _GIVEN_UP_SECONDS = 1.8
 """For how long it makes sense to judge somebody: then nats-server has sent him away, or has by the time when it is told."""
 _OF_ONE, _OF_ALL = 1_000, 4_000
@@ -25,14 +23,17 @@ _KNOWN = 10_000
 
 @dataclass(frozen=True)
 class Arrival:
-    """Somebody who wants in: what nats-server calls him and itself, what he shows, where he comes from, and when he came (s)."""
+    """Somebody who wants in: what nats-server calls him and itself, what he shows, where he comes from, and when he came (s).
+
+    `reply` is where the server waits for the answer. Its question is not kept: what he says of himself may make it 125 kB.
+    """
 
     user: str
     server: str
     token: str
     address: str
     at: float
-    asked: Msg
+    reply: str
 
 
 class _Lines:

@@ -88,7 +88,8 @@ async def answer_callouts(client: Client, issuer_seed: str, entrance: CalloutJud
         now: The time.
     """
     clock = asyncio.get_running_loop().time
-    answering = _Answering(issuer_seed, entrance, now, ArrivalQueue(clock, lambda arrival: entrance.given_up(arrival.address)))
+    arrivals = ArrivalQueue(clock, lambda arrival: entrance.given_up(arrival.address))
+    answering = _Answering(client, issuer_seed, entrance, now, arrivals)
 
     def come(message: Msg) -> None:
         try:
@@ -98,7 +99,7 @@ async def answer_callouts(client: Client, issuer_seed: str, entrance: CalloutJud
         except (ValueError, KeyError, TypeError, AttributeError):
             _log.error("callout_unreadable")
             return
-        answering.arrivals.come(Arrival(user, server, token, address, clock(), message))
+        answering.arrivals.come(Arrival(user, server, token, address, clock(), message.reply))
 
     async with TaskGroup() as group:
         await client.subscribe(WHO_IS_THIS, queue=_QUEUE, future=MessageSink(come))
@@ -107,8 +108,11 @@ async def answer_callouts(client: Client, issuer_seed: str, entrance: CalloutJud
 
 
 class _Answering:
-    def __init__(self, issuer_seed: str, entrance: CalloutJudge, now: Callable[[], datetime], arrivals: ArrivalQueue) -> None:
+    def __init__(
+        self, client: Client, issuer_seed: str, entrance: CalloutJudge, now: Callable[[], datetime], arrivals: ArrivalQueue
+    ) -> None:
         self.arrivals = arrivals
+        self._client = client
         self._seed = issuer_seed
         self._issuer = account_key_of(issuer_seed)
         self._entrance = entrance
@@ -143,7 +147,7 @@ class _Answering:
         claims = {"iss": self._issuer, "sub": arrival.user, "aud": arrival.server, "iat": int(self._now().timestamp())}
         response = {"nats": {"type": "authorization_response", "version": 2, **decided}}
         try:
-            await arrival.asked.respond(sign_jwt(self._seed, claims | response).encode("ascii"))
+            await self._client.publish(arrival.reply, sign_jwt(self._seed, claims | response).encode("ascii"))
         except (nats.errors.Error, OSError) as error:
             _log.warning("callout_unanswered", error=str(error) or type(error).__name__)
         return holder
