@@ -485,11 +485,19 @@ class GroupSetup:
                 raise NoAgentError(f"{agent_id} cannot join: {why}.")
             if agent_id not in people:
                 self._absences.check(agent_id)
-            patience = record.card.patience
-            if patience is not None and agent_id not in people and not is_seat(agent_id):
-                patience = min(patience, self._timeouts.patience)
+            patience = self._patience_of(record.card, is_agent=agent_id not in people and not is_seat(agent_id))
             cards.append(record.card.model_copy(update={"examples": record.card.examples[:_EXAMPLES_SHOWN], "patience": patience}))
         return tuple(abridged(card, CARDS_BYTES // len(cards)) for card in cards)
+
+    def _patience_of(self, card: AgentCard, *, is_agent: bool) -> timedelta | None:
+        """Bound how long a member is waited for at a time: a person is for as long as the card says.
+
+        It is no less than others are waited for: whenever it has run out the group is looked at, and has an entry.
+        """
+        if card.patience is None:
+            return None
+        patience = max(card.patience, min(self._timeouts.floor_timeout, self._timeouts.task_lease))
+        return min(patience, self._timeouts.patience) if is_agent else patience
 
     async def _check_in_parent(self, request: LaunchGroup) -> None:
         """See that who opens a nested team is in the group that it works for, so that nobody else learns whether there is one."""

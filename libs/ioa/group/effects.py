@@ -71,13 +71,14 @@ def owed_effects(state: GroupState) -> tuple[Effect, ...]:
     """List what a group owes the world, from its state alone.
 
     A router that died between an append and its effects leaves this to whoever looks at the group next. What was paid already
-    may be paid again. What was copied from another group owes nothing: that one has paid.
+    may be paid again: a nested team is cancelled until it has ended and its loan is taken back, after which its log, the last entry
+    of which may have 0.8 MB, is not read any more. What was copied from another group owes nothing: that one has paid.
     """
     if state.copying:
         return ()
-    of_tasks: list[Effect] = []
+    of_tasks, lent = list[Effect](), {loan.subgroup for loan in state.loans}
     for task in state.tasks:
-        if isinstance(task, ClosedTask) and task.subgroup:
+        if isinstance(task, ClosedTask) and task.subgroup in lent:
             of_tasks.append(cancel_subgroup(state, task))
         elif isinstance(task, OpenTask) and task.subgroup and (told := task.of_team) is not None and told.answer is not None:
             of_tasks.append(AnswerSubgroup(task.subgroup, told.turn, told.answer, told.by))

@@ -42,6 +42,8 @@ class KnownGroup:
     armed: datetime | None = None
     head_bytes: int = 0
     """How large the head was that was looked at last, also where it is not remembered."""
+    answered: int = 0
+    """The last turn of which a nested team was told what was answered to its question: that is owed until its task is closed."""
 
 
 class KnownGroups:

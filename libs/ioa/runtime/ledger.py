@@ -324,8 +324,11 @@ class GroupLedger:
                 )
                 await self._record_if_legal(task.comm_id, asked, reader)
             case AnswerSubgroup(subgroup=subgroup, turn=turn, answer=answer, by=by):
-                answered = QuestionAnswered(at=self._clock.now(), turn=turn, answer=answer, by=by)
-                await self._record_if_legal(subgroup, answered, reader)
+                group = self._known.of(subgroup)
+                if group.answered < turn:
+                    answered = QuestionAnswered(at=self._clock.now(), turn=turn, answer=answer, by=by)
+                    await self._record_if_legal(subgroup, answered, reader)
+                    group.answered = turn
 
     async def _cancel_subgroup(self, effect: CancelSubgroup, reader: AgentId | None) -> None:
         """Cancel a nested team; one whose launch is still on its way is kept from being launched."""

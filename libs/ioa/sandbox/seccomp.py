@@ -86,7 +86,7 @@ _INET, _STREAM, _ANY_OR_TCP = (2, 10), (1,), (0, 6)
 
 @dataclass(frozen=True)
 class Refusal:
-    """A system call that fails with `errno`: always, or by an argument's masked value, if that is none `allowed` or one `refused`."""
+    """A system call that fails with `errno`: always, or where an argument's masked value is none `allowed`, or one `refused`."""
 
     name: str
     errno: int = EPERM

@@ -106,7 +106,7 @@ def _leave() -> None:
         raise PermissionError
 
 
-def trespasses(  # noqa: PLR0913 - each is something outside
+def trespasses(
     parent: str, victim: str, owner: str, port: str, listener: str, secret: str, shared: str
 ) -> dict[str, Callable[[], object]]:
     """List what is tried: each raises `OSError` if it is refused."""

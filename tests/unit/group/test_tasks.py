@@ -157,8 +157,12 @@ def test_a_nested_team_that_was_never_opened_reports_to_its_parent_too() -> None
     assert step(None, event).effects == (ReportToParent(parent, COMM, Reason.CANCELLED, "Too late.", ()),)
 
 
-def test_settling_an_ended_group_cancels_every_nested_team_it_ever_had() -> None:
-    """A router that died before an earlier effect leaves none behind; cancelling an ended team does no harm."""
-    story = launched("ada", "bob").assigns("ada", "t1-1:bob", "t1-2:bob").nests("t1-1", "sub1").nests("t1-2", "sub2")
-    ended = story.nested_ends("t1-1", "sub1").cancelled().state
-    assert [effect.subgroup for effect in owed_effects(ended) if isinstance(effect, CancelSubgroup)] == ["sub1", "sub2"]
+def test_settling_a_group_cancels_every_nested_team_that_has_not_ended() -> None:
+    """A router that died before an earlier effect leaves none behind, and of those that have reported nothing is read again."""
+    story = launched("ada", "bob").assigns("ada", *(f"t1-{place}:bob" for place in (1, 2, 3)))
+    for place in (1, 2, 3):
+        story = story.nests(f"t1-{place}", f"sub{place}")
+    story = story.nested_ends("t1-1", "sub1").finishes("t1-2")
+    states = story.state, story.cancelled().state
+    cancelled = [[one.subgroup for one in owed_effects(state) if isinstance(one, CancelSubgroup)] for state in states]
+    assert cancelled == [["sub2"], ["sub2", "sub3"]]

@@ -10,14 +10,16 @@ from ioa.errors import RateLimitedError, UnavailableError
 from ioa.group.events import Entry, GroupLaunched, MemberLost, MemberReturned, Said, SubgroupOpened, encode_entry
 from ioa.group.machine import step
 from ioa.group.rejection import IllegalEventError
-from ioa.group.requests import Accepted, InviteMember, LaunchGroup, Rejected
+from ioa.group.requests import Accepted, CancelGroup, InviteMember, LaunchGroup, Rejected
+from ioa.ports.group_log import StoredEntry
 from ioa.ports.inspection import FILLING
 from ioa.ports.store_room import StoreRoom
 from ioa.protocol.codec import encode
 from ioa.protocol.goals import Reason
-from ioa.protocol.ids import AgentId, CommId, GoalId, TaskId, UserId, comm_id_of_task
+from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, TaskId, UserId, comm_id_of_task
 from ioa.protocol.levels import LEVEL, TASKS_ARE_FOLDED
 from ioa.protocol.messages import (
+    AskUser,
     AsyncTaskAssignment,
     ConcludeGroupDiscussion,
     Conclusion,
@@ -346,11 +348,13 @@ async def test_who_says_the_same_again_is_charged_with_what_is_pushed_again() ->
 
 
 async def test_who_says_the_same_again_is_charged_with_what_is_read_for_it_again() -> None:
-    """What a group owes is done again, for which a router reads where each nested team stands whose task is closed."""
+    """What a group owes is done again: a router reads where each nested team stands that has not told that it has ended."""
     plane = Plane()
-    await _nested(plane)
-    message = await plane.message(BOB, InformTaskResult(task_id=TaskId("t1-1"), task_conclusion="Done."))
+    await plane.open(ADA, BOB, level=LEVEL)
+    message = await plane.message(ADA, AsyncTaskAssignment(tasks=specs(("t1-1:bob",))))
     assert isinstance(first := await plane.send(message), Accepted)
+    await plane.nest("t1-1", BOB)
+    await plane.setup.cancel(LOCAL, CancelGroup(comm_id=ROOM))
     read = dict[int, int]()
     nested, head = (await plane.entries(NESTED))[-1].size_bytes, (await plane.entries())[-1].size_bytes
 
@@ -359,7 +363,49 @@ async def test_who_says_the_same_again_is_charged_with_what_is_read_for_it_again
 
     plane.reads.take = plane.reads.charge = take  # type: ignore[assignment,method-assign]
     assert await plane.send(message) == Accepted(seq=first.seq)
-    assert (read[nested], read[head]) == (1, 2)  # the latter to judge it, and to see whether it is the last
+    assert (read[nested], read[head]) == (1, 3)  # the latter twice to judge it, and to see whether it is the last
+
+
+async def test_looking_at_a_group_reads_no_nested_team_that_has_ended() -> None:
+    """A member may have dozens, whose last entries have 0.8 MB each, and have the group looked at again and again."""
+    plane = Plane()
+    await _nested(plane)
+    await plane.says(BOB, ConcludeGroupDiscussion(conclusion=Conclusion(content="Done.")), comm_id=NESTED)
+    await plane.nest("t1-2", EVE)
+    read = _reads_of(plane)
+    for _ in range(3):
+        await plane.routers[0].fire_timer(ROOM)
+    assert set(read) == {ROOM}
+    await plane.says(EVE, InformTaskResult(task_id=TaskId("t1-2"), task_conclusion="Done."))
+    read.clear()
+    await plane.routers[0].fire_timer(ROOM)
+    assert set(read) == {ROOM}
+
+
+async def test_a_nested_team_is_told_once_what_was_answered() -> None:
+    """It is owed until the task is closed; a router that was not there before tells it, too."""
+    plane = Plane()
+    await _nested(plane)
+    until = plane.clock.now() + timedelta(minutes=9)
+    await plane.says(BOB, AskUser(text="Which?", options=("a", "b"), default="a", until=until), comm_id=NESTED)
+    answer = Decision(task_id=TaskId("t1-1"), choice="a")
+    assert isinstance(await plane.says(ADA, answer), Accepted)
+    read = _reads_of(plane)
+    for router in (0, 0, 0, 1, 1):
+        await plane.routers[router].fire_timer(ROOM)
+    assert read.count(NESTED) == 1
+
+
+def _reads_of(plane: Plane) -> list[CommId]:
+    """A list to which it is added whose last entry is read from now on."""
+    read, last = list[CommId](), plane.log.last
+
+    async def noted(comm_id: CommId) -> StoredEntry | None:
+        read.append(comm_id)
+        return await last(comm_id)
+
+    plane.log.last = noted  # type: ignore[method-assign]
+    return read
 
 
 async def test_who_is_lost_and_back_again_and_again_fills_the_logs_of_his_groups() -> None:
