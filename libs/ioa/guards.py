@@ -14,6 +14,8 @@ import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
+from threading import Event
 from typing import Any, Literal, TypeVar
 
 import structlog
@@ -21,7 +23,9 @@ from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from ioa.agent.definition import TaskContext
 from ioa.cancellation import TaskGroup
-from ioa.errors import InvalidInputError, MissingExtraError, reason_of
+from ioa.errors import InvalidInputError, MissingExtraError, TaskError, reason_of
+from ioa.json_schema import is_soon_told, unfit
+from ioa.local.idle_child import IdleChildren
 from ioa.ports.chat_model import ChatMessage
 from ioa.protocol.codec import problems_of
 from ioa.protocol.questions import MAX_QUESTION_CHARS
@@ -34,6 +38,8 @@ RETRIES = 3
 MAX_JUDGED_CHARS = 60_000
 """What is longer is refused: a critic approves nothing that it has not read."""
 _MOST_ERRORS = 3
+_TOLD_WITHIN, _TOLD_BYTES = timedelta(seconds=5), 512 * 2**20
+"""How long, and with how much memory, it may take to tell whether arguments fit what a server offers."""
 _APPROVE, _REFUSE = "approve", "refuse"
 _MAX_GOAL_BYTES = 20_000
 _JUDGE = """\
@@ -106,13 +112,15 @@ def schema(shape: type[BaseModel] | None = None) -> Guard:
 
     Args:
         shape: A narrower form than that of the tool. Without one arguments are held to what the tool offers: those of functions
-            always are, those of MCP servers by this alone.
+            always are, those of MCP servers by this alone. What a server offers may take for ever to hold them to: where it might,
+            that is done in another process, and what is not told within 5 s is refused.
     """
+    children = IdleChildren(longest=_TOLD_WITHIN, memory_bytes=_TOLD_BYTES)
 
     async def look(call: Call, _ctx: TaskContext) -> str | None:
         arguments = _plain.dump_python(dict(call.arguments), mode="json", fallback=str)
         if shape is None:
-            problems = [] if call.schema is None else _unfit(call.schema, arguments)
+            problems = [] if call.schema is None else await _unfit(call.schema, arguments, children)
         else:
             try:
                 shape.model_validate(arguments)
@@ -239,15 +247,21 @@ async def _ask(guard: Guard, call: Call, ctx: TaskContext) -> str | None:
     return why
 
 
-def _unfit(wanted: Mapping[str, Any], arguments: object) -> list[str]:
-    """Say what of the arguments does not fit what a server offers. What its schema refers to elsewhere is fetched from nowhere."""
+async def _unfit(wanted: Mapping[str, Any], arguments: object, children: IdleChildren) -> list[str]:
+    """Say what of the arguments does not fit what a server offers: here, or where it can be ended, unless that is soon told."""
+    has_ended = Event()
     try:
-        from jsonschema import Draft202012Validator
-        from referencing import Registry
+        if is_soon_told(wanted, arguments):
+            return unfit(wanted, arguments, _MOST_ERRORS)
+        asked = partial(children.call, "ioa.json_schema.unfit", dict(wanted), arguments, _MOST_ERRORS, cancelled=has_ended.is_set)
+        found: list[str] = await asyncio.to_thread(asked)
     except ImportError:
         raise MissingExtraError.of("What checks the arguments of MCP tools", "mcp") from None
-    found = Draft202012Validator(dict(wanted), registry=Registry()).iter_errors(arguments)
-    return [f"{'.'.join(map(str, one.absolute_path)) or 'arguments'}: {one.message}" for one in found]
+    except TaskError as error:
+        return [f"Nobody can say whether the arguments fit: {error.message}"]
+    finally:
+        has_ended.set()
+    return found
 
 
 def _texts(value: object) -> Iterator[str]:
