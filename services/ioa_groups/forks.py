@@ -4,13 +4,15 @@ The copy is made entry by entry, and its last entry has it go on: until then nob
 the original and from the record of the new goal alone, so whoever goes on with a copy that was interrupted writes what is missing,
 and two who copy at once write the same.
 
-An order of 300 bytes has a whole log read. So what its user's forks have had read is judged before that, and each entry is counted
-as it is read. Of the log no more is held than its events, encoded (see `ioa.group.forking`).
+An order of 300 bytes has a whole log read, and all that was said judged anew. So what its user's forks have had read, and how long
+it took to step through that, is judged before, and is counted as it comes. Of the log no more is held than its events, encoded (see
+`ioa.group.forking`).
 """
 
 from __future__ import annotations
 
 import asyncio
+import time
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
@@ -48,7 +50,7 @@ from ioa.protocol.cards import AgentCard, abridged, why_not_drafted
 from ioa.protocol.codec import encode_value
 from ioa.protocol.goals import Fork, Goal, GoalRecord
 from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalName, UserId
-from ioa.quotas import RATES, SAY_UNIT_BYTES, SLOWED_FOR, Buckets, Family, QuotaRefusal, Rate
+from ioa.quotas import RATES, SAY_UNIT_BYTES, SLOWED_FOR, Buckets, Family, QuotaRefusal
 from ioa.repetition import sketches_of
 from ioa.runtime.appended import user_as_filling
 from ioa.runtime.group_quota import GroupQuota
@@ -65,14 +67,15 @@ may take up in memory, where they are while these are copied. A group that lends
 them open at a time, and the largest state and policy take 7 MB."""
 _COUNTED_BYTES = 1_000_000
 """After so many bytes what was read is counted, so that others of the same user wait already while a long log is read."""
-_BREATH = 4
-"""After so many steps others have their turn."""
+_BREATH_SECONDS = 0.02
+"""When steps have taken so much of a processor's time others have their turn: one may take a tenth of a ms or of a second."""
 _AGAIN = timedelta(milliseconds=100)
 _ROOM_AGAIN = timedelta(seconds=10)
 _WAITS = timedelta(seconds=1)
 """For so long who was put off is waited for: he comes again sooner."""
-_COPIES = Rate(RATES[Family.SAY].per_second, 1_024, answer_bytes=SAY_UNIT_BYTES)
-"""What one user's forks have read: as fast as an agent speaks, behind 17 MB at once; what is beyond that has the next one wait."""
+_COPIES = replace(RATES[Family.SAY], burst=1_024, unit_bytes=None, answer_bytes=SAY_UNIT_BYTES)
+"""What one user's forks have read and stepped through: as fast as an agent speaks, of whose messages a router's time counts alike,
+behind 17 MB or 5 s at once; what is beyond that has the next one wait."""
 _KEPT = ("goal", "inputs", "agent", "team", "repetition")
 """What a fork has in common with the goal that it comes from."""
 
@@ -91,6 +94,7 @@ class ForkPorts:
         memberships: Where those are put into the copy.
         clock: Says when it goes on.
         filling: Who has filled the logs of all: copies are their users'.
+        spent: Tells how many seconds of the processor's time this thread has had.
     """
 
     ledger: GroupLedger
@@ -100,6 +104,7 @@ class ForkPorts:
     memberships: Memberships
     clock: Clock
     filling: StoredShares
+    spent: Callable[[], float] = time.thread_time
 
 
 class _Log(NamedTuple):
@@ -201,7 +206,7 @@ class _Held:
 
 
 class _Reads:
-    """Counts what is read of logs for the forks of each user, and puts those off whose have had too much read."""
+    """Counts for each user what his forks have read, and how long they step through it, and puts off who has had too much."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -216,14 +221,17 @@ class _Reads:
         judged = self._buckets.judge(user, Family.SAY, self._clock.now().timestamp())
         if isinstance(judged, QuotaRefusal):
             after = timedelta(seconds=judged.retry_after or SLOWED_FOR / 4)
-            raise NotYetError(
-                f"The forks of {user} copy more than {_COPIES.per_second * SAY_UNIT_BYTES / 1e6:.1f} MB/s.", retry_after=after
-            )
+            most = f"more than {_COPIES.per_second * SAY_UNIT_BYTES / 1e6:.1f} MB/s, or for more than a quarter of the time"
+            raise NotYetError(f"The forks of {user} copy {most}.", retry_after=after)
 
     def charge(self, user: UserId, size_bytes: int) -> None:
         """Count what was read for a user, in whole units."""
         units = -(-size_bytes // SAY_UNIT_BYTES)
         self._buckets.charge(user, Family.SAY, self._clock.now().timestamp(), answered_bytes=units * SAY_UNIT_BYTES)
+
+    def charge_time(self, user: UserId, seconds: float) -> None:
+        """Count how long it took to step through what was read."""
+        self._buckets.charge(user, Family.SAY, self._clock.now().timestamp(), seconds)
 
 
 class Forks:
@@ -255,7 +263,8 @@ class Forks:
             await self._check_room(goal, fork)
             original = await self._original(goal, fork, self._to_check)
             cards = await self._known_cards(original, fork)
-            await self._rehearse(original, goal, charter_of(original.charter, goal, cards, self._ports.clock.now() + goal.timeout))
+            charter = charter_of(original.charter, goal, cards, self._ports.clock.now() + goal.timeout)
+            await self._rehearse(original, goal, charter, self._to_check)
 
     async def carry_out(self, record: GoalRecord) -> None:
         """Copy what a goal goes on from, and have it go on. What was begun before is finished.
@@ -276,7 +285,7 @@ class Forks:
         with self._reading(goal.name.owner):
             original = await self._original(goal, fork, self._to_carry_out)
             charter = await self._charter(goal.comm_id) if head is not None else await self._chartered(original, record)
-            state, counts = await self._rehearse(original, goal, charter)
+            state, counts = await self._rehearse(original, goal, charter, self._to_carry_out)
             if head is None:
                 self._check_there(state, charter, fork)
             await self._copy(Forking(original, fork, goal, charter, sketches_of, counts))
@@ -390,21 +399,42 @@ class Forks:
         cards = await self._known_cards(original, _fork_of(goal))
         return charter_of(original.charter, goal, cards, record.deadline)
 
-    async def _rehearse(self, original: Original, goal: Goal, charter: Charter) -> tuple[GroupState, Mapping[CommId, int]]:
+    async def _rehearse(
+        self, original: Original, goal: Goal, charter: Charter, reads: _Reads
+    ) -> tuple[GroupState, Mapping[CommId, int]]:
         """Step through the whole copy and write nothing. Return where it ends, and how many entries each of its groups has."""
         counts, state = defaultdict[CommId, int](int), None
-        for number, copied in enumerate(Forking(original, _fork_of(goal), goal, charter, sketches_of).steps()):
-            if isinstance(copied.event, GroupLaunched):
-                check_launch_size(copied.event)
-            else:
-                counts[copied.comm_id] += 1
-            if copied.comm_id == goal.comm_id:
-                state = copied.transition.state
-            if number % _BREATH == 0:
-                await asyncio.sleep(0)
+        async with aclosing(self._steps(Forking(original, _fork_of(goal), goal, charter, sketches_of), reads)) as steps:
+            async for copied in steps:
+                if isinstance(copied.event, GroupLaunched):
+                    check_launch_size(copied.event)
+                else:
+                    counts[copied.comm_id] += 1
+                if copied.comm_id == goal.comm_id:
+                    state = copied.transition.state
         assert state is not None, "a fork that can be has a group"
         counts[goal.comm_id] += 1  # has it go on
         return state, counts
+
+    async def _steps(self, forking: Forking, reads: _Reads) -> AsyncGenerator[Copied]:
+        """Step through a fork. Each time that has taken a moment it is counted for its user, and others have their turn."""
+        user, steps, taken = forking.goal.name.owner, forking.steps(), 0.0
+        try:
+            while True:
+                began = self._ports.spent()
+                try:
+                    copied = next(steps, None)
+                finally:
+                    taken += self._ports.spent() - began
+                if copied is None:
+                    return
+                yield copied
+                if taken >= _BREATH_SECONDS:
+                    reads.charge_time(user, taken)
+                    taken = 0.0
+                    await asyncio.sleep(0)
+        finally:
+            reads.charge_time(user, taken)
 
     def _check_there(self, state: GroupState, charter: Charter, fork: Fork) -> None:
         """Refuse to go on without those who took part, and with who would not.
@@ -432,17 +462,16 @@ class Forks:
     async def _copy(self, forking: Forking) -> None:
         """Write what is missing of the copy, in the order of the original."""
         written = dict[CommId, _Written]()
-        for number, copied in enumerate(forking.steps()):
-            group = written.setdefault(copied.comm_id, _Written())
-            found = await self._left(copied.comm_id, group)
-            if found is not None:
-                if found.entry.state.copying != copied.transition.state.copying:
-                    raise NotYetError(f"The group {copied.comm_id} has ended meanwhile.", retry_after=_AGAIN)
-                group.note(copied.source_seq, found, copied.transition.state)
-            else:
-                group.note(copied.source_seq, await self._append(written, copied), copied.transition.state)
-            if number % _BREATH == 0:
-                await asyncio.sleep(0)
+        async with aclosing(self._steps(forking, self._to_carry_out)) as steps:
+            async for copied in steps:
+                group = written.setdefault(copied.comm_id, _Written())
+                found = await self._left(copied.comm_id, group)
+                if found is not None:
+                    if found.entry.state.copying != copied.transition.state.copying:
+                        raise NotYetError(f"The group {copied.comm_id} has ended meanwhile.", retry_after=_AGAIN)
+                    group.note(copied.source_seq, found, copied.transition.state)
+                else:
+                    group.note(copied.source_seq, await self._append(written, copied), copied.transition.state)
 
     async def _left(self, comm_id: CommId, group: _Written) -> StoredEntry | None:
         """Return the next entry that an earlier attempt has left of a group of the copy."""

@@ -37,6 +37,7 @@ from ioa.protocol.levels import (
     WORDS,
 )
 from ioa.protocol.model import FailFast, Version
+from ioa.protocol.word_forms import is_held
 
 MAX_ROLES = 64
 MAX_NODES = 128
@@ -324,7 +325,7 @@ class Guard(PolicyPart):
                 return f"it has {len(content):,} characters, and {self.most:,} are the most" if too_long else ""
             case "without":
                 said = [one.casefold() for one in (content, *texts)]
-                held = [word for word in self.words if any(word.casefold() in text for text in said)]
+                held = [word for word in self.words if is_held(word, said)]
                 return f"it must do without {', '.join(map(repr, held))}" if held else ""
 
 

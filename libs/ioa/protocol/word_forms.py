@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import lru_cache
 
 
@@ -16,6 +17,9 @@ def has_form(folded: str, pattern: str) -> bool:
 
     What was found between two stars stays. Words take a few steps for each character of the text, however long they are; only where
     `?` and `#` stand among them it may take one for each sign of those words.
+
+    So they are looked for as expressions: what of one was found is never read again for the next try (Knuth, Morris and Pratt,
+    1977), where `in` and `find` try short words letter by letter at each place of a short text.
     """
     first, *others = _parts_of(pattern)
     if not others:
@@ -30,6 +34,12 @@ def has_form(folded: str, pattern: str) -> bool:
             return False
     begin = len(folded) - len(last)
     return at <= begin and last.stands_at(folded, begin)
+
+
+def is_held(word: str, folded: Iterable[str]) -> bool:
+    """Whether one of some texts whose case is folded holds a word, of which each sign stands for itself; see `has_form`."""
+    search = _literal(word).search
+    return any(search(text) for text in folded)
 
 
 def wild_signs(pattern: str) -> int:
@@ -53,16 +63,18 @@ class _Part:
 
     def end_of_first(self, text: str, at: int) -> int:
         """Where the first one ends that begins there or behind it; -1 if there is none."""
-        if self.is_wild:
-            found = self._pattern.search(text, at)
-            return -1 if found is None else found.end()
-        begin = text.find(self._written, at)  # in steps that grow with the text alone (Crochemore and Perrin, 1991)
-        return begin if begin < 0 else begin + len(self._written)
+        found = self._pattern.search(text, at)
+        return -1 if found is None else found.end()
 
 
 @lru_cache(maxsize=1_024)
 def _parts_of(pattern: str) -> tuple[_Part, ...]:
     return tuple(map(_Part, pattern.casefold().split("*")))
+
+
+@lru_cache(maxsize=1_024)
+def _literal(word: str) -> re.Pattern[str]:
+    return re.compile(re.escape(word.casefold()))
 
 
 def _sign(sign: str) -> str:

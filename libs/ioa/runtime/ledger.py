@@ -392,10 +392,11 @@ class GroupLedger:
                 transition = self._step(head, event, policy)
                 await self.check_room(event, transition.state.user)
             except IllegalEventError:
-                if fresh:
-                    self._known.remember(group, head)
+                now = head if fresh else await self._read_for(reader, group.head_bytes, partial(self._log.last, comm_id))
+                if _seq_of(now) == _seq_of(head):  # to judge it again would tell nothing new, and may take long
+                    self._known.remember(group, now)
                     raise
-                head = None
+                head, fresh = now, True
                 continue
             entry = encode_entry(entry_of(head, event, transition, policy))
             await self._arm(comm_id, group, transition.state)
@@ -571,6 +572,10 @@ def entry_of(head: StoredEntry | None, event: Event, transition: Transition, pol
     if policy is not None and is_scoped(policy, transition.state):
         chain = chain_of(policy, transition.state, None if head is None else (head.seq, head.entry))
     return Entry.of(event, transition.state, transition.audience, transition.noticed, chain)
+
+
+def _seq_of(head: StoredEntry | None) -> int:
+    return 0 if head is None else head.seq
 
 
 def _same(stored: Event, event: Event) -> bool:

@@ -9,11 +9,13 @@ from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from datetime import timedelta
+from itertools import count, groupby
 from typing import Any
 from weakref import ref
 
 import pytest
 
+from ioa.beside import beside
 from ioa.client.documents import standing_of
 from ioa.errors import NotFoundError, NotYetError, UnavailableError
 from ioa.group.events import (
@@ -27,6 +29,7 @@ from ioa.group.events import (
     TimerFired,
     files_of,
 )
+from ioa.group.machine import Transition, step
 from ioa.group.requests import CancelGroup, GroupSnapshot, Rejected, Sync
 from ioa.group.state import Concluding, OpenTask
 from ioa.ports.goal_client import GoalStatus
@@ -486,6 +489,60 @@ async def test_forks_copy_no_faster_than_an_agent_speaks() -> None:
         plane.clock.advance(timedelta(seconds=waited))
         with nullcontext() if is_taken else pytest.raises(NotYetError, match=r"copy more than 0\.8 MB/s"):
             await plane.intake_ports.forks.check(await _goal(plane, order(entries[-1].seq)))
+
+
+async def test_forks_take_no_more_than_a_quarter_of_the_time() -> None:
+    """To judge each message of a log again takes as long as its team has it take; each user has a share of his own."""
+    plane = Plane()
+    goal = await _goal(plane, order((await a_conversation(plane))[-1].seq))
+    _have_steps_take(plane, seconds=1.0)
+    await plane.intake_ports.forks.check(goal)
+    with pytest.raises(NotYetError, match="a quarter of the time"):
+        await plane.intake_ports.forks.check(goal)
+    plane.intake_ports.forks._to_check.check(UserId("eve"))
+
+
+@pytest.mark.parametrize("of", ["_to_check", "_to_carry_out"])
+async def test_all_the_time_that_a_fork_takes_is_counted(of: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where it comes to nothing."""
+    plane = Plane()
+    entries = await a_conversation(plane)
+    _have_steps_take(plane, seconds=1.0)
+    counted = list[float]()
+    monkeypatch.setattr(getattr(plane.intake_ports.forks, of), "charge_time", lambda _user, seconds: counted.append(seconds))
+    await forked(plane, order(entries[-1].seq, replace=[{"old": BOB, "new": "nobody"}]))
+    assert (await plane.reason(AGAIN), sum(counted)) == (Reason.NO_AGENT, len(entries) + 1)  # that there is no more is a step
+
+
+@pytest.mark.parametrize(("milliseconds", "at_once"), [(30, 1), (4.1, 5)])
+async def test_others_have_their_turn_by_the_time_that_steps_take(
+    milliseconds: float, at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However few they are: one may take a tenth of a second."""
+    plane, turns, stepped = Plane(), list[None](), list[int]()
+    entries = await a_conversation(plane)
+    _have_steps_take(plane, seconds=milliseconds / 1_000)
+
+    async def take_turns() -> None:
+        while True:
+            turns.append(None)
+            await asyncio.sleep(0)
+
+    def noted(*arguments: Any) -> Transition:
+        stepped.append(len(turns))
+        return step(*arguments)
+
+    goal = await _goal(plane, order(entries[-1].seq))
+    monkeypatch.setattr("ioa.group.forking.step", noted)
+    async with beside(take_turns()):
+        await plane.intake_ports.forks.check(goal)
+    assert len(stepped) == len(entries)
+    assert [len(list(steps)) for _, steps in groupby(stepped)][:-1] == [at_once] * ((len(entries) - 1) // at_once)
+
+
+def _have_steps_take(plane: Plane, *, seconds: float) -> None:
+    forks, looks = plane.intake_ports.forks, count()
+    forks._ports = replace(forks._ports, spent=lambda: next(looks) * seconds)
 
 
 async def _goal(plane: Plane, data: bytes) -> Goal:

@@ -5,12 +5,16 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Callable
+from functools import partial
 from html.parser import HTMLParser
 from unicodedata import normalize
 
 import msgpack
 import pytest
 
+from ioa.group.policy.conditions import said
+from ioa.protocol.policy import MAX_EXITS, Condition, Exit, Guard, Node
+from ioa.protocol.policy_check import MOST_GUARDED_WORDS
 from tests.rig.hostile_frames import HostileFrames
 from tests.unit.growth.measuring import DEAR, seconds_of, slow, times_plain
 from tests.unit.growth.readers import reader_of, requests
@@ -71,6 +75,29 @@ def test_what_is_slow_is_found(read: Callable[[str], object], texture: str) -> N
 def test_what_takes_its_time_is_not_slow() -> None:
     """A few readings of a text are no more than that."""
     assert slow(lambda text: [text.split() for _ in range(20)], lambda size, salt: text_of(PLAIN, size, salt), _MOST) is None
+
+
+def _guarding(word: str) -> Callable[[str], object]:
+    return Guard(kind="without", words=(word,) * MOST_GUARDED_WORDS).objection
+
+
+def _awaiting(word: str) -> Callable[[str], object]:
+    exits = tuple(Exit(to="end", when=Condition(says=f"*{word}*")) for _ in range(MAX_EXITS))
+    return partial(said, Node(name="talk", roles=("a",), exits=exits), (), ())
+
+
+@pytest.mark.parametrize("looking", [_guarding, _awaiting], ids=["guards", "exits"])
+def test_to_look_for_longer_words_takes_no_longer(looking: Callable[[str], Callable[[str], object]]) -> None:
+    """Also in texts that are so short that Python tries words of less than a hundred letters at each place."""
+
+    def text(size: int, salt: int) -> str:
+        return f"{salt}{'a' * size}"
+
+    def takes(letters: int) -> float:
+        return seconds_of(looking(f"{'a' * (letters - 3)}baa"), text, 29_900, 9)
+
+    takes(12)
+    assert takes(96) < 3 * takes(12)  # eight times as long a word
 
 
 def _frames_of(name: str) -> HostileFrames:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ioa.protocol.word_forms import looks_like
+from ioa.protocol.word_forms import is_held, looks_like
 
 
 @pytest.mark.parametrize(
@@ -31,6 +31,18 @@ def test_signs_stand_for_what_they_are_said_to(form: str, has_it: str, has_not: 
 def test_what_is_found_between_two_stars_is_all_that_has_to_be_looked_at(text: str, form: str) -> None:
     """To go back behind a star would find nothing more."""
     assert looks_like(text, form) == _has(text, form)
+
+
+@given(st.text("aAıßſ?*.", max_size=12), st.text("aAıßſ?*.", min_size=1, max_size=4))
+def test_words_are_found_within_others_sign_by_sign_in_either_case(text: str, word: str) -> None:
+    """As `in` finds them."""
+    assert is_held(word, ["", text.casefold()]) == (word.casefold() in text.casefold())
+
+
+@given(st.text("ab", max_size=30), st.text("ab", min_size=1, max_size=8))
+def test_words_that_begin_as_they_end_are_found_wherever_they_stand(text: str, word: str) -> None:
+    """What was read of a try that failed may be the beginning of the word."""
+    assert is_held(word, [text]) == (word in text) == looks_like(text, f"*{word}*")
 
 
 def _has(text: str, form: str) -> bool:
