@@ -140,7 +140,7 @@ def comm_id_of_task(parent: CommId, task_id: TaskId) -> CommId:
 def task_id_of_turn(turn: int, name: str) -> TaskId:
     """Derive the id of a task from the turn in which it is given out and its name in that turn, or in a plan."""
     task_id = f"t{turn}-{name}"
-    return TaskId(task_id if len(task_id) <= MAX_ID_CHARS else f"t{turn}-{_digest(name)}")
+    return TaskId(task_id if len(task_id) <= MAX_ID_CHARS else f"t{turn}-{name_in_long_ids(name)}")
 
 
 def turn_of_task_id(task_id: TaskId) -> int | None:
@@ -152,6 +152,11 @@ def turn_of_task_id(task_id: TaskId) -> int | None:
 def name_of_task_id(task_id: TaskId) -> str:
     """Return what a task's id says besides the turn: a task that is given out again bears the same name."""
     return task_id.partition("-")[2] if turn_of_task_id(task_id) is not None else task_id
+
+
+def name_in_long_ids(name: str) -> str:
+    """Return what the id of a task says in the place of a name that it has no room for."""
+    return _digest(name)
 
 
 def _digest(text: str) -> str:

@@ -29,6 +29,7 @@ from ioa.agent.html_text import text_of_html
 from ioa.agent.model.context import unlike
 from ioa.agent.model.prompts import cut, defused, in_one_line
 from ioa.agent.rules.listed_parts import listed_in
+from ioa.agent.rules.merging import _first_sentence
 from ioa.agent.rules.text.goal_splitting import MAX_READ_CHARS, split_goal
 from ioa.agent.rules.text.references import runs_code
 from ioa.agent.rules.titles import title_of
@@ -132,7 +133,7 @@ TEXTS = (
     Reader("lines on a terminal", lambda text: continued(shown(text)), MAX_TEXT_CHARS),
     Reader("messages by AG-UI", _told_by_agui, MAX_MESSAGE_BYTES),
     Reader("goals that rules read", lambda text: (split_goal(text, _NAMES), listed_in(text)), MAX_READ_CHARS),
-    Reader("tasks that rules read", lambda text: (title_of(text), runs_code(text)), MAX_CONTENT_CHARS),
+    Reader("tasks that rules read", lambda text: (title_of(text), runs_code(text), _first_sentence(text)), MAX_CONTENT_CHARS),
     Reader("names on a terminal", shown_in_line, MAX_TEXT_CHARS),
     Reader("JSON on a terminal", escaped_json, MAX_TEXT_CHARS),
     Reader("lines of logs", lambda text: hide_secrets(None, "", {"error": text, "content": text[:20_000]}), MAX_TEXT_CHARS),

@@ -6,13 +6,16 @@ Only a stand-in for discovery, which has the say while a team is formed.
 from __future__ import annotations
 
 import re
+from collections import Counter, defaultdict
 from collections.abc import Sequence
+from functools import cached_property
+from itertools import chain
 
 from ioa.agent.rules.planning import task_id_of
-from ioa.agent.rules.text.goal_splitting import split_goal
+from ioa.agent.rules.text.goal_splitting import MAX_READ_CHARS, split_goal
 from ioa.group.state import Charter, GroupState, PlannedTask
 from ioa.protocol.cards import AgentCard
-from ioa.protocol.ids import AgentId
+from ioa.protocol.ids import AgentId, PoolId
 
 ENOUGH_WORDS = 2
 _STOP = frozenset(
@@ -29,12 +32,13 @@ def plan_of(charter: Charter) -> tuple[PlannedTask, ...]:
     if charter.plan:
         return charter.plan
     needs = split_goal(charter.goal) if len(charter.team_members) > 1 else ()
+    owner, cards = charter.owner, Cards(sorted(charter.team_members, key=lambda card: card.agent_id != charter.owner))
     if len(needs) < 2:
-        return (PlannedTask(task_id=task_id_of(0), assignee=_best(charter.goal, charter), task_desc=charter.goal),)
+        return (PlannedTask(task_id=task_id_of(0), assignee=cards.best_for(charter.goal) or owner, task_desc=charter.goal),)
     return tuple(
         PlannedTask(
             task_id=task_id_of(position),
-            assignee=_best(need.text, charter),
+            assignee=cards.best_for(need.text) or owner,
             task_desc=need.text,
             uses=tuple(task_id_of(use) for use in need.uses),
         )
@@ -42,37 +46,51 @@ def plan_of(charter: Charter) -> tuple[PlannedTask, ...]:
     )
 
 
-def substitute(task: PlannedTask, charter: Charter, state: GroupState, *, instead_of: AgentId) -> AgentId | None:
-    """Return a living member that can do a task another one cannot: a replica of it, else one whose card speaks of such things."""
-    cards, replica = _others(charter, state, instead_of), replica_of(instead_of, charter, state)
-    if replica is not None or not cards:
-        return replica
-    best = max(cards, key=lambda card: _shared(task.task_desc, card))
-    return best.agent_id if _shared(task.task_desc, best) >= ENOUGH_WORDS else None
+class StandIns:
+    """Who of a group can do what another member cannot. A plan may hold thousands of tasks for one that is lost."""
+
+    def __init__(self, charter: Charter, state: GroupState) -> None:
+        self.living = frozenset(state.living())
+        self._cards = [card for card in charter.team_members if card.agent_id in self.living]
+        self._pools = {card.agent_id: card.pool for card in charter.team_members}
+        self._of_pool = defaultdict[PoolId, list[AgentId]](list)
+        for card in self._cards:
+            self._of_pool[card.pool].append(card.agent_id)
+
+    @cached_property
+    def _told(self) -> Cards:
+        return Cards(self._cards)
+
+    def substitute(self, task: PlannedTask, *, instead_of: AgentId) -> AgentId | None:
+        """Return a living member that can do a task: a replica of who cannot, else one whose card speaks of such things."""
+        return self.replica_of(instead_of) or self._told.best_for(task.task_desc, ENOUGH_WORDS, but=instead_of)
+
+    def replica_of(self, agent_id: AgentId) -> AgentId | None:
+        """Return a living member of the same pool, which does everything as well."""
+        pool = self._pools.get(agent_id)
+        return next((one for one in self._of_pool[pool] if one != agent_id), None) if pool is not None else None
 
 
-def replica_of(agent_id: AgentId, charter: Charter, state: GroupState) -> AgentId | None:
-    """Return a living member of the same pool, which does everything as well."""
-    pool = next((card.pool for card in charter.team_members if card.agent_id == agent_id), None)
-    return next((card.agent_id for card in _others(charter, state, agent_id) if card.pool == pool), None)
+class Cards:
+    """What agents say of themselves, to find whose words are most like a request's. Each card is read once, for all requests."""
+
+    def __init__(self, cards: Sequence[AgentCard]) -> None:
+        self._agents = [card.agent_id for card in cards]
+        self._with = defaultdict[str, list[int]](list)
+        for at, card in enumerate(cards):
+            for word in _stems(_told_by(card)):
+                self._with[word].append(at)
+
+    def best_for(self, request: str, least: int = 1, *, but: AgentId | None = None) -> AgentId | None:
+        """Return whose card has the most words of a request, the first of several; None if none has so many, `but` one aside."""
+        shared = Counter(chain.from_iterable([self._with.get(word, ()) for word in _stems(request[:MAX_READ_CHARS])]))
+        fit = [(-count, at) for at, count in shared.items() if count >= least and self._agents[at] != but]
+        return self._agents[min(fit)[1]] if fit else None
 
 
-def _others(charter: Charter, state: GroupState, agent_id: AgentId) -> list[AgentCard]:
-    living = set(state.living())
-    return [card for card in charter.team_members if card.agent_id in living and card.agent_id != agent_id]
-
-
-def _best(request: str, charter: Charter) -> AgentId:
-    cards: Sequence[AgentCard] = sorted(charter.team_members, key=lambda card: card.agent_id != charter.owner)
-    best = max(cards, key=lambda card: _shared(request, card))
-    return best.agent_id if _shared(request, best) else charter.owner
-
-
-def _shared(request: str, card: AgentCard) -> int:
-    told = " ".join(
-        (card.name, card.description, *card.examples, *card.tags, *(f"{one.name} {one.description}" for one in card.skills))
-    )
-    return len(_stems(request) & _stems(told))
+def _told_by(card: AgentCard) -> str:
+    skills = (f"{one.name} {one.description}" for one in card.skills)
+    return " ".join((card.name, card.description, *card.examples, *card.tags, *skills))
 
 
 def _stems(text: str) -> set[str]:

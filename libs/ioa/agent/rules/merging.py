@@ -10,10 +10,11 @@ from pathlib import PurePosixPath
 
 from ioa.agent.answer_files import Lineage, files_of_answer
 from ioa.agent.file_names import FileNames
-from ioa.agent.rules.plan_progress import PlanStatus, is_led_by_others, read_progress, record_of
+from ioa.agent.rules.plan_progress import Job, PlanStatus, Progress
+from ioa.agent.rules.text.goal_splitting import MAX_READ_CHARS
 from ioa.agent.rules.text.masking import Mask
 from ioa.agent.rules.text.references import is_document, runs_code
-from ioa.agent.rules.titles import title_of
+from ioa.agent.rules.titles import as_long_as_a_title, title_of
 from ioa.ports.brain import GroupView, TaskRecord, WholeConclusion
 from ioa.protocol.goals import Artifact, Reason
 from ioa.protocol.ids import TaskId
@@ -22,6 +23,9 @@ from ioa.protocol.messages import Conclusion, Discussion, TaskOutcome
 _NOBODY = "Nobody here does this as it is said; an agent with a language model might. What those say who were asked:"
 _END, _FILE_NAME = re.compile(r"(?<=[.!?])\s"), re.compile(r"[\w.-]++")
 _NAME_CHARS = 100
+_MOST_REASONS, _REASON_CHARS = 8, 500
+"""How many of those are heard who were given one task in vain, of whom rules ask three, and by how much it is told where a sentence
+of theirs ends, of which a title's length is shown: there may be hundreds, of 200,000 characters each."""
 _FORCED = {
     Reason.MAX_TURNS: "The discussion was cut short: no turn was left.",
     Reason.BUDGET: "The discussion was cut short: its budget was spent.",
@@ -58,7 +62,8 @@ def conclude(view: GroupView) -> Conclusion:
 
     NO_AGENT if nothing was reached, and all who were asked say that they do no such tasks.
     """
-    sections = _sections_of_record(view) if is_led_by_others(view) else _sections_of_plan(view)
+    progress = Progress(view)
+    sections = _sections_of_record(view) if progress.is_led_by_others else _sections_of_plan(view, progress.jobs)
     sections = _without_outdated(sections, view.charter.inputs)
     reached = [section for section in sections if section.done]
     missing = [section for section in sections if not section.done]
@@ -78,21 +83,28 @@ def _without_outdated(sections: Sequence[Section], inputs: Sequence[Artifact]) -
     """Take back what was answered of a file as it came, though code that was run before it wrote that file anew."""
     came, lineage = {file.name: file.sha256 for file in inputs}, _lineage_of(sections)
     names = FileNames(came)
-    kept, changed, outdated = list[Section](), list[tuple[str, Section]](), set[TaskId]()
+    kept, outdated = list[Section](), 0
+    writers, wrote = defaultdict[str, list[Section]](list), defaultdict[str, int](int)
     for section in sections:
         if record := section.record:
-            said = f"{record.spec.task_desc} {section.text}"
-            others = [(name, by) for name, by in changed if not lineage.has(section.task_id, by.task_id)]
-            named = names.said_in(said) if others else ()
-            anew = [f"{name} was written anew by “{by.title}”" for name, by in others if name in named]
-            anew += ["what it builds on was taken back" for used in outdated if lineage.has(section.task_id, used)]
-            if anew:
-                outdated.add(section.task_id)
-                why = f"{anew[0]}, and this was answered of the file as it came. Say 'in' and the file's name in this request."
+            under = lineage.under(section.task_id)
+            others = [name for name, bits in wrote.items() if bits & ~under]
+            named = names.said_in(f"{record.spec.task_desc[:MAX_READ_CHARS]} {section.text[:MAX_READ_CHARS]}") if others else ()
+            anew = next((name for name in others if name in named), None)
+            if anew is not None or outdated & under:
+                outdated |= lineage.bit(section.task_id)
+                went = "what it builds on was taken back"
+                if anew is not None:
+                    by = next(one.title for one in writers[anew] if not lineage.has(section.task_id, one.task_id))
+                    went = f"{anew} was written anew by “{by}”"
+                why = f"{went}, and this was answered of the file as it came. Say 'in' and the file's name in this request."
                 kept.append(replace(section, text=why, record=None))
                 continue
             if runs_code(record.spec.task_desc):
-                changed += [(file.name, section) for file in record.artifacts if came.get(file.name, file.sha256) != file.sha256]
+                for file in record.artifacts:
+                    if came.get(file.name, file.sha256) != file.sha256:
+                        writers[file.name].append(section)
+                        wrote[file.name] |= lineage.bit(section.task_id)
         kept.append(section)
     return kept
 
@@ -100,6 +112,10 @@ def _without_outdated(sections: Sequence[Section], inputs: Sequence[Artifact]) -
 def _named_apart(files: Sequence[Artifact], sections: Sequence[Section]) -> tuple[tuple[Artifact, ...], list[Section]]:
     """Give each file a name of its own, `chart-2.png` beside `chart.png`, in the words of its task and of who draws it, too."""
     taken, named, renamed = set[str](), list[Artifact](), defaultdict[TaskId, dict[str, str]](dict)
+    makers = defaultdict[Artifact, set[TaskId]](set)
+    for one in sections:
+        for file in one.record.artifacts if one.record else ():
+            makers[file].add(one.task_id)
     for file in files:
         name, path, number = file.name, PurePosixPath(file.name), 1
         while name.casefold() in taken:
@@ -107,9 +123,8 @@ def _named_apart(files: Sequence[Artifact], sections: Sequence[Section]) -> tupl
             name = f"{path.stem[:_NAME_CHARS]}-{number}{path.suffix[:_NAME_CHARS]}"
         taken.add(name.casefold())
         named.append(file.model_copy(update={"name": name}))
-        makers = {one.task_id for one in sections if one.record and file in one.record.artifacts}
-        for one in sections:
-            if name != file.name and (one.task_id in makers or ({*one.uses} and makers.issuperset(one.uses))):
+        for one in sections if name != file.name else ():
+            if one.task_id in makers[file] or (one.uses and makers[file].issuperset(one.uses)):
                 renamed[one.task_id].setdefault(file.name, name)
     return tuple(named), [replace(section, text=_renamed(section.text, renamed[section.task_id])) for section in sections]
 
@@ -123,18 +138,18 @@ def _renamed(text: str, names: Mapping[str, str]) -> str:
     )
 
 
-def _sections_of_plan(view: GroupView) -> list[Section]:
+def _sections_of_plan(view: GroupView, jobs: Sequence[Job]) -> list[Section]:
     sections = []
-    for job in read_progress(view):
-        record = record_of(job, view) if job.standing is PlanStatus.DONE else None
+    for job in jobs:
+        record = job.attempt if job.standing is PlanStatus.DONE else None
         sections.append(
             Section(
                 title=title_of(job.plan.task_desc or view.charter.goal),
-                text=record.conclusion if record else _why(view, job.attempts, job.standing),
+                text=record.conclusion if record else _why(job.attempts, job.standing),
                 task_id=job.plan.task_id,
                 uses=job.plan.uses,
                 record=record,
-                declined=record is None and _all_declined(view, job.attempts),
+                declined=record is None and bool(job.attempts) and all(one.declined for one in job.attempts),
                 skipped=job.standing is PlanStatus.SKIPPED,
             )
         )
@@ -145,7 +160,7 @@ def _sections_of_record(view: GroupView) -> list[Section]:
     return [
         Section(
             title=title_of(task.spec.task_abstract or task.spec.task_desc),
-            text=task.conclusion if task.outcome is TaskOutcome.DONE else _why(view, (task.spec.task_id,), PlanStatus.FAILED),
+            text=task.conclusion if task.outcome is TaskOutcome.DONE else _why((task,), PlanStatus.FAILED),
             task_id=task.spec.task_id,
             uses=task.spec.uses,
             record=task if task.outcome is TaskOutcome.DONE else None,
@@ -154,7 +169,7 @@ def _sections_of_record(view: GroupView) -> list[Section]:
     ]
 
 
-def _why(view: GroupView, attempts: Sequence[TaskId], standing: PlanStatus) -> str:
+def _why(attempts: Sequence[TaskRecord], standing: PlanStatus) -> str:
     """Why there is no result, by each who was given the task: who fits it best at length, the others in a sentence.
 
     Who declined it says nothing of it, and is heard only if nobody else is: then as one of those who came nearest.
@@ -164,28 +179,21 @@ def _why(view: GroupView, attempts: Sequence[TaskId], standing: PlanStatus) -> s
             PlanStatus.SKIPPED: "not started, since nothing it needed was there",
             PlanStatus.FAILED: "its agent was lost and nobody could stand in",
         }.get(standing, "not started")
-    records = _records(view, attempts)
-    tried = [record for record in records if not record.declined]
-    if len(tried) < 2 and (tried or not records):
-        return _said(tried[0]) if tried else "not finished"
-    best, *others = tried or records
-    reasons = [_said(best), *(_first_sentence(_said(record)) for record in others)]
-    listed = "".join(f"\n  - {record.spec.assignee}: {why}" for record, why in zip(tried or records, reasons, strict=True))
+    tried = [record for record in attempts if not record.declined]
+    if len(tried) == 1:
+        return _said(tried[0])
+    heard = tried or attempts
+    best, *others = heard[:_MOST_REASONS]
+    reasons = [(best, _said(best)), *((record, _first_sentence(_said(record))) for record in others)]
+    listed = "".join(f"\n  - {record.spec.assignee}: {why}" for record, why in reasons)
+    listed += f"\n  - and {len(heard) - len(reasons)} more" if len(heard) > len(reasons) else ""
     return listed if tried else f"{_NOBODY}{listed}"
 
 
 def _first_sentence(text: str) -> str:
     mask = Mask()  # what is quoted may hold the end of another one
-    return mask.uncover(_END.split(mask.cover(text), maxsplit=1)[0])
-
-
-def _records(view: GroupView, attempts: Sequence[TaskId]) -> list[TaskRecord]:
-    return [record for attempt in attempts if (record := view.task(attempt)) is not None]
-
-
-def _all_declined(view: GroupView, attempts: Sequence[TaskId]) -> bool:
-    records = _records(view, attempts)
-    return bool(records) and all(record.declined for record in records)
+    sentence = _END.split(mask.cover(text[:_REASON_CHARS]), maxsplit=1)[0]
+    return as_long_as_a_title(" ".join(mask.uncover(sentence).split()))
 
 
 def _said(record: TaskRecord) -> str:
@@ -211,8 +219,8 @@ def _body(reached: Sequence[Section], titled: bool) -> list[str]:
     lineage = _lineage_of(reached)
     for section in _report_first(reached, lineage):
         text = section.text.strip()
-        made_of_it = [other.text for other in shown if lineage.has(other.task_id, section.task_id)]
-        if text and any(f"\n{text}\n" in f"\n{other.strip()}\n" for other in made_of_it):
+        made_of_it = next((other for other in shown if lineage.has(other.task_id, section.task_id)), None)
+        if text and made_of_it is not None and f"\n{text}\n" in f"\n{made_of_it.text.strip()}\n":
             continue
         shown.append(section)
         paragraphs.append(f"## {section.title}\n\n{text or 'Done.'}" if titled else text or "Done.")

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import re
 
+from ioa.agent.rules.text.goal_splitting import MAX_READ_CHARS
+
 MAX_TITLE_CHARS = 90
 
 
 def title_of(task_desc: str) -> str:
     """Shorten a task to one line that starts with a capital letter and ends without a full stop."""
-    line = " ".join(task_desc.split()).rstrip(" .,;:")
-    if len(line) > MAX_TITLE_CHARS:
-        cut = line[:MAX_TITLE_CHARS]
-        line = (cut.rsplit(" ", 1)[0] if " " in cut else cut) + " …"
+    line = as_long_as_a_title(" ".join(task_desc[:MAX_READ_CHARS].split()).rstrip(" .,;:"))
     return line[:1].upper() + line[1:]
+
+
+def as_long_as_a_title(line: str) -> str:
+    """Cut a line behind a word if it is longer than a title."""
+    if len(line) <= MAX_TITLE_CHARS:
+        return line
+    cut = line[:MAX_TITLE_CHARS]
+    return (cut.rsplit(" ", 1)[0] if " " in cut else cut) + " …"
 
 
 def same_words(first: str, second: str) -> bool:

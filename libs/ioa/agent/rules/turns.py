@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ioa.agent.rules.plan_progress import Job, PlanStatus, is_led_by_others, performer_of, read_progress
+from ioa.agent.rules.plan_progress import Job, PlanStatus, Progress
 from ioa.agent.rules.titles import title_of
 from ioa.ports.brain import GroupView, Utterance
 from ioa.protocol.ids import TaskId, task_id_of_turn
@@ -33,24 +33,26 @@ PATIENCE = 1
 
 def next_utterance(view: GroupView) -> Utterance:
     """Decide what to say now; always something that is legal, if anything is."""
-    jobs = read_progress(view)
-    ready = [] if is_led_by_others(view) else _to_give_out(view, jobs)
+    progress = Progress(view)
+    ready = [] if progress.is_led_by_others else _to_give_out(view, progress)
     if len(view.refusals) > PATIENCE or not ready or SyncTaskAssignment not in view.legal:
-        return _without_assigning(view, jobs)
-    return _assignment(view, jobs, ready[:MAX_TASKS_PER_ASSIGNMENT])
+        return _without_assigning(view, progress)
+    return _assignment(view, progress.jobs, ready)
 
 
-def _to_give_out(view: GroupView, jobs: Sequence[Job]) -> list[Job]:
+def _to_give_out(view: GroupView, progress: Progress) -> list[Job]:
     """Return what can be given out now, with who gets it: what is ready, and what waits for this, or for what is open, alone."""
-    given = [job for job in jobs if job.standing is PlanStatus.READY]
+    jobs = progress.jobs
     if view.charter.limits.level < TASKS_WAIT:
-        return given
+        return [job for job in jobs if job.standing is PlanStatus.READY][:MAX_TASKS_PER_ASSIGNMENT]
     chosen: list[Job] = []
     provided = {job.plan.task_id for job in jobs if job.standing.is_settled or job.standing is PlanStatus.OPEN}
     known = {job.plan.task_id for job in jobs}
     for job in jobs:
+        if len(chosen) == MAX_TASKS_PER_ASSIGNMENT:
+            break
         if job.standing is PlanStatus.BLOCKED and known.intersection(job.plan.uses) <= provided:
-            job = replace(job, performer=performer_of(job.plan, view))
+            job = replace(job, performer=progress.performer_of(job.plan))
         if job.performer is not None:
             chosen.append(job)
             provided.add(job.plan.task_id)
@@ -58,9 +60,8 @@ def _to_give_out(view: GroupView, jobs: Sequence[Job]) -> list[Job]:
 
 
 def _assignment(view: GroupView, jobs: Sequence[Job], ready: Sequence[Job]) -> Utterance:
-    known = {job.plan.task_id: job.attempt for job in jobs if job.standing in (PlanStatus.DONE, PlanStatus.OPEN)}
-    if view.charter.limits.level < TASKS_WAIT:
-        known = {job.plan.task_id: job.attempt for job in jobs if job.standing is PlanStatus.DONE}
+    given_out = (PlanStatus.DONE,) if view.charter.limits.level < TASKS_WAIT else (PlanStatus.DONE, PlanStatus.OPEN)
+    known = {job.plan.task_id: job.attempt.spec.task_id for job in jobs if job.attempt is not None and job.standing in given_out}
     known |= {job.plan.task_id: task_id_of_turn(view.state.turn, job.plan.task_id) for job in ready}
     tasks = tuple(
         TaskSpec(
@@ -81,11 +82,11 @@ def _assignment(view: GroupView, jobs: Sequence[Job], ready: Sequence[Job]) -> U
     return AsyncTaskAssignment(content=content, tasks=tasks)
 
 
-def _without_assigning(view: GroupView, jobs: Sequence[Job]) -> Utterance:
+def _without_assigning(view: GroupView, progress: Progress) -> Utterance:
     open_tasks = tuple(task.task_id for task in view.state.unfinished_tasks)
     if open_tasks:
-        patient = len(view.refusals) > PATIENCE or is_led_by_others(view)
-        triggers = open_tasks if patient else _triggers(view, jobs, open_tasks)
+        patient = len(view.refusals) > PATIENCE or progress.is_led_by_others
+        triggers = open_tasks if patient else _triggers(view, progress.jobs, open_tasks)
         return Pause(content=f"Waiting for {', '.join(triggers)}.", triggers=triggers[:256])
     others = [agent for agent in view.state.living() if agent != view.me] or [agent for agent in view.reachable if agent != view.me]
     if ConcludeGroupDiscussion not in view.legal and Discussion in view.legal and others:
@@ -106,5 +107,5 @@ def _triggers(view: GroupView, jobs: Sequence[Job], open_tasks: tuple[TaskId, ..
             continue
         needed = [by_id[use] for use in job.plan.uses if use in by_id and not by_id[use].standing.is_settled]
         if all(other.standing is PlanStatus.OPEN for other in needed):
-            options.append(tuple(other.attempt for other in needed if other.attempt is not None))
+            options.append(tuple(other.attempt.spec.task_id for other in needed if other.attempt is not None))
     return min(options, key=len, default=open_tasks)

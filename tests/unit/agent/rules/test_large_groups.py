@@ -1,0 +1,161 @@
+"""Whoever plans thousands of tasks, or has reports and files by the hundred, takes a leader without a model no time from others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from ioa.agent.rules.merging import conclude
+from ioa.agent.rules.plan_progress import Progress
+from ioa.agent.rules.text.goal_splitting import MAX_READ_CHARS
+from ioa.agent.rules.titles import MAX_TITLE_CHARS, title_of
+from ioa.agent.rules.turns import next_utterance
+from ioa.group.events import MemberLost
+from ioa.group.state import PlannedTask
+from ioa.ports.brain import GroupView, TaskRecord
+from ioa.protocol.goals import Artifact
+from ioa.protocol.ids import AgentId, TaskId
+from ioa.protocol.messages import AsyncTaskAssignment, SyncTaskAssignment, TaskOutcome, TaskSpec
+from tests.rig.calls import calls_of
+from tests.unit.agent.rules.group_play import OWNER, GroupPlay, artifact, card, charter_of, planned
+
+TWICE = 2.3
+"""Twice as much of all takes twice the calls, and what is compared with each other four times."""
+
+
+def given(
+    name: str,
+    desc: str = "do it",
+    said: str = "done",
+    outcome: TaskOutcome = TaskOutcome.DONE,
+    files: Sequence[Artifact] = (),
+    turn: int = 1,
+) -> TaskRecord:
+    """A task that was given out for a planned one and has ended."""
+    spec = TaskSpec(task_id=TaskId(f"t{turn}-{name}"), assignee=AgentId("a"), task_desc=desc)
+    return TaskRecord(spec, outcome, said, tuple(files))
+
+
+def view_of(plan: Sequence[PlannedTask], tasks: Sequence[TaskRecord], **charter: object) -> GroupView:
+    """What the owner knows of a group with these tasks."""
+    return replace(GroupPlay(charter_of(plan, **charter)).view(OWNER), tasks=tuple(tasks))  # type: ignore[arg-type]
+
+
+def growth(work: Callable[[GroupView], object], views: Callable[[int], GroupView], size: int) -> float:
+    """How many times as many calls twice as much of all takes."""
+    small, large = views(size), views(2 * size)
+    return calls_of(lambda: work(large)) / calls_of(lambda: work(small))
+
+
+def test_a_plan_is_not_compared_with_each_task_that_was_given_out() -> None:
+    """4,000 planned ones and 256 others took a second of each turn."""
+
+    def much(size: int) -> GroupView:
+        plan = [planned(f"p{number}", "a", "do it") for number in range(16 * size)]
+        return view_of(plan, [given(f"p{16 * number}") for number in range(size)])
+
+    assert growth(Progress, much, 32) < TWICE
+
+
+@pytest.mark.parametrize(
+    ("speaks_of", "is_chain"),
+    [("count words", False), ("count", False), ("count words", True)],
+    ids=["somebody", "nobody", "chain"],
+)
+def test_who_stands_in_is_looked_for_by_cards_that_are_read_once(speaks_of: str, is_chain: bool) -> None:
+    """4,000 tasks of one that is gone, for each of which each card was read anew, took 6 s of each turn."""
+
+    def gone(size: int) -> GroupView:
+        uses = [(f"p{number - 1}",) if is_chain and number else () for number in range(40 * size)]
+        plan = [planned(f"p{number}", "gone", "count words", uses=used) for number, used in enumerate(uses)]
+        play = GroupPlay(charter_of(plan, members=[card(f"m{number}", speaks_of) for number in range(2 * size)]))
+        play.apply(MemberLost(at=play.now, agent_id=AgentId("gone")))
+        play.now += timedelta(minutes=2)
+        return play.view(OWNER)
+
+    said = next_utterance(gone(3))
+    assert isinstance(said, SyncTaskAssignment | AsyncTaskAssignment) == (speaks_of == "count words")
+    assert growth(next_utterance, gone, 10) < TWICE
+
+
+def test_as_many_are_given_out_at_once_as_a_message_holds() -> None:
+    """Whoever is gone that they were planned for, and the others in the next turn."""
+    play = GroupPlay(charter_of([planned(f"p{number}", "gone", "count words") for number in range(40)], [card("m", "count words")]))
+    play.apply(MemberLost(at=play.now, agent_id=AgentId("gone")))
+    play.now += timedelta(minutes=2)
+    first = next_utterance(play.view(OWNER))
+    assert isinstance(first, AsyncTaskAssignment)
+    records = [TaskRecord(task, TaskOutcome.DONE, "done", ()) for task in first.tasks]
+    second = next_utterance(replace(play.view(OWNER), tasks=tuple(records)))
+    assert isinstance(second, AsyncTaskAssignment)
+    assert [task.task_id for task in (*first.tasks, *second.tasks)] == [f"t1-p{number}" for number in range(40)]
+
+
+def test_a_task_is_an_attempt_at_one_that_was_planned() -> None:
+    """Ids of groups of level 0 are cut: one long report stood in an answer once for each that begins alike."""
+    plan = [planned(f"{'x' * 62}{number}", "a", "do it") for number in range(10, 20)]
+    spec = TaskSpec(task_id=TaskId(f"{'x' * 62}-2"), assignee=AgentId("a"), task_desc="do it")
+    told = conclude(view_of(plan, [TaskRecord(spec, TaskOutcome.FAILED, "a long report", ())], level=0)).content
+    assert told.count("a long report") == 1
+
+
+def test_of_many_who_failed_some_are_heard_in_a_line() -> None:
+    """128 reports of 57 kB took 6 s, and all of them stood in the answer where no sentence ends."""
+
+    def failed(size: int) -> GroupView:
+        why = "1!, " * (100 * size)
+        tasks = [given("t1", said=why, outcome=TaskOutcome.FAILED, turn=turn) for turn in range(1, size + 1)]
+        return view_of([planned("t1", "a", "do it")], tasks)
+
+    best, *others = conclude(failed(40)).content.partition("\n  - a: ")[2].split("\n  - ")
+    assert (best, others[-1]) == ("1!, " * 4_000, "and 32 more")
+    assert len(others) == 8
+    assert max(map(len, others)) <= len("a: ") + MAX_TITLE_CHARS + len(" …")
+    assert growth(conclude, failed, 40) < 1.1
+
+
+def test_files_that_code_wrote_anew_are_not_compared_with_each_other() -> None:
+    """256 tasks of a hundred files each took 6 s, and once more to tell which made those of one name."""
+
+    def written(size: int) -> GroupView:
+        came = [artifact(f"f{number}.csv") for number in range(20)]
+
+        def files(name: str) -> list[Artifact]:
+            return [one.model_copy(update={"object_name": f"{name}/{one.name}", "sha256": "b" * 64}) for one in came]
+
+        names = [f"p{number}" for number in range(size)]
+        plan = [planned(name, "a", "run x.py") for name in names]
+        return view_of(plan, [given(name, "run x.py", files=files(name)) for name in names], inputs=tuple(came))
+
+    view = written(64)
+    assert calls_of(lambda: conclude(view)) < 60 * 64 * 20
+
+
+def test_results_are_read_for_names_of_files_as_far_as_rules_read() -> None:
+    """However long they are: each character of 64 MB took its time."""
+
+    def answered(size: int) -> GroupView:
+        new = artifact("data.csv").model_copy(update={"sha256": "b" * 64, "object_name": "t1/data.csv"})
+        plan = [planned("p0", "b", "run clean.py"), planned("p1", "a", "total n")]
+        tasks = [given("p0", "run clean.py", files=[new]), given("p1", "total n", "a/b " * (size * MAX_READ_CHARS))]
+        return view_of(plan, tasks, inputs=(artifact("data.csv"),))
+
+    assert growth(conclude, answered, 2) < 1.1
+
+
+def test_a_result_is_looked_for_in_the_first_text_that_builds_on_it() -> None:
+    """Each of 256 was looked for in all that come before it and build on it, of 200,000 characters: 11 s."""
+
+    def chain(size: int) -> GroupView:
+        plan = [planned(f"p{number}", "a", uses=(f"p{number + 1}",) if number + 1 < size else ()) for number in range(size)]
+        return view_of(plan, [given(one.task_id, said=f"result {one.task_id}") for one in plan])
+
+    assert growth(conclude, chain, 64) < TWICE
+
+
+def test_a_title_is_read_as_far_as_rules_read() -> None:
+    """Thousands of tasks without words of their own bear the goal's title, which is 32,000 characters long."""
+    assert title_of(f"do it{' ' * MAX_READ_CHARS}now") == "Do it"
