@@ -65,10 +65,43 @@ CUSTOM = {
     ),
     ("monitoring.coreos.com/v1", "PodMonitor"): _exactly(
         {
-            "selector": _exactly({"matchLabels": {"type": "object"}}),
-            "podMetricsEndpoints": {"type": "array", "items": _exactly({"port": _TEXT, "path": _TEXT, "interval": _TEXT})},
+            "selector": _exactly(
+                {
+                    "matchLabels": {"type": "object"},
+                    "matchExpressions": {
+                        "type": "array",
+                        "items": _exactly(
+                            {"key": _TEXT, "operator": {"const": "In"}, "values": {"type": "array", "minItems": 1, "items": _TEXT}}
+                        ),
+                    },
+                }
+            ),
+            "podMetricsEndpoints": {
+                "type": "array",
+                "items": _exactly(
+                    {
+                        "port": _TEXT,
+                        "path": _TEXT,
+                        "interval": _TEXT,
+                        "honorLabels": {"type": "boolean"},
+                        "followRedirects": {"type": "boolean"},
+                    },
+                    {
+                        "metricRelabelings": {
+                            "type": "array",
+                            "items": _exactly(
+                                {"action": {"const": "keep"}, "sourceLabels": {"type": "array", "items": _TEXT}, "regex": _TEXT}
+                            ),
+                        }
+                    },
+                ),
+            },
         },
-        {"podTargetLabels": {"type": "array", "items": _TEXT}},
+        {
+            "podTargetLabels": {"type": "array", "items": _TEXT},
+            "bodySizeLimit": {"type": "string", "pattern": "^([0-9]*[.])?[0-9]+((K|M|G|T|E|P)i?)?B$"},
+            **dict.fromkeys(("sampleLimit", "labelLimit", "labelNameLengthLimit", "labelValueLengthLimit"), _WHOLE),
+        },
     ),
     ("cert-manager.io/v1", "Issuer"): {
         "oneOf": [_exactly({"selfSigned": _exactly({})}), _exactly({"ca": _exactly({"secretName": _TEXT})})]

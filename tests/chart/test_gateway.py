@@ -14,7 +14,7 @@ from ioa.client.seat import named
 from ioa.hosting.cluster_credentials import AgentIdentity, Plan, UserIdentity, make_credentials
 from ioa.protocol.ids import AgentId, PoolId
 from ioa.testing.manual_clock import NEW_YEAR
-from ioa_gateway.outward.posting import is_public
+from ioa_gateway.outward.posting import CLOUDS, is_public
 from ioa_gateway.settings import GatewaySettings
 from tests.chart.rendering import RefusedError, environment_of, render
 
@@ -63,8 +63,8 @@ def test_only_who_is_named_reaches_the_gateway() -> None:
 
 _PLACES = [
     "93.184.215.14", "2606:4700::1111",
-    "10.96.0.1", "100.64.0.1", "127.0.0.1", "169.254.169.254", "172.31.0.1", "192.168.1.1", "198.18.0.1", "224.0.0.1",
-    "255.255.255.255", "::1", "fd00:ec2::254", "fe80::1", "::ffff:10.0.0.1", "64:ff9b::a00:1", "2002:a00:1::1",
+    "10.96.0.1", "100.64.0.1", "127.0.0.1", "168.63.129.16", "169.254.169.254", "172.31.0.1", "192.168.1.1", "198.18.0.1",
+    "224.0.0.1", "255.255.255.255", "::1", "fd00:ec2::254", "fe80::1", "::ffff:10.0.0.1", "64:ff9b::a00:1", "2002:a00:1::1",
 ]  # fmt: skip
 
 
@@ -77,6 +77,20 @@ def test_webhooks_lead_out_and_nowhere_inside() -> None:
     blocks = [peer["ipBlock"] for peer in outside["to"]]
     reached = [place for place in _PLACES if any(_holds(block, place) for block in blocks)]
     assert reached == [place for place in _PLACES if is_public(place)] == _PLACES[:2]
+
+
+def test_clouds_hand_out_no_keys_to_what_the_chart_runs() -> None:
+    """By default no rule leads to where clouds serve their machines: the chart leaves out what the gateway knows of them."""
+    model = {"baseUrl": "https://models.example.com/v1", "name": "large"}
+    rendered = render({"gateway": {"enabled": True}, "model": model})
+    of_model, of_webhooks = (
+        [peer["ipBlock"] for peer in rendered.one("NetworkPolicy", f"ioa-{name}")["spec"]["egress"][-1]["to"]]
+        for name in ("calculator", "gateway")
+    )
+    served = [str(ipaddress.ip_network(cloud)[-1]) for cloud in CLOUDS]
+    assert [place for place in served if any(_holds(block, place) for block in (*of_model, *of_webhooks))] == []
+    assert sorted(network for block in of_model for network in block["except"]) == sorted(CLOUDS)
+    assert not any(map(is_public, served))
 
 
 def test_webhooks_lead_where_they_are_let() -> None:

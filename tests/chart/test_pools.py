@@ -211,7 +211,7 @@ def test_a_plain_autoscaler_asks_for_external_metrics() -> None:
         for one in scaler["spec"]["metrics"]
     ]
     assert asked == [
-        ("ioa_queue_waiting", {"consumer": "pool-a"}),
+        ("ioa_queue_waiting", {"consumer": "pool-a", "app_kubernetes_io_component": "groups"}),
         ("ioa_worker_tasks_running", {"app_kubernetes_io_component": "a"}),
     ]
 

@@ -98,6 +98,10 @@ def test_a_typo_is_refused(values: Mapping[str, Any], complaint: str) -> None:
             },
             'The pool "a" scales by KEDA, which asks NATS\'s monitoring port.',
         ),
+        (
+            {"agentPools": [_POOL | {"autoscaling": {"enabled": True}}], "networkPolicy": {"keda": []}},
+            "but nobody is let reach that. Say where KEDA runs: networkPolicy.keda.",
+        ),
         ({"agentPools": [_POOL | {"model": {"baseUrl": "https://m"}}]}, "model.name is missing"),
         ({"fullnameOverride": "x" * 40, "agentPools": [_POOL | {"name": "y" * 20}]}, "is longer than 52 characters"),
         ({"credentials": {"create": False}}, "so that nobody makes the embedded NATS's authorization."),

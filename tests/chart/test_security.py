@@ -184,7 +184,7 @@ def test_what_is_outside_is_reached_where_it_was_said_to_be() -> None:
         for policy in ({}, {"outside": named})
     ]
     assert [len(to) for to in reached] == [3, 3]
-    assert all(peers[0]["ipBlock"] == {"cidr": "0.0.0.0/0", "except": ["169.254.0.0/16"]} for peers in reached[0])
+    assert all([peer["ipBlock"]["cidr"] for peer in peers] == ["0.0.0.0/0", "::/0"] for peers in reached[0])
     assert reached[1] == [named] * 3
 
 
@@ -210,6 +210,40 @@ def test_monitoring_of_nats_is_heard_only_where_somebody_reads_it(values: Manife
     assert ("http: 0.0.0.0:8222" in config, "http: 127.0.0.1:8222" in config) == (heard, not heard)
     assert [("httpGet" in probe, "exec" in probe) for probe in probes] == [(heard, not heard)] * 3
     assert [("monitor" in found) for found in ports] == [heard] * 3
+
+
+@_CASES
+def test_nothing_lets_in_everybody_but_what_is_meant_for_everybody(values: Path) -> None:
+    """A rule without peers lets in each pod of the cluster: to metrics and the gateway, unless it is said who may."""
+    open_to_all = [
+        (policy["metadata"]["name"], port["port"])
+        for policy in render(values).all("NetworkPolicy")
+        for rule in policy["spec"].get("ingress", ())
+        for port in rule["ports"]
+        if not rule.get("from")
+    ]
+    assert {(name, port) for name, port in open_to_all if port != "metrics"} <= {("ioa-gateway", "http")}
+
+
+def test_keda_reads_monitoring_from_where_it_runs() -> None:
+    """Its own namespace by default, besides those who read it anyway; who scales by nothing lets in those alone."""
+    keda = [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "keda"}}}]
+    elsewhere = [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "kube-system"}}}]
+    scaled = [{"name": "a", "target": "a.py:a", "autoscaling": {"enabled": True}}]
+    cases: list[tuple[Manifest, Manifest]] = [
+        ({"agentPools": scaled}, {}),
+        ({"agentPools": scaled}, {"monitoring": _READERS}),
+        ({"agentPools": scaled}, {"keda": elsewhere}),
+        ({"agentPools": scaled}, {"monitoring": _READERS, "keda": []}),
+        ({}, {"monitoring": _READERS}),
+    ]
+    let_in = [
+        rule["from"]
+        for values, policy in cases
+        for rule in render({**values, "networkPolicy": policy}).one("NetworkPolicy", "ioa-nats")["spec"]["ingress"]
+        if rule["ports"][0]["port"] == "monitor"
+    ]
+    assert let_in == [keda, [*_READERS, *keda], elsewhere, _READERS, _READERS]
 
 
 def test_only_services_agents_and_the_test_are_clients_of_nats() -> None:

@@ -2,16 +2,26 @@
 {{- .Values.credentials.authorization.existingSecret | default (printf "%s-nats-authorization" (include "ioa.fullname" .)) -}}
 {{- end -}}
 
-{{/* Whether somebody outside of NATS's pods reads its monitoring, which tells anybody who is connected and what they read. */}}
-{{- define "ioa.nats.monitored" -}}
-{{- $monitored := not (empty .Values.networkPolicy.monitoring) -}}
+{{/* Whether a pool scales by KEDA, which asks NATS's monitoring. */}}
+{{- define "ioa.nats.scales" -}}
+{{- $scales := false -}}
 {{- range $pool := include "ioa.everyPool" . | fromJsonArray -}}
 {{- $scaling := (fromYaml (include "ioa.pool" (dict "root" $ "pool" $pool))).autoscaling -}}
 {{- if and $scaling.enabled (eq $scaling.by "keda") (not $scaling.keda.monitoringEndpoint) -}}
-{{- $monitored = true -}}
+{{- $scales = true -}}
 {{- end -}}
 {{- end -}}
-{{- $monitored -}}
+{{- $scales -}}
+{{- end -}}
+
+{{/* Whether somebody outside of NATS's pods reads its monitoring, which tells anybody who is connected and what they read. */}}
+{{- define "ioa.nats.monitored" -}}
+{{- or (not (empty .Values.networkPolicy.monitoring)) (eq (include "ioa.nats.scales" .) "true") -}}
+{{- end -}}
+
+{{/* Who reads NATS's monitoring, as a JSON list of a policy's `from` entries. */}}
+{{- define "ioa.nats.readers" -}}
+{{- concat .Values.networkPolicy.monitoring (ternary .Values.networkPolicy.keda list (eq (include "ioa.nats.scales" .) "true")) | toJson -}}
 {{- end -}}
 
 {{/*

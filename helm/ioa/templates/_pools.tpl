@@ -38,6 +38,20 @@
 {{- toPrettyJson (merge (dict "agent_id" .name) $card) -}}
 {{- end -}}
 
+{{/*
+What is taken of what an agent's process tells Prometheus (docs/metrics.md), as name, `service` and `stream`: what services tell would silence alerts
+and scale others' pools, told by a pool.
+*/}}
+{{- define "ioa.pool.metrics" -}}
+{{- $taken := list
+  "(process|python|ioa_worker|ioa_client|ioa_nats|ioa_event_loop_lag)_[a-z_]+;;"
+  "ioa_ready;;"
+  "ioa_build_info;ioa-agent;"
+  "ioa_(deliveries_total|redeliveries_total|delivery_duration_seconds_[a-z]+);;IOA_WORK" -}}
+{{- range .Values.metrics.podMonitor.alsoOfPools }}{{ $taken = append $taken (printf "(%s);.*" .) }}{{ end -}}
+{{- join "|" $taken -}}
+{{- end -}}
+
 {{- define "ioa.pool.keda" -}}
 {{- $scaling := .own.autoscaling }}
 {{- $keda := $scaling.keda }}
@@ -107,8 +121,9 @@ spec:
     {{- toYaml . | nindent 4 }}
   {{- end }}
   metrics:
-    {{- $goals := dict "consumer" (printf "pool-%s" .own.name) }}
-    {{- with .tenant.name }}{{ $_ := set $goals "account" (printf "IOA_%s" .) }}{{ end }}
+    {{- /* As the PodMonitor labels them: a consumer is called alike in each tenant, and the pool itself may say what it likes. */}}
+    {{- $groups := include "ioa.component" (dict "tenant" .tenant "component" "groups") }}
+    {{- $goals := dict "consumer" (printf "pool-%s" .own.name) "app_kubernetes_io_component" $groups }}
     {{- $metrics := list (dict "name" $scaling.hpa.goalsMetric "labels" $goals "each" $scaling.goalsPerReplica) }}
     {{- with $scaling.hpa.tasksMetric }}
     {{- $tasks := dict "app_kubernetes_io_component" $.component }}

@@ -43,20 +43,23 @@ _ENCRYPTED_BYTES = 262_144
 byte of an answer, such as new keys, again and again."""
 _UNICAST = ipaddress.ip_network("2000::/3")
 """All that the internet uses of IPv6. What lies outside of it embeds an address of IPv4, or leads to a network of somebody."""
-_NOT_OUTSIDE = tuple(
-    ipaddress.ip_network(one)
-    for one in """
+CLOUDS = (
+    *("100.100.100.200/32", "168.63.129.16/32", "169.254.0.0/16", "192.0.0.192/32"),
+    *("fd00:42::42/128", "fd00:ec2::/32", "fd20:ce::254/128", "fe80::/10"),
+)
+"""Where clouds serve their machines, to each its keys: Alibaba, Azure, all by link-local addresses, and Oracle; Scaleway, AWS and
+Google. That of Azure is public by its number, and in no registry: it is the same in all regions and clouds
+(https://learn.microsoft.com/azure/virtual-network/what-is-ip-address-168-63-129-16). The chart leaves these out of what lies
+outside (`networkPolicy.outside`)."""
+_SPECIAL = """
     0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12 192.0.0.0/24 192.0.2.0/24 192.31.196.0/24
     192.52.193.0/24 192.88.99.0/24 192.168.0.0/16 192.175.48.0/24 198.18.0.0/15 198.51.100.0/24 203.0.113.0/24 224.0.0.0/4
     240.0.0.0/4 2001::/23 2001:db8::/32 2002::/16 2620:4f:8000::/48 3fff::/20
-    168.63.129.16/32
     """.split()
-)
-"""What does not lie outside. Each Python knows the registries of its own day, so they are written here: all that those of special
+"""What serves no web. Each Python knows the registries of its own day, so they are written here: all that those of special
 addresses have (https://www.iana.org/assignments/iana-ipv4-special-registry and …/iana-ipv6-special-registry, within `_UNICAST`;
-what they call globally reachable is of protocols, such as anycast relays, and serves no web), and multicast. The last one is public
-by its number, and in no registry: Azure serves each of its machines there, in all regions and clouds
-(https://learn.microsoft.com/azure/virtual-network/what-is-ip-address-168-63-129-16)."""
+what they call globally reachable is of protocols, such as anycast relays), and multicast."""
+_NOT_OUTSIDE = tuple(ipaddress.ip_network(one) for one in (*_SPECIAL, *CLOUDS))
 
 
 @dataclass(frozen=True)

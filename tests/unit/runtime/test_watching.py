@@ -28,7 +28,7 @@ RULES = [
 FOREIGN = {"process_cpu_seconds_total", "process_resident_memory_bytes"}
 """What prometheus-client adds."""
 
-ADDED = {"namespace", "pod", "job", "instance", "le"}
+ADDED = {"namespace", "pod", "job", "instance", "app_kubernetes_io_component", "le"}
 """Labels that Prometheus adds, and that of histograms."""
 
 RUNBOOK = (ROOT / "docs/runbook.md").read_text(encoding="utf-8")
