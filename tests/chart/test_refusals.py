@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from ioa.adapters.nats.permissions import OURS, Service
 from tests.chart.rendering import CHART, RefusedError, render
 
 pytestmark = pytest.mark.chart
@@ -115,6 +116,21 @@ def test_a_typo_is_refused(values: Mapping[str, Any], complaint: str) -> None:
 def test_what_contradicts_itself_is_refused(values: Mapping[str, Any], complaint: str) -> None:
     """With a sentence that says what to do."""
     assert complaint in _refusal(values)
+
+
+@pytest.mark.parametrize("name", sorted(OURS))
+def test_no_user_is_called_as_the_system_calls_its_own(name: str) -> None:
+    """In no tenant either. `local` would be everybody, and `admin` own what admins launch. An admin may be called so."""
+
+    def of_acme(role: str) -> Mapping[str, Any]:
+        return {"tenants": [{"name": "acme", "storeBytes": 10**9, "users": [{"name": name, "role": role}]}]}
+
+    for values in (of_acme("user"), _people("user", name)):
+        complaint = _refusal(values)
+        assert f'The user "{name}"' in complaint
+        assert "as the system calls those of its own" in complaint or "bears the name of a component" in complaint
+    if name not in set(Service):
+        assert render(of_acme("admin")).manifests
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,7 @@ from ioa.hosting.cluster_credentials import (
     Plan,
     SeedsPlan,
     ServiceIdentity,
+    UserIdentity,
     key_in,
     make_credentials,
     retiring_in,
@@ -226,8 +227,8 @@ def plan_of(  # noqa: PLR0913  # all that there is
         gateways: Who lets in others by HTTP, and may do what any user may.
 
     Raises:
-        InvalidInputError: A name is no id, is given twice, or a pool has no number of replicas where there should be one. Or limits
-            do not fit, or a callout is that of one tenant alone.
+        InvalidInputError: A name is no id, is given twice, a user's is one of the system's own, or a pool has no number of replicas
+            where there should be one. Or limits do not fit, or a callout is that of one tenant alone.
     """
     if tenant is not None and callout:
         raise InvalidInputError("The auth callout lets in guests of all tenants.", hint="Give --callout without --tenant.")
@@ -239,10 +240,7 @@ def plan_of(  # noqa: PLR0913  # all that there is
     found += [_pool(written, tenant) for written in pools]
     others = {"user": users, "gateway": gateways, "observer": observers, "auditor": auditors, "admin": admins}
     for role, names in others.items():
-        found += [
-            (_name(name), SeedsPlan.model_validate({"seeds": {"seed": {"user": name, "role": role, "tenant": tenant}}}))
-            for name in names
-        ]
+        found += [(_name(name), SeedsPlan(seeds={"seed": _identity(name, role, tenant)})) for name in names]
     replicas = [key for name, seeds in found for key in seeds.seeds if key not in ("seed", name)]
     names = [AUTHORIZATION, CALLOUT, TENANTS, *(name for name, _ in found), *replicas]
     for name in names:
@@ -392,6 +390,13 @@ def _pool(written: str, tenant: TenantId | None) -> tuple[str, SeedsPlan]:
         raise InvalidInputError(f"{written!r}: {count!r} is no number of replicas from 1 to {_MAX_REPLICAS}.")
     agents = [AgentId(f"{pool}-{number}") for number in range(int(count))]
     return pool, SeedsPlan(seeds={agent: AgentIdentity(agent=agent, pool=PoolId(pool), tenant=tenant) for agent in agents})
+
+
+def _identity(name: str, role: str, tenant: TenantId | None) -> UserIdentity:
+    try:
+        return UserIdentity.model_validate({"user": name, "role": role, "tenant": tenant})
+    except ValidationError as error:
+        raise InvalidInputError(f"{in_words(error, f'--{role}')}.", hint="Give another name.") from None
 
 
 def _name(written: str) -> str:

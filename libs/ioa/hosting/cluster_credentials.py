@@ -13,13 +13,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Literal, Protocol, Self
 
-from pydantic import AwareDatetime, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import AwareDatetime, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
 from ioa.adapters.kubernetes_secrets import open_kubernetes_secrets
 from ioa.adapters.nats.authorization import AccountLimits, Callout, authorization
 from ioa.adapters.nats.permissions import (
+    OURS,
     Permissions,
     Service,
     of_admin,
@@ -88,6 +89,13 @@ class UserIdentity(_Identity):
 
     user: UserIdField
     role: Literal["user", "gateway", "observer", "auditor", "admin"]
+
+    @model_validator(mode="after")
+    def _is_none_of_ours(self) -> Self:
+        """Refuse a user who would be taken for the system. The other roles may do what they may under any name."""
+        if self.role == "user" and self.user.casefold() in OURS:
+            raise ValueError(f"{self.user} is what the system calls those of its own: a user of that name would act for others")
+        return self
 
     def _of_role(self) -> Permissions:
         match self.role:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from ioa.adapters.nats.permissions import OURS
 from ioa.adapters.nkey_seeds import Key, create_seed, public_key_of, read_key
 from ioa.cli.credentials import create_credentials, plan_of, upgrade_credentials
 from ioa.cli.key_listing import list_holders
@@ -71,6 +72,14 @@ def test_an_authorization_is_brought_up_to_date_without_naming_anybody(tmp_path:
     for _ in range(2):
         upgrade_credentials(tmp_path, _QUIET)
         assert _files(tmp_path) == current
+
+
+@pytest.mark.parametrize("name", [*sorted(OURS), "Local"])
+def test_no_user_is_called_as_the_system_calls_its_own(name: str) -> None:
+    """`local` would be everybody, and `admin` own what admins launch. What others may do does not follow from their names."""
+    with pytest.raises(InvalidInputError, match=rf"^--user: {name} is what the system calls those of its own"):
+        plan_of([], [name], [], [])
+    assert "admin" in plan_of([], ["anna"], [], ["admin"]).secrets
 
 
 def _let_in(folder: Path) -> set[str]:

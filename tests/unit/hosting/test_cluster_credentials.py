@@ -6,12 +6,14 @@ import base64
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
+from pydantic import ValidationError
 
 from ioa.adapters.kubernetes_secrets import KubernetesSecrets, open_kubernetes_secrets
-from ioa.adapters.nats.permissions import Service, of_agent, of_service
+from ioa.adapters.nats.permissions import OURS, Service, of_agent, of_service
 from ioa.adapters.nkey_seeds import create_seed, parse_key, public_key_of
 from ioa.errors import InvalidInputError, UnavailableError
 from ioa.hosting.cluster_credentials import AUTHORIZATION, ROUTE_PASSWORD, ROUTES, Plan, Rotation, make_credentials
@@ -40,6 +42,16 @@ def test_the_server_learns_public_keys_and_what_each_may_do(api: Api, secrets: K
         keys["router"]: list(of_service(Service.ROUTER).publish),
         keys["writer"]: list(of_agent(AgentId("writer-0"), PoolId("writer")).publish),
     }
+
+
+@pytest.mark.parametrize("name", sorted(OURS))
+def test_a_plan_with_a_user_who_is_called_as_the_system_is_none(name: str) -> None:
+    """Who launches goals under such a name would launch them as the system does; an admin may be called `admin`."""
+    asked: Any = {"secrets": {"one": {"seeds": {"seed": {"user": name, "role": "user"}}}}, "authorization": "a"}
+    with pytest.raises(ValidationError, match="the system calls those of its own"):
+        Plan.model_validate(asked)
+    asked["secrets"]["one"]["seeds"]["seed"]["role"] = "admin"
+    assert Plan.model_validate(asked).secrets.keys() == {"one"}
 
 
 def test_making_them_again_changes_nothing(api: Api, secrets: KubernetesSecrets) -> None:
