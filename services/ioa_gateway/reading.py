@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 
-from ioa.fair_turns import FairTurns
+from ioa.fair_turns import FairTurns, Sharers
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES
 from ioa.protocol.ids import UserId
 
@@ -23,8 +23,8 @@ ASKED_AT_ONCE, ASKED_OF_USER = 64, 4
 
 ITSELF = UserId("_itself")
 """As whom nobody can be called. Whoever shows no key is another one: he may ask as often as he likes."""
-reads_for: ContextVar[UserId] = ContextVar("reads_for", default=ITSELF)
-"""For which user a task reads; the gateway reads for itself where nobody says."""
+reads_for: ContextVar[UserId | Sharers] = ContextVar("reads_for", default=ITSELF)
+"""For which user a task reads, or for whom what several follow; the gateway reads for itself where nobody says."""
 
 
 @contextmanager

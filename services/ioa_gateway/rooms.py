@@ -1,5 +1,7 @@
 """Groups and lists of goals as those see them who follow them by HTTP: each is read once, however many follow it.
 
+It is read in the turn of whichever of them comes first, so that nobody waits for it behind what another of them reads besides.
+
 A room keeps the last entries of a group and its nested teams, encoded, and a list the rows of the newest goals. A follower takes
 them at its own pace and has no queue: one that is behind what the room keeps reads the log by itself until it has caught up.
 """
@@ -23,15 +25,16 @@ from ioa.client.client import Client, Group
 from ioa.client.documents import EntryDocument, told
 from ioa.client.watching import watch
 from ioa.errors import IoaError, UnavailableError
-from ioa.fair_turns import FairTurns
+from ioa.fair_turns import FairTurns, Sharers
 from ioa.ports.group_log import StoredEntry
 from ioa.ports.system_client import SystemClient
-from ioa.protocol.ids import CommId, UserId
+from ioa.protocol.ids import CommId
 from ioa_gateway.callers import Caller
 from ioa_gateway.entry_pages import page_of
 from ioa_gateway.event_stream import HEARTBEAT, encode_event
 from ioa_gateway.goal_pages import page_of_goals
 from ioa_gateway.problems import problem_of
+from ioa_gateway.reading import reads_for
 from ioa_gateway.rounds import Lane, Rounds
 
 _KEPT, _KEPT_BYTES, _ALL_KEPT_BYTES = 1_000, 2_000_000, 64_000_000
@@ -64,9 +67,14 @@ def _broken(error: Exception, seq: int) -> bytes:
 
 @dataclass
 class _Followed:
-    """What several follow. Each of them waits for an event of its own, which may be that of something else, too."""
+    """What several follow. Each of them waits for an event of its own, which may be that of something else, too.
+
+    Attributes:
+        users: Whose followers these are: it is read in their turns.
+    """
 
     followers: set[asyncio.Event] = field(default_factory=set)
+    users: Sharers = field(default_factory=Sharers)
     reader: asyncio.Task[None] = field(init=False)
 
     def wake(self) -> None:
@@ -241,12 +249,12 @@ class Rooms:
         room, places = None, list[_InRoom | _InList]()
         with ExitStack() as stack:
             if comm_id is not None:
-                found = stack.enter_context(_following(self._rooms, comm_id, lambda: self._begin_room(comm_id), heard))
+                found = stack.enter_context(_following(self._rooms, comm_id, lambda: self._begin_room(comm_id), heard, caller))
                 room = _InRoom(comm_id, found, after)
                 places.append(room)
             if listed is not None:
                 of = frozenset(listed.items())
-                rows = stack.enter_context(_following(self._lists, of, lambda: self._begin_list(listed, caller), heard))
+                rows = stack.enter_context(_following(self._lists, of, lambda: self._begin_list(listed), heard, caller))
                 places.append(_InList(rows))
             stack.enter_context(streams.track_inprogress())
             yield _RETRY
@@ -313,15 +321,16 @@ class Rooms:
         """Return how many bytes each room may keep, one that is about to begin counted in."""
         return min(_KEPT_BYTES, _ALL_KEPT_BYTES // (len(self._rooms) + 1))
 
-    def _begin_list(self, labels: Mapping[str, str], caller: Caller) -> _List:
+    def _begin_list(self, labels: Mapping[str, str]) -> _List:
         rows = _List()
-        rows.reader = self._readers.create_task(self._look(labels, rows, caller.user))
+        rows.reader = self._readers.create_task(self._look(labels, rows))
         return rows
 
-    async def _look(self, labels: Mapping[str, str], rows: _List, user: UserId) -> None:
+    async def _look(self, labels: Mapping[str, str], rows: _List) -> None:
+        reads_for.set(rows.users)
         while True:
             try:
-                async with self._page_lists.turn(user):
+                async with self._page_lists.turn(rows.users):
                     goals, _ = await page_of_goals(Client(self._system), labels=labels)
                 rows.take(goals)
             except IoaError as error:
@@ -331,6 +340,7 @@ class Rooms:
             await asyncio.sleep(_LOOK.total_seconds())
 
     async def _read(self, comm_id: CommId, room: _Room) -> None:
+        reads_for.set(room.users)
         seq = 0
         try:
             async with watch(self._system, comm_id) as coming:
@@ -349,14 +359,15 @@ class Rooms:
 
 
 @contextmanager
-def _following(kept: dict[K, F], key: K, begin: Callable[[], F], heard: asyncio.Event) -> Iterator[F]:
+def _following(kept: dict[K, F], key: K, begin: Callable[[], F], heard: asyncio.Event, caller: Caller) -> Iterator[F]:
     """Follow something for as long as the block; it is kept while anybody does."""
     if key not in kept:
         kept[key] = begin()
     followed = kept[key]
     followed.followers.add(heard)
     try:
-        yield followed
+        with followed.users.joined(caller.user):
+            yield followed
     finally:
         followed.followers.remove(heard)
         if not followed.followers:
@@ -384,7 +395,7 @@ async def open_rooms(
         system: Where it is read.
         stands: Whether a caller's key still lets in.
         pages: The turns at reading what a room does not keep any more.
-        lists: The turns at reading goals, of who began to follow a list.
+        lists: The turns at reading goals, of who follows a list.
     """
     async with TaskGroup() as readers:
         rooms = Rooms(system, readers, stands, pages, lists)

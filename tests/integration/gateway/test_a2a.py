@@ -213,7 +213,7 @@ async def test_what_is_read_is_read_for_who_asks(
     plane: Plane, http: httpx.AsyncClient, members: Members, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By whichever entrance: of one user no more is on its way at a time than leaves room for others."""
-    seen = set[str]()
+    seen = set[object]()
     find = plane.client.goal
 
     async def noted(name: GoalName) -> GoalStatus:

@@ -109,7 +109,7 @@ async def test_invented_keys_take_no_places(door: Door, monkeypatch: pytest.Monk
 
 async def test_keys_are_read_for_all_whoever_has_them_read(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
     """He may have filled his turns, in which everybody waited to be let in, and whoever signed out."""
-    read_for, keys = set[UserId](), door.keys.keys
+    read_for, keys = set[object](), door.keys.keys
 
     async def noting() -> Sequence[ApiKey]:
         read_for.add(reads_for.get())

@@ -1,4 +1,4 @@
-"""Rooms of groups that nobody can read, by a fault of ours: who follows them is told, and nobody else notices."""
+"""What several follow: whose fault it is when nobody can read it, and whose reading it waits for."""
 
 from __future__ import annotations
 
@@ -14,9 +14,12 @@ import pytest
 
 from ioa.fair_turns import FairTurns
 from ioa.ports.group_log import StoredEntry
+from ioa.protocol.codec import MAX_PAYLOAD_BYTES
 from ioa.protocol.ids import LOCAL, CommId, UserId
 from ioa_gateway.callers import Caller
 from ioa_gateway.entry_pages import EntryPage
+from ioa_gateway.event_stream import HEARTBEAT
+from ioa_gateway.reading import OF_USER, Reads, reading_as, reads_for
 from ioa_gateway.rooms import Rooms, open_rooms
 from ioa_gateway.rounds import AT_ONCE
 from tests.rig.deadline import eventually
@@ -117,3 +120,46 @@ async def test_all_rooms_together_keep_so_much(monkeypatch: pytest.MonkeyPatch) 
             told += await anext(following[0])
     assert kept <= 8_000
     assert [number for number in range(1, 21) if b'"seq":%d}' % number not in told and b"%d|" % number not in told] == []
+
+
+@pytest.mark.parametrize("comm_id", [None, CommId("room")])
+async def test_nobody_is_told_behind_what_another_follower_reads(monkeypatch: pytest.MonkeyPatch, comm_id: CommId | None) -> None:
+    """Whose turns are all taken, and who began to follow, keeps nothing from who comes behind."""
+    reads, lists, busy = Reads(), FairTurns(8, 2), AsyncExitStack()
+    entry: Any = SimpleNamespace(state=SimpleNamespace(phase="discussing"))
+
+    async def newest(*_: object, **__: object) -> tuple[object, None]:
+        async with reads.reading(MAX_PAYLOAD_BYTES):
+            return [{"comm_id": "a"}], None
+
+    @asynccontextmanager
+    async def watch(_system: object, _comm_id: CommId) -> AsyncIterator[AsyncIterator[StoredEntry]]:
+        async def coming() -> AsyncIterator[StoredEntry]:
+            async with reads.reading(MAX_PAYLOAD_BYTES):
+                yield StoredEntry(1, entry)
+
+        yield coming()
+
+    monkeypatch.setattr("ioa_gateway.rooms.page_of_goals", newest)
+    monkeypatch.setattr("ioa_gateway.rooms.watch", watch)
+    monkeypatch.setattr("ioa_gateway.rooms.encoded", lambda _stored: b"entry")
+    eve, ann = (Caller(name, UserId(name), frozenset()) for name in ("eve", "ann"))
+    told = list[tuple[UserId, bool]]()
+
+    async def follow(caller: Caller) -> None:
+        reads_for.set(caller.user)
+        async with aclosing(rooms.follow(caller, comm_id, listed={} if comm_id is None else None)) as events:
+            assert await anext(events) == b"retry: 1000\n\n"
+            told.append((caller.user, await anext(events) == HEARTBEAT))
+
+    nothing: Any = SimpleNamespace()
+    async with asyncio.timeout(20), open_rooms(nothing, lambda _caller: True, FairTurns(1, 1), lists) as rooms, busy:
+        with reading_as(eve.user):
+            await busy.enter_async_context(reads.reading(OF_USER * MAX_PAYLOAD_BYTES))
+        for _ in range(2):
+            await busy.enter_async_context(lists.turn(eve.user))
+        async with asyncio.TaskGroup() as group:
+            for caller in (eve, ann):
+                group.create_task(follow(caller))
+                await asyncio.sleep(0)
+    assert sorted(told) == [("ann", False), ("eve", False)]

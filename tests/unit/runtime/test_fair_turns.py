@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from ioa.errors import RateLimitedError
-from ioa.fair_turns import FairTurns
+from ioa.fair_turns import FairTurns, Sharers
 from ioa.protocol.ids import UserId
 
 EVE, ANNA = UserId("eve"), UserId("anna")
@@ -82,3 +82,40 @@ async def test_what_takes_several_places_is_not_overtaken() -> None:
         await with_all.wait()
     async with asyncio.timeout(20), turns.turn(ANNA), turns.turn(EVE, places=2):
         pass
+
+
+async def test_what_several_share_has_the_turn_of_whoevers_comes_first() -> None:
+    """Whose other things wait keeps nobody from it who waits for nothing else, also who comes while it waits."""
+    turns, begun, held = FairTurns(3, 1), list[str](), asyncio.Event()
+
+    async def ask(what: str, who: UserId | Sharers) -> None:
+        async with turns.turn(who):
+            begun.append(what)
+            await held.wait()
+
+    eves, both = Sharers(EVE), Sharers(EVE)
+    async with asyncio.timeout(20), asyncio.TaskGroup() as group, turns.turn(EVE):
+        for what, who in (("hers", EVE), ("hers", EVE), ("of eve", eves), ("of both", both)):
+            group.create_task(ask(what, who))
+        await asyncio.sleep(0)
+        with both.joined(ANNA):
+            await asyncio.sleep(0)
+            begun_before = [*begun]
+            held.set()
+    assert (begun_before, sorted(begun)) == (["of both"], ["hers", "hers", "of both", "of eve"])
+
+
+async def test_what_was_had_in_anothers_turn_costs_none() -> None:
+    """Who shares something is passed over for it no more than who had it, and what it was waits nowhere any more."""
+    turns, done = FairTurns(1, 1), list[str]()
+
+    async def ask(what: str, who: UserId | Sharers) -> None:
+        async with turns.turn(who):
+            done.append(what)
+
+    async with asyncio.timeout(20), asyncio.TaskGroup() as group, turns.turn(UserId("carl")):
+        asked = (("both's", Sharers(EVE, ANNA)), ("eve's", EVE), ("anna's", ANNA), ("bob's", UserId("bob")))
+        for what, who in asked:
+            group.create_task(ask(what, who))
+        await asyncio.sleep(0)
+    assert (done, turns._waiting) == (["both's", "anna's", "bob's", "eve's"], {})
