@@ -23,6 +23,8 @@ MOST_TARGET_BYTES = 8_000
 """How long the target of a request may be: each of its parts is read before anybody knows who asks."""
 MOST_FIELDS = 100
 """How many fields a request may have, before and behind its body."""
+MOST_LENGTH_DIGITS = 20
+"""By how many digits the length of a body may be told, as many as the largest has: Python refuses to read thousands, also zeros."""
 _PIECE = 2**14
 """How much is parsed before it is looked at."""
 
@@ -110,6 +112,9 @@ class _Connection(HttpToolsProtocol):
         if self._is_read_otherwise():
             self._refuse(_NOT_THAT_BODY)
             raise HttpParserError("The body would be read otherwise than it is sent.")
+        if any(len(value) > MOST_LENGTH_DIGITS for name, value in self.headers if name == b"content-length"):
+            self._refuse(_NO_LENGTH)
+            raise HttpParserError("The length of the body has too many digits.")
         super().on_headers_complete()
         if self.pipeline:
             self._look()
@@ -184,4 +189,7 @@ _NOT_THAT_BODY = _last_answer(
     HTTPStatus.NOT_IMPLEMENTED,
     "The body is coded otherwise than by chunks, or comes with a wish for another protocol.",
     "Send it by HTTP/1.1, without Upgrade.",
+)
+_NO_LENGTH = _last_answer(
+    HTTPStatus.BAD_REQUEST, "The length of the body has too many digits.", f"Send at most {MOST_LENGTH_DIGITS}."
 )

@@ -55,7 +55,9 @@ class OriginGuard:
         elif any(origin.lower() != f"{scheme}://{named[0]}" for origin in headers.getlist("origin")):
             await tell(problem(403, "forbidden", "A page of another site may ask for nothing here."))(scope, receive, guarded)
         else:
-            await self._app({**scope, "scheme": scheme}, receive, guarded)
+            heads = headers.mutablecopy()
+            heads["host"] = named[0]  # whatever is made of it behind, and kept, is of one form
+            await self._app({**scope, "scheme": scheme, "headers": heads.raw}, receive, guarded)
 
 
 def _secure(message: MutableMapping[str, Any]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from contextlib import ExitStack
 
 from a2a.server.context import ServerCallContext
@@ -33,6 +34,8 @@ from ioa_gateway.reach import Reach
 _MAX_BYTES = 20_000_000
 """How large a message may be, with the files in it."""
 _MAX_VERSION_CHARS = 64
+_HISTORY = re.compile(r"(-?[0-9]{1,9})?")
+"""As many digits as are surely within 32 bits."""
 
 _REFUSALS = ("Failed to validate", "Failed to parse")
 """How the library's lines begin that show a traceback of a request which it refuses."""
@@ -73,6 +76,7 @@ def create_application(reach: Reach) -> ASGIApp:
         url = f"{base_url}/a2a/{'network' if pool is None else f'agents/{pool}'}"
         is_card = path in (AGENT_CARD_WELL_KNOWN_PATH, "/.well-known/agent.json")
         names_none = not _version_in(request)
+        _check_history(request)
         if is_card and pool is None:
             await written_card_of_network(url, is_old=names_none).answer(request)(scope, receive, send)
             return
@@ -133,6 +137,16 @@ def _version_in(request: Request) -> str:
     if len(version) > _MAX_VERSION_CHARS:
         raise InvalidInputError("The header A2A-Version names no version.", hint="Name 1.0, or leave it out for 0.3.")
     return version
+
+
+def _check_history(request: Request) -> None:
+    """See that the library of 0.3 can read what it reads of a query: it takes what is no number for a bug of its own.
+
+    Raises:
+        InvalidInputError: It cannot.
+    """
+    if is_old(request.headers) and not _HISTORY.fullmatch(request.query_params.get("historyLength", "")):
+        raise InvalidInputError("historyLength is no number, or has more than nine digits.")
 
 
 def _check_old(body: bytes) -> None:

@@ -305,6 +305,18 @@ async def test_no_body_is_taken_for_a_request(dial: Dial, fields: bytes) -> None
         assert begun == []
 
 
+async def test_a_length_has_as_many_digits_as_a_number_may(dial: Dial) -> None:
+    """Zeros before it are read as a number by whatever is behind, which Python refuses for thousands of them."""
+    begun = list[str]()
+    async with asyncio.timeout(20), _served(Arrivals(), asyncio.Event(), begun) as port:
+        reader, writer = await dial(port)
+        writer.write(b"POST /read HTTP/1.1\r\nHost: x\r\nContent-Length: 00000000000000000002\r\n\r\n{}")
+        assert (await reader.readuntil(b"\r\n\r\nx")).startswith(b"HTTP/1.1 200")
+        writer.write(b"POST /other HTTP/1.1\r\nHost: x\r\nContent-Length: %s2\r\n\r\n{}" % (b"0" * 4_300))
+        assert (await reader.read()).startswith(b"HTTP/1.1 400 Bad Request\r\ncontent-type: application/problem+json")
+    assert "/other begun" not in begun
+
+
 async def test_a_wish_for_another_protocol_is_passed_over(dial: Dial) -> None:
     """Clients that ask for HTTP/2 or a web socket by a request without a body are answered by HTTP/1.1, and ask on."""
     async with asyncio.timeout(20), _served(Arrivals(), asyncio.Event()) as port:

@@ -19,7 +19,7 @@ from structlog.testing import capture_logs
 
 from ioa.beside import beside
 from tests.contract.system_client.members import GOAL, Members
-from tests.integration.gateway.serving import Door
+from tests.integration.gateway.serving import Door, root
 
 _EXAMPLES = 150
 _NUMBERS = "id a seconds after count max_turns max_tokens historyLength pageSize pageToken requestId".split()
@@ -252,6 +252,18 @@ async def test_what_is_no_version_of_a2a_is_the_callers_fault(
         of_log = [one for one in logs if one["log_level"] in ("error", "critical") or one.get("exc_info")]
         of_libraries = [one.getMessage() for one in caplog.records if one.levelno >= logging.ERROR or one.exc_info]
         assert (wrong, of_log, of_libraries) == ("", [], []), path
+
+
+@pytest.mark.parametrize("version", ["1.0", "0.3"])
+@pytest.mark.parametrize("number", ["0" * 5_000, "abc", "1e999", "-", "3000000000"])
+async def test_a_query_without_a_number_where_one_stands_is_the_callers_fault(
+    http: httpx.AsyncClient, caplog: pytest.LogCaptureFixture, version: str, number: str
+) -> None:
+    """The library of A2A 0.3 reads it without a look, and logs a traceback of what cannot be read."""
+    place = f"{root(http)}/a2a/network/{'v1/' if version == '0.3' else ''}tasks/none"
+    told = await http.get(place, params={"historyLength": number}, headers={"A2A-Version": version})
+    of_libraries = [one.getMessage() for one in caplog.records if one.levelno >= logging.ERROR or one.exc_info]
+    assert (told.status_code // 100, of_libraries) == (4, [])
 
 
 @pytest.mark.parametrize("version", ["1.0", "0.3"])
