@@ -25,6 +25,7 @@ import httpx
 import structlog
 from jwt import PyJWK
 
+from ioa.adapters.http_answers import PLAINLY, whole_answer
 from ioa.beside import beside
 from ioa.cancellation import fail_after
 from ioa.errors import ForbiddenError, InvalidInputError, IoaError, UnavailableError
@@ -224,14 +225,9 @@ class ProviderKeys:
 
     async def _get(self, url: str) -> Any:
         check_private(url)
-        async with self._client.stream("GET", url) as response:
+        async with self._client.stream("GET", url, headers=PLAINLY) as response:
             response.raise_for_status()
-            read = bytearray()
-            async for part in response.aiter_bytes():
-                read += part
-                if len(read) > _MAX_BYTES:
-                    raise ValueError(f"it answers with more than {_MAX_BYTES:,} bytes")
-        return parse_json(bytes(read))
+            return parse_json((await whole_answer(response, _MAX_BYTES)).content)
 
 
 def check_private(url: str) -> None:

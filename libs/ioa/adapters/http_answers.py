@@ -1,0 +1,65 @@
+"""Reading what a server of somebody else answers over HTTP, which may be much, and made to be hard to read.
+
+Nothing is unpacked: a few hundred bytes unpack to as many megabytes as there is memory. It is asked for plainly, and what comes
+packed all the same is not read. Bytes are counted as they come, and others have their turns between. Whatever charset an answer
+names, its text is UTF-8, as all JSON is: Python knows some that are none, at which `httpx` fails.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from typing import Final
+
+import httpx
+
+PLAINLY: Final = {"Accept-Encoding": "identity"}
+"""What each request says whose answer is read here."""
+
+_REFUSAL_BYTES = 100_000
+"""How much is read of why a server refuses."""
+
+
+class UnfitAnswerError(httpx.RemoteProtocolError):
+    """An answer is packed, or longer than it may be."""
+
+
+async def pieces_of(response: httpx.Response, most_bytes: int) -> AsyncIterator[bytes]:
+    """Yield an answer as it comes.
+
+    Raises:
+        UnfitAnswerError: It is packed, or there is more of it.
+    """
+    if (response.headers.get("content-encoding") or "identity").strip().lower() != "identity":
+        raise UnfitAnswerError("its answer is packed")
+    read = 0
+    async for piece in response.aiter_bytes():
+        read += len(piece)
+        if read > most_bytes:
+            raise UnfitAnswerError(f"its answer has more than {most_bytes:,} bytes")
+        yield piece
+        await asyncio.sleep(0)  # what has come already is handed out at once
+
+
+async def whole_answer(response: httpx.Response, most_bytes: int) -> httpx.Response:
+    """Return an answer that has been read. One that refuses keeps its status, and of what it says as much as is fit to be read.
+
+    Raises:
+        UnfitAnswerError: It is packed, or has more bytes than that.
+    """
+    if response.is_success:
+        return as_read(response, b"".join([piece async for piece in pieces_of(response, most_bytes)]))
+    said = bytearray()
+    with suppress(UnfitAnswerError):
+        async for piece in pieces_of(response, _REFUSAL_BYTES):
+            said += piece
+    return as_read(response, bytes(said))
+
+
+def as_read(response: httpx.Response, content: bytes) -> httpx.Response:
+    """Return an answer with this as its content."""
+    headers = {name: value for name, value in response.headers.items() if name != "content-encoding"}
+    read = httpx.Response(response.status_code, headers=headers, content=content)
+    read.encoding = "utf-8"
+    return read
