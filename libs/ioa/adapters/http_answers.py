@@ -8,7 +8,7 @@ names, its text is UTF-8, as all JSON is: Python knows some that are none, at wh
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import suppress
 from typing import Final
 
@@ -25,7 +25,7 @@ class UnfitAnswerError(httpx.RemoteProtocolError):
     """An answer is packed, or longer than it may be."""
 
 
-async def pieces_of(response: httpx.Response, most_bytes: int) -> AsyncIterator[bytes]:
+async def pieces_of(response: httpx.Response, most_bytes: int) -> AsyncGenerator[bytes, None]:
     """Yield an answer as it comes.
 
     Raises:

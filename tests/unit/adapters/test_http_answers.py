@@ -1,40 +1,26 @@
 """What a stranger's server answers is read within bounds, and as what it is."""
 
 import gzip
-from collections.abc import AsyncIterator
 
 import httpx
 import pytest
 
 from ioa.adapters.http_answers import PLAINLY, UnfitAnswerError, pieces_of, whole_answer
+from tests.rig.counted_body import PIECE, CountedBody
 
 MOST_BYTES = 1_000_000
-PIECE = b" " * 50_000
-
-
-class Body(httpx.AsyncByteStream):
-    """An answer's bytes; `taken` says how many pieces of it have been read."""
-
-    def __init__(self, *pieces: bytes) -> None:
-        self._pieces = pieces
-        self.taken = 0
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        for piece in self._pieces:
-            self.taken += 1
-            yield piece
 
 
 async def test_an_answer_is_read_whole() -> None:
     """Status, headers and content are those that came."""
-    read = await whole_answer(httpx.Response(202, headers={"Location": "/1"}, stream=Body(b'{"a":', b" 1}")), MOST_BYTES)
+    read = await whole_answer(httpx.Response(202, headers={"Location": "/1"}, stream=CountedBody(b'{"a":', b" 1}")), MOST_BYTES)
     assert (read.status_code, read.headers["location"], read.json()) == (202, "/1", {"a": 1})
 
 
 @pytest.mark.parametrize("named", ["gzip", "gzip, gzip", "identity, deflate", "br", "zstd", "GZIP"])
 async def test_what_is_packed_is_not_even_read(named: str) -> None:
     """A few hundred bytes would unpack to as much memory as there is."""
-    body = Body(gzip.compress(gzip.compress(b" " * 10_000_000)))
+    body = CountedBody(gzip.compress(gzip.compress(b" " * 10_000_000)))
     with pytest.raises(UnfitAnswerError):
         await whole_answer(httpx.Response(200, headers={"Content-Encoding": named}, stream=body), MOST_BYTES)
     assert body.taken == 0
@@ -42,7 +28,7 @@ async def test_what_is_packed_is_not_even_read(named: str) -> None:
 
 async def test_an_endless_answer_is_left_where_it_has_too_much() -> None:
     """Twenty pieces may be read; the one that is too much is the last."""
-    body = Body(*[PIECE] * 1_000)
+    body = CountedBody(*[PIECE] * 1_000)
     with pytest.raises(UnfitAnswerError):
         await whole_answer(httpx.Response(200, stream=body), MOST_BYTES)
     assert body.taken == MOST_BYTES // len(PIECE) + 1
@@ -50,14 +36,14 @@ async def test_an_endless_answer_is_left_where_it_has_too_much() -> None:
 
 async def test_of_a_refusal_is_read_what_it_says_first() -> None:
     """Its status stands, whatever follows."""
-    body = Body(b"No. ", *[PIECE] * 1_000)
+    body = CountedBody(b"No. ", *[PIECE] * 1_000)
     read = await whole_answer(httpx.Response(429, headers={"Retry-After": "7"}, stream=body), MOST_BYTES)
     assert (read.status_code, read.headers["retry-after"], read.text[:3], body.taken) == (429, "7", "No.", 3)
 
 
 async def test_a_refusal_that_is_packed_refuses_without_words() -> None:
     """Its status stands too."""
-    packed = httpx.Response(401, headers={"Content-Encoding": "gzip"}, stream=Body(gzip.compress(b"Who?")))
+    packed = httpx.Response(401, headers={"Content-Encoding": "gzip"}, stream=CountedBody(gzip.compress(b"Who?")))
     read = await whole_answer(packed, MOST_BYTES)
     assert (read.status_code, read.text) == (401, "")
 
@@ -66,7 +52,7 @@ async def test_a_refusal_that_is_packed_refuses_without_words() -> None:
 async def test_text_is_utf_8_whatever_charset_it_names(charset: str) -> None:
     """Python knows charsets that are none for text, at which reading it failed with errors that nobody expects."""
     kind = {"Content-Type": f"text/plain; charset={charset}"}
-    read = await whole_answer(httpx.Response(200, headers=kind, stream=Body("Gruß 漢".encode() + b"\xff")), MOST_BYTES)
+    read = await whole_answer(httpx.Response(200, headers=kind, stream=CountedBody("Gruß 漢".encode() + b"\xff")), MOST_BYTES)
     assert read.text == "Gruß 漢\ufffd"
 
 
@@ -76,7 +62,7 @@ async def test_who_is_asked_plainly_sends_plainly() -> None:
 
     async def serve(request: httpx.Request) -> httpx.Response:
         asked.append(request.headers["accept-encoding"])
-        return httpx.Response(200, stream=Body(b"1", b"2"))
+        return httpx.Response(200, stream=CountedBody(b"1", b"2"))
 
     async with (
         httpx.AsyncClient(transport=httpx.MockTransport(serve)) as client,

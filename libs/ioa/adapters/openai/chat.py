@@ -17,7 +17,7 @@ import asyncio
 import json
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -25,6 +25,7 @@ from typing import Any
 import httpx
 from pydantic import BaseModel
 
+from ioa.adapters.http_answers import PLAINLY, UnfitAnswerError, as_read, pieces_of, whole_answer
 from ioa.adapters.openai.completion import read_calls, read_completion
 from ioa.adapters.openai.dialect import (
     AnswerFormat,
@@ -51,6 +52,7 @@ MAX_TRIES = 4
 MAX_WAIT_S = 30.0
 FIRST_WAIT_S = 0.5
 CONNECT_TIMEOUT_S = 5.0
+_LISTING_TIMEOUT_S = 15.0
 _LONGEST_AWAY_S = 86_400.0
 _OVERLOADED = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 _REFUSED = frozenset({400, 413, 415, 422, 501})
@@ -58,6 +60,11 @@ _TOO_LARGE = 413
 
 _BYTES_A_TOKEN = 3
 """Few, so that what is estimated is rather too much than too little."""
+
+_ANSWER_BYTES, _TOKEN_BYTES, _EVENT_BYTES = 1_000_000, 64, 1_000
+"""What an answer may have, and besides for each token it may: by its letters, and by the event in which it comes by itself."""
+_LISTED_BYTES = 4_000_000
+"""What a list of models may have."""
 
 _SECRET_CHARS = 8
 """A shorter key, such as `EMPTY` or `none`, is what servers take that want no key: no secret, and part of many texts."""
@@ -185,7 +192,7 @@ class OpenAiChat:
             listed = await self._get(f"{self._settings.base_url}/models")
             told = context_in_models(listed, self._settings.model)
             return told or context_in_props(await self._get(self._beside_v1("props"))) or DEFAULT_CONTEXT_TOKENS
-        except (httpx.HTTPError, httpx.InvalidURL):
+        except (httpx.RequestError, httpx.InvalidURL, TimeoutError):
             return None
 
     def _beside_v1(self, path: str) -> str:
@@ -193,17 +200,21 @@ class OpenAiChat:
 
     async def _get(self, url: str) -> object:
         """Return what a server says as JSON; None if it says nothing of the kind."""
-        response = await self._client.get(url, headers=self._headers(), timeout=CONNECT_TIMEOUT_S)
+        async with (
+            fail_after(_LISTING_TIMEOUT_S),
+            self._client.stream("GET", url, headers=self._headers(), timeout=CONNECT_TIMEOUT_S) as response,
+        ):
+            said = await whole_answer(response, _LISTED_BYTES)
         try:
-            return parse_json(response.content) if response.is_success else None
+            return parse_json(said.content) if said.is_success else None
         except ValueError:
             return None
 
     def _headers(self) -> dict[str, str]:
         key, header = self._settings.api_key, self._settings.api_key_header
         if key is None:
-            return {}
-        return {header: f"{'Bearer ' if header.title() == DEFAULT_KEY_HEADER else ''}{key.get_secret_value()}"}
+            return PLAINLY
+        return {**PLAINLY, header: f"{'Bearer ' if header.title() == DEFAULT_KEY_HEADER else ''}{key.get_secret_value()}"}
 
     async def _send_patiently(self, body: Mapping[str, Any], limits: AnswerLimits, hear: Hear | None) -> httpx.Response:
         failure, waits = "", pauses(FIRST_WAIT_S, MAX_WAIT_S, self._rng.random)
@@ -215,7 +226,9 @@ class OpenAiChat:
                 raise InvalidInputError(f"{self._where} is no address: {error}.", hint="Check IOA_LLM_BASE_URL.") from None
             except httpx.TimeoutException:
                 failure = "it did not answer in time"
-            except httpx.TransportError as error:
+            except UnfitAnswerError as error:
+                failure = str(error)
+            except httpx.RequestError as error:
                 failure = f"the connection failed ({type(error).__name__})"
             else:
                 if response.status_code not in _OVERLOADED:
@@ -235,8 +248,9 @@ class OpenAiChat:
         """Send the request and read all of the answer; one that comes piece by piece is put together, and told as it comes.
 
         Raises:
-            httpx.TransportError: The connection failed, or the answer broke off.
+            httpx.RequestError: The connection failed, or the answer broke off or is unfit to be read.
         """
+        most_bytes = _ANSWER_BYTES + limits.max_tokens * _TOKEN_BYTES
         async with self._client.stream(
             "POST",
             f"{self._settings.base_url}/chat/completions",
@@ -245,14 +259,14 @@ class OpenAiChat:
             timeout=httpx.Timeout(limits.timeout.total_seconds(), connect=CONNECT_TIMEOUT_S),
         ) as response:
             if not (response.is_success and is_event_stream(response)):
-                await response.aread()
-                return response
-            streamed = StreamedCompletion(hear)
-            async for line in lines_of(response):
-                streamed.read(line)
-        kind = {"content-type": response.headers["content-type"]}
+                return await whole_answer(response, most_bytes)
+            streamed = StreamedCompletion(hear, most_bytes)
+            most_events = _ANSWER_BYTES + limits.max_tokens * _EVENT_BYTES
+            async with aclosing(pieces_of(response, most_events)) as pieces, aclosing(lines_of(pieces, most_bytes)) as lines:
+                async for line in lines:
+                    streamed.read(line)
         # In ASCII: two pieces may hold the halves of one letter, which are one only where they are read together again.
-        return httpx.Response(response.status_code, headers=kind, content=json.dumps(streamed.whole()))
+        return as_read(response, json.dumps(streamed.whole()).encode())
 
     def _refusal(self, response: httpx.Response) -> ModelError:
         status = response.status_code

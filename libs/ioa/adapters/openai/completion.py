@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from ioa.adapters.openai.dialect import ChatRequest, Dialect, ToolFormat
 from ioa.errors import ModelError
 from ioa.json_text import find_object
 from ioa.ports.chat_model import Finish, ModelAnswer, ToolCall, with_own_ids
 from ioa.protocol.usage import MAX_COUNT
+
+MOST_CALLS = 1_000
+"""How many tools an answer may call at once: what makes more of them is no model."""
 
 
 class _Function(BaseModel):
@@ -29,7 +32,7 @@ class _Call(BaseModel):
 class _Said(BaseModel):
     content: str | None = None
     refusal: str | None = None
-    tool_calls: list[_Call] | None = None
+    tool_calls: Annotated[list[_Call], Field(max_length=MOST_CALLS)] | None = None
 
 
 class _Choice(BaseModel):

@@ -6,11 +6,13 @@ Lines are split at line feeds alone: other characters that end a line, such as U
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Any
 
 import httpx
 
+from ioa.adapters.http_answers import UnfitAnswerError
+from ioa.adapters.openai.completion import MOST_CALLS
 from ioa.json_text import parse_json
 from ioa.ports.chat_model import Hear
 
@@ -23,21 +25,35 @@ def is_event_stream(response: httpx.Response) -> bool:
     return kind.startswith("text/event-stream")
 
 
-async def lines_of(response: httpx.Response) -> AsyncIterator[bytes]:
-    """Yield the lines of an answer as they come."""
-    rest = b""
-    async for piece in response.aiter_bytes():
-        *lines, rest = (rest + piece).split(b"\n")
-        for line in lines:
-            yield line
-    yield rest
+async def lines_of(pieces: AsyncIterator[bytes], most_bytes: int) -> AsyncGenerator[bytes, None]:
+    """Yield the lines of an answer as they come.
+
+    Raises:
+        UnfitAnswerError: One has more bytes than that.
+    """
+    rest = bytearray()
+    async for piece in pieces:
+        *ends, begun = piece.split(b"\n")
+        for end in ends:
+            yield bytes(rest + end)
+            rest.clear()
+        rest += begun
+        if len(rest) > most_bytes:
+            raise UnfitAnswerError(f"a line of its answer has more than {most_bytes:,} bytes")
+    yield bytes(rest)
 
 
 class StreamedCompletion:
-    """What has come so far. `hear` is told its text, each time there is more of it."""
+    """What has come so far.
 
-    def __init__(self, hear: Hear | None = None) -> None:
+    Args:
+        hear: Is told its text, each time there is more of it.
+        most_chars: How much it may say, with what it calls tools with.
+    """
+
+    def __init__(self, hear: Hear | None, most_chars: int) -> None:
         self._hear = hear
+        self._left_chars = most_chars
         self._texts = {"content": "", "refusal": ""}
         self._calls: dict[int, dict[str, Any]] = {}
         self._finish: str | None = None
@@ -48,7 +64,7 @@ class StreamedCompletion:
         """Take a line in; comments, and what is no event of a completion, say nothing.
 
         Raises:
-            httpx.RemoteProtocolError: The server reports an error in the place of the rest.
+            httpx.RemoteProtocolError: The server reports an error in the place of the rest, or says more than it may.
         """
         if not line.startswith(_DATA):
             return
@@ -84,7 +100,7 @@ class StreamedCompletion:
     def _add(self, delta: dict[str, Any]) -> None:
         for name, text in self._texts.items():
             if isinstance(piece := delta.get(name), str) and piece:
-                self._texts[name] = text + piece
+                self._texts[name] = text + self._counted(piece)
                 if self._hear is not None:
                     self._hear(self._texts[name])
         for call in _objects(delta.get("tool_calls")):
@@ -93,11 +109,22 @@ class StreamedCompletion:
             if not isinstance(index, int):
                 index = len(self._calls) - (0 if call.get("id") else 1)
             known = self._calls.setdefault(index, {"id": None, "function": {"name": "", "arguments": ""}})
-            known["id"] = known["id"] or call.get("id")
+            if len(self._calls) > MOST_CALLS:
+                raise UnfitAnswerError(f"it calls more than {MOST_CALLS:,} tools at once")
+            if isinstance(call_id := call.get("id"), str):
+                known["id"] = known["id"] or self._counted(call_id)
             for function in _objects([call.get("function")]):
                 for name in ("name", "arguments"):
                     piece = function.get(name)
-                    known["function"][name] += piece if isinstance(piece, str) else "" if piece is None else json.dumps(piece)
+                    known["function"][name] += self._counted(
+                        piece if isinstance(piece, str) else "" if piece is None else json.dumps(piece)
+                    )
+
+    def _counted(self, piece: str) -> str:
+        self._left_chars -= len(piece)
+        if self._left_chars < 0:
+            raise UnfitAnswerError("it says more than it may")
+        return piece
 
 
 def _objects(value: object) -> list[dict[str, Any]]:

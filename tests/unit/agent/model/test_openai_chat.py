@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 import random
 from collections.abc import AsyncIterator
@@ -25,8 +26,9 @@ from ioa.ports.chat_model import AnswerLimits, ChatMessage, Finish, ModelAnswer,
 from ioa.protocol.codec import encode
 from ioa.protocol.messages import Discussion
 from ioa.protocol.usage import MAX_COUNT
+from tests.rig.counted_body import PIECE, CountedBody
 from tests.rig.curt_brain import CurtBrain
-from tests.unit.agent.model.http_script import Line, completion, refused, serving
+from tests.unit.agent.model.http_script import Line, chunk, completion, refused, serving
 from tests.unit.agent.model.situations import ANN, BOB, decision, launched
 
 KEY = "sk-very-secret"
@@ -66,6 +68,67 @@ async def test_asks_for_a_schema_and_reads_the_answer() -> None:
     assert answer == ModelAnswer("{}", finish="length", prompt_tokens=7, answer_tokens=3)
     assert (body["model"], body["max_tokens"], body["messages"][1]) == ("tiny", 50, {"role": "user", "content": "well?"})
     assert (body["response_format"]["type"], script.headers[0]["authorization"]) == ("json_schema", f"Bearer {KEY}")
+    assert script.headers[0]["accept-encoding"] == "identity"
+
+
+async def _said(kind: dict[str, str], *pieces: bytes) -> tuple[ModelAnswer | IoaError, list[int]]:
+    """Ask a server that says so, each time it is asked, and return what comes of it, and how many pieces were read each time."""
+    bodies: list[CountedBody] = []
+
+    async def serve(_request: httpx.Request) -> httpx.Response:
+        bodies.append(CountedBody(*pieces))
+        return httpx.Response(200, headers=kind, stream=bodies[-1])
+
+    async def at_once(_seconds: float) -> None:
+        await asyncio.sleep(0)
+
+    async with httpx.AsyncClient(transport=httpx.MockTransport(serve)) as client:
+        model = OpenAiChat(ModelSettings("http://model.test/v1", "tiny"), client, sleep=at_once)
+        answer: ModelAnswer | IoaError
+        try:
+            answer = await model.answer(ASK, None, LIMITS, hear=list[str]().append)
+        except IoaError as error:
+            answer = error
+    return answer, [body.taken for body in bodies]
+
+
+@pytest.mark.parametrize("charset", ["hex", "zlib", "rot13", "undefined", "idna", "utf-16"])
+async def test_an_answer_is_utf_8_whatever_it_says(charset: str) -> None:
+    """JSON is; reading it as what Python knows under such a name failed with errors that ended a goal."""
+    answer, _ = await _said({"content-type": f"application/json; charset={charset}"}, completion("Gruß").body.encode())
+    assert isinstance(answer, ModelAnswer), answer
+    assert answer.text == "Gruß"
+
+
+async def test_what_is_packed_is_not_unpacked() -> None:
+    """A few hundred bytes were as many megabytes as the agent has memory. The server is one that cannot be used now."""
+    packed = gzip.compress(gzip.compress(b" " * 1_000_000 + completion("Hi.").body.encode()))
+    answer, taken = await _said({"content-encoding": "gzip, gzip"}, packed)
+    assert isinstance(answer, UnavailableError)
+    assert ("packed" in str(answer), taken) == (True, [0] * 4)
+
+
+EVENTS = {"content-type": "text/event-stream"}
+CALLS = json.dumps({"choices": [{"index": 0, "delta": {"tool_calls": [{"id": "a"}] * 3_000}}]})
+
+
+@pytest.mark.parametrize(
+    ("kind", "piece"),
+    [
+        ({}, PIECE),
+        (EVENTS, PIECE),
+        (EVENTS, PIECE + b"\n"),
+        (EVENTS, chunk(content="a" * 50_000).encode()),
+        (EVENTS, chunk(tool_calls=[{"index": 0, "function": {"name": "f", "arguments": "a" * 50_000}}]).encode()),
+        (EVENTS, f"data: {CALLS}\n\n".encode()),
+    ],
+    ids=["whole", "one line", "lines", "text", "arguments", "calls"],
+)
+async def test_of_an_endless_answer_no_more_is_read_than_one_may_have(kind: dict[str, str], piece: bytes) -> None:
+    """Fifty tokens may be some kilobytes; a megabyte more is read, and not fifty. The server is one that cannot be used now."""
+    answer, taken = await _said(kind, *[piece] * 1_000)
+    assert isinstance(answer, UnavailableError)
+    assert all(one * len(piece) < 1_200_000 for one in taken), taken
 
 
 @pytest.mark.parametrize("key", ["3", "x", "EMPTY", "none", KEY])
