@@ -24,6 +24,7 @@ from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 from ioa.agent.definition import TaskContext
 from ioa.cancellation import TaskGroup
 from ioa.errors import InvalidInputError, MissingExtraError, TaskError, reason_of
+from ioa.fences import defused, fenced
 from ioa.json_schema import is_soon_told, unfit
 from ioa.local.idle_child import IdleChildren
 from ioa.ports.chat_model import ChatMessage
@@ -215,7 +216,7 @@ def confirm(role: str | None = None, *, within: timedelta = timedelta(hours=1)) 
 
 def _judge(instructions: str) -> Guard:
     async def ask(call: Call, ctx: TaskContext) -> str | None:
-        from ioa.agent.model.prompts import cut, defused, fenced  # what only a model needs
+        from ioa.agent.model.prompts import cut  # what only a model needs
 
         arguments = _plain.dump_json(dict(call.arguments), fallback=str).decode().replace("<", "\\u003c")  # it closes no tag
         if len(arguments) > MAX_JUDGED_CHARS:

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypedDict
 
+from ioa.agent.conversation import attributed
 from ioa.agent.definition import InputFile, TaskContext
 from ioa.errors import TaskError
 from ioa.foreign_text import shown_in_line
@@ -58,7 +59,7 @@ def with_results(task: str, ctx: TaskContext) -> str:
     told = [task]
     for result in ctx.results:
         rejected = f"(rejected: {result.rejected}) " if result.rejected else ""
-        told.append(f"Result of an earlier task, {result.task_desc!r}:\n{rejected}{result.content}")
+        told.append(attributed(f"Result of an earlier task, {result.task_desc!r}", f"{rejected}{result.content}"))
     return "\n\n".join(told)
 
 

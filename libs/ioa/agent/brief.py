@@ -1,7 +1,7 @@
 """What a nested team is told of the group that it works for, written by the assignee whose task it serves.
 
 The team knows its goal, which is the task's words, and the files of the whole goal. Why it is asked, for whom, and on what it
-builds, is in the brief, which holds only what all members of the parent group could read.
+builds, is in the brief, which holds only what all members of the parent group could read, each text below the name of who wrote it.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ def brief_of(task: TaskView, messages: Sequence[Message]) -> str:
     asker = given.header.sender if given is not None else charter.owner
     told = [
         f"The goal is task {spec.task_id} of group {charter.comm_id}; {asker} gave it to {task.me.agent_id}.",
-        f"What that group is to reach:\n{_cut(charter.goal, _GOAL_CHARS)}",
+        _cut(attributed("What that group is to reach", charter.goal), _GOAL_CHARS),
     ]
     if given is not None and (why := _words(given)):
-        told.append(f"Why the task was given:\n{_cut(why, _WHY_CHARS)}")
+        told.append(_cut(attributed("Why the task was given", why), _WHY_CHARS))
     said = [message for message in messages if message is not given and _words(message)][-LAST_MESSAGES:]
     if said:
         lines = [_cut(attributed(message.header.sender, _words(message)), _MESSAGE_CHARS) for message in said]
@@ -66,11 +66,12 @@ def _results(used: Sequence[TaskRecord], room: int) -> Iterator[str]:
     """Tell the results that a task uses, each in an equal share of the room."""
     told = [record for record in used if record.conclusion]
     for record in told:
-        how = f"rejected: {record.rejected}" if record.rejected else str(record.outcome)
-        heading = _cut(f"Result {record.spec.task_id} of {record.spec.assignee}, {how}", _WHY_CHARS // 4)
-        share = room // len(told) - len(heading) - len("\n\n:\n")
+        how = "rejected" if record.rejected else str(record.outcome)
+        why = f"\n{_cut(attributed('Why it was rejected', record.rejected), _WHY_CHARS // 4)}" if record.rejected else ""
+        share = room // len(told) - len(why) - len("\n\n")
         if share >= _LEAST_RESULT_CHARS:
-            yield f"{heading}:\n{_cut(record.conclusion, share)}"
+            result = attributed(f"Result {record.spec.task_id} of {record.spec.assignee}, {how}", record.conclusion)
+            yield f"{_cut(result, share)}{why}"
 
 
 def _words(message: Message) -> str:

@@ -19,6 +19,7 @@ from ioa.agent.chatting import ChatQuestion, Left
 from ioa.agent.conversation import Heard, attributed, heard_in, name_of_entry, without
 from ioa.cancellation import fail_after
 from ioa.errors import IoaError, ModelError, reason_of
+from ioa.fences import defused, fenced
 from ioa.group.budget import cost_left, tokens_left
 from ioa.group.state import Charter
 from ioa.ports.agent_store import AgentStore, Passage, StoredSummary
@@ -109,7 +110,7 @@ class Memories:
         """
         if self._chat is None:
             raise ModelError("The agent has no language model that could sum up what was said.")
-        from ioa.agent.model.prompts import Prompts, defused, fenced  # what only a model needs
+        from ioa.agent.model.prompts import Prompts  # what only a model needs
 
         text = Prompts().fill(
             "summary",

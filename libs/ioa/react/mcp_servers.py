@@ -15,6 +15,7 @@ from typing import Any
 
 from ioa.adapters.mcp_server import McpAddress, McpServer, McpTool, open_mcp_server
 from ioa.errors import InvalidInputError
+from ioa.fences import defused
 from ioa.json_text import parse_json
 from ioa.ports.chat_model import Tool
 from ioa.react.tools import MAX_NAME_CHARS, Guarding, ReactTool
@@ -125,6 +126,5 @@ def _bounded(schema: Any) -> Any:
 
 
 def _told(description: str) -> str:
-    from ioa.agent.model.prompts import defused  # what only a model needs
 
     return defused(description)[:MAX_DESCRIPTION_CHARS]

@@ -176,5 +176,5 @@ async def test_a_nested_team_builds_on_what_its_task_uses(company: Company) -> N
     [opening, *_] = await company.network.entries(comm_id_of_task(result.comm_id, TaskId("t1-b")))
     assert isinstance(opening.entry.event, GroupLaunched)
     brief = opening.entry.event.charter.brief
-    told = ("task t1-b of group", "lead gave it to second", "Have it done.", "Result t1-a of first, done:\ntwo rows")
+    told = ("task t1-b of group", "lead gave it to second", "Have it done.", "Result t1-a of first, done: two rows")
     assert (inputs, [words in brief for words in told]) == (["1,2"], [True] * 4)

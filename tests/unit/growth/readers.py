@@ -27,7 +27,7 @@ from ioa.adapters.nats.traces import begins_like_one, traced
 from ioa.agent.file_names import names_in
 from ioa.agent.html_text import text_of_html
 from ioa.agent.model.context import unlike
-from ioa.agent.model.prompts import cut, defused, in_one_line
+from ioa.agent.model.prompts import cut
 from ioa.agent.rules.listed_parts import listed_in
 from ioa.agent.rules.merging import _first_sentence
 from ioa.agent.rules.text.goal_splitting import MAX_READ_CHARS, split_goal
@@ -36,6 +36,7 @@ from ioa.agent.rules.titles import title_of
 from ioa.client.questions import parse_item
 from ioa.client.seat import item_of
 from ioa.errors import InvalidInputError
+from ioa.fences import defused, in_one_line
 from ioa.files import _declared_in
 from ioa.foreign_text import continued, escaped_json, shown, shown_in_line
 from ioa.group.forms import read_value

@@ -12,7 +12,8 @@ from ioa.agent.conversation import board_lines
 from ioa.agent.model.budget import Budget, tokens_of
 from ioa.agent.model.legality import closed_kinds
 from ioa.agent.model.log_lines import described
-from ioa.agent.model.prompts import Prompts, cut, defused, fenced, in_one_line
+from ioa.agent.model.prompts import Prompts, cut
+from ioa.fences import defused, fenced, in_one_line
 from ioa.group.budget import cost_left, tokens_left
 from ioa.group.forms import in_words
 from ioa.group.policy.hearing import hides

@@ -11,8 +11,9 @@ from ioa.agent.model.answers import Formation, LaunchGroupChat, ReportNobodyFits
 from ioa.agent.model.budget import Budget
 from ioa.agent.model.dialogue import DecisionPrompt, Dialogue
 from ioa.agent.model.legality import objection_to_step
-from ioa.agent.model.prompts import Prompts, cut, fenced, in_one_line
+from ioa.agent.model.prompts import Prompts, cut
 from ioa.errors import ForbiddenError
+from ioa.fences import fenced, in_one_line
 from ioa.group.state import MAX_MEMBERS
 from ioa.ports.brain import Contact, Mission, NobodyFits, TeamLaunch, TeamTools
 from ioa.protocol.cards import AgentCard

@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ioa.agent.model.budget import tokens_of
-from ioa.agent.model.prompts import cut, defused, fenced, in_one_line
+from ioa.agent.model.prompts import cut
+from ioa.fences import defused, fenced, in_one_line
 from ioa.ports.brain import GroupView, Reply, TaskRecord
 from ioa.protocol.goals import Artifact
 from ioa.protocol.ids import TaskId

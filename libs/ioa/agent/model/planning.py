@@ -14,7 +14,8 @@ from ioa.agent.model.answers import NoPolicy, PlannedExit, PlannedNode, PlannedT
 from ioa.agent.model.budget import Budget
 from ioa.agent.model.dialogue import DecisionPrompt, Dialogue
 from ioa.agent.model.formation import Findings, found_lines
-from ioa.agent.model.prompts import Prompts, fenced
+from ioa.agent.model.prompts import Prompts
+from ioa.fences import fenced
 from ioa.ports.brain import Mission, TeamTools
 from ioa.protocol.search import MAX_NEED_CHARS, Need
 from ioa.protocol.team import MAX_GOAL_CHARS, TeamError, TeamSpec, team_of

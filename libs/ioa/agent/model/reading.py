@@ -10,8 +10,8 @@ from ioa.agent.html_text import text_of_html
 from ioa.agent.model.answers import Read
 from ioa.agent.model.legality import files_by_id
 from ioa.agent.model.log_lines import LogLine, lines_of
-from ioa.agent.model.prompts import defused, fenced, in_one_line
 from ioa.errors import IoaError
+from ioa.fences import defused, fenced, in_one_line
 from ioa.ports.brain import GroupView
 from ioa.protocol.goals import Artifact
 from ioa.protocol.ids import TaskId

@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ioa.agent.definition import InputFile, TaskContext
-from ioa.agent.model.prompts import Prompts, cut, defused, fenced, in_one_line
+from ioa.agent.model.prompts import Prompts, cut
 from ioa.errors import TaskError
+from ioa.fences import defused, fenced, in_one_line
 from ioa.ports.chat_model import ChatMessage
 
 MAX_TEXT_BYTES = 60_000

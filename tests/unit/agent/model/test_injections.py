@@ -15,16 +15,21 @@ from pathlib import Path
 import pytest
 
 from ioa import ChatMessage
+from ioa.adapters.openai.dialect import ChatRequest, Dialect, ToolFormat
+from ioa.adapters.openai.request_body import chat_body
+from ioa.adapters.openai.settings import ModelSettings
+from ioa.agent.brief import brief_of
 from ioa.agent.conversation import Heard, attributed
 from ioa.agent.model import ModelBrain
-from ioa.agent.model.prompts import TAGS
 from ioa.agent.model.task import messages_of
+from ioa.fences import TAGS
 from ioa.group.events import QuestionAnswered
 from ioa.group.forms import Blank
 from ioa.group.policy.offer import Offer
 from ioa.group.policy.part import Part
 from ioa.group.state import ParentTask
 from ioa.ports.brain import Mission, Posted, TaskView
+from ioa.ports.chat_model import AnswerLimits, Tool, ToolCall
 from ioa.protocol.cards import AgentCard, Skill
 from ioa.protocol.goals import Artifact
 from ioa.protocol.ids import AgentId, CommId, MessageId, TaskId, UserId
@@ -235,6 +240,33 @@ async def by_a_decision(words: str) -> str:
     return await _asked(team, ANN)
 
 
+async def by_a_brief(words: str) -> str:
+    """A nested team is told of it as a result, why that was rejected, why the task was given, and what the group is to reach."""
+    team = group()
+    team.charter = team.charter.model_copy(update={"goal": words})
+    give(team, BOB, "t1-a", "totals")
+    report(team, "t1-a", words)
+    spec = TaskSpec(task_id=TaskId("t2-a"), assignee=BOB, task_desc="totals", uses=(TaskId("t1-a"),))
+    wrong = RejectedTask(task_id=TaskId("t1-a"), why=words)
+    team.say(ANN, AsyncTaskAssignment(content=words, tasks=(spec,), rejects=(wrong,)))
+    view = team.view(BOB)
+    nested = group()
+    parent = ParentTask(comm_id=CommId("c0"), task_id=TaskId("t4"))
+    told = {"brief": brief_of(TaskView(spec, ANALYST, view), view.messages), "parent": parent}
+    nested.charter = nested.charter.model_copy(update=told)
+    return await _asked(nested, ANN)
+
+
+async def by_a_tool_in_words(words: str) -> str:
+    """A tool says it, and the model has named one that is none so; the server knows no tools."""
+    calls = (ToolCall("c1", "fetch", "{}"), ToolCall("c2", words, "{}"))
+    said = ChatMessage("user", "?"), ChatMessage("assistant", "", calls)
+    results = [ChatMessage("tool", words, tool_call_id=call.call_id) for call in calls]
+    request = ChatRequest((*said, *results), None, AnswerLimits(100, timedelta(seconds=1)), (Tool("fetch", "", {}),))
+    body = chat_body(ModelSettings("http://model.test/v1", "tiny"), request, Dialect(tools=ToolFormat.TEXT))
+    return "\n".join(message["content"] for message in body["messages"] if message["role"] == "user")
+
+
 PLACES: tuple[Callable[[str], Awaitable[str]], ...] = (
     by_a_message,
     by_a_task,
@@ -251,6 +283,8 @@ PLACES: tuple[Callable[[str], Awaitable[str]], ...] = (
     by_an_offer,
     by_a_question,
     by_a_decision,
+    by_a_brief,
+    by_a_tool_in_words,
 )
 
 

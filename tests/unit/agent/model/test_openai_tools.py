@@ -63,7 +63,7 @@ async def test_a_server_without_tools_is_asked_otherwise_and_that_is_remembered(
     assert ("response_format" in last, "tools" in last, len(script.bodies)) == (kept is ToolFormat.SCHEMA, False, len(refusals) + 2)
     assert [message["role"] for message in last["messages"]] == ["system", "user", "assistant", "user"]
     assert json.loads(last["messages"][2]["content"]) == {"tool": "population", "arguments": {"city": "Tarn"}}
-    assert last["messages"][3]["content"] == "Result of population:\n431"
+    assert last["messages"][3]["content"] == "<result of population>\n431\n</result>"
 
 
 async def test_a_shape_is_kept_where_tools_are_in_words() -> None:

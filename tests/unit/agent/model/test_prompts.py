@@ -14,8 +14,9 @@ from ioa.agent.model.answers import Approach, Formation, Speech
 from ioa.agent.model.budget import tokens_of
 from ioa.agent.model.context import unlike
 from ioa.agent.model.log_lines import LogLine, fitting
-from ioa.agent.model.prompts import Prompts, cut, defused
+from ioa.agent.model.prompts import Prompts, cut
 from ioa.errors import InvalidInputError
+from ioa.fences import defused
 from ioa.ports.chat_model import PromptTooLongError
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.ids import AgentId, TaskId
