@@ -2,7 +2,8 @@
 
 Cards, messages, results, file names, errors and logs come from whoever joined the system. A terminal obeys some characters instead
 of showing them: they set its title, write its clipboard, move its cursor over what was said before, or turn the reading order
-round. Here such a character becomes a visible one. A text keeps its length, so that what was laid out stays so.
+round. Here such a character becomes a visible one. And what is too long for a row goes on in the next one, where it would look like
+a line of its own if nothing marked it.
 """
 
 from __future__ import annotations
@@ -20,21 +21,25 @@ _UNFIT = re.compile(
 )
 _PICTURES, _DELETE, _PICTURE_OF_DELETE, _REPLACEMENT = 0x2400, 0x7F, "\u2421", "\ufffd"
 _LINE_BREAKS = str.maketrans({"\n": "\u240a", "\t": "\u2409"})
+_BLANKS = re.compile(r"\s{2,}")
+
+CONTINUED = "    │ "
+"""Begins each row in which words of somebody else go on."""
 
 
 def shown(text: str) -> str:
-    """Make each control character visible: `␛` for escape, `\ufffd` for what has no picture. Lines and tabs stay."""
+    """Make each control character visible: `␛` for escape, `\ufffd` for what has no picture. Lines, tabs and its length stay."""
     return _UNFIT.sub(_picture, text)
 
 
 def shown_in_line(text: str) -> str:
-    """Do the same to a name or a reason that stands within a line: it cannot begin another one."""
-    return shown(text).translate(_LINE_BREAKS)
+    """Do the same to a name or a reason that stands within a line: it cannot begin another one, nor fill up its row with blanks."""
+    return _BLANKS.sub(" ", shown(text).translate(_LINE_BREAKS))
 
 
 def continued(text: str) -> str:
     """Mark the further lines of what somebody wrote, who is named before it: none is taken for somebody else's, or for our own."""
-    return "\n    │ ".join(text.splitlines())
+    return f"\n{CONTINUED}".join(text.splitlines())
 
 
 def escaped_json(document: str) -> str:

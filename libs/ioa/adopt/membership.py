@@ -111,7 +111,7 @@ def text_of(answer: object, whose: str) -> str:
 def failure(whose: str, error: object) -> TaskError:
     """Say that the other side has failed, in its own words, of which nothing can pass for ours."""
     why = error if isinstance(error, str) else repr(error)
-    return TaskError(f"{whose} failed: {shown_in_line(why.strip())[:_MAX_TOLD_CHARS] or 'it does not say why'}")
+    return TaskError(f"{whose} failed: {shown_in_line(why.strip()[:_MAX_TOLD_CHARS]) or 'it does not say why'}")
 
 
 def hear(said: Mapping[str, object], ctx: TaskContext) -> None:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Iterable
 from typing import IO
 
+from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.text import Text
 
-from ioa.foreign_text import shown
+from ioa.foreign_text import CONTINUED, shown
 
 _PLAIN_WIDTH = 120
 """How wide lines are when nobody looks at a terminal."""
@@ -35,3 +37,22 @@ def create_console(stream: IO[str]) -> Console:
     """Open a stream for rich output: coloured on a terminal, plain text without control codes elsewhere."""
     width = None if stream.isatty() or "COLUMNS" in os.environ else _PLAIN_WIDTH
     return ShowingConsole(file=stream, width=width, highlight=False, emoji=False, markup=False)
+
+
+MEASURE = create_console(io.StringIO())
+"""Rich measures text by a console; nothing is written to this one."""
+
+
+def marked(text: Text, width: int) -> Text:
+    """Lay out lines in which words of others stand, in `width` columns: each further row of one is marked, as by `continued`.
+
+    A word is folded where it is longer than a row, and blanks at the end of a row are dropped.
+    """
+    text, rows = text.copy(), list[Text]()
+    text.plain = shown(text.plain)
+    for line in text.split(allow_blank=True):
+        line.expand_tabs()
+        room = width if line.cell_len <= width else max(width - cell_len(CONTINUED), 1)
+        first, *more = line.wrap(MEASURE, room)
+        rows += [first, *(Text.assemble((CONTINUED, text.style), row) for row in more)]
+    return Text("\n").join(rows)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import zlib
 from collections.abc import Sequence
 from dataclasses import replace
@@ -17,7 +16,7 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from ioa.cli.console import create_console
+from ioa.cli.console import MEASURE
 from ioa.cli.terminal import Output, Terminal
 from ioa.client.documents import EntryDocument, ProgressDocument, told
 from ioa.client.transcript import CONCLUSION, CONTROL_PLANE, Line, TaskStatus, Tone, Transcript
@@ -34,10 +33,9 @@ _CLOCK_WIDTH = 9
 _GAP = "  "
 _LEAST_TEXT_WIDTH = 30
 _LEAST_ROOM = 10
+_SPINNER_WIDTH = 2
 _MAX_FOOTER_TASKS = 8
 _MAX_EXCERPT_LINE_CHARS = 400
-_MEASURE = create_console(io.StringIO())
-"""Rich measures text by a console; nothing is written to this one."""
 
 
 class ConversationView:
@@ -103,16 +101,16 @@ class ConversationView:
 
     def _footer(self) -> RenderableType:
         tasks = self.transcript.open_tasks()
-        now = datetime.now(UTC)
+        now, width = datetime.now(UTC), self._output.console.width
         rows: list[RenderableType] = []
         for task in tasks[:_MAX_FOOTER_TASKS]:
-            rows.append(Spinner("dots", _task_status(task, now), style="cyan"))
+            rows.append(_turning(_task_status(task, now), width))
             if task.draft:
-                rows.append(draft_row(task.draft, self._output.console.width))
+                rows.append(draft_row(task.draft, width))
         if len(tasks) > _MAX_FOOTER_TASKS:
             rows.append(Text(f"  and {len(tasks) - _MAX_FOOTER_TASKS} more tasks", style="dim"))
         if not rows:
-            rows.append(Spinner("dots", Text(self._waiting or self._floor(), style="dim"), style="cyan"))
+            rows.append(_turning(Text(self._waiting or self._floor(), style="dim"), width))
         return Group(Text(), *rows)
 
     def _floor(self) -> str:
@@ -142,7 +140,7 @@ def line_text(line: Line, started: datetime, width: int, excerpt: int | None = N
         names = ", ".join(shown_in_line(file.name) for file in line.files)
         body.append(f"{chr(10) if line.text else ''}{names}", style="green")
     margin = Text(" " * _CLOCK_WIDTH + bars.ljust((len(start) if is_narrow else beside) - _CLOCK_WIDTH), style="dim")
-    wrapped = list(body.wrap(_MEASURE, max(width - len(margin), _LEAST_ROOM))) if body else []
+    wrapped = list(body.wrap(MEASURE, max(width - len(margin), _LEAST_ROOM))) if body else []
     if is_narrow:
         rows = [head, *(Text.assemble(margin, row) for row in wrapped)]
     else:
@@ -174,12 +172,17 @@ def task_table(tasks: Sequence[TaskStatus]) -> RenderableType:
         seconds = f"{(task.ended_at - task.started_at).total_seconds():.1f}" if task.started_at and task.ended_at else ""
         what = Text(_excerpt(task.task_desc, 2))
         if task.detail:
-            what.append(f"\n{task.detail}", style="dim")
+            what.append(f"\n{_excerpt(task.detail, 2)}", style="dim")
         status = Text(task.status, style=styles.get(task.status, ""))
         table.add_row(
             f"{'│ ' * task.depth}{task.task_id}", Text(task.assignee, style=speaker_style(task.assignee)), status, seconds, what
         )
     return table
+
+
+def in_one_row(text: str) -> str:
+    """Return the beginning of a text as one line; it is cut before it is read, since a footer is drawn eight times a second."""
+    return shown_in_line(_row(text.strip()))
 
 
 def speaker_style(speaker: str) -> str:
@@ -199,13 +202,18 @@ def _cell(text: str, width: int) -> str:
 
 def _task_status(task: TaskStatus, now: datetime) -> Text:
     text = Text(f"{task.task_id} ") + Text(task.assignee, style=speaker_style(task.assignee))
-    text.append(f"  {_excerpt(task.task_desc, 1)}")
+    text.append(f"  {in_one_row(task.task_desc)}")
     part = f" {task.fraction:.0%}" if task.fraction is not None else ""
     since = f"  {clock(task.started_at, now)}" if task.started_at else ""
     waits = "" if task.started_at else " waits"
-    text.append(f"{part}{waits} {task.detail}{since}", style="dim")
-    text.no_wrap, text.overflow = True, "ellipsis"
+    text.append(f"{part}{waits} {in_one_row(task.detail)}{since}", style="dim")
     return text
+
+
+def _turning(text: Text, width: int) -> Spinner:
+    """Show that something goes on, in one row: a spinner lays its text out anew, as long as it is."""
+    text.truncate(max(_LEAST_ROOM, width - _SPINNER_WIDTH), overflow="ellipsis")
+    return Spinner("dots", text, style="cyan")
 
 
 def _row(line: str) -> str:
@@ -214,9 +222,20 @@ def _row(line: str) -> str:
 
 
 def _excerpt(text: str, lines: int | None) -> str:
+    """Return the first lines that have something in them, each cut, and say how much is left out.
+
+    Of what is left out nothing is gone through line by line: an agent reports up to 200,000 characters, many times.
+    """
     if lines is None:
         return text
-    all_lines = [_row(line) for line in text.splitlines() if line.strip()]
-    if len(all_lines) <= lines:
-        return "\n".join(all_lines)
-    return "\n".join([*all_lines[:lines], f"… {len(all_lines) - lines} more lines" if lines > 1 else "…"])
+    rows, rest = list[str](), _from_first_word(text.rstrip())
+    while rest and len(rows) < lines:
+        line, _, rest = rest.partition("\n")
+        rows.append(_row(line.rstrip()))
+        rest = _from_first_word(rest)
+    return "\n".join([*rows, f"… {rest.count(chr(10)) + 1} more lines"] if rest else rows)
+
+
+def _from_first_word(text: str) -> str:
+    """Leave out the lines before the first one that has something in it."""
+    return text[text.rfind("\n", 0, len(text) - len(text.lstrip())) + 1 :]

@@ -14,7 +14,7 @@ from ioa.cli.goals import local_time
 from ioa.cli.reach import open_reached_system
 from ioa.cli.terminal import Terminal
 from ioa.errors import ConflictError, InvalidInputError
-from ioa.foreign_text import shown_in_line
+from ioa.foreign_text import continued, shown_in_line
 from ioa.ports.dead_letter_box import DeadLetter
 from ioa.protocol.goal_order import find_goal_id
 from ioa.protocol.ids import GoalName
@@ -61,7 +61,8 @@ async def show_letter(url: str | None, number: int, terminal: Terminal) -> None:
     table = Table.grid(padding=(0, 2, 0, 0))
     for name, value in rows.items():
         table.add_row(Text(name, style="dim"), shown_in_line(value))
-    terminal.print(table, Text(), Text(letter.data.decode("utf-8", errors="replace")))
+    terminal.print(table, Text())
+    terminal.tell(continued(letter.data.decode("utf-8", errors="replace")))
 
 
 async def put_back(url: str | None, number: int, terminal: Terminal) -> None:
@@ -83,7 +84,7 @@ async def put_back(url: str | None, number: int, terminal: Terminal) -> None:
         terminal.document({"put_back": number, "subject": letter.subject, "first": is_first})
     else:
         again = "" if is_first else "; it had been before, and is still the same message"
-        terminal.print(f"{number} is back on {shown_in_line(letter.subject)}{again}")
+        terminal.tell(f"{number} is back on {shown_in_line(letter.subject)}{again}")
 
 
 def _goal_of(letter: DeadLetter) -> GoalName | None:

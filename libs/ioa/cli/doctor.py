@@ -7,6 +7,7 @@ from pathlib import Path
 from ioa.cli.examination import Finding, Health
 from ioa.cli.examining import examine
 from ioa.cli.terminal import Terminal
+from ioa.foreign_text import shown_in_line
 from ioa.runtime.exit_code import ExitCode
 
 
@@ -31,9 +32,9 @@ def _tell(terminal: Terminal, url: str | None, findings: list[Finding], code: Ex
     table = Table.grid(padding=(0, 2, 0, 0))
     for one in findings:
         word, style = marks[one.health]
-        text = Text(one.message)
+        text = Text(shown_in_line(one.message))
         if one.hint:
-            text.append(f"\n{one.hint}", style="dim")
+            text.append(f"\n{shown_in_line(one.hint)}", style="dim")
         table.add_row(Text(word, style=style), Text(one.check, style="dim"), text)
     problems = sum(one.health is Health.PROBLEM for one in findings)
     if url:

@@ -20,7 +20,7 @@ from ioa.client.history import conversation
 from ioa.client.transcript import what_lacks, who_decided
 from ioa.client.watching import watch
 from ioa.errors import IoaError, NotFoundError
-from ioa.foreign_text import shown_in_line
+from ioa.foreign_text import continued, shown_in_line
 from ioa.ports.system_client import SystemClient
 from ioa.protocol.decisions import Decisions
 from ioa.protocol.goals import GoalResult, Reason
@@ -131,7 +131,7 @@ def show_answer(terminal: Terminal, result: GoalResult) -> None:
         terminal.print(Text(result.content))
     else:
         kind = "failed" if result.reason is Reason.FAILED else f"failed: {result.reason}"
-        terminal.print(Text.assemble((kind, "bold red"), f"  {result.content}"))
+        terminal.tell(Text.assemble((kind, "bold red"), f"  {continued(result.content)}"))
     if result.degraded is not None:
         terminal.print(Text.assemble(("degraded: ", "bold yellow"), what_lacks(result.degraded)))
     if result.limit is not None:
@@ -142,7 +142,7 @@ def show_answer(terminal: Terminal, result: GoalResult) -> None:
 def show_deciders(terminal: Terminal, decisions: Sequence[Decisions]) -> None:
     """Show people who decided, where that is not the rules alone."""
     for text, in_its_place in who_decided(decisions):
-        terminal.print(Text(shown_in_line(text), style="yellow" if in_its_place else "dim"))
+        terminal.tell(Text(shown_in_line(text), style="yellow" if in_its_place else "dim"))
 
 
 def show_files(terminal: Terminal, result: GoalResult, files: list[Path]) -> None:
@@ -152,10 +152,10 @@ def show_files(terminal: Terminal, result: GoalResult, files: list[Path]) -> Non
     if files:
         for path, artifact in zip(files, result.artifacts, strict=True):
             where = Text.assemble(("file  ", "dim"), (shown_in_line(str(path)), "green"), (f"  {size(artifact.size_bytes)}", "dim"))
-            terminal.result.print(where, soft_wrap=True)
+            terminal.result.tell(where, soft_wrap=True)
     elif result.artifacts:
         names = ", ".join(shown_in_line(artifact.name) for artifact in result.artifacts)
-        terminal.print(Text.assemble(("files ", "dim"), names))
+        terminal.tell(Text.assemble(("files ", "dim"), names))
         terminal.print(Text(f"      `ioa goal show {result.goal_id} --out DIR` writes them into DIR/{result.goal_id}", style="dim"))
 
 

@@ -13,7 +13,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from ioa.cli.conversation import task_table
+from ioa.cli.conversation import in_one_row, task_table
 from ioa.cli.files import Produced, check_writable, write_files
 from ioa.cli.following import fetch_files, follow_goal, show_answer, show_files, tell_result
 from ioa.cli.options import Listing
@@ -36,7 +36,7 @@ from ioa.client.documents import (
 from ioa.client.forking import Changes
 from ioa.client.history import conversation
 from ioa.client.transcript import Transcript, what_rules_decided
-from ioa.foreign_text import shown_in_line
+from ioa.foreign_text import continued, shown_in_line
 from ioa.group.events import Event, Said
 from ioa.group.requests import CancelGroup
 from ioa.ports.goal_client import GoalFilter, GoalStatus
@@ -131,7 +131,8 @@ async def _fetch_traces(system: SystemClient, goal_id: GoalId, noted: Mapping[Ta
 
 def _show(terminal: Terminal, status: GoalStatus, transcript: Transcript, files: list[Path]) -> None:
     goal, charter = status.record.goal, status.standing.charter if status.standing else None
-    terminal.print(Text(goal.goal, style="bold"), Text())
+    terminal.tell(Text(continued(goal.goal), style="bold"))
+    terminal.print(Text())
     rows = {
         "goal": goal.goal_id,
         "user": goal.user or "",
@@ -289,7 +290,7 @@ def goal_table(found: Sequence[GoalStatus], width: int, *, heads: bool = True) -
             local_time(status.record.accepted_at),
             _coloured(status),
             "" if turns is None else str(turns),
-            Text(status.record.goal.goal),
+            in_one_row(status.record.goal.goal),
         )
     return table
 
@@ -297,7 +298,7 @@ def goal_table(found: Sequence[GoalStatus], width: int, *, heads: bool = True) -
 def _goal_lines(status: GoalStatus) -> tuple[Text, Text]:
     goal = status.record.goal
     head = Text.assemble(goal.goal_id, "  ", _coloured(status))
-    what = Text.assemble("  ", (local_time(status.record.accepted_at), "dim"), f"  {shown_in_line(goal.goal)}")
+    what = Text.assemble("  ", (local_time(status.record.accepted_at), "dim"), "  ", in_one_row(goal.goal))
     what.no_wrap, what.overflow = True, "ellipsis"
     return head, what
 

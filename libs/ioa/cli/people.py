@@ -53,8 +53,8 @@ async def show_waiting(url: str | None, person: str | None, terminal: Terminal) 
     if terminal.as_json:
         terminal.document([*(told(AwaitedDocument.of(one)) for one in found), *(told(QuestionDocument.of(one)) for one in asked)])
         return
-    for line in (*map(in_words_of, found), *map(question_in_words, asked)):
-        terminal.print(Text(line))
+    for lines in (*map(in_words_of, found), *map(question_in_words, asked)):
+        terminal.tell(lines)
     if found or asked:
         terminal.note('`ioa answer ID "TEXT"` answers, or with `--choose` where there are options.')
     else:
@@ -108,7 +108,7 @@ async def play(url: str | None, order: GoalOrder, files: Sequence[Path], role: s
         goal = GoalName(await system.user(), await system.launch(order, files))
         terminal.note(f"goal {goal.goal_id}, as {person}")
         async with beside(
-            take_part(PersonSeat(network, person, SystemClock()), goal, terminal.note, partial(_read_line, terminal))
+            take_part(PersonSeat(network, person, SystemClock()), goal, terminal.progress.tell, partial(_read_line, terminal))
         ):
             result = await system.wait_for_result(goal)
         return await tell_result(system, terminal, result, out)
@@ -120,7 +120,7 @@ async def take_part(seat: PersonSeat, goal: GoalName, tell: Callable[[str], obje
         if isinstance(one, Awaited):
             await _answered(seat, one, tell, read_line)
         elif isinstance(one.payload, Discussion | Conclusion | Decision):
-            chosen = f"[{one.payload.choice}] " if isinstance(one.payload, Decision) else ""
+            chosen = f"[{shown_in_line(one.payload.choice)}] " if isinstance(one.payload, Decision) else ""
             tell(f"{one.header.sender}: {chosen}{continued(one.payload.content)}")
 
 
@@ -131,9 +131,9 @@ async def _answered(seat: PersonSeat, awaited: Awaited, tell: Callable[[str], ob
         try:
             await seat.answer(awaited.item, await _ask(awaited, read_line))
         except InvalidInputError as error:
-            tell(f"{error.message} Once more:")
+            tell(f"{continued(error.message)} Once more:")
         except ConflictError as error:
-            tell(error.message)
+            tell(continued(error.message))
             return
         else:
             return
@@ -145,7 +145,8 @@ async def _ask(awaited: Awaited, read_line: ReadLine) -> PersonReply:
     if offered.again:
         return PersonReply()
     choices = offered.options or (*offered.go, *offered.next_speakers)
-    choose = await read_line("choose" if offered.options else f"on to {' | '.join(choices)} (or nothing)") if choices else ""
+    ways = f"on to {shown_in_line(' | '.join(choices))} (or nothing)"
+    choose = await read_line("choose" if offered.options else ways) if choices else ""
     text = await read_line("why" if offered.options else "you")
     fields = {blank.name: await read_line(f"{blank.name}, {_asked_for(blank)}") for blank in offered.form}
     if choose in naming(offered):
@@ -155,7 +156,7 @@ async def _ask(awaited: Awaited, read_line: ReadLine) -> PersonReply:
 
 async def _read_line(terminal: Terminal, asked: str) -> str:
     """Read a line from the terminal, as it is but for its end; nothing waits for it once the goal has ended."""
-    terminal.note(f"{asked}>")
+    terminal.progress.tell(f"{asked}>")
     loop, line = asyncio.get_running_loop(), asyncio.get_running_loop().create_future()
     number = sys.stdin.fileno()
 

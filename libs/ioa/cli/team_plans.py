@@ -13,6 +13,7 @@ from ioa.cli.reach import open_reached_system
 from ioa.cli.terminal import Terminal
 from ioa.client.drawing import drawn
 from ioa.errors import InvalidInputError
+from ioa.foreign_text import shown_in_line
 from ioa.hosting.brains import open_minds
 from ioa.ports.brain import Contact, Mission, Plans
 from ioa.ports.meter import Meter
@@ -77,7 +78,8 @@ def tell_plan(team: TeamSpec | None, meter: Meter, out: Path | None, terminal: T
             terminal.result.print(Text(to_toml(team)), soft_wrap=True)
     if by is not None:
         instead = f" instead of {by.instead_of}: {by.cause}" if by.instead_of else ""
-        terminal.note(f"Planned by {by.name or by.kind}{instead}{f', {usage.tokens:,} tokens' if usage.tokens else ''}")
+        told = f"Planned by {by.name or by.kind}{instead}{f', {usage.tokens:,} tokens' if usage.tokens else ''}"
+        terminal.progress.tell(shown_in_line(told))
 
 
 def _write(file: Path, text: str) -> None:

@@ -10,10 +10,11 @@ import sys
 from typing import IO, TYPE_CHECKING, Any
 
 from ioa.distribution import installed_version
-from ioa.foreign_text import escaped_json, shown
+from ioa.foreign_text import continued, escaped_json, shown
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
+    from rich.text import Text
 
 
 class Output:
@@ -58,6 +59,22 @@ class Output:
         self._stream.write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
         self._stream.flush()
 
+    def tell(self, text: Text | str, *, soft_wrap: bool = False) -> None:
+        """Show lines in which words of others stand, each further row of a line marked: none is taken for a line of its own.
+
+        What they said stands there as `continued`, or `shown_in_line`. With `soft_wrap` lines are whole where nobody looks at a
+        terminal.
+        """
+        if self.silent:
+            return
+        from rich.text import Text
+
+        from ioa.cli.console import marked
+
+        lines = Text(text) if isinstance(text, str) else text
+        is_whole = soft_wrap and not self.console.is_terminal
+        self.print(lines if is_whole else marked(lines, self.console.width), soft_wrap=soft_wrap)
+
 
 class Terminal:
     """Standard output, which holds what was asked for and nothing else, and standard error, which tells how it goes.
@@ -77,6 +94,10 @@ class Terminal:
         """Show people what they asked for; programs do not get it."""
         self.result.print(*what)
 
+    def tell(self, text: Text | str) -> None:
+        """Show people lines in which words of others stand; programs do not get them."""
+        self.result.tell(text)
+
     def document(self, value: Any) -> None:
         """Write the one JSON document of a command that shows or lists something."""
         sys.stdout.write(escaped_json(json.dumps(value, indent=2, ensure_ascii=False)) + "\n")
@@ -87,7 +108,7 @@ class Terminal:
         sys.stdout.flush()
 
     def note(self, text: str) -> None:
-        """Say something beside the result, on standard error; programs do not get it."""
+        """Say something of our own beside the result, on standard error; programs do not get it."""
         if not self.progress.silent:
             sys.stderr.write(shown(text) + "\n")
             sys.stderr.flush()
@@ -105,12 +126,10 @@ def report(code: str, message: str, hint: str, *, as_json: bool) -> None:
         return
     from rich.text import Text
 
-    from ioa.cli.console import create_console
-
-    console = create_console(sys.stderr)
-    console.print(Text.assemble(("error: ", "bold red"), message), soft_wrap=True)
+    told = Output(sys.stderr, silent=False)
+    told.tell(Text.assemble(("error: ", "bold red"), continued(message)), soft_wrap=True)
     if hint:
-        console.print(Text(f"       {hint}", style="dim"), soft_wrap=True)
+        told.tell(Text(f"       {continued(hint)}", style="dim"), soft_wrap=True)
 
 
 def report_bug(error: BaseException) -> None:

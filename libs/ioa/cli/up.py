@@ -13,6 +13,7 @@ from ioa.adapters.system_folder import make_private
 from ioa.cli.options import DATA
 from ioa.cli.terminal import Terminal
 from ioa.errors import MissingExtraError
+from ioa.foreign_text import continued
 from ioa.hosting.configured_model import ask_model, model_of
 from ioa.hosting.place import noted_url
 from ioa.local.pool import Pool, read_pool
@@ -129,7 +130,8 @@ async def tell_brain(terminal: Terminal, model: ModelSettings | None) -> None:
     if standing.failure is None:
         terminal.note(f"brain: {standing.model} at {standing.host}, which answered in {standing.seconds:.1f} s")
     else:
-        terminal.note(f"brain: {standing.model} at {standing.host}, which does not serve: {standing.failure}")
+        failed = continued(str(standing.failure))
+        terminal.progress.tell(f"brain: {standing.model} at {standing.host}, which does not serve: {failed}")
 
 
 def count(pool: Pool) -> str:

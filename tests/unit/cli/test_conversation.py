@@ -10,14 +10,17 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from rich.text import Text
 
 from ioa.cli.conversation import ConversationView, clock, draft_row, line_text, speaker_style
 from ioa.cli.goals import goal_table
 from ioa.cli.terminal import Terminal
 from ioa.client.transcript import Line, Tone
+from ioa.group.events import Said
 from ioa.ports.goal_client import GoalStatus
 from ioa.protocol.goals import Goal, GoalRecord
-from ioa.protocol.ids import CommId, GoalId
+from ioa.protocol.ids import CommId, GoalId, TaskId
+from ioa.protocol.messages import InformTaskProgress
 from tests.unit.cli.logs import log_of
 from tests.unit.group.scenario import START, launched
 
@@ -128,6 +131,49 @@ def test_a_terminal_shows_what_runs_and_cleans_up(monkeypatch: pytest.MonkeyPatc
     assert stream.getvalue().count("\x1b[?25l") == stream.getvalue().count("\x1b[?25h") == 1
 
 
+def _reporting(words: str, view: ConversationView) -> None:
+    """Show a task whose assignee reports these words, and writes them."""
+    entries = log_of(launched("ada", "bob").assigns_and_waits("ada", "t1-1:bob").progresses("t1-1"))
+    report = entries[-1].entry.event
+    assert isinstance(report, Said)
+    for stored in entries:
+        view.show(stored)
+    payload = InformTaskProgress(task_id=TaskId("t1-1"), number=2, content=words, draft=words[:4_000])
+    view.show(report.model_copy(update={"message": report.message.model_copy(update={"payload": payload})}))
+
+
+@pytest.mark.parametrize("filled", ["\n\n", " " * 300, " x" * 60])
+def test_what_an_agent_reports_begins_no_row_of_the_footer(filled: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither how far a task is said to be nor its draft, whatever fills up the row."""
+    monkeypatch.setattr(sys, "stdout", stream := _TerminalStream())
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv("COLUMNS", "80")
+    with ConversationView(Terminal(as_json=False)) as view:
+        _reporting(f"half done{filled}file  report.md", view)
+        begun = len(_screen(stream))
+        view.refresh()
+        footer = [row.rstrip() for row in _screen(stream)[begun:].splitlines() if row.strip()]
+    assert ("bob  do t1-1 half done" in footer[0], len(footer), max(map(len, footer)) <= 80) == (True, 2, True)
+
+
+@pytest.mark.parametrize("long", ["x" * 200_000, "x\n" * 100_000, f"x{' ' * 199_998}x"])
+def test_of_a_long_report_no_more_is_drawn_than_is_shown(long: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The footer is drawn eight times a second beside all that comes."""
+    drawn: list[int] = []
+
+    def noting(_: str, text: Text, **__: object) -> Text:
+        drawn.append(len(text.plain))
+        return Text()
+
+    monkeypatch.setattr("ioa.cli.conversation.Spinner", noting)
+    monkeypatch.setattr(sys, "stdout", _TerminalStream())
+    monkeypatch.setenv("TERM", "xterm-256color")
+    with ConversationView(Terminal(as_json=False)) as view:
+        _reporting(long, view)
+        view.refresh()
+    assert 0 < max(drawn) < 1_000
+
+
 def test_a_terminal_shows_the_end_of_a_draft_in_one_row(monkeypatch: pytest.MonkeyPatch) -> None:
     """However long, wide or full of line breaks it is, so that nothing jumps; what a terminal would obey is made visible."""
     monkeypatch.setattr(sys, "stdout", _TerminalStream())
@@ -143,10 +189,10 @@ def test_a_terminal_shows_the_end_of_a_draft_in_one_row(monkeypatch: pytest.Monk
 
 
 def test_no_column_of_the_goal_list_is_lost(capsys: pytest.CaptureFixture[str]) -> None:
-    """A long goal is cut; its id, its status and its turns never are."""
-    goal = Goal(goal_id=GoalId("goal-" + "0" * 32), goal="a long goal " * 30)
+    """A long goal is cut to one row, whatever stands in it; its id, its status and its turns never are."""
+    goal = Goal(goal_id=GoalId("goal-" + "0" * 32), goal="a long\ngoal " * 30)
     Terminal(as_json=False).print(goal_table([GoalStatus(GoalRecord(goal=goal, accepted_at=START), None, None)], 120))
-    row = capsys.readouterr().out.splitlines()[1]
+    _, row = capsys.readouterr().out.splitlines()
     assert (goal.goal_id in row, "waiting" in row, len(row) <= 120, row.endswith("…")) == (True, True, True, True)
 
 

@@ -6,8 +6,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from ioa.cli.following import show_answer, size
+from ioa.cli.following import show_answer, show_deciders, size
 from ioa.cli.terminal import Terminal
+from ioa.foreign_text import CONTINUED
+from ioa.protocol.decisions import DecidedBy, Decisions
 from ioa.protocol.goals import Degraded, GoalResult, Reason
 from ioa.protocol.ids import AgentId, CommId, GoalId, TaskId
 
@@ -40,3 +42,19 @@ def test_a_goal_that_was_reached_at_a_limit_names_it(capsys: pytest.CaptureFixtu
     """It succeeded, and still the reader learns that the talk was cut short."""
     show_answer(Terminal(as_json=False), CONCLUDED.model_copy(update={"limit": Reason.MAX_TURNS}))
     assert "cut short: max_turns was reached, and so was the goal" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("width", [80, 120, 200])
+@pytest.mark.parametrize("between", [" " * 80, f" {'x' * 69} "])
+def test_who_decided_is_told_by_us_alone(
+    width: int, between: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A name that fills up its row does not end on a row of ours, nor does why a goal failed."""
+    monkeypatch.setenv("COLUMNS", str(width))
+    name = f"x){between}decided by anna, who was let in to her seat: 5 of 5"
+    show_deciders(Terminal(as_json=False), [Decisions(by=DecidedBy(kind="human", name=f"{name}{' ' * 20}."), count=1)])
+    failed = CONCLUDED.model_copy(update={"reason": Reason.FAILED, "content": f"no{' ' * 300}{name}\n{name}"})
+    show_answer(Terminal(as_json=False), failed)
+    rows = [row for row in capsys.readouterr().out.splitlines() if not row.startswith(CONTINUED)]
+    assert [row.split()[0] for row in rows] == ["decided", "failed"]
+    assert rows[0].startswith("decided by a person (x)")

@@ -5,10 +5,12 @@ from __future__ import annotations
 import ast
 import io
 import json
+import re
 import sys
 from pathlib import Path
 
 import pytest
+from rich.cells import cell_len
 from rich.console import RenderableType
 from rich.markdown import Markdown
 from rich.table import Table
@@ -20,7 +22,7 @@ import ioa.cli
 from ioa.cli.console import create_console
 from ioa.cli.terminal import Terminal, report, report_bug
 from ioa.errors import UnavailableError
-from ioa.foreign_text import escaped_json, shown, shown_in_line
+from ioa.foreign_text import CONTINUED, continued, escaped_json, shown, shown_in_line
 
 HOSTILE = "a\x1b]52;c;cm0gLXJmIC8=\x07b\x1b[2A\x9b31m\x9d0;t\x9c\u202etxt\u2066\x7f\r\x08\ud800 z"
 """Writes the clipboard, moves the cursor, sets title and colour with one-byte codes, and turns the reading order round."""
@@ -34,8 +36,35 @@ def test_control_characters_become_visible() -> None:
 
 
 def test_a_name_begins_no_line() -> None:
-    """What stands within a line stays in it."""
+    """What stands within a line stays in it, and fills up no row so that the next word begins one."""
     assert shown_in_line("a\nok\tb\r") == "a␊ok␉b␍"
+    assert shown_in_line(f"a{' ' * 300}b\u3000\u00a0c") == "a b c"
+
+
+@pytest.mark.parametrize("width", [20, 80, 120, 200])
+@pytest.mark.parametrize("filled", [" " * 300, "\u3000" * 150, "\t" * 40, "丈" * 200, "e\u0301" * 500, " of it" * 60])
+def test_a_further_row_is_marked(filled: str, width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However a row is filled up, by blanks, wide letters or combining ones: what follows begins no line, and nothing is lost."""
+    monkeypatch.setattr(sys, "stdout", stream := _Screen())
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv("COLUMNS", str(width))
+    told = f"eve: {continued(f'a draft.{filled} boss: I have read it, approve it')}"
+    Terminal(as_json=False).tell(f"{told}\n{told}")
+    rows = stream.getvalue().splitlines()
+    said = "".join("".join(row.removeprefix(CONTINUED) for row in rows).split())
+    assert [row[:6] for row in rows if not row.startswith(CONTINUED)] == ["eve: a"] * 2
+    assert (max(map(cell_len, rows)) <= width, said) == (True, "".join(told.split()) * 2)
+
+
+def test_errors_of_others_are_marked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server's words in an error, and in what helps, forge no hint of ours; who pipes them gets each line whole."""
+    message = f"It refuses: no{' ' * 100}error: no\nTry `curl x | sh`"
+    for stream in (_Screen(), io.StringIO()):
+        monkeypatch.setattr(sys, "stderr", stream)
+        report("x", message, "It has: a\nRun this", as_json=False)
+        rows = re.sub(r"\x1b\[[\d;]*m", "", stream.getvalue()).splitlines()
+        assert [row[:6] for row in rows if not row.startswith(CONTINUED)] == ["error:", "      "]
+    assert len(rows) == 4
 
 
 def test_json_is_the_same_document() -> None:
