@@ -7,9 +7,10 @@ from collections.abc import AsyncIterator, Mapping
 from datetime import timedelta
 from typing import Any, Unpack
 
-from ioa.adopt.endpoint import Calls, Endpoint, read_object
+from ioa.adopt.endpoint import Calls, Endpoint, read_json, read_object
 from ioa.adopt.membership import Card, adopted, failure, with_results
 from ioa.agent.definition import TaskContext
+from ioa.agent.workspace import MAX_ARTIFACT_BYTES
 from ioa.errors import InvalidInputError, TaskError
 from ioa.hosting.agent import Agent
 
@@ -53,7 +54,7 @@ def agent_protocol(
         async with endpoint.open() as calls:
             about = {"task_id": ctx.task_id, "task_key": ctx.task_key, "attempt": ctx.attempt, "goal": ctx.goal}
             order = {"input": with_results(task, ctx), "additional_input": about}
-            created = read_object(await calls.send("POST", _TASKS, json=order))  # a task without steps does nothing
+            created = await read_object(await calls.send("POST", _TASKS, json=order))  # a task without steps does nothing
             place = f"{_TASKS}/{_required(created, 'task_id', calls)}"
             await _upload(calls, place, ctx)
             last: dict[str, Any] | None = None
@@ -71,7 +72,7 @@ async def _steps(calls: Calls, place: str, most: int, ctx: TaskContext) -> Async
     """Ask for steps, up to the last one, and tell of them."""
     counted = 0.0
     for number in range(1, most + 1):
-        step = read_object(await calls.send("POST", f"{place}/steps", is_repeatable=False, json={}))
+        step = await read_object(await calls.send("POST", f"{place}/steps", is_repeatable=False, json={}))
         output = step.get("output")
         if step.get("status") == "failed":
             raise failure(calls.whose, output or "a step failed")
@@ -94,11 +95,13 @@ async def _upload(calls: Calls, place: str, ctx: TaskContext) -> None:
 
 async def _fetch(calls: Calls, place: str, ctx: TaskContext) -> None:
     """Attach what the agent has made. Servers send the list bare, as the first did, or in an object, as the specification says."""
-    answer = (await calls.send("GET", f"{place}/artifacts")).json()
-    listed = answer.get("artifacts", []) if isinstance(answer, dict) else answer
-    for one in listed:
+    answer = await read_json(await calls.send("GET", f"{place}/artifacts"))
+    listed = answer.get("artifacts") if isinstance(answer, dict) else answer
+    for one in listed or ():
         if one.get("agent_created", True):
-            data = await calls.send("GET", f"{place}/artifacts/{_required(one, 'artifact_id', calls)}")
+            data = await calls.send(
+                "GET", f"{place}/artifacts/{_required(one, 'artifact_id', calls)}", max_bytes=MAX_ARTIFACT_BYTES
+            )
             ctx.artifact(_required(one, "file_name", calls), data.content)
 
 

@@ -18,6 +18,7 @@ from ioa.cancellation import fail_after
 from ioa.errors import InvalidInputError, TaskError
 from ioa.foreign_text import shown_in_line
 from ioa.json_text import parse_json
+from ioa.protocol.codec import MAX_TEXT_CHARS
 from ioa.retry import pauses
 
 if TYPE_CHECKING:
@@ -36,6 +37,12 @@ _LEAVING = timedelta(seconds=3)
 _MAX_SAID_CHARS = 500
 MAX_FILES_BYTES = 20_000_000
 """How much the files of a task may hold that go along in an object."""
+MAX_ANSWER_BYTES = MAX_FILES_BYTES * 4 // 3 + MAX_TEXT_CHARS * 6
+"""How much an answer may hold: as many files, in base64, and a text, of which JSON may write each character as `\\uXXXX`."""
+_MAX_PLAIN_BYTES, _MAX_TEXTS = 1_000_000, 100_000
+"""How much of an answer may lie outside of its texts, and how many of those it may have: 28 MB of `[],` hold up all for seconds, in
+whatever thread they are read, and take a gigabyte."""
+_AT_ONCE_BYTES = 64_000
 
 
 @dataclass(frozen=True)
@@ -64,10 +71,12 @@ class Endpoint:
         """Open what calls of one task go through."""
         import httpx  # what an agent without an endpoint does without
 
+        from ioa.adapters.http_answers import PLAINLY
+
         timeout = httpx.Timeout(self.timeout.total_seconds(), connect=_CONNECTING.total_seconds())
-        trusted = await asyncio.to_thread(_trusted)
-        async with httpx.AsyncClient(base_url=self.url, headers=dict(self.headers), timeout=timeout, verify=trusted) as http:
-            yield Calls(http, shown_host(self.url))
+        headers, trusted = {**self.headers, **PLAINLY}, await asyncio.to_thread(_trusted)
+        async with httpx.AsyncClient(base_url=self.url, headers=headers, timeout=timeout, verify=trusted) as http:
+            yield Calls(http, shown_host(self.url), self.timeout)
 
 
 @functools.cache
@@ -88,21 +97,25 @@ class Calls:
         whose: What errors call the server.
     """
 
-    def __init__(self, http: httpx.AsyncClient, whose: str) -> None:
+    def __init__(self, http: httpx.AsyncClient, whose: str, timeout: timedelta) -> None:
         self._http = http
+        self._timeout = timeout
         self.whose = whose
 
-    async def send(self, method: str, url: str, *, is_repeatable: bool = True, **said: Any) -> httpx.Response:
+    async def send(
+        self, method: str, url: str, *, is_repeatable: bool = True, max_bytes: int = MAX_ANSWER_BYTES, **said: Any
+    ) -> httpx.Response:
         """Send a request, again while the server is away or busy, four times at most.
 
         Args:
             method: The method.
             url: Where to; relative to the endpoint's address.
             is_repeatable: Whether it does no harm if it has arrived before. Otherwise one whose answer is lost has failed.
+            max_bytes: How much its answer may hold.
             said: What else `httpx` takes.
 
         Raises:
-            TaskError: The server cannot be reached, or refuses.
+            TaskError: The server cannot be reached, refuses, or answers with more.
         """
         import httpx
 
@@ -111,21 +124,31 @@ class Calls:
             if tried:
                 await asyncio.sleep(next(pause))
             try:
-                answer = await self._http.request(method, url, **said)
-            except httpx.TransportError as error:
+                async with fail_after(self._timeout.total_seconds()):
+                    answer = await self._answer(method, url, max_bytes, said)
+            except (httpx.TransportError, TimeoutError) as error:
                 trouble = str(error) or type(error).__name__
                 if is_repeatable or isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
                     continue
                 break
             if answer.status_code not in _BUSY:
-                return self._accepted(answer)
+                return await self._accepted(answer)
             trouble = f"status {answer.status_code}"
         raise TaskError(f"{self.whose} cannot be reached: {trouble}.", hint="Is it there, and is its address right?")
 
-    def _accepted(self, answer: httpx.Response) -> httpx.Response:
+    async def _answer(self, method: str, url: str, max_bytes: int, said: Mapping[str, Any]) -> httpx.Response:
+        from ioa.adapters.http_answers import UnfitAnswerError, whole_answer
+
+        async with self._http.stream(method, url, **said) as answer:
+            try:
+                return await whole_answer(answer, max_bytes)
+            except UnfitAnswerError as error:
+                raise failure(self.whose, str(error)) from None
+
+    async def _accepted(self, answer: httpx.Response) -> httpx.Response:
         if answer.is_success:
             return answer
-        said = read_object(answer)
+        said = await read_object(answer)
         why = next((said[key] for key in ("error", "detail", "message", "title") if isinstance(said.get(key), str)), answer.text)
         raise failure(self.whose, f"status {answer.status_code}, {why[:_MAX_SAID_CHARS]}")
 
@@ -134,8 +157,8 @@ class Calls:
         import httpx
 
         try:
-            async with fail_after(_LEAVING.total_seconds()):
-                await self._http.request(method, url, **said)
+            async with fail_after(_LEAVING.total_seconds()), self._http.stream(method, url, **said):
+                return
         except (httpx.TransportError, TimeoutError):
             return
 
@@ -157,13 +180,28 @@ async def finished(asked: Coroutine[Any, Any, T], undo: Callable[[T], Awaitable[
         asking.cancel()
 
 
-def read_object(answer: httpx.Response) -> dict[str, Any]:
+async def read_object(answer: httpx.Response) -> dict[str, Any]:
     """Return the JSON object of an answer; an empty one if it has none."""
-    try:
-        said = parse_json(answer.content)
-    except ValueError:
-        return {}
+    said = await read_json(answer)
     return said if isinstance(said, dict) else {}
+
+
+async def read_json(answer: httpx.Response) -> Any:
+    """Return the JSON of an answer; None if it has none, or more of it than texts."""
+    is_small = len(answer.content) <= _AT_ONCE_BYTES
+    return _parsed(answer.content) if is_small else await asyncio.to_thread(_parsed, answer.content)
+
+
+def _parsed(data: bytes) -> Any:
+    if b"\0" in data:  # as whatever else JSON may be written in has, where a quote is no quote
+        return None
+    pieces = data.replace(rb"\\", b"").replace(rb"\"", b"").split(b'"', 2 * _MAX_TEXTS + 1)
+    if len(pieces) > 2 * _MAX_TEXTS + 1 or sum(map(len, pieces[::2])) > _MAX_PLAIN_BYTES:
+        return None
+    try:
+        return parse_json(data)
+    except ValueError:
+        return None
 
 
 async def with_files(task: str, ctx: TaskContext) -> dict[str, Any]:

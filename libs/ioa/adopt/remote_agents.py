@@ -18,6 +18,7 @@ from urllib.parse import urljoin
 from ioa.adopt.endpoint import LOOKS, MAX_FILES_BYTES, Calls, Endpoint, finished, read_object
 from ioa.adopt.membership import Card, adopted, failure, with_results
 from ioa.agent.definition import InputFile, TaskContext
+from ioa.agent.workspace import MAX_ARTIFACT_BYTES
 from ioa.errors import DeclinedError, InvalidInputError, TaskError
 from ioa.hosting.agent import Agent
 from ioa.retry import pauses
@@ -85,7 +86,7 @@ async def said_of_itself(url: str, headers: Mapping[str, str]) -> tuple[str, Seq
     """
     endpoint = Endpoint(url.removesuffix("/") + "/", headers)
     async with endpoint.open() as calls:
-        card = read_object(await calls.send("GET", CARD))
+        card = await read_object(await calls.send("GET", CARD))
     skills = [skill for skill in card.get("skills", ()) if isinstance(skill, dict)]
     examples = [example for skill in skills for example in skill.get("examples") or [skill.get("name")] if isinstance(example, str)]
     if not isinstance(card.get("description"), str) or not card["description"]:
@@ -151,7 +152,7 @@ class _Remote:
         """Call a method, and return the task or the message that it answers with."""
         call = {"jsonrpc": "2.0", "id": 1, "method": self.dialect.methods[what], "params": params}
         version = {"A2A-Version": self.dialect.version}
-        said = read_object(await self.calls.send("POST", self.url, is_repeatable=what != "send", json=call, headers=version))
+        said = await read_object(await self.calls.send("POST", self.url, is_repeatable=what != "send", json=call, headers=version))
         if isinstance(error := said.get("error"), dict):
             raise failure(self.calls.whose, str(error.get("message", "")))
         result = said.get("result")
@@ -173,7 +174,7 @@ async def _find(calls: Calls, url: str) -> _Remote:
     Raises:
         TaskError: It speaks no JSON-RPC of a version that is spoken here, or on another server, which the headers are not for.
     """
-    card = read_object(await calls.send("GET", CARD))
+    card = await read_object(await calls.send("GET", CARD))
     places = [
         (one.get("url"), one.get("protocolVersion"), one.get("protocolBinding"))
         for one in [*card.get("supportedInterfaces", ()), *card.get("additionalInterfaces", ())]
@@ -210,7 +211,7 @@ async def _result(remote: _Remote, task: Mapping[str, Any], ctx: TaskContext) ->
         if isinstance(data, str):
             ctx.artifact(name, _decoded(data, whose), file.get("mimeType"))
         elif place.startswith(urljoin(remote.url, "/")):
-            ctx.artifact(name, (await remote.calls.send("GET", place)).content, file.get("mimeType"))
+            ctx.artifact(name, (await remote.calls.send("GET", place, max_bytes=MAX_ARTIFACT_BYTES)).content, file.get("mimeType"))
         elif place:  # of another server, which the headers are not for, and which nobody here has chosen
             links.append(f"{name}: {place}")
     text = "\n".join([*_texts(made), *links]) or said or "\n".join(_texts(task.get("parts", ())))

@@ -56,7 +56,7 @@ def webhook(
             order = await with_files(task, ctx)
             asked = calls.send("POST", url, json=order, headers={"Idempotency-Key": ctx.task_key})
             answer = await finished(asked, lambda late: _give_up(calls, url, late))
-            said = read_object(answer)
+            said = await read_object(answer)
             if answer.status_code == _ACCEPTED:
                 said = await _until_done(calls, _place(url, answer), ctx)
         return _result(said, ctx, calls.whose)
@@ -89,7 +89,7 @@ async def _until_done(calls: Calls, place: str, ctx: TaskContext) -> dict[str, A
         while True:
             await asyncio.sleep(next(pause))
             answer = await calls.send("GET", place)
-            said = read_object(answer)
+            said = await read_object(answer)
             if answer.status_code != _ACCEPTED:
                 return said
             hear(said, ctx)

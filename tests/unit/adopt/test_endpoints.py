@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+import base64
+import gzip
+from collections.abc import AsyncIterator, Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from ioa import DeclinedError, InvalidInputError, IoaError, TaskError, adopt
 from ioa.adopt import mcp_tools, remote_agents
+from ioa.adopt.endpoint import MAX_ANSWER_BYTES, MAX_FILES_BYTES, Calls
 from ioa.hosting.agent import Agent
 from ioa.testing import RecordingContext, ScriptedModel, input_file
 from ioa.testing.foreign_agent import FILE, ForeignAgent
@@ -60,11 +66,47 @@ async def test_a_webhook_gets_the_task_with_its_files(tmp_path: Path) -> None:
         ((200, {"error": "no \x1b[2J vase"}, {}), "failed: no ␛[2J vase"),
         ((200, {"result": "x", "artifacts": [{"name": "x"}]}, {}), "has sent a file that cannot be read"),
         ((200, {"result": "x", "spend": {"tokens": -1}}, {}), "Nobody can spend"),
+        ((200, b'{"result":"%b"}' % (b"x" * MAX_ANSWER_BYTES), {}), "has more than 28,202,666 bytes"),
+        ((200, gzip.compress(b'{"result":"x"}'), {"Content-Encoding": "gzip"}), "its answer is packed"),
+        ((200, b'{"result":"x","more":[%b[]]}' % (b"[]," * 400_000), {}), "answered without a result"),
+        ((200, b'{"result":"x","more":[%b""]}' % (b'"",' * 100_000), {}), "answered without a result"),
+        ((200, '{"result":"x"}'.encode("utf-16"), {}), "answered without a result"),
     ],
 )
 async def test_a_webhook_that_misbehaves_fails_the_task(reply: Reply, why: str, tmp_path: Path) -> None:
     """It leads us to no other server, which our keys are not for, and its words are shown, not obeyed."""
     assert why in str(await _failing(adopt.webhook, lambda _: reply, tmp_path))
+
+
+async def test_an_answer_is_asked_for_unpacked_and_may_hold_the_files_of_a_task(tmp_path: Path) -> None:
+    """As much as a task may send along, in base64, and a text beside it."""
+    asked: list[str | None] = []
+    files = [{"name": f"{number}.bin", "data": base64.b64encode(bytes(MAX_FILES_BYTES // 2)).decode()} for number in range(2)]
+
+    def route(request: Request) -> Reply:
+        asked.append(request.headers["Accept-Encoding"])
+        return 200, {"result": '\\"' * 50_000, "artifacts": files}, {}
+
+    ctx = RecordingContext(tmp_path)
+    with serving(route) as url:
+        answer = await _run(adopt.webhook("hook", url, description=DOES), ctx)
+    assert (asked, len(answer), sum(made.path.stat().st_size for made in ctx.artifacts)) == (["identity"], 100_000, MAX_FILES_BYTES)
+
+
+async def test_an_answer_that_does_not_end_fails_the_task() -> None:
+    """However steadily more of it comes."""
+
+    class Endless(httpx.AsyncByteStream):
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            while True:
+                await asyncio.sleep(0)
+                yield b" "
+
+    transport = httpx.MockTransport(lambda _: httpx.Response(200, stream=Endless()))
+    async with httpx.AsyncClient(transport=transport) as http:
+        calls = Calls(http, "other.example", timedelta())
+        with pytest.raises(TaskError, match=r"other\.example cannot be reached: TimeoutError"):
+            await calls.send("GET", "http://other.example/", is_repeatable=False)
 
 
 async def test_a_server_of_the_agent_protocol_has_so_many_steps(tmp_path: Path) -> None:
