@@ -31,6 +31,7 @@ from ioa.quotas import Family
 from ioa.runtime.control_plane import ControlPlaneSettings
 from ioa.runtime.process import background
 from ioa_discovery.assessment import Assessor
+from ioa_discovery.index_count import IndexCount
 from ioa_discovery.indexer import Indexer
 from ioa_discovery.registry_feed import RegistryFeed
 from ioa_discovery.search.experience import Experience
@@ -125,8 +126,10 @@ async def open_answering(
         await view.whole()
         index, embedder = engines.index, engines.embedder
 
+        held = IndexCount(index.count)
+
         async def status(_request: AskIndexStatus) -> IndexStatus:
-            return IndexStatus(cards=await index.count(), model_id=embedder.model_id)
+            return IndexStatus(cards=await held.read(), model_id=embedder.model_id)
 
         searcher = Searcher(index, embedder, replicas, experience, stem=stem)
         by_name = partial(ServiceEndpoint, caller_at=subjects.CALLER_AT)

@@ -189,7 +189,7 @@ class AskIndexStatus(Model):
 
 
 class IndexStatus(Model):
-    """How many cards the index of the answering replica holds, and which model embedded them."""
+    """How many cards the index of the answering replica holds, or held a second ago, and which model embedded them."""
 
     cards: int
     model_id: str

@@ -132,8 +132,8 @@ class Shard:
         return [record.payload or {} for record in records], None if offset is None else _number(offset)
 
     def count(self) -> int:
-        """Return how many agents there are."""
-        return self._engines.cards.count(edge.CountRequest(exact=True))
+        """Return how many agents there are, as the engine knows: counting 20,000 one by one takes 5 ms, in which searches wait."""
+        return self._engines.cards.info().points_count
 
     def points(self) -> int:
         """Return how many points there are."""
