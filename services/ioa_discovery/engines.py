@@ -24,7 +24,7 @@ class Engines:
 
     index: EdgeIndex | QdrantIndex
     embedder: Embedder
-    card_embedder: Embedder
+    card_embedder: KeepingEmbedder
 
 
 @asynccontextmanager

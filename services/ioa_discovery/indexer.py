@@ -7,11 +7,12 @@ embedding. Two watches may deliver a card and its liveness in either order, so l
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterable, Callable, Collection, Iterable, Sequence
+from collections.abc import AsyncIterable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
-from ioa.ports.agent_index import AgentIndex, IndexEntry
-from ioa.ports.embedder import Embedder
+from ioa.ports.agent_index import AgentIndex, IndexEntry, SparseVector
+from ioa.ports.embedder import Embedder, Vector
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.ids import AgentId
 from ioa_discovery.search.profile import fingerprint, profile_text, profile_words
@@ -52,33 +53,47 @@ class AgentRemoved:
 RegistryEvent = CardStored | AgentOnline | AgentOffline | AgentRemoved
 
 
-def _always(_agent_id: AgentId) -> bool:
-    return True
+class CardEmbedder(Embedder, Protocol):
+    """What cards are embedded by."""
+
+    async def count_tokens(self, texts: Sequence[str]) -> Sequence[int]:
+        """Return how many tokens of each text are read: so many times as long as one it takes to embed."""
+        ...
+
+
+class ChangePace(Protocol):
+    """Says which changed cards are put in now. Where one is not, the card before stays, and the newest is brought when it may."""
+
+    def may_change(self, agent_id: AgentId) -> bool:
+        """Whether an agent's changed card is to be put in now."""
+        ...
+
+    def charge(self, agent_id: AgentId, tokens: int) -> None:
+        """Count how many tokens of the card are read."""
+        ...
 
 
 class Indexer:
-    """Keep an index equal to the registry. One instance writes; its methods must not run at the same time.
+    """Keep an index equal to the registry. One instance writes.
+
+    Events of two sources may be applied at the same time, if only one of them has cards: cards take long to embed, and meanwhile
+    those of the other are applied. Nothing else may run beside anything.
 
     Args:
         index: What is kept.
         embedder: What it is filled by.
         stem: What the words of cards are reduced by.
-        may_change: Says of an agent whether the changed card of it is to be put in now. Where it is not, the card before stays, and
-            whoever said so brings the newest one when it is.
+        changes: Who says which changed cards are put in; without it, all are.
     """
 
     def __init__(
-        self,
-        index: AgentIndex,
-        embedder: Embedder,
-        *,
-        stem: Stem = english_stem,
-        may_change: Callable[[AgentId], bool] = _always,
+        self, index: AgentIndex, embedder: CardEmbedder, *, stem: Stem = english_stem, changes: ChangePace | None = None
     ) -> None:
         self._stem = stem
-        self._may_change = may_change
+        self._changes = changes
         self._index = index
         self._embedder = embedder
+        self._writing = asyncio.Lock()
         self._fingerprints: dict[AgentId, str] = {}
         self._online: set[AgentId] = set()
 
@@ -119,8 +134,9 @@ class Indexer:
                     cards.pop(agent_id, None)
                     alive.pop(agent_id, None)
                     removed.add(agent_id)
-        await self._remove(sorted(removed))
-        await self._set_online({agent_id for agent_id, online in alive.items() if online != (agent_id in self._online)})
+        async with self._writing:
+            await self._remove(sorted(removed))
+            await self._set_online({agent_id for agent_id, online in alive.items() if online != (agent_id in self._online)})
         await self._put(cards.values())
 
     async def follow(self, batches: AsyncIterable[Sequence[RegistryEvent]]) -> None:
@@ -150,16 +166,20 @@ class Indexer:
 
     async def _put(self, cards: Iterable[AgentCard]) -> None:
         """Embed and store what is new or changed, in batches."""
-        stale = [card for card in cards if self._is_due(card)]
+        stale = [card for card in cards if await self._is_due(card)]
         for start in range(0, len(stale), BATCH_CARDS):
-            entries = await self._entries(stale[start : start + BATCH_CARDS])
-            await self._index.put(entries)
-            self._fingerprints.update({entry.card.agent_id: entry.fingerprint for entry in entries})
+            batch = stale[start : start + BATCH_CARDS]
+            vectors = await self._embedder.embed([text for card in batch for text in _texts(card)])
+            words = await asyncio.to_thread(self._words, batch)
+            async with self._writing:
+                entries = self._entries(batch, iter(vectors), words)
+                await self._index.put(entries)
+                self._fingerprints.update({entry.card.agent_id: entry.fingerprint for entry in entries})
 
-    async def _entries(self, cards: Sequence[AgentCard]) -> list[IndexEntry]:
-        texts = [text for card in cards for text in (profile_text(card), *card.examples)]
-        vectors = iter(await self._embedder.embed(texts))
-        words = await asyncio.to_thread(lambda: [document_terms(profile_words(card), self._stem) for card in cards])
+    def _words(self, cards: Sequence[AgentCard]) -> Sequence[SparseVector]:
+        return [document_terms(profile_words(card), self._stem) for card in cards]
+
+    def _entries(self, cards: Sequence[AgentCard], vectors: Iterator[Vector], words: Iterable[SparseVector]) -> list[IndexEntry]:
         entries: list[IndexEntry] = []
         for card, terms in zip(cards, words, strict=True):
             entries.append(
@@ -174,10 +194,20 @@ class Indexer:
             )
         return entries
 
-    def _is_due(self, card: AgentCard) -> bool:
+    async def _is_due(self, card: AgentCard) -> bool:
         """Whether a card is new, or has changed and its turn has come."""
         held = self._fingerprints.get(card.agent_id)
-        return held != self._fingerprint(card) and (held is None or self._may_change(card.agent_id))
+        if held is None or held == self._fingerprint(card) or self._changes is None:
+            return held != self._fingerprint(card)
+        if not self._changes.may_change(card.agent_id):
+            return False
+        self._changes.charge(card.agent_id, sum(await self._embedder.count_tokens(_texts(card))))
+        return True
 
     def _fingerprint(self, card: AgentCard) -> str:
         return fingerprint(card, self._embedder.model_id)
+
+
+def _texts(card: AgentCard) -> Sequence[str]:
+    """Return what of a card becomes vectors."""
+    return (profile_text(card), *card.examples)

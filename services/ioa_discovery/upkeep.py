@@ -53,6 +53,7 @@ class Upkeep:
         async with TaskGroup() as group:
             group.create_task(self._raise_when_restarted())
             self._feed.review(await self._indexer.load())
+            group.create_task(self._indexer.follow(self._feed.moves()))
             await self._indexer.follow(self._feed.batches())
 
     async def _raise_when_restarted(self) -> None:

@@ -41,12 +41,20 @@ class HashingEmbedder:
         self.embedded.extend(texts)
         return [self._vector(text) for text in texts]
 
+    async def count_tokens(self, texts: Sequence[str]) -> Sequence[int]:
+        """Return how many words each text has."""
+        return [len(_words(text)) for text in texts]
+
     async def aclose(self) -> None:
         """Do nothing: there is nothing to release."""
 
     def _vector(self, text: str) -> Vector:
         counts = [0.0] * self._dimension
-        for word in re.findall(r"\w+", text.lower()) or [""]:
+        for word in _words(text) or [""]:
             counts[int.from_bytes(hashlib.blake2b(word.encode(), digest_size=4).digest(), "big") % self._dimension] += 1.0
         length = sqrt(sum(count * count for count in counts))
         return [count / length for count in counts]
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"\w+", text.lower())

@@ -2,7 +2,8 @@
 
 Small batches, so that a need that is searched while a thousand cards are being indexed waits for one batch and not for all; and
 of texts of similar length, since a batch is padded to its longest text: a card's description and four short examples take three
-times as long together as one by one. A call of few texts goes before one of many.
+times as long together as one by one. How long that is only the process knows, which counts tokens: of signs each is one. So it
+answers the first texts of a batch, and is asked again for the others. A call of few texts goes before one of many.
 """
 
 from __future__ import annotations
@@ -17,15 +18,15 @@ from typing import Protocol, cast
 from ioa.cancellation import TaskGroup
 from ioa.errors import UnavailableError
 from ioa.ports.embedder import Vector
-from ioa_discovery.embedding.encoder_requests import EncodeTexts, LoadModel, ModelState
+from ioa_discovery.embedding.encoder_requests import CountTokens, EncodeTexts, LoadModel, ModelState
 from ioa_discovery.embedding.vector_store import vector_key
 from ioa_discovery.vectors import components
 from ioa_discovery.workers.worker_process import open_worker
 
 BATCH_TEXTS = 8
 CACHE_VECTORS = 8_192
-_BATCH_CHARS = 2_000
-"""About 50 ms on one core."""
+_BATCH_CHARS = 1_000
+"""Of plain words about as many tokens as the process reads at a time."""
 _STRETCH = 1.5
 _SHORT_CHARS = 40
 _MODULE = "ioa_discovery.embedding.encoder_process"
@@ -45,7 +46,7 @@ class Encoding(Protocol):
         ...
 
     async def ask(self, request: object, *, urgent: bool = False) -> object:
-        """Answer `EncodeTexts`."""
+        """Answer `EncodeTexts` and `CountTokens`."""
         ...
 
 
@@ -109,6 +110,14 @@ class ProcessEmbedder:
             self._remember(key, found[key])
         return [found[key] for key in keys]
 
+    async def count_tokens(self, texts: Sequence[str]) -> Sequence[int]:
+        """Return how many tokens of each text are read.
+
+        Raises:
+            UnavailableError: The process died over them; another one is being started.
+        """
+        return cast(Sequence[int], await self._idlest().ask(CountTokens(texts)))
+
     async def aclose(self) -> None:
         """Do nothing: the processes end when the block of `open_embedder` is left."""
 
@@ -117,11 +126,12 @@ class ProcessEmbedder:
         done: dict[bytes, array[float]] = {}
 
         async def encode(batch: Mapping[bytes, str]) -> None:
-            worker = min(self._workers, key=lambda worker: worker.backlog)
-            if worker.state != self._model:
-                raise UnavailableError("The embedding model on disk has changed.", hint="Restart discovery.")
-            vectors = cast(Sequence[bytes], await worker.ask(EncodeTexts(list(batch.values()), keep), urgent=few))
-            done.update((key, components(vector)) for key, vector in zip(batch, vectors, strict=True))
+            left = list(batch.items())
+            while left:
+                request = EncodeTexts([text for _, text in left], keep)
+                vectors = cast(Sequence[bytes], await self._idlest().ask(request, urgent=few))
+                done.update((key, components(vector)) for (key, _), vector in zip(left, vectors, strict=False))
+                left = left[len(vectors) :]
 
         if few:
             for batch in batches(missing):  # so that others, who go first as well, wait for one batch of this call
@@ -134,6 +144,12 @@ class ProcessEmbedder:
         except BaseExceptionGroup as errors:
             raise errors.exceptions[0] from None
         return done
+
+    def _idlest(self) -> Encoding:
+        worker = min(self._workers, key=lambda worker: worker.backlog)
+        if worker.state != self._model:
+            raise UnavailableError("The embedding model on disk has changed.", hint="Restart discovery.")
+        return worker
 
     def _remember(self, key: bytes, vector: array[float]) -> None:
         self._cache[key] = vector
@@ -161,6 +177,10 @@ class KeepingEmbedder:
     async def embed(self, texts: Sequence[str]) -> Sequence[Vector]:
         """Return one vector per text, in the order given."""
         return await self._embedder.embed(texts, keep=True)
+
+    async def count_tokens(self, texts: Sequence[str]) -> Sequence[int]:
+        """Return how many tokens of each text are read."""
+        return await self._embedder.count_tokens(texts)
 
     async def aclose(self) -> None:
         """Do nothing: the processes end when the block of `open_embedder` is left."""

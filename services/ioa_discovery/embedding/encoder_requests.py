@@ -27,10 +27,17 @@ class ModelState:
 
 
 class EncodeTexts(NamedTuple):
-    """Return the vector of each text, as the bytes of 32-bit floats; with `keep` those that were kept, and keep the others.
+    """Return the vectors of the first texts, as the bytes of 32-bit floats; with `keep` those that were kept, and keep the others.
 
+    Of as many texts as take no longer than one long text, of one at least: whoever asks comes again for the rest, behind others.
     A tuple, which is pickled faster than a frozen dataclass.
     """
 
     texts: Sequence[str]
     keep: bool = False
+
+
+class CountTokens(NamedTuple):
+    """Return how many tokens of each text are read."""
+
+    texts: Sequence[str]

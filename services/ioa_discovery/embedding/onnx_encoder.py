@@ -114,6 +114,10 @@ class OnnxEncoder:
         """Give the length of every vector."""
         return self._dimension
 
+    def count_tokens(self, texts: Sequence[str]) -> Sequence[int]:
+        """Return how many tokens of each text are read, of which the model makes a vector each."""
+        return [sum(encoding.attention_mask) for encoding in self._tokenizer.encode_batch(list(texts))]
+
     def encode(self, texts: Sequence[str]) -> Sequence[Vector]:
         """Return one vector of unit length per text. Tokens after the 256th are not read."""
         if not texts:

@@ -1,13 +1,15 @@
 """A process of discovery's own that answers its requests: what computes for long, or holds the GIL, runs there.
 
-The event loop only ever waits. Requests are answered one at a time, urgent ones first; both queues are bounded. A worker that
-dies is started again. Meanwhile whoever asks is told at once that it is unavailable, and so is whoever waited: what became of a
-request that was under way is not known.
+The event loop only ever waits. Requests are answered one at a time, urgent ones first, and both queues are bounded. What is not
+urgent has a quarter of the time where both wait: by searches that never end nothing would ever be indexed. A worker that dies is
+started again. Meanwhile whoever asks is told at once that it is unavailable, and so is whoever waited: what became of a request
+that was under way is not known.
 """
 
 from __future__ import annotations
 
 import asyncio
+import time
 from asyncio.subprocess import Process
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
@@ -24,6 +26,8 @@ from ioa_discovery.workers.worker_pipe import WorkerDiedError, WorkerFailedError
 
 MAX_URGENT = 1_024
 MAX_WAITING = 256
+URGENT_TIMES = 3
+"""For so many times as long as one that waited has taken, urgent requests go before the next one that waits."""
 _FIRST_RESTART_SECONDS = 0.1
 _LONGEST_RESTART_SECONDS = 5.0
 _RETRY_HINT = "Try again in a moment."
@@ -47,6 +51,7 @@ async def open_worker(
     inherited: Sequence[int] = (),
     restarted: Callable[[], None] = lambda: None,
     process: Process | None = None,
+    now: Callable[[], float] = time.monotonic,
 ) -> AsyncIterator[ChildWorker]:
     """Start a worker (see `open_pipe`) and keep one running until the block ends.
 
@@ -56,12 +61,13 @@ async def open_worker(
         inherited: File descriptors that it keeps open as long as it lives.
         restarted: Is called whenever it has been started again.
         process: The first one, if it was started before.
+        now: Returns seconds that never go back.
 
     Raises:
         IoaError: The worker refused to open.
     """
     async with AsyncExitStack() as stack:
-        worker = ChildWorker(module, opening, inherited, restarted)
+        worker = ChildWorker(module, opening, inherited, restarted, now)
         await worker.start(process)
         stack.push_async_callback(worker.aclose)
         async with beside(worker.keep()):
@@ -87,12 +93,21 @@ async def beside(coroutine: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
 class ChildWorker:
     """A worker, whichever process runs it now. Made by `open_worker`."""
 
-    def __init__(self, module: str, opening: object, inherited: Sequence[int], restarted: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        module: str,
+        opening: object,
+        inherited: Sequence[int],
+        restarted: Callable[[], None],
+        now: Callable[[], float],
+    ) -> None:
         self._module = module
         self.opening = opening
         """The first message to each process."""
         self._inherited = inherited
         self._restarted = restarted
+        self._now = now
+        self._urgent_left = 0.0
         self._urgent: deque[_Asked] = deque()
         self._waiting: deque[_Asked] = deque()
         self._any = asyncio.Event()
@@ -205,7 +220,16 @@ class ChildWorker:
                 if not self._urgent and not self._waiting:
                     self._any.clear()
                     continue
-                await _answer(pipe, (self._urgent or self._waiting).popleft())
+                await self._answer_next(pipe)
+
+    async def _answer_next(self, pipe: WorkerPipe) -> None:
+        """Answer an urgent request, or one that waits if there is none, or they have had their time since the last that waited."""
+        is_urgent = bool(self._urgent) and (not self._waiting or self._urgent_left >= 0)
+        asked = (self._urgent if is_urgent else self._waiting).popleft()
+        began = self._now()
+        await _answer(pipe, asked)
+        took = self._now() - began
+        self._urgent_left = self._urgent_left - took if is_urgent else URGENT_TIMES * took
 
     async def _start_again(self) -> None:
         pause = _FIRST_RESTART_SECONDS

@@ -14,6 +14,7 @@ import pytest
 from ioa.errors import InvalidInputError, MissingExtraError, UnavailableError
 from ioa.ports.embedder import Vector, cosine
 from ioa_discovery.embedding.embedder import BATCH_TEXTS, ProcessEmbedder, batches, open_embedder
+from ioa_discovery.embedding.encoder_process import BATCH_TOKENS, EncodingServant
 from ioa_discovery.embedding.encoder_requests import EncodeTexts, ModelState
 from ioa_discovery.embedding.onnx_encoder import OnnxEncoder
 from ioa_discovery.embedding.torch_encoder import SentenceTransformerEncoder
@@ -167,7 +168,54 @@ def test_batches_hold_texts_of_similar_length() -> None:
     """A long text is never embedded with short ones, which would be padded to its length, nor with many others."""
     texts = {bytes([number]): "x" * length for number, length in enumerate([978, 65, 61, 82, 47, 900, 1_900, 5_000, *[10] * 9])}
     lengths = [[len(text) for text in batch.values()] for batch in batches(texts)]
-    assert lengths == [[10] * 8, [10], [47, 61, 65], [82], [900, 978], [1_900], [5_000]]
+    assert lengths == [[10] * 8, [10], [47, 61, 65], [82], [900], [978], [1_900], [5_000]]
+
+
+class SignsEncoder:
+    """Reads each letter as a token, and notes what it embeds at a time. False in this: its vectors mean nothing."""
+
+    model_id, dimension = "signs", 1
+
+    def __init__(self) -> None:
+        self.encoded: list[list[str]] = []
+
+    def count_tokens(self, texts: Sequence[str]) -> Sequence[int]:
+        """Return how many letters each text has, or as many as are read."""
+        return [min(len(text), BATCH_TOKENS) for text in texts]
+
+    def encode(self, texts: Sequence[str]) -> Sequence[Vector]:
+        """Return the length of each text."""
+        self.encoded.append(list(texts))
+        return [[float(len(text))] for text in texts]
+
+
+class ServantWorker(CountingWorker):
+    """Has its requests answered as the process does, one in each turn of the loop."""
+
+    def __init__(self, encoder: SignsEncoder) -> None:
+        super().__init__()
+        self._servant = EncodingServant(encoder)
+        self.state = self._servant.state
+
+    async def ask(self, request: object, *, urgent: bool = False) -> object:
+        """Answer."""
+        await asyncio.sleep(0)
+        return self._servant.answer(request)
+
+
+async def test_no_request_takes_longer_than_one_long_text() -> None:
+    """Texts of signs alone, each a token, are embedded by fewer at a time, padding counted, and each has its own vector."""
+    encoder = SignsEncoder()
+    texts = [f"{number:{length}}" for number, length in enumerate([100, 100, 100, 120, 60, 61, 62, 63, 64, 65, 70, 300, 400, 450])]
+    vectors = await ProcessEmbedder([ServantWorker(encoder)]).embed(texts)
+    read = [max(encoder.count_tokens(batch)) * len(batch) for batch in encoder.encoded]
+    assert (max(read), plain(vectors)) == (BATCH_TOKENS, [[float(len(text))] for text in texts])
+    assert sorted(text for batch in encoder.encoded for text in batch) == sorted(texts)
+
+
+async def test_tokens_are_counted_as_the_model_reads_them(embedder: ProcessEmbedder) -> None:
+    """A word is a token or two, each sign is one, and what is beyond the 256th is none."""
+    assert await embedder.count_tokens(["sales per region", "(-.-)" * 10, "?!" * 1_000]) == [5, 52, 256]
 
 
 async def test_a_model_that_cannot_be_loaded_is_an_error_at_once(tmp_path: Path) -> None:

@@ -11,13 +11,14 @@ import pytest
 
 from ioa.errors import UnavailableError
 from ioa.ports.agent_index import Indexed, IndexEntry
+from ioa.ports.embedder import Vector
 from ioa.ports.inspection import CHANGING
 from ioa.protocol.ids import AgentId
 from ioa.quotas import Rate
 from ioa.runtime.process import background
 from ioa.testing.hashing_embedder import HashingEmbedder
 from ioa.testing.memory_index import MemoryIndex
-from ioa_discovery.indexer import Indexer
+from ioa_discovery.indexer import AgentOnline, CardStored, Indexer
 from ioa_discovery.registry_feed import RegistryFeed
 from ioa_discovery.upkeep import Upkeep
 from tests.rig.deadline import eventually
@@ -49,10 +50,37 @@ class AwayIndex(MemoryIndex):
             raise UnavailableError("away")
 
 
+class HeldEmbedder(HashingEmbedder):
+    """Embeds when it may."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.may = asyncio.Event()
+        self.may.set()
+        self.waiting = 0
+
+    async def embed(self, texts: Sequence[str]) -> Sequence[Vector]:
+        """Return the vectors of texts, when they may be had."""
+        self.waiting += 1
+        await self.may.wait()
+        self.waiting -= 1
+        return await super().embed(texts)
+
+
+class ManualSeconds:
+    """Seconds that go on when they are told to."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def __call__(self) -> float:
+        return self.seconds
+
+
 @asynccontextmanager
 async def kept(index: MemoryIndex, feed: RegistryFeed, embedder: HashingEmbedder | None = None) -> AsyncIterator[None]:
     """Keep an index in line."""
-    indexer = Indexer(index, embedder or HashingEmbedder(), may_change=feed.may_change)
+    indexer = Indexer(index, embedder or HashingEmbedder(), changes=feed)
     async with background(Upkeep(indexer, feed, retry=AT_ONCE).keep()):
         yield
 
@@ -125,6 +153,41 @@ async def test_an_agent_that_changes_its_card_again_and_again_is_held_back(view:
         await eventually(lambda: "a: The 39th" in embedder.embedded)
         of_a = [text for text in embedder.embedded if text.startswith("a: ")]
     assert (soon, named, len(of_a), of_a[-1]) == (0, [(A, CHANGING)], 5, "a: The 39th")
+
+
+async def test_a_dear_card_may_change_less_often(view: StillView) -> None:
+    """What it takes to embed a card counts, so that one that is as dear as several of plain words waits for as many turns."""
+    now, embedder = ManualSeconds(), HashingEmbedder()
+    indexer = Indexer(MemoryIndex(), embedder, changes=RegistryFeed(view, now=now))
+    signs = {A: ("a " * 2_000,) * 6, B: ("a " * 2_000,)}
+    for number in range(101):
+        for agent_id, examples in signs.items():
+            told = card(agent_id, f"The {number}th").model_copy(update={"examples": examples})
+            await indexer.apply([CardStored(told), AgentOnline(agent_id)])
+        now.seconds += 10
+    changes = {agent_id: sum(text.startswith(f"{agent_id}: ") for text in embedder.embedded) - 1 for agent_id in signs}
+    assert changes == {A: 26, B: 100}
+
+
+async def test_who_comes_and_goes_does_not_wait_for_cards(view: StillView) -> None:
+    """While a newcomer's card is being embedded, which may take long, others are taken offline and online, and are removed."""
+    embedder, index, feed = HeldEmbedder(), MemoryIndex(), RegistryFeed(view)
+    async with kept(index, feed, embedder):
+        await eventually(lambda: state(index), lambda seen: seen == {A: True, B: False})
+        embedder.may.clear()
+        view.known[C] = True
+        feed.touch(C)
+        await eventually(lambda: embedder.waiting)
+        view.known[B] = True
+        feed.touch(B)
+        await eventually(lambda: state(index), lambda seen: seen == {A: True, B: True})
+        view.known[C] = False
+        del view.known[A]
+        feed.touch(C)
+        feed.touch(A)
+        await eventually(lambda: state(index), lambda seen: seen == {B: True})
+        embedder.may.set()
+        await eventually(lambda: state(index), lambda seen: seen == {B: True, C: False})
 
 
 async def test_what_is_sent_again_unchanged_is_no_change(view: StillView) -> None:

@@ -23,6 +23,10 @@ class LengthEncoder:
         self.model_id = model_id
         self.asked: list[str] = []
 
+    def count_tokens(self, texts: Sequence[str]) -> Sequence[int]:
+        """Read nothing."""
+        return [0] * len(texts)
+
     def encode(self, texts: Sequence[str]) -> Sequence[Vector]:
         """Return the length of each text."""
         self.asked.extend(texts)
