@@ -15,7 +15,7 @@ Tag = Literal[
 ]  # fmt: skip
 TAGS: tuple[Tag, ...] = get_args(Tag)
 """All tags that data is fenced by, so that data cannot write one."""
-_TAG = re.compile(rf"<(\s*+/?+\s*+(?:{'|'.join(TAGS)})\b)", re.IGNORECASE)
+_TAG = re.compile(rf"<(?=\s*+/?+\s*+(?:{'|'.join(TAGS)})\b)", re.IGNORECASE)
 
 _UNSEEN = re.compile("[\u00ad\u061c\u070f\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]")
 """Letters without a shape (Unicode category Cf)."""
@@ -31,7 +31,7 @@ def defused(text: str) -> str:
 
     Letters that nobody sees could stand within a tag, which a model reads nevertheless: in a text that holds any no bracket opens.
     """
-    return text.replace("<", "‹") if _UNSEEN.search(text) else _TAG.sub(r"‹\1", text)
+    return text.replace("<", "‹") if _UNSEEN.search(text) else _TAG.sub("‹", text)
 
 
 def in_one_line(text: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from typing import Any
 
 from ioa.agent.board import Drafts, board_of
 from ioa.agent.conversation import name_of_entry
@@ -67,6 +68,8 @@ class GroupHistory:
         self._declined: set[TaskId] = set()
         self._lacks: dict[TaskId, frozenset[str]] = {}
         self._log: list[Message | TaskRecord] = []
+        self._kept: dict[type, Any] = {}
+        """What the brain keeps of it; see `GroupView.kept`."""
         self._granted: datetime | None = None
         self._drafts = Drafts()
         self.struck: Sequence[tuple[int, int]] = ()
@@ -211,6 +214,7 @@ class GroupHistory:
             replies=dict(self._replies),
             board=board,
             joined=dict(self._joined),
+            kept=self._kept,
         )
 
     def there(self) -> frozenset[str]:
@@ -241,6 +245,7 @@ class GroupHistory:
         self._messages, self._sizes = kept[::-1], sizes
         self._public.clear()
         self._log.clear()
+        self._kept.clear()
         for of_tasks in (self._specs, self._reports, self._lacks, self._usages, self._rejected, self.questions, self.answers):
             of_tasks.clear()
         self._replies.clear()

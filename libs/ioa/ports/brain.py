@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from ioa.errors import NotFoundError, UnavailableError
 from ioa.group.events import Kind
@@ -254,6 +254,7 @@ class GroupView:
         memory: What `me` remembers of that which its part has left out of `messages` and `log`, and of other groups.
         board: What members have written on the board, as far as `me` has heard it.
         joined: Who has joined the group since it was launched, by the turn in which it was invited; of several the last one.
+        kept: What a brain keeps of the group from one decision to the next, by its kind. It goes with the group.
     """
 
     me: AgentId
@@ -277,6 +278,7 @@ class GroupView:
     replies: Mapping[int, Reply] = field(default_factory=dict)
     board: tuple[Posted, ...] = ()
     joined: Mapping[int, AgentId] = field(default_factory=dict)
+    kept: dict[type, Any] = field(default_factory=dict, compare=False, repr=False)
 
     def task(self, task_id: TaskId) -> TaskRecord | None:
         """Find a task by its id."""

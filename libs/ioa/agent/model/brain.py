@@ -37,7 +37,7 @@ from ioa.agent.model.budget import Budget, tokens_of
 from ioa.agent.model.dialogue import FIRST_PAUSE, LONGEST_PAUSE, DecisionPrompt, Dialogue, NoUsableAnswer, Sleep
 from ioa.agent.model.formation import Findings, TeamFormation
 from ioa.agent.model.legality import fault_of_adding, is_mute, is_written, objection, usable
-from ioa.agent.model.log_lines import fitting, lines_of
+from ioa.agent.model.log_room import KeptLog
 from ioa.agent.model.payloads import conclusion_of, invite_of, rejecting, utterance_of
 from ioa.agent.model.planning import TeamPlanning
 from ioa.agent.model.private_memory import PrivateMemory, shortened_thought
@@ -323,10 +323,10 @@ class ModelBrain:
     def _situation(self, view: GroupView, room: int, tail_of: Callable[[int], str]) -> str:
         """Head, log and tail in at most about `room` tokens; `tail_of` is told how many stand above it."""
         head = context.head(self._prompts, view, room)
-        lines = lines_of(view, view.thoughts)
         free = room - tokens_of(head)
         tail = tail_of(room)
-        log = fitting(lines, max(0, free - context.tail_allowance(tail, room)))
+        kept = view.kept.setdefault(KeptLog, KeptLog())
+        log = kept.fitting(view, free - context.tail_allowance(tail, room))
         return "\n\n".join(filter(None, (head, log, tail_of(tokens_of(head) + tokens_of(log)))))
 
     def _approach_question(self, task: TaskView) -> Callable[[int], str]:

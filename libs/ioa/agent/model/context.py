@@ -35,6 +35,7 @@ _LEAST_LINE_BYTES = 120
 _LEAST_BYTES_WITH_EXAMPLES = 300
 """Where a team is large and the room small, what an agent does matters more than examples of it."""
 _MAX_TASK_BYTES = 240
+_MAX_OPEN_TASKS_BYTES = 24_000
 _MAX_REFUSAL_BYTES = 900
 _FEW_TURNS = 2
 _DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
@@ -183,13 +184,17 @@ def _time(at: datetime) -> str:
 
 
 def _open_tasks(view: GroupView) -> str:
-    lines = [
-        f"{task.spec.task_id} ({task.spec.assignee}{_waits(view.state.task(task.spec.task_id))}): "
-        f"{cut(in_one_line(task.spec.task_desc), _MAX_TASK_BYTES)}"
-        for task in view.tasks
-        if task.outcome is None
-    ]
-    return fenced("open_tasks", "\n".join(lines))
+    tasks = [task for task in view.tasks if task.outcome is None]
+    lines, left = list[str](), _MAX_OPEN_TASKS_BYTES
+    for task in tasks:
+        waits = _waits(view.state.task(task.spec.task_id))
+        line = f"{task.spec.task_id} ({task.spec.assignee}{waits}): {cut(in_one_line(task.spec.task_desc), _MAX_TASK_BYTES)}"
+        left -= len(line.encode("utf-8", "replace"))
+        if left < 0:
+            break
+        lines.append(line)
+    more = [f"[… and {len(tasks) - len(lines):,} more …]"] if len(tasks) > len(lines) else []
+    return fenced("open_tasks", "\n".join([*lines, *more]))
 
 
 def _waits(task: Task | None) -> str:

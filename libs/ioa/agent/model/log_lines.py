@@ -1,17 +1,13 @@
-"""The log of a group as a model reads it: lines that are never rewritten, and how they share a room that is too small for all.
-
-While there is room every line stands whole. A longer log is cut in steps: filled to a part of the room, and left as it is until
-the room is full again, so that what a provider has read stays the beginning of the next prompt. A cut is a fold over the lines:
-nothing is stored, and a process that starts anew cuts as the one before.
-"""
+"""The log of a group as a model reads it: lines that are never rewritten."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from ioa.agent.model.budget import tokens_of
-from ioa.agent.model.prompts import cut
+from ioa.agent.model.prompts import Ends, ends_of
 from ioa.fences import defused, fenced, in_one_line
 from ioa.ports.brain import GroupView, Reply, TaskRecord
 from ioa.protocol.goals import Artifact
@@ -34,12 +30,6 @@ from ioa.protocol.messages import (
     rejects_of,
 )
 
-FILLED = 0.7
-"""How much of the room a cut leaves filled."""
-WHOLE_LINES = 8
-"""How many of the last lines a cut leaves whole, while they fit."""
-_LEAST_LINE_TOKENS = 100
-"""A line that would get less is left out, with those before it."""
 _MAX_FILES = 20
 
 
@@ -60,30 +50,91 @@ class LogLine:
     gives: tuple[TaskId, ...] = ()
     ends: TaskId | None = None
 
+    @property
+    def size(self) -> int:
+        """How many tokens it takes."""
+        return tokens_of(self.shown()) + 1
+
     def shown(self, most_tokens: int | None = None) -> str:
         """Return the line, its text cut if it would be longer."""
+        if most_tokens is None:
+            return _put(self.opening, self.body, self.closing)
+        return self.shortened(most_tokens).shown(most_tokens)
+
+    def shortened(self, most_tokens: int) -> ShortLine:
+        """Return as much of it as stands in at most so many tokens."""
+        return ShortLine(self.what, self.opening, ends_of(self.body, most_tokens * 3), self.closing)
+
+
+@dataclass(frozen=True)
+class ShortLine:
+    """A line without the middle of its text, which is shown as all of it would be where there is room for no more."""
+
+    what: str
+    opening: str
+    ends: Ends
+    closing: str
+
+    def shown(self, most_tokens: int) -> str:
+        """Return the line in at most so many tokens."""
         around = len(f"{self.opening}\n\n{self.closing}".encode("utf-8", "replace"))
-        body = self.body if most_tokens is None else cut(self.body, max(0, most_tokens * 3 - around), self.what)
-        return "\n".join(filter(None, (self.opening, body, self.closing)))
+        return _put(self.opening, self.ends.cut(max(0, most_tokens * 3 - around), self.what), self.closing)
 
 
-def lines_of(view: GroupView, thoughts: Mapping[int, str]) -> list[LogLine]:
-    """All lines of a group's log; `thoughts` are the reader's own, by turn."""
-    lines: list[LogLine] = []
-    for item in view.log:
-        name = f"m{len(lines) + 1}"
+def _put(*parts: str) -> str:
+    return "\n".join(filter(None, parts))
+
+
+class LogEntry(NamedTuple):
+    """What has a line in the log. The line is made when it is wanted, which takes a look at all of its text.
+
+    Attributes:
+        name: What READ calls it by its number.
+        item: What was said, or has ended.
+        spec: The task whose end it is.
+        thought: What the reader thought then.
+        reply: What a question was answered.
+    """
+
+    name: str
+    item: Message | TaskRecord
+    spec: TaskSpec | None = None
+    thought: str = ""
+    reply: Reply | None = None
+
+    @property
+    def what(self) -> str:
+        """What READ calls its text."""
+        return self.name if self.spec is None else self.spec.task_id
+
+    def line(self) -> LogLine:
+        """Return its line."""
+        item = self.item
         if isinstance(item, TaskRecord):
-            lines.append(_result(name, item.spec, str(item.outcome), item.conclusion, item.artifacts))
+            return _result(self.name, item.spec, str(item.outcome), item.conclusion, item.artifacts)
+        payload = item.payload
+        if isinstance(payload, InformTaskResult) and self.spec is not None:
+            return _result(self.name, self.spec, payload.outcome, payload.task_conclusion, payload.artifacts)
+        line = _message(self.name, item, self.thought)
+        return line if self.reply is None else _with_reply(line, self.reply)
+
+
+def entries_of(view: GroupView, thoughts: Mapping[int, str]) -> list[LogEntry]:
+    """All of a group's log that has a line; `thoughts` are the reader's own, by turn."""
+    entries: list[LogEntry] = []
+    specs = {task.spec.task_id: task.spec for task in view.tasks}
+    for item in view.log:
+        name = f"m{len(entries) + 1}"
+        if isinstance(item, TaskRecord):
+            entries.append(LogEntry(name, item, item.spec))
         elif isinstance(item.payload, InformTaskResult):
-            payload, task = item.payload, view.task(item.payload.task_id)
-            if task is not None:
-                lines.append(_result(name, task.spec, payload.outcome, payload.task_conclusion, payload.artifacts))
+            if (spec := specs.get(item.payload.task_id)) is not None:
+                entries.append(LogEntry(name, item, spec))
         elif not isinstance(item.payload, InformTaskProgress):
-            mine = item.header.sender == view.me
-            line = _message(name, item, thoughts.get(item.header.turn, "") if mine else "")
+            thought = thoughts.get(item.header.turn, "") if item.header.sender == view.me else ""
             reply = view.replies.get(item.header.turn) if isinstance(item.payload, AskUser) else None
-            lines.append(line if reply is None else _with_reply(line, reply))
-    return lines
+            entries.append(LogEntry(name, item, None, thought, reply))
+    return entries
 
 
 def _with_reply(line: LogLine, reply: Reply) -> LogLine:
@@ -131,69 +182,6 @@ def file_lines(task_id: TaskId, files: Sequence[Artifact]) -> str:
 def described(name: str, file: Artifact) -> str:
     """Return a file with its kind and size."""
     return f"{name} ({in_one_line(file.media_type)}, {file.size_bytes:,} bytes)"
-
-
-def fitting(lines: Sequence[LogLine], room: int) -> str:
-    """Return the lines in at most about `room` tokens: whole while they fit, else cut in steps (see above)."""
-    sizes = [tokens_of(line.shown()) + 1 for line in lines]
-    shown: list[int] = []  # how many tokens each line so far has in the prompt; with 0 it is left out
-    total = 0
-    for at, size in enumerate(sizes):
-        shown.append(size)
-        total += size
-        if total > room:
-            shown = _levels(lines[: at + 1], sizes[: at + 1], room)
-            total = sum(shown)
-    return "\n".join(_told(lines, shown, sizes))
-
-
-def _told(lines: Sequence[LogLine], shown: Sequence[int], sizes: Sequence[int]) -> Iterator[str]:
-    """Return the lines as they are shown, with a mark wherever some are left out."""
-    first_left_out: int | None = None
-    for number, (line, most, size) in enumerate(zip(lines, shown, sizes, strict=True), start=1):
-        if not most:
-            first_left_out = first_left_out or number
-            continue
-        if first_left_out is not None:
-            yield f"[… m{first_left_out} to m{number - 1} are left out: READ them by these names …]"
-            first_left_out = None
-        yield line.shown(None if most >= size else most)
-
-
-def _levels(lines: Sequence[LogLine], sizes: Sequence[int], room: int) -> list[int]:
-    """How many tokens each line gets when the room is full: open tasks and the last lines whole, the others up to one level."""
-    target = int(room * FILLED)
-    still_open = {task_id for line in lines for task_id in line.gives} - {line.ends for line in lines}
-    last = len(lines) - WHOLE_LINES
-    kept = {at for at, line in enumerate(lines) if at >= last or not still_open.isdisjoint(line.gives)}
-    got = _shared({at: min(sizes[at], room // 2) for at in sorted(kept)}, target)
-    left = target - sum(got.values())
-    got |= _shared({at: sizes[at] for at in range(len(lines)) if at not in kept}, left)
-    return [got.get(at, 0) for at in range(len(lines))]
-
-
-def _shared(sizes: Mapping[int, int], room: int) -> dict[int, int]:
-    """Return what lines get of a room: all up to one level. Those that are too old to get enough for a line are left out."""
-    told: list[int] = []
-    least = 0
-    for at in reversed(sizes):
-        least += min(sizes[at], _LEAST_LINE_TOKENS)
-        if told and least > room:
-            break
-        told.append(at)
-    level = _level([sizes[at] for at in told], max(0, room))
-    return {at: min(sizes[at], level) for at in told}
-
-
-def _level(sizes: Sequence[int], room: int) -> int:
-    """Return the level L at which the sizes, each at most L, fill the room."""
-    left = room
-    for place, size in enumerate(sorted(sizes)):
-        share = left // (len(sizes) - place)
-        if size > share:
-            return share
-        left -= size
-    return max(sizes, default=0)
 
 
 def _message(name: str, message: Message, thought: str) -> LogLine:

@@ -7,6 +7,7 @@ compared.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from importlib.resources import files
 from string import Template
 
@@ -26,6 +27,40 @@ class Prompts:
         return re.sub(r"\n{3,}", "\n\n", filled).strip()
 
 
+@dataclass(frozen=True)
+class Ends:
+    """The beginning and the end of a text, of which is cut what would be cut of all of it.
+
+    Attributes:
+        chars: How many characters the text has.
+        size_bytes: How many bytes.
+        whole: The text, if it is no longer than what it may be cut to.
+    """
+
+    chars: int
+    size_bytes: int
+    head: bytes
+    tail: bytes
+    whole: str | None
+
+    def cut(self, most_bytes: int, what: str = "") -> str:
+        """Do what `cut` does, to no more bytes than these ends are of."""
+        if self.whole is not None and self.size_bytes <= most_bytes:
+            return self.whole
+        room = max(0, most_bytes - _MARK_BYTES)
+        head = self.head[: room - room // 3].decode("utf-8", "ignore")
+        tail = self.tail[len(self.tail) - room // 3 :].decode("utf-8", "ignore")
+        where = f": READ {what} from {len(head)}" if what else ""
+        return f"{head} [… {self.chars - len(head) - len(tail):,} of {self.chars:,} characters{where} …] {tail}"
+
+
+def ends_of(text: str, most_bytes: int) -> Ends:
+    """Return what is needed to cut a text to at most so many bytes."""
+    data = text.encode("utf-8", "replace")
+    size, tail = len(data), min(len(data), most_bytes // 3)
+    return Ends(len(text), size, data[:most_bytes], data[size - tail :], text if size <= most_bytes else None)
+
+
 def cut(text: str, most_bytes: int, what: str = "") -> str:
     """Keep the beginning and the end of a text that is too long, with a mark between them that says how to see the rest.
 
@@ -34,14 +69,7 @@ def cut(text: str, most_bytes: int, what: str = "") -> str:
         most_bytes: What it may take up, the mark included.
         what: What READ calls the text; empty if it cannot be read.
     """
-    data = text.encode("utf-8", "replace")
-    if len(data) <= most_bytes:
-        return text
-    room = max(0, most_bytes - _MARK_BYTES)
-    head = data[: room - room // 3].decode("utf-8", "ignore")
-    tail = data[len(data) - room // 3 :].decode("utf-8", "ignore") if room // 3 else ""
-    where = f": READ {what} from {len(head)}" if what else ""
-    return f"{head} [… {len(text) - len(head) - len(tail):,} of {len(text):,} characters{where} …] {tail}"
+    return ends_of(text, max(0, most_bytes)).cut(most_bytes, what)
 
 
 _MARK_BYTES = 120

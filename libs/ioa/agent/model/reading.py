@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ioa.agent.html_text import text_of_html
 from ioa.agent.model.answers import Read
 from ioa.agent.model.legality import files_by_id
-from ioa.agent.model.log_lines import LogLine, lines_of
+from ioa.agent.model.log_lines import LogEntry, entries_of
 from ioa.errors import IoaError
 from ioa.fences import defused, fenced, in_one_line
 from ioa.ports.brain import GroupView
@@ -80,15 +80,15 @@ class Reader:
         """
         if what == "goal":
             return self.view.charter.goal
-        lines = lines_of(self.view, {})
-        if (line := _named(what, lines)) is not None:
-            return line.body if line.ends is None else await whole_text(self.view, line.ends)
+        entries = entries_of(self.view, {})
+        if (entry := _named(what, entries)) is not None:
+            return entry.line().body if entry.spec is None else await whole_text(self.view, entry.spec.task_id)
         files = files_by_id(self.view) | {f"input/{' '.join(file.name.split())}": file for file in self.view.charter.inputs}
         if (file := files.get(what)) is not None:
             return await self._file(file)
-        known = [*(line.what for line in lines if line.ends is not None), *files]
+        known = [*(entry.what for entry in entries if entry.spec is not None), *files]
         raise Unreadable(
-            f"There is nothing called `{in_one_line(what)[:100]}` to read. There are goal, the messages m1 to m{len(lines)}"
+            f"There is nothing called `{in_one_line(what)[:100]}` to read. There are goal, the messages m1 to m{len(entries)}"
             f"{', ' if known else ''}{', '.join(map(in_one_line, known[:60]))}."
         )
 
@@ -119,6 +119,6 @@ async def whole_text(view: GroupView, task_id: TaskId, most_bytes: int = MAX_FIL
         return task.conclusion
 
 
-def _named(what: str, lines: list[LogLine]) -> LogLine | None:
-    by_number = next((line for at, line in enumerate(lines, start=1) if what == f"m{at}"), None)
-    return by_number or next((line for line in lines if line.what == what), None)
+def _named(what: str, entries: list[LogEntry]) -> LogEntry | None:
+    by_number = next((entry for entry in entries if what == entry.name), None)
+    return by_number or next((entry for entry in entries if entry.what == what), None)

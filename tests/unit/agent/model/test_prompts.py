@@ -13,7 +13,8 @@ from ioa.agent.model import Budget, ModelBrain
 from ioa.agent.model.answers import Approach, Formation, Speech
 from ioa.agent.model.budget import tokens_of
 from ioa.agent.model.context import unlike
-from ioa.agent.model.log_lines import LogLine, fitting
+from ioa.agent.model.log_lines import LogLine
+from ioa.agent.model.log_room import fitting
 from ioa.agent.model.prompts import Prompts, cut
 from ioa.errors import InvalidInputError
 from ioa.fences import defused
