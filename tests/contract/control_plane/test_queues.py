@@ -8,11 +8,13 @@ from contextlib import asynccontextmanager
 from datetime import timedelta
 from functools import partial
 from operator import le
+from typing import Any
 
 import nats.errors
 import pytest
 from nats.aio.client import Client
 from nats.aio.msg import Msg
+from nats.js import JetStreamContext
 
 from ioa.adapters.nats import queues as nats_queues
 from ioa.adapters.nats.connection import NatsSettings, open_connection
@@ -274,6 +276,34 @@ async def test_cancelled_work_is_given_back_at_once(nats_client: Client) -> None
     async with asyncio.timeout(5), worker(nats_client, work):
         await eventually(lambda: left(nats_client), lambda count: count == 0)
     assert done == [2]
+
+
+async def test_who_works_no_more_leaves_no_subscription(nats_client: Client) -> None:
+    """A user's line ends whenever he has published nothing for a minute; what it had asked for is given to the next one."""
+    attempts, asked = list[int](), asyncio.Event()
+    fetch = JetStreamContext.PullSubscription.fetch
+
+    async def work(delivery: Delivery) -> None:
+        attempts.append(delivery.attempt)
+
+    async def noted(pulled: Any, *arguments: Any, **options: Any) -> list[Msg]:
+        asked.set()
+        return await fetch(pulled, *arguments, **options)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(JetStreamContext.PullSubscription, "fetch", noted)
+        async with worker(nats_client, work):
+            await asked.wait()
+            await nats_client.flush()
+            before = len(nats_client._subs)
+    for _ in range(3):
+        async with worker(nats_client, work):
+            pass
+    assert len(nats_client._subs) == before - 1
+    await offer(nats_client, "a")
+    async with worker(nats_client, work):
+        await eventually(lambda: bool(attempts))
+    assert attempts == [1]
 
 
 async def test_work_is_done_side_by_side_up_to_a_limit(nats_client: Client) -> None:

@@ -16,6 +16,7 @@ import asyncio
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -29,7 +30,7 @@ from prometheus_client import Counter, Histogram
 from ioa.adapters.nats.connection import until_connected
 from ioa.adapters.nats.renewal import until_renewal
 from ioa.adapters.nats.topology import ACK_WAIT
-from ioa.cancellation import TaskGroup
+from ioa.cancellation import TaskGroup, heeding_cancellation
 from ioa.errors import ERRORS, NotYetError, Retry, UnavailableError, reason_of, row_of
 from ioa.ports.delivery import DeadLetters, DeadReason
 
@@ -105,10 +106,14 @@ async def consume(
 
     async def pull(group: asyncio.TaskGroup) -> None:
         subscription = await client.jetstream().pull_subscribe_bind(durable, stream)
-        while True:
-            await slots.acquire()
-            message = await _next(client, subscription.fetch)
-            group.create_task(worker.do(group, message))
+        try:
+            while True:
+                await slots.acquire()
+                message = await _next(client, subscription.fetch)
+                group.create_task(worker.do(group, message))
+        finally:  # else it stands for as long as the connection, and is given what was asked for last
+            with heeding_cancellation(), suppress(nats.errors.Error, OSError):
+                await subscription.unsubscribe()
 
     async with TaskGroup() as group:
         for _ in range(pulls):
