@@ -454,6 +454,7 @@ class AgentClient:
             await self._run(session, comm_id)
         finally:
             self._sessions.pop(comm_id, None)
+            self._runner.hooks.forget(comm_id)
             self._sooner.set()
 
     async def _run(self, session: GroupSession, comm_id: CommId) -> None:

@@ -10,6 +10,7 @@ from ioa.group.state import OpenTask
 from ioa.ports.brain import GroupView, Reply, TaskRecord
 from ioa.protocol.ids import AgentId, MessageId, TaskId
 from ioa.protocol.messages import (
+    MAX_CONTENT_CHARS,
     AskUser,
     AsyncTaskAssignment,
     ConcludeGroupDiscussion,
@@ -26,6 +27,10 @@ from ioa.protocol.messages import (
     rejects_of,
 )
 from ioa.protocol.policy import FieldValue
+
+_MAX_SAID_BYTES = MAX_CONTENT_CHARS
+"""How much of what was said a function is told in a turn: as much as may be said to it with a task."""
+_LEFT_OUT = "[… the beginning is left out …]"
 
 HeardKind = Literal["message", "decision", "task", "result", "rejection", "conclusion", "question", "answer"]
 
@@ -188,13 +193,31 @@ def attributed(name: str, text: str) -> str:
     return f"{name}: " + "\n  ".join(text.splitlines())
 
 
+def said_last(said: Sequence[Heard], most_bytes: int) -> str:
+    """Write what was said below each other's, or of more than so many bytes the end.
+
+    What is left out is not written either: of as much as an agent keeps that would take several times the room, in one go.
+    """
+    lines: list[str] = []
+    for one in reversed(said):
+        line = attributed(one.sender, one.content[-most_bytes:])
+        data = line.encode("utf-8", "replace")
+        if len(data) > most_bytes:
+            room = max(0, most_bytes - len(f"{one.sender}: "))
+            lines.append(f"{one.sender}: {_LEFT_OUT}\n  {data[len(data) - room :].decode('utf-8', 'ignore')}")
+            break
+        lines.append(line)
+        most_bytes = max(1, most_bytes - len(data) - 1)
+    return "\n".join(reversed(lines))
+
+
 def told_of_part(view: GroupView) -> str:
-    """Tell in plain words what a member is to say in its turn: its part, the goal, and what it has heard."""
+    """Tell in plain words what a member is to say in its turn: its part, the goal, and what it has heard, or the end of that."""
     part = view.part
     prompts = () if part is None else part.prompts
     remembered = [view.memory] if view.memory else []
-    lines = [attributed(one.sender, one.content) for one in heard(view) if one.kind in ("message", "question", "answer", "result")]
-    said = ["What was said so far:", *lines] if lines else []
+    spoken = [one for one in heard(view) if one.kind in ("message", "question", "answer", "result")]
+    said = ["What was said so far:", said_last(spoken, _MAX_SAID_BYTES)] if spoken else []
     board = ["On the board:", *board_lines(view)] if view.board else []
     return "\n".join([*prompts, view.charter.goal, *remembered, *board, *said])
 

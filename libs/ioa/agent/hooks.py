@@ -280,6 +280,10 @@ class Hooks:
         """Whether the author's function decides what is said, and nobody else."""
         return self._agent.speaker is not None
 
+    def forget(self, comm_id: CommId) -> None:
+        """Forget what is known of the memory of a group that is not followed any more."""
+        self._memories.forget(comm_id)
+
     async def observed(self, view: GroupView, files: GroupFiles) -> GroupView:
         """Add what the agent alone knows: its instructions, and what it sees now. Leave out what it is not to be shown.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from ioa.agent.chatting import ChatQuestion, Left
-from ioa.agent.conversation import Heard, attributed, heard_in, name_of_entry, without
+from ioa.agent.conversation import Heard, heard_in, name_of_entry, said_last, without
 from ioa.cancellation import fail_after
 from ioa.errors import IoaError, ModelError, reason_of
 from ioa.fences import defused, fenced
@@ -41,7 +41,8 @@ _MAX_SUMMARY_TOKENS = 1_000
 _MAX_PASSAGE_BYTES = 1_000
 _MAX_GROUPS = 1_000
 _MAX_SAID_BYTES = 60_000
-_LEFT_OUT = "[… the beginning is left out …]\n"
+_AT_ONCE_BYTES = 250_000
+"""How much of what was said is written and kept at a time: others have their turns between."""
 
 Item = Message | TaskRecord
 
@@ -61,6 +62,12 @@ class Memories:
         self._chat = chat
         self._failed: OrderedDict[CommId, int] = OrderedDict()
         """How much was left out when a summary failed: it is tried again when as much more is, and not in each turn."""
+        self._kept: dict[CommId, set[str]] = {}
+        """What the store has passages of, by names, of the groups that are followed."""
+
+    def forget(self, comm_id: CommId) -> None:
+        """Take it that the store has no passages of a group, which is not followed any more: it may be forgotten there."""
+        self._kept.pop(comm_id, None)
 
     async def remembered(self, view: GroupView) -> GroupView:
         """Leave out of a view what the agent's part has it not be shown, and tell what it remembers instead.
@@ -92,7 +99,7 @@ class Memories:
                 self._failed[comm_id] = len(left_out)
                 while len(self._failed) > _MAX_GROUPS:
                     self._failed.popitem(last=False)
-                lines = _lines(one for item in new for one in told[name_of_entry(item)])
+                lines = said_last([one for item in new for one in told[name_of_entry(item)]], _MAX_SAID_BYTES)
                 known = StoredSummary(covered.union(map(name_of_entry, new)), await self._summed_up(view, known, lines))
                 await self._store.put_summary(comm_id, known)
                 self._failed.pop(comm_id, None)
@@ -138,11 +145,11 @@ class Memories:
             return ""
         comm_id, whose = view.charter.comm_id, _whose(view.charter)
         chosen = set(map(name_of_entry, filter(_decides, view.log)))
-        passages = [Passage(comm_id, name, _lines(said)) for name, said in told.items() if said and name not in chosen]
-        words = f"{passages[-1].text if passages else ''}\n{view.charter.goal}"
+        said = {name: parts for name, parts in told.items() if parts and name not in chosen}
+        words = f"{said_last(next(reversed(said.values()), ()), _MAX_SAID_BYTES)}\n{view.charter.goal}"
         try:
             async with fail_after(RECALLED_WITHIN.total_seconds()):
-                await self._store.remember(whose, comm_id, passages)
+                await self._keep(whose, comm_id, said)
                 found = await self._store.recall(whose, words, memory.relevant, {(comm_id, name) for name in shown})
         except (IoaError, TimeoutError) as error:
             _log.warning("not_recalled", agent_id=view.me, comm_id=comm_id, turn=view.state.turn, error=reason_of(error))
@@ -150,6 +157,27 @@ class Memories:
         known = [one for one in found if one.comm_id != comm_id or one.name in told]  # and its author has it be shown
         lines = [shortened(one.text, _MAX_PASSAGE_BYTES) for one in known]
         return "\n".join(["What was said earlier, here or in other groups, and may matter:", *lines]) if lines else ""
+
+    async def _keep(self, whose: str, comm_id: CommId, said: Mapping[str, Sequence[Heard]]) -> None:
+        """Keep what is not kept yet, some of it at a time: after a restart that may be as much as there is room for."""
+        kept = self._kept.setdefault(comm_id, set())
+        for some in _passages(comm_id, {name: parts for name, parts in said.items() if name not in kept}):
+            await self._store.remember(whose, comm_id, some)
+            kept.update(one.name for one in some)
+
+
+def _passages(comm_id: CommId, said: Mapping[str, Sequence[Heard]]) -> Iterator[Sequence[Passage]]:
+    """Write passages of what was said, so much at a time."""
+    some, size_bytes = list[Passage](), 0
+    for name, parts in said.items():
+        text = said_last(parts, _MAX_SAID_BYTES)
+        some.append(Passage(comm_id, name, text))
+        size_bytes += len(text.encode("utf-8", "replace"))
+        if size_bytes >= _AT_ONCE_BYTES:
+            yield some
+            some, size_bytes = [], 0
+    if some:
+        yield some
 
 
 def _whose(charter: Charter) -> str:
@@ -169,12 +197,6 @@ def _floor(view: GroupView) -> timedelta:
     assert policy is not None and view.part is not None
     own = [policy.roles[policy.role_numbers[name]].timeout for name in view.part.roles]
     return min(filter(None, (state.limits.floor_timeout, state.patience_of(view.me), *own)))
-
-
-def _lines(said: Iterable[Heard]) -> str:
-    text = "\n".join(attributed(one.sender, one.content) for one in said)
-    data = text.encode("utf-8", "replace")
-    return text if len(data) <= _MAX_SAID_BYTES else _LEFT_OUT + data[-_MAX_SAID_BYTES:].decode("utf-8", "ignore")
 
 
 def _shown(items: Sequence[Item], memory: Memory, view: GroupView) -> frozenset[str]:
