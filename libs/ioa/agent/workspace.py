@@ -22,7 +22,7 @@ from ioa.agent.definition import InputFile, UpstreamResult, report, spent, trace
 from ioa.agent.history import GroupHistory
 from ioa.agent.inquiring import WITHIN, Inquire, Inquiring, Inquiry
 from ioa.agent.listening import TaskEvent
-from ioa.agent.local_copies import LocalCopies, copy_of
+from ioa.agent.local_copies import LocalCopies
 from ioa.agent.outbox import MAX_TEXT_BYTES
 from ioa.agent.searching import Searching
 from ioa.agent.under_way import UnderWay
@@ -33,7 +33,7 @@ from ioa.ports.meter import Meter
 from ioa.protocol.codec import encode, shortened
 from ioa.protocol.files import whole
 from ioa.protocol.goals import Artifact, plain_file_name
-from ioa.protocol.ids import AgentId, CommId, GoalId, SessionId, TaskId
+from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, SessionId, TaskId
 from ioa.protocol.messages import MAX_ARTIFACTS, Conclusion
 from ioa.protocol.search import Need
 
@@ -82,8 +82,6 @@ class GroupFiles:
         self.history = history
         self._folder = folder
         self._fetching = asyncio.Lock()
-        self._fetched: set[str] = set()
-        """What the copies of what was fetched are called."""
 
     async def fetch(self, artifacts: Sequence[Artifact]) -> tuple[InputFile, ...]:
         """Fetch files that are not here yet.
@@ -158,7 +156,7 @@ class GroupFiles:
     async def remove(self) -> None:
         """Delete all local copies."""
         await asyncio.to_thread(shutil.rmtree, self._folder, ignore_errors=True)
-        await self._copies.release(self._fetched)
+        await self._copies.release(self.history.comm_id)
 
     def _stream(self, artifact: Artifact) -> AsyncGenerator[bytes, None]:
         seq = self.history.told.get((artifact.object_name, artifact.sha256))
@@ -170,8 +168,9 @@ class GroupFiles:
         path = self._folder / "files" / artifact.sha256 / plain_file_name(artifact.name)
         if not await asyncio.to_thread(self._copies.stands, artifact, path):
             pieces = self._stream(artifact)
-            self._fetched.add(copy_of(artifact))
-            await self._copies.place(artifact, pieces, path)
+            charter = self.history.charter
+            user = LOCAL if charter is None or charter.user is None else charter.user
+            await self._copies.place(artifact, pieces, path, self.history.comm_id, user)
         return InputFile(artifact.name, path, artifact.media_type)
 
     async def _put(self, place: str, name: str, data: bytes, media_type: str) -> Artifact:

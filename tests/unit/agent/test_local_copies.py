@@ -8,15 +8,20 @@ import threading
 from collections.abc import AsyncGenerator
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from ioa.agent import local_copies
 from ioa.agent.local_copies import LocalCopies, copy_of
+from ioa.agent.workspace import GroupFiles
 from ioa.errors import InvalidInputError, NotFoundError, TaskError, UnavailableError
 from ioa.protocol.goals import Artifact
+from ioa.protocol.ids import LOCAL, AgentId, CommId, SessionId, UserId
 
 PIECES = (b"one", b"two", b"three")
+ONE, TWO = CommId("one"), CommId("two")
 
 
 def _artifact() -> Artifact:
@@ -44,15 +49,15 @@ async def test_however_many_groups_read_a_file_it_lies_there_once(tmp_path: Path
     copies, first, second = LocalCopies(tmp_path / "copies"), _Store(), _Store()
     paths = [tmp_path / group / "a.csv" for group in ("one", "two")]
 
-    await copies.place(_artifact(), first.pieces(), paths[0])
-    await copies.place(_artifact(), second.pieces(), paths[1])
+    await copies.place(_artifact(), first.pieces(), paths[0], ONE, LOCAL)
+    await copies.place(_artifact(), second.pieces(), paths[1], TWO, LOCAL)
 
     assert [path.read_bytes() for path in paths] == [b"onetwothree"] * 2
     assert ((first.told, second.told), len({path.stat().st_ino for path in paths})) == ((3, 1), 1)
     left = []
-    for path in paths:
+    for path, reader in zip(paths, (ONE, TWO), strict=True):
         path.unlink()
-        await copies.release([copy_of(_artifact())])
+        await copies.release(reader)
         left.append(len(list((tmp_path / "copies").iterdir())))
     assert left == [1, 0]
 
@@ -60,10 +65,10 @@ async def test_however_many_groups_read_a_file_it_lies_there_once(tmp_path: Path
 async def test_a_copy_is_given_to_nobody_who_may_not_read_the_file(tmp_path: Path) -> None:
     """That another group has it opens nothing."""
     copies, path = LocalCopies(tmp_path / "copies"), tmp_path / "two" / "a.csv"
-    await copies.place(_artifact(), _Store().pieces(), tmp_path / "one" / "a.csv")
+    await copies.place(_artifact(), _Store().pieces(), tmp_path / "one" / "a.csv", ONE, LOCAL)
 
     with pytest.raises(NotFoundError):
-        await copies.place(_artifact(), _Store(NotFoundError("It was not told.")).pieces(), path)
+        await copies.place(_artifact(), _Store(NotFoundError("It was not told.")).pieces(), path, ONE, LOCAL)
 
     assert not path.exists()
 
@@ -77,14 +82,14 @@ def _another(**said: object) -> Artifact:
 async def test_a_copy_is_given_to_nobody_who_knows_what_it_is(tmp_path: Path, first: bytes) -> None:
     """The store takes a writer's word for a digest: whoever knew another's had an agent take the other's copy for his own file."""
     copies, path = LocalCopies(tmp_path / "copies"), tmp_path / "two" / "a.csv"
-    await copies.place(_artifact(), _Store().pieces(), tmp_path / "one" / "a.csv")
+    await copies.place(_artifact(), _Store().pieces(), tmp_path / "one" / "a.csv", ONE, LOCAL)
 
     async def pieces() -> AsyncGenerator[bytes, None]:
         yield first
         raise InvalidInputError("It is not what its writer said.")
 
     with pytest.raises(InvalidInputError):
-        await copies.place(_another(), pieces(), path)
+        await copies.place(_another(), pieces(), path, ONE, LOCAL)
 
     assert not path.exists()
 
@@ -98,10 +103,10 @@ async def test_a_file_waits_for_no_other_one_of_which_the_same_is_said(tmp_path:
         await goes_on.wait()
 
     async with asyncio.TaskGroup() as group:
-        group.create_task(copies.place(_another(), slow(), tmp_path / "two" / "a.csv"))
+        group.create_task(copies.place(_another(), slow(), tmp_path / "two" / "a.csv", ONE, LOCAL))
         await asyncio.sleep(0.05)
         async with asyncio.timeout(10):
-            await copies.place(_artifact(), _Store().pieces(), tmp_path / "one" / "a.csv")
+            await copies.place(_artifact(), _Store().pieces(), tmp_path / "one" / "a.csv", ONE, LOCAL)
         goes_on.set()
     assert (tmp_path / "one" / "a.csv").read_bytes() == b"onetwothree"
 
@@ -110,12 +115,12 @@ async def test_what_a_task_has_changed_is_given_to_no_other(tmp_path: Path) -> N
     """A function that runs as root may write into its input: other users' goals have the file as it was sent."""
     copies, paths = LocalCopies(tmp_path / "copies"), [tmp_path / group / "a.csv" for group in ("one", "two", "three")]
     for path in paths[:2]:
-        await copies.place(_artifact(), _Store().pieces(), path)
+        await copies.place(_artifact(), _Store().pieces(), path, ONE, LOCAL)
     paths[0].chmod(0o644)
     paths[0].write_bytes(b"mine now")
     stood = copies.stands(_artifact(), paths[1])
     for path in paths[1:]:
-        await copies.place(_artifact(), _Store().pieces(), path)
+        await copies.place(_artifact(), _Store().pieces(), path, ONE, LOCAL)
 
     assert (stood, [path.read_bytes() for path in paths]) == (False, [b"mine now", b"onetwothree", b"onetwothree"])
     assert (copies.stands(_artifact(), paths[1]), copies.stands(_artifact(), tmp_path / "none")) == (True, False)
@@ -126,9 +131,9 @@ async def test_what_was_fetched_in_part_leaves_nothing(tmp_path: Path) -> None:
     copies, path = LocalCopies(tmp_path / "copies"), tmp_path / "one" / "a.csv"
 
     with pytest.raises(UnavailableError):
-        await copies.place(_artifact(), _Store(UnavailableError("It is away."), 2).pieces(), path)
+        await copies.place(_artifact(), _Store(UnavailableError("It is away."), 2).pieces(), path, ONE, LOCAL)
     left = _files(tmp_path)
-    await copies.place(_artifact(), _Store().pieces(), path)
+    await copies.place(_artifact(), _Store().pieces(), path, ONE, LOCAL)
 
     assert (left, path.read_bytes()) == ([], b"onetwothree")
 
@@ -160,11 +165,11 @@ async def test_what_is_written_for_who_has_given_up_gets_into_no_other_copy(
     ended = threading.Event()
     monkeypatch.setattr(local_copies, "_append", slow)
     copies, path = LocalCopies(tmp_path / "copies"), tmp_path / "two" / "a.csv"
-    given_up = asyncio.ensure_future(copies.place(_artifact(), _Store().pieces(), tmp_path / "one" / "a.csv"))
+    given_up = asyncio.ensure_future(copies.place(_artifact(), _Store().pieces(), tmp_path / "one" / "a.csv", ONE, LOCAL))
     await asyncio.to_thread(begun.wait)
     given_up.cancel()
     await asyncio.gather(given_up, return_exceptions=True)
-    await copies.place(_artifact(), pieces(), path)
+    await copies.place(_artifact(), pieces(), path, ONE, LOCAL)
 
     assert path.read_bytes() == b"onetwothree"
     assert [one.name for one in (tmp_path / "copies").iterdir()] == [copy_of(_artifact())]
@@ -188,7 +193,7 @@ async def test_copies_take_no_more_of_a_disk_than_they_leave(tmp_path: Path, mon
         async def pieces() -> AsyncGenerator[bytes, None]:
             yield files[artifact.name]
 
-        await copies.place(artifact, pieces(), folder / artifact.name)
+        await copies.place(artifact, pieces(), folder / artifact.name, CommId(artifact.name), LOCAL)
 
     with pytest.raises(TaskError, match="no room for 'a' with 10,000,000,000 bytes"):
         await place(told["a"].model_copy(update={"size_bytes": 10**10}))
@@ -198,7 +203,7 @@ async def test_copies_take_no_more_of_a_disk_than_they_leave(tmp_path: Path, mon
         await place(told["c"])
     await place(told["b"])  # it lies there
     (folder / "a").unlink()
-    await copies.release([copy_of(told["a"])])
+    await copies.release(CommId("a"))
     await place(told["c"])
     assert (folder / "c").read_bytes() == files["c"]
 
@@ -217,7 +222,7 @@ async def test_copies_that_come_at_once_leave_as_much_of_a_disk(tmp_path: Path, 
             yield name.encode() * 5
 
         told = Artifact(name=name, object_name=name, size_bytes=10, sha256=hashlib.sha256(name.encode() * 10).hexdigest())
-        await copies.place(told, pieces(), tmp_path / "groups" / name)
+        await copies.place(told, pieces(), tmp_path / "groups" / name, ONE, LOCAL)
 
     for name in "abcd":
         coming[name] = asyncio.create_task(place(name))
@@ -245,8 +250,65 @@ async def test_nobody_keeps_room_by_saying_how_large_a_file_is(tmp_path: Path, m
         await goes_on.wait()
 
     async with asyncio.TaskGroup() as group:
-        group.create_task(copies.place(large, slow(), tmp_path / "one" / "a.csv"))
+        group.create_task(copies.place(large, slow(), tmp_path / "one" / "a.csv", ONE, LOCAL))
         await begun.wait()
-        await copies.place(_artifact(), _Store().pieces(), tmp_path / "two" / "a.csv")
+        await copies.place(_artifact(), _Store().pieces(), tmp_path / "two" / "a.csv", ONE, LOCAL)
         goes_on.set()
     assert (tmp_path / "two" / "a.csv").read_bytes() == b"onetwothree"
+
+
+class _Reading:
+    """A group of a user that reads files of 500 bytes, each as it is named."""
+
+    def __init__(self, folder: Path, copies: LocalCopies, user: UserId | None, group: str) -> None:
+        self._told: dict[tuple[str, str], int] = {}
+        charter = SimpleNamespace(user=user)
+        history: Any = SimpleNamespace(comm_id=CommId(group), charter=charter, told=self._told)
+        network: Any = SimpleNamespace(stream_file=lambda *asked: self._pieces(asked[-1]))
+        self._files = GroupFiles(network, AgentId("reader"), history, folder / group, copies, SessionId("s1"))
+
+    async def _pieces(self, artifact: Artifact) -> AsyncGenerator[bytes, None]:
+        yield _data(artifact.name)
+
+    async def reads(self, *names: str) -> int:
+        """Read files until one is refused; how many were not."""
+        for number, name in enumerate(names):
+            told = Artifact(name=name, object_name=name, size_bytes=500, sha256=hashlib.sha256(_data(name)).hexdigest())
+            self._told[name, told.sha256] = 1
+            try:
+                await self._files.fetch([told])
+            except TaskError:
+                return number
+        return len(names)
+
+    async def ends(self) -> None:
+        await self._files.remove()
+
+
+def _data(name: str) -> bytes:
+    return name.encode().ljust(500)
+
+
+async def test_a_users_files_take_no_more_than_they_leave_to_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who had a goal wait for a person with as many files as fit had each new file of others refused, of a byte, for days."""
+    monkeypatch.setattr(local_copies, "_free_bytes", lambda folder: 8_000 - sum(f.stat().st_size for f in folder.glob("*")))
+    copies, names = LocalCopies(tmp_path / "copies"), {whose: [f"{whose}{n}" for n in range(9)] for whose in ("eve", "ann", "bob")}
+    eve, again = (_Reading(tmp_path, copies, UserId("eve"), group) for group in ("eve-1", "eve-2"))
+    ann, bob = (_Reading(tmp_path, copies, UserId(user), user) for user in ("ann", "bob"))
+
+    had = [await eve.reads(*names["eve"]), await again.reads(*names["eve"]), await ann.reads(*names["ann"])]
+    had.append(await bob.reads(*names["bob"]))
+    await eve.ends()
+    still = await again.reads(*names["eve"]), await ann.reads(*names["ann"])
+    await again.ends()
+
+    assert (had, still, await ann.reads(*names["ann"])) == ([4, 4, 2, 1], (4, 2), 3)
+
+
+async def test_who_is_everybody_has_all_the_room_for_copies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a laptop, where nobody else is, and in groups of a version that knew no users."""
+    monkeypatch.setattr(local_copies, "_free_bytes", lambda folder: 8_000 - sum(f.stat().st_size for f in folder.glob("*")))
+    copies = LocalCopies(tmp_path / "copies")
+    local, older = _Reading(tmp_path, copies, LOCAL, "one"), _Reading(tmp_path, copies, None, "two")
+
+    assert (await local.reads(*"abcdefg"), await older.reads("h"), await local.reads("i")) == (7, 1, 0)

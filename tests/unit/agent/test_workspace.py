@@ -23,7 +23,7 @@ from ioa.ports.chat_model import Hear
 from ioa.ports.meter import Meter
 from ioa.protocol.codec import encode
 from ioa.protocol.goals import Artifact
-from ioa.protocol.ids import AgentId, CommId, GoalId, SessionId, TaskId
+from ioa.protocol.ids import AgentId, CommId, GoalId, SessionId, TaskId, UserId
 from ioa.protocol.messages import MAX_ARTIFACTS, Conclusion
 from ioa.protocol.search import Need
 from tests.rig.memory_network import MemoryNetwork
@@ -179,7 +179,7 @@ async def test_a_file_is_fetched_once(tmp_path: Path) -> None:
 async def test_files_whose_digests_begin_alike_lie_apart(tmp_path: Path) -> None:
     """Two that do so in 16 of 64 digits can be made, and the one that came later lay in the place of the other."""
     both = [Artifact(name="a.csv", object_name=f"o{end}", size_bytes=1, sha256="a" * 63 + end) for end in "bc"]
-    history: Any = SimpleNamespace(comm_id=CommId("c1"), told={(one.object_name, one.sha256): 1 for one in both})
+    history: Any = SimpleNamespace(comm_id=CommId("c1"), charter=None, told={(one.object_name, one.sha256): 1 for one in both})
     network: Any = SimpleNamespace(stream_file=lambda *_args: None)
     files = GroupFiles(network, AgentId("reader"), history, tmp_path, _Trusting(tmp_path), SessionId("s1"))
 
@@ -195,7 +195,9 @@ class _Trusting(LocalCopies):
         """None does."""
         return False
 
-    async def place(self, artifact: Artifact, pieces: AsyncGenerator[bytes, None], path: Path) -> None:
+    async def place(
+        self, artifact: Artifact, pieces: AsyncGenerator[bytes, None], path: Path, reader: CommId, user: UserId
+    ) -> None:
         """Write which file it is."""
         _write(path, artifact.object_name)
 
