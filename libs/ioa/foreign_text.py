@@ -34,7 +34,12 @@ def shown(text: str) -> str:
 
 def shown_in_line(text: str) -> str:
     """Do the same to a name or a reason that stands within a line: it cannot begin another one, nor fill up its row with blanks."""
-    return _BLANKS.sub(" ", shown(text).translate(_LINE_BREAKS))
+    return _BLANKS.sub(" ", shown_name(text))
+
+
+def shown_name(text: str) -> str:
+    """Do the same to a name by which something is found, or saved: its blanks stay."""
+    return shown(text).translate(_LINE_BREAKS)
 
 
 def continued(text: str) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Protocol
 
 from ioa.ports.agent_index import AgentIndex, IndexEntry, SparseVector
@@ -166,15 +167,25 @@ class Indexer:
 
     async def _put(self, cards: Iterable[AgentCard]) -> None:
         """Embed and store what is new or changed, in batches."""
-        stale = [card for card in cards if await self._is_due(card)]
+        stale = [card for card in cards if self._is_due(card)]
         for start in range(0, len(stale), BATCH_CARDS):
             batch = stale[start : start + BATCH_CARDS]
+            changed = [card for card in batch if card.agent_id in self._fingerprints]
             vectors = await self._embedder.embed([text for card in batch for text in _texts(card)])
             words = await asyncio.to_thread(self._words, batch)
             async with self._writing:
                 entries = self._entries(batch, iter(vectors), words)
                 await self._index.put(entries)
                 self._fingerprints.update({entry.card.agent_id: entry.fingerprint for entry in entries})
+            await self._charge(changed)
+
+    async def _charge(self, changed: Sequence[AgentCard]) -> None:
+        """Count how long the changed cards have taken."""
+        if self._changes is None or not changed:
+            return
+        tokens = iter(await self._embedder.count_tokens([text for card in changed for text in _texts(card)]))
+        for card in changed:
+            self._changes.charge(card.agent_id, sum(islice(tokens, len(_texts(card)))))
 
     def _words(self, cards: Sequence[AgentCard]) -> Sequence[SparseVector]:
         return [document_terms(profile_words(card), self._stem) for card in cards]
@@ -194,15 +205,12 @@ class Indexer:
             )
         return entries
 
-    async def _is_due(self, card: AgentCard) -> bool:
+    def _is_due(self, card: AgentCard) -> bool:
         """Whether a card is new, or has changed and its turn has come."""
         held = self._fingerprints.get(card.agent_id)
         if held is None or held == self._fingerprint(card) or self._changes is None:
             return held != self._fingerprint(card)
-        if not self._changes.may_change(card.agent_id):
-            return False
-        self._changes.charge(card.agent_id, sum(await self._embedder.count_tokens(_texts(card))))
-        return True
+        return self._changes.may_change(card.agent_id)
 
     def _fingerprint(self, card: AgentCard) -> str:
         return fingerprint(card, self._embedder.model_id)

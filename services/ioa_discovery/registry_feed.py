@@ -118,6 +118,7 @@ class RegistryFeed:
             yield [event for agent_id in moved for event in present(self._view, agent_id) if not isinstance(event, CardStored)]
             if not self._moved:
                 self._any_moved.clear()
+            await asyncio.sleep(0)  # of most there is nothing to tell, and all come at the start
 
     def _let_go(self, agent_id: AgentId) -> None:
         self._held_back.discard(agent_id)

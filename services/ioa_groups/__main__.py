@@ -100,6 +100,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
         with (
             at_renewal(client, parts.ledger.forget),
             at_renewal(client, parts.tickets.forget),
+            at_renewal(client, parts.watch.forget),
             at_renewal(client, parts.files.forget),
         ):
             async with background(

@@ -62,6 +62,10 @@ class MembershipWatch:
         self._noticed[agent_id] = None
         self._wake.set()
 
+    def forget(self) -> None:
+        """Take it of no group that it knows who is online: the connection was renewed, maybe to a server that has lost some."""
+        self._in_line.clear()
+
     async def follow(self) -> None:
         """Look at everybody once, since groups may have been told nothing for a while, and first at each change, for ever."""
         self._review.extend(record.card.agent_id for record in self._registry.cards())
@@ -82,6 +86,7 @@ class MembershipWatch:
             UnavailableError: Not every group could be told.
         """
         if not (self._registry.is_online(agent_id) or self._registry.is_lost(agent_id)):
+            self._in_line.discard(agent_id)
             return
         comm_ids, failed = iter(await self._memberships.of(agent_id)), list[CommId]()
         async with TaskGroup() as group:
@@ -159,6 +164,7 @@ class MembershipWatch:
         elif self._registry.is_lost(agent_id):
             kind = MemberLost
         else:
+            self._in_line.discard(agent_id)
             return
         head = await self._ledger.head(comm_id)
         if head is None or (agent_id in head.entry.state.living()) is (kind is MemberReturned):

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from ioa.agent.conversation import attributed
+from ioa.agent.conversation import set_off
 from ioa.agent.definition import InputFile, TaskContext
 from ioa.errors import TaskError
 from ioa.foreign_text import shown_in_line
@@ -58,8 +58,8 @@ def with_results(task: str, ctx: TaskContext) -> str:
     """Say a task to an agent that is told nothing but words: with the results that it builds on."""
     told = [task]
     for result in ctx.results:
-        rejected = f"(rejected: {result.rejected}) " if result.rejected else ""
-        told.append(attributed(f"Result of an earlier task, {result.task_desc!r}", f"{rejected}{result.content}"))
+        rejected = [f"(rejected: {result.rejected})"] if result.rejected else []
+        told.append(set_off(f"Result of an earlier task, {result.task_desc!r}", "\n".join([*rejected, result.content])))
     return "\n\n".join(told)
 
 

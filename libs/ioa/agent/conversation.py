@@ -193,6 +193,11 @@ def attributed(name: str, text: str) -> str:
     return f"{name}: " + "\n  ".join(text.splitlines())
 
 
+def set_off(heading: str, text: str) -> str:
+    """Write somebody's text below a heading, each line indented alike: `textwrap.dedent` gives it back as it was."""
+    return f"{heading}:\n" + "".join([f"  {line}" for line in text.splitlines(keepends=True)])
+
+
 def said_last(said: Sequence[Heard], most_bytes: int) -> str:
     """Write what was said below each other's, or of more than so many bytes the end.
 

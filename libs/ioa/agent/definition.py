@@ -554,11 +554,11 @@ class AgentDefinition:
         """Return the arguments the function wants: the task, with the results that it builds on, and perhaps the context."""
         if _arity(self.function) == 2:
             return task, context
-        from ioa.agent.conversation import attributed  # what only a task needs
+        from ioa.agent.conversation import set_off  # what only a task needs
 
         told = [
-            attributed(repr(result.task_desc), f"{f'(rejected: {result.rejected}) ' if result.rejected else ''}{result.content}")
-            for result in context.results
+            set_off(repr(one.task_desc), "\n".join([*([f"(rejected: {one.rejected})"] if one.rejected else []), one.content]))
+            for one in context.results
         ]
         return ("\n\n".join([task, "Results of earlier tasks:", *told]) if told else task,)
 

@@ -20,7 +20,7 @@ from ioa.client.history import conversation
 from ioa.client.transcript import what_lacks, who_decided
 from ioa.client.watching import watch
 from ioa.errors import IoaError, NotFoundError
-from ioa.foreign_text import continued, shown_in_line
+from ioa.foreign_text import continued, shown_in_line, shown_name
 from ioa.ports.system_client import SystemClient
 from ioa.protocol.decisions import Decisions
 from ioa.protocol.goals import GoalResult, Reason
@@ -151,7 +151,7 @@ def show_files(terminal: Terminal, result: GoalResult, files: list[Path]) -> Non
         terminal.print(Text())
     if files:
         for path, artifact in zip(files, result.artifacts, strict=True):
-            where = Text.assemble(("file  ", "dim"), (shown_in_line(str(path)), "green"), (f"  {size(artifact.size_bytes)}", "dim"))
+            where = Text.assemble(("file  ", "dim"), (shown_name(str(path)), "green"), (f"  {size(artifact.size_bytes)}", "dim"))
             terminal.result.tell(where, soft_wrap=True)
     elif result.artifacts:
         names = ", ".join(shown_in_line(artifact.name) for artifact in result.artifacts)

@@ -120,6 +120,7 @@ class KnownGroups:
         """Trust no head and no timer of before."""
         for group in self:
             self.remember(group, None)
+            group.answered = 0
             group.armed = None
 
     def forget_timers(self) -> None:

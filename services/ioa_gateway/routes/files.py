@@ -15,7 +15,7 @@ from pydantic import Field
 from starlette.responses import Response
 
 from ioa.errors import InvalidInputError, NotFoundError
-from ioa.foreign_text import shown, shown_in_line
+from ioa.foreign_text import shown, shown_name
 from ioa.group.events import files_of
 from ioa.protocol.goals import Artifact
 from ioa.protocol.ids import CommId
@@ -164,7 +164,7 @@ async def _told(call: ApiCall, query: WhoseQuery) -> tuple[Artifact, CommId]:
 
 def _heads(artifact: Artifact, query: FileQuery) -> dict[str, str]:
     """Say what a file is: a picture is drawn, text is shown where that is asked, and all else is saved."""
-    name = quote(shown_in_line(artifact.name), safe="")
+    name = quote(shown_name(artifact.name), safe="")
     kept = {"ETag": _tag(artifact, query), "Cache-Control": "private, no-cache", "X-Content-Type-Options": "nosniff"}
     if query.view and artifact.media_type.startswith("text/"):
         policy = "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'self'"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from datetime import timedelta
 
 from ioa.group.events import Event, MemberLost, MemberReturned
@@ -187,6 +188,39 @@ async def test_who_starts_reads_no_more_of_groups_than_where_they_stand() -> Non
     for agent_id in (ADA, BOB):
         await plane.watch.reconcile(agent_id)
     assert recorded == []
+
+
+async def test_who_leaves_while_its_groups_are_told_that_it_is_back_is_told_of_when_it_returns() -> None:
+    """A process that ends soon after its start, as one that is rolled out may, is no longer lost to groups once it stays."""
+    plane = Plane()
+    await plane.open(ADA, BOB)
+    of, asked, may_go_on = plane.watch._memberships.of, asyncio.Event(), asyncio.Event()
+
+    async def slow(agent_id: AgentId) -> Sequence[CommId]:
+        found = await of(agent_id)
+        asked.set()
+        await may_go_on.wait()
+        return found
+
+    async def living() -> tuple[AgentId, ...]:
+        return (await plane.state()).living()
+
+    async with background(plane.watch.follow()):
+        plane.clock.advance(LEASE)
+        await plane.join(ADA)
+        plane.watch.notice(BOB)
+        await eventually(living, lambda found: found == (ADA,))
+        plane.watch._memberships.of = slow  # type: ignore[method-assign]
+        await plane.join(BOB)
+        plane.watch.notice(BOB)
+        await asked.wait()
+        await plane.registry.deregister(Deregister(agent_id=BOB))
+        may_go_on.set()
+        await eventually(lambda: not plane.watch._busy)
+        assert await living() == (ADA,)
+        await plane.join(BOB)
+        plane.watch.notice(BOB)
+        await eventually(living, lambda found: found == (ADA, BOB))
 
 
 async def test_who_leaves_and_comes_back_again_and_again_has_nothing_read() -> None:

@@ -11,6 +11,7 @@ from ioa.group.events import Entry, GroupLaunched, MemberLost, MemberReturned, S
 from ioa.group.machine import step
 from ioa.group.rejection import IllegalEventError
 from ioa.group.requests import Accepted, CancelGroup, InviteMember, LaunchGroup, Rejected
+from ioa.group.state import Awaiting, Discussing
 from ioa.ports.group_log import StoredEntry
 from ioa.ports.inspection import FILLING
 from ioa.ports.store_room import StoreRoom
@@ -394,6 +395,21 @@ async def test_a_nested_team_is_told_once_what_was_answered() -> None:
     for router in (0, 0, 0, 1, 1):
         await plane.routers[router].fire_timer(ROOM)
     assert read.count(NESTED) == 1
+
+
+async def test_a_nested_team_is_told_again_what_was_answered_where_its_log_has_lost_it() -> None:
+    """A server that comes back may have lost the last entries of one log, and not those of another."""
+    plane = Plane()
+    await _nested(plane)
+    until = plane.clock.now() + timedelta(minutes=9)
+    await plane.says(BOB, AskUser(text="Which?", options=("a", "b"), default="a", until=until), comm_id=NESTED)
+    await plane.says(ADA, Decision(task_id=TaskId("t1-1"), choice="a"))
+    plane.log._entries[NESTED].pop()
+    assert isinstance((await plane.state(NESTED)).stage, Awaiting)
+    for ledger in plane.ledgers:
+        ledger.forget()
+    await plane.routers[0].fire_timer(ROOM)
+    assert isinstance((await plane.state(NESTED)).stage, Discussing)
 
 
 def _reads_of(plane: Plane) -> list[CommId]:

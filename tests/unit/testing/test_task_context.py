@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -67,7 +68,17 @@ def test_a_rejected_result_is_marked_in_the_words_of_a_task(tmp_path: Path) -> N
     agent.task(lambda task: task)
     results = [upstream("draft", "It is 12.", rejected="a wrong table"), upstream("facts", "It is 13.")]
     [words] = agent.arguments("write", RecordingContext(tmp_path, results=results))
-    assert words == "write\n\nResults of earlier tasks:\n\n'draft': (rejected: a wrong table) It is 12.\n\n'facts': It is 13."
+    told = ("'draft':\n  (rejected: a wrong table)\n  It is 12.", "'facts':\n  It is 13.")
+    assert words == "\n\n".join(["write", "Results of earlier tasks:", *told])
+
+
+def test_a_result_can_be_had_from_the_words_of_a_task_as_it_was(tmp_path: Path) -> None:
+    """A table, or a program, is none any more where its first line stands elsewhere than the others."""
+    agent, code = Agent("writer", description="Writes"), "def f():\n    return 1\n\na,b\n1,2\n"
+    agent.task(lambda task: task)
+    context = RecordingContext(tmp_path, results=[upstream("code", code)])
+    for words in (agent.arguments("write", context)[0], with_results("write", context)):
+        assert textwrap.dedent(words.partition("'code':\n")[2]) == code
 
 
 def test_no_result_signs_for_another_in_the_words_of_a_task(tmp_path: Path) -> None:
