@@ -29,7 +29,7 @@ M = TypeVar("M", bound=Model)
 
 _log = structlog.get_logger(__name__)
 
-SCHEMA_VERSION = 8
+SCHEMA_VERSION = 9
 
 _SCHEMA = """
 CREATE TABLE groups (comm_id TEXT PRIMARY KEY, cursor INTEGER NOT NULL, met INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID;
@@ -66,12 +66,17 @@ _PASSAGES_OF_GROUPS = """
 CREATE TABLE told (comm_id TEXT, name TEXT, passage INTEGER NOT NULL, PRIMARY KEY (comm_id, name)) WITHOUT ROWID;
 INSERT OR IGNORE INTO told SELECT comm_id, name, rowid FROM passages;
 """
-_UPGRADES = (_SCHEMA, _OUTCOMES, _RETENTION, _MANY_IN_A_ROW, _OBSERVATIONS, _THOUGHTS, _MEMORIES, _PASSAGES_OF_GROUPS)
+_SIZES = """
+ALTER TABLE told ADD COLUMN size_bytes INTEGER NOT NULL DEFAULT 0;
+UPDATE told SET size_bytes = (SELECT coalesce(sum(length(CAST(text AS BLOB))), 0) FROM passages WHERE rowid = passage);
+"""
+_UPGRADES = (_SCHEMA, _OUTCOMES, _RETENTION, _MANY_IN_A_ROW, _OBSERVATIONS, _THOUGHTS, _MEMORIES, _PASSAGES_OF_GROUPS, _SIZES)
 """What leads from each version of the schema to the next.
 
 Since version 3 entries are packed; `groups.newest` is what the last row of an open group holds, as far as the next is packed
 with it. Since version 4 a row of `entries` holds all that were written together, one behind the other; `seq` is that of the last.
 Since version 8 `told` says which passages are a group's: `passages` itself is searched by words, and read as a whole for all else.
+Since version 9 it says how large they are.
 """
 _FIRST_PACKED = 3
 

@@ -17,8 +17,9 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from itertools import accumulate, islice
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import structlog
 
@@ -41,7 +42,15 @@ from ioa.adapters.sqlite_file import (
 from ioa.errors import InvalidInputError, UnavailableError
 from ioa.group.requests import SequencedEntry
 from ioa.group.state import Ended
-from ioa.ports.agent_store import Encounter, Passage, StoredObservation, StoredSummary, words_of
+from ioa.ports.agent_store import (
+    MAX_REMEMBERED_BYTES,
+    Encounter,
+    Passage,
+    StoredObservation,
+    StoredSummary,
+    newest_of,
+    words_of,
+)
 from ioa.ports.brain import Contact
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.codec import decode, encode
@@ -58,13 +67,13 @@ _OF_A_GROUP = ("entries", "outbox", "tasks", "observations", "thoughts", "summar
 _PAGE_BYTES = 1024 * 1024
 """How much of a group is read at a time, at least, if it has that much: there may be far more of it than there is room for."""
 _BEGINNING = (0, b"")
-_MOST_BYTES = 512 * 1024 * 1024
-"""How much may be kept of groups that have ended, with that of others."""
+_MOST_BYTES = 256 * 1024 * 1024
+"""How much may be kept of groups that have ended. What is kept of others is bounded while they are followed."""
 _LOOKED_AFTER_BYTES = 64 * 1024 * 1024
 """How much is taken in until it is looked, when a group ends, whether that is too much."""
 _AT_ONCE_SECONDS, _GIVEN_BACK_PAGES = 0.1, 2_000
-"""For how long groups are forgotten at a time, and how many free pages are given back to the disk: a gigabyte takes so long that
-the memory would count as unwell."""
+"""For how long passages are kept and groups are forgotten at a time, and how many free pages are given back to the disk: a gigabyte
+takes so long that the memory would count as unwell."""
 
 _ANSWERS_WITHIN = timedelta(seconds=10)
 _PAGE_WITHIN = timedelta(minutes=1)
@@ -92,6 +101,14 @@ class _Answered:
 
     comm_id: CommId
     message_id: MessageId
+
+
+class _Told(NamedTuple):
+    """A passage that is kept: its row, what names it in its group, and its size."""
+
+    passage: int
+    name: str
+    size_bytes: int
 
 
 class _NotReadError(Exception):
@@ -150,8 +167,8 @@ class SqliteStore:
     async def prune(self, before: datetime) -> int:
         """Forget the groups that ended before an instant, and give their room back; how many they were.
 
-        If all that is kept of groups is very much, the largest of those that ended later go as well: whoever speaks to the agent
-        for an hour would fill its disk for a day, and it would remember nothing any more.
+        If what is kept of groups that have ended is very much, the largest of those that ended later go as well: whoever speaks to
+        the agent for an hour would fill its disk for a day, and it would remember nothing any more.
         """
         if not await asyncio.to_thread(self._path.exists):
             return 0
@@ -166,15 +183,32 @@ class SqliteStore:
         def shrink(db: sqlite3.Connection) -> None:
             db.executescript("PRAGMA wal_checkpoint(TRUNCATE);")
 
-        old, done = await self._transaction(ended, stay_open=False), 0
+        old = await self._transaction(ended, stay_open=False)
         if not old:
             return 0
-        while done < len(old):  # little by little: of what strangers said in them there may be gigabytes
-            done += await self._transaction(partial(_forget_some, comm_ids=old[done:]), synced=False, stay_open=False)
+        await self._forget_each(old, synced=False, stay_open=False)
         while await self._transaction(_give_back_some, synced=False, stay_open=False):
             pass
         await self._transaction(lambda _: None, stay_open=False, then=shrink)
         return len(old)
+
+    async def open_groups(self) -> Collection[CommId]:
+        """Return the groups without an end."""
+
+        def read(db: sqlite3.Connection) -> set[CommId]:
+            return {comm_id for (comm_id,) in db.execute("SELECT comm_id FROM groups WHERE ended_at IS NULL")}
+
+        return await self._transaction(read, stay_open=False)
+
+    async def end_group(self, comm_id: CommId, at: datetime) -> None:
+        """Take a group as ended; what is to be packed with its next row stays."""
+
+        def write(db: sqlite3.Connection) -> None:
+            db.execute("UPDATE groups SET ended_at = ? WHERE comm_id = ? AND ended_at IS NULL", (at.timestamp(), comm_id))
+            db.execute("DELETE FROM outbox WHERE comm_id = ?", (comm_id,))
+
+        await self._transaction(write, stay_open=False)
+        self._lose_place(comm_id)
 
     async def append(self, entry: SequencedEntry) -> bool:
         """Apply an entry if it follows the cursor. The last of its group is written before this returns, with all before it."""
@@ -349,32 +383,23 @@ class SqliteStore:
         return await self._transaction(read)
 
     async def remember(self, user: str, comm_id: CommId, passages: Sequence[Passage]) -> None:
-        """Keep passages, each once."""
-
-        def write(db: sqlite3.Connection) -> None:
-            known = {name for (name,) in db.execute("SELECT name FROM told WHERE comm_id = ?", (comm_id,))}
-            for one in passages:
-                if one.name not in known:
-                    text = one.text.encode("utf-8", "replace").decode()
-                    passage = db.execute("INSERT INTO passages VALUES (?, ?, ?, ?)", (comm_id, one.name, user, text)).lastrowid
-                    db.execute("INSERT INTO told VALUES (?, ?, ?)", (comm_id, one.name, passage))
-                    known.add(one.name)
-
-        await self._transaction(write, synced=False)
+        """Keep the newest passages, each once, some at a time: of megabytes it takes longer than an agent may be without memory."""
+        newest = newest_of(passages)
+        while not await self._transaction(partial(_remember_some, user=user, comm_id=comm_id, newest=newest), synced=False):
+            pass
 
     async def keep_only(self, comm_id: CommId, there: Collection[str]) -> None:
-        """Forget what was struck."""
+        """Forget what was struck, some at a time."""
 
-        def write(db: sqlite3.Connection) -> None:
-            known = db.execute("SELECT passage, name FROM told WHERE comm_id = ?", (comm_id,)).fetchall()
-            struck = [(passage, name) for passage, name in known if name not in there]
-            db.executemany("DELETE FROM passages WHERE rowid = ?", [(passage,) for passage, _ in struck])
-            db.executemany("DELETE FROM told WHERE comm_id = ? AND name = ?", [(comm_id, name) for _, name in struck])
+        def write(db: sqlite3.Connection) -> bool:
             covered = db.execute("SELECT covers FROM summaries WHERE comm_id = ?", (comm_id,)).fetchone()
             if covered is not None and not {*covered[0].split()} <= {*there}:
                 db.execute("DELETE FROM summaries WHERE comm_id = ?", (comm_id,))
+            struck = [told for told in _told(db, comm_id) if told.name not in there]
+            return _drop_some(db, comm_id, struck, _a_while())
 
-        await self._transaction(write)
+        while not await self._transaction(write):
+            pass
 
     async def recall(self, user: str, words: str, most: int, shown: Collection[tuple[CommId, str]]) -> Sequence[Passage]:
         """Find passages by BM25; of those that fit alike the newer ones.
@@ -426,23 +451,35 @@ class SqliteStore:
         await self._note_fact(_EPOCH, epoch)
 
     async def forget_groups(self) -> None:
-        """Forget every group."""
+        """Forget every group, and first what takes long to forget."""
+
+        def read(db: sqlite3.Connection) -> list[CommId]:
+            return [comm_id for (comm_id,) in db.execute("SELECT DISTINCT comm_id FROM told")]
 
         def write(db: sqlite3.Connection) -> None:
             for table in (*_OF_A_GROUP, "passages"):
                 db.execute(f"DELETE FROM {table}")  # noqa: S608 - a name from above
 
+        await self._forget_each(await self._transaction(read))
         await self._transaction(write)
         self._cursors.clear()
         self._places.clear()
 
     async def forget_group(self, comm_id: CommId) -> None:
         """Forget one group."""
+        await self._forget_each([comm_id])
 
-        def write(db: sqlite3.Connection) -> None:
-            _forget(db, [comm_id])
+    async def _forget_each(self, comm_ids: Sequence[CommId], *, synced: bool = True, stay_open: bool = True) -> None:
+        """Forget groups little by little: of what strangers said in them there may be gigabytes."""
+        done = 0
+        while done < len(comm_ids):
+            forget = partial(_forget_some, comm_ids=comm_ids[done:])
+            done += await self._transaction(forget, synced=synced, stay_open=stay_open)
+        for comm_id in comm_ids:
+            self._lose_place(comm_id)
 
-        await self._transaction(write)
+    def _lose_place(self, comm_id: CommId) -> None:
+        """Have the file say how far a group is known."""
         self._cursors.pop(comm_id, None)
         self._places.pop(comm_id, None)
 
@@ -640,35 +677,71 @@ def _cursor(db: sqlite3.Connection, comm_id: CommId) -> int:
     return int(row[0]) if row else 0
 
 
-def _forget(db: sqlite3.Connection, comm_ids: Sequence[CommId]) -> None:
-    """Delete what is kept of groups."""
-    rows = [(comm_id,) for comm_id in comm_ids]
-    db.executemany("DELETE FROM passages WHERE rowid IN (SELECT passage FROM told WHERE comm_id = ?)", rows)
-    for table in _OF_A_GROUP:
-        db.executemany(f"DELETE FROM {table} WHERE comm_id = ?", rows)  # noqa: S608 - a name from above
+def _told(db: sqlite3.Connection, comm_id: CommId) -> list[_Told]:
+    """Return what is kept of a group's passages, the newest first."""
+    kept = "SELECT passage, name, size_bytes FROM told WHERE comm_id = ? ORDER BY passage DESC"
+    return [_Told(*row) for row in db.execute(kept, (comm_id,))]
+
+
+def _a_while() -> float:
+    """Return until when others may be kept waiting."""
+    return time.monotonic() + _AT_ONCE_SECONDS
+
+
+def _remember_some(db: sqlite3.Connection, user: str, comm_id: CommId, newest: Sequence[Passage]) -> bool:
+    """Keep passages, and drop older ones for which they leave no room, until that has taken a while; whether that is all."""
+    until, told, there = _a_while(), _told(db, comm_id), {one.name for one in newest}
+    older = [one for one in told if one.name not in there]
+    sizes = accumulate([one.size_bytes for one in older], initial=sum(one.size_bytes for one in newest))
+    too_old = [one for one, size_bytes in zip(older, islice(sizes, 1, None), strict=True) if size_bytes > MAX_REMEMBERED_BYTES]
+    if not _drop_some(db, comm_id, too_old, until):
+        return False
+    known = {one.name for one in told}
+    new = {one.name: one for one in newest if one.name not in known}
+    for number, (name, one) in enumerate(new.items(), start=1):
+        text = one.text.encode("utf-8", "replace").decode()
+        passage = db.execute("INSERT INTO passages VALUES (?, ?, ?, ?)", (comm_id, name, user, text)).lastrowid
+        db.execute("INSERT INTO told VALUES (?, ?, ?, ?)", (comm_id, name, passage, one.size_bytes))
+        if time.monotonic() > until:
+            return number == len(new)
+    return True
+
+
+def _drop_some(db: sqlite3.Connection, comm_id: CommId, told: Sequence[_Told], until: float) -> bool:
+    """Delete passages of a group until an instant, at least one; whether those are all."""
+    for number, one in enumerate(told, start=1):
+        db.execute("DELETE FROM passages WHERE rowid = ?", (one.passage,))
+        db.execute("DELETE FROM told WHERE comm_id = ? AND name = ?", (comm_id, one.name))
+        if time.monotonic() > until:
+            return number == len(told)
+    return True
 
 
 def _largest_ended(db: sqlite3.Connection, *, but: Collection[CommId]) -> Sequence[CommId]:
-    """Return the ended groups to forget until what is left is not too much, the largest first: none is forgotten for another's."""
-    sizes = dict(db.execute("SELECT comm_id, sum(length(data)) FROM entries GROUP BY comm_id").fetchall())
-    ended = [comm_id for (comm_id,) in db.execute("SELECT comm_id FROM groups WHERE ended_at IS NOT NULL") if comm_id not in but]
-    left = sum(sizes.values()) - sum(sizes.get(comm_id, 0) for comm_id in but)
+    """Return the ended groups to forget until what is left of such is not too much, the largest first: each for its own size."""
+    kept = "SELECT comm_id, length(data) AS size_bytes FROM entries UNION ALL SELECT comm_id, size_bytes FROM told"
+    of_ended = f"SELECT comm_id, sum(size_bytes) FROM ({kept}) JOIN groups USING (comm_id) WHERE ended_at IS NOT NULL"  # noqa: S608
+    sizes = {comm_id: size for comm_id, size in db.execute(f"{of_ended} GROUP BY comm_id") if comm_id not in but}
+    left = sum(sizes.values())
     found: list[CommId] = []
-    for comm_id in sorted(ended, key=lambda one: -sizes.get(one, 0)):
+    for comm_id in sorted(sizes, key=lambda one: -sizes[one]):
         if left <= _MOST_BYTES:
             break
         found.append(comm_id)
-        left -= sizes.get(comm_id, 0)
+        left -= sizes[comm_id]
     return found
 
 
 def _forget_some(db: sqlite3.Connection, comm_ids: Sequence[CommId]) -> int:
-    """Delete what is kept of groups until that has taken a while; of how many it is gone."""
-    until = time.monotonic() + _AT_ONCE_SECONDS
-    for number, comm_id in enumerate(comm_ids, start=1):
-        _forget(db, [comm_id])
+    """Delete what is kept of groups until that has taken a while; of how many it is gone. Of the next some passages may be."""
+    until = _a_while()
+    for done, comm_id in enumerate(comm_ids):
+        if not _drop_some(db, comm_id, _told(db, comm_id), until):
+            return done
+        for table in _OF_A_GROUP:
+            db.execute(f"DELETE FROM {table} WHERE comm_id = ?", (comm_id,))  # noqa: S608 - a name from above
         if time.monotonic() > until:
-            return number
+            return done + 1
     return len(comm_ids)
 
 

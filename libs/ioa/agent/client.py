@@ -306,7 +306,13 @@ class AgentClient:
             await self._ask_for_memberships()
 
     async def _ask_for_memberships(self) -> None:
+        """Ask for news of the groups that the agent was put into, and have the memory take those as ended that it is in no more.
+
+        A membership lasts until its agent is known to know of the end, or that it was removed. So where all are listed, and a group
+        is not among them, it has nothing more to tell; an entry that comes nevertheless opens it again.
+        """
         me, after, known = self._card.agent_id, self._known, -1
+        left = set[CommId]() if after else {*await until_answered(self._store.open_groups, agent_id=me)}
         while after > known:  # a page that leads no further is the last
             known = after
             request = ListMemberships(agent_id=me, after=after)
@@ -316,7 +322,10 @@ class AgentClient:
                     self._probing.ask_at_once(membership.comm_id, asyncio.get_running_loop().time())
                     self._sooner.set()
                 after = max(after, membership.number)
+                left.discard(membership.comm_id)
             if page.complete:
+                for comm_id in left - self._sessions.keys():
+                    await self._take_as_ended(comm_id)
                 break
             await asyncio.sleep(_LEAST_PAUSE.total_seconds())
         self._known = max(self._known, after)
@@ -458,7 +467,8 @@ class AgentClient:
             self._sooner.set()
 
     async def _run(self, session: GroupSession, comm_id: CommId) -> None:
-        me, is_ahead, has_no_room = self._card.agent_id, False, False
+        me = self._card.agent_id
+        left_for: type[IoaError] | None = None
         try:
             await session.run()
             self._note_end(comm_id, session.cursor)
@@ -467,12 +477,13 @@ class AgentClient:
         except* NotFoundError as errors:
             self._probing.forget(comm_id)
             _log.info("group_not_there", comm_id=comm_id, agent_id=me, why=str(find_error(IoaError, errors)))
+            left_for = NotFoundError
         except* AheadOfLogError as errors:
             _log.warning("group_forgotten", comm_id=comm_id, agent_id=me, why=str(find_error(IoaError, errors)))
-            is_ahead = True
+            left_for = AheadOfLogError
         except* NoRoomError as errors:
             _log.warning("group_left_for_room", comm_id=comm_id, agent_id=me, why=str(find_error(IoaError, errors)))
-            has_no_room = True
+            left_for = NoRoomError
         except* IoaError as errors:
             _log.warning("session_failed", comm_id=comm_id, agent_id=me, why=str(find_error(IoaError, errors)))
             self._find_silent(comm_id, session)
@@ -480,12 +491,24 @@ class AgentClient:
             _log.exception("session_failed", comm_id=comm_id, agent_id=me)
             self._find_silent(comm_id, session)
         # Before CPython 3.11.4 who is cancelled in an `except*` leaves it with a group, and is not cancelled: nothing waits there.
-        if is_ahead or has_no_room:
-            await until_answered(lambda: self._store.forget_group(comm_id), comm_id=comm_id, agent_id=me)
-        if is_ahead:
+        if left_for is not None:
+            await self._put_away(comm_id, left_for)
+
+    async def _put_away(self, comm_id: CommId, why: type[IoaError]) -> None:
+        """Have the memory forget a group that was left, now or as one that has ended."""
+        if why is NotFoundError:
+            await self._take_as_ended(comm_id)
+            return
+        await until_answered(lambda: self._store.forget_group(comm_id), comm_id=comm_id, agent_id=self._card.agent_id)
+        if why is AheadOfLogError:
             self._probing.ask_at_once(comm_id, asyncio.get_running_loop().time())
-        if has_no_room:
+        else:
             self._note_end(comm_id, _FOR_GOOD)
+
+    async def _take_as_ended(self, comm_id: CommId) -> None:
+        """Have the memory keep a group no longer than those that have ended: nobody will tell of its end."""
+        now = self._clock.now()
+        await until_answered(lambda: self._store.end_group(comm_id, now), comm_id=comm_id, agent_id=self._card.agent_id)
 
     async def _give_way(self) -> None:
         """End the agent when a session learns that another process has taken it over."""

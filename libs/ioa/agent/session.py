@@ -425,6 +425,9 @@ class GroupSession:
             assert self._history.charter is not None
             about = self.me, self._history.charter.goal_id, self._history.comm_id
             self._runner.hooks.listeners.tell(GroupEnded(*about, reason=state.stage.reason, content=state.stage.content))
+        else:  # it was removed, and is told of no end
+            now = self._outbox.clock.now()
+            await until_answered(lambda: self._outbox.store.end_group(self._history.comm_id, now), agent_id=self.me)
         outcomes = self._outcomes()
         encounters = self._encounters(outcomes)
         if await until_answered(lambda: self._outbox.store.meet(self._history.comm_id, encounters), agent_id=self.me) and outcomes:

@@ -48,13 +48,28 @@ class Passage:
     name: str
     text: str
 
+    @property
+    def size_bytes(self) -> int:
+        """How much it takes up."""
+        return len(self.text.encode("utf-8", "replace"))
+
 
 MAX_RECALLED_BY = 64
+MAX_REMEMBERED_BYTES = 4 * 1024 * 1024
+"""How much of what was said in one group may be recalled: 2,000 things of 2 kB."""
 
 
 def words_of(text: str) -> list[str]:
     """Return the words by which passages are found, each once, at most 64 of them."""
     return list(dict.fromkeys(re.findall(r"\w+", text.casefold())))[:MAX_RECALLED_BY]
+
+
+def newest_of(passages: Sequence[Passage]) -> Sequence[Passage]:
+    """Return the last of a group's passages, as many as may be kept of it, in their order."""
+    left, first = MAX_REMEMBERED_BYTES, len(passages)
+    while first and (left := left - passages[first - 1].size_bytes) >= 0:
+        first -= 1
+    return passages[first:]
 
 
 class AgentStore(Protocol):
@@ -64,10 +79,11 @@ class AgentStore(Protocol):
     was told later and without what was told earlier. Whoever acts on an entry writes first, since what it begins or says has to be
     kept. Entries that are lost are in the log, and a message that is back though it was answered is known to the routers by its id.
 
-    One agent, one store; methods may be called side by side. A call that is cancelled is done wholly or not at all. Every method
-    raises `UnavailableError` when the memory cannot be used, such as on a full disk. What a group said is kept until it is pruned;
-    its outgoing messages go when it ends. A memory that turns out to be damaged is empty from then on: the groups' logs are the
-    record, and the agent reads them again.
+    One agent, one store; methods may be called side by side. A call that is cancelled is done wholly or not at all, but where it
+    keeps passages or forgets: this goes little by little, and the next such call does the rest. Every method raises
+    `UnavailableError` when the memory cannot be used, such as on a full disk. What a group said is kept until it is pruned; its
+    outgoing messages go when it ends. A memory that turns out to be damaged is empty from then on: the groups' logs are the record,
+    and the agent reads them again.
     """
 
     @property
@@ -85,6 +101,15 @@ class AgentStore(Protocol):
 
     async def prune(self, before: datetime) -> int:
         """Forget the groups that ended before an instant, but not who was met in them; how many they were."""
+
+    async def open_groups(self) -> Collection[CommId]:
+        """Return the groups of which something was applied, but no end."""
+
+    async def end_group(self, comm_id: CommId, at: datetime) -> None:
+        """Take a group as ended at an instant, of whose end the agent is not told: it was removed, or the group is gone.
+
+        What is known of its end stands, and an entry that is applied later opens it again.
+        """
 
     async def append(self, entry: SequencedEntry) -> bool:
         """Apply one entry and move the group's cursor to it; False if it is not the next one. A crash may undo it.
@@ -136,7 +161,9 @@ class AgentStore(Protocol):
         """Return what was said in a group in short; None if nobody has summed it up."""
 
     async def remember(self, user: str, comm_id: CommId, passages: Sequence[Passage]) -> None:
-        """Keep passages of a group that works for a user, each once; they are forgotten with their group.
+        """Keep passages of a group that works for a user, each once, the oldest first; they are forgotten with their group.
+
+        Of one group there are `MAX_REMEMBERED_BYTES` at most, and older ones go.
 
         `user` may hold more than his name, where not all of his groups are to recall them.
         """

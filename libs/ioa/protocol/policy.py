@@ -101,7 +101,7 @@ class Memory(PolicyPart):
         last: The last so many things that holders of a role have said, besides; without a window these alone.
         summary: What is left out is summed up by the member's own model, whenever that is so many things more.
         relevant: So many passages that fit what was said last, out of what is left out here, and of what the member was shown in
-            other groups of the same user, for goals with the same labels, whose policies let it recall.
+            other groups of the same user, for goals with the same labels, whose policies let it recall; of each the last 4 MB.
     """
 
     window: Whole | None = None

@@ -11,7 +11,7 @@ from datetime import datetime
 from ioa.errors import UnavailableError
 from ioa.group.requests import SequencedEntry
 from ioa.group.state import Ended
-from ioa.ports.agent_store import Encounter, Passage, StoredObservation, StoredSummary, words_of
+from ioa.ports.agent_store import Encounter, Passage, StoredObservation, StoredSummary, newest_of, words_of
 from ioa.ports.brain import Contact
 from ioa.protocol.ids import AgentId, CommId, MessageId, SessionId, TaskId
 from ioa.protocol.messages import InformTaskResult, Message
@@ -33,6 +33,8 @@ class MemoryStore:
         self._thoughts: dict[CommId, dict[int, str]] = defaultdict(dict)
         self._summaries: dict[CommId, StoredSummary] = {}
         self._passages: dict[tuple[CommId, str], tuple[str, Passage]] = {}
+        self._left: dict[CommId, datetime] = {}
+        """When groups ended, as far as anybody knows, of whose end nothing was told."""
         self._met: set[CommId] = set()
         self._contacts: dict[AgentId, Contact] = {}
         self._epoch: str | None = None
@@ -77,10 +79,10 @@ class MemoryStore:
         """Forget what ended before an instant."""
         await self._arrive()
         self._write()
-        ends = {comm_id: entries[-1].entry.state.stage for comm_id, entries in self._entries.items() if entries}
-        old = {comm_id for comm_id, stage in ends.items() if isinstance(stage, Ended) and stage.ended_at < before}
+        old = {comm_id for comm_id, ended_at in self._ends().items() if ended_at is not None and ended_at < before}
         for comm_id in old:
             del self._entries[comm_id]
+            self._left.pop(comm_id, None)
             self._met.discard(comm_id)
             self._observations.pop(comm_id, None)
             self._thoughts.pop(comm_id, None)
@@ -88,6 +90,25 @@ class MemoryStore:
         self._attempts = defaultdict(int, {key: count for key, count in self._attempts.items() if key[0] not in old})
         self._results = {key: result for key, result in self._results.items() if key[0] not in old}
         return len(old)
+
+    async def open_groups(self) -> Collection[CommId]:
+        """Return the groups without an end."""
+        await self._arrive()
+        return {comm_id for comm_id, ended_at in self._ends().items() if ended_at is None}
+
+    async def end_group(self, comm_id: CommId, at: datetime) -> None:
+        """Take a group as ended."""
+        await self._arrive()
+        self._write()
+        self._left.setdefault(comm_id, at)
+        self._drop_outbox(comm_id)
+
+    def _ends(self) -> Mapping[CommId, datetime | None]:
+        stages = {comm_id: entries[-1].entry.state.stage for comm_id, entries in self._entries.items() if entries}
+        return {one: stage.ended_at if isinstance(stage, Ended) else self._left.get(one) for one, stage in stages.items()}
+
+    def _drop_outbox(self, comm_id: CommId) -> None:
+        self._outbox = {key: message for key, message in self._outbox.items() if key[0] != comm_id}
 
     async def append(self, entry: SequencedEntry) -> bool:
         """Apply an entry if it follows the cursor."""
@@ -98,9 +119,10 @@ class MemoryStore:
             return False
         entries.append(entry)
         self._unwritten.append(entry)
+        self._left.pop(state.comm_id, None)
         if state.phase.is_terminal:
             self._write()
-            self._outbox = {key: message for key, message in self._outbox.items() if key[0] != state.comm_id}
+            self._drop_outbox(state.comm_id)
         return True
 
     async def entries(self, comm_id: CommId, *, after: int = 0) -> Sequence[SequencedEntry]:
@@ -168,7 +190,12 @@ class MemoryStore:
     async def remember(self, user: str, comm_id: CommId, passages: Sequence[Passage]) -> None:
         """Keep passages, each once."""
         await self._arrive()
-        for one in passages:
+        newest = newest_of(passages)
+        there = {one.name for one in newest}
+        older = [one for _, one in self._passages.values() if one.comm_id == comm_id and one.name not in there]
+        for one in older[: len(older) + len(newest) - len(newest_of([*older, *newest]))]:
+            del self._passages[comm_id, one.name]
+        for one in newest:
             self._passages.setdefault((one.comm_id, one.name), (user, one))
 
     async def keep_only(self, comm_id: CommId, there: Collection[str]) -> None:
@@ -241,6 +268,7 @@ class MemoryStore:
             of_group.clear()
         self._summaries.clear()
         self._passages.clear()
+        self._left.clear()
 
     async def forget_group(self, comm_id: CommId) -> None:
         """Forget one group."""
@@ -251,7 +279,8 @@ class MemoryStore:
         self._thoughts.pop(comm_id, None)
         self._forget_memories(comm_id)
         self._met.discard(comm_id)
-        self._outbox = {key: message for key, message in self._outbox.items() if key[0] != comm_id}
+        self._left.pop(comm_id, None)
+        self._drop_outbox(comm_id)
         for by_task in (self._attempts, self._results):
             for key in [key for key in by_task if key[0] == comm_id]:
                 del by_task[key]

@@ -11,7 +11,14 @@ import pytest
 
 from ioa.group.requests import SequencedEntry
 from ioa.group.state import Ended
-from ioa.ports.agent_store import AgentStore, Encounter, Passage, StoredObservation, StoredSummary
+from ioa.ports.agent_store import (
+    MAX_REMEMBERED_BYTES,
+    AgentStore,
+    Encounter,
+    Passage,
+    StoredObservation,
+    StoredSummary,
+)
 from ioa.protocol.ids import CommId, MessageId, SessionId, TaskId
 from ioa.protocol.outcomes import REMEMBERED, Outcome
 from ioa.testing.memory_store import MemoryStore
@@ -276,6 +283,38 @@ async def test_a_forgotten_group_can_be_read_again_from_the_log(store: AgentStor
     assert [entry.seq for entry in await store.entries(COMM)] == [entry.seq for entry in story]
 
 
+async def test_a_group_whose_end_is_not_told_is_forgotten_as_if_it_had_ended(store: AgentStore) -> None:
+    """Who was removed hears nothing any more: its group goes in its time, and at once what was to be said in it."""
+    story = sequenced()
+    await _apply(store, COMM, story[:-1])
+    await _apply(store, OTHER, story[:-1])
+    await store.put_outgoing("turn:1", message("m1"))
+    await store.end_group(COMM, START)
+    await store.end_group(COMM, START + timedelta(hours=1))  # it is known already
+    await store.end_group(CommId("nobody-heard-of-it"), START)
+    left = set(await store.open_groups()), await store.outgoing(COMM), len(await store.entries(COMM))
+    forgotten = [await store.prune(START), await store.prune(START + timedelta(seconds=1))]
+
+    assert (left, forgotten) == (({OTHER}, {}, len(story) - 1), [0, 1])
+    assert [len(await store.entries(comm_id)) for comm_id in (COMM, OTHER)] == [0, len(story) - 1]
+
+
+async def test_a_group_that_was_taken_as_ended_goes_on(store: AgentStore) -> None:
+    """What is applied later opens it again, and its own end is the one that counts."""
+    story = sequenced()
+    stage = story[-1].entry.state.stage
+    assert isinstance(stage, Ended)
+    await _apply(store, COMM, story[:2])
+    await store.end_group(COMM, START)
+    await _apply(store, COMM, story[2:-1])
+    is_open = set(await store.open_groups())
+    await _apply(store, COMM, story[-1:])
+    await store.end_group(COMM, START)
+    forgotten = await store.prune(stage.ended_at)
+
+    assert (is_open, forgotten, len(await store.entries(COMM))) == ({COMM}, 0, len(story))
+
+
 async def test_a_memory_that_was_not_asked_is_well(store: AgentStore) -> None:
     """And so is one that has answered."""
     before = store.is_well
@@ -461,6 +500,22 @@ async def test_passages_are_found_by_their_words_and_for_their_user_alone(store:
     await store.forget_group(here)
     assert list(await store.recall("ada", "mill", 5, ())) == []
     assert [one.text for one in await store.recall("eve", "mill", 5, ())] == ["the mill of Eve"]
+
+
+async def test_of_one_group_the_newest_passages_are_kept(store: AgentStore) -> None:
+    """Whoever has an agent hear tens of megabytes has it remember the last of them, and of other groups what it did."""
+    here, there, large = CommId("here"), CommId("there"), MAX_REMEMBERED_BYTES // 3
+    told = [Passage(here, f"m{number}", f"mill {number} ".ljust(large, ".")) for number in range(6)]
+    await store.remember("ada", there, [Passage(there, "m0", "mill")])
+    kept: list[list[str]] = []
+    for upto in (4, 4, 6):
+        await store.remember("ada", here, told[:upto])
+        kept.append(sorted([one.name for one in await store.recall("ada", "mill", 9, ()) if one.comm_id == here]))
+    last = Passage(here, "m6", "mill".ljust(2 * large, "."))
+    await store.remember("ada", here, [told[5], last])  # of what is not shown any more nothing fits
+
+    assert kept == [["m1", "m2", "m3"], ["m1", "m2", "m3"], ["m3", "m4", "m5"]]
+    assert sorted([one.name for one in await store.recall("ada", "mill", 9, ())]) == ["m0", "m5", "m6"]
 
 
 async def test_a_summary_replaces_the_one_before(store: AgentStore) -> None:

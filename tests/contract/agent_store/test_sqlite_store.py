@@ -261,6 +261,79 @@ async def test_what_is_forgotten_keeps_nothing_else_waiting(tmp_path: Path, monk
         assert (await pruning, attempts > 20) == (50, True)
 
 
+@pytest.mark.parametrize("what", ["remembered", "struck", "pruned", "forgotten", "all forgotten"])
+async def test_passages_of_one_group_keep_nothing_else_waiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
+    """To keep megabytes, or to forget them, takes longer than an agent may be without its memory: others write between any two."""
+    monkeypatch.setattr(sqlite_store, "_AT_ONCE_SECONDS", 0.0)
+    passages, story = [Passage(COMM, f"m{number}", f"a mill {number}") for number in range(30)], sequenced()
+    stage = story[-1].entry.state.stage
+    assert isinstance(stage, Ended)
+    end = stage.ended_at
+    async with open_sqlite_store(tmp_path / "memory.sqlite") as store:
+        for entry in story:
+            await store.append(entry)
+        if what != "remembered":
+            await store.remember("ada", COMM, passages)
+        works = {
+            "remembered": lambda: store.remember("ada", COMM, passages),
+            "struck": lambda: store.keep_only(COMM, {"m0"}),
+            "pruned": lambda: store.prune(end + timedelta(seconds=1)),
+            "forgotten": lambda: store.forget_group(COMM),
+            "all forgotten": store.forget_groups,
+        }
+        working = asyncio.create_task(works[what]())
+        written = 0
+        while not working.done():
+            await store.note_session(SessionId(f"s{written}"))
+            written += 1
+        await working
+        left = await store.recall("ada", "mill", 99, ())
+    assert (written > 20, len(left)) == (True, {"remembered": 30, "struck": 1}.get(what, 0))
+
+
+async def test_who_gives_up_remembering_keeps_what_was_kept_by_then(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A turn waits two seconds for it: nothing goes on behind it, and the next turn keeps the rest."""
+    monkeypatch.setattr(sqlite_store, "_AT_ONCE_SECONDS", 0.0)
+    passages = [Passage(COMM, f"m{number}", f"a mill {number}") for number in range(30)]
+    async with open_sqlite_store(tmp_path / "memory.sqlite") as store:
+        remembering = asyncio.create_task(store.remember("ada", COMM, passages))
+        await asyncio.gather(*(store.begin_task(CommId("another"), TaskId("t1")) for _ in range(3)))
+        remembering.cancel()
+        await asyncio.gather(remembering, return_exceptions=True)
+        kept = [len(await store.recall("ada", "mill", 99, ())) for _ in range(9)]
+        await store.remember("ada", COMM, passages)
+        whole = await store.recall("ada", "mill", 99, ())
+    assert (0 < kept[0] < 10, kept[-1] < 10, len(whole)) == (True, True, 30)
+
+
+async def test_what_cannot_be_forgotten_yet_drives_out_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Much is kept of a group that goes on: of those that have ended nothing is forgotten for it."""
+    path, kept, going_on = tmp_path / "memory.sqlite", CommId("room-1"), CommId("going-on")
+    await _fill(path, groups=3)
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute("INSERT INTO groups (comm_id, cursor) VALUES (?, 1)", (going_on,))
+        database.execute("INSERT INTO entries VALUES (?, 1, ?)", (going_on, os.urandom(200_000)))
+    monkeypatch.setattr(sqlite_store, "_MOST_BYTES", 100_000)
+    async with open_sqlite_store(path) as store:
+        forgotten = await store.prune(START)
+        found = bool(await store.entries(kept))
+    assert (forgotten, found) == (0, True)
+
+
+async def test_passages_count_as_kept_of_their_group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By many groups that are remembered a disk is full as well."""
+    path, much = tmp_path / "memory.sqlite", CommId("room-2")
+    await _fill(path, groups=3)
+    monkeypatch.setattr(sqlite_store, "_MOST_BYTES", 100_000)
+    async with open_sqlite_store(path) as store:
+        await store.remember("ada", much, [Passage(much, "m1", "mill " * 40_000)])
+        await store.note_session(SessionId("s1"))
+    async with open_sqlite_store(path) as store:
+        forgotten = await store.prune(START)
+        left = await store.recall("ada", "mill", 1, ())
+    assert (forgotten, left) == (1, [])
+
+
 async def test_a_memory_that_was_never_used_is_not_made_to_be_tidied(tmp_path: Path) -> None:
     """Forgetting nothing costs nothing."""
     path = tmp_path / "memory.sqlite"
@@ -560,17 +633,20 @@ async def test_an_entry_that_cannot_be_read_has_its_group_forgotten_and_nothing_
 
 
 async def test_passages_of_an_older_version_are_known_by_their_groups(tmp_path: Path) -> None:
-    """They are not kept twice, and go with their group."""
-    path, passage = tmp_path / "memory.sqlite", Passage(COMM, "m-1", "much was said")
+    """They are not kept twice, count as large as they are, and go with their group."""
+    path, passage = tmp_path / "memory.sqlite", Passage(COMM, "m-1", "much was said \N{EM DASH} and more")
     async with open_sqlite_store(path) as store:
         await store.remember("anna", COMM, [passage])
     with closing(sqlite3.connect(path)) as database:
         database.executescript("DROP TABLE told; PRAGMA user_version = 7")
 
     async with open_sqlite_store(path) as store:
+        await store.contacts()
+        with closing(sqlite3.connect(path)) as database:
+            sizes = database.execute("SELECT size_bytes FROM told").fetchall()
         await store.remember("anna", COMM, [passage])
         kept = await store.recall("anna", "much", 2, ())
         await store.forget_group(COMM)
         left = await store.recall("anna", "much", 2, ())
 
-    assert (kept, left) == ([passage], [])
+    assert (sizes, kept, left) == ([(passage.size_bytes,)], [passage], [])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -16,6 +16,7 @@ from ioa.agent.history import GroupHistory
 from ioa.agent.remembering import Memories
 from ioa.brain import Said
 from ioa.group.policy.part import Part
+from ioa.group.state import Ended
 from ioa.ports.agent_store import Passage
 from ioa.ports.brain import GroupView
 from ioa.ports.chat_model import ModelAnswer
@@ -29,6 +30,7 @@ from ioa.testing.memory_store import MemoryStore
 from ioa.testing.scripted_model import ScriptedCall
 from ioa_testkit import System, system
 from tests.contract.agent_store.stories import message, sequenced
+from tests.rig.deadline import eventually
 from tests.unit.group.scenario import COMM, START, launched
 
 TURNS = 12
@@ -141,6 +143,36 @@ async def test_what_was_struck_is_recalled_nowhere(ioa_system: System, monkeypat
     assert (await ioa_system.run(GoalOrder(goal="Talk of a rose.", team=team_of(team)), agents=agents)).succeeded
     texts = [one.text for store in stores for _, one in store._passages.values()]
     assert (bool(texts), "host: rose 1" in texts) == (turns > 1, False)
+
+
+async def test_a_group_that_has_removed_its_member_is_kept_no_longer_than_one_that_ended(
+    ioa_system: System, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The member is told of no end: what was said to it would lie there for ever, and others' would be forgotten for its size."""
+    stores: list[MemoryStore] = []
+
+    class Kept(MemoryStore):
+        def __init__(self) -> None:
+            super().__init__()
+            stores.append(self)
+
+    monkeypatch.setattr(system, "MemoryStore", Kept)
+    watcher = Agent("watcher", description="watches", examples=["watch"])
+
+    @watcher.speak
+    async def watch(view: TurnView) -> Said:
+        is_first = view.offer is not None and "guest" in view.offer.members
+        return view.decide("remove", members=["guest"]) if is_first else view.decide("nothing")
+
+    team = _team(None)
+    team["roles"]["watcher"] = {"agent": "watcher", "hears_all": True}
+    team["watchers"] = [{"role": "watcher", "may": ["remove"], "every": 3}]
+    agents = [_speaker("host", [], "turn {}"), _speaker("guest", [], "turn {}"), watcher]
+    done = await ioa_system.run(GoalOrder(goal="Talk.", team=team_of(team)), agents=agents)
+    stages = [entries[-1].entry.state.stage for store in stores for entries in store._entries.values()]
+    for store in stores:
+        await eventually(lambda store=store: store.prune(datetime.max.replace(tzinfo=UTC)))  # type: ignore[misc]
+    assert (done.succeeded, sorted(isinstance(stage, Ended) for stage in stages)) == (True, [False, True, True])
 
 
 @pytest.mark.parametrize("how", ["hangs", "away", "nothing", "none"])
