@@ -1,10 +1,9 @@
 """Do by a language model what no other agent does; it joins only where one is configured, and nobody checks its answer."""
 
 from ioa import Agent, InvalidInputError, TaskContext, ask_model
-from ioa.files import with_suffix
-from request import TABLES
+from ioa.files import is_text
 
-MAX_BYTES, _TEXTS = 60_000, (".txt", ".md", ".html", ".json", ".jsonl", *TABLES)
+MAX_BYTES = 60_000
 _ROLE = "You do one task of a team. Do not invent figures or sources; say what you cannot do."
 
 agent = Agent(
@@ -22,7 +21,7 @@ agent = Agent(
 @agent.task
 async def run(task: str, ctx: TaskContext) -> str:
     """Ask the model, and say that it was one; what is too long for one question is refused, not cut, and so is a cut answer."""
-    sizes = [file.path.stat().st_size for file in with_suffix(ctx.inputs, _TEXTS)]
+    sizes = [file.path.stat().st_size for file in ctx.inputs if is_text(file)]
     sizes += [len(one.content.encode()) for one in ctx.results]
     if sum(sizes) > MAX_BYTES:
         raise InvalidInputError(f"{sum(sizes)} bytes are too long for the model; it takes {MAX_BYTES}.", hint="Send less text.")

@@ -27,7 +27,7 @@ _DECLARED_BYTES = 4_096
 """In how many bytes a page declares its encoding: HTML has it in the first 1,024. All that follows a `<meta` is read for each."""
 
 __all__ = [
-    "at_hand", "came", "format_of", "missing", "named_in", "of_results", "pick", "read_and_tell",
+    "at_hand", "came", "format_of", "is_text", "missing", "named_in", "of_results", "pick", "read_and_tell",
     "read_text", "text_of_html", "with_suffix",
 ]  # fmt: skip
 
@@ -100,6 +100,13 @@ def format_of(file: InputFile, suffixes: Sequence[str]) -> str:
     with file.path.open("rb") as opened:
         found = _FORMATS.match(opened.read(_BEGINNING_BYTES))
     return f"written in {found.lastgroup}" if found else ""
+
+
+def is_text(file: InputFile) -> bool:
+    """Whether `ask_model` shows a model what is written in a file: it is UTF-8, as far as its beginning and its end tell."""
+    from ioa.agent.model.task import ends_of_file  # what only a model needs
+
+    return ends_of_file(file.path) is not None
 
 
 def read_text(path: Path) -> str:

@@ -24,7 +24,7 @@ from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 from ioa.agent.definition import TaskContext
 from ioa.cancellation import TaskGroup
 from ioa.errors import InvalidInputError, MissingExtraError, TaskError, reason_of
-from ioa.fences import defused, fenced
+from ioa.fences import fenced
 from ioa.json_schema import is_soon_told, unfit
 from ioa.local.idle_child import IdleChildren
 from ioa.ports.chat_model import ChatMessage
@@ -216,12 +216,12 @@ def confirm(role: str | None = None, *, within: timedelta = timedelta(hours=1)) 
 
 def _judge(instructions: str) -> Guard:
     async def ask(call: Call, ctx: TaskContext) -> str | None:
-        from ioa.agent.model.prompts import cut  # what only a model needs
+        from ioa.agent.model.prompts import excerpt  # what only a model needs
 
         arguments = _plain.dump_json(dict(call.arguments), fallback=str).decode().replace("<", "\\u003c")  # it closes no tag
         if len(arguments) > MAX_JUDGED_CHARS:
             return f"The arguments have {len(arguments):,} characters, and critics read {MAX_JUDGED_CHARS:,}. Do it in parts."
-        shown = [fenced("goal", cut(defused(ctx.goal), _MAX_GOAL_BYTES)), fenced("call", f"{call.name} {arguments}")]
+        shown = [fenced("goal", excerpt(ctx.goal, _MAX_GOAL_BYTES)), fenced("call", f"{call.name} {arguments}")]
         asked = [ChatMessage("system", _JUDGE + instructions), ChatMessage("user", "\n\n".join(filter(None, shown)))]
         verdict: Verdict = (await ctx.chat(asked, schema=Verdict)).parsed
         return None if verdict.approved else verdict.reason

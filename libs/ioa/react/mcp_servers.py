@@ -126,4 +126,4 @@ def _bounded(schema: Any) -> Any:
 
 
 def _told(description: str) -> str:
-    return defused(description)[:MAX_DESCRIPTION_CHARS]
+    return defused(description[:MAX_DESCRIPTION_CHARS])

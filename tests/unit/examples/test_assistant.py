@@ -42,9 +42,11 @@ async def test_half_an_answer_is_none(answer: ModelAnswer | str, tmp_path: Path)
         await run("translate this", RecordingContext(tmp_path, model=ScriptedModel([answer, answer])))
 
 
-async def test_too_long_is_refused(tmp_path: Path) -> None:
-    """A text that does not fit is refused before the model is asked."""
-    text = tmp_path / "long.txt"
+@pytest.mark.parametrize("name", ["long.txt", "long.log", "long"])
+async def test_too_long_is_refused(name: str, tmp_path: Path) -> None:
+    """A text that does not fit is refused before the model is asked, whatever its name; a picture is no text, however large."""
+    text, picture = tmp_path / name, tmp_path / "seal.png"
     text.write_text("a" * (MAX_BYTES + 1))
-    with pytest.raises(InvalidInputError, match="too long"):
-        await run("translate this", RecordingContext(tmp_path, inputs=[input_file(text)]))
+    picture.write_bytes(b"\x89PNG\0" * MAX_BYTES)
+    with pytest.raises(InvalidInputError, match=f"{MAX_BYTES + 1} bytes are too long"):
+        await run("translate this", RecordingContext(tmp_path, inputs=[input_file(text), input_file(picture)]))

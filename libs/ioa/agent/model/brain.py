@@ -41,11 +41,11 @@ from ioa.agent.model.log_room import KeptLog
 from ioa.agent.model.payloads import conclusion_of, invite_of, rejecting, utterance_of
 from ioa.agent.model.planning import TeamPlanning
 from ioa.agent.model.private_memory import PrivateMemory, shortened_thought
-from ioa.agent.model.prompts import Prompts, cut
+from ioa.agent.model.prompts import Prompts, cut, excerpt
 from ioa.agent.model.reading import MAX_FILE_BYTES, Reader, whole_text
 from ioa.agent.model.tally import Cause, Decision, ModelTally
 from ioa.agent.rules.team_plan import team_of_needs
-from ioa.fences import defused, fenced
+from ioa.fences import fenced
 from ioa.group.events import name_of
 from ioa.group.joining import ADD
 from ioa.group.policy.offer import Offer
@@ -335,7 +335,7 @@ class ModelBrain:
 
         def text(room: int) -> str:
             seen = _within(view, room)
-            described = fenced("task", cut(defused(spec.task_desc), room), spec.task_id)
+            described = fenced("task", excerpt(spec.task_desc, room), spec.task_id)
             return self._situation(
                 seen,
                 room,

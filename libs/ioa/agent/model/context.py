@@ -12,7 +12,7 @@ from ioa.agent.conversation import board_lines
 from ioa.agent.model.budget import Budget, tokens_of
 from ioa.agent.model.legality import closed_kinds
 from ioa.agent.model.log_lines import described
-from ioa.agent.model.prompts import Prompts, cut
+from ioa.agent.model.prompts import Prompts, cut, excerpt
 from ioa.fences import defused, fenced, in_one_line
 from ioa.group.budget import cost_left, tokens_left
 from ioa.group.forms import in_words
@@ -47,7 +47,7 @@ _FORCED = {
 
 def goal(text: str, most_tokens: int) -> str:
     """Quote the goal, whole if it fits."""
-    return fenced("goal", cut(defused(text), most_tokens * 3, "goal"))
+    return fenced("goal", excerpt(text, most_tokens * 3, "goal"))
 
 
 def inputs(artifacts: Sequence[Artifact]) -> str:
@@ -94,7 +94,7 @@ def head(prompts: Prompts, view: GroupView, room: int) -> str:
         "head",
         me=view.me,
         leads=_leads(view),
-        goal="\n".join(filter(None, (goal(charter.goal, room // 3), fenced("brief", cut(defused(charter.brief), room // 4 * 3))))),
+        goal="\n".join(filter(None, (goal(charter.goal, room // 3), fenced("brief", excerpt(charter.brief, room // 4 * 3))))),
         inputs=inputs(charter.inputs),
         team=_below(fenced("team", "\n".join(lines)), _instructions(prompts, view, room)),
     )
@@ -102,7 +102,7 @@ def head(prompts: Prompts, view: GroupView, room: int) -> str:
 
 def _instructions(prompts: Prompts, view: GroupView, room: int) -> str:
     """Tell what the agent's author says to its speaker, in private."""
-    written = fenced("instructions", cut(defused(view.instructions), room))
+    written = fenced("instructions", excerpt(view.instructions, room))
     return prompts.fill("instructions", instructions=written) if written else ""
 
 
@@ -140,8 +140,8 @@ def tail(prompts: Prompts, view: GroupView, budget: Budget, prompt_tokens: int) 
 
 def standing_and_sight(view: GroupView, budget: Budget, prompt_tokens: int) -> str:
     """Where the group stands, what is on its board, what the agent remembers of what is not in the log, and what it alone sees."""
-    remembered = fenced("memory", cut(defused(view.memory), _MAX_MEMORY_BYTES))
-    board = fenced("board", cut(defused("\n".join(board_lines(view))), _MAX_BOARD_BYTES))
+    remembered = fenced("memory", excerpt(view.memory, _MAX_MEMORY_BYTES))
+    board = fenced("board", excerpt("\n".join(board_lines(view)), _MAX_BOARD_BYTES))
     return _below(standing(view, budget, prompt_tokens), remembered, board, fenced("observation", defused(view.observation)))
 
 

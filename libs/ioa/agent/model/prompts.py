@@ -7,9 +7,11 @@ compared.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from string import Template
+
+from ioa.fences import defused
 
 VERSION = "v2"
 
@@ -32,12 +34,12 @@ class Ends:
     """The beginning and the end of a text, of which is cut what would be cut of all of it.
 
     Attributes:
-        chars: How many characters the text has.
+        chars: How many characters the text has; None of a file of which nothing but these ends was read.
         size_bytes: How many bytes.
         whole: The text, if it is no longer than what it may be cut to.
     """
 
-    chars: int
+    chars: int | None
     size_bytes: int
     head: bytes
     tail: bytes
@@ -48,10 +50,19 @@ class Ends:
         if self.whole is not None and self.size_bytes <= most_bytes:
             return self.whole
         room = max(0, most_bytes - _MARK_BYTES)
-        head = self.head[: room - room // 3].decode("utf-8", "ignore")
+        head = defused(self.head[: room - room // 3].decode("utf-8", "ignore"))  # a cut word may be a tag where the whole was none
         tail = self.tail[len(self.tail) - room // 3 :].decode("utf-8", "ignore")
         where = f": READ {what} from {len(head)}" if what else ""
+        if self.chars is None:
+            return f"{head} [… cut: {self.size_bytes:,} bytes in all{where} …] {tail}"
         return f"{head} [… {self.chars - len(head) - len(tail):,} of {self.chars:,} characters{where} …] {tail}"
+
+    def excerpt(self, most_bytes: int, what: str = "") -> str:
+        """Cut what others wrote, and defuse it; a letter may take three bytes then instead of one."""
+        if self.whole is not None:
+            return cut(defused(self.whole), most_bytes, what)
+        head, tail = (defused(end.decode("utf-8", "ignore")).encode() for end in (self.head, self.tail))
+        return replace(self, head=head, tail=tail).cut(most_bytes, what)
 
 
 def ends_of(text: str, most_bytes: int) -> Ends:
@@ -70,6 +81,11 @@ def cut(text: str, most_bytes: int, what: str = "") -> str:
         what: What READ calls the text; empty if it cannot be read.
     """
     return ends_of(text, max(0, most_bytes)).cut(most_bytes, what)
+
+
+def excerpt(text: str, most_bytes: int, what: str = "") -> str:
+    """Do what `cut` does to what others wrote, and defuse it. What is not shown of a long text is not looked through."""
+    return ends_of(text, max(0, most_bytes)).excerpt(most_bytes, what)
 
 
 _MARK_BYTES = 120

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import codecs
+import os
+from collections.abc import Iterator
+from pathlib import Path
 
-from ioa.agent.definition import InputFile, TaskContext
-from ioa.agent.model.prompts import Prompts, cut
+from ioa.agent.definition import TaskContext
+from ioa.agent.model.prompts import Ends, Prompts, ends_of, excerpt
 from ioa.errors import TaskError
 from ioa.fences import defused, fenced, in_one_line
 from ioa.ports.chat_model import ChatMessage
@@ -17,14 +19,10 @@ MAX_TEXT_BYTES = 60_000
 _MAX_SAID_BYTES = 2_000
 _MAX_TASK_CHARS = 200
 _LATEST = 40
-
-
-@dataclass(frozen=True)
-class InputText:
-    """A file that came with the goal, as a model can be shown it; `text` is None of what is none."""
-
-    name: str
-    text: str | None
+_TELLING_BYTES = 8_000
+"""Of how many bytes none is zero in a text."""
+_LATER_BYTES = bytes(range(0x80, 0xC0))
+"""What a letter of UTF-8 goes on with: at most three of them."""
 
 
 async def ask_model(instructions: str, task: str, ctx: TaskContext) -> str:
@@ -48,39 +46,53 @@ async def ask_model(instructions: str, task: str, ctx: TaskContext) -> str:
 
 async def messages_of(instructions: str, task: str, ctx: TaskContext, rules: str = "") -> list[ChatMessage]:
     """Return what a model is told of a task: what holds for all tasks, what was said and made, the task."""
-    texts = await asyncio.to_thread(lambda: [_read(file) for file in ctx.inputs])
+    told = await asyncio.to_thread(lambda: [*filter(None, _told(task, ctx))])
     system = Prompts().fill("task", instructions=fenced("instructions", defused(instructions)), rules=rules)
-    return [ChatMessage("system", system), ChatMessage("user", "\n\n".join(filter(None, _told(task, ctx, texts))))]
+    return [ChatMessage("system", system), ChatMessage("user", "\n\n".join(told))]
 
 
-def _told(task: str, ctx: TaskContext, texts: Sequence[InputText]) -> Iterator[str]:
-    yield fenced("goal", cut(defused(ctx.goal), MAX_TEXT_BYTES))
+def _told(task: str, ctx: TaskContext) -> Iterator[str]:
+    yield fenced("goal", excerpt(ctx.goal, MAX_TEXT_BYTES))
     built_on = {result.task_id for result in ctx.results}
     said = [one for one in ctx.conversation if one.task_id not in built_on and one.task_id != ctx.task_id and one.content]
     for one in said[-_LATEST:]:
-        shown = cut(defused(one.content), _MAX_SAID_BYTES)
+        shown = excerpt(one.content, _MAX_SAID_BYTES)
         if one.kind == "rejection":
             yield fenced("rejected", shown, f"{one.task_id} from {one.sender}")
         else:
             yield fenced("message", shown, " ".join(filter(None, (one.kind, one.task_id, "from", one.sender))))
     for result in ctx.results:
-        of = f"{in_one_line(result.task_desc)[:_MAX_TASK_CHARS]}:"
+        of = f"{defused(in_one_line(result.task_desc)[:_MAX_TASK_CHARS])}:"
         named = f"{result.task_id} from {result.agent_id}"
-        yield fenced("result", f"{of}\n{cut(defused(result.content), MAX_TEXT_BYTES)}", named)
-        yield fenced("rejected", cut(defused(result.rejected), _MAX_SAID_BYTES), result.task_id)
-    for text in texts:
-        shown = "(no text)" if text.text is None else cut(defused(text.text), MAX_TEXT_BYTES) or "(empty)"
-        yield fenced("read", f"{in_one_line(text.name)}:\n{shown}")
+        yield fenced("result", f"{of}\n{excerpt(result.content, MAX_TEXT_BYTES)}", named)
+        yield fenced("rejected", excerpt(result.rejected, _MAX_SAID_BYTES), result.task_id)
+    for file in ctx.inputs:
+        ends = ends_of_file(file.path)
+        shown = "(no text)" if ends is None else ends.excerpt(MAX_TEXT_BYTES) or "(empty)"
+        yield fenced("read", f"{in_one_line(file.name)}:\n{shown}")
     if ctx.rejected:
-        yield f"What was done before was not taken:\n{fenced('rejected', cut(defused(ctx.rejected), _MAX_SAID_BYTES))}"
-    why = fenced("message", cut(defused(ctx.reason), _MAX_SAID_BYTES), f"from {ctx.asked_by}")
+        yield f"What was done before was not taken:\n{fenced('rejected', excerpt(ctx.rejected, _MAX_SAID_BYTES))}"
+    why = fenced("message", excerpt(ctx.reason, _MAX_SAID_BYTES), f"from {ctx.asked_by}")
     yield "\n".join(filter(None, (f"{ctx.asked_by} gives you this task.", why, fenced("task", defused(task), ctx.task_id))))
 
 
-def _read(file: InputFile) -> InputText:
-    """Read a file as text if it is one. A model is shown its beginning and its end."""
+def ends_of_file(path: Path) -> Ends | None:
+    """Read as much of a text file as a question shows of it, its beginning and its end; None of what is no text in UTF-8.
+
+    Whoever gives a goal says how large its files are, so of a large one nothing else is read.
+    """
     try:
-        data = file.path.read_bytes()
-        return InputText(file.name, None if b"\0" in data[:8_000] else data.decode("utf-8"))
+        with path.open("rb") as opened:
+            head, size = opened.read(MAX_TEXT_BYTES), opened.seek(0, os.SEEK_END)
+            if b"\0" in head[:_TELLING_BYTES]:
+                return None
+            if size <= MAX_TEXT_BYTES:
+                return ends_of(head.decode("utf-8"), MAX_TEXT_BYTES)
+            opened.seek(size - MAX_TEXT_BYTES // 3)
+            tail = opened.read(MAX_TEXT_BYTES // 3)
+        utf_8 = codecs.getincrementaldecoder("utf-8")
+        utf_8().decode(head)  # which may end within a letter
+        utf_8().decode(tail[:3].lstrip(_LATER_BYTES) + tail[3:], final=True)
     except (OSError, UnicodeDecodeError):
-        return InputText(file.name, None)
+        return None
+    return Ends(None, size, head, tail, None)

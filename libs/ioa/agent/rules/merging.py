@@ -10,7 +10,7 @@ from pathlib import PurePosixPath
 
 from ioa.agent.answer_files import Lineage, files_of_answer
 from ioa.agent.file_names import FileNames
-from ioa.agent.rules.plan_progress import Job, PlanStatus, Progress
+from ioa.agent.rules.plan_progress import Job, PlanProgress, PlanStatus
 from ioa.agent.rules.text.goal_splitting import MAX_READ_CHARS
 from ioa.agent.rules.text.masking import Mask
 from ioa.agent.rules.text.references import is_document, runs_code
@@ -62,7 +62,7 @@ def conclude(view: GroupView) -> Conclusion:
 
     NO_AGENT if nothing was reached, and all who were asked say that they do no such tasks.
     """
-    progress = Progress(view)
+    progress = PlanProgress(view)
     sections = _sections_of_record(view) if progress.is_led_by_others else _sections_of_plan(view, progress.jobs)
     sections = _without_outdated(sections, view.charter.inputs)
     reached = [section for section in sections if section.done]

@@ -59,7 +59,7 @@ class Job:
     performer: AgentId | None = None
 
 
-class Progress:
+class PlanProgress:
     """What has become of the plan in a view.
 
     A plan of thousands of tasks, of which hundreds were given out, is told from these by one look at each.

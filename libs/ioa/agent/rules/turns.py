@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ioa.agent.rules.plan_progress import Job, PlanStatus, Progress
+from ioa.agent.rules.plan_progress import Job, PlanProgress, PlanStatus
 from ioa.agent.rules.titles import title_of
 from ioa.ports.brain import GroupView, Utterance
 from ioa.protocol.ids import TaskId, task_id_of_turn
@@ -33,14 +33,14 @@ PATIENCE = 1
 
 def next_utterance(view: GroupView) -> Utterance:
     """Decide what to say now; always something that is legal, if anything is."""
-    progress = Progress(view)
+    progress = PlanProgress(view)
     ready = [] if progress.is_led_by_others else _to_give_out(view, progress)
     if len(view.refusals) > PATIENCE or not ready or SyncTaskAssignment not in view.legal:
         return _without_assigning(view, progress)
     return _assignment(view, progress.jobs, ready)
 
 
-def _to_give_out(view: GroupView, progress: Progress) -> list[Job]:
+def _to_give_out(view: GroupView, progress: PlanProgress) -> list[Job]:
     """Return what can be given out now, with who gets it: what is ready, and what waits for this, or for what is open, alone."""
     jobs = progress.jobs
     if view.charter.limits.level < TASKS_WAIT:
@@ -82,7 +82,7 @@ def _assignment(view: GroupView, jobs: Sequence[Job], ready: Sequence[Job]) -> U
     return AsyncTaskAssignment(content=content, tasks=tasks)
 
 
-def _without_assigning(view: GroupView, progress: Progress) -> Utterance:
+def _without_assigning(view: GroupView, progress: PlanProgress) -> Utterance:
     open_tasks = tuple(task.task_id for task in view.state.unfinished_tasks)
     if open_tasks:
         patient = len(view.refusals) > PATIENCE or progress.is_led_by_others

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 
@@ -15,7 +16,7 @@ from ioa.agent.model.budget import tokens_of
 from ioa.agent.model.context import unlike
 from ioa.agent.model.log_lines import LogLine
 from ioa.agent.model.log_room import fitting
-from ioa.agent.model.prompts import Prompts, cut
+from ioa.agent.model.prompts import Prompts, cut, excerpt
 from ioa.errors import InvalidInputError
 from ioa.fences import defused
 from ioa.ports.chat_model import PromptTooLongError
@@ -73,6 +74,13 @@ def test_a_cut_keeps_both_ends_and_says_how_to_see_the_rest() -> None:
     text = cut("a" * 500 + "z" * 500, 300, "t3-1")
     assert (len(text) <= 300, text[0], text[-1]) == (True, "a", "z")
     assert " [… 820 of 1,000 characters: READ t3-1 from 120 …] " in text
+
+
+@pytest.mark.parametrize("shown", [cut, excerpt])
+def test_a_cut_makes_no_tag(shown: Callable[[str, int], str]) -> None:
+    """`</reads` is no tag until it is cut, wherever that is; what closes it is in the other end."""
+    texts = [defused("a" * before + "</reads" + "b" * 500 + ">") for before in range(300)]
+    assert [text for text in texts if "</read [" in shown(text, 300)] == []
 
 
 def test_examples_are_shown_that_differ_most() -> None:

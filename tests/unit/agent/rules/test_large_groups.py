@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 
 from ioa.agent.rules.merging import conclude
-from ioa.agent.rules.plan_progress import Progress
+from ioa.agent.rules.plan_progress import PlanProgress
 from ioa.agent.rules.text.goal_splitting import MAX_READ_CHARS
 from ioa.agent.rules.titles import MAX_TITLE_CHARS, title_of
 from ioa.agent.rules.turns import next_utterance
@@ -57,7 +57,7 @@ def test_a_plan_is_not_compared_with_each_task_that_was_given_out() -> None:
         plan = [planned(f"p{number}", "a", "do it") for number in range(16 * size)]
         return view_of(plan, [given(f"p{16 * number}") for number in range(size)])
 
-    assert growth(Progress, much, 32) < TWICE
+    assert growth(PlanProgress, much, 32) < TWICE
 
 
 @pytest.mark.parametrize(

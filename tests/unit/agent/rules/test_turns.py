@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ioa.agent.rules.plan_progress import Progress
+from ioa.agent.rules.plan_progress import PlanProgress
 from ioa.agent.rules.turns import next_utterance
 from ioa.group.events import MemberLost, MemberReturned, TimerFired
 from ioa.group.rejection import IllegalEventError, RejectionCode
@@ -166,12 +166,12 @@ async def test_a_replica_is_better_than_who_is_away() -> None:
     performers = []
     for lost in ("a-2", None):
         view = play.view(OWNER)
-        [job] = Progress(view).jobs
+        [job] = PlanProgress(view).jobs
         performers.append(job.performer)
         if lost:
             play.apply(MemberLost(at=play.now, agent_id=AgentId(lost)))
     play.now += timedelta(minutes=2)
-    [job] = Progress(play.view(OWNER)).jobs
+    [job] = PlanProgress(play.view(OWNER)).jobs
     assert [*performers, job.performer] == ["a-2", "a-1", "z"]
 
 
