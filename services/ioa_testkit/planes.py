@@ -39,6 +39,7 @@ RENEW_EVERY = timedelta(milliseconds=200)
 
 _TASK_LEASE = timedelta(seconds=30)
 _LEASE = timedelta(seconds=30)
+_FLOOR_TIMEOUT = timedelta(seconds=60)
 _MODEL_PATIENCE = timedelta(seconds=2)
 _START_PATIENCE = timedelta(seconds=20)
 _POLL_SECONDS = 0.01
@@ -68,10 +69,13 @@ async def open_memory_plane() -> AsyncIterator[Plane]:
 
 
 @asynccontextmanager
-async def open_nats_plane(folder: Path, *, model_patience: timedelta = _MODEL_PATIENCE) -> AsyncIterator[Plane]:
+async def open_nats_plane(
+    folder: Path, *, model_patience: timedelta = _MODEL_PATIENCE, floor_timeout: timedelta = _FLOOR_TIMEOUT
+) -> AsyncIterator[Plane]:
     """Run nats-server on a folder and the services beside the block, and yield when all of them answer.
 
-    `model_patience` is that of its groups. Discovery has no engine: it is the in-memory one, over the server's registry.
+    `model_patience` and `floor_timeout` are those of its groups. Discovery has no engine: it is the in-memory one, over the server's
+    registry.
 
     Raises:
         MissingExtraError: nats-server is not installed.
@@ -84,7 +88,12 @@ async def open_nats_plane(folder: Path, *, model_patience: timedelta = _MODEL_PA
             connection = await stack.enter_async_context(connecting)
             await Topology().ensure(connection.jetstream())  # before anybody looks, and says in the log that nothing is there yet
         settings = ControlPlaneSettings(
-            nats_url=server.url, lease=_LEASE, renew_every=RENEW_EVERY, task_lease=_TASK_LEASE, model_patience=model_patience
+            nats_url=server.url,
+            lease=_LEASE,
+            renew_every=RENEW_EVERY,
+            floor_timeout=floor_timeout,
+            task_lease=_TASK_LEASE,
+            model_patience=model_patience,
         )
         stop, services = StopSignal(), (serve_registry, serve_groups, serve_router, serve_discovery)
         await stack.enter_async_context(beside(*(serve(settings, stop) for serve in services), stop=stop.set))

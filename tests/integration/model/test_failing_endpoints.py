@@ -91,8 +91,8 @@ FAILING: dict[str, tuple[Line, Reason, PassCause]] = {
 
 @pytest.fixture
 async def plane(tmp_path: Path) -> AsyncIterator[Plane]:
-    """A control plane on a nats-server of its own."""
-    async with open_nats_plane(tmp_path / "nats", model_patience=PATIENCE) as running:
+    """A control plane on a nats-server of its own. Its floors are short, so that cards may have others wait as briefly."""
+    async with open_nats_plane(tmp_path / "nats", model_patience=PATIENCE, floor_timeout=timedelta(seconds=2)) as running:
         yield running
 
 
