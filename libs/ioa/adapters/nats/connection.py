@@ -48,6 +48,8 @@ _REFUSED, _FULL = "authorization violation", "connections exceeded"
 account, may have."""
 _NOT_PERMITTED = "permissions violation"
 _NOT_TO_BE_HEARD = re.compile(r'permissions violation for subscription to "([^"]+)"')
+_SUBSCRIPTIONS_FULL = "maximum subscriptions exceeded"
+"""What it says when it leaves out a subscription, not which, of a connection that has as many as it may have, and keeps."""
 _REMEMBERED_REFUSALS = 100
 _FIRST_DEAF_PAUSE, _LONGEST_DEAF_PAUSE = 1.0, 30.0
 """How long a subscription that was refused waits before it is asked for again, in seconds."""
@@ -245,6 +247,14 @@ class _FullError(nats.errors.Error):
     """The server has as many connections as it takes, or as this one's account may have."""
 
 
+class _SubscriptionsFullError(nats.errors.Error):
+    def __str__(self) -> str:
+        return (
+            "the server takes no more subscriptions of this connection: `service_subscriptions`, `agent_subscriptions` or"
+            " `user_subscriptions` of `ioa credentials create --limit` allows more"
+        )
+
+
 class _UnencryptedError(nats.errors.Error):
     def __str__(self) -> str:
         return "the server there does not encrypt, as tls:// and a certificate authority ask for"
@@ -257,6 +267,7 @@ class _LastingClient(Client):
     nats-py's own client would close for good. It would also talk in clear to whoever says that no encryption is needed.
 
     A subscription that is refused is asked for again: a server that reads its configuration anew may allow it, and tells nobody.
+    Nor does one that has left it out since there were too many, once there are fewer; a new connection would lack it, too.
 
     A request that this key may not make ends as soon as the server says so, which is no answer: it would be waited for in vain.
 
@@ -277,6 +288,10 @@ class _LastingClient(Client):
         self.not_permitted: deque[str] = deque(maxlen=_REMEMBERED_REFUSALS)
         self._asking = defaultdict[str, set[asyncio.Timeout]](set)
         self._deaf_to: set[str] = set()
+        self._lacks_some = False
+        self._times_full = 0
+        self._received_before: dict[int, int] = {}
+        """How much each subscription had brought when the connection was made."""
         self._is_deaf = asyncio.Event()
         self._loop = asyncio.get_running_loop()
         self._is_to_write = self._has_written = False
@@ -439,6 +454,11 @@ class _LastingClient(Client):
                 self._deaf_to.add(refused[1])
                 self._is_deaf.set()
             await super()._process_err(err_msg)
+        elif _SUBSCRIPTIONS_FULL in err_msg:
+            self._times_full += 1
+            self._lacks_some = True
+            self._is_deaf.set()
+            await self._error_cb(_SubscriptionsFullError())
         else:
             _log.warning("nats_ends_connection", error=err_msg.strip("'"))
             await self._process_op_err(nats.errors.Error(f"nats: {err_msg}"))
@@ -448,15 +468,37 @@ class _LastingClient(Client):
         while True:
             await self._is_deaf.wait()
             pause = pauses(_FIRST_DEAF_PAUSE, _LONGEST_DEAF_PAUSE)
-            while self._deaf_to:
+            while self._deaf_to or self._lacks_some:
                 await asyncio.sleep(next(pause))
                 refused, self._deaf_to = self._deaf_to, set()
                 again = [one for one in self._subs.values() if one.subject.lower() in refused]
                 with heeding_cancellation(), suppress(nats.errors.Error, OSError, TimeoutError):
                     for subscription in again:
-                        await self._send_subscribe(subscription)
+                        await self._ask_again_for(subscription)
                     await self.flush(_FLUSH_SECONDS)  # behind what the server says of them
+                    if self._lacks_some:
+                        await self._ask_for_left_out()
             self._is_deaf.clear()
+
+    async def _ask_for_left_out(self) -> None:
+        """Ask for whatever may have been left out, the newest first and one by one, until the server is full again.
+
+        What has brought something is there. To ask once more for what is there changes nothing.
+        """
+        before = self._times_full
+        for sid, subscription in reversed(list(self._subs.items())):
+            if sid in self._subs and subscription._received == self._received_before.get(sid, 0):
+                await self._ask_again_for(subscription)
+                await self.flush(_FLUSH_SECONDS)
+            if self._times_full != before:
+                return
+        self._lacks_some = False
+
+    async def _ask_again_for(self, subscription: Subscription) -> None:
+        """Ask for a subscription of which nothing came over this connection, and for as many messages as it is for."""
+        await self._send_subscribe(subscription)
+        if subscription._max_msgs:
+            await self._send_unsubscribe(subscription._id, subscription._max_msgs - subscription._received)
 
     async def _attempt_reconnect(self) -> None:
         # Where a connection is lost again while one attempt ends, nats-py starts another. It cancels the first, which may miss
@@ -489,6 +531,7 @@ class _LastingClient(Client):
         self._pongs.clear()
 
     def _connect_command(self) -> bytes:
+        self._received_before = {sid: one._received for sid, one in self._subs.items()}
         asked = self._current_server is not None and self._current_server.uri.scheme == "tls"
         if (asked or self.options.get("tls") is not None) and not self._server_info.get("tls_required"):
             raise _UnencryptedError
