@@ -152,3 +152,69 @@ async def test_who_floods_while_it_is_looked_whether_another_one_does_ends_nothi
         await eventually(lambda: client.subjects, lambda subjects: subjects.count("echo.*") == (3 if late else 2))
         assert "echo.bob" in client.subjects  # it was looked whether he floods still
         await listener.aclose()
+
+
+class _CountingSubscription(_Subscription):
+    def __init__(self, number: int, live: dict[int, str]) -> None:
+        super().__init__(asyncio.Event())
+        self._id, self._live = number, live
+
+    async def unsubscribe(self, limit: int = 0) -> None:
+        """Be for so many messages, or for none."""
+        await super().unsubscribe(limit)
+        if not limit:
+            self._live.pop(self._id, None)
+
+    async def drain(self) -> None:
+        """End at once."""
+        self._live.pop(self._id, None)
+
+
+class _CountingClient(_Client):
+    """Knows by subject what is listened to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.live: dict[int, str] = {}
+        self.most = 0
+
+    async def subscribe(self, subject: str, *_: object, future: MessageSink, **__: object) -> _Subscription:
+        """Listen."""
+        self.subjects.append(subject)
+        self.sinks.append(future)
+        self.live[len(self.made)] = subject
+        self.made.append(_CountingSubscription(len(self.made), self.live))
+        self.most = max(self.most, len(self.live))
+        return self.made[-1]
+
+
+async def test_callers_on_several_flooded_subjects_do_not_take_more_subscriptions_than_there_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of 300 callers on three subjects each had one: a tenant's service has 1,000. The others hear everybody, now and then."""
+    monkeypatch.setattr(listening, "_LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(listening, "_CLOSED_SECONDS", (0.5,))
+    client, patterns = _CountingClient(), ("one.*", "two.*", "three.*")
+    callers = [f"agent-{number}" for number in range(300)]
+    heard = list[Msg]()
+    async with asyncio.timeout(10), asyncio.TaskGroup() as group:
+        listeners = [Listener(cast(Client, client), one, "q", 1, lambda: callers, group) for one in patterns]
+        for listener in listeners:
+            await listener.open(heard.append)
+            listener.close_out("agent-7")
+        await eventually(lambda: len(client.subjects), lambda made: made >= 3 + 299 + 2)
+        single = [one for one in client.live.values() if one not in patterns]
+        assert (len(single), client.subjects.count("two.*"), client.subjects.count("three.*")) == (299, 2, 2)
+        index = client.subjects.index("two.*", len(patterns))
+        for _ in range(501):  # half of what is wanted
+            client.sinks[index].set_result(Msg(cast(Client, client), "two.agent-8"))
+        await eventually(lambda: client.subjects.count("two.*"), partial(ne, 2))
+        assert (len(heard), client.made[client.subjects.index("two.*", index + 1)]._max_msgs) == (501, 100)
+        await eventually(lambda: {*client.live.values()}, lambda live: live == {*patterns})  # the floods are over
+        listeners[2].close_out("agent-7")
+        await eventually(
+            lambda: [one for one in client.live.values() if one.startswith("three.agent")], lambda one: len(one) == 299
+        )
+        for listener in listeners:
+            await listener.aclose()
+    assert (client.most < 500, {*client.live.values()} - {*patterns}) == (True, set())

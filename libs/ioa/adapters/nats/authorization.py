@@ -97,7 +97,7 @@ _STORING = ("max_file", "max_mem", "max_streams", "max_consumers")
 _OF_A_TENANT = {"max_mem": 0, "max_streams": 32, "max_consumers": 2_000}
 """What a tenant with a name has if nothing else is said: its admin makes streams and consumers as he likes, each of which takes
 memory of a server that is everybody's. Whose server it is, who has the tenant without a name, is bounded by what he says alone."""
-_SUBSCRIPTIONS_BESIDES = 1_000
+SUBSCRIPTIONS_BESIDES = 1_000
 """How many subscriptions a service has at most, besides one for each consumer from which it takes the goals of a user."""
 
 _LIMITED = {
@@ -275,7 +275,7 @@ def _of_a_tenant(limits: AccountLimits) -> AccountLimits:
     bounds = limits.model_copy(update=unsaid)
     if bounds.service_subscriptions is not None or bounds.max_consumers is None:
         return bounds
-    return bounds.model_copy(update={"service_subscriptions": bounds.max_consumers + _SUBSCRIPTIONS_BESIDES})
+    return bounds.model_copy(update={"service_subscriptions": bounds.max_consumers + SUBSCRIPTIONS_BESIDES})
 
 
 def read_tenants(rendered: str) -> dict[TenantId, AccountLimits]:

@@ -5,6 +5,9 @@ read, and whatever else comes over that process's connection waits behind it. Th
 to what, and how much of it is wanted. So a subscription is for so many messages and is renewed in time, which bounds what can be on
 its way; and one that somebody floods is not, but callers are listened to by their names, all but that one. The server then drops
 the flood before it gets here, and tells who sends it that nobody answers. From time to time a few messages show whether it is over.
+
+A connection may have so many subscriptions and no more. Where callers times subjects are too many, a subject is listened to as a
+whole, now and then, until its flood is over: those who are known to flood are told of to who can end them (`flood_tellers`).
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ import asyncio
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from itertools import chain, repeat
+from weakref import WeakKeyDictionary
 
 import nats.errors
 import structlog
@@ -20,6 +24,7 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 
+from ioa.adapters.nats.authorization import SUBSCRIPTIONS_BESIDES
 from ioa.adapters.nats.sinks import MessageSink
 from ioa.cancellation import fail_after, heeding_cancellation
 from ioa.protocol.ids import is_token
@@ -29,6 +34,9 @@ _WANTED = 1_000
 keeps them until they are answered; a router that has all that it can do, 5,000 messages a second, renews ten times a second."""
 _WANTED_OF_RARE = 600
 """How many it is for where callers ask now and then: more than it takes to see that one floods."""
+_MOST_SINGLY = SUBSCRIPTIONS_BESIDES // 2
+"""How many callers are listened to by their names over one connection, on all subjects together: half of the subscriptions that a
+tenant's service has beside those for its goals, since each takes two while one is renewed."""
 _FEW = 500
 """How many show whether a flood is over."""
 _CLOSED_SECONDS = (5.0, 10.0, 20.0, 40.0)
@@ -105,8 +113,18 @@ class _Subscriptions:
         self._take(message)
 
 
+class _Singly:
+    """Whom the `Listener`s of one connection listen to by their names."""
+
+    def __init__(self) -> None:
+        self.left = _MOST_SINGLY
+
+
+_singly_of: WeakKeyDictionary[Client, _Singly] = WeakKeyDictionary()
+
+
 class Listener:
-    """Listens to a subject: to everybody or, during a flood, to each known caller but who floods.
+    """Listens to a subject: to everybody or, during a flood, to each known caller but who floods, if there are not too many.
 
     Args:
         client: The connection.
@@ -144,6 +162,9 @@ class Listener:
         self._take: Callable[[Msg], None] = _ignore
         self._everybody: _Subscriptions | None = None
         self._each: dict[str, _Subscriptions] = {}
+        self._singly = _singly_of.setdefault(client, _Singly())
+        self._amid: tuple[_Subscriptions, asyncio.Task[None]] | None = None
+        """By what everybody is listened to amid a flood, where known callers are too many, and what renews it."""
         self._flooding: set[str] = set()
         self._noticed = asyncio.Event()
         self._closing: asyncio.Task[None] | None = None
@@ -179,8 +200,11 @@ class Listener:
         for task in (self._closing, self._resting):
             await _end(task)
         await _end(self._renewing)  # which the others may have begun anew
-        for subscriptions in (*filter(None, (self._everybody,)), *self._each.values()):
-            await subscriptions.aclose(drain=True)
+        if self._everybody is not None:
+            await self._everybody.aclose(drain=True)
+        await self._end_amid()
+        for name in list(self._each):
+            await self._end_single(name, drain=True)
 
     async def _rest(self, before: asyncio.Task[None] | None) -> None:
         if before is not None:
@@ -219,8 +243,9 @@ class Listener:
                     self._flooding.discard(name)
             if not self._flooding:
                 self._everybody = await self._listen(self._subject)
+                await self._end_amid()
                 for name in list(self._each):
-                    await self._each.pop(name).aclose(drain=False)
+                    await self._end_single(name)
 
     async def _stay_closed(self, seconds: float) -> None:
         loop = asyncio.get_running_loop()
@@ -228,13 +253,45 @@ class Listener:
         while loop.time() < until:
             self._noticed.clear()
             for name in self._flooding & self._each.keys():
-                await self._each.pop(name).aclose(drain=False)
-            for name in set(self._known()) - self._flooding - self._each.keys():
-                if is_token(name.removeprefix(_NO_AGENT)):
-                    self._each[name] = await self._listen(self._subject_of(name))
+                await self._end_single(name)
+            new = set(self._known()) - self._flooding - self._each.keys()
+            unheard = [name for name in new if is_token(name.removeprefix(_NO_AGENT))]
+            if len(unheard) <= self._singly.left:
+                await self._listen_singly(unheard)
+                await self._end_amid()
+            elif self._amid is None:
+                await self._listen_amid_flood()
             with suppress(TimeoutError):
                 async with fail_after(min(_LOOK_SECONDS, max(0.0, until - loop.time()))):
                     await self._noticed.wait()
+
+    async def _listen_singly(self, names: Iterable[str]) -> None:
+        """Listen to callers by their names, all of whom are counted before another subject's listener looks how many are left."""
+        singles = {name: self._subscriptions(self._subject_of(name)) for name in names}
+        self._singly.left -= len(singles)
+        self._each |= singles
+        for single in singles.values():
+            await single.add(self._wanted)
+
+    async def _listen_amid_flood(self) -> None:
+        """Listen to everybody, to a part of what may come in half a second at a time, and to nobody by his name."""
+        _log.warning("flood_heard_in_part", subject=self._subject, callers=sorted(self._flooding))
+        amid = self._subscriptions(self._subject)
+        amid.renews = False
+        self._amid = amid, self._group.create_task(amid.renew_now_and_then(self._wanted))
+        await amid.add(self._wanted)
+        for name in list(self._each):
+            await self._end_single(name)
+
+    async def _end_amid(self) -> None:
+        if self._amid is not None:
+            (amid, renewing), self._amid = self._amid, None
+            await _end(renewing)
+            await amid.aclose(drain=True)
+
+    async def _end_single(self, name: str, *, drain: bool = False) -> None:
+        self._singly.left += 1
+        await self._each.pop(name).aclose(drain=drain)
 
     async def _is_flooding(self, caller: str) -> bool:
         """Listen to a few messages of who flooded; whether all of them come at once."""
@@ -252,10 +309,13 @@ class Listener:
         return ".".join(tokens)
 
     async def _listen(self, subject: str, at_most: int | None = None) -> _Subscriptions:
-        renewed_at = self._wanted // 2
-        subscriptions = _Subscriptions(self._client, subject, self._queue, self._take, self._group, renewed_at=renewed_at)
+        subscriptions = self._subscriptions(subject)
         await subscriptions.add(at_most or self._wanted)
         return subscriptions
+
+    def _subscriptions(self, subject: str) -> _Subscriptions:
+        renewed_at = self._wanted // 2
+        return _Subscriptions(self._client, subject, self._queue, self._take, self._group, renewed_at=renewed_at)
 
 
 async def _end(task: asyncio.Task[None] | None) -> None:
