@@ -19,7 +19,7 @@ from ioa.adapters.nats.requester import NatsRequester
 from ioa.adapters.nats.server import NatsServer
 from ioa.adapters.nats.service import open_service
 from ioa.adapters.nats.streams import last_messages, next_messages, pages
-from ioa.errors import InvalidInputError, IoaError
+from ioa.errors import InvalidInputError, IoaError, PayloadTooLargeError
 from ioa.protocol import subjects
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES
 from ioa.protocol.stream_reads import ReadStream
@@ -68,6 +68,23 @@ async def test_what_looks_like_a_word_of_the_server_is_read(reader: Client) -> N
     page = await next_messages(reader, _STREAM, "read.0", after=0, limit=9)
     assert [(one.seq, one.data) for one in page.messages] == [(1, b"204"), (2, b"404"), (3, b"503"), (4, b"?")]
     assert [(await DirectReads(reader).get_msg(_STREAM, seq)).data for seq in (1, 2, 3, 4)] == [b"204", b"404", b"503", b"?"]
+
+
+async def test_what_does_not_fit_into_an_answer_with_its_place_ends_no_connection(nats_server: NatsServer) -> None:
+    """It was stored as large as the server takes messages, so that each reading of it ended the connection of who answers."""
+    async with AsyncExitStack() as stack:
+        service = await stack.enter_async_context(open_connection(NatsSettings(nats_server.url, "service")))
+        js = service.jetstream()
+        await js.add_stream(StreamConfig(name=_STREAM, subjects=["read.*"], allow_direct=True))
+        stack.push_async_callback(js.delete_stream, _STREAM)
+        await js.publish("read.0", bytes(service.max_payload - 10))
+        endpoint = ServiceEndpoint("read", subjects.ANY_READ, answering_reads(service, (_STREAM,)))
+        await stack.enter_async_context(open_service(service, "ioa-test", "Tests", "0.1.0", [endpoint]))
+        await heard(service)
+        reader = await stack.enter_async_context(open_connection(NatsSettings(nats_server.url, "reader", asks_to_read=True)))
+        with pytest.raises(PayloadTooLargeError):
+            await DirectReads(reader).get_msg(_STREAM, 1)
+        assert service.stats["reconnects"] == 0
 
 
 async def test_one_by_one(reader: Client) -> None:

@@ -22,7 +22,7 @@ from nats.js.kv import KV_OP
 
 from ioa.adapters.nats.connection import asking_until_heard, asks_to_read, may_not_publish, until_connected
 from ioa.adapters.nats.endpoints import HeadedAnswer, HeadedHandler
-from ioa.adapters.nats.headers import SEQUENCE
+from ioa.adapters.nats.headers import SEQUENCE, writable
 from ioa.adapters.nats.in_turns import reading
 from ioa.adapters.nats.patience import READ_PATIENCE
 from ioa.adapters.nats.permissions import READS
@@ -120,7 +120,7 @@ async def _ask_group_setup(client: Client, stream: str, request: ReadStream, tim
 def answering_reads(client: Client, streams: Collection[str]) -> HeadedHandler:
     """Make what answers requests for what some streams hold: which of them somebody may ask for, the subject tells.
 
-    A single message is answered as it is stored, with the headers that a direct get adds.
+    A single message is answered as it is stored, with the headers that a direct get adds, but without those that cannot be written.
     """
 
     async def answer(subject: str, data: bytes) -> bytes | HeadedAnswer:
@@ -134,9 +134,8 @@ def answering_reads(client: Client, streams: Collection[str]) -> HeadedHandler:
         if not found:
             return HeadedAnswer(b"", {Header.STATUS.value: _NOTHING_MORE, Header.DESCRIPTION.value: "Message Not Found"})
         one = found[0]
-        return HeadedAnswer(
-            one.data, {**one.headers, _STREAM: stream, _SUBJECT: one.subject, SEQUENCE: str(one.seq), _TIME: one.stored}
-        )
+        added = {_STREAM: stream, _SUBJECT: one.subject, SEQUENCE: str(one.seq), _TIME: one.stored}
+        return HeadedAnswer(one.data, writable(one.headers) | added)
 
     return answer
 

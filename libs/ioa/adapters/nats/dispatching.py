@@ -23,7 +23,7 @@ from nats.micro.request import ERROR_CODE_HEADER, ERROR_HEADER, Request
 
 from ioa.adapters.nats.endpoints import Bounds, HeadedAnswer, ServiceEndpoint
 from ioa.adapters.nats.guests import holder_of
-from ioa.adapters.nats.headers import header_bytes
+from ioa.adapters.nats.headers import header_bytes, written_bytes
 from ioa.adapters.nats.listening import Listener
 from ioa.adapters.nats.permissions import SHOWN_ASKER
 from ioa.adapters.nats.publishing import publish_to_each
@@ -62,6 +62,7 @@ _SHARED_PART, _SHARED_SECONDS, _SHARED_AT_ONCE = 0.25, 0.5, 4
 One request may cost a thousand times what another does."""
 _CALLER_CHARS = 64
 _RATE_LIMITED = row_of(RateLimitedError).wire_code
+_UNANSWERED = "unanswered"
 
 _log = structlog.get_logger(__name__)
 
@@ -211,7 +212,8 @@ class RequestDispatcher:
             self._give_turn(lane)
             self._serve(lane.turns)
         else:
-            self._group.create_task(_respond_error(request, UnavailableError(f"Too many requests wait for {endpoint.name}.")))
+            error = UnavailableError(f"Too many requests wait for {endpoint.name}.")
+            self._group.create_task(self._respond_error(endpoint, caller, request, error))
         self._forget_idle(lane)
 
     def slowed(self) -> Sequence[SlowedCaller]:
@@ -249,7 +251,7 @@ class RequestDispatcher:
             self._keep(first.caller, -1, -len(first.request.data))
             requests.counts[kind_of(first.endpoint.subject), _RATE_LIMITED] += 1
             error = _too_often(first.endpoint, first.caller, _NO_ROOM_SECONDS)
-            self._group.create_task(_respond_error(first.request, error))
+            self._group.create_task(self._respond_error(first.endpoint, first.caller, first.request, error))
 
     def _refuse(self, endpoint: ServiceEndpoint, caller: str, message: Msg, retry_after: float | None, *, is_first: bool) -> None:
         """Tell a caller when to come back, in a hurry if it was told often enough, or not at all."""
@@ -258,7 +260,8 @@ class RequestDispatcher:
             _log.warning("caller_slowed_down", caller=caller[:_CALLER_CHARS], family=endpoint.family.value)
             self._slowed(caller, endpoint.family)
         if retry_after is not None:
-            self._group.create_task(_respond_error(Request(message), _too_often(endpoint, caller, retry_after)))
+            error = _too_often(endpoint, caller, retry_after)
+            self._group.create_task(self._respond_error(endpoint, caller, Request(message), error))
             return
         is_told = isinstance(self._dismissed.judge("", Family.OTHERS, self._loop.time()), Admitted)
         if is_told and message.reply:
@@ -400,9 +403,9 @@ class RequestDispatcher:
         return self._loop.time() - time.thread_time()
 
     async def _respond(self, endpoint: ServiceEndpoint, caller: str, request: Request) -> int | None:
-        """Answer a request, and return how many bytes the answer has; None if that was an error."""
+        """Answer a request, and return how many bytes the answer has, also where it cannot be sent; None if that is an error."""
         started = time.perf_counter()
-        code, size = "ok", 0
+        code, size = "ok", None
         try:
             check_size(request.data, endpoint.max_bytes, f"This request for {endpoint.name}")
             answer = await endpoint.handler(request.subject, request.data)
@@ -416,23 +419,40 @@ class RequestDispatcher:
             row = row_of(error)
             code = row.wire_code
             self._tell_failed(endpoint, caller, row, error)
-            await _respond_error(request, error)
+            await self._respond_error(endpoint, caller, request, error)
         except nats.errors.MaxPayloadError:
             code = row_of(PayloadTooLargeError).wire_code
-            _log.error("answer_too_large", endpoint=endpoint.name)
-            await _respond_error(request, PayloadTooLargeError(f"The answer of {endpoint.name} is larger than the server allows."))
+            left_out = self._failed.left_out((endpoint.name, caller, code))
+            if left_out is not None:
+                _log.error("answer_too_large", endpoint=endpoint.name, **_of_whom(caller, left_out))
+            too_large = PayloadTooLargeError(f"The answer of {endpoint.name} is larger than the server allows.")
+            await self._respond_error(endpoint, caller, request, too_large)
         except (nats.errors.Error, OSError) as error:
-            code = "unanswered"
-            _log.warning("request_unanswered", endpoint=endpoint.name, error=str(error) or type(error).__name__)
+            code = _UNANSWERED
+            self._tell_unanswered(endpoint, caller, error)
         except Exception:  # noqa: BLE001 - whoever asks gets an answer, the log the bug
             code = row_of(Exception).wire_code
             _log.exception("request_crashed", endpoint=endpoint.name)
-            await _respond_error(request, IoaError(f"{endpoint.name} failed; its log says why."))
+            await self._respond_error(endpoint, caller, request, IoaError(f"{endpoint.name} failed; its log says why."))
         finally:
             kind = kind_of(endpoint.subject)
             requests.counts[kind, code] += 1
             request_seconds.observe(time.perf_counter() - started, (kind,))
-        return size if code == "ok" else None
+        return size
+
+    async def _respond_error(self, endpoint: ServiceEndpoint, caller: str, request: Request, error: IoaError) -> None:
+        try:
+            with suppress(ValueError):
+                await request.respond_error(row_of(error).wire_code, one_line(error.message), headers=error_headers(error))
+        except (nats.errors.Error, OSError) as failure:
+            self._tell_unanswered(endpoint, caller, failure)
+
+    def _tell_unanswered(self, endpoint: ServiceEndpoint, caller: str, error: Exception) -> None:
+        """Log that an answer could not be sent, once in a second for each caller, who may have chosen what stands in it."""
+        left_out = self._failed.left_out((endpoint.name, caller, _UNANSWERED))
+        if left_out is not None:
+            more = _of_whom(caller, left_out)
+            _log.warning("request_unanswered", endpoint=endpoint.name, error=str(error) or type(error).__name__, **more)
 
     def _tell_failed(self, endpoint: ServiceEndpoint, caller: str, row: ErrorRow, error: IoaError) -> None:
         """Log what came of a request; of what is the same caller's fault, at the same endpoint, one line in a second.
@@ -443,8 +463,7 @@ class RequestDispatcher:
         is_chosen = row.fault is Fault.CALLER or isinstance(error, UnknownVersionError)  # which version, the caller says
         left_out = self._failed.left_out((endpoint.name, caller, row.wire_code)) if is_chosen else 0
         if left_out is not None:
-            more: dict[str, str | int] = {"caller": caller[:_CALLER_CHARS]} if caller else {}
-            more |= {"dropped": left_out} if left_out else {}
+            more = _of_whom(caller, left_out)
             getattr(_log, row.level)("request_failed", endpoint=endpoint.name, code=row.wire_code, error=error.message, **more)
 
     def _go_on(self, lane: _Lane) -> None:
@@ -482,6 +501,12 @@ class RequestDispatcher:
     def _forget_idle(self, lane: _Lane) -> None:
         if not lane.in_flight and not lane.waiting:
             self._lanes.pop(lane.key, None)
+
+
+def _of_whom(caller: str, left_out: int) -> dict[str, str | int]:
+    """Return what a line says of whom it is about, and how many of his were left out."""
+    more: dict[str, str | int] = {"caller": caller[:_CALLER_CHARS]} if caller else {}
+    return more | ({"dropped": left_out} if left_out else {})
 
 
 def _too_often(endpoint: ServiceEndpoint, caller: str, retry_after: float) -> RateLimitedError:
@@ -555,13 +580,7 @@ async def _respond_data(request: Request, data: bytes, headers: dict[str, str] |
         return  # who asks wants no answer, which nats-py takes for a mistake of who gives one
     if headers is None:
         await publish_to_each(message._client, [message.reply], data, at_once=True)
-    else:
-        await request.respond(data, headers)
-
-
-async def _respond_error(request: Request, error: IoaError) -> None:
-    try:
-        with suppress(ValueError):
-            await request.respond_error(row_of(error).wire_code, one_line(error.message), headers=error_headers(error))
-    except (nats.errors.Error, OSError) as failure:
-        _log.warning("request_unanswered", error=str(failure) or type(failure).__name__)
+        return
+    if len(data) + written_bytes(headers) > message._client.max_payload:  # nats-py looks at data alone, and the server hangs up
+        raise nats.errors.MaxPayloadError
+    await request.respond(data, headers)

@@ -6,6 +6,7 @@ too early, or without its last line's end, swallows the line that the server add
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from nats.js.api import Header
@@ -19,6 +20,8 @@ _MOST_LINES = 64
 _MOST_BYTES = 100_000
 """How long a block may be, of which one header may be an id of 64 kB. Of a longer one nothing is read but who asks."""
 _LONGEST_NAME = 128
+_WRITABLE_NAME = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
+"""What nats-py writes as a name: a token of RFC 9110. At any other one it refuses to send the message."""
 _SHOWN = SHOWN_ASKER.encode() + b": "
 _BEGINS_SHOWN = _SHOWN + b'{"'
 """How the line begins in which the server tells who asks. Within its texts a quotation mark is escaped."""
@@ -62,6 +65,17 @@ def header_bytes(headers: Mapping[str, str] | None) -> int:
     unread = headers.get(UNREAD, "")
     written = sum(len(name) + len(value) for name, value in headers.items() if name != SHOWN_ASKER)
     return written + (int(unread) if _is_count(unread) else 0)
+
+
+def writable(headers: Mapping[str, str]) -> dict[str, str]:
+    """Return those headers that can be written again: a stranger's may be called as he likes."""
+    return {name: value for name, value in headers.items() if _WRITABLE_NAME.fullmatch(name)}
+
+
+def written_bytes(headers: Mapping[str, str]) -> int:
+    """Return how long the block of some headers is as it is written."""
+    lines = sum(len(f"{name}: {value}".encode()) + len(_END) for name, value in headers.items())
+    return len(_VERSION) + len(_END) + lines + len(_END)
 
 
 def _is_count(text: str) -> bool:
