@@ -3,12 +3,17 @@
 The library closes a connection only in the task that has opened it, so one task holds it for as long as it lasts. A connection that
 is found lost is opened again, once a call. A call is repeated only if the server says that this does no harm: nobody knows whether
 one whose answer is missing has had its effect.
+
+One connection is for all that an agent works on. So what is wrong with one call, in what is asked or what is answered, is no loss
+of it: that would end the calls of all others. Nor is an answer held to what the server says of its answers: nobody here reads what
+that is about, and an expression of twenty letters would hold up all that the process does.
 """
 
 from __future__ import annotations
 
 import asyncio
 import base64
+import binascii
 import shlex
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -21,16 +26,20 @@ from typing import TYPE_CHECKING, Any
 
 from ioa.beside import beside
 from ioa.cancellation import fail_after
-from ioa.errors import InvalidInputError, MissingExtraError, UnavailableError
+from ioa.errors import InvalidInputError, IoaError, MissingExtraError, TaskError, UnavailableError
 from ioa.foreign_text import shown_in_line
+from ioa.protocol.codec import check_texts
 
 if TYPE_CHECKING:
     from mcp import Client
-    from mcp_types import ContentBlock
+    from mcp_types import CallToolResult, ContentBlock
 
 _OPENING = timedelta(seconds=60)
 """How long a server may take to start; one that a package runner has to fetch first takes its time."""
 _MOST_PAGES = 100
+_MAX_TOLD_CHARS = 500
+_DEEPEST = 100
+"""How deep arguments may be nested; the library fails at some more."""
 
 
 @dataclass(frozen=True)
@@ -165,15 +174,18 @@ class McpServer:
             about: What the server may know besides, as the request's `_meta`.
 
         Raises:
+            InvalidInputError: The arguments cannot be written.
+            TaskError: The answer cannot be read.
             UnavailableError: The connection is lost, and cannot be opened again, or the call cannot be repeated.
             mcp.MCPError: The server refuses the call.
         """
+        _check(tool, arguments)
         client = await self._connected()
         try:
             return await _called(client, tool, arguments, hear, about)
         except Exception as error:
             if not _is_loss(error):
-                raise
+                raise self._told(error) from error
         self._reopen(client)
         again = await asyncio.shield(self._client)
         if not tool.is_repeatable:
@@ -184,7 +196,16 @@ class McpServer:
         try:
             return await _called(again, tool, arguments, hear, about)
         except Exception as error:
-            raise (_why_closed(self._address, error) if _is_loss(error) else error) from error
+            raise (_why_closed(self._address, error) if _is_loss(error) else self._told(error)) from error
+
+    def _told(self, error: Exception) -> Exception:
+        """Return what a call has come to that was not lost: the server's own refusal, or that nobody can read its answer."""
+        from mcp import MCPError
+
+        if isinstance(error, MCPError | IoaError):
+            return error
+        why = shown_in_line(f"{error}"[:_MAX_TOLD_CHARS]) or type(error).__name__
+        return TaskError(f"What {self._address.shown} has answered cannot be read: {why}.")
 
     async def _connected(self) -> Client:
         """Return the connection; one that could not be opened is tried once more."""
@@ -228,10 +249,33 @@ async def _connect(address: McpAddress, stack: AsyncExitStack) -> Client:
         import httpx2
 
         http = await stack.enter_async_context(httpx2.AsyncClient(headers=dict(address.headers), timeout=_OPENING.total_seconds()))
-        return await stack.enter_async_context(Client(streamable_http_client(address.target, http_client=http)))
-    command, *arguments = shlex.split(address.target)
-    started = StdioServerParameters(command=command, args=arguments, env=dict(address.environment))
-    return await stack.enter_async_context(Client(stdio_client(started, errlog=sys.stderr)))
+        client = await stack.enter_async_context(Client(streamable_http_client(address.target, http_client=http)))
+    else:
+        command, *arguments = shlex.split(address.target)
+        started = StdioServerParameters(command=command, args=arguments, env=dict(address.environment))
+        client = await stack.enter_async_context(Client(stdio_client(started, errlog=sys.stderr)))
+    client.session.validate_tool_result = _take_as_it_is  # type: ignore[method-assign]
+    return client
+
+
+async def _take_as_it_is(name: str, result: CallToolResult) -> None:
+    """Hold an answer to nothing."""
+
+
+def _check(tool: McpTool, arguments: dict[str, Any]) -> None:
+    """See that arguments can be written, which the library learns while it writes to the connection of all.
+
+    Raises:
+        InvalidInputError: They cannot.
+    """
+    if _is_deeper(arguments, _DEEPEST):
+        raise InvalidInputError(f"The arguments of {tool.name} are nested more than {_DEEPEST} deep.")
+    check_texts(arguments, tool.name)
+
+
+def _is_deeper(value: object, most: int) -> bool:
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return most < 0 or any(_is_deeper(one, most - 1) for one in inner)
 
 
 async def _called(
@@ -262,19 +306,32 @@ def _read(block: ContentBlock) -> tuple[str, tuple[str, bytes, str] | None]:
         if isinstance(inner, TextResourceContents):
             return inner.text, None
         kind = inner.mime_type or "application/octet-stream"
-        return f"[{inner.uri}: {inner.mime_type or 'no text'}]", (str(inner.uri), base64.b64decode(inner.blob), kind)
+        return f"[{inner.uri}: {inner.mime_type or 'no text'}]", _file(str(inner.uri), inner.blob, kind)
     if isinstance(block, ResourceLink):
         return f"[{block.uri}]", None
     assert isinstance(block, ImageContent | AudioContent)
-    return f"[{block.mime_type}, which cannot be shown]", ("", base64.b64decode(block.data), block.mime_type)
+    return f"[{block.mime_type}, which cannot be shown]", _file("", block.data, block.mime_type)
+
+
+def _file(name: str, data: str, kind: str) -> tuple[str, bytes, str] | None:
+    """Return a file; None if it is not in base64."""
+    try:
+        return name, base64.b64decode(data), kind
+    except (binascii.Error, ValueError):
+        return None
 
 
 def _is_loss(error: Exception) -> bool:
-    """Whether the connection is gone, as opposed to a call that was refused."""
+    """Whether the connection is gone, as opposed to a call that was refused, or an answer that is none."""
+    import anyio
+    import httpx2
     from mcp import MCPError
     from mcp_types import CONNECTION_CLOSED
 
-    return not isinstance(error, MCPError) or error.code == CONNECTION_CLOSED
+    if isinstance(error, MCPError):
+        return error.code == CONNECTION_CLOSED
+    gone = (OSError, anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream, httpx2.TransportError)
+    return isinstance(error, gone)
 
 
 def _why_closed(address: McpAddress, error: BaseException) -> UnavailableError:

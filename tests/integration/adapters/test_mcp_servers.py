@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import shlex
 import socket
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 import uvicorn
@@ -16,10 +18,13 @@ from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 
 from ioa import Agent, InvalidInputError, UnavailableError
+from ioa.adapters.mcp_server import McpAddress, McpAnswer, open_mcp_server
+from ioa.errors import IoaError
 from ioa.guards import chain, deny, guarded, schema
 from ioa.ports.chat_model import ModelAnswer
 from ioa.react import Mcp, mcp, react_agent
 from ioa.testing import RecordingContext, ScriptedModel, wants
+from tests.rig.deadline import eventually
 
 CENSUS = '''
 import os
@@ -39,6 +44,36 @@ def close_hall() -> str:
 
 server.run()
 '''
+STRANGE = """
+import json, sys
+
+SCHEMA = {"type": "object", "properties": {"x": {"type": "string"}}}
+ANSWERS = {
+    "schema": {"content": [{"type": "text", "text": "done"}], "structuredContent": {"x": 1}},
+    "base64": {"content": [{"type": "image", "mimeType": "image/png", "data": "x"}], "structuredContent": {"x": ""}},
+    "kind": {"content": [{"type": "smell"}]},
+    "release": {"content": [{"type": "text", "text": "done"}], "structuredContent": {"x": ""}},
+}
+TOOLS = [
+    {"name": "quick", "inputSchema": {"type": "object"}, "outputSchema": SCHEMA},
+    {"name": "slow", "inputSchema": {"type": "object"}},
+]
+about = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": {"name": "strange", "version": "1"}}
+waits = []
+for line in sys.stdin:
+    asked = json.loads(line)
+    if "id" not in asked:
+        continue
+    answer, answered = {"initialize": about, "tools/list": {"tools": TOOLS}}.get(asked["method"], {}), [asked["id"]]
+    if asked["method"] == "tools/call" and asked["params"]["name"] == "slow":
+        waits, answered = answered, []
+        open(sys.argv[1], "w").close()
+    elif asked["method"] == "tools/call":
+        answer = ANSWERS[asked["params"]["arguments"]["x"]]
+        answered += waits if answer is ANSWERS["release"] else []
+    for one in answered:
+        print(json.dumps({"jsonrpc": "2.0", "id": one, "result": answer}), flush=True)
+"""
 BARE = """
 import json, os, sys
 
@@ -110,6 +145,31 @@ async def test_a_lost_connection_is_opened_again(tmp_path: Path) -> None:
     assert brought[0] == brought[2] == "done"
     assert "was lost during the call, and is open again. Nobody knows" in brought[1]
     assert (tmp_path / "calls").read_text().split() == ["read", "read", "write", "write"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "brought"),
+    [
+        ({"x": "\ud800"}, "is not valid Unicode"),
+        ({"x": json.loads("[" * 900 + "]" * 900)}, "nested more than 100 deep"),
+        ({"x": "schema"}, "done"),
+        ({"x": "base64"}, "[image/png, which cannot be shown]"),
+        ({"x": "kind"}, "cannot be read"),
+    ],
+    ids=["surrogate", "deep", "schema", "base64", "kind"],
+)
+async def test_what_is_wrong_with_one_call_ends_no_other(tmp_path: Path, arguments: dict[str, Any], brought: str) -> None:
+    """One connection is for all goals of an agent. Answers are held to nothing that their server says of them."""
+    async with open_mcp_server(McpAddress(_command(tmp_path, STRANGE, tmp_path / "calls"))) as server:
+        quick, slow = server.tools
+        other = asyncio.create_task(server.call(slow, {}))
+        await eventually((tmp_path / "calls").exists)
+        try:
+            told = (await server.call(quick, arguments)).text
+        except IoaError as error:
+            told = str(error)
+        assert brought in told
+        assert (await server.call(quick, {"x": "release"}), (await other).text) == (McpAnswer("done"), "done")
 
 
 @asynccontextmanager
