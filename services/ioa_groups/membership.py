@@ -26,7 +26,7 @@ from ioa.runtime.ledger import GroupLedger
 _AGENTS_AT_ONCE = _GROUPS_AT_ONCE = 4
 _AT_ONCE = _AGENTS_AT_ONCE * _GROUPS_AT_ONCE
 """How many groups are told side by side: the entry where a group stands is at hand meanwhile, and the policy that leads it."""
-_RETRY_SECONDS, _LONGEST_RETRY_SECONDS = 1.0, 60.0
+_RETRY_SECONDS, _LONGEST_RETRY_SECONDS, _MOST_DOUBLINGS = 1.0, 60.0, 6
 
 _log = structlog.get_logger(__name__)
 
@@ -129,11 +129,13 @@ class MembershipWatch:
 
     def _put_off(self, agent_id: AgentId, error: Exception) -> None:
         """Look again later, and ever later while it fails."""
-        failures = self._failures.get(agent_id, 0)
+        failures = min(self._failures.get(agent_id, 0), _MOST_DOUBLINGS)
         self._failures[agent_id] = failures + 1
         seconds = min(_RETRY_SECONDS * 2**failures, _LONGEST_RETRY_SECONDS)
         untold.inc()
         _log.warning("membership_put_off", agent_id=agent_id, error=str(error) or type(error).__name__, seconds=seconds)
+        if (timer := self._again.pop(agent_id, None)) is not None:
+            timer.cancel()  # who comes back again and again has one look more, and not one for each time
         self._again[agent_id] = asyncio.get_running_loop().call_later(seconds, self._retry, agent_id)
 
     def _retry(self, agent_id: AgentId) -> None:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
+from typing import Any
+
+import pytest
 
 from ioa.group.events import Event, MemberLost, MemberReturned
 from ioa.ports.group_log import StoredEntry
@@ -143,6 +146,35 @@ async def test_one_group_that_cannot_be_told_holds_up_no_other() -> None:
         await eventually(told, (39).__eq__)
         broken.clear()
         await eventually(told, (40).__eq__)
+
+
+async def test_a_group_that_can_never_be_told_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One entry that nobody can read is enough. However often its member comes back, it is looked at once more at a time."""
+    plane, looks, timers = Plane(), list[CommId](), list[asyncio.TimerHandle]()
+    await plane.open(ADA, BOB)
+    loop = asyncio.get_running_loop()
+    later = loop.call_later
+
+    async def fail(comm_id: CommId) -> StoredEntry | None:
+        looks.append(comm_id)
+        raise ValueError("This log cannot be read.")
+
+    def noted(delay: float, callback: Callable[..., object], *arguments: Any, **context: Any) -> asyncio.TimerHandle:
+        timer = later(delay, callback, *arguments, **context)
+        if callback == plane.watch._retry:
+            timers.append(timer)
+        return timer
+
+    monkeypatch.setattr(loop, "call_later", noted)
+    monkeypatch.setattr(plane.watch._ledger, "head", fail)
+    monkeypatch.setattr(plane.watch, "_failures", dict.fromkeys((ADA, BOB), 5_000))
+    async with background(plane.watch.follow()):
+        for number in range(1, 20):
+            await eventually(looks.__len__, number.__lt__)
+            await eventually(lambda: not plane.watch._busy)
+            plane.watch.notice(BOB)
+        assert sum(not timer.cancelled() for timer in timers) == 2  # one of each
+    assert set(plane.watch._failures.values()) <= set(range(10))
 
 
 async def test_what_is_told_is_what_is_true_by_then() -> None:
