@@ -3,7 +3,6 @@
 import ast
 import os
 import re
-import shutil
 import sys
 from contextlib import suppress
 from filecmp import cmp
@@ -12,7 +11,7 @@ from pathlib import Path
 from ioa import Agent, DeclinedError, InputFile, InvalidInputError, TaskContext, TaskError, sandbox
 from ioa.files import at_hand, came, pick
 from ioa.sandbox import AUTO, SETTING, SandboxLimits, level_here
-from request import account_for
+from request import account_for, of_length
 
 agent = Agent(
     "python-runner",
@@ -23,7 +22,7 @@ agent = Agent(
         "run the script and give me the file it writes", "evaluate the python expression `sorted([3, 1, 2])`",
     ], tags=["python", "code"], declines=True, may_team_up=False, needs_sandbox=True,
 )  # fmt: skip
-_FENCE = re.compile(r"(?is)``` *+(?:(?:python|py)[\d.]*\b|(?P<language>[a-z][\w+#-]*+)(?= *+\n))? *+\n?(?P<code>.*?)```")
+_FENCE = re.compile(r"(?is)``` *+(?:(?:python|py)[\d.]*+\b|(?P<language>[a-z][\w+#-]*+)(?= *+\n))? *+\n?(?P<code>.*?)```")
 _INLINE, _NAME = re.compile(r"`(?P<code>[^`]+)`"), re.compile(r"(?<![^\s`])[^\s`]+\.py\b")
 _NOUN = "it|this|that|the|an?|following|attached|below|in|with|using|python3?|code|snippet|script|program|expression|files?"
 _CODE, _DOES = rf"(?:(?:{_NOUN})\b\W*+)++", "(?:prints?|writes?|returns?)"
@@ -45,10 +44,8 @@ def run(task: str, ctx: TaskContext) -> str:
 def run_script(ctx: TaskContext, script: InputFile, needs_file: bool = False, limits: SandboxLimits = SandboxLimits()) -> str:
     """Run a script in a fresh folder; return what it printed, attach what it wrote. TaskError: it failed, or ran out of a limit."""
     box, output = ctx.workspace / "run", ctx.workspace / "output.txt"
-    box.mkdir(parents=True, exist_ok=True)
     given = {file.plain_name: file.path for file in (*at_hand(ctx), script)}
-    for name, path in given.items():
-        shutil.copyfile(path, box / name)
+    sandbox.lay(given, box)
     reason = sandbox.run(
         [sys.executable, "-B", "-u", "-E", "-s", str(box / script.plain_name)], box, limits,
         level_here(os.environ.get(SETTING, AUTO)), output=output, readable=(Path("/etc/fonts"),), environment={"HOME": str(box)},
@@ -73,7 +70,7 @@ def run_script(ctx: TaskContext, script: InputFile, needs_file: bool = False, li
 
 
 def _script(task: str, ctx: TaskContext) -> tuple[InputFile, bool]:
-    pattern = _FENCE if _FENCE.search(task) else _INLINE
+    pattern = _FENCE if _FENCE.search(of_length(task, _MOST_CHARS, "Send longer code as a .py file.")) else _INLINE
     if language := next((found["language"] for found in _FENCE.finditer(task) if found["language"]), ""):
         raise InvalidInputError(f"The fence says that its code is {language}, and Python alone is run here.", hint=_HINT)
     pieces = [found["code"].strip("\n") for found in pattern.finditer(task)]

@@ -6,7 +6,6 @@ All runs of one task share a folder. What code leaves there is hostile: nothing 
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -53,9 +52,8 @@ def _box(ctx: TaskContext) -> Path:
     """Return the folder of the task, with copies of its files from the first run on."""
     box = ctx.workspace / "box"
     if not box.exists():
-        box.mkdir()
-        for file in (*ctx.inputs, *(file for result in ctx.results for file in result.artifacts)):
-            shutil.copyfile(file.path, box / file.name)
+        files = (*ctx.inputs, *(file for result in ctx.results for file in result.artifacts))
+        sandbox.lay({file.name: file.path for file in files}, box)
     return box
 
 

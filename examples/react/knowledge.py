@@ -1,91 +1,54 @@
-"""Answer from a graph of facts, by SPARQL 1.1 queries of its own. `KNOWLEDGE` names the graph, a file in Turtle.
-
-A query only reads, and only this graph: what would ask another server is refused, since that reaches whatever this machine reaches.
-"""
+"""Answer from a graph of facts, by SPARQL 1.1 queries of its own. `KNOWLEDGE` names the graph, a file in Turtle."""
 
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Iterable
-from dataclasses import dataclass
-from functools import cached_property
-from itertools import islice
+from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
-from pyoxigraph import BlankNode, Literal, NamedNode, QueryBoolean, QueryTriples, RdfFormat, Store, Triple
 
-from ioa import Agent, InvalidInputError
+from ioa import Agent, InvalidInputError, TaskContext, TaskError
+from ioa.local.idle_child import IdleChildren
 from ioa.react import react_agent, tool
 
-MAX_ROWS = 100
-_ELSEWHERE = re.compile(r"\bservice\b|\\u", re.IGNORECASE)  # the keyword, or an escape that may spell it
-_LABEL = NamedNode("http://www.w3.org/2000/01/rdf-schema#label")
+_LONGEST = timedelta(seconds=30)
+"""How long a query may take: less than a tool may, which is left behind then."""
 
 
 @dataclass(frozen=True)
 class Graph:
-    """The tools over one graph, which is read when it is first asked. They may be called from any thread."""
+    """The tools over one graph, which other processes read. They may be called from any thread."""
 
     path: Path
+    readers: IdleChildren = field(default_factory=lambda: IdleChildren(longest=_LONGEST))
 
-    def sparql(self, query: str) -> str:
+    def sparql(self, query: str, ctx: TaskContext) -> str:
         """Ask the graph by a SPARQL query: SELECT, ASK, CONSTRUCT or DESCRIBE.
 
         Args:
             query: The query, with its prefixes. Numbers can be compared and added up in it.
+            ctx: The task.
         """
-        if _ELSEWHERE.search(query):
-            raise InvalidInputError(r"A query may hold neither SERVICE nor \u: it asks this graph alone.")
-        try:
-            found = self._store.query(query)
-        except SyntaxError as error:
-            raise InvalidInputError(f"This is no SPARQL query: {error.msg}.") from None
-        if isinstance(found, QueryBoolean):
-            return "yes" if found else "no"
-        if isinstance(found, QueryTriples):
-            return _rows([], ((triple.subject, triple.predicate, triple.object) for triple in found))
-        return _rows([f"?{variable.value}" for variable in found.variables], found)
+        return self._read(ctx, "answer", query)
 
-    def find_entity(self, name: str, limit: Annotated[int, Field(ge=1, le=20)] = 5) -> str:
+    def find_entity(self, name: str, ctx: TaskContext, limit: Annotated[int, Field(ge=1, le=20)] = 5) -> str:
         """Find what has this name, or a name that holds it, and tell all that the graph says of it. The nearest names come first.
 
         Args:
             name: A name or a part of it; case does not count.
+            ctx: The task.
             limit: How many to tell of.
         """
-        labels = [
-            (quad.object.value, quad.subject)
-            for quad in self._store.quads_for_pattern(None, _LABEL, None)
-            if isinstance(quad.object, Literal) and name.casefold() in quad.object.value.casefold()
-        ]
-        labels.sort(key=lambda one: (len(one[0]), str(one[1])))
-        named = list(dict.fromkeys(entity for _, entity in labels))[:limit]
-        return "\n\n".join(f"{entity}\n{self._about(entity)}" for entity in named) or f"Nothing is called {name!r}."
+        return self._read(ctx, "named", name, limit)
 
-    def _about(self, entity: NamedNode | BlankNode | Triple) -> str:
-        known = self._store.quads_for_pattern(entity, None, None)
-        return _rows([], sorted(((quad.predicate, quad.object) for quad in known), key=str))
-
-    @cached_property
-    def _store(self) -> Store:
-        store = Store()
-        store.bulk_load(path=self.path, format=RdfFormat.TURTLE)
-        return store
-
-
-def _rows(head: list[str], rows: Iterable[Iterable[Any]]) -> str:
-    """Write rows as lines: the values of literals as they are, IRIs in angle brackets as a query wants them."""
-    lines = ["\t".join(map(_shown, row)) for row in islice(rows, MAX_ROWS + 1)]
-    if len(lines) > MAX_ROWS:
-        lines[MAX_ROWS:] = [f"… more than {MAX_ROWS} rows; ask for less."]
-    return "\n".join(["\t".join(head), *(lines or ["Nothing."])] if head else lines) or "Nothing."
-
-
-def _shown(value: Any) -> str:
-    return value.value if isinstance(value, Literal) else str(value or "")
+    def _read(self, ctx: TaskContext, function: str, *arguments: object) -> str:
+        try:
+            return str(self.readers.call(f"facts.{function}", self.path, *arguments, cancelled=lambda: ctx.cancelled))
+        except TaskError as error:  # which would end the task: the model may ask for less
+            raise InvalidInputError(f"{error.message} Ask for less.") from None
 
 
 def knowledge(path: Path) -> Agent:

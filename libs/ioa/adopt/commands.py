@@ -25,7 +25,7 @@ from ioa.errors import InvalidInputError, TaskError
 from ioa.foreign_text import shown_in_line
 from ioa.hosting.agent import Agent
 from ioa.json_text import parse_json
-from ioa.sandbox import AUTO, SETTING, Level, SandboxLimits, level_here, run
+from ioa.sandbox import AUTO, SETTING, Level, SandboxLimits, lay, level_here, run
 
 LIMITS = SandboxLimits(
     cpu=timedelta(minutes=30),
@@ -120,13 +120,10 @@ def _placed(part: str) -> str:
 
 def _furnish(box: Path, task: str, ctx: TaskContext) -> None:
     """Lay the files of a task into its folder, with the object that tells of them."""
-    box.mkdir()
     places: dict[Path, str] = {}
     for number, file in enumerate((*ctx.inputs, *(file for result in ctx.results for file in result.artifacts))):
-        if file.path not in places:
-            places[file.path] = f"files/{number}/{file.plain_name}"
-            (box / places[file.path]).parent.mkdir(parents=True)
-            shutil.copyfile(file.path, box / places[file.path])
+        places.setdefault(file.path, f"files/{number}/{file.plain_name}")
+    lay({place: path for path, place in places.items()}, box)
 
     def shown(file: InputFile) -> dict[str, str]:
         return {"path": places[file.path]}

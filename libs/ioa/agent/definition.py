@@ -132,7 +132,7 @@ class TaskContext(Protocol):
 
     @property
     def workspace(self) -> Path:
-        """An empty folder that belongs to this attempt alone."""
+        """An empty folder that belongs to this attempt alone, and goes when it has ended."""
 
     @property
     def cancelled(self) -> bool:

@@ -106,11 +106,13 @@ class Functions:
         self._longest: float | None = None
         self._grace = grace.total_seconds()
         self._runs: set[_Run] = set()
+        self.left_behind: set[_Run] = set()
+        """What was told to stop and still runs: of these functions, and of those that they have called in slots of others."""
 
     @property
     def abandoned(self) -> int:
-        """How many functions were told to stop, and left behind, and still run."""
-        return sum(run.is_abandoned for run in self._runs)
+        """How many functions were told to stop, and left behind, and still run; the tools that one called are counted too."""
+        return len(self.left_behind)
 
     @asynccontextmanager
     async def slot(self, patience: Patience, goal: Hashable = None, user: Hashable = None) -> AsyncIterator[Slot]:
@@ -289,6 +291,8 @@ class Functions:
         if run.ended.done():
             return
         run.is_abandoned = True
+        for slot in run.slots:
+            slot.functions.left_behind.add(run)
         abandoned_functions.inc()
         _log.error(
             "function_abandoned", agent_id=self._owner, function=run.name, seconds=round(run.seconds), abandoned=self.abandoned
@@ -298,6 +302,8 @@ class Functions:
     def _settle(self, run: _Run) -> None:
         self._runs.discard(run)
         if run.is_abandoned:
+            for slot in run.slots:
+                slot.functions.left_behind.discard(run)
             abandoned_functions.dec()
             _log.info("abandoned_function_ended", agent_id=self._owner, function=run.name, seconds=round(run.seconds))
             return
@@ -315,7 +321,7 @@ class Slot:
     """The right to call a function once."""
 
     def __init__(self, functions: Functions, user: Hashable) -> None:
-        self._functions = functions
+        self.functions = functions
         self._user = user
         self._run: _Run | None = None
 
@@ -324,6 +330,16 @@ class Slot:
         """Whether a function was called."""
         return self._run is not None
 
+    @property
+    def is_over(self) -> bool:
+        """Whether no function runs in it any more, left behind or not."""
+        return self._run is None or self._run.ended.done()
+
+    def when_over(self, then: Callable[[], object]) -> None:
+        """Call something once the function that was called has really ended, in the loop."""
+        assert self._run is not None, "only a function that was called ends"
+        self._run.ended.add_done_callback(lambda _: then())
+
     @asynccontextmanager
     async def aside(self) -> AsyncIterator[None]:
         """Leave the slot to others for as long as the block, in which the function waits for what may take days.
@@ -331,7 +347,7 @@ class Slot:
         That time is none of its timeout. It goes on behind the block once a slot is free, before all that wait for their first.
         """
         assert self._run is not None, "only a function that was called waits"
-        async with self._functions.leave(self._run):
+        async with self.functions.leave(self._run):
             yield
 
     async def call(self, function: Callable[..., Any], arguments: tuple[Any, ...], timeout: timedelta | None = None) -> Any:
@@ -346,7 +362,7 @@ class Slot:
             OutOfTimeError: The function was not done within the timeout.
         """
         self._run = _Run(function, arguments, (*_slots.get(), self), self._user)
-        return await self._functions.call(self._run, timeout)
+        return await self.functions.call(self._run, timeout)
 
 
 class _Run:
@@ -358,6 +374,7 @@ class _Run:
         self._loop = asyncio.get_running_loop()
         self._context = contextvars.copy_context()
         self._context.run(_slots.set, slots)
+        self.slots = slots
         self._task: asyncio.Task[None] | None = None
         self.user = user
         self.name = getattr(function, "__name__", "task")

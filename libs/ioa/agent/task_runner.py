@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import traceback
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
@@ -120,12 +120,8 @@ class TaskRunner:
             tell=self._tell(history, task_id),
         )
         patience = view.state.limits.floor_timeout
-        try:
-            charter = view.charter
-            async with self.functions.slot(Patience(patience, lambda: patience), charter.goal_id, charter.user) as slot:
-                outcome, said, _ = await self._call(slot, words, running)
-        finally:
-            running.cancel()
+        async with self._slot(history, Patience(patience, lambda: patience), running, files) as slot:
+            outcome, said, _ = await self._call(slot, words, running)
         meter.decided_by = DecidedBy(kind="function")
         if outcome is TaskOutcome.FAILED:
             return Pass(cause=PassCause.NO_USABLE_ANSWER, content=said[:_MAX_WHY_CHARS])
@@ -357,20 +353,41 @@ class TaskRunner:
 
         return hear
 
-    async def _run(self, history: GroupHistory, words: str, running: RunningTask, files: GroupFiles) -> InformTaskResult:
+    @asynccontextmanager
+    async def _slot(
+        self, history: GroupHistory, patience: Patience, running: RunningTask, files: GroupFiles
+    ) -> AsyncIterator[Slot]:
+        """Wait for a slot for a task's function. Behind the block the task is cancelled, and its folder goes once the function has.
+
+        A function that was left behind may still write there, as may a command that it has started and has yet to kill.
+        """
         charter = history.charter
         assert charter is not None
-        try:
-            patience = self._patience(history, running.task_id)
-            async with self.functions.slot(patience, charter.goal_id, charter.user) as slot:
-                _log.info("task_begun", attempt=running.attempt, content=words)
-                running.tell(TaskStarted, attempt=running.attempt, task=words)
-                with timed_task() as clock:
-                    outcome, conclusion, declined = await self._call(slot, words, running)
-                    clock.outcome = outcome.value
-                _log.info("task_ended", outcome=outcome.value, content=conclusion)
-        finally:
+        async with self.functions.slot(patience, charter.goal_id, charter.user) as slot:
+            try:
+                yield slot
+            finally:
+                running.cancel()
+                if slot.is_over:
+                    await files.remove_workspace(running.workspace)
+                else:
+                    slot.when_over(partial(files.remove_workspace_later, running.workspace))
+
+    async def _run(self, history: GroupHistory, words: str, running: RunningTask, files: GroupFiles) -> InformTaskResult:
+        async with self._slot(history, self._patience(history, running.task_id), running, files) as slot:
+            _log.info("task_begun", attempt=running.attempt, content=words)
+            running.tell(TaskStarted, attempt=running.attempt, task=words)
+            with timed_task() as clock:
+                outcome, conclusion, declined = await self._call(slot, words, running)
+                clock.outcome = outcome.value
             running.cancel()
+            _log.info("task_ended", outcome=outcome.value, content=conclusion)
+            return await self._reported(outcome, conclusion, running, files, declined=declined)
+
+    async def _reported(
+        self, outcome: Outcome, conclusion: str, running: RunningTask, files: GroupFiles, *, declined: bool
+    ) -> InformTaskResult:
+        """Store what a task made, and tell of it."""
         if len(conclusion.encode("utf-8", "replace")) > MAX_TEXT_BYTES:  # the whole of it goes by reference
             await asyncio.to_thread(running.artifact, f"{running.task_id}.txt", conclusion)
         made = await until_answered(lambda: files.upload(running.task_id, running.made), task_id=running.task_id)

@@ -122,6 +122,14 @@ class GroupFiles:
         await asyncio.to_thread(_make_empty, folder)
         return folder
 
+    async def remove_workspace(self, folder: Path) -> None:
+        """Delete the folder of an attempt that has ended, with the copies of files that its function has made in it."""
+        await asyncio.to_thread(_remove, folder)
+
+    def remove_workspace_later(self, folder: Path) -> None:
+        """Delete it in a thread that nobody waits for."""
+        asyncio.get_running_loop().run_in_executor(None, _remove, folder)
+
     async def upload(self, task_id: TaskId, made: Sequence[MadeFile]) -> tuple[Artifact, ...]:
         """Store what a task made. What another attempt made of the same name lies elsewhere: a stored file never changes."""
         stored = []
@@ -155,7 +163,7 @@ class GroupFiles:
 
     async def remove(self) -> None:
         """Delete all local copies."""
-        await asyncio.to_thread(shutil.rmtree, self._folder, ignore_errors=True)
+        await asyncio.to_thread(_remove, self._folder)
         await self._copies.release(self.history.comm_id)
 
     def _stream(self, artifact: Artifact) -> AsyncGenerator[bytes, None]:
@@ -390,8 +398,12 @@ def _short_named(files: Sequence[Artifact]) -> tuple[Artifact, ...]:
 
 
 def _make_empty(folder: Path) -> None:
-    shutil.rmtree(folder, ignore_errors=True)
+    _remove(folder)
     folder.mkdir(parents=True)
+
+
+def _remove(folder: Path) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _write(path: Path, data: bytes) -> None:

@@ -7,8 +7,9 @@ Every level shares the kernel with whoever runs it: it stops what code does, not
 
 from __future__ import annotations
 
+from ioa.sandbox.box_folder import lay
 from ioa.sandbox.confined_process import run
 from ioa.sandbox.levels import AUTO, SETTING, Level, level_here
 from ioa.sandbox.limits import SandboxLimits
 
-__all__ = ["AUTO", "SETTING", "Level", "SandboxLimits", "level_here", "run"]
+__all__ = ["AUTO", "SETTING", "Level", "SandboxLimits", "lay", "level_here", "run"]

@@ -6,14 +6,14 @@ import asyncio
 import contextvars
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from ioa.agent.agent_metrics import abandoned_functions
-from ioa.agent.function_executor import Functions, Patience, slots_here
+from ioa.agent.function_executor import Functions, OutOfTimeError, Patience, slots_here
 from ioa.agent.inquiring import InquiringAside
 from ioa.errors import TaskError
 from tests.rig.deadline import eventually
@@ -69,6 +69,24 @@ def _stubborn() -> Iterator[Stubborn]:
         yield stubborn
     finally:
         stubborn.release()
+
+
+async def test_what_a_function_has_called_and_left_behind_is_counted_as_its_own() -> None:
+    """As the tools of an agent, which are called in slots of their own: it is the agent whose threads they take."""
+    functions = Functions("worker", 1, _SOON)
+
+    async def work() -> Functions:
+        tools = Functions("a tool", 1, _AT_ONCE)
+        with suppress(OutOfTimeError):
+            await _call(tools, stubborn.sync, timeout=_AT_ONCE)
+        return tools
+
+    with _stubborn() as stubborn:
+        tools = await _call(functions, work)
+        await eventually(lambda: tools.abandoned == 1)
+        assert functions.abandoned == 1
+    await eventually(lambda: tools.abandoned == 0)
+    assert functions.abandoned == 0
 
 
 async def test_goals_take_turns() -> None:

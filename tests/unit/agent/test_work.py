@@ -428,6 +428,60 @@ async def test_files_arrive_with_what_builds_on_them(company: Company) -> None:
     assert (result.reason, seen) == (Reason.CONCLUDED, [("made", "möbel & co.csv", "a,b\n1,2\n", "444", [])])
 
 
+@pytest.mark.parametrize("fails", [False, True])
+async def test_nothing_of_a_task_stays_on_the_disk(company: Company, fails: bool) -> None:
+    """What its function has written is gone before the result is told, but for what it attached, which was taken."""
+    there = []
+
+    def work(words: str, ctx: TaskContext) -> str:
+        there.append(sorted(path.name for path in ctx.workspace.parent.iterdir()))
+        (ctx.workspace / "copy.bin").write_bytes(b"x" * 1_000)
+        ctx.artifact("made.txt", words)
+        if fails:
+            raise ValueError(words)
+        return words
+
+    brain = ScriptedBrain(
+        teams=[TeamLaunch(members=(AgentId("worker"),))],
+        utterances=[
+            SyncTaskAssignment(tasks=(task(),)),
+            SyncTaskAssignment(tasks=(task("t2", turn=2),)),
+            ConcludeGroupDiscussion(),
+        ],
+        conclusions=[Conclusion(content="All done.")],
+    )
+    await company.start(working(work))
+    await company.start(idle("lead"), brain)
+
+    await company.has_done()
+
+    results = [message.payload for message in await company.messages(ROOM) if isinstance(message.payload, InformTaskResult)]
+    made = [artifact.name for result in results for artifact in result.artifacts]
+    assert (there, made) == ([["t1-t1-1"], ["t2-t2-1"]], ["made.txt", "made.txt"])
+
+
+async def test_what_a_function_writes_that_was_left_behind_goes_with_it(company: Company) -> None:
+    """Also once its group has ended, whose folder is gone then."""
+    let_go, written, folders = threading.Event(), threading.Event(), list[Path]()
+
+    def work(words: str, ctx: TaskContext) -> str:
+        folders.append(ctx.workspace)
+        let_go.wait(20)
+        ctx.workspace.mkdir(parents=True)
+        (ctx.workspace / "late.bin").write_bytes(b"x" * 1_000)
+        written.set()
+        return "too late"
+
+    await _give_task(company, work)
+    await eventually(lambda: folders)
+    await company.network.cancel(ROOM)
+    await eventually(lambda: not folders[0].exists())
+    let_go.set()
+
+    await eventually(written.is_set)
+    await eventually(lambda: not folders[0].exists(), within=timedelta(seconds=3))
+
+
 async def test_a_brain_that_cannot_say_how_leaves_the_task_to_the_function(company: Company) -> None:
     """When `approach` raises, the task is done alone in its own words."""
     worker = ScriptedBrain()

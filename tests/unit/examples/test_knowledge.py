@@ -1,50 +1,64 @@
-"""The tools over a graph of facts: a real store."""
+"""The tools over a graph of facts: a real store, in a process of its own."""
 
 from __future__ import annotations
 
+import sys
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from country import make_country
+from facts import MAX_ROWS
 from ioa import InvalidInputError
-from knowledge import MAX_ROWS, Graph
+from ioa.local.idle_child import IdleChildren
+from ioa.testing import RecordingContext
+from knowledge import Graph
 
 COUNTRY = make_country(1)
 TOWN = COUNTRY.towns[0]
+SORTED = "SELECT ?a WHERE {?a ?b ?c. ?d ?e ?f. ?g ?h ?i. ?j ?k ?l} ORDER BY ?l"
+"""Keeps all that four triples may be, of all triples, before it tells the first."""
+READERS = IdleChildren(longest=timedelta(seconds=60), memory_bytes=400 * 1024**2)
 
 
 @pytest.fixture
 def graph(tmp_path: Path) -> Graph:
     """The graph of a country."""
     (tmp_path / "graph.ttl").write_text(COUNTRY.triples)
-    return Graph(tmp_path / "graph.ttl")
+    return Graph(tmp_path / "graph.ttl", READERS)
 
 
-def test_entities_are_found_by_their_names(graph: Graph) -> None:
+@pytest.fixture
+def ctx(tmp_path: Path) -> RecordingContext:
+    """A task."""
+    return RecordingContext(tmp_path)
+
+
+def test_entities_are_found_by_their_names(graph: Graph, ctx: RecordingContext) -> None:
     """Each with all that is known of it, in the IRIs that a query needs; case does not count, nor does any sign in a name."""
-    found = graph.find_entity(TOWN.mayor.upper(), 1).splitlines()
+    found = graph.find_entity(TOWN.mayor.upper(), ctx, 1).splitlines()
     assert found[0] == f"<http://country.test/{TOWN.mayor.replace(' ', '_')}>"
     assert f"<http://country.test/mayorOf>\t<http://country.test/{TOWN.name}>" in found
-    assert graph.find_entity('") } #') == "Nothing is called '\") } #'."
+    assert graph.find_entity('") } #', ctx) == "Nothing is called '\") } #'."
 
 
-def test_queries(graph: Graph) -> None:
+def test_queries(graph: Graph, ctx: RecordingContext) -> None:
     """Each kind of query is answered, in lines; numbers can be reckoned with."""
     older = sum(town.founded < TOWN.founded for town in COUNTRY.towns)
     select = "PREFIX : <http://country.test/> SELECT (COUNT(?town) AS ?n) { ?town :founded ?year FILTER(?year < %d) }"
-    assert graph.sparql(select % TOWN.founded) == f"?n\n{older}"
-    assert graph.sparql("ASK { ?nobody <http://country.test/mayorOf> <http://country.test/Nowhere> }") == "no"
-    assert graph.sparql("SELECT ?s { ?s <http://country.test/none> ?o }") == "?s\nNothing."
+    assert graph.sparql(select % TOWN.founded, ctx) == f"?n\n{older}"
+    assert graph.sparql("ASK { ?nobody <http://country.test/mayorOf> <http://country.test/Nowhere> }", ctx) == "no"
+    assert graph.sparql("SELECT ?s { ?s <http://country.test/none> ?o }", ctx) == "?s\nNothing."
     built = graph.sparql(
-        f"PREFIX : <http://country.test/> CONSTRUCT {{ ?m :rules ?t }} {{ ?m :mayorOf ?t FILTER(?t = :{TOWN.name}) }}"
+        f"PREFIX : <http://country.test/> CONSTRUCT {{ ?m :rules ?t }} {{ ?m :mayorOf ?t FILTER(?t = :{TOWN.name}) }}", ctx
     )
     assert built.split("\t")[1] == "<http://country.test/rules>"
 
 
-def test_long_answers_are_cut(graph: Graph) -> None:
+def test_long_answers_are_cut(graph: Graph, ctx: RecordingContext) -> None:
     """The model is told that there is more."""
-    lines = graph.sparql("SELECT * { ?s ?p ?o }").splitlines()
+    lines = graph.sparql("SELECT * { ?s ?p ?o }", ctx).splitlines()
     assert (len(lines), lines[-1]) == (MAX_ROWS + 2, f"… more than {MAX_ROWS} rows; ask for less.")
 
 
@@ -56,7 +70,24 @@ def test_long_answers_are_cut(graph: Graph) -> None:
         ("INSERT DATA { <http://a.test/> <http://b.test/> 1 }", "no SPARQL query"),
     ],
 )
-def test_a_query_reads_this_graph_alone(query: str, why: str, graph: Graph) -> None:
+def test_a_query_reads_this_graph_alone(query: str, why: str, graph: Graph, ctx: RecordingContext) -> None:
     """It changes nothing and asks no other server, however it spells that."""
     with pytest.raises(InvalidInputError, match=why):
-        graph.sparql(query)
+        graph.sparql(query, ctx)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other kernels bound no memory so")
+def test_a_query_that_takes_too_much_memory_is_ended(graph: Graph, ctx: RecordingContext) -> None:
+    """The model is told, so that it may ask for less, and its next query is answered."""
+    with pytest.raises(InvalidInputError, match=r"was killed\. Ask for less\."):
+        graph.sparql(SORTED, ctx)
+    assert graph.sparql("ASK { ?s ?p ?o }", ctx) == "yes"
+
+
+def test_a_query_that_takes_too_long_is_ended(graph: Graph, ctx: RecordingContext) -> None:
+    """Before its tool is left behind, and with its task."""
+    with pytest.raises(InvalidInputError, match=r"within 0\.2 s\. Ask for less\."):
+        Graph(graph.path, IdleChildren(longest=timedelta(seconds=0.2))).sparql(SORTED, ctx)
+    ctx.cancelled = True
+    with pytest.raises(InvalidInputError, match="cancelled"):
+        Graph(graph.path, IdleChildren()).sparql(SORTED, ctx)

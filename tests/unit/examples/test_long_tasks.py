@@ -29,7 +29,7 @@ _UNITS = (
 )  # fmt: skip
 _BEGINNINGS = {
     "calculator": "what is 1", "chart-maker": "bar chart of a", "csv-analyst": "total amount where region is ",
-    "python-runner": "run x.py ```", "text-analyst": "how many words has the file a",
+    "python-runner": "run x.py ```py", "text-analyst": "how many words has the file a",
 }  # fmt: skip
 _AGENTS = [module.agent for module in (calculator, chart_maker, csv_analyst, python_runner, text_analyst)]
 
@@ -59,7 +59,7 @@ def test_no_task_stalls_an_agent(agent: Agent, unit: str, table: Path, monkeypat
     monkeypatch.setattr(csv_analyst.TABLE_READER, "call", _here)
     monkeypatch.setattr(python_runner, "run_script", lambda *_: "done")
     for begin in ("", _BEGINNINGS[agent.agent_id]):
-        for chars in (950, MAX_CONTENT_CHARS):
+        for chars in (950, 20_000, MAX_CONTENT_CHARS):
             task = (begin + unit * (chars // len(unit)))[: chars - 1] + "x"
             inputs = [input_file(table)] if agent.agent_id in ("chart-maker", "csv-analyst") else []
             _read(agent, task, RecordingContext(table.parent, inputs=inputs))

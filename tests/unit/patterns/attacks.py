@@ -101,7 +101,7 @@ def _units(parsed: Any, head: str) -> Iterator[tuple[str, str]]:
     for item, ahead in zip(items, before, strict=False):
         for inner in _inner(item):
             if item[0] in _REPEATS:
-                yield from ((ahead, sample) for sample in _samples(inner) if sample)
+                yield from ((ahead, sample) for sample in (*_samples(inner), _mixed(inner)) if sample)
             yield from _units(inner, ahead)
     for first, ahead in zip(range(len(items)), before, strict=False):
         for last in range(first + 1, min(len(items), first + _WINDOW) + 1):
@@ -125,6 +125,11 @@ def _samples(items: Any) -> list[str]:
     """A few texts that a sequence matches, as far as its look-arounds allow."""
     each = [_samples_of(item) for item in items]
     return list(dict.fromkeys("".join(samples[number % len(samples)] for samples in each) for number in range(4)))
+
+
+def _mixed(items: Any) -> str:
+    r"""All characters of a class that is repeated, side by side: what may end between them, as by `\b`, may end anywhere."""
+    return "".join(_members(items[0][1])) if len(items) == 1 and items[0][0] is kinds.IN else ""
 
 
 def _samples_of(item: tuple[Any, Any]) -> list[str]:
