@@ -74,8 +74,8 @@ async def open_nats_plane(
 ) -> AsyncIterator[Plane]:
     """Run nats-server on a folder and the services beside the block, and yield when all of them answer.
 
-    `model_patience` and `floor_timeout` are those of its groups. Discovery has no engine: it is the in-memory one, over the server's
-    registry.
+    `model_patience` and `floor_timeout` are those of its groups. Discovery has no engine: it is the in-memory one, over the
+    server's registry.
 
     Raises:
         MissingExtraError: nats-server is not installed.

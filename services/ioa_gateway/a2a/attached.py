@@ -33,16 +33,17 @@ class Attached:
         """Return a body of JSON with a short name in place of each file.
 
         A quote that no backslash precedes begins a text or ends one, and no text ends before a name: so what is found here is a
-        field, wherever the body is JSON, and the library refuses what is none.
+        field, wherever the body is JSON, and the library refuses what is none. No more is looked through than may be left.
 
         Raises:
             PayloadTooLargeError: Too much is left.
         """
-        pieces, end, many = list[bytes](), 0, 0
-        while many < MOST_FILES and (found := _BEGINS.search(body, end)) is not None:
+        pieces, end, many, left = list[bytes](), 0, 0, MOST_PLAIN_BYTES
+        while many < MOST_FILES and (found := _BEGINS.search(body, end, end + max(0, left))) is not None:
             begin, close = found.end(), body.find(b'"', found.end())
             if close < 0:
                 break
+            left -= begin - end
             many += 1
             told = body[begin:close].replace(rb"\/", b"/")
             if body[found.start() - 1 : found.start()] == b"\\" or told.translate(None, _BASE64):
@@ -53,8 +54,7 @@ class Attached:
                 pieces += body[end:begin], base64.b64encode(name)
                 begin = close
             end = begin
-        left = len(body) - end + sum(map(len, pieces))
-        if left > MOST_PLAIN_BYTES:
+        if len(body) - end + sum(map(len, pieces)) > MOST_PLAIN_BYTES:
             raise PayloadTooLargeError(
                 f"Without the bytes of its files the message has more than {MOST_PLAIN_BYTES:,} bytes.",
                 hint="Send long texts as the bytes of a part.",

@@ -7,14 +7,15 @@ from itertools import pairwise
 
 import pytest
 
-from ioa.agent.model import ModelBrain
+from ioa.agent.model import ModelBrain, context
 from ioa.agent.model.budget import Budget
 from ioa.agent.model.log_lines import LogLine
 from ioa.agent.model.log_room import KeptLog, fitting
 from ioa.fences import defused
 from ioa.ports.brain import TaskRecord
 from ioa.protocol.ids import TaskId
-from ioa.protocol.messages import Discussion, TaskSpec
+from ioa.protocol.messages import Discussion, Payload, TaskSpec
+from ioa.repetition import sketches_of
 from ioa.testing import ScriptedModel
 from tests.rig.calls import calls_of
 from tests.rig.curt_brain import CurtBrain
@@ -107,3 +108,27 @@ async def test_a_prompt_tells_of_open_tasks_within_a_bound() -> None:
     told = model.asked[0].messages[1].content.partition("<open_tasks>")[2].partition("</open_tasks>")[0]
     shown = told.count("\nt")
     assert (len(told) < 25_000, f"[… and {256 - shown} more …]" in told) == (True, True)
+
+
+async def test_what_was_said_is_sketched_once_and_nothing_that_is_far_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To see whether it was said before, ten messages were read anew for each prompt, twice, however short one's own was."""
+    sketched: list[int] = []
+
+    def noted(payload: Payload) -> tuple[str, ...]:
+        assert isinstance(payload, Discussion)
+        sketched.append(len(payload.content))
+        return sketches_of(payload)
+
+    monkeypatch.setattr(context, "sketches_of", noted)
+    team = group(max_turns=200)
+    for turn in range(6):
+        _go_on(team, turn, 20_000 if turn % 2 else 2_000)
+    team.say(ANN, Discussion(content="0 " + "<goal" * 400, next_speaker=BOB))
+    team.say(BOB, Discussion(content="Go on.", next_speaker=ANN))
+    reads = [decision(type="READ", what=f"m{number}") for number in (1, 2, 3)]
+    for _ in range(2):
+        model = ScriptedModel([*reads, decision(type="CONCLUDE", goal_reached=True, content="?")])
+        await ModelBrain(model, CurtBrain(), budget=Budget(max_prompt=20_000)).speak(team.view(ANN))
+        assert "your last message said word for word" in model.asked[0].prompt
+    assert len(sketched) <= 2 * 5  # of two views: her own ones
+    assert max(sketched) < 3_000

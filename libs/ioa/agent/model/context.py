@@ -5,6 +5,7 @@ Nothing above the tail depends on the time, the turn or who is away, so that two
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 
@@ -22,10 +23,14 @@ from ioa.group.state import Ask, Concluding, Gathering, Task, WaitingTask
 from ioa.ports.brain import GroupView
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.goals import Artifact, Reason
+from ioa.protocol.ids import AgentId, MessageId
+from ioa.protocol.messages import AsyncTaskAssignment, Discussion, Message, Payload, SyncTaskAssignment
 from ioa.protocol.usage import MICROS
 from ioa.repetition import sketches_of
 
 _REPEATED_WITHIN = 10
+_AS_LONG, _SIGNS_CHARS = 4, 1_000
+"""How many times as long a text may be as one that says the same, and how much longer by signs and blanks alone."""
 _MAX_EXAMPLES = 3
 _MAX_EXAMPLE_BYTES = 300
 _MAX_MEMORY_BYTES = 16_000
@@ -354,9 +359,42 @@ def repeated(view: GroupView) -> str:
     own = next((at for at in reversed(range(len(view.messages))) if view.messages[at].header.sender == view.me), None)
     if own is None:
         return ""
-    said = sketches_of(view.messages[own].payload)
+    sketched, last = view.kept.setdefault(_Sketched, _Sketched()), view.messages[own]
     before = view.messages[max(0, own - _REPEATED_WITHIN) : own]
-    return next((message.header.sender for message in reversed(before) if said and sketches_of(message.payload) == said), "")
+    alike = (message for message in reversed(before) if _is_as_long(message.payload, last.payload))
+    return next((one.header.sender for one in alike if sketched.of(last) and sketched.of(one) == sketched.of(last)), "")
+
+
+class _Sketched:
+    """What the last messages say, as it is compared. Each is read once: a stranger's may take long, and a turn has many prompts."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[tuple[AgentId, MessageId], tuple[str, ...]] = OrderedDict()
+
+    def of(self, message: Message) -> tuple[str, ...]:
+        """Return the sketches of a message; empty if it says nothing that can be said again."""
+        key = message.header.sender, message.header.message_id
+        if key not in self._known:
+            self._known[key] = sketches_of(message.payload)
+            while len(self._known) > 2 * _REPEATED_WITHIN:
+                self._known.popitem(last=False)
+        return self._known[key]
+
+
+def _is_as_long(one: Payload, other: Payload) -> bool:
+    """Whether two messages are so much as long that they may say the same: signs, blanks and forms of letters aside."""
+    shorter, longer = sorted((_chars(one), _chars(other)))
+    return longer <= _AS_LONG * shorter + _SIGNS_CHARS
+
+
+def _chars(payload: Payload) -> int:
+    match payload:
+        case Discussion(content=content):
+            return len(content)
+        case SyncTaskAssignment(tasks=specs) | AsyncTaskAssignment(tasks=specs):
+            return sum(len(spec.task_desc) for spec in specs)
+        case _:
+            return 0
 
 
 def tail_allowance(tail_text: str, room: int) -> int:
