@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 _OPENING = timedelta(seconds=60)
 """How long a server may take to start; one that a package runner has to fetch first takes its time."""
+_ASKED_WITHIN = timedelta(seconds=5)
+"""How long it may take a server to say that it is there, of whom a call has shown that it may not be."""
 _MOST_PAGES = 100
 _MAX_TOLD_CHARS = 500
 _DEEPEST = 100
@@ -184,7 +186,7 @@ class McpServer:
         try:
             return await _called(client, tool, arguments, hear, about)
         except Exception as error:
-            if not _is_loss(error):
+            if not _is_loss(error) or await _is_there(client):
                 raise self._told(error) from error
         self._reopen(client)
         again = await asyncio.shield(self._client)
@@ -248,7 +250,9 @@ async def _connect(address: McpAddress, stack: AsyncExitStack) -> Client:
     if address.is_url:
         import httpx2
 
-        http = await stack.enter_async_context(httpx2.AsyncClient(headers=dict(address.headers), timeout=_OPENING.total_seconds()))
+        # Reading has no end by itself: one answer that is late would end the library's whole transport. Who waits ends a call.
+        limits = httpx2.Timeout(_OPENING.total_seconds(), read=None)
+        http = await stack.enter_async_context(httpx2.AsyncClient(headers=dict(address.headers), timeout=limits))
         client = await stack.enter_async_context(Client(streamable_http_client(address.target, http_client=http)))
     else:
         command, *arguments = shlex.split(address.target)
@@ -332,6 +336,18 @@ def _is_loss(error: Exception) -> bool:
         return error.code == CONNECTION_CLOSED
     gone = (OSError, anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream, httpx2.TransportError)
     return isinstance(error, gone)
+
+
+async def _is_there(client: Client) -> bool:
+    """Whether a server answers of whom a call has shown that it may not: what says that it is closed may be a code of its own."""
+    from mcp import MCPError
+
+    try:
+        async with fail_after(_ASKED_WITHIN.total_seconds()):
+            await client.list_tools()  # newer servers know no ping any more
+    except Exception as error:  # noqa: BLE001 - whatever it is, there is no answer
+        return isinstance(error, MCPError) and not _is_loss(error)
+    return True
 
 
 def _why_closed(address: McpAddress, error: BaseException) -> UnavailableError:

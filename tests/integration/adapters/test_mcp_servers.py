@@ -8,16 +8,19 @@ import shlex
 import socket
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager, closing, suppress
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 import uvicorn
+from mcp import MCPError
 from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 
 from ioa import Agent, InvalidInputError, UnavailableError
+from ioa.adapters import mcp_server
 from ioa.adapters.mcp_server import McpAddress, McpAnswer, open_mcp_server
 from ioa.errors import IoaError
 from ioa.guards import chain, deny, guarded, schema
@@ -28,6 +31,7 @@ from tests.rig.deadline import eventually
 
 CENSUS = '''
 import os
+from mcp import MCPError
 from mcp.server.mcpserver import MCPServer
 
 server = MCPServer("town hall")
@@ -52,6 +56,7 @@ ANSWERS = {
     "schema": {"content": [{"type": "text", "text": "done"}], "structuredContent": {"x": 1}},
     "base64": {"content": [{"type": "image", "mimeType": "image/png", "data": "x"}], "structuredContent": {"x": ""}},
     "kind": {"content": [{"type": "smell"}]},
+    "refused": None,
     "release": {"content": [{"type": "text", "text": "done"}], "structuredContent": {"x": ""}},
 }
 TOOLS = [
@@ -72,7 +77,8 @@ for line in sys.stdin:
         answer = ANSWERS[asked["params"]["arguments"]["x"]]
         answered += waits if answer is ANSWERS["release"] else []
     for one in answered:
-        print(json.dumps({"jsonrpc": "2.0", "id": one, "result": answer}), flush=True)
+        told = {"result": answer} if answer is not None else {"error": {"code": -32000, "message": "Not here."}}
+        print(json.dumps({"jsonrpc": "2.0", "id": one, **told}), flush=True)
 """
 BARE = """
 import json, os, sys
@@ -155,8 +161,9 @@ async def test_a_lost_connection_is_opened_again(tmp_path: Path) -> None:
         ({"x": "schema"}, "done"),
         ({"x": "base64"}, "[image/png, which cannot be shown]"),
         ({"x": "kind"}, "cannot be read"),
+        ({"x": "refused"}, "Not here."),
     ],
-    ids=["surrogate", "deep", "schema", "base64", "kind"],
+    ids=["surrogate", "deep", "schema", "base64", "kind", "refused"],
 )
 async def test_what_is_wrong_with_one_call_ends_no_other(tmp_path: Path, arguments: dict[str, Any], brought: str) -> None:
     """One connection is for all goals of an agent. Answers are held to nothing that their server says of them."""
@@ -166,7 +173,7 @@ async def test_what_is_wrong_with_one_call_ends_no_other(tmp_path: Path, argumen
         await eventually((tmp_path / "calls").exists)
         try:
             told = (await server.call(quick, arguments)).text
-        except IoaError as error:
+        except (IoaError, MCPError) as error:
             told = str(error)
         assert brought in told
         assert (await server.call(quick, {"x": "release"}), (await other).text) == (McpAnswer("done"), "done")
@@ -197,6 +204,32 @@ async def test_a_model_uses_the_tools_of_a_server_on_http(tmp_path: Path) -> Non
         brought, _ = await _observed(agent, tmp_path, *asked)
     assert brought[:2] == ["two of 1910", "Error: Error executing tool letters: nothing is that old"]
     assert brought[2].startswith("Error: ") and "valid integer" in brought[2]
+
+
+async def test_an_answer_that_is_late_ends_no_other_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The library's whole transport would end by it, and with it what all goals of the agent have asked."""
+    server, asked, may_answer = MCPServer("late"), asyncio.Event(), asyncio.Event()
+
+    @server.tool()
+    async def late() -> str:
+        asked.set()
+        await may_answer.wait()
+        return "late"
+
+    @server.tool()
+    def soon() -> str:
+        return "soon"
+
+    monkeypatch.setattr(mcp_server, "_OPENING", timedelta(seconds=1))
+    async with _on_http(server) as url, open_mcp_server(McpAddress(url)) as opened:
+        first, second = opened.tools
+        waiting = asyncio.create_task(opened.call(first, {}))
+        await asked.wait()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(asyncio.shield(waiting), 1.5)
+        assert (await opened.call(second, {})).text == "soon"
+        may_answer.set()
+        assert (await waiting).text == "late"
 
 
 async def test_what_a_server_says_of_its_tools_is_bounded(tmp_path: Path) -> None:
