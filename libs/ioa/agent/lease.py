@@ -15,7 +15,7 @@ from ioa.group.state import OpenTask
 from ioa.ports.meter import Meter
 from ioa.protocol.codec import shortened
 from ioa.protocol.messages import InformTaskProgress
-from ioa.protocol.usage import NOTHING, Usage
+from ioa.protocol.usage import MAX_COUNT, NOTHING, Usage
 
 _REPORTS_PER_LEASE = 3
 _LOOK_EVERY = timedelta(milliseconds=250)
@@ -82,7 +82,7 @@ class TaskLease:
         """Send one report, numbered behind every one that the group has seen."""
         task = self._history.state.task(self._task.task_id) if self._history.state is not None else None
         seen = task.progress if isinstance(task, OpenTask) else 0
-        self._number = max(self._number, seen) + 1
+        self._number = min(max(self._number, seen) + 1, MAX_COUNT)  # an older router lets who had the task before count up to that
         report = InformTaskProgress(
             task_id=self._task.task_id,
             number=self._number,

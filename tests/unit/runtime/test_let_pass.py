@@ -24,6 +24,7 @@ from ioa.protocol.messages import (
     Conclusion,
     Decision,
     Discussion,
+    InformTaskProgress,
     InformTaskResult,
     Pass,
     PassCause,
@@ -44,6 +45,16 @@ TOGETHER: Mapping[str, Any] = {"turns": "together", "roles": ["a", "c"]}
 END_BY_SPEAKER: Mapping[str, Any] = {"exits": [{"to": "end", "by": "speaker"}]}
 TASK = TaskId("t1-1")
 NO = Discussion(content="No.", rejects=rejected(TASK))
+
+
+@pytest.mark.parametrize(("number", "is_taken"), [(1, True), (2_592_000, True), (10**15, False)])
+async def test_reports_are_counted(number: int, is_taken: bool) -> None:
+    """Who stands in for a stranger in a fork goes on from his last number, and found none left."""
+    plane = Plane()
+    await plane.open(ADA, BOB)
+    await plane.says(ADA, SyncTaskAssignment(tasks=specs(("t1-1:bob",))))
+    answer = await plane.says(BOB, InformTaskProgress(task_id=TASK, number=number))
+    assert isinstance(answer, Rejected) is not is_taken
 
 
 async def _open(*nodes: Mapping[str, Any], **top: Any) -> Plane:

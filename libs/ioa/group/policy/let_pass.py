@@ -1,4 +1,4 @@
-"""What routers hold a message to under a policy before the machine judges it, whatever the level of its group.
+"""What routers hold a message to before the machine judges it, most of it under a policy, whatever the level of its group.
 
 A level holds for a whole group, and a member that says a lower one on its card would have its group do without. What is held back
 here is in no entry, so that logs of before are read by the rules under which they were written.
@@ -13,10 +13,22 @@ from ioa.group.policy.hearing import sitting_apart
 from ioa.group.policy.offer import offer
 from ioa.group.policy.review import check_guards, is_draft, is_reviewed
 from ioa.group.rejection import IllegalEventError, RejectionCode
-from ioa.group.state import Discussing, Gathering, GroupState
+from ioa.group.state import Discussing, Gathering, GroupState, OpenTask
 from ioa.protocol.ids import AgentId
-from ioa.protocol.messages import ConcludeGroupDiscussion, Decision, Discussion, Pass, RejectedTask, Thinking, rejects_of
+from ioa.protocol.messages import (
+    ConcludeGroupDiscussion,
+    Decision,
+    Discussion,
+    InformTaskProgress,
+    Pass,
+    RejectedTask,
+    Thinking,
+    rejects_of,
+)
 from ioa.protocol.policy import Policy
+
+_MOST_REPORTS = 1_000_000_000
+"""How many reports may come between two that are on record: one in a second, for thirty years."""
 
 
 def let_pass(policy: Policy | None, state: GroupState | None, event: Event) -> Event:
@@ -28,9 +40,10 @@ def let_pass(policy: Policy | None, state: GroupState | None, event: Event) -> E
         event: What happens.
 
     Raises:
-        IllegalEventError: It rejects results where that is not to be, asks a question in words that a guard refuses, or answers
-            what a task asks although its sender was removed.
+        IllegalEventError: It rejects results where that is not to be, asks a question in words that a guard refuses, answers what a
+            task asks although its sender was removed, or leaves no number to who reports on a task after it.
     """
+    _check_number(state, event)
     if policy is None or state is None:
         return event
     if isinstance(event, MemberJoined) and event.why and not _may_be_heard(policy, state, event.by, event.why):
@@ -54,6 +67,17 @@ def let_pass(policy: Policy | None, state: GroupState | None, event: Event) -> E
         for option in [option for field in payload.question for option in field.options]:
             check_guards(offered.guards, option)
     return event
+
+
+def _check_number(state: GroupState | None, event: Event) -> None:
+    """Have reports on a task be counted: whoever does it in another's place, where its goal is forked, goes on counting."""
+    report = event.message.payload if isinstance(event, Said) else None
+    if state is None or not isinstance(report, InformTaskProgress):
+        return
+    task = state.task(report.task_id)
+    if isinstance(task, OpenTask) and report.number > task.progress + _MOST_REPORTS:
+        why = f"Report {report.number} of task {task.task_id} cannot follow report {task.progress}: they are counted one by one."
+        raise IllegalEventError(RejectionCode.STALE_PROGRESS, why)
 
 
 def _check_rejects(policy: Policy, state: GroupState, sender: AgentId, rejects: Sequence[RejectedTask], *, concludes: bool) -> None:
