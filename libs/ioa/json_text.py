@@ -7,6 +7,9 @@ import re
 from typing import Any
 
 MAX_TEXT_CHARS = 2_000_000
+_MAX_PLAIN_BYTES, _MAX_TEXTS = 1_000_000, 100_000
+"""How much may lie outside of its texts, and how many of those it may have: 28 MB of `[],` hold up all for seconds, in whatever
+thread they are read, and take a gigabyte."""
 _MAX_STARTS = 20
 _THINKING = re.compile(r"<think>.*?(</think>|\Z)", re.DOTALL)
 _DECODER = json.JSONDecoder()
@@ -22,6 +25,20 @@ def parse_json(text: str | bytes) -> Any:
         return json.loads(text)
     except RecursionError:
         raise ValueError("it is nested too deep") from None
+
+
+def parse_texts(data: bytes) -> Any:
+    """Parse JSON that is texts for the most part, as what carries words and files is, however large it is.
+
+    Raises:
+        ValueError: It is none, is nested deeper than Python reads, or has more of it than texts.
+    """
+    if b"\0" in data:  # as whatever else JSON may be written in has, where a quote is no quote
+        raise ValueError("it is not written in UTF-8")
+    pieces = data.replace(rb"\\", b"").replace(rb"\"", b"").split(b'"', 2 * _MAX_TEXTS + 1)
+    if len(pieces) > 2 * _MAX_TEXTS + 1 or sum(map(len, pieces[::2])) > _MAX_PLAIN_BYTES:
+        raise ValueError("it has too much beside its texts, or too many of them")
+    return parse_json(data)
 
 
 def find_object(text: str) -> dict[str, Any] | None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
-from ioa.json_text import parse_json
+from ioa.json_text import parse_json, parse_texts
 
 
 @pytest.mark.parametrize("written", ["[" * 100_000, b'{"a":' * 100_000, "{", b"\xff", "9" * 5_000])
@@ -17,3 +19,18 @@ def test_what_cannot_be_read_is_no_json(written: str | bytes) -> None:
 def test_what_can_be_read_is_what_it_says() -> None:
     """Of text and of bytes."""
     assert (parse_json('{"a": [1, null]}'), parse_json(b'"\\ud83d\\ude00"')) == ({"a": [1, None]}, "😀")
+
+
+@pytest.mark.parametrize(
+    "written", [b"[%b[]]" % (b"[]," * 400_000), b'[%b""]' % (b'"",' * 100_000), '"x"'.encode("utf-16"), b"{", b'"\\"' + b"," * 9]
+)
+def test_what_is_more_than_texts_is_not_read(written: bytes) -> None:
+    """Of objects each takes many times what it has of bytes."""
+    with pytest.raises(ValueError):
+        parse_texts(written)
+
+
+def test_texts_are_read_however_long_they_are() -> None:
+    """Also where a quote, or a backslash, stands in one."""
+    text = '"[],\\' * 400_000
+    assert parse_texts(json.dumps({"a": text}).encode()) == {"a": text}

@@ -24,7 +24,8 @@ from ioa.agent.definition import InputFile, TaskContext
 from ioa.errors import InvalidInputError, TaskError
 from ioa.foreign_text import shown_in_line
 from ioa.hosting.agent import Agent
-from ioa.json_text import parse_json
+from ioa.json_text import parse_texts
+from ioa.protocol.messages import MAX_ARTIFACTS
 from ioa.sandbox import AUTO, SETTING, Level, SandboxLimits, lay, level_here, run
 
 LIMITS = SandboxLimits(
@@ -40,7 +41,11 @@ LIMITS = SandboxLimits(
 _TO_END = timedelta(seconds=5)
 """How long it may take to end after its result, or after it was told to stop."""
 _MAX_LINE_BYTES = 8_000_000
-_MAX_SHOWN_CHARS = 2_000
+_LOOK_LINES, _LOOK_BYTES = 1_000, 1_000_000
+"""How much of what it prints is taken at a time, before it is looked at again whether it may go on."""
+_MAX_NAMED_CHARS = 4_096
+"""How much is kept of a file's name, path and media type; the longest path that Linux takes."""
+_MAX_SHOWN_CHARS, _MAX_LOGGED_LINES = 2_000, 10_000
 _CONFINED = "In its sandbox it reads the system's programs and what is named as readable; one that you trust may do without."
 _ORDER = ".task.json"
 _READ_ORDER = ["/bin/sh", "-c", f'exec "$@" <{_ORDER}', "command"]
@@ -65,7 +70,8 @@ def command(
     On stdin it finds one object: `task, goal, goal_id, task_id, task_key, attempt, inputs, results, workspace`; files lie in its
     working folder, where `path` says. It writes objects, one a line: `{"progress": …, "fraction": …}`,
     `{"spend": {"tokens": …, "answer_tokens": …, "cost": …}}`, `{"artifact": {"name": …, "path": …}}`, and at last `{"result": …}`
-    or `{"error": …}`. Other output is ignored, and logged. Cancelling sends SIGTERM to all of its processes, and SIGKILL 5 s later.
+    or `{"error": …}`. Other output is ignored, and its first 10,000 lines are logged; so is a line of more than 8 MB, or with more
+    than 100,000 texts, or 1 MB beside them. Cancelling sends SIGTERM to all of its processes, and SIGKILL 5 s later.
 
     Args:
         agent_id: As of any agent.
@@ -96,15 +102,15 @@ def command(
         level = level_here(os.environ.get(SETTING, AUTO)) if sandbox else Level.NONE
         output.touch()
         with output.open("rb") as printed:
-            heard = _Heard(printed, ctx)
+            heard = _Heard(program, printed, ctx)
             reason = run(
                 runnable, box, limits, level, network, output=output, readable=also, environment=environment,
-                cancelled=lambda: heard.listen() or ctx.cancelled, grace=_TO_END,
+                cancelled=lambda: ctx.cancelled or heard.listen(), grace=_TO_END,
             )  # fmt: skip
-            heard.listen()
+            heard.finish()
         if ctx.cancelled:
             raise TaskError(f"{program} was cancelled.")
-        return heard.result(program, reason, box, is_confined=level is not Level.NONE)
+        return heard.result(reason, box, is_confined=level is not Level.NONE)
 
     card = {"needs_sandbox": sandbox, **card}
     return adopted(agent_id, description, card, start)
@@ -136,28 +142,44 @@ def _furnish(box: Path, task: str, ctx: TaskContext) -> None:
 class _Heard:
     """What a program says, line by line, while it runs."""
 
+    program: str
     printed: IO[bytes]
     ctx: TaskContext
 
     def __post_init__(self) -> None:
         self._rest = b""
         self._said = ""
-        self._files: list[dict[str, Any]] = []
+        self._logged_lines = 0
+        self._files: dict[str, tuple[str, str | None]] = {}
         self._last: dict[str, Any] | None = None
         self._answered_at = 0.0
 
     def listen(self) -> bool:
-        """Take what was written since, and say whether the program has answered and should have ended since."""
-        while data := self.printed.read(_MAX_LINE_BYTES):
-            *lines, self._rest = (self._rest + data).split(b"\n")
-            for line in lines:
-                self._take(line)
-            self._rest = self._rest[:_MAX_LINE_BYTES]  # of a longer line nothing is JSON any more
+        """Take some of what was written since, and say whether the program has answered and should have ended since."""
+        self._look()
         return self._last is not None and time.monotonic() - self._answered_at > _TO_END.total_seconds()
+
+    def finish(self) -> None:
+        """Take all that is left when the program has ended; of a task that is cancelled as much as is taken at a time."""
+        while self._look() and not self.ctx.cancelled:
+            pass
+
+    def _look(self) -> bool:
+        """Take as much as is taken at a time, and say whether there may be more."""
+        room = _LOOK_BYTES
+        for _ in range(_LOOK_LINES):
+            if not (read := self.printed.readline(room)):
+                return room == 0
+            room -= len(read)
+            self._rest = (self._rest + read)[:_MAX_LINE_BYTES]  # of a longer line nothing is JSON any more
+            if read.endswith(b"\n"):
+                line, self._rest = self._rest, b""
+                self._take(line)
+        return True
 
     def _take(self, line: bytes) -> None:
         try:
-            said = parse_json(line)
+            said = parse_texts(line)
         except ValueError:
             said = None
         if not isinstance(said, dict):
@@ -167,14 +189,23 @@ class _Heard:
         else:
             hear(said, self.ctx)
             if isinstance(made := said.get("artifact"), dict):
-                self._files.append(made)
+                self._keep(made)
+
+    def _keep(self, made: dict[str, Any]) -> None:
+        name, path, media_type = (_start_of(made.get(part)) for part in ("name", "path", "media_type"))
+        name = name or ""
+        self._files[name] = (name if path is None else path, media_type)
+        if len(self._files) > MAX_ARTIFACTS:
+            raise TaskError(f"{self.program} has made more than {MAX_ARTIFACTS} files.", hint="Pack them into one archive.")
 
     def _ignore(self, text: str) -> None:
         if text:
             self._said = text[:_MAX_SHOWN_CHARS]
-            _log.info("command_output", task_id=self.ctx.task_id, content=self._said)
+            self._logged_lines += 1
+            if self._logged_lines <= _MAX_LOGGED_LINES:
+                _log.info("command_output", task_id=self.ctx.task_id, content=self._said)
 
-    def result(self, program: str, reason: str, box: Path, *, is_confined: bool) -> str:
+    def result(self, reason: str, box: Path, *, is_confined: bool) -> str:
         """Return what the program has answered, when it has ended, and attach its files.
 
         Raises:
@@ -185,22 +216,24 @@ class _Heard:
         if self._last is None:
             said = f", and said last: {shown_in_line(self._said)!r}." if self._said else "."
             raise TaskError(
-                f"{program} {reason or 'ended'} without a result{said}",
+                f"{self.program} {reason or 'ended'} without a result{said}",
                 hint=_CONFINED if is_confined and reason else 'Its last line has to be {"result": "…"} or {"error": "…"}.',
             )
         if "error" in self._last:
-            raise failure(program, self._last["error"])
+            raise failure(self.program, self._last["error"])
         if not isinstance(self._last["result"], str):
-            raise TaskError(f"The result of {program} is {type(self._last['result']).__name__}, and not text.")
-        for made in self._files:
-            self._attach(program, made, box.resolve())
+            raise TaskError(f"The result of {self.program} is {type(self._last['result']).__name__}, and not text.")
+        for name, (path, media_type) in self._files.items():
+            self._attach(name, box.resolve(), path, media_type)
         return self._last["result"]
 
-    def _attach(self, program: str, made: dict[str, Any], box: Path) -> None:
+    def _attach(self, name: str, box: Path, told: str, media_type: str | None) -> None:
         """Attach a file of the program's folder. A link out of it is followed nowhere."""
-        name = str(made.get("name", ""))
-        path = (box / str(made.get("path", name))).resolve()
+        path = (box / told).resolve()
         if not path.is_relative_to(box) or not path.is_file():
-            raise TaskError(f"{program} has made no file {shown_in_line(name)!r} in its folder.")
-        media_type = made.get("media_type")
-        self.ctx.artifact(name, path.read_bytes(), media_type if isinstance(media_type, str) else None)
+            raise TaskError(f"{self.program} has made no file {shown_in_line(name)!r} in its folder.")
+        self.ctx.artifact(name, path.read_bytes(), media_type)
+
+
+def _start_of(text: object) -> str | None:
+    return text[:_MAX_NAMED_CHARS] if isinstance(text, str) else None

@@ -17,7 +17,7 @@ from ioa.agent.definition import InputFile, TaskContext
 from ioa.cancellation import fail_after
 from ioa.errors import InvalidInputError, TaskError
 from ioa.foreign_text import shown_in_line
-from ioa.json_text import parse_json
+from ioa.json_text import parse_texts
 from ioa.protocol.codec import MAX_TEXT_CHARS
 from ioa.retry import pauses
 
@@ -39,9 +39,6 @@ MAX_FILES_BYTES = 20_000_000
 """How much the files of a task may hold that go along in an object."""
 MAX_ANSWER_BYTES = MAX_FILES_BYTES * 4 // 3 + MAX_TEXT_CHARS * 6
 """How much an answer may hold: as many files, in base64, and a text, of which JSON may write each character as `\\uXXXX`."""
-_MAX_PLAIN_BYTES, _MAX_TEXTS = 1_000_000, 100_000
-"""How much of an answer may lie outside of its texts, and how many of those it may have: 28 MB of `[],` hold up all for seconds, in
-whatever thread they are read, and take a gigabyte."""
 _AT_ONCE_BYTES = 64_000
 
 
@@ -193,13 +190,8 @@ async def read_json(answer: httpx.Response) -> Any:
 
 
 def _parsed(data: bytes) -> Any:
-    if b"\0" in data:  # as whatever else JSON may be written in has, where a quote is no quote
-        return None
-    pieces = data.replace(rb"\\", b"").replace(rb"\"", b"").split(b'"', 2 * _MAX_TEXTS + 1)
-    if len(pieces) > 2 * _MAX_TEXTS + 1 or sum(map(len, pieces[::2])) > _MAX_PLAIN_BYTES:
-        return None
     try:
-        return parse_json(data)
+        return parse_texts(data)
     except ValueError:
         return None
 

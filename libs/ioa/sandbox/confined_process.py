@@ -243,12 +243,12 @@ def _watch(
         while True:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 return _told(process.wait(timeout=_TICK_SECONDS), limits) or broken()
+            if time.monotonic() > deadline:
+                return f"did not end within {limits.wall_clock.total_seconds():g} seconds"
             if cancelled():
                 if grace:
                     _ask_to_end(process, grace)
                 return "was cancelled"
-            if time.monotonic() > deadline:
-                return f"did not end within {limits.wall_clock.total_seconds():g} seconds"
             if reason := broken():
                 return reason
     finally:

@@ -6,6 +6,7 @@ import ctypes
 import fcntl
 import functools
 import io
+import itertools
 import socket
 import sys
 import tarfile
@@ -171,6 +172,18 @@ signal.pause()
     with (tmp_path / "output").open() as output:  # locked as long as anybody lives who inherited it
         fcntl.flock(output, fcntl.LOCK_EX | fcntl.LOCK_NB)
     assert reason == "did not end within 1 seconds"
+
+
+def test_what_is_over_time_asks_nobody(tmp_path: Path) -> None:
+    """Whoever is asked may take long for it, such as to read all that was printed."""
+    (tmp_path / "box").mkdir()
+    asked = itertools.count()
+    code, limits = "import signal; signal.pause()", SandboxLimits(wall_clock=timedelta(0))
+    reason = run(
+        [sys.executable, "-c", code], tmp_path / "box", limits, Level.NONE,
+        output=tmp_path / "output", cancelled=lambda: next(asked) >= 0,
+    )  # fmt: skip
+    assert (reason, next(asked)) == ("did not end within 0 seconds", 0)
 
 
 def test_ports(runs: Runs) -> None:
