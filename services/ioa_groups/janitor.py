@@ -188,9 +188,9 @@ class Janitor:
         await self._ended.put(ended)
         for object_name in sorted(estate.files):
             await removal.remove_file(object_name)
-        for comm_id, found in reversed(list(estate.groups.items())):  # a nested team is known by its parent's log, so it goes first
+        for comm_id in reversed(list(estate.groups)):  # a nested team is known by its parent's log, so it goes first
             await removal.remove_timers(comm_id)
-            await removal.remove_memberships(sorted(found.members), comm_id)
+            await removal.remove_memberships(comm_id)
             await removal.remove_from_open(comm_id)
             await removal.remove_log(comm_id)
         await removal.remove_result(goal.name)

@@ -7,7 +7,9 @@ To follow it takes the logs of groups from their beginnings. What was read of th
 another request reads only what is new, whatever it asks for and whether it is refused. It is read an entry at a time, since decoded
 the state of each may take 3 MB.
 
-A fork may be one of a fork, and so on: each step of a way that waits for another one is on a list, however many there are.
+A fork may be one of a fork, and so on: each step of a way that waits for another one is on a list, however many there are. And
+where several such ways are longer than what is remembered, each makes the others begin anew, for each entry of each fork: so one
+request has no more read than a bound, and goes on from there when it is made again.
 """
 
 from __future__ import annotations
@@ -15,10 +17,14 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections import OrderedDict
-from collections.abc import Awaitable, Container, Generator
+from collections.abc import Awaitable, Container, Generator, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any, TypeVar, cast
 
+from ioa.errors import RateLimitedError
 from ioa.group.events import GroupLaunched, Said, SubgroupClosed, files_of
 from ioa.group.state import ParentTask
 from ioa.ports.group_log import GroupLog, StoredEntry
@@ -35,6 +41,43 @@ _END = 2**63 - 1
 _MAX_ENTRIES, _MAX_GROUPS, _MAX_NAMES, _NAME_BYTES = 1_024, 1_024, 200_000, 200
 """How many entries and groups are remembered, and how many names of files and agents of all groups; so much memory each takes. The
 group that was asked for last is remembered whole: its log is bounded."""
+
+
+_MOST_READ = 5_000
+"""How many entries one request has read: two seconds of a core."""
+_AGAIN = timedelta(seconds=1)
+
+
+@dataclass
+class _Reading:
+    """How many more entries one request may have read."""
+
+    left: int = _MOST_READ
+
+    def take(self) -> None:
+        """Count one.
+
+        Raises:
+            RateLimitedError: They are used up. What was read and judged is remembered, if there is room for it.
+        """
+        if not self.left:
+            raise RateLimitedError(
+                "The way by which this file came here is long, and is followed on when it is asked for again.", retry_after=_AGAIN
+            )
+        self.left -= 1
+
+
+_reading: ContextVar[_Reading] = ContextVar("reading")
+
+
+@contextmanager
+def _one_request() -> Iterator[None]:
+    """Bound what is read in the block."""
+    token = _reading.set(_Reading())
+    try:
+        yield
+    finally:
+        _reading.reset(token)
 
 
 def owner_of(agent_id: AgentId) -> str:
@@ -183,7 +226,8 @@ class Provenance:
         state = stored.entry.state
         may_be_copy = state.copying > 0
         if state.phase.is_terminal:  # the end of a fork was copied if what stands before it was
-            may_be_copy = (await self._read(comm_id, stored.seq + 1)).ends_copied
+            with _one_request():
+                may_be_copy = (await self._read(comm_id, stored.seq + 1)).ends_copied
         return _telling_of(stored, may_be_copy=may_be_copy)
 
     async def may_read(self, agent_id: AgentId, file: TrackedFile, comm_id: CommId, by: FileTelling) -> bool:
@@ -191,18 +235,22 @@ class Provenance:
 
         Raises:
             UnavailableError: The logs cannot be read now.
+            RateLimitedError: It takes too much reading; what was read helps the next time.
         """
-        if file.owner == owner_of(agent_id) or await _followed(self._is_right(file, comm_id, by, ())):
-            return True
-        return agent_id in await _followed(self._knowing(file, comm_id, before=by.seq + 1))
+        with _one_request():
+            if file.owner == owner_of(agent_id) or await _followed(self._is_right(file, comm_id, by, ())):
+                return True
+            return agent_id in await _followed(self._knowing(file, comm_id, before=by.seq + 1))
 
     async def is_known(self, file: TrackedFile, comm_id: CommId) -> bool:
         """Whether anybody in a group was rightly told of a file by now.
 
         Raises:
             UnavailableError: The logs cannot be read now.
+            RateLimitedError: It takes too much reading; what was read helps the next time.
         """
-        return bool(await _followed(self._knowing(file, comm_id, before=_END)))
+        with _one_request():
+            return bool(await _followed(self._knowing(file, comm_id, before=_END)))
 
     def _knowing(self, file: TrackedFile, comm_id: CommId, *, before: int) -> Way[frozenset[AgentId]]:
         """Return who was rightly told of a file in a group by then."""
@@ -265,6 +313,7 @@ class Provenance:
         group = self._group(comm_id)
         async with group.reading:
             while group.read_up_to < before - 1:
+                _reading.get().take()
                 found = await self._log.read(comm_id, after=group.read_up_to, limit=1)
                 if not found:
                     break

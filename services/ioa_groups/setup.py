@@ -162,11 +162,18 @@ class GroupSetup:
         try:
             recorded = await self._ports.ledger.record(charter.comm_id, launched)
         except IllegalEventError:
-            head = await self._existing(charter.comm_id)
-            if head.entry.state.phase.is_terminal:
-                await self._ports.ledger.settle(head.entry.state)  # it ended just now, and is noted as open again
-            return await self._launched_before(head, request)
+            return await self._beaten(request, charter.comm_id, cards)
         return _snapshot_for(charter.owner, recorded.seq, recorded.state, charter)
+
+    async def _beaten(self, request: LaunchGroup, comm_id: CommId, cards: Sequence[AgentCard]) -> GroupSnapshot:
+        """Answer from the group that is there by now: somebody has launched it, or given it up, while this one was on its way."""
+        head = await self._existing(comm_id)
+        for card in cards:
+            if not head.entry.state.is_member(card.agent_id):
+                await self._ports.memberships.remove(card.agent_id, comm_id)
+        if head.entry.state.phase.is_terminal:
+            await self._ports.ledger.settle(head.entry.state)  # it ended just now, and is noted as open again
+        return await self._launched_before(head, request)
 
     async def invite(self, request: InviteMember) -> SayReply:
         """Put an agent into a group, as a member wants that has the floor; the group decides whether it may.

@@ -94,9 +94,8 @@ class EndedGoals(Protocol):
 
 @dataclass(frozen=True)
 class Belongings:
-    """What a group's log names: who was in the group, its nested teams, and files by the names of their objects."""
+    """What a group's log names: its nested teams, and files by the names of their objects."""
 
-    members: frozenset[AgentId] = frozenset()
     nested: tuple[CommId, ...] = ()
     files: frozenset[str] = frozenset()
 
@@ -117,8 +116,8 @@ class GoalRemoval(Protocol):
     async def remove_file(self, object_name: str) -> None:
         """Remove a file that the system stores, never one in the store that users fill."""
 
-    async def remove_memberships(self, agent_ids: Sequence[AgentId], comm_id: CommId) -> None:
-        """Take agents out of a group, so that they ask for it no more."""
+    async def remove_memberships(self, comm_id: CommId) -> None:
+        """Take everybody out of a group, also whom its log does not name, so that nobody asks for it any more."""
 
     async def remove_from_open(self, comm_id: CommId) -> None:
         """Take a group out of the list of what is open."""

@@ -93,8 +93,7 @@ class Appended:
         weight = size_bytes + size_bytes * len(entry.audience) // _PUSHED_PART
         self._pace.charge(agent_id, weight)
         is_result = state.phase.is_terminal and state.parent is None
-        begins = isinstance(entry.event, GroupLaunched | LaunchAbandoned)
-        stored_bytes = (2 if is_result else 1) * size_bytes + (SUBJECT_BYTES if begins else 0)
+        stored_bytes = (2 if is_result else 1) * size_bytes + SUBJECT_BYTES * _subjects_of(entry.event)
         for filling, who in self._who_fills(agent_id, state.user):
             filling.note(who, stored_bytes)
 
@@ -149,6 +148,18 @@ class Appended:
         for one in (*self._filling.slowed(), *self._together.slowed()):  # a user is counted in both: by goals forked for him, too
             fills[one.caller] = max(fills.get(one.caller, one), one, key=lambda counted: counted.refused)
         return [*fills.values(), *self._pace.slowed()]
+
+
+def _subjects_of(event: Event) -> int:
+    """How many subjects begin with an entry: a log, and a membership of each person, who may be nobody, and never take it back."""
+    match event:
+        case LaunchAbandoned():
+            return 1
+        case GroupLaunched(charter=charter):
+            roles = () if charter.policy is None else charter.policy.roles
+            return 1 + sum(len(cast.members) for role, cast in zip(roles, charter.cast, strict=False) if role.human)
+        case _:
+            return 0
 
 
 def user_as_filling(user: UserId) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from ioa.errors import UnavailableError
-from ioa.group.events import GroupLaunched, SubgroupOpened, files_of
+from ioa.group.events import SubgroupOpened, files_of
 from ioa.ports.retention import Belongings, GoalPage, ListedPage, ListedRecord, NumberedRecord, listed
 from ioa.protocol.codec import encode
 from ioa.protocol.goals import EndedGoal, GoalRecord
@@ -94,19 +94,16 @@ class MemoryGoalRemoval:
 
     async def belongings(self, comm_id: CommId) -> Belongings:
         """Read what the log names."""
-        members: set[AgentId] = set()
         nested: list[CommId] = []
         files: set[str] = set()
         for stored in await self._log.read(comm_id, after=0, limit=1_000_000):
             files.update(file.object_name for file in files_of(stored.entry.event))
             match stored.entry.event:
-                case GroupLaunched(charter=charter):
-                    members.update(card.agent_id for card in charter.team_members)
                 case SubgroupOpened(subgroup=subgroup):
                     nested.append(subgroup)
                 case _:
                     pass
-        return Belongings(frozenset(members), tuple(nested), frozenset(files))
+        return Belongings(tuple(nested), frozenset(files))
 
     async def remove_timers(self, comm_id: CommId) -> None:
         """Disarm."""
@@ -118,10 +115,10 @@ class MemoryGoalRemoval:
         self._step()
         await self._artifacts.remove(object_name)
 
-    async def remove_memberships(self, agent_ids: Sequence[AgentId], comm_id: CommId) -> None:
-        """Take agents out."""
+    async def remove_memberships(self, comm_id: CommId) -> None:
+        """Take everybody out."""
         self._step()
-        for agent_id in agent_ids:
+        for agent_id in self._memberships.agents():
             await self._memberships.remove(agent_id, comm_id)
 
     async def remove_from_open(self, comm_id: CommId) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+from collections.abc import Sequence
 from contextlib import nullcontext, suppress
 from datetime import timedelta
 
@@ -365,6 +366,26 @@ async def test_why_a_goal_is_cancelled_is_recorded_in_short(is_led: bool) -> Non
     result = await plane.results.get(GoalName(LOCAL, GOAL))
     assert result is not None
     assert (result.reason, 5_000 < len(encode_result(result)) < 9_000) == (Reason.CANCELLED, True)
+
+
+async def test_a_launch_that_comes_too_late_leaves_nobody_in_the_group() -> None:
+    """Its members are noted before it is recorded; who is no agent, as invented people are, takes nothing back by itself."""
+    plane = Plane()
+    await plane.join(ADA, level=LEVEL)
+    team = team_of(
+        {"team": "t", "roles": {"a": ADA, "b": {"human": "nobody"}}, "nodes": [{"name": "w", "roles": ["a"], "then": "end"}]}
+    )
+    await plane.accept(team=team)
+    add = plane.memberships.add
+
+    async def abandoned_meanwhile(agent_ids: Sequence[AgentId], comm_id: CommId) -> None:
+        await add(agent_ids, comm_id)
+        await plane.setup.abandon(AbandonGoal(goal_id=GOAL, by=ADA, reason=Reason.FAILED, content="No."))
+
+    plane.memberships.add = abandoned_meanwhile  # type: ignore[method-assign]
+    with pytest.raises(ConflictError):
+        await plane.setup.launch(LaunchGroup(owner=ADA, members=(), goal_id=GOAL, policy=team.policy.digest))
+    assert plane.memberships.agents() == []
 
 
 async def test_why_a_goal_is_abandoned_is_recorded_in_short() -> None:

@@ -139,16 +139,14 @@ class NatsGoalRemoval:
         Some of it is maps whose keys whoever speaks chooses, such as labels and forms. So a nested team is what bears the id that
         follows from the group and from the task beside it: whoever calls another's group one has it go with his own.
         """
-        members: set[AgentId] = set()
         nested: dict[CommId, None] = {}
         files: set[str] = set()
         async for page in pages(self._client, LOG, subjects.log(comm_id), limit=_PAGE_ENTRIES):
             for event in map(_event, (message.data for message in page.messages)):
                 for found in _maps(event):
                     files.update(_strings(found, "object_name"))
-                    members.update(AgentId(one) for one in _tokens(found, "agent_id"))
                     nested.update(dict.fromkeys(_nested_in(comm_id, found)))
-        return Belongings(frozenset(members), tuple(nested), frozenset(files))
+        return Belongings(tuple(nested), frozenset(files))
 
     async def remove_timers(self, comm_id: CommId) -> None:
         """Remove those that wait, and those that fired and were not taken."""
@@ -159,10 +157,9 @@ class NatsGoalRemoval:
         """Remove the bytes, then what says where they lie."""
         await self._files.remove(object_name)
 
-    async def remove_memberships(self, agent_ids: Sequence[AgentId], comm_id: CommId) -> None:
+    async def remove_memberships(self, comm_id: CommId) -> None:
         """Remove the keys."""
-        for agent_id in agent_ids:
-            await self._erase(MEMBERS, f"{agent_id}.{comm_id}")
+        await self._erase(MEMBERS, f"*.{comm_id}")
 
     async def remove_from_open(self, comm_id: CommId) -> None:
         """Remove the key."""
