@@ -6,6 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import PurePosixPath
 
 from ioa.agent.answer_files import Lineage, files_of_answer
@@ -26,6 +27,8 @@ _NAME_CHARS = 100
 _MOST_REASONS, _REASON_CHARS = 8, 500
 """How many of those are heard who were given one task in vain, of whom rules ask three, and by how much it is told where a sentence
 of theirs ends, of which a title's length is shown: there may be hundreds, of 200,000 characters each."""
+_MOST_LOOKED_THROUGH = 8
+"""In how many of those that build on a result it is looked for; in all of hundreds it would take seconds."""
 _FORCED = {
     Reason.MAX_TURNS: "The discussion was cut short: no turn was left.",
     Reason.BUDGET: "The discussion was cut short: its budget was spent.",
@@ -219,8 +222,8 @@ def _body(reached: Sequence[Section], titled: bool) -> list[str]:
     lineage = _lineage_of(reached)
     for section in _report_first(reached, lineage):
         text = section.text.strip()
-        made_of_it = next((other for other in shown if lineage.has(other.task_id, section.task_id)), None)
-        if text and made_of_it is not None and f"\n{text}\n" in f"\n{made_of_it.text.strip()}\n":
+        made_of_it = islice((other.text for other in shown if lineage.has(other.task_id, section.task_id)), _MOST_LOOKED_THROUGH)
+        if text and any(f"\n{text}\n" in f"\n{other.strip()}\n" for other in made_of_it):
             continue
         shown.append(section)
         paragraphs.append(f"## {section.title}\n\n{text or 'Done.'}" if titled else text or "Done.")
