@@ -6,7 +6,7 @@ alike, but not the same, may well be worth saying: voting, consenting, asking th
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from hashlib import blake2b
 
 from ioa.normal_form import in_normal_form
@@ -16,6 +16,8 @@ from ioa.protocol.messages import AsyncTaskAssignment, Discussion, Payload, Sync
 _BEFORE_A_WORD = "\"'`“”„‘’‚«»‹›([{<¿¡"
 _BEHIND_A_WORD = "\"'`“”„‘’‚«»‹›)]}>.,;:!?…"
 _BYTES = 8
+_AS_LONG, _SIGNS_CHARS = 4, 1_000
+"""How many times as long a text may be as one that says the same, and how much longer by signs and blanks alone."""
 
 
 def normalised(text: str) -> str:
@@ -27,17 +29,28 @@ def normalised(text: str) -> str:
 
 
 def sketches_of(payload: Payload) -> tuple[str, ...]:
-    """Sketch what a message may say again: a discussion's content, or each task of an assignment with what it uses."""
+    """Sketch what a message may say again."""
+    return tuple([_sketch(text, uses) for text, uses in _texts_of(payload)])
+
+
+def is_as_long(one: Payload, other: Payload) -> bool:
+    """Whether two messages are so much as long that they may say the same: signs, blanks and forms of letters aside."""
+    shorter, longer = sorted([sum([len(text) for text, _ in _texts_of(said)]) for said in (one, other)])
+    return longer <= _AS_LONG * shorter + _SIGNS_CHARS
+
+
+def _texts_of(payload: Payload) -> Sequence[tuple[str, Collection[TaskId]]]:
+    """Return what a message may say again: a discussion's content, or each task of an assignment with what it uses."""
     match payload:
         case Discussion(content=content):
-            return (_sketch(content),)
+            return ((content, ()),)
         case SyncTaskAssignment(tasks=specs) | AsyncTaskAssignment(tasks=specs):
-            return tuple([_sketch(spec.task_desc, spec.uses) for spec in specs])
+            return [(spec.task_desc, spec.uses) for spec in specs]
         case _:
             return ()
 
 
-def _sketch(text: str, uses: Collection[TaskId] = ()) -> str:
+def _sketch(text: str, uses: Collection[TaskId]) -> str:
     """16 hexadecimal digits. Ids hold no line feed, and neither does a normalised text, unless it has no word."""
     said = "\n".join((normalised(text), *sorted(uses)))
     return blake2b(said.encode(), digest_size=_BYTES).hexdigest()

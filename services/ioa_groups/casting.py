@@ -52,11 +52,6 @@ def cast_roles(team: TeamSpec, found: Sequence[Casting], owner: AgentId, registr
     return tuple([Casting(role=role, members=members) for role, members in cast.items()])
 
 
-def people_of(policy: Policy, cast: Sequence[Casting]) -> frozenset[AgentId]:
-    """Return the members that are people."""
-    return frozenset([agent for role, casting in zip(policy.roles, cast, strict=True) if role.human for agent in casting.members])
-
-
 def card_of_seat(seat: AgentId) -> AgentCard:
     """Return the card of a person for whom nothing is registered."""
     return AgentCard(

@@ -43,7 +43,7 @@ from ioa.protocol.goals import GoalRecord, Reason
 from ioa.protocol.ids import AgentId, CommId, GoalId, GoalName, PoolId, UserId, comm_id_of_task
 from ioa.protocol.levels import LEVEL
 from ioa.protocol.named_teams import TeamReference
-from ioa.protocol.policy import Casting, Policy
+from ioa.protocol.policy import Casting, Policy, people_of
 from ioa.protocol.policy_check import MAX_STATE_BYTES, state_bytes
 from ioa.protocol.registry import Acknowledged
 from ioa.protocol.search import Need, Search, SearchResult
@@ -52,7 +52,7 @@ from ioa.protocol.tickets import is_ticket
 from ioa.runtime.endings import Endings
 from ioa.runtime.ledger import GroupLedger
 from ioa.telemetry.fault_points import fault_point
-from ioa_groups.casting import card_of_seat, cast_roles, check_levels, people_of
+from ioa_groups.casting import card_of_seat, cast_roles, check_levels
 from ioa_groups.launching import CARDS_BYTES, GroupMandate, GroupOpening, check_team, team_of
 from ioa_groups.presence import Absences
 from ioa_groups.teams import Teams

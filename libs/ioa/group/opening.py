@@ -13,6 +13,7 @@ from ioa.group.state import Charter, Discussing, Ended, GroupState, Limits, Memb
 from ioa.protocol.decisions import Decisions
 from ioa.protocol.ids import AgentId
 from ioa.protocol.levels import FLOORS_ARE_PASSED, SECRETS_HOLD
+from ioa.protocol.policy import people_of
 
 
 def launch(launched: GroupLaunched) -> GroupState:
@@ -74,7 +75,7 @@ def _patience_of(charter: Charter) -> Mapping[AgentId, timedelta | None]:
     policy = charter.policy
     if policy is None or not policy.secrets or limits.level < SECRETS_HOLD:
         return patience
-    people = {agent for role, one in zip(policy.roles, charter.cast, strict=True) if role.human for agent in one.members}
+    people = people_of(policy, charter.cast)
     longest = max((time for agent, time in patience.items() if time is not None and agent not in people), default=None)
     if longest is None:
         return patience

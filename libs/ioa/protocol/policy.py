@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import operator
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 from functools import cached_property, partial
 from types import MappingProxyType
@@ -18,7 +18,7 @@ from typing import Annotated, Literal, NamedTuple
 from pydantic import BeforeValidator, ConfigDict, Field, StrictBool, StrictInt, StrictStr, model_validator
 
 from ioa.protocol.codec import encode_value
-from ioa.protocol.ids import AgentIdField
+from ioa.protocol.ids import AgentId, AgentIdField
 from ioa.protocol.levels import (
     ASKS_AND_GATHERINGS,
     BOARDS,
@@ -694,3 +694,8 @@ class Casting(PolicyPart):
 
     role: Name
     members: Annotated[tuple[AgentIdField, ...], Field(max_length=MAX_ROLES)]
+
+
+def people_of(policy: Policy, cast: Sequence[Casting]) -> frozenset[AgentId]:
+    """Return those who play roles that people play."""
+    return frozenset([agent for role, casting in zip(policy.roles, cast, strict=True) if role.human for agent in casting.members])

@@ -32,6 +32,7 @@ from ioa.ports.store_room import SUBJECT_BYTES, StoreRoom
 from ioa.protocol.codec import encode
 from ioa.protocol.ids import LOCAL, AgentId, UserId
 from ioa.protocol.messages import InformTaskResult
+from ioa.protocol.policy import people_of
 from ioa.quotas import RATES, Family, Rate
 from ioa.runtime.caller_pace import COME_BACK, CallerPace, tell_nobody
 from ioa.runtime.group_quota import CLOSES
@@ -156,8 +157,7 @@ def _subjects_of(event: Event) -> int:
         case LaunchAbandoned():
             return 1
         case GroupLaunched(charter=charter):
-            roles = () if charter.policy is None else charter.policy.roles
-            return 1 + sum(len(cast.members) for role, cast in zip(roles, charter.cast, strict=False) if role.human)
+            return 1 if charter.policy is None else 1 + len(people_of(charter.policy, charter.cast))
         case _:
             return 0
 

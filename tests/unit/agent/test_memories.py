@@ -117,17 +117,23 @@ async def test_what_leaves_sight_late_is_summed_up_too(ioa_system: System) -> No
     assert sum("expert: turn 1\n" in asked.prompt for asked in model.asked) == 1
 
 
-@pytest.mark.parametrize("turns", [9, 1], ids=["who speaks again", "who has no turn any more"])
-async def test_what_was_struck_is_recalled_nowhere(ioa_system: System, monkeypatch: pytest.MonkeyPatch, turns: int) -> None:
-    """A passage goes once its message is struck, so that no other group of the user is told of it."""
-    stores: list[MemoryStore] = []
+@pytest.fixture
+def stores(monkeypatch: pytest.MonkeyPatch) -> Sequence[MemoryStore]:
+    """The memories of the agents of a system, as they are opened."""
+    opened: list[MemoryStore] = []
 
     class Kept(MemoryStore):
         def __init__(self) -> None:
             super().__init__()
-            stores.append(self)
+            opened.append(self)
 
     monkeypatch.setattr(system, "MemoryStore", Kept)
+    return opened
+
+
+@pytest.mark.parametrize("turns", [9, 1], ids=["who speaks again", "who has no turn any more"])
+async def test_what_was_struck_is_recalled_nowhere(ioa_system: System, stores: Sequence[MemoryStore], turns: int) -> None:
+    """A passage goes once its message is struck, so that no other group of the user is told of it."""
     watcher = Agent("watcher", description="watches", examples=["watch"])
 
     @watcher.speak
@@ -146,17 +152,9 @@ async def test_what_was_struck_is_recalled_nowhere(ioa_system: System, monkeypat
 
 
 async def test_a_group_that_has_removed_its_member_is_kept_no_longer_than_one_that_ended(
-    ioa_system: System, monkeypatch: pytest.MonkeyPatch
+    ioa_system: System, stores: Sequence[MemoryStore]
 ) -> None:
     """The member is told of no end: what was said to it would lie there for ever, and others' would be forgotten for its size."""
-    stores: list[MemoryStore] = []
-
-    class Kept(MemoryStore):
-        def __init__(self) -> None:
-            super().__init__()
-            stores.append(self)
-
-    monkeypatch.setattr(system, "MemoryStore", Kept)
     watcher = Agent("watcher", description="watches", examples=["watch"])
 
     @watcher.speak

@@ -24,13 +24,11 @@ from ioa.ports.brain import GroupView
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.goals import Artifact, Reason
 from ioa.protocol.ids import AgentId, MessageId
-from ioa.protocol.messages import AsyncTaskAssignment, Discussion, Message, Payload, SyncTaskAssignment
+from ioa.protocol.messages import Message
 from ioa.protocol.usage import MICROS
-from ioa.repetition import sketches_of
+from ioa.repetition import is_as_long, sketches_of
 
 _REPEATED_WITHIN = 10
-_AS_LONG, _SIGNS_CHARS = 4, 1_000
-"""How many times as long a text may be as one that says the same, and how much longer by signs and blanks alone."""
 _MAX_EXAMPLES = 3
 _MAX_EXAMPLE_BYTES = 300
 _MAX_MEMORY_BYTES = 16_000
@@ -361,7 +359,7 @@ def repeated(view: GroupView) -> str:
         return ""
     sketched, last = view.kept.setdefault(_Sketched, _Sketched()), view.messages[own]
     before = view.messages[max(0, own - _REPEATED_WITHIN) : own]
-    alike = (message for message in reversed(before) if _is_as_long(message.payload, last.payload))
+    alike = (message for message in reversed(before) if is_as_long(message.payload, last.payload))
     return next((one.header.sender for one in alike if sketched.of(last) and sketched.of(one) == sketched.of(last)), "")
 
 
@@ -379,22 +377,6 @@ class _Sketched:
             while len(self._known) > 2 * _REPEATED_WITHIN:
                 self._known.popitem(last=False)
         return self._known[key]
-
-
-def _is_as_long(one: Payload, other: Payload) -> bool:
-    """Whether two messages are so much as long that they may say the same: signs, blanks and forms of letters aside."""
-    shorter, longer = sorted((_chars(one), _chars(other)))
-    return longer <= _AS_LONG * shorter + _SIGNS_CHARS
-
-
-def _chars(payload: Payload) -> int:
-    match payload:
-        case Discussion(content=content):
-            return len(content)
-        case SyncTaskAssignment(tasks=specs) | AsyncTaskAssignment(tasks=specs):
-            return sum(len(spec.task_desc) for spec in specs)
-        case _:
-            return 0
 
 
 def tail_allowance(tail_text: str, room: int) -> int:
