@@ -1,8 +1,9 @@
 """A server of the Model Context Protocol (MCP), by the protocol's own Python library: https://modelcontextprotocol.io.
 
 The library closes a connection only in the task that has opened it, so one task holds it for as long as it lasts. A connection that
-is found lost is opened again, once a call. A call is repeated only if the server says that this does no harm: nobody knows whether
-one whose answer is missing has had its effect.
+is found lost is opened again, once a call; so is one whose session the server has forgotten, which it says with the status 404 (MCP
+2025-11-25, "Session Management"). A call is repeated only if the server says that this does no harm: nobody knows whether one whose
+answer is missing has had its effect.
 
 One connection is for all that an agent works on. So what is wrong with one call, in what is asked or what is answered, is no loss
 of it: that would end the calls of all others. Nor is an answer held to what the server says of its answers: nobody here reads what
@@ -20,6 +21,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
+from http import HTTPStatus
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -40,6 +42,7 @@ _ASKED_WITHIN = timedelta(seconds=5)
 """How long it may take a server to say that it is there, of whom a call has shown that it may not be."""
 _MOST_PAGES = 100
 _MAX_TOLD_CHARS = 500
+_SESSION = "mcp-session-id"
 _DEEPEST = 100
 """How deep arguments may be nested; the library fails at some more."""
 
@@ -106,6 +109,14 @@ class McpAnswer:
     files: tuple[tuple[str, bytes, str], ...] = ()
 
 
+@dataclass(eq=False)
+class _Connection:
+    """What the library opens; `is_forgotten` once the server has said that it knows the session no more."""
+
+    client: Client
+    is_forgotten: bool = False
+
+
 class McpServer:
     """An open server; made by `open_mcp_server`.
 
@@ -118,13 +129,13 @@ class McpServer:
         self.name = ""
         self.tools: Sequence[McpTool] = ()
         self._address = address
-        self._client: asyncio.Future[Client] = asyncio.get_running_loop().create_future()
+        self._open: asyncio.Future[_Connection] = asyncio.get_running_loop().create_future()
         self._is_lost = asyncio.Event()
 
     async def hold(self) -> None:
         """Keep a connection open, and open another one when it is found lost. Never returns; why none opens is told to callers."""
         while True:
-            opened = self._client
+            opened = self._open
             try:
                 async with AsyncExitStack() as stack:
                     async with fail_after(_OPENING.total_seconds()):
@@ -143,7 +154,7 @@ class McpServer:
         Raises:
             UnavailableError: It cannot be reached.
         """
-        client = await asyncio.shield(self._client)
+        client = (await asyncio.shield(self._open)).client
         self.name = client.server_info.name if client.server_info is not None else ""
         found, cursor = list[McpTool](), None
         for _ in range(_MOST_PAGES):
@@ -182,21 +193,21 @@ class McpServer:
             mcp.MCPError: The server refuses the call.
         """
         _check(tool, arguments)
-        client = await self._connected()
+        first = await self._connected()
         try:
-            return await _called(client, tool, arguments, hear, about)
+            return await _called(first.client, tool, arguments, hear, about)
         except Exception as error:
-            if not _is_loss(error) or await _is_there(client):
+            if not first.is_forgotten and (not _is_loss(error) or await _is_there(first.client)):
                 raise self._told(error) from error
-        self._reopen(client)
-        again = await asyncio.shield(self._client)
+        self._reopen(first)
+        again = await asyncio.shield(self._open)
         if not tool.is_repeatable:
             raise UnavailableError(
                 f"The connection to {self._address.shown} was lost during the call, and is open again.",
                 hint="Nobody knows whether the call has had its effect; look before it is repeated.",
             )
         try:
-            return await _called(again, tool, arguments, hear, about)
+            return await _called(again.client, tool, arguments, hear, about)
         except Exception as error:
             raise (_why_closed(self._address, error) if _is_loss(error) else self._told(error)) from error
 
@@ -209,19 +220,19 @@ class McpServer:
         why = shown_in_line(f"{error}"[:_MAX_TOLD_CHARS]) or type(error).__name__
         return TaskError(f"What {self._address.shown} has answered cannot be read: {why}.")
 
-    async def _connected(self) -> Client:
+    async def _connected(self) -> _Connection:
         """Return the connection; one that could not be opened is tried once more."""
-        if self._client.done() and self._client.exception() is not None:
+        if self._open.done() and self._open.exception() is not None:
             self._renew()
-        return await asyncio.shield(self._client)
+        return await asyncio.shield(self._open)
 
-    def _reopen(self, lost: Client) -> None:
+    def _reopen(self, lost: _Connection) -> None:
         """Have another connection opened, unless somebody else has found this one lost before."""
-        if self._client.done() and self._client.exception() is None and self._client.result() is lost:
+        if self._open.done() and self._open.exception() is None and self._open.result() is lost:
             self._renew()
 
     def _renew(self) -> None:
-        self._client = asyncio.get_running_loop().create_future()
+        self._open = asyncio.get_running_loop().create_future()
         self._is_lost.set()
 
 
@@ -243,23 +254,29 @@ async def open_mcp_server(address: McpAddress) -> AsyncIterator[McpServer]:
         yield server
 
 
-async def _connect(address: McpAddress, stack: AsyncExitStack) -> Client:
+async def _connect(address: McpAddress, stack: AsyncExitStack) -> _Connection:
     from mcp import Client, StdioServerParameters, stdio_client
     from mcp.client.streamable_http import streamable_http_client
 
     if address.is_url:
         import httpx2
 
+        async def look_at(response: httpx2.Response) -> None:
+            opened.is_forgotten |= response.status_code == HTTPStatus.NOT_FOUND and _SESSION in response.request.headers
+
         # Reading has no end by itself: one answer that is late would end the library's whole transport. Who waits ends a call.
         limits = httpx2.Timeout(_OPENING.total_seconds(), read=None)
-        http = await stack.enter_async_context(httpx2.AsyncClient(headers=dict(address.headers), timeout=limits))
-        client = await stack.enter_async_context(Client(streamable_http_client(address.target, http_client=http)))
+        asked = httpx2.AsyncClient(headers=dict(address.headers), timeout=limits, event_hooks={"response": [look_at]})
+        http = await stack.enter_async_context(asked)
+        client = Client(streamable_http_client(address.target, http_client=http))
     else:
         command, *arguments = shlex.split(address.target)
         started = StdioServerParameters(command=command, args=arguments, env=dict(address.environment))
-        client = await stack.enter_async_context(Client(stdio_client(started, errlog=sys.stderr)))
+        client = Client(stdio_client(started, errlog=sys.stderr))
+    opened = _Connection(client)
+    await stack.enter_async_context(client)
     client.session.validate_tool_result = _take_as_it_is  # type: ignore[method-assign]
-    return client
+    return opened
 
 
 async def _take_as_it_is(name: str, result: CallToolResult) -> None:
