@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from datetime import timedelta
-from typing import NamedTuple
 
 from ioa.errors import InvalidInputError, NoAgentError
 from ioa.ports.registry_store import RegistryView
@@ -34,7 +33,7 @@ def cast_roles(team: TeamSpec, found: Sequence[Casting], owner: AgentId, registr
     needs = {one.role: one.members for one in found}
     if wrong := needs.keys() - {one.role for one in team.fillings if one.need}:
         raise InvalidInputError(f"The roles {', '.join(sorted(wrong))} name no need: nobody is found for them.")
-    able = _Able(registry, team.policy.level)
+    able = _Able(registry, team.policy.level, owner)
     people = {role.name: role.human for role in team.policy.roles}
     apart, cast = _apart(team.policy), dict[str, tuple[AgentId, ...]]()
     for filling in team.fillings:
@@ -45,7 +44,7 @@ def cast_roles(team: TeamSpec, found: Sequence[Casting], owner: AgentId, registr
         elif people[filling.role]:
             members = tuple([seat for seat in filling.agents if seat not in taken])
         else:
-            members = tuple([agent for name in filling.agents for agent in _of_name(name, filling.count, owner, taken, busy, able)])
+            members = tuple([agent for name in filling.agents for agent in able.of_name(name, filling.count, taken, busy)])
         if len(members) < max(filling.count, len(filling.agents), 1):
             raise NoAgentError(f"The role {filling.role} finds nobody: {_why(filling, len(members))}.")
         cast[filling.role] = tuple(dict.fromkeys(members))
@@ -89,36 +88,44 @@ def _apart(policy: Policy) -> Mapping[str, set[str]]:
     return beside
 
 
-class _Able(NamedTuple):
-    """Who lives, and from which level on it knows all that a policy holds."""
+class _Able:
+    """Who may play in a team by who lives, and knows all that a policy holds. Each pool is looked at once, however many name it."""
 
-    registry: RegistryView
-    level: int
+    def __init__(self, registry: RegistryView, level: int, owner: AgentId) -> None:
+        self._registry = registry
+        self._level = level
+        self._owner = owner
+        self._replicas: dict[PoolId, Mapping[AgentId, None]] = {}
 
+    def of_name(self, name: AgentId, count: int, taken: Set[AgentId], busy: Set[AgentId]) -> Sequence[AgentId]:
+        """Return the agent of this name, or as many replicas of the pool as are free: none of `taken`, which play beside it."""
+        if count == 1 and self._registry.card(name) is not None:
+            return [] if name in taken else [name]  # whether it is there is asked of all members alike
+        pool = PoolId(name)
+        if pool not in self._replicas:
+            self._replicas[pool] = self._least_busy_first(pool)
+        replicas = self._replicas[pool]
+        leading = [self._owner] if self._owner in replicas and self._owner not in taken else []
+        others = (agent for agent in replicas if agent != self._owner and agent not in taken)
+        idle, playing = list[AgentId](), list[AgentId]()
+        while len(leading) + len(idle) < count and (agent := next(others, None)) is not None:
+            (playing if agent in busy else idle).append(agent)
+        return [*leading, *idle, *playing][:count]
 
-def _of_name(name: AgentId, count: int, owner: AgentId, taken: set[AgentId], busy: set[AgentId], able: _Able) -> Sequence[AgentId]:
-    """Return the agent of this name, or as many replicas of the pool as are free; `taken` are not, since they play beside it."""
-    registry = able.registry
-    known = registry.card(name)
-    if known is not None and count == 1:
-        return [] if name in taken else [name]  # whether it is there is asked of all members alike
-    leader = registry.card(owner)
-    drafter = None if leader is None else leader.card
-    free = [
-        one.card.agent_id
-        for one in registry.cards()
-        if one.card.pool == PoolId(name)
-        and registry.is_online(one.card.agent_id)
-        and one.card.agent_id not in taken
-        and one.card.level >= able.level
-        and may_draft(drafter, one.card)
-    ]
+    def _least_busy_first(self, pool: PoolId) -> Mapping[AgentId, None]:
+        leader = self._registry.card(self._owner)
+        drafter = None if leader is None else leader.card
+        free = [
+            one.card.agent_id
+            for one in self._registry.of_pool(pool)
+            if self._registry.is_online(one.card.agent_id) and one.card.level >= self._level and may_draft(drafter, one.card)
+        ]
 
-    def rank(agent: AgentId) -> tuple[object, ...]:
-        load = registry.load(agent)
-        return agent != owner, agent in busy, load.busy, load.groups, agent
+        def rank(agent: AgentId) -> tuple[object, ...]:
+            load = self._registry.load(agent)
+            return load.busy, load.groups, agent
 
-    return sorted(free, key=rank)[:count]
+        return dict.fromkeys(sorted(free, key=rank))
 
 
 def _why(filling: Filling, there: int) -> str:

@@ -104,8 +104,7 @@ class Leaders:
 
     def _is_there(self, pool: PoolId) -> bool:
         return any(
-            one.card.pool == pool and one.card.leads is not False and self._registry.is_online(one.card.agent_id)
-            for one in self._registry.cards()
+            one.card.leads is not False and self._registry.is_online(one.card.agent_id) for one in self._registry.of_pool(pool)
         )
 
     def _is_put_off(self, user: UserId) -> bool:

@@ -126,7 +126,7 @@ class Offering:
         if record is not None:
             return record.card.pool
         pool = PoolId(addressee)
-        return pool if any(other.card.pool == pool for other in self._ports.registry.cards()) else None
+        return pool if self._ports.registry.of_pool(pool) else None
 
     async def _is_kept(self, comm_id: CommId, known: OpenGroup, queued: QueuedGoal) -> bool:
         """Whether somebody has had a goal for longer than it takes to open a group; when he took it is noted as it is seen."""
@@ -221,7 +221,7 @@ class Offering:
             await self._ports.open_groups.put(record.goal.comm_id, waiting)
 
     def _knows(self, policy: Policy, pool: PoolId) -> bool:
-        return any(one.card.pool == pool and one.card.level >= policy.level for one in self._ports.registry.cards())
+        return any(one.card.level >= policy.level for one in self._ports.registry.of_pool(pool))
 
 
 def _count(record: GoalRecord, pool: PoolId | None) -> None:

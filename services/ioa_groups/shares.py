@@ -138,8 +138,9 @@ class PoolShares:
         return found
 
     def _count(self, pool: PoolId | None, now: float) -> _Pool:
-        cards = (one.card for one in self._registry.cards() if pool in (None, one.card.pool))
-        loads = [self._registry.load(card.agent_id) for card in cards if self._registry.is_online(card.agent_id)]
+        records = self._registry.cards() if pool is None else self._registry.of_pool(pool)
+        online = (one.card.agent_id for one in records if self._registry.is_online(one.card.agent_id))
+        loads = [self._registry.load(agent_id) for agent_id in online]
         return _Pool(len(loads), sum(load.slots for load in loads), sum(load.tasks for load in loads), now)
 
     async def _forget_ended(self, share: _Share, goals: Sequence[CommId]) -> bool:

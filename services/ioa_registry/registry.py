@@ -121,9 +121,8 @@ class Registry:
         await self._until_whole()
         chosen = (
             self._status(record)
-            for record in self._ports.view.cards()
+            for record in (self._ports.view.cards() if request.pool is None else self._ports.view.of_pool(request.pool))
             if (request.after is None or record.card.agent_id > request.after)
-            and (request.pool is None or record.card.pool == request.pool)
             and (not request.online_only or self._ports.view.is_online(record.card.agent_id))
         )
         page = fill_page(chosen, limit=request.limit)

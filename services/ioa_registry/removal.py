@@ -11,7 +11,7 @@ from ioa.errors import ConflictError, NotFoundError, reason_of
 from ioa.ports.clock import Clock
 from ioa.ports.registry_store import CardRecord, CardStore, RegistryView
 from ioa.ports.retention import AgentRemoval
-from ioa.protocol.ids import AgentId
+from ioa.protocol.ids import AgentId, PoolId
 from ioa.protocol.registry import Acknowledged, RemoveAgent
 
 EVERY = timedelta(hours=1)
@@ -78,5 +78,5 @@ class AgentRemover:
         queue_is_gone = is_last and await self._removal.remove_queue(pool)
         _log.info("agent_removed", agent_id=agent_id, pool=pool, queue_removed=queue_is_gone)
 
-    def _is_of(self, pool: str, but: AgentId) -> bool:
-        return any(other.card.pool == pool and other.card.agent_id != but for other in self._view.cards())
+    def _is_of(self, pool: PoolId, but: AgentId) -> bool:
+        return any(other.card.agent_id != but for other in self._view.of_pool(pool))

@@ -13,7 +13,7 @@ from pydantic import Field
 
 from ioa.errors import SupersededError
 from ioa.protocol.cards import AgentCard, ModelReport
-from ioa.protocol.ids import AgentId, SessionId, SessionIdField
+from ioa.protocol.ids import AgentId, PoolId, SessionId, SessionIdField
 from ioa.protocol.load import IDLE, Load
 from ioa.protocol.model import Model, Time
 from ioa.protocol.registry import Session
@@ -142,6 +142,9 @@ class RegistryView(Protocol):
 
     def cards(self) -> Sequence[CardRecord]:
         """All cards, in the order of their ids."""
+
+    def of_pool(self, pool: PoolId) -> Sequence[CardRecord]:
+        """Return the cards of a pool, in the order of their ids; it costs nothing for being asked among many others."""
 
     def is_online(self, agent_id: AgentId) -> bool:
         """Whether the agent's lease stands, so that it may be found and launched."""

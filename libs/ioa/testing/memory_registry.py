@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from ioa.ports.clock import Clock
 from ioa.ports.registry_store import NOTHING_TOLD, CardRecord, Claim, HeldClaim, Renewal
 from ioa.protocol.cards import ModelReport
-from ioa.protocol.ids import AgentId, SessionId
+from ioa.protocol.ids import AgentId, PoolId, SessionId
 from ioa.protocol.load import IDLE, Load
 
 
@@ -136,6 +136,10 @@ class MemoryRegistryView:
     def cards(self) -> Sequence[CardRecord]:
         """All cards, by id."""
         return [record for _, record in sorted(self._cards.records.items())]
+
+    def of_pool(self, pool: PoolId) -> Sequence[CardRecord]:
+        """Return the cards of a pool, by id."""
+        return [record for record in self.cards() if record.card.pool == pool]
 
     def is_online(self, agent_id: AgentId) -> bool:
         """Whether the agent's lease stands."""

@@ -21,7 +21,7 @@ from ioa.errors import SupersededError
 from ioa.ports.registry_store import CardRecord, CardStore, Claim, LeaseStore, LivenessView, Renewal, SessionStore
 from ioa.protocol.cards import ModelReport
 from ioa.protocol.codec import encode
-from ioa.protocol.ids import AgentId, CommId, SessionId
+from ioa.protocol.ids import AgentId, CommId, PoolId, SessionId
 from ioa.protocol.load import IDLE, Load
 from ioa.runtime.process import background
 from ioa.testing.manual_clock import ManualClock
@@ -138,6 +138,21 @@ async def test_cards_are_listed_by_id(rig: Rig) -> None:
         await rig.cards.put(record(agent_id))
     listed = await eventually(rig.view.cards, lambda seen: len(seen) == 3)
     assert [found.card.agent_id for found in listed] == ["ada", "bob", "eve"]
+
+
+async def test_a_pool_has_the_cards_that_are_of_it_now(rig: Rig) -> None:
+    """In the order of their ids; a card that is put again with another pool is of that one alone."""
+    told = [("bob", "a"), ("ada", "a"), ("eve", "b")]
+    for agent_id, pool in told:
+        await rig.cards.put(CardRecord(card=card(agent_id, pool=pool), registered_at=START))
+
+    def pools() -> list[list[str]]:
+        return [[found.card.agent_id for found in rig.view.of_pool(PoolId(pool))] for pool in "abc"]
+
+    await eventually(pools, lambda seen: seen == [["ada", "bob"], ["eve"], []])
+    for agent_id in ("ada", "eve"):
+        await rig.cards.put(CardRecord(card=card(agent_id, pool="c"), registered_at=START))
+    await eventually(pools, lambda seen: seen == [["bob"], [], ["ada", "eve"]])
 
 
 async def test_a_lease_that_runs_out_takes_its_agent_offline_without_forgetting_it(rig: Rig) -> None:
@@ -331,6 +346,7 @@ async def test_a_view_opened_late_sees_everything(nats_client: Client) -> None:
         await early.ready()
         seen = [found.card.agent_id for found in early.view.cards()], early.view.is_online(ADA), early.view.is_online(BOB)
         assert seen == (["ada", "bob"], True, False)
+        assert early.view.of_pool(card("ada").pool) == [record("ada")]
 
 
 async def test_views_survive_a_crash_of_the_server(nats_client: Client, nats_server: NatsServer) -> None:

@@ -39,6 +39,10 @@ class StillView:
         """All cards."""
         return [record for agent_id in self.known if (record := self.card(agent_id)) is not None]
 
+    def of_pool(self, pool: PoolId) -> Sequence[CardRecord]:
+        """The cards of a pool."""
+        return [record for record in self.cards() if record.card.pool == pool]
+
     def is_online(self, agent_id: AgentId) -> bool:
         """Whether the agent's lease stands."""
         return self.known.get(agent_id, False)

@@ -7,7 +7,7 @@ Whatever stands under a key that cannot be read is survived, said once and count
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache, partial
@@ -32,7 +32,7 @@ from ioa.errors import IoaError, UnavailableError
 from ioa.ports.registry_store import NOTHING_TOLD, CardRecord, Renewal
 from ioa.protocol.cards import ModelReport
 from ioa.protocol.codec import decode, encode
-from ioa.protocol.ids import AgentId, parse_agent_id
+from ioa.protocol.ids import AgentId, PoolId, parse_agent_id
 from ioa.protocol.liveness import LeaseJudge, Sign, Standing, StandingChange
 from ioa.protocol.load import IDLE, Load
 
@@ -200,6 +200,7 @@ class NatsRegistryView:
     def __init__(self, client: Client, lease: timedelta) -> None:
         self._client = client
         self._cards: dict[AgentId, CardRecord] = {}
+        self._pools: dict[PoolId, set[AgentId]] = {}
         self._judge = LeaseJudge(lease)
         self._renewals: dict[AgentId, bytes] = {}
         self._unreadable: dict[tuple[str, str], str] = {}
@@ -228,6 +229,7 @@ class NatsRegistryView:
                 case Snapshot(values=values):
                     before, after = self._cards, self._read_cards(values)
                     self._cards = after
+                    self._pools = _by_pool(after)
                     self.cards_ready.set()
                     self._tell(agent_id for agent_id in {**before, **after} if before.get(agent_id) != after.get(agent_id))
                 case Change(key=key, value=value):
@@ -255,6 +257,10 @@ class NatsRegistryView:
     def cards(self) -> Sequence[CardRecord]:
         """All cards, by id."""
         return [self._cards[agent_id] for agent_id in sorted(self._cards)]
+
+    def of_pool(self, pool: PoolId) -> Sequence[CardRecord]:
+        """Return the cards of a pool, by id."""
+        return [self._cards[agent_id] for agent_id in sorted(self._pools.get(pool, ()))]
 
     def unreadable(self) -> Sequence[str]:
         """Return what was skipped, by bucket and key."""
@@ -324,11 +330,22 @@ class NatsRegistryView:
         if agent_id is None:
             return ()
         if value is None:
-            self._cards.pop(agent_id, None)
             self._unreadable.pop((CARDS, agent_id), None)
+            self._replace(agent_id, None)
         elif (record := self._card_of(agent_id, value)) is not None:
-            self._cards[agent_id] = record
+            self._replace(agent_id, record)
         return (agent_id,)
+
+    def _replace(self, agent_id: AgentId, record: CardRecord | None) -> None:
+        before = self._cards.pop(agent_id, None)
+        if before is not None:
+            members = self._pools[before.card.pool]
+            members.remove(agent_id)
+            if not members:
+                del self._pools[before.card.pool]
+        if record is not None:
+            self._cards[agent_id] = record
+            self._pools.setdefault(record.card.pool, set()).add(agent_id)
 
     def _card_of(self, agent_id: AgentId, value: bytes) -> CardRecord | None:
         try:
@@ -359,6 +376,13 @@ class NatsRegistryView:
         for agent_id in sorted(agent_ids):
             for listener in self._listeners:
                 listener(agent_id)
+
+
+def _by_pool(cards: Mapping[AgentId, CardRecord]) -> dict[PoolId, set[AgentId]]:
+    pools: dict[PoolId, set[AgentId]] = {}
+    for agent_id, record in cards.items():
+        pools.setdefault(record.card.pool, set()).add(agent_id)
+    return pools
 
 
 @lru_cache(maxsize=4_096)
