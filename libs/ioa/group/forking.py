@@ -29,7 +29,7 @@ from ioa.group.events import (
 )
 from ioa.group.machine import Transition, step
 from ioa.group.rejection import IllegalEventError, RejectionCode
-from ioa.group.renaming import renamed
+from ioa.group.renaming import members_asked, renamed
 from ioa.group.state import Charter, GroupState
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.codec import decode, encode, validate
@@ -256,7 +256,8 @@ class Forking:
             case SubgroupOpened(task_id=task_id, subgroup=subgroup):
                 self._names[subgroup] = comm_id_of_task(CommId(self._names[one.comm_id]), task_id)
         names = self._names | (self._agents if one.comm_id == self.original.root else {})
-        return renamed(event, names)
+        comm_id = CommId(self._names[one.comm_id])
+        return renamed(event, names, members_asked(self._states.get(comm_id), self._policies.get(comm_id)))
 
     def _chartered(self, comm_id: CommId, charter: Charter) -> Charter:
         """Return what a group of the copy is set up with."""
@@ -326,13 +327,13 @@ def reworded(event: Event | None, text: str, sketch: Sketch) -> Event:
         InvalidInputError: It says nothing, or not this.
     """
     if isinstance(event, QuestionAnswered):
-        return event.model_copy(update={"answer": text})
+        return validate(QuestionAnswered, {**dict(event), "answer": text})
     if not isinstance(event, Said):
         raise InvalidInputError("Nobody says anything in that entry.", hint="Give the sequence of a message.")
     payload = event.message.payload
     match payload:
         case SyncTaskAssignment(tasks=[one]) | AsyncTaskAssignment(tasks=[one]):
-            words: dict[str, object] = {"tasks": [one.model_copy(update={"task_desc": text, "task_abstract": ""})]}
+            words: dict[str, object] = {"tasks": [{**dict(one), "task_desc": text, "task_abstract": ""}]}
         case InformTaskResult():
             words = {"task_conclusion": text}
         case Decision():

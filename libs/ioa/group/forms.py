@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from ioa.group.rejection import IllegalEventError, RejectionCode
-from ioa.group.state import FieldVotes, GroupState, Votes
-from ioa.protocol.policy import FieldKind, FieldValue, FormField, Policy
+from ioa.group.state import FieldVotes, Gathering, GroupState, Votes
+from ioa.protocol.policy import FieldKind, FieldValue, Form, FormField, Policy
 
 YES, NO = "yes", "no"
 """How a tally calls what is true and what is not."""
@@ -32,6 +32,13 @@ class Blank(NamedTuple):
     lowest: int | None = None
     highest: int | None = None
     required: bool = True
+
+
+def form_of(state: GroupState, policy: Policy | None) -> Form:
+    """Return what is filled in now: what a member asks those who speak side by side, else what the node of a policy does."""
+    if isinstance(state.stage, Gathering) and state.stage.form:
+        return state.stage.form
+    return () if policy is None or state.course is None else policy.nodes[state.course.node].form
 
 
 def blanks_of(form: Iterable[FormField], state: GroupState, policy: Policy | None = None) -> tuple[Blank, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ioa.group import floor
-from ioa.group.forms import Blank, blanks_of, check_fields
+from ioa.group.forms import Blank, blanks_of, check_fields, form_of
 from ioa.group.gathering import check_question
 from ioa.group.joining import invited_as
 from ioa.group.policy.casting import Scene, scene_of
@@ -122,7 +122,7 @@ def offer(policy: Policy, state: GroupState, agent_id: AgentId, *, narrows: bool
             return offer_in(scene_of(policy, state, course), state, agent_id, narrows=narrows)
         case Gathering():
             node = policy.nodes[course.node]
-            form = blanks_of(stage.form or node.form, state, policy)
+            form = blanks_of(form_of(state, policy), state, policy)
             able = addressees(policy, state, agent_id) if narrows else ()
             return Offer(form=form, addressees=able, guards=node.guards, writes=node.writes)
         case Asking():
