@@ -17,7 +17,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections import OrderedDict
-from collections.abc import Awaitable, Container, Generator, Iterator
+from collections.abc import Awaitable, Generator, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -147,9 +147,9 @@ class FileTelling:
 
 @dataclass
 class _Known:
-    """Who was rightly told of a file in a group, and since which sequence; so many of the entries that name it are `judged`."""
+    """Who was rightly told of a file in a group, and since which sequence; and which of the entries that name it rightly do."""
 
-    judged: int = 0
+    judged: list[bool] = field(default_factory=list)
     since: dict[AgentId, int] = field(default_factory=dict)
 
 
@@ -180,7 +180,7 @@ class _Group:
 
     def judge(self, known: _Known, telling: FileTelling, *, is_right: bool) -> None:
         """Note of the next entry that names a file whether it rightly does."""
-        known.judged += 1
+        known.judged.append(is_right)
         for agent_id in telling.audience if is_right else ():
             if agent_id not in known.since:
                 known.since[agent_id] = telling.seq
@@ -238,8 +238,10 @@ class Provenance:
             RateLimitedError: It takes too much reading; what was read helps the next time.
         """
         with _one_request():
-            if file.owner == owner_of(agent_id) or await _followed(self._is_right(file, comm_id, by, ())):
+            if file.owner == owner_of(agent_id):
                 return True
+            if not by.may_be_copy and await _followed(self._is_right(file, comm_id, by, _Known())):
+                return True  # with no more read than it takes
             return agent_id in await _followed(self._knowing(file, comm_id, before=by.seq + 1))
 
     async def is_known(self, file: TrackedFile, comm_id: CommId) -> bool:
@@ -254,22 +256,29 @@ class Provenance:
 
     def _knowing(self, file: TrackedFile, comm_id: CommId, *, before: int) -> Way[frozenset[AgentId]]:
         """Return who was rightly told of a file in a group by then."""
+        known: _Known = yield self._judged(file, comm_id, before=before)
+        return frozenset(agent_id for agent_id, seq in known.since.items() if seq < before)
+
+    def _judged(self, file: TrackedFile, comm_id: CommId, *, before: int) -> Way[_Known]:
+        """Judge what names a file in a group, up to a sequence at least."""
         group: _Group = yield self._read(comm_id, before)
         naming = group.told.get(file.digest, ())
         if not naming:
-            return frozenset()
+            return _Known()
         known = group.known.setdefault(file, _Known())
-        while (place := known.judged) < len(naming) and naming[place].seq < before:
-            is_right: bool = yield self._is_right(file, comm_id, naming[place], known.since)
-            if known.judged == place:  # else another request has judged it meanwhile
+        while (place := len(known.judged)) < len(naming) and naming[place].seq < before:
+            is_right: bool = yield self._is_right(file, comm_id, naming[place], known)
+            if len(known.judged) == place:  # else another request has judged it meanwhile
                 group.judge(known, naming[place], is_right=is_right)
-        return frozenset(agent_id for agent_id, seq in known.since.items() if seq < before)
+        return known
 
-    def _is_right(self, file: TrackedFile, comm_id: CommId, by: FileTelling, knowing: Container[AgentId]) -> Way[bool]:
-        """Whether an entry may name a file, where some know of it already."""
+    def _is_right(self, file: TrackedFile, comm_id: CommId, by: FileTelling, known: _Known) -> Way[bool]:
+        """Whether the next entry that names a file may do so, where some know of it already."""
         match by.by:
+            case _ByMember() if by.may_be_copy:
+                return bool((yield self._is_copied(file, comm_id, len(known.judged))))
             case _ByMember(agent_id=teller):
-                return file.owner == owner_of(teller) or teller in knowing or (yield self._is_copied(file, comm_id, by))
+                return file.owner == owner_of(teller) or teller in known.since
             case _ByTeam(comm_id=subgroup):
                 return bool((yield self._knowing(file, subgroup, before=by.seq)))
             case _Launch() as launch:
@@ -283,15 +292,21 @@ class Provenance:
             return True
         return launch.opener in (yield self._knowing(file, launch.parent.comm_id, before=seq))
 
-    def _is_copied(self, file: TrackedFile, comm_id: CommId, by: FileTelling) -> Way[bool]:
-        """Whether it was so in the goal that a group was forked from, where others may have stood in the place of members.
+    def _is_copied(self, file: TrackedFile, comm_id: CommId, place: int) -> Way[bool]:
+        """Whether what an entry is a copy of may name a file: who says it here may be a stand-in, who has never done so.
 
-        Only what was copied, and only what was known at the place of the fork: later the copy's members tell what they know.
+        All that names a file is copied, in its order. What is told in the original later opens nothing here.
+
+        Args:
+            file: The file.
+            comm_id: The group of the copy.
+            place: How many entries of it have named the file before.
         """
-        if not by.may_be_copy:
-            return False
         original: tuple[CommId, int] | None = yield self._original(comm_id)
-        return original is not None and bool((yield self._knowing(file, original[0], before=original[1] + 1)))
+        if original is None:
+            return False
+        known: _Known = yield self._judged(file, original[0], before=original[1] + 1)
+        return place < len(known.judged) and known.judged[place]
 
     async def _original(self, comm_id: CommId) -> tuple[CommId, int] | None:
         """Return the group that a group is a copy of, and up to which sequence."""

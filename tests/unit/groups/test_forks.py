@@ -30,7 +30,7 @@ from ioa.group.events import (
     files_of,
 )
 from ioa.group.machine import Transition, step
-from ioa.group.requests import CancelGroup, GroupSnapshot, Rejected, Sync
+from ioa.group.requests import CancelGroup, GroupSnapshot, LaunchGroup, Rejected, Sync
 from ioa.group.state import Concluding, OpenTask
 from ioa.ports.goal_client import GoalStatus
 from ioa.ports.group_log import StoredEntry
@@ -40,7 +40,7 @@ from ioa.ports.store_room import SUBJECT_BYTES
 from ioa.protocol import subjects
 from ioa.protocol.goal_order import parse_goal
 from ioa.protocol.goals import Goal, Origin, Reason
-from ioa.protocol.ids import LOCAL, CommId, GoalId, GoalName, TaskId, UserId, comm_id_of_goal, comm_id_of_task
+from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, GoalName, TaskId, UserId, comm_id_of_goal, comm_id_of_task
 from ioa.protocol.levels import LEVEL
 from ioa.protocol.messages import (
     AsyncTaskAssignment,
@@ -56,11 +56,13 @@ from ioa.protocol.messages import (
 from ioa.protocol.policy import Policy
 from ioa.protocol.registry import Register
 from ioa.protocol.team import team_of
+from ioa.protocol.tickets import ticket_of
 from ioa.runtime.group_quota import GroupQuota
+from ioa.testing.memory_goals import MemoryTickets
 from ioa.testing.memory_log import Mishap
 from tests.unit.group.scenario import card, launched_under, specs
 from tests.unit.group.test_policy import policy_of
-from tests.unit.groups.test_files import put, read
+from tests.unit.groups.test_files import fetch, put, read
 from tests.unit.runtime.plane import ADA, BOB, EVE, GOAL, ROOM, Plane
 
 AGAIN = GoalId("again")
@@ -422,6 +424,48 @@ async def test_a_fork_opens_what_was_told_up_to_its_place_and_nothing_else() -> 
     assert await read(plane, EVE, copied, told_early, COPY) == b"early"
     with pytest.raises(NotFoundError, match="has told"):
         await read(plane, EVE, named, told_late, COPY)
+
+
+async def test_a_file_is_not_told_by_its_owner_where_he_stands_in_for_another() -> None:
+    """He has said nothing of it there: what was said in his name opened his file to a stranger who knew its digest."""
+    plane, mine = Plane(), GoalId("mine")
+    room, mal = comm_id_of_goal(mine), AgentId("mal")
+    await plane.open(ADA, BOB, level=LEVEL)
+    secret = await put(plane, BOB, b"secret", "a")
+    await plane.join(EVE, mal, level=LEVEL)
+    await plane.accept(mine)
+    ticket = ticket_of(MemoryTickets.key, GoalName(LOCAL, mine))
+    await plane.setup.launch(LaunchGroup(owner=EVE, members=(mal,), goal_id=mine, ticket=ticket))
+    await plane.says(EVE, AsyncTaskAssignment(tasks=specs(("t1-1:mal", "t1-2:mal"))), comm_id=room)
+    await plane.says(mal, InformTaskProgress(task_id=TaskId("t1-2"), number=1), comm_id=room)
+    stolen = InformTaskResult(task_id=TaskId("t1-1"), task_conclusion="x", artifacts=(secret,))
+    await plane.says(mal, stolen, comm_id=room)
+    await forked(plane, order((await plane.entries(room))[-1].seq, of=mine, replace=[{"old": mal, "new": BOB}]))
+    [copied] = [one.seq for one in await plane.entries(COPY) if files_of(one.entry.event)]
+    with pytest.raises(NotFoundError, match="has told"):
+        await read(plane, EVE, copied, secret, COPY)
+    with pytest.raises(NotFoundError, match="rightly told"):
+        await fetch(plane, secret, COPY)
+    own = InformTaskResult(task_id=TaskId("t1-2"), task_conclusion="Mine.", artifacts=(secret,))
+    await plane.says(BOB, own, comm_id=COPY)
+    assert await read(plane, EVE, (await plane.entries(COPY))[-1].seq, secret, COPY) == b"secret"
+
+
+async def test_an_entry_opens_in_a_fork_what_it_opened_there() -> None:
+    """Its owner's word of a file, which others may not hear, makes no word of it right that a stranger has said before."""
+    plane = Plane()
+    await plane.open(ADA, BOB, EVE, level=LEVEL)
+    await plane.says(ADA, AsyncTaskAssignment(tasks=specs(("t1-1:eve", "t1-2:bob"))))
+    file = await put(plane, BOB, b"told", "a")
+    for who, task_id in ((EVE, "t1-1"), (BOB, "t1-2")):
+        told = InformTaskResult(task_id=TaskId(task_id), task_conclusion="x", artifacts=(file,))
+        await plane.says(who, told)
+    await forked(plane, order((await plane.entries())[-1].seq))
+    for room in (ROOM, COPY):
+        by_another, by_its_owner = [one.seq for one in await plane.entries(room) if files_of(one.entry.event)]
+        assert await read(plane, ADA, by_its_owner, file, room) == b"told"
+        with pytest.raises(NotFoundError, match="has told"):
+            await read(plane, ADA, by_another, file, room)
 
 
 async def test_the_end_of_a_fork_opens_nothing_that_its_leader_has_not_heard() -> None:
