@@ -13,8 +13,8 @@ import contextvars
 import inspect
 import threading
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
@@ -27,6 +27,9 @@ from ioa.errors import TaskError
 
 _HANGS_AFTER = 3
 """A run that takes so many times as long as the longest that has ended is taken to hang."""
+
+_TO_GO_ON = object()
+"""What has waited aside and waits to go on, in the place of a goal."""
 
 _slots: contextvars.ContextVar[Sequence[Slot]] = contextvars.ContextVar("slots", default=())
 
@@ -67,10 +70,10 @@ class _OfUser:
     waiting: dict[Hashable, deque[asyncio.Future[None]]] = field(default_factory=dict)
 
     def take_next(self) -> asyncio.Future[None]:
-        """Take out what waits next, of each goal one in turn."""
-        goal, waiting = next(iter(self.waiting.items()))
+        """Take out what waits next: what is to go on, or else of each goal one in turn."""
+        goal = _TO_GO_ON if _TO_GO_ON in self.waiting else next(iter(self.waiting))
+        waiting = self.waiting.pop(goal)
         slot = waiting.popleft()
-        del self.waiting[goal]
         if waiting:
             self.waiting[goal] = waiting  # behind the others
         return slot
@@ -85,7 +88,8 @@ class _OfUser:
 class Functions:
     """The runs of one agent's function: so many at once.
 
-    Users take turns, and of each user his goals, so that none waits for all of another one.
+    Users take turns, and of each user his goals, so that none waits for all of another one. What has waited aside goes on
+    before what its user's goals begin, and in the same turns: he may have answered any number of questions at once.
 
     Args:
         owner: The agent, as errors and logs name it.
@@ -101,7 +105,6 @@ class Functions:
         self._free = slots
         self._users: dict[Hashable, _OfUser] = {}
         """Who has slots or waits for one. Of those who wait, who had a turn last stands last."""
-        self._returning: dict[asyncio.Future[None], Hashable] = {}
         self._freed_at = 0.0
         self._longest: float | None = None
         self._grace = grace.total_seconds()
@@ -179,20 +182,12 @@ class Functions:
                 run.has_slot = True
 
     async def _take_again(self, user: Hashable) -> None:
-        """Wait for a slot before all that have none yet, for as long as it takes."""
+        """Wait for a slot before all of the same user that have none yet, for as long as it takes."""
         if self._may_take(user):
             self._take(user)
             return
-        slot: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._returning[slot] = user
-        try:
-            await slot
-        except asyncio.CancelledError:
-            if not slot.cancelled():  # it was given just now
-                self._free_slot(user)
-            raise
-        finally:
-            del self._returning[slot]
+        with self._in_line(user, _TO_GO_ON) as slot:
+            await asyncio.wait([slot])
 
     def _may_take(self, user: Hashable) -> bool:
         return self._free > 0 and (user not in self._users or self._users[user].has < self._of_one_user)
@@ -211,19 +206,26 @@ class Functions:
             self._take(user)
             return
         loop = asyncio.get_running_loop()
-        slot: asyncio.Future[None] = loop.create_future()
-        of_user = self._users.setdefault(user, _OfUser())
-        if not of_user.waiting:
-            self._users[user] = self._users.pop(user)  # behind those who wait already
-        of_user.waiting.setdefault(goal, deque()).append(slot)
         began = loop.time()
-        try:
+        with self._in_line(user, goal) as slot:
+            of_user = self._users[user]
             while not slot.done():
                 since = max(began, of_user.freed_at if self._has_his_share(of_user) else self._freed_at)
                 due = since + self._bearable(patience, loop.time() - since)
                 if loop.time() >= due:
                     raise self._hopeless(loop.time() - since, user)
                 await asyncio.wait([slot], timeout=due - loop.time())
+
+    @contextmanager
+    def _in_line(self, user: Hashable, goal: Hashable) -> Iterator[asyncio.Future[None]]:
+        """Have a user wait for one slot more, which is his once the future is done. An error in the block gives it up."""
+        slot: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        of_user = self._users.setdefault(user, _OfUser())
+        if not of_user.waiting:
+            self._users[user] = self._users.pop(user)  # behind those who wait already
+        of_user.waiting.setdefault(goal, deque()).append(slot)
+        try:
+            yield slot
         except BaseException:
             if slot.cancel():
                 of_user.take_out(goal, slot)
@@ -270,11 +272,7 @@ class Functions:
             del self._users[user]
 
     def _next_in_turn(self) -> asyncio.Future[None] | None:
-        """Take a slot for who is next: who comes back first, then one of each user."""
-        for slot, user in self._returning.items():
-            if not slot.done() and self._may_take(user):
-                self._take(user)
-                return slot
+        """Take a slot for who is next, of each user one in turn."""
         for user, of_user in self._users.items():
             if of_user.waiting and self._may_take(user):
                 self._users[user] = self._users.pop(user)
@@ -344,7 +342,8 @@ class Slot:
     async def aside(self) -> AsyncIterator[None]:
         """Leave the slot to others for as long as the block, in which the function waits for what may take days.
 
-        That time is none of its timeout. It goes on behind the block once a slot is free, before all that wait for their first.
+        That time is none of its timeout. It goes on behind the block once a slot is free and it is its user's turn, before all of
+        his that wait for their first.
         """
         assert self._run is not None, "only a function that was called waits"
         async with self.functions.leave(self._run):

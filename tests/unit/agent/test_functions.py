@@ -189,6 +189,36 @@ async def test_who_waits_aside_leaves_his_share_to_his_other_tasks() -> None:
     assert log == ["works", "has worked", "goes on", "comes last"]
 
 
+async def test_who_answers_what_his_tasks_ask_takes_turns_with_others() -> None:
+    """Whoever answers many at once, each of which asks again, has another user wait for one of them, and not for all."""
+    functions, answered, log = Functions("worker", 1, _EVER), asyncio.Event(), list[str]()
+    aside = asyncio.Semaphore(0)
+
+    async def asks(number: int) -> None:
+        for _ in range(2):
+            async with slots_here()[0].aside():
+                aside.release()
+                await answered.wait()
+            log.append(f"eve {number}")
+
+    async def run(user: str, function: Callable[..., Any], *arguments: Any) -> None:
+        async with functions.slot(_patience(), "1", user) as slot:
+            await slot.call(function, arguments)
+
+    async with asyncio.TaskGroup() as group:
+        for number in range(3):
+            group.create_task(run("eve", asks, number))
+            await aside.acquire()
+        async with functions.slot(_patience()):
+            answered.set()
+            for _ in range(3):
+                await asyncio.sleep(0)
+            for _ in range(2):
+                group.create_task(run("bob", log.append, "bob"))
+            await asyncio.sleep(0)
+    assert (log[:4], len(log)) == (["eve 0", "bob", "eve 1", "bob"], 8)
+
+
 async def _begin(functions: Functions, function: Callable[..., Any], stubborn: Stubborn) -> asyncio.Task[Any]:
     running = asyncio.create_task(_call(functions, function))
     await eventually(lambda: stubborn.began.acquire(blocking=False))
