@@ -64,6 +64,16 @@ again after a crash is one request."""
 
 _SESSION, _EPOCH, _PROOF = "session", "epoch", "proof"
 _OF_A_GROUP = ("entries", "outbox", "tasks", "observations", "thoughts", "summaries", "told", "groups")
+_UNTIL_ENDED = ("outbox", "tasks")
+_KEPT = """
+SELECT comm_id, length(newest) AS size_bytes FROM groups
+UNION ALL SELECT comm_id, length(data) FROM entries
+UNION ALL SELECT comm_id, length(CAST(text AS BLOB)) FROM observations
+UNION ALL SELECT comm_id, length(CAST(thought AS BLOB)) FROM thoughts
+UNION ALL SELECT comm_id, length(covers) + length(CAST(text AS BLOB)) FROM summaries
+UNION ALL SELECT comm_id, size_bytes FROM told
+"""
+"""How large is what is kept of groups that have ended, row by row."""
 _PAGE_BYTES = 1024 * 1024
 """How much of a group is read at a time, at least, if it has that much: there may be far more of it than there is room for."""
 _BEGINNING = (0, b"")
@@ -183,8 +193,11 @@ class SqliteStore:
         def shrink(db: sqlite3.Connection) -> None:
             db.executescript("PRAGMA wal_checkpoint(TRUNCATE);")
 
+        tidied = 0
+        while some := await self._transaction(_tidy_some, synced=False, stay_open=False):
+            tidied += some
         old = await self._transaction(ended, stay_open=False)
-        if not old:
+        if not (tidied or old):
             return 0
         await self._forget_each(old, synced=False, stay_open=False)
         while await self._transaction(_give_back_some, synced=False, stay_open=False):
@@ -205,7 +218,7 @@ class SqliteStore:
 
         def write(db: sqlite3.Connection) -> None:
             db.execute("UPDATE groups SET ended_at = ? WHERE comm_id = ? AND ended_at IS NULL", (at.timestamp(), comm_id))
-            db.execute("DELETE FROM outbox WHERE comm_id = ?", (comm_id,))
+            _forget_duties(db, comm_id)
 
         await self._transaction(write, stay_open=False)
         self._lose_place(comm_id)
@@ -667,8 +680,28 @@ def _write_entries(db: sqlite3.Connection, applied: Sequence[_Applied]) -> bool:
     )
     db.execute("INSERT INTO entries VALUES (?, ?, ?)", (first.comm_id, last.seq, packed(data, newest or b"")))
     if last.ended_at is not None:
-        db.execute("DELETE FROM outbox WHERE comm_id = ?", (first.comm_id,))
+        _forget_duties(db, first.comm_id)
     return True
+
+
+def _forget_duties(db: sqlite3.Connection, comm_id: CommId) -> None:
+    """Delete what was still to be said in a group that has ended, and results of its tasks: nobody is told them any more."""
+    for table in _UNTIL_ENDED:
+        db.execute(f"DELETE FROM {table} WHERE comm_id = ?", (comm_id,))  # noqa: S608 - a name from above
+
+
+def _tidy_some(db: sqlite3.Connection) -> int:
+    """Forget duties of groups that have ended until that has taken a while; of how many.
+
+    A task that ends with its group may write its result behind the end; and older versions left all of them there.
+    """
+    until = _a_while()
+    ended = db.execute("SELECT DISTINCT comm_id FROM tasks JOIN groups USING (comm_id) WHERE ended_at IS NOT NULL").fetchall()
+    for number, (comm_id,) in enumerate(ended, start=1):
+        _forget_duties(db, comm_id)
+        if time.monotonic() > until:
+            return number
+    return len(ended)
 
 
 def _cursor(db: sqlite3.Connection, comm_id: CommId) -> int:
@@ -719,8 +752,7 @@ def _drop_some(db: sqlite3.Connection, comm_id: CommId, told: Sequence[_Told], u
 
 def _largest_ended(db: sqlite3.Connection, *, but: Collection[CommId]) -> Sequence[CommId]:
     """Return the ended groups to forget until what is left of such is not too much, the largest first: each for its own size."""
-    kept = "SELECT comm_id, length(data) AS size_bytes FROM entries UNION ALL SELECT comm_id, size_bytes FROM told"
-    of_ended = f"SELECT comm_id, sum(size_bytes) FROM ({kept}) JOIN groups USING (comm_id) WHERE ended_at IS NOT NULL"  # noqa: S608
+    of_ended = f"SELECT comm_id, total(size_bytes) FROM ({_KEPT}) JOIN groups USING (comm_id) WHERE ended_at IS NOT NULL"  # noqa: S608
     sizes = {comm_id: size for comm_id, size in db.execute(f"{of_ended} GROUP BY comm_id") if comm_id not in but}
     left = sum(sizes.values())
     found: list[CommId] = []

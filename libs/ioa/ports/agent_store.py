@@ -82,8 +82,8 @@ class AgentStore(Protocol):
     One agent, one store; methods may be called side by side. A call that is cancelled is done wholly or not at all, but where it
     keeps passages or forgets: this goes little by little, and the next such call does the rest. Every method raises
     `UnavailableError` when the memory cannot be used, such as on a full disk. What a group said is kept until it is pruned; its
-    outgoing messages go when it ends. A memory that turns out to be damaged is empty from then on: the groups' logs are the record,
-    and the agent reads them again.
+    outgoing messages go when it ends, and what is known of its tasks. A memory that turns out to be damaged is empty from then on:
+    the groups' logs are the record, and the agent reads them again.
     """
 
     @property
@@ -114,8 +114,8 @@ class AgentStore(Protocol):
     async def append(self, entry: SequencedEntry) -> bool:
         """Apply one entry and move the group's cursor to it; False if it is not the next one. A crash may undo it.
 
-        An entry that ends its group is durable once this returns, and forgets what was still to be said in it: who says that it
-        knows the end is not told of it again.
+        An entry that ends its group is durable once this returns, and forgets what was still to be said in it, and its tasks: who
+        says that it knows the end is not told of it again.
         """
 
     async def entries(self, comm_id: CommId, *, after: int = 0) -> Sequence[SequencedEntry]:

@@ -86,9 +86,8 @@ class MemoryStore:
             self._met.discard(comm_id)
             self._observations.pop(comm_id, None)
             self._thoughts.pop(comm_id, None)
+            self._forget_duties(comm_id)
             self._forget_memories(comm_id)
-        self._attempts = defaultdict(int, {key: count for key, count in self._attempts.items() if key[0] not in old})
-        self._results = {key: result for key, result in self._results.items() if key[0] not in old}
         return len(old)
 
     async def open_groups(self) -> Collection[CommId]:
@@ -101,14 +100,17 @@ class MemoryStore:
         await self._arrive()
         self._write()
         self._left.setdefault(comm_id, at)
-        self._drop_outbox(comm_id)
+        self._forget_duties(comm_id)
 
     def _ends(self) -> Mapping[CommId, datetime | None]:
         stages = {comm_id: entries[-1].entry.state.stage for comm_id, entries in self._entries.items() if entries}
         return {one: stage.ended_at if isinstance(stage, Ended) else self._left.get(one) for one, stage in stages.items()}
 
-    def _drop_outbox(self, comm_id: CommId) -> None:
+    def _forget_duties(self, comm_id: CommId) -> None:
         self._outbox = {key: message for key, message in self._outbox.items() if key[0] != comm_id}
+        for by_task in (self._attempts, self._results):
+            for key in [key for key in by_task if key[0] == comm_id]:
+                del by_task[key]
 
     async def append(self, entry: SequencedEntry) -> bool:
         """Apply an entry if it follows the cursor."""
@@ -122,7 +124,7 @@ class MemoryStore:
         self._left.pop(state.comm_id, None)
         if state.phase.is_terminal:
             self._write()
-            self._drop_outbox(state.comm_id)
+            self._forget_duties(state.comm_id)
         return True
 
     async def entries(self, comm_id: CommId, *, after: int = 0) -> Sequence[SequencedEntry]:
@@ -280,10 +282,7 @@ class MemoryStore:
         self._forget_memories(comm_id)
         self._met.discard(comm_id)
         self._left.pop(comm_id, None)
-        self._drop_outbox(comm_id)
-        for by_task in (self._attempts, self._results):
-            for key in [key for key in by_task if key[0] == comm_id]:
-                del by_task[key]
+        self._forget_duties(comm_id)
 
     def _forget_memories(self, comm_id: CommId) -> None:
         self._summaries.pop(comm_id, None)

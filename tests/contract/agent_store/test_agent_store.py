@@ -142,6 +142,20 @@ async def test_the_end_of_a_group_forgets_what_was_to_be_said_in_it(store: Agent
     assert left == (None, message("m2", comm_id=OTHER))
 
 
+@pytest.mark.parametrize("told", [True, False])
+async def test_the_end_of_a_group_forgets_its_tasks(store: AgentStore, told: bool) -> None:
+    """Whether it is told of its end or not, nobody asks for a result of it any more; those of other groups stay."""
+    story = sequenced()
+    await _apply(store, COMM, story[:-1])
+    for comm_id in (COMM, OTHER):
+        await store.begin_task(comm_id, T1)
+        await store.finish_task(comm_id, result("done"))
+    await (_apply(store, COMM, story[-1:]) if told else store.end_group(COMM, START))
+
+    assert [await store.finished_task(comm_id, T1) for comm_id in (COMM, OTHER)] == [None, result("done")]
+    assert [await store.begin_task(comm_id, T1) for comm_id in (COMM, OTHER)] == [1, 2]
+
+
 async def test_attempts_at_a_task_are_counted(store: AgentStore) -> None:
     """Each beginning is one attempt more, for each task and group apart."""
     attempts = [await store.begin_task(comm_id, T1) for comm_id in (COMM, COMM, OTHER, COMM)]

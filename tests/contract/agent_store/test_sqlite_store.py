@@ -22,7 +22,7 @@ from ioa.adapters.sqlite_store import SqliteStore, open_sqlite_store
 from ioa.errors import InvalidInputError, UnavailableError
 from ioa.group.requests import SequencedEntry
 from ioa.group.state import MAX_MEMBERS, Ended
-from ioa.ports.agent_store import Encounter, Passage
+from ioa.ports.agent_store import Encounter, Passage, StoredObservation, StoredSummary
 from ioa.ports.brain import Contact
 from ioa.protocol.codec import encode
 from ioa.protocol.ids import AgentId, CommId, MessageId, SessionId, TaskId
@@ -332,6 +332,55 @@ async def test_passages_count_as_kept_of_their_group(tmp_path: Path, monkeypatch
         forgotten = await store.prune(START)
         left = await store.recall("ada", "mill", 1, ())
     assert (forgotten, left) == (1, [])
+
+
+@pytest.mark.parametrize("what", ["observed", "thought", "summed up", "left"])
+async def test_whatever_is_kept_of_a_group_counts_as_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
+    """What an agent has made of it, and what is to be packed with the next row of a group that was left."""
+    path, kept, much, text = tmp_path / "memory.sqlite", CommId("room-1"), CommId("room-2"), "mill " * 40_000
+    await _fill(path, groups=3)
+    monkeypatch.setattr(sqlite_store, "_MOST_BYTES", 100_000)
+    async with open_sqlite_store(path) as store:
+        match what:
+            case "observed":
+                await store.put_observation(much, StoredObservation(1, text))
+            case "thought":
+                await store.put_thought(much, 1, text)
+            case "summed up":
+                await store.put_summary(much, StoredSummary(frozenset(), text))
+            case _:
+                await store.note_session(SessionId("s1"))
+    if what == "left":
+        with closing(sqlite3.connect(path)) as database, database:
+            database.execute("UPDATE groups SET newest = ? WHERE comm_id = ?", (os.urandom(200_000), much))
+    async with open_sqlite_store(path) as store:
+        forgotten = await store.prune(START)
+        found = [bool(await store.entries(room)) for room in (kept, much)]
+    assert (forgotten, found) == (1, [True, False])
+
+
+async def test_results_that_were_left_in_groups_that_have_ended_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As an older version did, until a day behind the end: they drive out no group, the file shrinks, and others write between."""
+    monkeypatch.setattr(sqlite_store, "_AT_ONCE_SECONDS", 0.0)
+    monkeypatch.setattr(sqlite_store, "_MOST_BYTES", 100_000)
+    path, going_on = tmp_path / "memory.sqlite", CommId("going-on")
+    await _fill(path, groups=25)
+    async with open_sqlite_store(path) as store:
+        for number in range(25):
+            await store.finish_task(CommId(f"room-{number}"), result("done " * 10_000))
+        await store.finish_task(going_on, result("done"))
+    before = path.stat().st_size
+    async with open_sqlite_store(path) as store:
+        pruning = asyncio.create_task(store.prune(START))
+        written = 0
+        while not pruning.done():
+            await store.note_session(SessionId(f"s{written}"))
+            written += 1
+        left = [await store.finished_task(room, TaskId("t1")) for room in (CommId("room-1"), going_on)]
+        rooms = [bool(await store.entries(CommId(f"room-{number}"))) for number in range(25)]
+
+    assert (await pruning, left, all(rooms)) == (0, [None, result("done")], True)
+    assert (written > 20, before - path.stat().st_size > 25 * 50_000) == (True, True)
 
 
 async def test_a_memory_that_was_never_used_is_not_made_to_be_tidied(tmp_path: Path) -> None:
