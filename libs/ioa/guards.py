@@ -266,17 +266,29 @@ async def _unfit(wanted: Mapping[str, Any], arguments: object, children: IdleChi
 
 
 def _texts(value: object) -> Iterator[str]:
-    """Give every text within the arguments, and those of a list as one."""
-    match value:
-        case str():
-            yield value
-        case Mapping():
-            for name, one in value.items():
-                yield str(name)
-                yield from _texts(one)
-        case list() | tuple():
-            inner = [text for one in value for text in _texts(one)]
-            yield from (*inner, " ".join(inner))
+    """Give every text within the arguments, and those of a list as one, however deep they lie in it: each of them once."""
+    left = [value]
+    while left:
+        match left.pop():
+            case str(text):
+                yield text
+            case Mapping() as named:
+                yield from map(str, named)
+                left.extend(named.values())
+            case list() | tuple() as listed:
+                yield " ".join(_in_order(listed))
+
+
+def _in_order(value: object) -> Iterator[str]:
+    left = [value]
+    while left:
+        match left.pop():
+            case str(text):
+                yield text
+            case Mapping() as named:
+                left.extend(part for name in reversed([*named]) for part in (named[name], str(name)))
+            case list() | tuple() as listed:
+                left.extend(reversed(listed))
 
 
 def _folded(text: str) -> str:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import inspect
 import traceback
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
@@ -61,7 +60,6 @@ if TYPE_CHECKING:
 MAX_OBSERVATION_CHARS = 8_000
 LOOK_WITHIN = timedelta(seconds=5)
 HOOKS_AT_ONCE = 8
-_MAX_GROUPS = 1_000
 
 Said = Utterance | Decision | WholeConclusion | Invite
 """What a speaker may say: what the builders of `TurnView` make."""
@@ -273,7 +271,6 @@ class Hooks:
         self._agent = agent
         self._store = store
         self._functions = functions
-        self._announced: OrderedDict[CommId, WholeConclusion] = OrderedDict()
 
     @property
     def speaks(self) -> bool:
@@ -339,9 +336,7 @@ class Hooks:
         announcement = announcement_of(said, view)
         if announcement.conclusion is not None:
             return announcement
-        self._announced[view.charter.comm_id] = said
-        while len(self._announced) > _MAX_GROUPS:
-            self._announced.popitem(last=False)
+        view.kept[WholeConclusion] = said
         return announcement
 
     async def conclude(self, view: GroupView, files: GroupFiles) -> WholeConclusion:
@@ -350,7 +345,7 @@ class Hooks:
         Raises:
             InvalidInputError: The function gives none; it is told so, and asked again.
         """
-        announced = self._announced.pop(view.charter.comm_id, None)
+        announced: WholeConclusion | None = view.kept.pop(WholeConclusion, None)
         said = announced or await self._said(view, files)
         if isinstance(said, Discussion) and view.part is not None:
             return WholeConclusion(

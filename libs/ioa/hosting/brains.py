@@ -13,7 +13,7 @@ from ioa.agent.definition import AgentDefinition
 from ioa.agent.rules import RuleBrain
 from ioa.agent.task_runner import no_model
 from ioa.hosting.configured_model import model_of
-from ioa.ports.brain import Brain, KnowsGroups
+from ioa.ports.brain import Brain
 
 if TYPE_CHECKING:
     from ioa.adapters.openai.chat import ModelSettings
@@ -30,10 +30,6 @@ class Mind:
 
     brain: Brain
     chat: ModelChat | None = None
-
-    def apart(self) -> Mind:
-        """Return one for another tenant, whose groups may be called as those are of which the brain remembers something."""
-        return replace(self, brain=self.brain.apart()) if isinstance(self.brain, KnowsGroups) else self
 
 
 @asynccontextmanager

@@ -134,8 +134,7 @@ async def working_for_others(
         async with TaskGroup() as group:
             others = settings.for_others()
             for tenant, one in others.items():
-                apart = [(each, mind.apart()) for each, mind in hosted]
-                group.create_task(_work_for(tenant, one, apart, LoopShare(OF_OTHERS / len(others)), stop))
+                group.create_task(_work_for(tenant, one, hosted, LoopShare(OF_OTHERS / len(others)), stop))
         ended.set()
 
     async with beside(work()):

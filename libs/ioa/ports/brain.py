@@ -254,7 +254,8 @@ class GroupView:
         memory: What `me` remembers of that which its part has left out of `messages` and `log`, and of other groups.
         board: What members have written on the board, as far as `me` has heard it.
         joined: Who has joined the group since it was launched, by the turn in which it was invited; of several the last one.
-        kept: What a brain keeps of the group from one decision to the next, by its kind. It goes with the group.
+        kept: What a brain keeps of the group from one decision to the next, by its kind. It goes with the group; and one brain may
+            speak in groups of other tenants, who may call theirs by the same ids.
     """
 
     me: AgentId
@@ -366,14 +367,6 @@ class Plans(Protocol):
         Raises:
             UnavailableError: Discovery does not answer.
         """
-
-
-@runtime_checkable
-class KnowsGroups(Protocol):
-    """A brain that remembers something of the groups it speaks in, which other tenants may call by the same ids."""
-
-    def apart(self) -> Brain:
-        """Return one that thinks likewise, and remembers nothing of the groups of this one."""
 
 
 def announcement_of(conclusion: Conclusion | None, view: GroupView) -> ConcludeGroupDiscussion:

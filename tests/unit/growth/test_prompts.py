@@ -7,11 +7,11 @@ from itertools import pairwise
 
 import pytest
 
-from ioa.agent.model import ModelBrain, context
+from ioa.agent.model import ModelBrain, context, prompts
 from ioa.agent.model.budget import Budget
 from ioa.agent.model.log_lines import LogLine
 from ioa.agent.model.log_room import KeptLog, fitting
-from ioa.fences import defused
+from ioa.fences import defused, in_one_line
 from ioa.ports.brain import TaskRecord
 from ioa.protocol.ids import TaskId
 from ioa.protocol.messages import Discussion, Payload, TaskSpec
@@ -108,6 +108,24 @@ async def test_a_prompt_tells_of_open_tasks_within_a_bound() -> None:
     told = model.asked[0].messages[1].content.partition("<open_tasks>")[2].partition("</open_tasks>")[0]
     shown = told.count("\nt")
     assert (len(told) < 25_000, f"[… and {256 - shown} more …]" in told) == (True, True)
+
+
+async def test_of_open_tasks_what_is_shown_is_looked_through(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of each description was, before it was cut to 240 bytes, twice for each ask: of 90 tasks that took seconds."""
+    sizes = list[int]()
+
+    def noted(text: str) -> str:
+        sizes.append(len(text))
+        return in_one_line(text)
+
+    monkeypatch.setattr(context, "in_one_line", noted)
+    monkeypatch.setattr(prompts, "in_one_line", noted, raising=False)
+    view = group().view(ANN)
+    specs = [TaskSpec(task_id=TaskId(f"t1-{at}"), assignee=BOB, task_desc="<" * 100_000) for at in range(40)]
+    model = ScriptedModel([decision(type="CONCLUDE", goal_reached=True, content="?")])
+    await ModelBrain(model, CurtBrain()).speak(replace(view, tasks=tuple(TaskRecord(spec, None, "", ()) for spec in specs)))
+    assert "t1-39" in model.asked[0].prompt
+    assert sum(sizes) < 200_000
 
 
 async def test_what_was_said_is_sketched_once_and_nothing_that_is_far_longer(monkeypatch: pytest.MonkeyPatch) -> None:

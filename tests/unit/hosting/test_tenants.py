@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from ioa.agent.model import ModelBrain
 from ioa.errors import InvalidInputError
-from ioa.hosting.brains import Mind, mind_of
-from ioa.hosting.host import Hosted, host, working_for_others
 from ioa.hosting.settings import WorkerSettings
-from ioa.runtime.process import StopSignal
 from ioa.runtime.settings import settings_from
 from ioa.telemetry import readiness
-from ioa.testing.scripted_model import ScriptedModel
-from tests.unit.agent.company import idle
 
 
 def test_each_tenant_is_worked_for_by_its_own_key_and_memory() -> None:
@@ -36,25 +29,6 @@ def test_what_names_no_tenant_and_seed_is_refused(written: str) -> None:
     """The error names the variable."""
     with pytest.raises(InvalidInputError, match="IOA_TENANT_SEEDS"):
         settings_from(WorkerSettings, {"IOA_TENANT_SEEDS": written})
-
-
-async def test_each_tenant_is_worked_for_by_a_mind_that_remembers_no_others_groups(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They think with one model, and what it costs is counted once."""
-    worked = dict[str, Mind]()
-
-    async def work_for(tenant: str, _settings: object, hosted: Sequence[tuple[Hosted, Mind]], *_: object) -> None:
-        worked[tenant] = hosted[0][1]
-
-    monkeypatch.setattr("ioa.hosting.host._work_for", work_for)
-    own = mind_of(ScriptedModel([]))
-    settings = settings_from(WorkerSettings, {"IOA_TENANT_SEEDS": "acme=/keys/acme, umbra=/keys/umbra"})
-    async with working_for_others(settings, [(host(idle("ann")), own)], StopSignal()):
-        pass
-    minds = [own, *worked.values()]
-    brains = [one.brain for one in minds if isinstance(one.brain, ModelBrain)]
-    assert (sorted(worked), len({*map(id, brains)})) == (["acme", "umbra"], 3)
-    assert {id(one.chat) for one in minds} == {id(own.chat)}
-    assert len({id(one.tally) for one in brains}) == 1
 
 
 def test_work_for_another_tenant_makes_no_process_unready() -> None:

@@ -40,7 +40,7 @@ from ioa.agent.model.legality import fault_of_adding, is_mute, is_written, objec
 from ioa.agent.model.log_room import KeptLog
 from ioa.agent.model.payloads import conclusion_of, invite_of, rejecting, utterance_of
 from ioa.agent.model.planning import TeamPlanning
-from ioa.agent.model.private_memory import PrivateMemory, shortened_thought
+from ioa.agent.model.private_memory import keep_announced, shortened_thought, take_announced
 from ioa.agent.model.prompts import Prompts, cut, excerpt
 from ioa.agent.model.reading import MAX_FILE_BYTES, Reader, whole_text
 from ioa.agent.model.tally import Cause, Decision, ModelTally
@@ -104,7 +104,6 @@ class ModelBrain:
     ) -> None:
         self.tally = tally or ModelTally()
         self.model = name
-        self._asked = model
         self._fallback = fallback
         self._budget = budget or Budget()
         self._prompts = Prompts()
@@ -112,11 +111,6 @@ class ModelBrain:
         self._dialogue = Dialogue(model, self._prompts, self._budget, self.tally, sleep)
         self._formation = TeamFormation(self._dialogue, self._prompts, self._budget)
         self._planning = TeamPlanning(self._dialogue, self._prompts, self._budget)
-        self._memory = PrivateMemory()
-
-    def apart(self) -> ModelBrain:
-        """Return one that asks the same model and is counted with this one, for groups of another tenant."""
-        return ModelBrain(self._asked, self._fallback, name=self.model, budget=self._budget, tally=self.tally, sleep=self._sleep)
 
     @property
     def answers(self) -> int:
@@ -192,8 +186,9 @@ class ModelBrain:
         if not isinstance(decision, Conclude):
             return rejecting(utterance_of(decision, view), said.rejects)
         conclusion = await _conclusion(said, view) if is_written(decision) else None
-        self._memory.announce(view, conclusion)  # a group that does not take both at once asks for it next
-        return rejecting(announcement_of(conclusion, view), said.rejects)
+        announcement = announcement_of(conclusion, view)
+        keep_announced(view, conclusion if announcement.conclusion is None else None)  # who does not take both at once asks for it
+        return rejecting(announcement, said.rejects)
 
     async def conclude(self, view: GroupView) -> Conclusion | Pass:
         """Let the model write the conclusion, unless it did so when it announced it.
@@ -201,7 +196,7 @@ class ModelBrain:
         Raises:
             UndecidedError: As in `speak`.
         """
-        announced = self._memory.announced(view)
+        announced = take_announced(view)
         if announced is not None:
             view.meter.decided_by = self._by_model
             return announced

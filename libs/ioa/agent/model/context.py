@@ -13,7 +13,7 @@ from ioa.agent.conversation import board_lines
 from ioa.agent.model.budget import Budget, tokens_of
 from ioa.agent.model.legality import closed_kinds
 from ioa.agent.model.log_lines import described
-from ioa.agent.model.prompts import Prompts, cut, excerpt
+from ioa.agent.model.prompts import Prompts, cut, excerpt, line_of
 from ioa.fences import defused, fenced, in_one_line
 from ioa.group.budget import cost_left, tokens_left
 from ioa.group.forms import in_words
@@ -69,8 +69,8 @@ def agent_line(card: AgentCard, most_bytes: int, matched: str = "") -> str:
     skills = ", ".join(skill.name for skill in card.skills[:_MAX_SKILLS])
     about = f"{card.description}{f' Skills: {skills}.' if skills else ''}"
     examples = unlike(card.examples, matched) if most_bytes >= _LEAST_BYTES_WITH_EXAMPLES else []
-    line = f"{card.agent_id}: {cut(in_one_line(about), most_bytes)}"
-    told = [f"“{cut(in_one_line(example), min(most_bytes, _MAX_EXAMPLE_BYTES))}”" for example in examples]
+    line = f"{card.agent_id}: {line_of(about, most_bytes)}"
+    told = [f"“{line_of(example, min(most_bytes, _MAX_EXAMPLE_BYTES))}”" for example in examples]
     return f"{line}\n  e.g. {' · '.join(told)}" if told else line
 
 
@@ -191,7 +191,7 @@ def _open_tasks(view: GroupView) -> str:
     lines, left = list[str](), _MAX_OPEN_TASKS_BYTES
     for task in tasks:
         waits = _waits(view.state.task(task.spec.task_id))
-        line = f"{task.spec.task_id} ({task.spec.assignee}{waits}): {cut(in_one_line(task.spec.task_desc), _MAX_TASK_BYTES)}"
+        line = f"{task.spec.task_id} ({task.spec.assignee}{waits}): {line_of(task.spec.task_desc, _MAX_TASK_BYTES)}"
         left -= len(line.encode("utf-8", "replace"))
         if left < 0:
             break
@@ -215,7 +215,7 @@ def _away(view: GroupView) -> str:
 
 def _refusals(view: GroupView) -> str:
     """Repeat what the router said of this turn's earlier attempts."""
-    return fenced("refusals", "\n".join(cut(in_one_line(refusal), _MAX_REFUSAL_BYTES) for refusal in view.refusals[-3:]))
+    return fenced("refusals", "\n".join(line_of(refusal, _MAX_REFUSAL_BYTES) for refusal in view.refusals[-3:]))
 
 
 def _notes(prompts: Prompts, view: GroupView) -> str:

@@ -11,9 +11,9 @@ from ioa.agent.model.answers import Formation, LaunchGroupChat, ReportNobodyFits
 from ioa.agent.model.budget import Budget
 from ioa.agent.model.dialogue import DecisionPrompt, Dialogue
 from ioa.agent.model.legality import objection_to_step
-from ioa.agent.model.prompts import Prompts, cut
+from ioa.agent.model.prompts import Prompts, line_of
 from ioa.errors import ForbiddenError
-from ioa.fences import fenced, in_one_line
+from ioa.fences import fenced
 from ioa.group.state import MAX_MEMBERS
 from ioa.ports.brain import Contact, Mission, NobodyFits, TeamLaunch, TeamTools
 from ioa.protocol.cards import AgentCard
@@ -157,7 +157,7 @@ def found_lines(findings: Findings, share: int, mission: Mission) -> list[str]:
     described = {mission.me.agent_id}
     for hits in findings.found:
         is_goal = hits.need.text == mission.text.strip()
-        need = "(the goal)" if is_goal else cut(in_one_line(hits.need.text), _MAX_NEED_BYTES)
+        need = "(the goal)" if is_goal else line_of(hits.need.text, _MAX_NEED_BYTES)
         told = [_hit(hit, share, mission.me.agent_id, is_new=hit.card.agent_id not in described) for hit in hits.hits]
         described |= {hit.card.agent_id for hit in hits.hits}
         lines += ["<need>", need, "</need>", *(told or ["nobody"])]
@@ -167,7 +167,7 @@ def found_lines(findings: Findings, share: int, mission: Mission) -> list[str]:
 def _hit(hit: Hit, share: int, me: AgentId, *, is_new: bool) -> str:
     record, load = hit.record, hit.load
     about = context.agent_line(hit.card, share, hit.matched_example) if is_new else f"{hit.card.agent_id}: see above"
-    matched = f"“{cut(in_one_line(hit.matched_example), share)}”" if hit.matched_example else ""
+    matched = f"“{line_of(hit.matched_example, share)}”" if hit.matched_example else ""
     facts = ["this is you"] if hit.card.agent_id == me else []
     facts += [f"similarity {hit.similarity:.2f}{' to the first example' if matched and matched in about else ''}"]
     facts += [f"matched {matched}"] if matched and matched not in about else []

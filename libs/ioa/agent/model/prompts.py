@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from importlib.resources import files
 from string import Template
 
-from ioa.fences import defused
+from ioa.fences import defused, in_one_line
 
 VERSION = "v2"
 
@@ -64,6 +64,13 @@ class Ends:
         head, tail = (defused(end.decode("utf-8", "ignore")).encode() for end in (self.head, self.tail))
         return replace(self, head=head, tail=tail).cut(most_bytes, what)
 
+    def line(self, most_bytes: int) -> str:
+        """Cut what others wrote to a part of a line, and defuse it."""
+        if self.whole is not None:
+            return cut(in_one_line(self.whole), most_bytes)
+        head, tail = (in_one_line(end.decode("utf-8", "ignore")).encode() for end in (self.head, self.tail))
+        return replace(self, head=head, tail=tail).cut(most_bytes)
+
 
 def ends_of(text: str, most_bytes: int) -> Ends:
     """Return what is needed to cut a text to at most so many bytes."""
@@ -88,4 +95,10 @@ def excerpt(text: str, most_bytes: int, what: str = "") -> str:
     return ends_of(text, max(0, most_bytes)).excerpt(most_bytes, what)
 
 
+def line_of(text: str, most_bytes: int) -> str:
+    """Do what `excerpt` does, within a line. What is somewhat longer is looked through, since it may be by its blanks alone."""
+    return ends_of(text, _WITH_BLANKS * max(0, most_bytes)).line(most_bytes)
+
+
+_WITH_BLANKS = 4
 _MARK_BYTES = 120

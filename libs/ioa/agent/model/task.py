@@ -62,7 +62,7 @@ def _told(task: str, ctx: TaskContext) -> Iterator[str]:
         else:
             yield fenced("message", shown, " ".join(filter(None, (one.kind, one.task_id, "from", one.sender))))
     for result in ctx.results:
-        of = f"{defused(in_one_line(result.task_desc)[:_MAX_TASK_CHARS])}:"
+        of = f"{defused(in_one_line(result.task_desc[: 4 * _MAX_TASK_CHARS])[:_MAX_TASK_CHARS])}:"
         named = f"{result.task_id} from {result.agent_id}"
         yield fenced("result", f"{of}\n{excerpt(result.content, MAX_TEXT_BYTES)}", named)
         yield fenced("rejected", excerpt(result.rejected, _MAX_SAID_BYTES), result.task_id)

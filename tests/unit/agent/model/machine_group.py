@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from ioa.agent.history import asked_beside
 from ioa.errors import ForbiddenError
@@ -85,6 +87,7 @@ class Group:
     files: FileReader = field(default_factory=NoFiles)
     thoughts: dict[int, str] = field(default_factory=dict)
     joined: dict[int, AgentId] = field(default_factory=dict)
+    kept: defaultdict[AgentId, dict[type, Any]] = field(default_factory=lambda: defaultdict(dict))
 
     @classmethod
     def launch(cls, charter: Charter) -> Group:
@@ -167,6 +170,7 @@ class Group:
             thoughts=self.thoughts,
             offer=asked_beside(self.state, me),
             joined=dict(self.joined),
+            kept=self.kept[me],
         )
 
     def _record(self, spec: TaskSpec) -> TaskRecord:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import json
 from collections.abc import Sequence
@@ -24,7 +25,7 @@ from ioa.ports.chat_model import ModelAnswer
 from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.goals import Artifact, Reason
 from ioa.protocol.ids import TaskId
-from ioa.protocol.levels import INVITES
+from ioa.protocol.levels import INVITES, LEVEL
 from ioa.protocol.messages import (
     AsyncTaskAssignment,
     ConcludeGroupDiscussion,
@@ -572,11 +573,23 @@ async def test_who_announces_a_conclusion_to_an_older_group_has_written_it() -> 
 
 async def test_what_was_announced_in_one_tenant_is_stated_in_no_other() -> None:
     """Groups are called after user and goal, so those of two tenants may be called alike; one agent may be in both."""
-    group = launched(level=1)
+    group, other = launched(level=1), launched(level=1)
     ann, model = brain(CONCLUDE, decision(type="CONCLUDE", goal_reached=True, content="Nothing yet."))
-    group.say(ANN, await ann.speak(group.view(ANN)))
-    said = await ann.apart().conclude(group.view(ANN))
+    announced = await ann.speak(group.view(ANN))
+    other.say(ANN, announced)
+    said = await ann.conclude(other.view(ANN))
     assert (stated(said).content, len(model.asked)) == ("Nothing yet.", 2)
+
+
+@pytest.mark.parametrize("level", [1, LEVEL])
+async def test_what_was_announced_goes_with_its_group(level: int) -> None:
+    """It may have megabytes, and hardly any group asks for it once more: a thousand of them stayed for ever."""
+    written = "What nobody else has written."
+    ann, _ = brain(decision(type="CONCLUDE", goal_reached=True, content=written))
+    await ann.speak(launched(level=level).view(ANN))
+    gc.collect()
+    assert not [one for one in gc.get_objects() if isinstance(one, Conclusion) and one.content == written]
+    assert ann.answers == 1
 
 
 async def test_a_conclusion_without_words_is_asked_for_when_it_is_announced() -> None:

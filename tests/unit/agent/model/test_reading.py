@@ -12,6 +12,7 @@ from ioa.agent.model.reading import MAX_READS, whole_text
 from ioa.ports.chat_model import ModelAnswer
 from ioa.protocol.goals import Artifact
 from ioa.protocol.ids import TaskId
+from ioa.protocol.messages import ConcludeGroupDiscussion
 from ioa.protocol.usage import Overhead, Usage
 from ioa.testing.memory_files import MemoryFiles
 from ioa.testing.scripted_model import ScriptedModel
@@ -133,6 +134,13 @@ async def test_a_file_that_is_gone_is_said_to_be() -> None:
     assert "`sales.csv` (text/csv, 18,204 bytes" in said and "cannot be read now" in said
 
 
+async def concluded(brain: ModelBrain, team: Group) -> str:
+    """What Ann's conclusion says, which goes with its announcement."""
+    announced = await brain.speak(team.view(ANN))
+    assert isinstance(announced, ConcludeGroupDiscussion) and announced.conclusion is not None
+    return announced.conclusion.content
+
+
 async def test_a_result_that_was_longer_than_a_message_is_read_from_its_file() -> None:
     """The whole of it is in a file of its own, and an answer made of it is whole too."""
     whole = "figures " * 40_000
@@ -144,9 +152,7 @@ async def test_a_result_that_was_longer_than_a_message_is_read_from_its_file() -
     assert whole[300_000:320_000] in said
     model = ScriptedModel([decision(type="CONCLUDE", goal_reached=True, content="All:", answer_from=["t1-x"])])
     brain = ModelBrain(model, CurtBrain())
-    team.say(ANN, await brain.speak(team.view(ANN)))
-    said_all = await brain.conclude(team.view(ANN))
-    assert said_all.content == f"All:\n\n{whole}"
+    assert await concluded(brain, team) == f"All:\n\n{whole}"
 
 
 async def test_a_result_whose_file_is_too_large_is_what_its_message_says(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -160,8 +166,7 @@ async def test_a_result_whose_file_is_too_large_is_what_its_message_says(monkeyp
     monkeypatch.setattr(brain_module, "MAX_FILE_BYTES", 1_000)
     model = ScriptedModel([decision(type="CONCLUDE", goal_reached=True, content="All:", answer_from=["t1-x", "t2-y"])])
     brain = ModelBrain(model, CurtBrain())
-    team.say(ANN, await brain.speak(team.view(ANN)))
-    assert (await brain.conclude(team.view(ANN))).content == f"All:\n\n{'whole ' * 100}\n\nin short t2-y"
+    assert await concluded(brain, team) == f"All:\n\n{'whole ' * 100}\n\nin short t2-y"
     assert await whole_text(team.view(ANN), TaskId("t1-x"), 599) == "in short t1-x"
 
 
