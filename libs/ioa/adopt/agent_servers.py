@@ -10,7 +10,7 @@ from typing import Any, Unpack
 from ioa.adopt.endpoint import Calls, Endpoint, read_json, read_object
 from ioa.adopt.membership import Card, adopted, failure, with_results
 from ioa.agent.definition import TaskContext
-from ioa.agent.workspace import MAX_ARTIFACT_BYTES
+from ioa.agent.workspace import MAX_ARTIFACT_BYTES, check_names
 from ioa.errors import InvalidInputError, TaskError
 from ioa.hosting.agent import Agent
 
@@ -97,12 +97,12 @@ async def _fetch(calls: Calls, place: str, ctx: TaskContext) -> None:
     """Attach what the agent has made. Servers send the list bare, as the first did, or in an object, as the specification says."""
     answer = await read_json(await calls.send("GET", f"{place}/artifacts"))
     listed = answer.get("artifacts") if isinstance(answer, dict) else answer
-    for one in listed or ():
-        if one.get("agent_created", True):
-            data = await calls.send(
-                "GET", f"{place}/artifacts/{_required(one, 'artifact_id', calls)}", max_bytes=MAX_ARTIFACT_BYTES
-            )
-            ctx.artifact(_required(one, "file_name", calls), data.content)
+    made = [one for one in listed or () if one.get("agent_created", True)]
+    files = [(_required(one, "file_name", calls), _required(one, "artifact_id", calls)) for one in made]
+    check_names([name for name, _ in files])
+    for name, artifact_id in files:
+        data = await calls.send("GET", f"{place}/artifacts/{artifact_id}", max_bytes=MAX_ARTIFACT_BYTES)
+        await asyncio.to_thread(ctx.artifact, name, data.content)
 
 
 def _required(said: Mapping[str, Any], name: str, calls: Calls) -> str:

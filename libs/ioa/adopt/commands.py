@@ -21,6 +21,7 @@ import structlog
 
 from ioa.adopt.membership import Card, adopted, as_object, failure, hear
 from ioa.agent.definition import InputFile, TaskContext
+from ioa.agent.workspace import MAX_ARTIFACTS_BYTES
 from ioa.errors import InvalidInputError, TaskError
 from ioa.foreign_text import shown_in_line
 from ioa.hosting.agent import Agent
@@ -34,7 +35,7 @@ LIMITS = SandboxLimits(
     memory_bytes=4 << 30,
     processes=256,
     file_bytes=100_000_000,
-    box_bytes=1_000_000_000,
+    box_bytes=MAX_ARTIFACTS_BYTES,
     files=10_000,
 )
 """What a command may use, unless its author says otherwise."""

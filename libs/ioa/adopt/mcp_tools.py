@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import mimetypes
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -107,7 +108,7 @@ class _ToolAgent(Agent):
             raise failure(whose, answer.text)
         for number, (place, data, kind) in enumerate(answer.files):
             name = PurePosixPath(place).name or f"file-{number}{mimetypes.guess_extension(kind) or ''}"
-            ctx.artifact(name, data, kind)
+            await asyncio.to_thread(ctx.artifact, name, data, kind)
         if not answer.text:
             raise TaskError(f"The tool {whose} has answered without any text.")
         return answer.text

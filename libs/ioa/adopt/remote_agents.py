@@ -18,7 +18,7 @@ from urllib.parse import urljoin
 from ioa.adopt.endpoint import LOOKS, MAX_FILES_BYTES, Calls, Endpoint, finished, read_object
 from ioa.adopt.membership import Card, adopted, failure, with_results
 from ioa.agent.definition import InputFile, TaskContext
-from ioa.agent.workspace import MAX_ARTIFACT_BYTES
+from ioa.agent.workspace import MAX_ARTIFACT_BYTES, check_names
 from ioa.errors import DeclinedError, InvalidInputError, TaskError
 from ioa.hosting.agent import Agent
 from ioa.retry import pauses
@@ -203,17 +203,23 @@ async def _result(remote: _Remote, task: Mapping[str, Any], ctx: TaskContext) ->
     if state != "completed":
         raise failure(whose, f"{state}, {said}" if said else state)
     made = [part for artifact in task.get("artifacts", ()) for part in artifact.get("parts", ())]
+    files: list[tuple[str, Any, str, Any]] = []
     links = []
     for number, part in enumerate(made):
         told = {"bytes": part.get("raw"), "uri": part.get("url"), "name": part.get("filename"), "mimeType": part.get("mediaType")}
         file = part.get("file", told)
         name, data, place = str(file.get("name") or f"file-{number}"), file.get("bytes"), str(file.get("uri") or "")
-        if isinstance(data, str):
-            ctx.artifact(name, _decoded(data, whose), file.get("mimeType"))
-        elif place.startswith(urljoin(remote.url, "/")):
-            ctx.artifact(name, (await remote.calls.send("GET", place, max_bytes=MAX_ARTIFACT_BYTES)).content, file.get("mimeType"))
+        if isinstance(data, str) or place.startswith(urljoin(remote.url, "/")):
+            files.append((name, data, place, file.get("mimeType")))
         elif place:  # of another server, which the headers are not for, and which nobody here has chosen
             links.append(f"{name}: {place}")
+    check_names([name for name, *_ in files])
+    for name, data, place, kind in files:
+        if isinstance(data, str):
+            content = await asyncio.to_thread(_decoded, data, whose)
+        else:
+            content = (await remote.calls.send("GET", place, max_bytes=MAX_ARTIFACT_BYTES)).content
+        await asyncio.to_thread(ctx.artifact, name, content, kind)
     text = "\n".join([*_texts(made), *links]) or said or "\n".join(_texts(task.get("parts", ())))
     if not text:
         raise TaskError(f"{whose} has answered without any text.")

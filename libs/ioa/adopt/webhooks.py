@@ -59,7 +59,7 @@ def webhook(
             said = await read_object(answer)
             if answer.status_code == _ACCEPTED:
                 said = await _until_done(calls, _place(url, answer), ctx)
-        return _result(said, ctx, calls.whose)
+        return await _result(said, ctx, calls.whose)
 
     return adopted(agent_id, description, card, post)
 
@@ -98,11 +98,11 @@ async def _until_done(calls: Calls, place: str, ctx: TaskContext) -> dict[str, A
         raise
 
 
-def _result(said: Mapping[str, Any], ctx: TaskContext, whose: str) -> str:
+async def _result(said: Mapping[str, Any], ctx: TaskContext, whose: str) -> str:
     hear(said, ctx)
     if "error" in said:
         raise failure(whose, said["error"])
     if not isinstance(said.get("result"), str):
         raise TaskError(f"{whose} has answered without a result.", hint='Its answer has to be {"result": "…"} or {"error": "…"}.')
-    attach(ctx, said.get("artifacts"), whose)
+    await asyncio.to_thread(attach, ctx, said.get("artifacts"), whose)
     return str(said["result"])

@@ -26,6 +26,7 @@ from ioa.agent.local_copies import LocalCopies
 from ioa.agent.outbox import MAX_TEXT_BYTES
 from ioa.agent.searching import Searching
 from ioa.agent.under_way import UnderWay
+from ioa.disk_room import ROOM_OF_TASKS
 from ioa.errors import InvalidInputError, NotFoundError
 from ioa.ports.agent_network import AgentNetwork
 from ioa.ports.chat_model import ChatMessage, Tool
@@ -38,6 +39,8 @@ from ioa.protocol.messages import MAX_ARTIFACTS, Conclusion
 from ioa.protocol.search import Need
 
 MAX_ARTIFACT_BYTES = 64 * 1024 * 1024
+MAX_ARTIFACTS_BYTES = 1_000_000_000
+"""What all files may hold that a task attaches."""
 ANSWER_FILE = "answer.md"
 """What the whole of a conclusion is called that is longer than a message."""
 TRACE_FILE = "trace.jsonl"
@@ -58,6 +61,7 @@ class MadeFile:
     name: str
     path: Path
     media_type: str
+    size_bytes: int
 
 
 class GroupFiles:
@@ -247,6 +251,8 @@ class RunningTask:
         self.draft = ""
         """What the model has written of an answer so far, while it writes one that may be shown."""
         self._made: dict[str, MadeFile] = {}
+        self._attaching = threading.Lock()
+        """Apart from the other, which the agent's loop takes: a file may be large."""
 
     @property
     def cancelled(self) -> bool:
@@ -335,11 +341,15 @@ class RunningTask:
 
     def artifact(self, name: str, data: bytes | str, media_type: str | None = None) -> Path:
         """Attach a file to the result; the same name again replaces it."""
-        content, kind = checked_artifact(name, data, media_type, self._made)
         path = self.workspace / "artifacts" / name
-        with self._lock:
-            _write(path, content)
-            self._made[name] = MadeFile(name, path, kind)
+        with self._attaching:
+            sizes = {made.name: made.size_bytes for made in self.made}
+            content, kind = checked_artifact(name, data, media_type, sizes)
+            sizes[name] = size = len(content)
+            with ROOM_OF_TASKS.taken(self.workspace, sum(sizes.values()), f"{name!r} with {size:,} bytes"):
+                _write(path, content)
+            with self._lock:
+                self._made[name] = MadeFile(name, path, kind, size)
         return path
 
     @property
@@ -355,28 +365,41 @@ class RunningTask:
             return tuple(self._made.values())
 
 
-def checked_artifact(name: str, data: bytes | str, media_type: str | None, made: Collection[str]) -> tuple[bytes, str]:
+def check_names(names: Collection[str]) -> None:
+    """Check what files are called that a task is to attach, and how many there are, before any of them is there.
+
+    Raises:
+        InvalidInputError: Such files are not taken.
+    """
+    if len(names) > MAX_ARTIFACTS:
+        raise InvalidInputError(f"A task may attach {MAX_ARTIFACTS} files.", hint="Pack them into one archive.")
+    for name in names:
+        if plain_file_name(name) != name:
+            raise InvalidInputError(f"{name!r} is no plain file name.", hint="Use a short name without folders.")
+
+
+def checked_artifact(name: str, data: bytes | str, media_type: str | None, made: Mapping[str, int]) -> tuple[bytes, str]:
     """Return the content and the media type of a file that a task attaches.
 
     Args:
         name: What the task calls it.
         data: Its content; text becomes UTF-8.
         media_type: What the task says it is; None guesses by the name.
-        made: The names of what was attached before.
+        made: How many bytes each file has that was attached before.
 
     Raises:
         InvalidInputError: Such a file is not taken.
     """
-    if plain_file_name(name) != name:
-        raise InvalidInputError(f"{name!r} is no plain file name.", hint="Use a short name without folders.")
+    check_names({*made, name})
     content = data.encode("utf-8", "replace") if isinstance(data, str) else bytes(data)
     kind = media_type or mimetypes.guess_type(name)[0] or "application/octet-stream"
     if len(kind) > _MAX_MEDIA_TYPE_CHARS:
         raise InvalidInputError(f"{kind[:50]}… is no media type.")
     if len(content) > MAX_ARTIFACT_BYTES:
         raise InvalidInputError(f"{name} has {len(content):,} bytes; {MAX_ARTIFACT_BYTES:,} are allowed.")
-    if name not in made and len(made) >= MAX_ARTIFACTS:
-        raise InvalidInputError(f"A task may attach {MAX_ARTIFACTS} files.", hint="Pack them into one archive.")
+    left = MAX_ARTIFACTS_BYTES - sum(made.values()) + made.get(name, 0)
+    if len(content) > left:
+        raise InvalidInputError(f"{name} has {len(content):,} bytes; {left:,} of {MAX_ARTIFACTS_BYTES:,} are left to its task.")
     return content, kind
 
 
@@ -407,7 +430,7 @@ def _remove(folder: Path) -> None:
 
 
 def _write(path: Path, data: bytes) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
+    path.parent.mkdir(exist_ok=True)  # of a task that has ended its folder is gone, and stays so
     temporary = path.with_name(f".{path.name}.part")
     temporary.write_bytes(data)
     temporary.replace(path)

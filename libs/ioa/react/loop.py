@@ -142,7 +142,8 @@ class Run:
         try:
             brought = as_observation(await self._within(partial(wanted.call, arguments, self._ctx)))
             for path in brought.files:
-                self._ctx.artifact(path.name, await asyncio.to_thread(path.read_bytes))
+                data = await asyncio.to_thread(path.read_bytes)
+                await asyncio.to_thread(self._ctx.artifact, path.name, data)
         except TaskError:
             raise
         except Exception as error:  # noqa: BLE001 - an author's tool may raise anything; the model is told

@@ -10,21 +10,16 @@ import os
 import shutil
 import subprocess
 import tarfile
-import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import IO
 
-from ioa.errors import TaskError
+from ioa.disk_room import ROOM_OF_TASKS
 from ioa.sandbox.limits import SandboxLimits
 
 BLOCK_BYTES = 512
 _DEEPEST = 32
 """How many folders may lie in each other: removing thousands would be too much for whoever has to."""
-
-_laid: dict[Path, int] = {}
-"""How many bytes were laid into each box of this process that was there when it was last looked at."""
-_laying = threading.Lock()
 
 
 def lay(files: Mapping[str, Path], box: Path) -> None:
@@ -35,21 +30,11 @@ def lay(files: Mapping[str, Path], box: Path) -> None:
         box: The folder, on the disk where boxes lie.
 
     Raises:
-        TaskError: The copies in all boxes would take more of the disk than they leave.
+        TaskError: The copies in all boxes, and what tasks have attached, would take more of the disk than they leave.
     """
     size = sum(path.stat().st_size for path in files.values())
-    with _laying:  # one box after the other, so that each finds what is free
-        for gone in [one for one in _laid if not one.exists()]:
-            del _laid[gone]
-        free, taken = shutil.disk_usage(box.parent).free, sum(_laid.values())
-        if taken + size > free - size:
-            raise TaskError(
-                f"The disk has no room for copies of {len(files)} files with {size:,} bytes: {free:,} are free, and files that"
-                f" other tasks work on take {taken:,}.",
-                hint="Copies of files may take half of what is free. Make room, or give smaller files.",
-            )
+    with ROOM_OF_TASKS.taken(box, size, f"copies of {len(files)} files with {size:,} bytes"):
         box.mkdir()
-        _laid[box] = size
         for name, path in files.items():
             (box / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, box / name)

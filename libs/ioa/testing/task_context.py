@@ -220,7 +220,7 @@ class RecordingContext:
         Raises:
             InvalidInputError: A running task could not attach it.
         """
-        content, kind = checked_artifact(name, data, media_type, [made.name for made in self.artifacts])
+        content, kind = checked_artifact(name, data, media_type, {made.name: made.path.stat().st_size for made in self.artifacts})
         path = self.workspace / name
         path.write_bytes(content)
         self.artifacts = [kept for kept in self.artifacts if kept.name != name]

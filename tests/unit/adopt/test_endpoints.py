@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import gzip
+import threading
 from collections.abc import AsyncIterator, Callable
 from datetime import timedelta
 from pathlib import Path
@@ -91,6 +92,44 @@ async def test_an_answer_is_asked_for_unpacked_and_may_hold_the_files_of_a_task(
     with serving(route) as url:
         answer = await _run(adopt.webhook("hook", url, description=DOES), ctx)
     assert (asked, len(answer), sum(made.path.stat().st_size for made in ctx.artifacts)) == (["identity"], 100_000, MAX_FILES_BYTES)
+
+
+@pytest.mark.parametrize("name", ["f%d", "../%d"])
+@pytest.mark.parametrize("adopted", [adopt.a2a, adopt.agent_protocol])
+async def test_files_that_are_not_taken_are_not_fetched(adopted: Callable[..., Agent], name: str, tmp_path: Path) -> None:
+    """Neither too many of them nor one that has no name of a file: each may hold 64 MB."""
+    names = [name % number for number in range(101 if "f" in name else 1)]
+    fetched: list[str] = []
+
+    def route(request: Request) -> Reply:
+        here = f"http://{request.headers['Host']}/"
+        if "/file/" in request.path or "/artifacts/" in request.path:
+            fetched.append(request.path)
+            return 200, b"x", {}
+        if request.path.endswith("/artifacts"):
+            return 200, [{"artifact_id": str(number), "file_name": one} for number, one in enumerate(names)], {}
+        parts = [{"file": {"name": one, "uri": f"{here}file/{number}"}} for number, one in enumerate(names)]
+        said = {"url": here, "protocolVersion": "0.3", "task_id": "1", "output": "done", "is_last": True}
+        return 200, {**said, "result": {"status": {"state": "completed"}, "artifacts": [{"parts": parts}]}}, {}
+
+    why = str(await _failing(adopted, route, tmp_path))
+    assert (("may attach 100 files" in why) or ("is no plain file name" in why), fetched) == (True, [])
+
+
+@pytest.mark.parametrize("row", ["webhook", "agent_protocol", "a2a-1.0", "a2a-0.3", "mcp"])
+async def test_files_of_a_server_are_written_beside_the_loop(row: str, tmp_path: Path) -> None:
+    """The agent's other tasks go on meanwhile."""
+    written: list[bool] = []
+
+    class Watching(RecordingContext):
+        def artifact(self, name: str, data: bytes | str, media_type: str | None = None) -> Path:
+            written.append(threading.current_thread() is threading.main_thread())
+            return super().artifact(name, data, media_type)
+
+    with ROWS[row](tmp_path) as agent:
+        async with agent.opened() as opened:
+            await _run(opened, Watching(tmp_path), "file")
+    assert written == [False]
 
 
 async def test_an_answer_that_does_not_end_fails_the_task() -> None:

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from collections.abc import AsyncGenerator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
+from ioa.agent import workspace
 from ioa.agent.chatting import CHAT, ChatAnswer, ChatQuestion, Chatting
 from ioa.agent.conversation import GivenOut
 from ioa.agent.inquiring import Inquiring, Inquiry
 from ioa.agent.local_copies import LocalCopies
 from ioa.agent.outbox import MAX_TEXT_BYTES
 from ioa.agent.searching import Searching
-from ioa.agent.workspace import Circumstances, GroupFiles, RunningTask
-from ioa.errors import InvalidInputError, NotFoundError
+from ioa.agent.workspace import Circumstances, GroupFiles, RunningTask, checked_artifact
+from ioa.disk_room import DiskRoom
+from ioa.errors import InvalidInputError, NotFoundError, TaskError
 from ioa.ports.brain import WholeConclusion
 from ioa.ports.chat_model import Hear
 from ioa.ports.meter import Meter
@@ -52,9 +56,12 @@ def _nobody_listens(kind: object, what: object) -> None:
 @pytest.fixture
 def running(tmp_path: Path) -> RunningTask:
     """A task that runs in an empty workspace."""
-    return RunningTask(
-        T1, 1, AROUND, (), tmp_path / "work", Meter(), _nobody_searches, _nobody_asks, _nobody_inquires, _nobody_listens
-    )
+    return _running(tmp_path / "work")
+
+
+def _running(workspace: Path) -> RunningTask:
+    workspace.mkdir()
+    return RunningTask(T1, 1, AROUND, (), workspace, Meter(), _nobody_searches, _nobody_asks, _nobody_inquires, _nobody_listens)
 
 
 async def test_cancelling_a_task_gives_up_what_it_asked_for(tmp_path: Path) -> None:
@@ -107,7 +114,7 @@ def test_names_that_are_no_file_names_are_refused(running: RunningTask, name: st
     with pytest.raises(InvalidInputError, match="is no plain file name"):
         running.artifact(name, "content")
 
-    assert (running.made, list(running.workspace.parent.rglob("*"))) == ((), [])
+    assert (running.made, list(running.workspace.rglob("*"))) == ((), [])
 
 
 def test_the_same_name_again_replaces_the_file(running: RunningTask) -> None:
@@ -127,6 +134,57 @@ def test_a_task_attaches_a_bounded_number_of_files(running: RunningTask) -> None
         running.artifact("one-more.txt", "x")
     running.artifact("0.txt", "again")
     assert len(running.made) == MAX_ARTIFACTS
+
+
+def test_all_files_of_a_task_have_a_bounded_size() -> None:
+    """What is replaced counts no more."""
+    assert checked_artifact("a", "xy", "text/plain", {"a": 999_999_999, "b": 1}) == (b"xy", "text/plain")
+    with pytest.raises(InvalidInputError, match=r"c has 2 bytes; 1 of 1,000,000,000 are left to its task"):
+        checked_artifact("c", "xy", None, {"a": 999_999_998, "b": 1})
+
+
+def test_what_tasks_attach_leaves_as_much_of_the_disk_as_it_takes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All together: a file that finds no room is not written, and is once another task's folder is gone, or the file replaced."""
+
+    def disk_usage(_: Path) -> SimpleNamespace:
+        return SimpleNamespace(free=100 - sum(path.stat().st_size for path in tmp_path.rglob("*") if path.is_file()))
+
+    monkeypatch.setattr(workspace, "ROOM_OF_TASKS", DiskRoom())
+    monkeypatch.setattr(shutil, "disk_usage", disk_usage)
+    first, second = _running(tmp_path / "first"), _running(tmp_path / "second")
+    for data in (b"x" * 30, b"y" * 30):
+        first.artifact("a", data)
+    second.artifact("b", b"x" * 20)
+    with pytest.raises(TaskError, match=r"no room for 'c' with 1 bytes: 50 are free, and files that .* take 50"):
+        second.artifact("c", b"x")
+    assert ([made.name for made in second.made], len([*second.workspace.rglob("*")])) == (["b"], 2)
+    first.artifact("a", b"x" * 29)
+    second.artifact("c", b"x")
+    shutil.rmtree(first.workspace)
+    assert second.artifact("d", b"x" * 29).exists()
+
+
+def test_a_file_that_is_written_holds_up_no_report(running: RunningTask, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The agent's loop takes the report, while a thread of the task writes as long as the disk needs."""
+
+    def write(path: Path, _: bytes) -> None:
+        taken.append(loop.submit(running.take_progress).result(timeout=5))
+        path.touch()
+
+    taken: list[tuple[str, float | None] | None] = []
+    monkeypatch.setattr(Path, "write_bytes", write)
+    running.progress("half of it", 0.5)
+    with ThreadPoolExecutor() as loop:
+        running.artifact("a.txt", "x")
+    assert taken == [("half of it", 0.5)]
+
+
+def test_a_folder_that_is_gone_is_not_made_again(running: RunningTask) -> None:
+    """A thread that writes for a task that was cancelled leaves nothing behind."""
+    running.workspace.rmdir()
+    with pytest.raises(FileNotFoundError):
+        running.artifact("late.txt", "x")
+    assert not running.workspace.exists()
 
 
 @pytest.mark.parametrize("fraction", [-0.1, 1.1, float("nan"), float("inf")])
