@@ -130,9 +130,9 @@ class Tree:
         return cls(groups, comm_id, {one: 0 if head is None else head.seq for one, head in unended.items()}, page_size, page_bytes)
 
     @property
-    def open_groups(self) -> set[CommId]:
-        """The groups in which something can still happen."""
-        return set(self._logs)
+    def open_groups(self) -> Sequence[CommId]:
+        """The groups in which something can still happen, in the order in which they were met: the root is first."""
+        return [*self._logs]
 
     @property
     def has_ended(self) -> bool:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Set
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
 from typing import TypeVar
 
 import structlog
@@ -28,6 +28,9 @@ _AGAIN_SECONDS = 1.0
 """When to try again what is out of reach."""
 _NOTHING_SECONDS, _LONGEST_SECONDS = 1.0, 15.0
 """How long nothing of a group is waited for until it is asked whether there will be any, and how long at most between two times."""
+_MOST_LISTENED = 8
+"""How many groups are listened to at once: a user follows a thousand goals over a gateway's one connection, which has 20,000
+subscriptions, and each group takes two. Of forty turns, half of what is left lent to each, five teams are open."""
 
 R = TypeVar("R")
 
@@ -43,6 +46,9 @@ async def watch(
     The group need not exist yet. Sequences rise over all of these groups, so that whoever was interrupted goes on behind the last
     one seen, in whichever process. Reports of progress come as they are heard, from now on. An outage is waited out.
 
+    Of very many open groups some are listened to, the root always. The others are read whenever something of these is heard, and
+    now and then; their reports are missed.
+
     Args:
         groups: Where the groups are.
         comm_id: The group.
@@ -52,13 +58,12 @@ async def watch(
     Raises:
         UnreadableEntryError: An entry is garbage; no version of any program can read it.
     """
-    heard = _Heard(is_over)
-    async with AsyncExitStack() as stack:
+    async with aclosing(_Heard(groups, is_over)) as heard:
 
         async def news() -> AsyncIterator[News]:
             tree = await _patiently(lambda: Tree.behind(groups, comm_id, after, page_bytes=_PAGE_BYTES))
             while not tree.has_ended:
-                await heard.listen(groups, tree.open_groups, stack)
+                await heard.listen(tree.open_groups)
                 page = await _patiently(tree.advance)
                 for report in heard.reports():
                     yield report
@@ -71,7 +76,7 @@ async def watch(
                     heard.begin()
                 elif heard.is_over:
                     return
-                elif tree.open_groups <= heard.listened:
+                else:
                     await heard.wait()
 
         yield news()
@@ -89,20 +94,32 @@ async def _patiently(read: Callable[[], Awaitable[R]]) -> R:
 class _Heard(Attention):
     """What was heard and not yet looked into, and whether there will be any; see `watch`."""
 
-    def __init__(self, asked: Callable[[], Awaitable[bool]] | None) -> None:
+    def __init__(self, groups: GroupClient, asked: Callable[[], Awaitable[bool]] | None) -> None:
         super().__init__()
-        self.listened: set[CommId] = set()
         self.is_over = False
+        self._groups = groups
+        self._listening: dict[CommId, AsyncExitStack] = {}
         self._asked = asked
         self._ask_in = _NOTHING_SECONDS
         self._ask_at = asyncio.get_running_loop().time() + self._ask_in
         self._reports: deque[Said] = deque()
 
-    async def listen(self, groups: GroupClient, those: Set[CommId], stack: AsyncExitStack) -> None:
-        """Listen to these groups as well, until the stack is left."""
-        for one in those - self.listened:
-            self.listened.add(one)
-            await stack.enter_async_context(groups.listen(one, self))
+    async def listen(self, those: Sequence[CommId]) -> None:
+        """Listen to as many of these groups as may be, first to those that are heard already, and to no others."""
+        for ended in self._listening.keys() - those:
+            await self._listening.pop(ended).aclose()
+        for one in those:
+            if len(self._listening) >= _MOST_LISTENED:
+                return
+            if one not in self._listening:
+                self._listening[one] = stack = AsyncExitStack()
+                await stack.enter_async_context(self._groups.listen(one, self))
+
+    async def aclose(self) -> None:
+        """Listen to none any more."""
+        async with AsyncExitStack() as all_of_them:
+            for one in self._listening.values():
+                all_of_them.push_async_exit(one)
 
     def begin(self) -> None:
         """Look several times: something of the group is there, so that it ends by an entry."""

@@ -105,6 +105,20 @@ class Log:
         heads = {one: [stored for stored in self._of(one) if stored.seq <= at] for one in comm_ids}
         return {one: _standing(found[-1]) for one, found in heads.items() if found}
 
+    @property
+    def listened(self) -> list[CommId]:
+        """The groups that are listened to."""
+        return [comm_id for comm_id, _ in self._listeners]
+
+    def store(self, entry: StoredEntry) -> None:
+        """Store one, of which nobody hears."""
+        self._stored.append(entry)
+
+    def look(self) -> None:
+        """Have everybody look."""
+        for _, listener in self._listeners:
+            listener.look()
+
     @asynccontextmanager
     async def listen(self, comm_id: CommId, listener: GroupListener) -> AsyncIterator[None]:
         """Listen to one group."""
@@ -122,8 +136,7 @@ class Log:
             self._stored.append(entry)
             await self._pass()
         while True:
-            for _, listener in self._listeners:
-                listener.look()
+            self.look()
             await asyncio.sleep(0)
 
     def _of(self, comm_id: CommId) -> Sequence[StoredEntry]:
@@ -150,16 +163,72 @@ def test_who_watches_sees_the_log(seed: int, behind: int) -> None:
     with pytest.MonkeyPatch.context() as patch, capture_logs():
         patch.setattr(watching, "_AGAIN_SECONDS", 0.001)
         patch.setattr(watching, "_PAGE_BYTES", random.choice((1, 1_000, 5_000, 2_000_000)))
+        patch.setattr(watching, "_MOST_LISTENED", random.choice((1, 2, 8)))
         seen = asyncio.run(follow())
     assert seen == [one for one in entries if behind < one.seq <= last]
 
 
-def readable(entries: Sequence[StoredEntry]) -> GroupClient:
+def answering(entries: Sequence[StoredEntry]) -> Log:
     """Logs that hold all of it, and always answer."""
     log = Log([], Random(0))
     log._stored = [*entries]
     log._random.random = lambda: 1.0  # type: ignore[method-assign]
-    return cast(GroupClient, log)
+    return log
+
+
+def readable(entries: Sequence[StoredEntry]) -> GroupClient:
+    """The same, as those see them who read them."""
+    return cast(GroupClient, answering(entries))
+
+
+def _opened(seq: int, team: str, nested: Sequence[str]) -> StoredEntry:
+    opened = SubgroupOpened(at=_AT, task_id=_TASK, by=AgentId("ada"), subgroup=CommId(team))
+    return stored(seq, ROOT, opened, [CommId(one) for one in nested])
+
+
+async def test_no_team_that_has_ended_is_listened_to() -> None:
+    """An agent may open and end thousands in a goal: each took two subscriptions of a gateway's one connection to its end."""
+    log, most = answering([]), 0
+    async with watch(cast(GroupClient, log), ROOT) as news:
+        for number in range(20):
+            team, seq = f"team-{number}", 4 * number
+            over = SubgroupClosed(at=_AT, task_id=_TASK, subgroup=CommId(team), reason=Reason.CONCLUDED, content="")
+            for entry in (
+                _opened(seq + 1, team, [team]),
+                stored(seq + 2, CommId(team), _NOTHING, ()),
+                stored(seq + 3, CommId(team), _NOTHING, (), ends=True),
+                stored(seq + 4, ROOT, over, ()),
+            ):
+                log.store(entry)
+                assert await anext(news) == entry
+                most = max(most, len(log.listened))
+        log.store(stored(100, ROOT, _NOTHING, ()))
+        await anext(news)
+        assert (most, log.listened) == (2, [ROOT])
+    assert log.listened == []
+
+
+async def test_so_many_groups_are_listened_to_at_once() -> None:
+    """The root always; news of the others are seen by looking, and they are listened to when there is room."""
+    teams = [f"team-{number}" for number in range(20)]
+    log = answering([])
+    async with watch(cast(GroupClient, log), ROOT) as news:
+        for number, team in enumerate(teams):
+            log.store(_opened(number + 1, team, teams[: number + 1]))
+            await anext(news)
+        said = stored(30, CommId(teams[-1]), _NOTHING, ())
+        coming = asyncio.ensure_future(anext(news))
+        for _ in range(1_000):
+            await asyncio.sleep(0)
+        log.store(said)
+        log.look()
+        assert (await coming, log.listened) == (said, [ROOT, *teams[:7]])
+        for number, team in enumerate(teams[:-1]):
+            log.store(stored(31 + number, CommId(team), _NOTHING, (), ends=True))
+            await anext(news)
+        log.store(stored(60, ROOT, _NOTHING, ()))
+        await anext(news)
+        assert log.listened == [ROOT, teams[-1]]
 
 
 async def _follow(log: GroupClient) -> None:
