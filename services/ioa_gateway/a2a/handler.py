@@ -364,8 +364,10 @@ async def _followed(asked: AdmittedRequest, goal: Goal, after: int | None = None
     call, telling = asked.call, Telling(goal, asked.base_url, asked.call.caller)
     with call.limits.new_stream(call.caller):
         task, seq = await _standing(asked, telling)
+        has_ended = task.status.state in TERMINAL
         yield task
-        if task.status.state in TERMINAL and after is None:
+        del task  # it may take 20 MB, and a stream goes on for hours
+        if has_ended and after is None:
             return
         async with aclosing(documents_of(call, goal.name, seq if after is None else after)) as documents:
             async for entry in documents:

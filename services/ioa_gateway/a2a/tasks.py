@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -38,6 +39,9 @@ from ioa_gateway.words import text_of
 
 _HISTORY = 500
 """How many entries a task tells of at the most, the last ones; who wants all follows it from 0."""
+_KNOWN_FILES = 500
+"""How many files a stream remembers that it has told of, the last ones: a log may name 400,000, and a user has a thousand streams.
+One that is named again later is told again, which replaces it for who has it: `append` is not set, and its id is the same."""
 CONCLUSION = "conclusion"
 """The id of the artifact that is the answer."""
 
@@ -74,7 +78,7 @@ def state_of(status: GoalStatus, caller: Caller | None = None) -> TaskState:
 
 @dataclass
 class Telling:
-    """Tells of one goal, and of each file once.
+    """Tells of one goal, and of each file once, or again after many others.
 
     Attributes:
         goal: Which.
@@ -86,7 +90,7 @@ class Telling:
     base_url: str
     caller: Caller | None = None
     _asking: set[CommId] = field(default_factory=set)
-    _files: set[str] = field(default_factory=set)
+    _files: OrderedDict[str, None] = field(default_factory=OrderedDict)
 
     def submitted(self, refused: GoalResult | None = None) -> Task:
         """Tell of a goal that nobody has accepted yet, or never will."""
@@ -100,6 +104,7 @@ class Telling:
     def task(self, status: GoalStatus, entries: Sequence[Document]) -> Task:
         """Tell where the goal stands, with what was said in these entries."""
         said = [message for entry in entries if (message := self.message(entry)) is not None]
+        files = {file.artifact_id: file for entry in entries for file in self.files(entry)}
         result = status.result
         last = entries[-1]["at"] if entries else status.record.accepted_at.isoformat()
         reason = {} if result is None else {"ioa.reason": str(result.reason)}
@@ -108,7 +113,7 @@ class Telling:
             context_id=context_of(self.goal),
             status=self._standing(status, last) if result is None else self._ending(result),
             history=[self._asked(), *said],
-            artifacts=[*(file for entry in entries for file in self.files(entry)), *self._answer(result)],
+            artifacts=[*files.values(), *self._answer(result)],
             metadata={"ioa.seq": str(entries[-1]["seq"] if entries else 0), **reason},
         )
 
@@ -153,13 +158,15 @@ class Telling:
         )
 
     def files(self, entry: Document) -> Iterator[Artifact]:
-        """Tell of the files that were not told of before."""
+        """Tell of the files that were not told of before, as far as that is remembered."""
         body = entry["body"]
         given = body.get("artifacts") or (body.get("conclusion") or {}).get("artifacts") or ()
         for number, file in enumerate(given):
             if file["sha256"] in self._files:
                 continue
-            self._files.add(file["sha256"])
+            self._files[file["sha256"]] = None
+            if len(self._files) > _KNOWN_FILES:
+                self._files.popitem(last=False)
             path = f"{self.goal.goal_id}/{entry['seq']}/{number}/{quote(file['name'], safe='')}"
             part = Part(url=f"{self.base_url}/v1/artifacts/{path}", filename=file["name"], media_type=file["media_type"])
             known = {"ioa.sha256": file["sha256"], "ioa.size_bytes": file["size_bytes"], **_metadata(entry)}

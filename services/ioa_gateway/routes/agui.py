@@ -111,32 +111,42 @@ def _ending(result: GoalResult, named: Mapping[str, str]) -> Event:
 
 @dataclass
 class RunTelling:
-    """Tells of one goal's entries, and remembers what was told."""
+    """Tells of one goal's entries, and remembers what was told: of each group that goes on what its last entry names."""
 
     _step: str | None = None
-    _activities: dict[str, tuple[str, Event]] = field(default_factory=dict)
+    _activities: dict[str, dict[str, tuple[str, Event]]] = field(default_factory=dict)
 
     def of(self, entry: Mapping[str, Any]) -> Iterator[Event]:
         """Tell of an entry."""
+        comm_id, named = entry["comm_id"], dict[str, tuple[str, Event]]()
+        known = self._activities.get(comm_id, {})
         if entry["depth"] == 0:
             yield from self._floor(entry["floor_holder"])
         else:
-            team = {"comm_id": entry["comm_id"], "depth": entry["depth"], "phase": entry["phase"], "floor": entry["floor"]}
-            yield from self._activity(entry["comm_id"], "TEAM", team)
+            team = {"comm_id": comm_id, "depth": entry["depth"], "phase": entry["phase"], "floor": entry["floor"]}
+            named[comm_id] = "TEAM", team
+            yield from _activity(comm_id, "TEAM", known.get(comm_id), team)
         if text := text_of(entry):
-            message_id = f"{entry['comm_id']}-{entry['seq']}"
+            message_id = f"{comm_id}-{entry['seq']}"
             yield {"type": "TEXT_MESSAGE_START", "messageId": message_id, "role": "assistant", "name": entry["sender"]}
             yield {"type": "TEXT_MESSAGE_CONTENT", "messageId": message_id, "delta": text}
             yield {"type": "TEXT_MESSAGE_END", "messageId": message_id}
         for task in entry["tasks"]:
-            yield from self._activity(f"{entry['comm_id']}/{task['task_id']}", "TASK", task)
+            name = f"{comm_id}/{task['task_id']}"
+            named[name] = "TASK", task
+            yield from _activity(name, "TASK", known.get(name), task)
+        if entry["ended"] is None:
+            self._activities[comm_id] = named
+        else:
+            self._activities.pop(comm_id, None)
 
     def standing(self) -> Iterator[Event]:
         """Tell where everything stands, to who begins to follow now."""
         if self._step is not None:
             yield {"type": "STEP_STARTED", "stepName": self._step}
-        for name, (kind, now) in self._activities.items():
-            yield {"type": "ACTIVITY_SNAPSHOT", "messageId": name, "activityType": kind, "content": now}
+        for named in self._activities.values():
+            for name, (kind, now) in named.items():
+                yield from _activity(name, kind, None, now)
 
     def end(self) -> Iterator[Event]:
         """Tell that nobody speaks any more."""
@@ -151,11 +161,13 @@ class RunTelling:
         if holder is not None:
             yield {"type": "STEP_STARTED", "stepName": holder}
 
-    def _activity(self, name: str, kind: str, now: Event) -> Iterator[Event]:
-        _, before = self._activities.get(name, (kind, None))
-        self._activities[name] = kind, dict(now)
-        about = {"messageId": name, "activityType": kind}
-        if before is None:
-            yield {"type": "ACTIVITY_SNAPSHOT", **about, "content": dict(now)}
-        elif patch := [{"op": "replace", "path": f"/{one}", "value": now[one]} for one in now if before.get(one) != now[one]]:
-            yield {"type": "ACTIVITY_DELTA", **about, "patch": patch}
+
+def _activity(name: str, kind: str, known: tuple[str, Event] | None, now: Event) -> Iterator[Event]:
+    """Tell of a task or a team: all of it, or of what is known what has changed."""
+    about = {"messageId": name, "activityType": kind}
+    if known is None:
+        yield {"type": "ACTIVITY_SNAPSHOT", **about, "content": now}
+        return
+    _, before = known
+    if patch := [{"op": "replace", "path": f"/{one}", "value": now[one]} for one in now if before.get(one) != now[one]]:
+        yield {"type": "ACTIVITY_DELTA", **about, "patch": patch}

@@ -2,8 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
+from contextlib import aclosing, nullcontext
+from hashlib import sha256
+from types import SimpleNamespace
+from typing import Any
+from weakref import ref
+
+import pytest
+from a2a.types.a2a_pb2 import TaskArtifactUpdateEvent
+
+from ioa.ports.goal_client import GoalStatus
+from ioa.protocol.goals import GoalRecord
+from ioa_gateway.a2a import handler
+from ioa_gateway.a2a.tasks import Telling
 from ioa_gateway.words import text_of
-from tests.unit.client.golden_documents import documents
+from tests.unit.client.golden_documents import AT, GOAL, documents
 from tests.unit.gateway.golden_tasks import RECORD, told_by_a2a, written
 
 
@@ -27,3 +41,58 @@ def test_what_is_given_out_is_said_once() -> None:
     given = [{"sender": "ada", "body": {"content": said, "tasks": [task]}} for said in ("", "bob: Count.", "Off you go.")]
     asks = {"sender": "bob", "body": {"text": "How far?"}}
     assert [text_of(one) for one in (*given, asks)] == ["bob: Count.", "bob: Count.", "Off you go.\nbob: Count.", "How far?"]
+
+
+def _naming(seq: int, files: range) -> dict[str, Any]:
+    """An entry that names files."""
+    named = [{"name": "f", "size_bytes": 1, "sha256": _digest(one), "media_type": "text/plain"} for one in files]
+    return {**documents()["entries"][0], "seq": seq, "type": "inform_task_result", "body": {"artifacts": named}}
+
+
+def _digest(file: int) -> str:
+    return sha256(b"%d" % file).hexdigest()
+
+
+def test_a_stream_remembers_its_last_files() -> None:
+    """A log of 64 MB may name 400,000, which took 66 MB of each stream; one that is told again replaces itself."""
+    telling = Telling(GOAL, "https://ioa.example.com")
+    for seq in range(20):
+        told = [*telling.updates(_naming(seq, range(100 * seq, 100 * seq + 100)))]
+        assert len(told) == 101
+    assert len(telling._files) < 1_000
+    last, first = ([*telling.updates(_naming(20 + one, range(one, one + 1)))][1:] for one in (1_999, 0))
+    assert (last, [(one.artifact.artifact_id, one.append) for one in first if isinstance(one, TaskArtifactUpdateEvent)]) == (
+        [],
+        [(_digest(0), False)],
+    )
+
+
+def test_a_task_tells_of_each_file_once() -> None:
+    """Also of one that is named again behind more than a stream remembers."""
+    entries = [_naming(seq, range(100 * seq, 100 * seq + 100)) for seq in range(20)]
+    status = GoalStatus(GoalRecord(goal=GOAL, accepted_at=AT), None, None)
+    task = Telling(GOAL, "https://ioa.example.com").task(status, [*entries, _naming(20, range(1))])
+    assert [one.artifact_id for one in task.artifacts] == [_digest(file) for file in range(2_000)]
+
+
+class _Task(SimpleNamespace):
+    """A task of which it can be seen whether anybody keeps it."""
+
+
+async def test_a_stream_lets_go_of_the_task_that_it_began_with(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may take 20 MB, of each stream, for as long as its goal goes on."""
+
+    async def standing(_asked: object, _telling: object) -> tuple[Any, int]:
+        return _Task(status=SimpleNamespace(state=None)), 0
+
+    async def documents_of(*_: object) -> AsyncGenerator[dict[str, Any], None]:
+        yield documents()["entries"][0]
+
+    monkeypatch.setattr(handler, "_standing", standing)
+    monkeypatch.setattr(handler, "documents_of", documents_of)
+    call = SimpleNamespace(caller=None, limits=SimpleNamespace(new_stream=nullcontext))
+    asked: Any = SimpleNamespace(call=call, base_url="https://ioa.example.com")
+    async with aclosing(handler._followed(asked, GOAL)) as events:
+        task = ref(await anext(events))
+        await anext(events)
+        assert task() is None
