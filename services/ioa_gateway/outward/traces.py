@@ -12,6 +12,7 @@ from ioa.client.spans import GoalTrace, spans_of
 from ioa.errors import IoaError
 from ioa.ports.group_client import GroupClient
 from ioa.protocol.goals import GoalResult
+from ioa.protocol.ids import GoalName
 from ioa.protocol.trace import Span
 
 MOST_SPANS = 20_000
@@ -34,41 +35,41 @@ class TraceExport:
     def __init__(self, groups: GroupClient, hand_over: Callable[[str, Sequence[Span]], None]) -> None:
         self._groups = groups
         self._hand_over = hand_over
-        self._waiting = asyncio.Queue[GoalResult](_MOST_WAITING)
+        self._waiting = asyncio.Queue[GoalName](_MOST_WAITING)
 
     def ended(self, result: GoalResult) -> None:
         """Have the trace of a goal that has ended exported."""
         try:
-            self._waiting.put_nowait(result)
+            self._waiting.put_nowait(result.name)
         except asyncio.QueueFull:
-            _tell("dropped", result, "as many wait as may")
+            _tell("dropped", result.name, "as many wait as may")
 
     async def keep(self) -> None:
         """Export for ever."""
         while True:
             await self.export(await self._waiting.get())
 
-    async def export(self, result: GoalResult) -> None:
+    async def export(self, goal: GoalName) -> None:
         """Export the trace of a goal that has ended, unless whoever launched it wants none; one that nobody takes is logged."""
         try:
             made, spans = GoalTrace(with_live=False), list[Span]()
-            async for page in spans_of(self._groups, result.comm_id, made):
+            async for page in spans_of(self._groups, goal.comm_id, made):
                 if not made.is_sampled:
                     return
                 spans += page
                 if len(spans) > MOST_SPANS:
-                    _tell("failed", result, f"it has more than {MOST_SPANS:,} spans")
+                    _tell("failed", goal, f"it has more than {MOST_SPANS:,} spans")
                     return
             if spans:
                 await asyncio.to_thread(self._hand_over, made.trace_id, spans)
                 exported.labels("exported").inc()
         except IoaError as error:
-            _tell("failed", result, error.message)
+            _tell("failed", goal, error.message)
         except Exception:  # noqa: BLE001 - one goal's bug must not end the gateway
             exported.labels("failed").inc()
-            _log.exception("trace_not_exported", goal_id=result.goal_id, comm_id=result.comm_id)
+            _log.exception("trace_not_exported", goal_id=goal.goal_id, comm_id=goal.comm_id)
 
 
-def _tell(outcome: str, result: GoalResult, why: str) -> None:
+def _tell(outcome: str, goal: GoalName, why: str) -> None:
     exported.labels(outcome).inc()
-    _log.warning("trace_not_exported", goal_id=result.goal_id, comm_id=result.comm_id, why=why, hint="`ioa trace export` does.")
+    _log.warning("trace_not_exported", goal_id=goal.goal_id, comm_id=goal.comm_id, why=why, hint="`ioa trace export` does.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from weakref import ref
 
 import httpx
 import pytest
@@ -54,6 +55,18 @@ async def test_each_goal_that_ends_is_exported(plane: Plane, members: Members) -
     assert {span.name for span in spans[0]} >= {"goal", "group", "turn CONCLUSION"}
 
 
+async def test_no_result_waits_for_its_trace(plane: Plane, members: Members) -> None:
+    """It may have 800 kB in memory, and of a thousand goals traces may wait."""
+    taken = list[str]()
+    traces = TraceExport(plane.client, lambda trace_id, _spans: taken.append(trace_id))
+    kept = ref(result := (await _ended(plane, members)).model_copy())
+    traces.ended(result)
+    del result
+    assert kept() is None
+    async with beside(traces.keep()):
+        await eventually(lambda: len(taken) == 1)
+
+
 async def test_no_trace_ends_the_gateway(plane: Plane, members: Members, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where one cannot be made by a bug of ours, or has more spans than are exported, the next one is exported all the same."""
     taken = list[str]()
@@ -72,7 +85,7 @@ async def test_no_trace_ends_the_gateway(plane: Plane, members: Members, monkeyp
         traces.ended(result)
         await eventually(lambda: len(taken) == 1)
     monkeypatch.setattr("ioa_gateway.outward.traces.MOST_SPANS", 0)
-    await traces.export(result)
+    await traces.export(result.name)
     assert len(taken) == 1
 
 
@@ -81,7 +94,7 @@ async def test_a_trace_that_is_not_wanted_stays(plane: Plane, members: Members) 
     taken = list[str]()
     traces = TraceExport(plane.client, lambda trace_id, _spans: taken.append(trace_id))
     result = await _ended(plane, members, "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00")
-    await traces.export(result)
+    await traces.export(result.name)
     assert (taken, is_wanted({}), is_wanted({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://x"})) == ([], False, True)
 
 
