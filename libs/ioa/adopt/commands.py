@@ -106,7 +106,7 @@ def command(
             heard = _Heard(program, printed, ctx)
             reason = run(
                 runnable, box, limits, level, network, output=output, readable=also, environment=environment,
-                cancelled=lambda: ctx.cancelled or heard.listen(), grace=_TO_END,
+                cancelled=lambda: ctx.cancelled, overdue=heard.listen, grace=_TO_END,
             )  # fmt: skip
             heard.finish()
         if ctx.cancelled:

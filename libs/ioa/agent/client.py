@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-import shutil
 import sys
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable
@@ -42,6 +41,7 @@ from ioa.errors import (
     UnavailableError,
     find_error,
 )
+from ioa.foreign_folders import remove
 from ioa.group.requests import ListMemberships, SequencedEntry
 from ioa.ports.brain import AsksModel, Brain
 from ioa.protocol.cards import AgentCard, ModelReport
@@ -200,7 +200,7 @@ class AgentClient:
 
     async def _serve(self, stop: Stop) -> None:
         # What a process before this one had fetched or begun there serves nothing: an attempt has a folder of its own.
-        await asyncio.to_thread(shutil.rmtree, self._options.files, ignore_errors=True)
+        await asyncio.to_thread(remove, self._options.files)
         # Sessions are a group of their own, which is the last to end: until then those who stay may open one. So no session fails.
         async with self._network.inbox(self._card.agent_id) as inbox, TaskGroup() as sessions, TaskGroup() as group:
             staying = [

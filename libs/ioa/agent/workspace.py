@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import mimetypes
-import shutil
 import threading
 from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -28,6 +27,7 @@ from ioa.agent.searching import Searching
 from ioa.agent.under_way import UnderWay
 from ioa.disk_room import ROOM_OF_TASKS
 from ioa.errors import InvalidInputError, NotFoundError
+from ioa.foreign_folders import remove
 from ioa.ports.agent_network import AgentNetwork
 from ioa.ports.chat_model import ChatMessage, Tool
 from ioa.ports.meter import Meter
@@ -128,11 +128,11 @@ class GroupFiles:
 
     async def remove_workspace(self, folder: Path) -> None:
         """Delete the folder of an attempt that has ended, with the copies of files that its function has made in it."""
-        await asyncio.to_thread(_remove, folder)
+        await asyncio.to_thread(remove, folder)
 
     def remove_workspace_later(self, folder: Path) -> None:
         """Delete it in a thread that nobody waits for."""
-        asyncio.get_running_loop().run_in_executor(None, _remove, folder)
+        asyncio.get_running_loop().run_in_executor(None, remove, folder)
 
     async def upload(self, task_id: TaskId, made: Sequence[MadeFile]) -> tuple[Artifact, ...]:
         """Store what a task made. What another attempt made of the same name lies elsewhere: a stored file never changes."""
@@ -167,8 +167,10 @@ class GroupFiles:
 
     async def remove(self) -> None:
         """Delete all local copies."""
-        await asyncio.to_thread(_remove, self._folder)
-        await self._copies.release(self.history.comm_id)
+        try:
+            await asyncio.to_thread(remove, self._folder)
+        finally:
+            await self._copies.release(self.history.comm_id)
 
     def _stream(self, artifact: Artifact) -> AsyncGenerator[bytes, None]:
         seq = self.history.told.get((artifact.object_name, artifact.sha256))
@@ -421,12 +423,8 @@ def _short_named(files: Sequence[Artifact]) -> tuple[Artifact, ...]:
 
 
 def _make_empty(folder: Path) -> None:
-    _remove(folder)
+    remove(folder)
     folder.mkdir(parents=True)
-
-
-def _remove(folder: Path) -> None:
-    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _write(path: Path, data: bytes) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
 import tempfile
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
@@ -22,6 +21,7 @@ from ioa.cli.options import DATA
 from ioa.cli.reach import reach
 from ioa.cli.terminal import Terminal
 from ioa.errors import InvalidInputError, UnavailableError
+from ioa.foreign_folders import remove
 from ioa.hosting.place import listens, read_url
 from ioa.local.pool import read_pool
 from ioa.local.system import open_embedded_system
@@ -130,7 +130,7 @@ def _temporary_folder() -> Iterator[Path]:
         raise
     finally:
         if not failed:
-            shutil.rmtree(folder, ignore_errors=True)
+            remove(folder)
 
 
 async def _connect(stack: AsyncExitStack, nats: NatsSettings) -> SystemClient:

@@ -8,18 +8,18 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import subprocess
 import tarfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path, PurePosixPath
 from typing import IO
 
 from ioa.disk_room import ROOM_OF_TASKS
+from ioa.foreign_folders import empty, walk
 from ioa.sandbox.limits import SandboxLimits
 
 BLOCK_BYTES = 512
 _DEEPEST = 32
-"""How many folders may lie in each other: removing thousands would be too much for whoever has to."""
+"""How many folders may lie in each other: thousands would be too much for whoever goes through them."""
 
 
 def lay(files: Mapping[str, Path], box: Path) -> None:
@@ -42,62 +42,40 @@ def lay(files: Mapping[str, Path], box: Path) -> None:
 
 def give(box: Path, user: int) -> None:
     """Make a user the owner of a box and of all that is in it."""
-    for path in (box, *box.rglob("*")):
-        os.chown(path, user, user, follow_symlinks=False)
+    os.chown(box, user, user)
+    for folder, _, entry in walk(box):
+        os.chown(entry.name, user, user, dir_fd=folder, follow_symlinks=False)
 
 
 def contents(box: Path, limits: SandboxLimits) -> tuple[int, int, int]:
     """Count the files in a box, the bytes they take on the disk, and how deep it is; no further than is allowed.
 
-    A folder that the command has closed counts as empty.
+    Raises:
+        PermissionError: The command has closed a folder, so that nobody knows what is in it.
     """
-    files = size = deepest = 0
-    folders = [(box, 1)]
-    while folders and files <= limits.files and deepest <= _DEEPEST:
-        folder, depth = folders.pop()
-        deepest = max(deepest, depth)
-        for entry in _entries(folder):
+    files, size, deepest = 0, 0, 1
+    with contextlib.closing(walk(box)) as found:
+        for _, depth, entry in found:
             files += 1
-            with contextlib.suppress(OSError):  # it is gone meanwhile
+            with contextlib.suppress(FileNotFoundError):  # it is gone meanwhile
                 size += entry.stat(follow_symlinks=False).st_blocks * BLOCK_BYTES
-            if entry.is_dir(follow_symlinks=False):
-                folders.append((Path(entry.path), depth + 1))
+            deepest = max(deepest, depth + entry.is_dir(follow_symlinks=False))
+            if files > limits.files or deepest > _DEEPEST:
+                break
     return files, size, deepest
 
 
 def overfull(box: Path, before: int, limits: SandboxLimits) -> str:
     """Say what of a box is beyond its limits, or nothing; `before` are the bytes that were in it."""
-    files, size, deepest = contents(box, limits)
+    try:
+        files, size, deepest = contents(box, limits)
+    except PermissionError:
+        return "closed a folder"
     if files > limits.files:
         return f"made more than {limits.files} files"
     if deepest > _DEEPEST:
         return f"made folders more than {_DEEPEST} deep"
     return f"wrote more than {limits.box_bytes} bytes" if size - before > limits.box_bytes else ""
-
-
-def empty(box: Path) -> None:
-    """Remove what is in a box, however deep, which is more than `shutil.rmtree` can."""
-    reopen(box)
-    subprocess.run(["rm", "-rf", "--", *(entry.path for entry in _entries(box))], check=False)
-
-
-def reopen(box: Path) -> None:
-    """Open folders that the command has closed, so that the caller can remove them; root can anyway."""
-    folders = [box] if os.geteuid() != 0 else []
-    while folders:
-        folder = folders.pop()
-        with contextlib.suppress(OSError):  # a path that is too long
-            folder.chmod(0o700)
-        folders += [Path(entry.path) for entry in _entries(folder) if entry.is_dir(follow_symlinks=False)]
-
-
-def _entries(folder: Path) -> list[os.DirEntry[str]]:
-    """List a folder; one that is gone, closed or too deep is empty."""
-    try:
-        with os.scandir(folder) as entries:
-            return list(entries)
-    except OSError:
-        return []
 
 
 def pack(box: Path, into: IO[bytes]) -> int:
@@ -110,17 +88,25 @@ def pack(box: Path, into: IO[bytes]) -> int:
     return size
 
 
-def unpack(packed: IO[bytes], box: Path, limits: SandboxLimits) -> str:
-    """Replace the box by an archive, of which every byte may be a lie; say what is wrong with it, or nothing."""
+def unpack(packed: IO[bytes], box: Path, limits: SandboxLimits, cancelled: Callable[[], bool] = lambda: False) -> str:
+    """Replace the box by an archive, of which every byte may be a lie; say what is wrong with it, or nothing.
+
+    What is left out counts as well: reading it takes as long, and the kernel may count it nowhere.
+    """
     if not packed.seek(0, os.SEEK_END):  # it was killed before it could hand anything out
         return ""
     packed.seek(0)
     empty(box)
     try:
         with tarfile.open(fileobj=packed, mode="r:") as archive:
-            for count, member in enumerate(_plain(archive)):
+            for count, member in enumerate(archive):
+                archive.members = []  # type: ignore[attr-defined]  # else it keeps all that it has read
+                if cancelled():
+                    return "was cancelled"
                 if count > limits.files:
                     return f"made more than {limits.files} files"
+                if not _is_plain(member):
+                    continue
                 if len(PurePosixPath(member.name).parts) > _DEEPEST:
                     return f"made folders more than {_DEEPEST} deep"
                 target = box / member.name
@@ -137,9 +123,7 @@ def unpack(packed: IO[bytes], box: Path, limits: SandboxLimits) -> str:
     return ""
 
 
-def _plain(archive: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
-    """Take the files and folders of an archive that lie in it; no links, devices or holes."""
-    for member in archive:
-        path = PurePosixPath(member.name)
-        if (member.isdir() or (member.isreg() and not member.issparse())) and not path.is_absolute() and ".." not in path.parts:
-            yield member
+def _is_plain(member: tarfile.TarInfo) -> bool:
+    """Whether something in an archive is a file or folder that lies in it; no link, device or hole."""
+    path = PurePosixPath(member.name)
+    return (member.isdir() or (member.isreg() and not member.issparse())) and not path.is_absolute() and ".." not in path.parts

@@ -20,8 +20,9 @@ from pathlib import Path
 from typing import IO, Any
 
 from ioa.errors import InvalidInputError
+from ioa.foreign_folders import empty
 from ioa.sandbox import landlock, seccomp
-from ioa.sandbox.box_folder import BLOCK_BYTES, contents, empty, give, overfull, pack, reopen, unpack
+from ioa.sandbox.box_folder import BLOCK_BYTES, contents, give, overfull, pack, unpack
 from ioa.sandbox.levels import Level
 from ioa.sandbox.limits import SandboxLimits
 
@@ -60,6 +61,7 @@ def run(  # noqa: PLR0913 - each is for the caller to say
     readable: Sequence[Path] = (),
     environment: Mapping[str, str] | None = None,
     cancelled: Callable[[], bool] = lambda: False,
+    overdue: Callable[[], bool] = lambda: False,
     grace: timedelta = timedelta(0),
     kernel: landlock.Abi | None = None,
 ) -> str:
@@ -76,7 +78,8 @@ def run(  # noqa: PLR0913 - each is for the caller to say
         output: The file that gets what it prints, outside of the box.
         readable: What else it may read.
         environment: All of its environment; nothing is passed on by itself.
-        cancelled: Asked twenty times a second; once it says so, the command is killed.
+        cancelled: Asked twenty times a second, and at each file that comes out on `bwrap`; once it says so, the command is killed.
+        overdue: Asked likewise, while it runs, of a command that is wanted still and ought to have ended; it is killed, too.
         grace: How long it has before that, from the signal SIGTERM on, to end by itself.
         kernel: What Landlock is asked for; all that this kernel has if nothing is said.
 
@@ -117,13 +120,12 @@ def run(  # noqa: PLR0913 - each is for the caller to say
             env=dict(environment or {}), stdin=stdin or subprocess.DEVNULL, stdout=stdout, stderr=printed,
             start_new_session=True, pass_fds=passed,
         )  # fmt: skip
-        reason = _watch(process, limits, cancelled, grace, lambda: overfull(box, before, limits))
+        reason = _watch(process, limits, lambda: cancelled() or overdue(), grace, lambda: overfull(box, before, limits))
         if stdin is not None:
-            return unpack(stdout, box, limits) or reason
-        if overfull(box, before, limits):
+            return unpack(stdout, box, limits, cancelled) or reason
+        if broken := overfull(box, before, limits):
             empty(box)
-        reopen(box)
-        return reason
+        return reason or broken
 
 
 @dataclass(frozen=True)

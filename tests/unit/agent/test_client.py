@@ -45,6 +45,7 @@ from ioa.testing.scripted_brain import ScriptedBrain
 from ioa_testkit.memory_plane import Push
 from tests.contract.agent_store.stories import sequenced
 from tests.rig.deadline import eventually
+from tests.rig.hostile_folders import dig
 from tests.unit.agent.company import GOAL, Company, idle, one_task, open_company, task, task_beside, working
 
 ROOM = comm_id_of_goal(GOAL.goal_id)
@@ -413,6 +414,14 @@ async def test_sessions_end_with_their_groups(company: Company) -> None:
 
     left = [path for path in company.folder.rglob("*") if path.is_file()]
     assert (set(reasons), left) == ({Reason.CONCLUDED}, [])
+
+
+async def test_an_agent_starts_whatever_was_left_of_its_files(company: Company) -> None:
+    """Folders that code has made in each other ended each start, and so the agent for all its users."""
+    dig(company.folder / "worker" / ROOM)
+    await _open(company, one_task())
+
+    assert ((await company.result()).reason, (company.folder / "worker" / ROOM / "d").exists()) == (Reason.CONCLUDED, False)
 
 
 @pytest.mark.parametrize("restored", [False, True], ids=["empty", "restored"])

@@ -30,6 +30,7 @@ from ioa.protocol.goals import Artifact
 from ioa.protocol.ids import AgentId, CommId, GoalId, SessionId, TaskId, UserId
 from ioa.protocol.messages import MAX_ARTIFACTS, Conclusion
 from ioa.protocol.search import Need
+from tests.rig.hostile_folders import dig
 from tests.rig.memory_network import MemoryNetwork
 from tests.rig.told_files import files_of_group
 
@@ -281,6 +282,23 @@ async def test_each_attempt_has_an_empty_folder(tmp_path: Path) -> None:
     again, second = await files.create_workspace(T1, 1), await files.create_workspace(T1, 2)
 
     assert (again == first, again == second, list(again.iterdir()), list(second.iterdir())) == (True, False, [], [])
+
+
+async def test_folders_in_each_other_hold_up_no_end(tmp_path: Path) -> None:
+    """What code has left too deep for Python's stack goes with the attempt, and with the group, whose copies go too."""
+    files, [artifact] = await files_of_group(tmp_path, ("a.csv", b"1,2"))
+    await files.fetch([artifact])
+    first, second = [await files.create_workspace(T1, attempt) for attempt in (1, 2)]
+    for folder in (first, second):
+        dig(folder)
+    await files.remove_workspace(first)
+    assert list(first.parent.iterdir()) == [second]
+    await files.remove()
+    assert _left_in(tmp_path) == [tmp_path / "copies"]
+
+
+def _left_in(folder: Path) -> list[Path]:
+    return list(folder.rglob("*"))
 
 
 async def test_uploading_again_stores_once(tmp_path: Path, running: RunningTask) -> None:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import gc
+import io
+import itertools
+import os
 import shutil
+import tarfile
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -10,7 +15,10 @@ import pytest
 
 from ioa.disk_room import DiskRoom
 from ioa.errors import TaskError
-from ioa.sandbox import box_folder, lay
+from ioa.foreign_folders import remove
+from ioa.sandbox import SandboxLimits, box_folder, lay
+from ioa.sandbox.box_folder import BLOCK_BYTES, give, overfull, unpack
+from tests.rig.hostile_folders import as_an_ordinary_user, dig, few_handles
 
 
 def test_boxes_leave_as_much_of_the_disk_as_they_take(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -28,3 +36,70 @@ def test_boxes_leave_as_much_of_the_disk_as_they_take(tmp_path: Path, monkeypatc
     lay({"a/one.bin": given}, boxes[3])
     assert (boxes[3] / "a" / "one.bin").read_bytes() == b"x" * 20
     assert given.stat().st_ino != (boxes[3] / "a" / "one.bin").stat().st_ino
+
+
+def test_what_no_path_reaches_counts(tmp_path: Path) -> None:
+    """What lay below folders whose names were longer together than a path may be was counted by nobody, and changed no owner."""
+    box, limits = tmp_path / "box", SandboxLimits(files=100, box_bytes=1_000_000)
+    dig(box, 18, "n" * 250)
+    with few_handles():
+        assert overfull(box, 0, limits) == ""
+        assert overfull(box, 0, SandboxLimits(files=18)) == "made more than 18 files"
+        give(box, os.geteuid())
+    remove(box)
+    dig(box, 18, "n" * 250, size=2_000_000)
+    assert overfull(box, 0, limits) == "wrote more than 1000000 bytes"
+    dig(box, 40)
+    assert overfull(box, 0, limits) == "made folders more than 32 deep"
+
+
+def test_a_closed_folder_is_one_too_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody knows what is in a folder that may be entered and written, and not listed: it counted as empty."""
+    with as_an_ordinary_user(tmp_path, monkeypatch):
+        (folder := Path("box/hidden")).mkdir(parents=True)
+        (folder / "large").write_bytes(bytes(2_000_000))
+        folder.chmod(0o300)
+        assert overfull(Path("box"), 0, SandboxLimits(box_bytes=1_000_000)) == "closed a folder"
+
+
+class _CountedBytes(io.BytesIO):
+    """What counts how much of it is read."""
+
+    taken = 0
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        """Read, and count."""
+        data = super().read(size)
+        self.taken += len(data)
+        return data
+
+
+def _links(number: int) -> _CountedBytes:
+    packed = _CountedBytes()
+    with tarfile.open(fileobj=packed, mode="w") as archive:
+        for name in range(number):
+            (link := tarfile.TarInfo(str(name))).type, link.linkname = tarfile.SYMTYPE, "x"
+            archive.addfile(link)
+    return packed
+
+
+def test_links_that_stay_behind_count(tmp_path: Path) -> None:
+    """No file came of them, so that an archive of 400,000 was read to its end, behind the end of the task."""
+    packed = _links(1_000)
+    (box := tmp_path / "box").mkdir()
+    assert unpack(packed, box, SandboxLimits(files=10)) == "made more than 10 files"
+    assert packed.taken <= 12 * BLOCK_BYTES
+
+
+def test_nothing_is_kept_of_an_archive_and_cancelling_ends_it(tmp_path: Path) -> None:
+    """Of each link that was skipped the process kept half a kilobyte; and who cancelled waited for all of them."""
+    known, asked, kept = {id(one) for one in gc.get_objects()}, itertools.count(1), list[int]()
+
+    def cancelled() -> bool:
+        kept.append(sum(isinstance(one, tarfile.TarInfo) for one in gc.get_objects() if id(one) not in known))
+        return next(asked) == 20
+
+    (box := tmp_path / "box").mkdir()
+    packed = _links(30)
+    assert unpack(packed, box, SandboxLimits(), cancelled) == "was cancelled"
+    assert (len(kept), max(kept) <= 3, packed.taken <= 21 * BLOCK_BYTES) == (20, True, True)

@@ -155,6 +155,28 @@ def test_a_full_box(code: str, said: str, level: Level, runs: Runs, tmp_path: Pa
     assert (reason == said or full, len(left) <= 101) == (True, True), (reason, printed)
 
 
+def test_a_box_that_no_path_reaches(level: Level, runs: Runs, tmp_path: Path) -> None:
+    """Files below folders whose names are longer together than a path may be counted nowhere; nothing of them stays."""
+    code = """
+import os
+for _ in range(18): os.mkdir('n' * 250); os.chdir('n' * 250)
+for n in range(1_000): open(str(n), 'w')
+"""
+    reason, _ = runs(code, SandboxLimits(files=100))
+    said = "left a box that cannot be read" if level is Level.BWRAP else "made more than 100 files"
+    assert (reason, [path for path in (tmp_path / "box").rglob("*") if path.is_file()]) == (said, [])
+
+
+def test_what_is_overdue_is_killed(tmp_path: Path) -> None:
+    """A command that is wanted still, and ought to have ended, goes on no longer; what it has left is there."""
+    (tmp_path / "box").mkdir()
+    reason = run(
+        [sys.executable, "-c", "import signal; open('made', 'w'); signal.pause()"], tmp_path / "box", SandboxLimits(), Level.NONE,
+        output=tmp_path / "output", overdue=(tmp_path / "box" / "made").exists,
+    )  # fmt: skip
+    assert (reason, (tmp_path / "box" / "made").exists()) == ("was cancelled", True)
+
+
 def test_deadline_with_a_grandchild(runs: Runs, tmp_path: Path) -> None:
     """At the deadline all processes end, those too whose parents have ended or that wanted a session of their own."""
     code = """
