@@ -33,12 +33,21 @@ def parse_texts(data: bytes) -> Any:
     Raises:
         ValueError: It is none, is nested deeper than Python reads, or has more of it than texts.
     """
+    check_mostly_texts(data)
+    return parse_json(data)
+
+
+def check_mostly_texts(data: bytes) -> None:
+    """See that JSON is texts for the most part, before anything parses it.
+
+    Raises:
+        ValueError: It has more of it than texts, or is written in something else than UTF-8.
+    """
     if b"\0" in data:  # as whatever else JSON may be written in has, where a quote is no quote
         raise ValueError("it is not written in UTF-8")
     pieces = data.replace(rb"\\", b"").replace(rb"\"", b"").split(b'"', 2 * _MAX_TEXTS + 1)
     if len(pieces) > 2 * _MAX_TEXTS + 1 or sum(map(len, pieces[::2])) > _MAX_PLAIN_BYTES:
         raise ValueError("it has too much beside its texts, or too many of them")
-    return parse_json(data)
 
 
 def find_object(text: str) -> dict[str, Any] | None:

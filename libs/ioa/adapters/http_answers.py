@@ -8,7 +8,7 @@ names, its text is UTF-8, as all JSON is: Python knows some that are none, at wh
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, AsyncIterable, Mapping
 from contextlib import suppress
 from typing import Final
 
@@ -31,15 +31,34 @@ async def pieces_of(response: httpx.Response, most_bytes: int) -> AsyncGenerator
     Raises:
         UnfitAnswerError: It is packed, or there is more of it.
     """
-    if (response.headers.get("content-encoding") or "identity").strip().lower() != "identity":
+    check_plain(response.headers)
+    async for piece in counted(response.aiter_bytes(), most_bytes):
+        yield piece
+        await asyncio.sleep(0)  # what has come already is handed out at once
+
+
+def check_plain(headers: Mapping[str, str]) -> None:
+    """See that an answer with these headers is not packed.
+
+    Raises:
+        UnfitAnswerError: It is.
+    """
+    if (headers.get("content-encoding") or "identity").strip().lower() != "identity":
         raise UnfitAnswerError("its answer is packed")
+
+
+async def counted(pieces: AsyncIterable[bytes], most_bytes: int) -> AsyncGenerator[bytes, None]:
+    """Yield pieces as they come.
+
+    Raises:
+        UnfitAnswerError: They have more bytes together.
+    """
     read = 0
-    async for piece in response.aiter_bytes():
+    async for piece in pieces:
         read += len(piece)
         if read > most_bytes:
             raise UnfitAnswerError(f"its answer has more than {most_bytes:,} bytes")
         yield piece
-        await asyncio.sleep(0)  # what has come already is handed out at once
 
 
 async def whole_answer(response: httpx.Response, most_bytes: int) -> httpx.Response:

@@ -5,9 +5,10 @@ is found lost is opened again, once a call; so is one whose session the server h
 2025-11-25, "Session Management"). A call is repeated only if the server says that this does no harm: nobody knows whether one whose
 answer is missing has had its effect.
 
-One connection is for all that an agent works on. So what is wrong with one call, in what is asked or what is answered, is no loss
-of it: that would end the calls of all others. Nor is an answer held to what the server says of its answers: nobody here reads what
-that is about, and an expression of twenty letters would hold up all that the process does.
+One connection is for all that an agent works on. So what is wrong with one call, in what is asked or what is answered, or with the
+one request of HTTP that carries it (`mcp_http`), is no loss of it: that would end the calls of all others. Nor is an answer held to
+what the server says of its answers: nobody here reads what that is about, and an expression of twenty letters would hold up all
+that the process does.
 """
 
 from __future__ import annotations
@@ -197,9 +198,11 @@ class McpServer:
         try:
             return await _called(first.client, tool, arguments, hear, about)
         except Exception as error:
-            if not first.is_forgotten and (not _is_loss(error) or await _is_there(first.client)):
+            is_open = not first.is_forgotten and (not _is_loss(error) or await _is_there(first.client))
+            if is_open and not _is_broken(error):
                 raise self._told(error) from error
-        self._reopen(first)
+        if not is_open:
+            self._reopen(first)
         again = await asyncio.shield(self._open)
         if not tool.is_repeatable:
             raise UnavailableError(
@@ -245,7 +248,8 @@ async def open_mcp_server(address: McpAddress) -> AsyncIterator[McpServer]:
         UnavailableError: It does not start, cannot be reached, or does not speak the protocol.
     """
     try:
-        await asyncio.to_thread(import_module, "mcp")  # which takes longer than a loop may be held up
+        for needed in ("mcp", "ioa.adapters.mcp_http"):
+            await asyncio.to_thread(import_module, needed)  # which takes longer than a loop may be held up
     except ModuleNotFoundError as error:
         raise MissingExtraError.of("What speaks to MCP servers", "mcp") from error
     server = McpServer(address)
@@ -261,12 +265,15 @@ async def _connect(address: McpAddress, stack: AsyncExitStack) -> _Connection:
     if address.is_url:
         import httpx2
 
+        from ioa.adapters.http_answers import PLAINLY
+        from ioa.adapters.mcp_http import McpHttp
+
         async def look_at(response: httpx2.Response) -> None:
             opened.is_forgotten |= response.status_code == HTTPStatus.NOT_FOUND and _SESSION in response.request.headers
 
         # Reading has no end by itself: one answer that is late would end the library's whole transport. Who waits ends a call.
         limits = httpx2.Timeout(_OPENING.total_seconds(), read=None)
-        asked = httpx2.AsyncClient(headers=dict(address.headers), timeout=limits, event_hooks={"response": [look_at]})
+        asked = McpHttp(headers={**address.headers, **PLAINLY}, timeout=limits, event_hooks={"response": [look_at]})
         http = await stack.enter_async_context(asked)
         client = Client(streamable_http_client(address.target, http_client=http))
     else:
@@ -350,9 +357,18 @@ def _is_loss(error: Exception) -> bool:
     from mcp_types import CONNECTION_CLOSED
 
     if isinstance(error, MCPError):
-        return error.code == CONNECTION_CLOSED
+        return error.code == CONNECTION_CLOSED or _is_broken(error)
     gone = (OSError, anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream, httpx2.TransportError)
     return isinstance(error, gone)
+
+
+def _is_broken(error: Exception) -> bool:
+    """Whether a call was sent and its answer never came, which says nothing of the calls of others."""
+    from mcp import MCPError
+
+    from ioa.adapters.mcp_http import EXCHANGE_BROKEN
+
+    return isinstance(error, MCPError) and error.code == EXCHANGE_BROKEN
 
 
 async def _is_there(client: Client) -> bool:

@@ -4,7 +4,7 @@ Two rules hold for every line. What users and agents wrote is shown only where i
 `CONTENT`, and stands in the messages of exceptions. Secrets are never shown, wherever in a line they stand.
 
 Who sends a system what makes it log does not fill its disk: a text that came from outside is cut, and of lines that say the same of
-the same there is one in a second, the next of which says how many were left out.
+the same, and of those from one place of a library, there is one in a second, the next of which says how many were left out.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def configure_logs(level: str, style: Literal["json", "console"], *, service: st
     )
     sys.excepthook = lambda _kind, error, _traceback: tell_traceback(error)
     if not logging.root.handlers:  # whoever has chosen where libraries log to keeps that
-        logging.root.addHandler(_Forwarding(logging.WARNING))
+        logging.root.addHandler(_Forwarding(time.monotonic))
 
 
 class OneASecond:
@@ -251,12 +251,25 @@ def _stack(frames: TracebackType | None) -> Iterator[str]:
 
 
 class _Forwarding(logging.Handler):
-    """Bring the log lines of libraries into the same stream and form."""
+    """Bring the log lines of libraries into the same stream and form, from warnings on.
+
+    Libraries put into their words what others have sent, so lines are told from each other by where they are written.
+
+    Args:
+        now: Returns seconds that never go back.
+    """
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        super().__init__(logging.WARNING)
+        self._written = OneASecond(now)
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write one line."""
-        log = structlog.get_logger(record.name)
-        log.log(record.levelno, "library_logged", logger=record.name, message=record.getMessage(), exc_info=record.exc_info)
+        """Write one line, or leave it out."""
+        dropped = self._written.left_out((record.name, record.pathname, record.lineno))
+        if dropped is None:
+            return
+        log, more = structlog.get_logger(record.name), {"dropped": dropped} if dropped else {}
+        log.log(record.levelno, "library_logged", logger=record.name, message=record.getMessage(), exc_info=record.exc_info, **more)
 
 
 class _EnduringStream:

@@ -193,6 +193,20 @@ def test_lines_are_equal_whenever_they_are_written(lines: Lines) -> None:
     assert (line["event"], line["by"], datetime.fromisoformat(line["timestamp"]).tzinfo) == ("refused", "mallory", UTC)
 
 
+def test_a_place_in_a_library_writes_one_line_in_a_second(lines: Lines, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever it writes there: servers of others choose words that libraries log."""
+    now = 0.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    monkeypatch.setattr(logging.root, "handlers", [])
+    configure_logs("info", "json")
+    for number in range(6):
+        now = 1.5 if number == 5 else 0.0
+        logging.getLogger("a_library").warning("unknown: %d", number)
+    logging.getLogger("a_library").warning("elsewhere")
+    told = [(line["message"], line.get("dropped", 0)) for line in lines()]
+    assert told == [("unknown: 0", 0), ("unknown: 5", 4), ("elsewhere", 0)]
+
+
 SECRETS = {
     "nats://user:hunter22@nats:4222": "nats://user:[hidden]@nats:4222",
     "tls://s3cr3tt0ken@nats:4222": "tls://[hidden]@nats:4222",
