@@ -35,6 +35,7 @@ from ioa.protocol.codec import check_texts
 
 if TYPE_CHECKING:
     from mcp import Client
+    from mcp.client import Transport
     from mcp_types import CallToolResult, ContentBlock
 
 _OPENING = timedelta(seconds=60)
@@ -262,6 +263,9 @@ async def _connect(address: McpAddress, stack: AsyncExitStack) -> _Connection:
     from mcp import Client, StdioServerParameters, stdio_client
     from mcp.client.streamable_http import streamable_http_client
 
+    from ioa.adapters.mcp_messages import with_few_parts
+
+    transport: Transport
     if address.is_url:
         import httpx2
 
@@ -275,11 +279,12 @@ async def _connect(address: McpAddress, stack: AsyncExitStack) -> _Connection:
         limits = httpx2.Timeout(_OPENING.total_seconds(), read=None)
         asked = McpHttp(headers={**address.headers, **PLAINLY}, timeout=limits, event_hooks={"response": [look_at]})
         http = await stack.enter_async_context(asked)
-        client = Client(streamable_http_client(address.target, http_client=http))
+        transport = streamable_http_client(address.target, http_client=http)
     else:
         command, *arguments = shlex.split(address.target)
         started = StdioServerParameters(command=command, args=arguments, env=dict(address.environment))
-        client = Client(stdio_client(started, errlog=sys.stderr))
+        transport = stdio_client(started, errlog=sys.stderr)
+    client = Client(with_few_parts(transport))
     opened = _Connection(client)
     await stack.enter_async_context(client)
     client.session.validate_tool_result = _take_as_it_is  # type: ignore[method-assign]
