@@ -28,9 +28,9 @@ _AGAIN_SECONDS = 1.0
 """When to try again what is out of reach."""
 _NOTHING_SECONDS, _LONGEST_SECONDS = 1.0, 15.0
 """How long nothing of a group is waited for until it is asked whether there will be any, and how long at most between two times."""
-_MOST_LISTENED = 8
-"""How many groups are listened to at once: a user follows a thousand goals over a gateway's one connection, which has 20,000
-subscriptions, and each group takes two. Of forty turns, half of what is left lent to each, five teams are open."""
+_MOST_LISTENED = 4
+"""How many groups are listened to at once: 2,000 goals may be followed over a gateway's one connection, which has 20,000
+subscriptions, and each group takes two."""
 
 R = TypeVar("R")
 
