@@ -25,6 +25,9 @@ MOST_FIELDS = 100
 """How many fields a request may have, before and behind its body."""
 MOST_LENGTH_DIGITS = 20
 """By how many digits the length of a body may be told, as many as the largest has: Python refuses to read thousands, also zeros."""
+MOST_SMALL_CHUNKS, FEW_BYTES = 1_000, 256
+"""Of how many chunks a body may be whose chunks have fewer bytes on average: each costs as much as one of many, before it is known
+who sends it."""
 _PIECE = 2**14
 """How much is parsed before it is looked at."""
 
@@ -42,7 +45,8 @@ class _Connection(HttpToolsProtocol):
         self._answer, self.app = self.app, self._in_turn
         self._running: RequestResponseCycle | None = None
         self._begun: Scope | None = None
-        self._unplaced = self._fields = 0
+        self._unplaced = self._fields = self._chunks = self._body_bytes = 0
+        self._is_spent = False
 
     async def _in_turn(self, scope: Any, receive: Any, send: Any) -> None:
         await self.flow.drain()  # else each answer that nobody reads is made, and kept
@@ -81,6 +85,8 @@ class _Connection(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
+        if self._is_spent:
+            return
         for start in range(0, len(data), _PIECE):
             if self.transport.is_closing():
                 break
@@ -94,7 +100,7 @@ class _Connection(HttpToolsProtocol):
         if self.pipeline:
             self.transport.abort()
             raise HttpParserError("More requests came than one behind the one that is answered.")
-        self._fields = 0
+        self._fields = self._chunks = self._body_bytes = 0
         super().on_message_begin()
 
     def on_header(self, name: bytes, value: bytes) -> None:
@@ -119,8 +125,16 @@ class _Connection(HttpToolsProtocol):
         if self.pipeline:
             self._look()
 
+    def on_chunk_header(self) -> None:
+        """Count the chunks of a body."""
+        if self._chunks >= MOST_SMALL_CHUNKS and self._body_bytes < self._chunks * FEW_BYTES:
+            self._refuse(_TOO_SMALL_CHUNKS)
+            raise HttpParserError("The body comes in very many, very small chunks.")
+        self._chunks += 1
+
     def on_body(self, body: bytes) -> None:
         self._unplaced = 0
+        self._body_bytes += len(body)
         super().on_body(body)
 
     def on_message_complete(self) -> None:
@@ -128,9 +142,21 @@ class _Connection(HttpToolsProtocol):
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
+        is_unread = self._running is not None and self._running.more_body
         self._begun = None
         self._look()
         super().on_response_complete()
+        if is_unread and not self.transport.is_closing():
+            self._spend()
+
+    def _spend(self) -> None:
+        """Parse nothing more, neither the rest of a body that was answered before it was whole nor what comes behind it.
+
+        Whoever sends it reads the answer and its end first: to close with bytes unread would take the answer from him, too. uvicorn
+        closes what is idle.
+        """
+        self._is_spent = True
+        self.transport.write_eof()
 
     def pause_writing(self) -> None:
         super().pause_writing()
@@ -189,6 +215,11 @@ _NOT_THAT_BODY = _last_answer(
     HTTPStatus.NOT_IMPLEMENTED,
     "The body is coded otherwise than by chunks, or comes with a wish for another protocol.",
     "Send it by HTTP/1.1, without Upgrade.",
+)
+_TOO_SMALL_CHUNKS = _last_answer(
+    HTTPStatus.BAD_REQUEST,
+    "The body comes in very many, very small chunks.",
+    f"Send chunks of {FEW_BYTES} bytes at least, or its length.",
 )
 _NO_LENGTH = _last_answer(
     HTTPStatus.BAD_REQUEST, "The length of the body has too many digits.", f"Send at most {MOST_LENGTH_DIGITS}."

@@ -13,12 +13,14 @@ import pytest
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from ioa.beside import beside
 from ioa.errors import RateLimitedError
 from ioa.protocol.ids import LOCAL, UserId
 from ioa_gateway.arrivals import Arrivals
 from ioa_gateway.callers import Caller
+from ioa_gateway.connection import FEW_BYTES, MOST_SMALL_CHUNKS
 from ioa_gateway.limits import BODIES, COMING, HELD_BYTES, REQUESTS_OF_USER, STREAMS, STREAMS_OF_USER, CallerLimits
 from ioa_gateway.rounds import AT_ONCE, Lane, Rounds
 from ioa_gateway.server import bound, open_server
@@ -27,6 +29,7 @@ from tests.rig.deadline import eventually
 
 LONG = b"x" * 50_000_000
 HEAD = b"GET /%s HTTP/1.1\r\nHost: x\r\n\r\n"
+CHUNKED = b"POST /%s HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
 @asynccontextmanager
@@ -125,6 +128,49 @@ async def test_a_connection_that_asks_for_nothing_is_closed(dial: Dial) -> None:
             assert [await _is_closed(one) for one in (silent, dripping, again)] == [True] * 3
         await eventually(lambda: len(arrivals), lambda left: left == 0)
         deaf.close()
+
+
+@pytest.fixture
+def pieces(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+    """What is parsed of bodies, a piece for each chunk."""
+    parsed, on_body = list[bytes](), HttpToolsProtocol.on_body
+
+    def noted(protocol: HttpToolsProtocol, body: bytes) -> None:
+        parsed.append(body)
+        on_body(protocol, body)
+
+    monkeypatch.setattr(HttpToolsProtocol, "on_body", noted)
+    return parsed
+
+
+def _chunks(count: int, size: int) -> bytes:
+    return b"%x\r\n%s\r\n" % (size, b"x" * size) * count
+
+
+async def test_a_body_in_very_small_chunks_is_refused(dial: Dial, pieces: list[bytes]) -> None:
+    """Each costs as much as one of many bytes, before anybody knows who sends it; as many of these are read."""
+    async with asyncio.timeout(60), _served(Arrivals(), asyncio.Event()) as port:
+        reader, writer = await dial(port)
+        writer.write(CHUNKED % b"read" + _chunks(5 * MOST_SMALL_CHUNKS, 1))
+        assert (await reader.readline()).startswith(b"HTTP/1.1 400 ")
+        assert len(pieces) == MOST_SMALL_CHUNKS
+        reader, writer = await dial(port)
+        writer.write(CHUNKED % b"read" + _chunks(2 * MOST_SMALL_CHUNKS, FEW_BYTES) + b"0\r\n\r\n")
+        assert (await reader.readline()).startswith(b"HTTP/1.1 200 ")
+
+
+async def test_nothing_is_parsed_of_a_body_that_was_answered_before_it_came(dial: Dial, pieces: list[bytes]) -> None:
+    """Whoever goes on sending has the answer and its end, and no other request is read behind."""
+    log, arrivals = list[str](), Arrivals()
+    async with asyncio.timeout(60), _served(arrivals, asyncio.Event(), log) as port:
+        reader, writer = await dial(port)
+        writer.write(CHUNKED % b"" + _chunks(3, FEW_BYTES))
+        assert (await reader.read()).endswith(b"x")
+        parsed = len(pieces)
+        writer.write(_chunks(100, FEW_BYTES) + b"0\r\n\r\n" + HEAD % b"")
+        writer.write_eof()
+        await eventually(lambda: len(arrivals), lambda left: left == 0)
+        assert (len(pieces), log) == (parsed, ["/ begun", "/ ended"])
 
 
 async def test_a_stream_stays_open(dial: Dial) -> None:
