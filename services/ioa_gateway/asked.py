@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from contextlib import aclosing
+from contextlib import AbstractAsyncContextManager, aclosing
 from typing import Any
 
 from ioa.beside import beside
@@ -13,7 +13,6 @@ from ioa.client.seat import Awaited, awaited_of, people_in
 from ioa.errors import NotFoundError, RateLimitedError, UnavailableError
 from ioa.ports.goal_client import GoalStatus
 from ioa.protocol.api_keys import Scope
-from ioa.protocol.goals import Goal
 from ioa.protocol.ids import GoalName
 from ioa.protocol.team import person_of
 from ioa_gateway.callers import Caller
@@ -33,19 +32,24 @@ def asked_of(caller: Caller, status: GoalStatus) -> list[Awaited]:
 def questions_to(caller: Caller, status: GoalStatus) -> tuple[OpenQuestion, ...]:
     """Say what a goal's group and its tasks ask a caller as the user of the goal."""
     standing = status.standing
-    if status.result is not None or standing is None or not is_user(caller, status.record.goal):
+    if status.result is not None or standing is None or not is_user(caller, status.record.goal.name):
         return ()
     return questions_of(standing.state)
 
 
-def is_user(caller: Caller, goal: Goal) -> bool:
+def as_asked(call: ApiCall, name: GoalName) -> AbstractAsyncContextManager[GoalStatus]:
+    """Look at a goal, see `ApiCall.looking`, so that it can be said what it asks the caller: of people its charter says it."""
+    return call.looking(name, with_team=bool(call.caller.people))
+
+
+def is_user(caller: Caller, name: GoalName) -> bool:
     """Whether a caller may answer what a goal asks its user."""
-    return Scope.GOALS_WRITE in caller.scopes and goal.name.owner == caller.user
+    return Scope.GOALS_WRITE in caller.scopes and name.owner == caller.user
 
 
-def may_ask(caller: Caller, goal: Goal, entry: Mapping[str, Any]) -> bool:
+def may_ask(caller: Caller, name: GoalName, entry: Mapping[str, Any]) -> bool:
     """Whether a goal asks a caller something since an entry, as that is told."""
-    return caller.answers_for_any(entry["floor"]) or (not entry["depth"] and bool(entry["questions"]) and is_user(caller, goal))
+    return caller.answers_for_any(entry["floor"]) or (not entry["depth"] and bool(entry["questions"]) and is_user(caller, name))
 
 
 async def documents_of(call: ApiCall, goal: GoalName, after: int) -> AsyncGenerator[Mapping[str, Any] | None, None]:
@@ -69,16 +73,16 @@ async def _is_over(call: ApiCall, goal: GoalName) -> bool:
         return False  # it is asked again after the next silence
 
 
-async def settled(call: ApiCall, goal: Goal, left: Callable[[], Awaitable[None]] | None = None) -> None:
+async def settled(call: ApiCall, name: GoalName, left: Callable[[], Awaitable[None]] | None = None) -> None:
     """Wait until a goal has ended or asks the caller something, or until `left` returns: nobody waits any more."""
     over = asyncio.Event()
 
     async def end() -> None:
-        await call.client.result(goal.name, wait=True)
+        await call.client.result(name, wait=True)
         over.set()
 
     async def ask() -> None:
-        if (call.caller.people or is_user(call.caller, goal)) and await _is_asked(call, goal):
+        if (call.caller.people or is_user(call.caller, name)) and await _is_asked(call, name):
             over.set()
 
     async def leave() -> None:
@@ -90,20 +94,24 @@ async def settled(call: ApiCall, goal: Goal, left: Callable[[], Awaitable[None]]
         await over.wait()
 
 
-async def _is_asked(call: ApiCall, goal: Goal) -> bool:
+async def _is_asked(call: ApiCall, name: GoalName) -> bool:
     """Wait until a goal asks the caller something; False if it has ended."""
     try:
-        status = await call.client.goal(goal.name)
+        seq = await _asks_nothing_up_to(call, name)
     except NotFoundError:
         seq = 0  # others of its user have to end first
-    else:
-        if asked_of(call.caller, status) or questions_to(call.caller, status):
-            return True
-        seq = status.standing.seq if status.standing else 0
-    async with aclosing(call.rooms.documents(call.caller, goal.comm_id, seq)) as documents:
+    if seq is None:
+        return True
+    async with aclosing(call.rooms.documents(call.caller, name.comm_id, seq)) as documents:
         async for entry in documents:
-            if entry is not None and may_ask(call.caller, goal, entry):
-                status = await call.client.goal(goal.name)
-                if asked_of(call.caller, status) or questions_to(call.caller, status):
-                    return True
+            if entry is not None and may_ask(call.caller, name, entry) and await _asks_nothing_up_to(call, name) is None:
+                return True
     return False
+
+
+async def _asks_nothing_up_to(call: ApiCall, name: GoalName) -> int | None:
+    """Tell up to which sequence a goal asks the caller nothing; None if it does. Nothing else of it is kept while one waits."""
+    async with as_asked(call, name) as status:
+        if asked_of(call.caller, status) or questions_to(call.caller, status):
+            return None
+        return status.standing.seq if status.standing else 0

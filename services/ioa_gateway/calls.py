@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import KW_ONLY, dataclass, field
 from datetime import timedelta
@@ -24,6 +24,7 @@ from ioa.client.documents import told
 from ioa.client.seat import PersonSeat
 from ioa.errors import ForbiddenError, InvalidInputError, IoaError, NotFoundError, PayloadTooLargeError
 from ioa.group.requests import no_group
+from ioa.ports.goal_client import GoalStatus
 from ioa.ports.webhook_store import WebhookStore
 from ioa.protocol.api_keys import Scope
 from ioa.protocol.codec import check_texts, validate
@@ -31,6 +32,7 @@ from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.ids import CommId, GoalId, GoalName, UserId, check_token, parse_goal_id
 from ioa.protocol.labels import bears
 from ioa.protocol.model import Instruction, Model
+from ioa.protocol.webhooks import Webhook
 from ioa_gateway.bodies import check_body
 from ioa_gateway.callers import Caller
 from ioa_gateway.keyring import Keyring
@@ -152,6 +154,32 @@ class ApiCall:
             await self._check_seen(name)
         return name
 
+    @asynccontextmanager
+    async def looking(self, name: GoalName, *, with_team: bool) -> AsyncIterator[GoalStatus]:
+        """Look at a goal in a turn of the caller's user, which lasts as long as the block: what is read may take megabytes.
+
+        Pages are read in the same turn, and none is waited for in the block: two such calls would wait for each other.
+
+        Raises:
+            NotFoundError: There is no such goal.
+        """
+        async with self.limits.pages.turn(self.caller.user):
+            yield await self.client.system.goal(name, with_team=with_team)
+
+    async def look(self, name: GoalName) -> GoalStatus:
+        """Look at a goal without its team.
+
+        Raises:
+            NotFoundError: There is no such goal.
+        """
+        async with self.looking(name, with_team=False) as status:
+            return status
+
+    async def webhooks(self, is_wanted: Callable[[Webhook], bool]) -> Sequence[Webhook]:
+        """Read some webhooks, in a turn of the caller's user; of others nothing is kept."""
+        async with self.limits.lists.turn(self.caller.user):
+            return [hook async for hook in self.hooks.store.all() if is_wanted(hook)]
+
     async def group(self) -> CommId:
         """Name the group of the path.
 
@@ -206,7 +234,7 @@ class ApiCall:
         period = int(self.keyring.now().timestamp() // _ASKED_AGAIN.total_seconds())
         before, now = (self.caller.goal_id(entrance, kind, json.dumps([*words, one])) for one in (period - 1, period))
         try:
-            await self.client.goal(GoalName(self.caller.user, before))
+            await self.look(GoalName(self.caller.user, before))
         except NotFoundError:
             return now
         return before
@@ -226,7 +254,7 @@ class ApiCall:
 
     async def _check_seen(self, name: GoalName) -> None:
         try:
-            goal = (await self.client.goal(name)).record.goal
+            goal = (await self.look(name)).record.goal
         except NotFoundError:
             raise _no_goal(name) from None
         if not bears(goal.labels, self.caller.labels):

@@ -29,7 +29,7 @@ reads it may be slow."""
 COMING = 100
 """How many bodies of one user, of whatever size, may be on their way at a time: each holds a connection."""
 PAGES, PAGES_OF_USER, DRAWINGS = 8, 2, 1
-"""How many pages of entries, and how many of goals, are read at a time, of all and of one user, and how many files are drawn."""
+"""How many pages of entries or single goals, and how many lists, are read at a time, of all and of one user; and files drawn."""
 SEATS, SEATS_OF_KEY = 16, 2
 SEATS_RATE = Rate(5, 50)
 """How many requests in the names of people are answered at a time, of all keys and of one, and how often one key may ask in that
@@ -51,8 +51,8 @@ class CallerLimits:
         clock: Seconds of a clock that never goes back.
 
     Attributes:
-        pages: Whose page of entries is read.
-        lists: Whose page of goals is read.
+        pages: Whose page of entries, or whose goal, is read.
+        lists: Whose list of goals, agents or webhooks is read.
         seats: Which key asks in the name of a person.
         drawings: Whose file is drawn.
         told: Who is told by MCP what there is.

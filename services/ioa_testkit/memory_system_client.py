@@ -12,15 +12,16 @@ from ioa.adapters.system_clock import RandomIds
 from ioa.errors import NotFoundError
 from ioa.group.events import GroupLaunched, Said
 from ioa.group.requests import AnswerQuestion, CancelGroup, GetGroup, GroupSnapshot
-from ioa.ports.agent_directory import Roster
+from ioa.ports.agent_directory import Roster, pages_of_agents
 from ioa.ports.clock import IdSource
 from ioa.ports.dead_letter_box import DeadLetterBox
 from ioa.ports.goal_client import ALL_GOALS, MOST_LOOKED_AT, PAGE_BYTES, PAGE_GOALS, AnyGoal, GoalFilter, GoalList, GoalStatus
 from ioa.ports.group_client import GroupList, GroupListener, listed_bytes, listed_group
 from ioa.ports.group_log import StoredEntry
+from ioa.ports.retention import TEAM
 from ioa.protocol import subjects
 from ioa.protocol.cards import AgentStatus
-from ioa.protocol.codec import encode
+from ioa.protocol.codec import decode, encode
 from ioa.protocol.files import (
     Announced,
     AskStored,
@@ -35,7 +36,7 @@ from ioa.protocol.files import (
 )
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Artifact, GoalRecord, GoalResult, ending_of
-from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, GoalName, UserId, complete_goal, complete_id
+from ioa.protocol.ids import LOCAL, CommId, GoalId, GoalName, UserId, complete_goal, complete_id
 from ioa.protocol.kept_out import Readmit
 from ioa.protocol.named_teams import GetTeam, ListTeams, NamedTeam, PutTeam, TeamReference, TeamRow
 from ioa.protocol.registry import Agents, ListAgents, RemoveAgent
@@ -107,14 +108,18 @@ class MemorySystemClient:
         """Answer what a group asks."""
         await self._plane.setup.answer(user or LOCAL, request)
 
-    async def goal(self, goal: AnyGoal) -> GoalStatus:
+    async def goal(self, goal: AnyGoal, *, with_team: bool = True) -> GoalStatus:
         """Look at one goal."""
         name = _name(goal)
         record = await self._plane.goals.find(name.comm_id)
         if record is None:
             await self._refuse_removed(name)
             raise NotFoundError(f"There is no goal {name}.", hint="`ioa goals` lists them.")
-        return GoalStatus(record, await self._snapshot(name.comm_id), await self.result(name))
+        standing, result = await self._snapshot(name.comm_id), await self.result(name)
+        if not with_team:
+            record = decode(GoalRecord, encode(record), without=TEAM)
+            standing = None if standing is None else standing.model_copy(update={"charter": None})
+        return GoalStatus(record, standing, result)
 
     async def waiting(self, goal: AnyGoal) -> int:
         """None wait: in memory every goal begins at once."""
@@ -247,13 +252,12 @@ class MemorySystemClient:
     async def roster(self, *, online_only: bool = False) -> Roster:
         """List all agents, by id."""
         agents: list[AgentStatus] = []
-        after: AgentId | None = None
-        while True:
-            page = await self.list_agents(ListAgents(online_only=online_only, after=after, limit=_PAGE))
-            agents += page.agents
-            if not page.more or not page.agents:
-                return Roster(agents, page.unreadable)
-            after = page.agents[-1].card.agent_id
+        skipped: list[str] = []
+        async with aclosing(pages_of_agents(self.list_agents, online_only=online_only)) as pages:
+            async for page in pages:
+                agents += page.agents
+                skipped += page.unreadable
+        return Roster(agents, skipped)
 
     async def list_agents(self, request: ListAgents) -> Agents:
         """Ask for one page of a list of agents."""

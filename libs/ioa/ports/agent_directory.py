@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from ioa.protocol.cards import AgentStatus
+from ioa.protocol.ids import AgentId
 from ioa.protocol.registry import Agents, ListAgents
 from ioa.protocol.search import IndexStatus, Search, SearchResult
+
+_PAGE = 200
 
 
 @dataclass(frozen=True)
@@ -17,6 +20,20 @@ class Roster:
 
     agents: Sequence[AgentStatus]
     skipped: Sequence[str]
+
+
+async def pages_of_agents(
+    list_agents: Callable[[ListAgents], Awaitable[Agents]], *, online_only: bool = False
+) -> AsyncGenerator[Agents, None]:
+    """Yield all agents, by id, a page at a time."""
+    after: AgentId | None = None
+    while True:
+        page = await list_agents(ListAgents(online_only=online_only, after=after, limit=_PAGE))
+        yield page
+        # A registry of an older version says nothing of more, and fills its pages by number.
+        if not page.agents or not (page.more or len(page.agents) >= _PAGE):
+            return
+        after = page.agents[-1].card.agent_id
 
 
 class AgentDirectory(Protocol):

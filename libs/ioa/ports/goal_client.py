@@ -73,7 +73,7 @@ ALL_GOALS = GoalFilter()
 class GoalStatus:
     """A goal, the group that works for it if one was opened, and its result if it has ended.
 
-    In a list `standing` is None for a goal with a result, and has no charter.
+    In a list `standing` is None for a goal with a result, and has no charter. Without its team neither has the record one.
     """
 
     record: GoalRecord
@@ -159,8 +159,13 @@ class GoalClient(Protocol):
             ConflictError: Nothing of the kind waits for an answer, now or any more.
         """
 
-    async def goal(self, goal: AnyGoal) -> GoalStatus:
+    async def goal(self, goal: AnyGoal, *, with_team: bool = True) -> GoalStatus:
         """Look at one goal.
+
+        Args:
+            goal: Which.
+            with_team: Whether the team of its record and the charter of its group are read, which take up to thirty times as much
+                memory as they are stored with.
 
         Raises:
             NotFoundError: There is no such goal, or it was removed.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from typing import Protocol
 
 from ioa.protocol.webhooks import Notice, StreamEnds, Webhook, WebhookId
@@ -11,8 +11,8 @@ from ioa.protocol.webhooks import Notice, StreamEnds, Webhook, WebhookId
 class WebhookStore(Protocol):
     """Webhooks by their ids. Every method raises `UnavailableError` when the store does not answer."""
 
-    async def all(self) -> Sequence[Webhook]:
-        """Read all webhooks."""
+    def all(self) -> AsyncIterator[Webhook]:
+        """Yield all webhooks, of which few are held at a time."""
 
     async def find(self, webhook_id: WebhookId) -> Webhook | None:
         """Read one."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 
 from ioa.protocol.webhooks import Notice, StreamEnds, Webhook, WebhookId
 
@@ -19,9 +19,10 @@ class MemoryWebhooks:
         self._hooks: dict[WebhookId, Webhook] = {}
         self.queued: list[Notice] = []
 
-    async def all(self) -> Sequence[Webhook]:
-        """Read all webhooks."""
-        return list(self._hooks.values())
+    async def all(self) -> AsyncIterator[Webhook]:
+        """Yield all webhooks."""
+        for hook in (*self._hooks.values(),):
+            yield hook
 
     async def find(self, webhook_id: WebhookId) -> Webhook | None:
         """Read one."""

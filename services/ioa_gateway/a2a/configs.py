@@ -41,9 +41,7 @@ async def pushed(asked: AdmittedRequest, goal: Goal, config: TaskPushNotificatio
 async def pushes_of(asked: AdmittedRequest, goal: Goal) -> Sequence[Webhook]:
     """Return where a task is pushed to. Keys of other labels have configurations of their own, under whatever ids."""
     mine = (asked.call.caller.user, goal.goal_id, asked.call.caller.labels)
-    return [
-        one for one in await asked.call.hooks.store.all() if one.push is not None and (one.user, one.goal_id, one.labels) == mine
-    ]
+    return await asked.call.webhooks(lambda one: one.push is not None and (one.user, one.goal_id, one.labels) == mine)
 
 
 async def push_of(asked: AdmittedRequest, goal: Goal, config_id: str) -> Webhook | None:

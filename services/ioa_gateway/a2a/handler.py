@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterator, Sequence
 from contextlib import aclosing, asynccontextmanager, contextmanager
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from a2a.server.context import ServerCallContext
 from a2a.server.events import Event
@@ -27,6 +27,7 @@ from a2a.types.a2a_pb2 import (
     TaskPushNotificationConfig,
 )
 from a2a.utils.errors import (
+    A2AError,
     InternalError,
     InvalidParamsError,
     InvalidRequestError,
@@ -38,6 +39,7 @@ from a2a.utils.proto_utils import validate_proto_required_fields
 from a2a.utils.task import apply_history_length, validate_history_length, validate_page_size
 
 from ioa.cancellation import fail_after
+from ioa.client.questions import OpenQuestion
 from ioa.client.seat import id_under, people_in
 from ioa.errors import (
     Fault,
@@ -54,6 +56,7 @@ from ioa.group.events import QuestionAnswered
 from ioa.ports.goal_client import GoalStatus
 from ioa.protocol.api_keys import Scope
 from ioa.protocol.goals import Goal
+from ioa.protocol.ids import GoalName
 from ioa.protocol.team import person_of
 from ioa_gateway.a2a.asking import ASKED, AdmittedRequest
 from ioa_gateway.a2a.configs import check_push, config_of, push_of, pushed, pushes_of
@@ -66,8 +69,8 @@ from ioa_gateway.a2a.orders import (
     reply_of,
     text_of_message,
 )
-from ioa_gateway.a2a.tasks import TERMINAL, Telling, context_of, last_page, state_of
-from ioa_gateway.asked import asked_of, documents_of, is_user, questions_to, settled
+from ioa_gateway.a2a.tasks import TERMINAL, Document, Telling, context_of, last_page, state_of
+from ioa_gateway.asked import as_asked, asked_of, documents_of, is_user, questions_to, settled
 from ioa_gateway.calls import WITHIN
 from ioa_gateway.entry_pages import MOST_BYTES, EntryPage, page_of
 from ioa_gateway.goal_pages import LOOKED_THROUGH, MOST_FOUND, MOST_LOOKED_THROUGH
@@ -75,6 +78,22 @@ from ioa_gateway.goal_pages import LOOKED_THROUGH, MOST_FOUND, MOST_LOOKED_THROU
 T = TypeVar("T")
 
 _PAGE = 50
+
+
+class _Turn(NamedTuple):
+    """What waits for a person: by which it is answered, who the person is, and what may be chosen."""
+
+    item: str
+    person: str
+    options: Collection[str]
+
+
+class _UpToCaller(NamedTuple):
+    """What of a goal is up to the caller: as whom he may answer in it, and what waits, for these people and for its user."""
+
+    people: Sequence[str]
+    waiting: Sequence[_Turn]
+    questions: Sequence[OpenQuestion]
 
 
 class Tasks(RequestHandler):
@@ -105,11 +124,11 @@ class Tasks(RequestHandler):
         validate_proto_required_fields(params)
         seen = asked.call.headers.get("last-event-id")
         with _told():
-            status = await _status(asked, params.id)
-            if status.result is not None and seen is None:
-                raise UnsupportedOperationError("The task has ended; GetTask tells how.")
+            goal = await _goal(
+                asked, params.id, UnsupportedOperationError("The task has ended; GetTask tells how.") if seen is None else None
+            )
             after = int(seen[:18]) if seen is not None and seen.isascii() and seen.isdecimal() else None
-            async with aclosing(_followed(asked, status.record.goal, after)) as events:
+            async with aclosing(_followed(asked, goal, after)) as events:
                 async for event in events:
                     yield event
 
@@ -119,7 +138,7 @@ class Tasks(RequestHandler):
         validate_proto_required_fields(params)
         validate_history_length(params)
         async with _soon():
-            return apply_history_length(await _task(asked, (await _status(asked, params.id)).record.goal), params)
+            return apply_history_length(await _task(asked, await _goal(asked, params.id)), params)
 
     async def on_list_tasks(self, params: ListTasksRequest, context: ServerCallContext) -> ListTasksResponse:
         """List tasks that were begun by A2A, newest first."""
@@ -135,10 +154,7 @@ class Tasks(RequestHandler):
         asked = _asked(context, Scope.GOALS_READ, Scope.GOALS_WRITE)
         validate_proto_required_fields(params)
         with _told():
-            status = await _status(asked, params.id)
-            goal = status.record.goal
-            if status.result is not None:
-                raise TaskNotCancelableError("The task has ended already.")
+            goal = await _goal(asked, params.id, TaskNotCancelableError("The task has ended already."))
             with asked.call.limits.new_stream(asked.call.caller):
                 await asked.call.client.cancel(goal.name, "by A2A")
                 await asked.call.while_let_in(asked.call.client.result(goal.name, wait=True))
@@ -151,7 +167,7 @@ class Tasks(RequestHandler):
         asked = _asked(context, Scope.GOALS_READ, Scope.WEBHOOKS_WRITE)
         validate_proto_required_fields(params)
         with _told():
-            goal = (await _status(asked, params.task_id)).record.goal
+            goal = await _goal(asked, params.task_id)
             await check_push(asked, goal.goal_id, params)
             return config_of(asked, await pushed(asked, goal, params))
 
@@ -161,7 +177,7 @@ class Tasks(RequestHandler):
         """Show where a task is pushed to."""
         asked = _asked(context, Scope.GOALS_READ, Scope.WEBHOOKS_WRITE)
         async with _soon():
-            goal = (await _status(asked, params.task_id)).record.goal
+            goal = await _goal(asked, params.task_id)
             if (found := await push_of(asked, goal, params.id)) is None:
                 raise NotFoundError(f"The task has no push configuration {params.id}.")
             return config_of(asked, found)
@@ -172,7 +188,7 @@ class Tasks(RequestHandler):
         """List where a task is pushed to; there are so few that they are one page."""
         asked = _asked(context, Scope.GOALS_READ, Scope.WEBHOOKS_WRITE)
         async with _soon():
-            found = await pushes_of(asked, (await _status(asked, params.task_id)).record.goal)
+            found = await pushes_of(asked, await _goal(asked, params.task_id))
             return ListTaskPushNotificationConfigsResponse(configs=[config_of(asked, one) for one in found])
 
     async def on_delete_task_push_notification_config(
@@ -181,7 +197,7 @@ class Tasks(RequestHandler):
         """Push a task to a URL no more; where it was not, nothing happens."""
         asked = _asked(context, Scope.GOALS_READ, Scope.WEBHOOKS_WRITE)
         async with _soon():
-            found = await push_of(asked, (await _status(asked, params.task_id)).record.goal, params.id)
+            found = await push_of(asked, await _goal(asked, params.task_id), params.id)
             if found is not None:
                 await asked.call.hooks.store.remove(found.webhook_id)
 
@@ -232,13 +248,12 @@ async def _begun(params: SendMessageRequest, asked: AdmittedRequest) -> Goal:
     wanted = params.configuration.HasField("task_push_notification_config")
     push = params.configuration.task_push_notification_config
     if params.message.task_id:
-        status = await _status(asked, params.message.task_id)
-        if params.message.context_id and params.message.context_id != context_of(status.record.goal):
+        goal = await _goal(asked, params.message.task_id)
+        if params.message.context_id and params.message.context_id != context_of(goal):
             raise InvalidParamsError("The task belongs to another context.")
         if wanted:  # what cannot be pushed is refused before anything is begun
-            await check_push(asked, status.record.goal.goal_id, push)
-        await _answered(asked, status, params.message)
-        goal = status.record.goal
+            await check_push(asked, goal.goal_id, push)
+        await _answered(asked, goal, params.message)
     else:
         call.caller.check(Scope.GOALS_WRITE)
         call.limits.check_launch(call.caller.key_id)
@@ -253,40 +268,51 @@ async def _begun(params: SendMessageRequest, asked: AdmittedRequest) -> Goal:
     return goal
 
 
-async def _answered(asked: AdmittedRequest, status: GoalStatus, message: Message) -> None:
+async def _answered(asked: AdmittedRequest, goal: Goal, message: Message) -> None:
     """Say what a person, or the user of the goal, answers.
 
     It is said once however often it is sent: the id of the message names it, in whichever turn, or to whichever question, it comes
-    again. That is looked for when `status` is known: if it was sent elsewhere since, it has answered what waits there.
+    again. That is looked for when it is known what waits: if it was sent elsewhere since, it has answered that.
 
     Raises:
         UnsupportedOperationError: Nothing in the task waits for its sender.
         InvalidInputError: Several things do, and it does not say which it answers.
     """
     call, key = asked.call, f"{asked.call.caller.key_id}|{message.message_id}"
-    goal, state = status.record.goal, status.standing.state if status.standing else None
-    people = [] if state is None else [person_of(one) for one in people_in(state) if call.caller.answers_for(person_of(one))]
-    for one in people:
-        async with call.seat(one) as seat:
+    up_to = await _up_to_caller(asked, goal.name)
+    for person in up_to.people:
+        async with call.seat(person) as seat:
             if await seat.has_said(goal.comm_id, key):
                 return
     named = id_under(goal.name.owner, goal.comm_id, key)
-    if is_user(call.caller, goal) and await _was_taken(asked, goal, named):
+    if is_user(call.caller, goal.name) and await _was_taken(asked, goal, named):
         return
     text, given = text_of_message(message), data_of_message(message, asked.files)
-    item, person = given.pop("item", None), given.pop("seat", None)
-    waiting = [one for one in asked_of(call.caller, status) if item in (None, one.item) and person in (None, person_of(one.me))]
-    questions = [one for one in questions_to(call.caller, status) if item in (None, one.item) and person is None]
+    item, named_person = given.pop("item", None), given.pop("seat", None)
+    waiting = [one for one in up_to.waiting if item in (None, one.item) and named_person in (None, one.person)]
+    questions = [one for one in up_to.questions if item in (None, one.item) and named_person is None]
     if waiting:
-        waits = _only(waiting, "seat", [person_of(one.me) for one in waiting])
-        async with call.seat(person_of(waits.me)) as seat:
-            await seat.answer(waits.item, reply_of(text, given, waits), key=key)
+        waits = _only(waiting, "seat", [one.person for one in waiting])
+        async with call.seat(waits.person) as seat:
+            await seat.answer(waits.item, reply_of(text, given, waits.options), key=key)
     elif questions:
         item = _only(questions, "item", [one.item for one in questions]).item
         async with call.limits.pages.turn(call.caller.user):
             await call.client.answer(item, text, key=named)
     else:
         raise UnsupportedOperationError("The task waits for no message of yours.")
+
+
+async def _up_to_caller(asked: AdmittedRequest, name: GoalName) -> _UpToCaller:
+    """Tell what of a goal is up to the caller, and keep nothing else of how it stands."""
+    caller = asked.call.caller
+    async with as_asked(asked.call, name) as status:
+        seats = () if status.standing is None else people_in(status.standing.state)
+        return _UpToCaller(
+            [person_of(one) for one in seats if caller.answers_for(person_of(one))],
+            [_Turn(one.item, person_of(one.me), one.offer.options) for one in asked_of(caller, status)],
+            questions_to(caller, status),
+        )
 
 
 async def _was_taken(asked: AdmittedRequest, goal: Goal, named: str) -> bool:
@@ -314,11 +340,19 @@ async def _end(asked: AdmittedRequest, goal: Goal) -> None:
     Raises:
         UnauthenticatedError: His key lets nobody in any more.
     """
-    await asked.call.while_let_in(settled(asked.call, goal, asked.left))
+    await asked.call.while_let_in(settled(asked.call, goal.name, asked.left))
 
 
-async def _status(asked: AdmittedRequest, task_id: str) -> GoalStatus:
-    return await asked.call.client.goal(await asked.call.goal(None, task_id))
+async def _goal(asked: AdmittedRequest, task_id: str, ended: A2AError | None = None) -> Goal:
+    """Return the goal of a task, without its team, and keep nothing of how it stands: some calls last for hours.
+
+    Raises:
+        A2AError: That one, if there is one and the task has ended.
+    """
+    status = await asked.call.look(await asked.call.goal(None, task_id))
+    if ended is not None and status.result is not None:
+        raise ended
+    return status.record.goal
 
 
 async def _task(asked: AdmittedRequest, goal: Goal) -> Task:
@@ -328,35 +362,42 @@ async def _task(asked: AdmittedRequest, goal: Goal) -> Task:
 async def _standing(asked: AdmittedRequest, telling: Telling) -> tuple[Task, int]:
     """Tell where a goal stands, and up to which sequence."""
     try:
-        status = await asked.call.client.goal(telling.goal.name)
+        async with as_asked(asked.call, telling.goal.name) as status:
+            entries = (await last_page(asked.call.client, telling.goal.name)).documents
+            return telling.task(status, entries), int(entries[-1]["seq"]) if entries else 0
     except NotFoundError:
         # others of its user have to end first, or it was refused
         return telling.submitted(await asked.call.client.result(telling.goal.name)), 0
-    async with asked.call.limits.pages.turn(asked.call.caller.user):
-        entries = (await last_page(asked.call.client, telling.goal.name)).documents
-    return telling.task(status, entries), int(entries[-1]["seq"]) if entries else 0
 
 
 async def _row(asked: AdmittedRequest, one: GoalStatus, params: ListTasksRequest) -> tuple[Task, int]:
     """Tell of a task in a list, and how many bytes of its log were read: of entries that are not shown the last one at most."""
     call, name = asked.call, one.record.goal.name
-    status = await call.client.goal(name) if one.result is None else one
     shows_entries = params.include_artifacts or not params.HasField("history_length") or params.history_length > 0
-    if not shows_entries and status.standing is None:
-        page = EntryPage([], [], None)
-    else:
-        async with call.limits.pages.turn(call.caller.user):
-            page = await (
-                last_page(call.client, name)
-                if shows_entries
-                else page_of(call.client, name, after=status.standing.seq - 1 if status.standing else 0, limit=1)
-            )
-    task = apply_history_length(Telling(one.record.goal, asked.base_url, call.caller).task(status, page.documents), params)
+    async with _looked_at(asked, one) as status:
+        if shows_entries:
+            page = await last_page(call.client, name)
+        elif status.standing is None:
+            page = EntryPage([], [], None)
+        else:
+            page = await page_of(call.client, name, after=status.standing.seq - 1, limit=1)
+        task = apply_history_length(Telling(one.record.goal, asked.base_url, call.caller).task(status, page.documents), params)
     if not params.include_artifacts:
         task.ClearField("artifacts")
     if not shows_entries and not page.documents:
         del task.metadata["ioa.seq"]
     return task, sum(stored.size_bytes for stored in page.entries)
+
+
+@asynccontextmanager
+async def _looked_at(asked: AdmittedRequest, one: GoalStatus) -> AsyncIterator[GoalStatus]:
+    """Look anew at a goal of a list, unless it has ended, in a turn of the caller's user that lasts as long as the block."""
+    if one.result is None:
+        async with as_asked(asked.call, one.record.goal.name) as status:
+            yield status
+    else:
+        async with asked.call.limits.pages.turn(asked.call.caller.user):
+            yield one
 
 
 async def _followed(asked: AdmittedRequest, goal: Goal, after: int | None = None) -> AsyncGenerator[Event, None]:
@@ -373,12 +414,19 @@ async def _followed(asked: AdmittedRequest, goal: Goal, after: int | None = None
             async for entry in documents:
                 if entry is None:
                     continue
-                now = await call.client.goal(goal.name) if telling.is_asked(entry) else None
-                for update in telling.updates(entry, now):
+                for update in await _updates(asked, telling, entry):
                     yield update
         if call.rooms.may_go_on(call.caller):
             for update in telling.end(await call.while_let_in(call.client.result(goal.name, wait=True))):
                 yield update
+
+
+async def _updates(asked: AdmittedRequest, telling: Telling, entry: Document) -> Sequence[Event]:
+    """Tell of an entry, and of what it asks the caller. How the goal stands for that is not kept while it is read."""
+    if not telling.is_asked(entry):
+        return [*telling.updates(entry)]
+    async with as_asked(asked.call, telling.goal.name) as now:
+        return [*telling.updates(entry, now)]
 
 
 async def _listed(asked: AdmittedRequest, params: ListTasksRequest) -> ListTasksResponse:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import mimetypes
+from collections.abc import Collection
 from typing import Any
 
 from a2a.types.a2a_pb2 import Message, Part
 from a2a.utils.errors import ContentTypeNotSupportedError, InvalidParamsError
 from google.protobuf.json_format import MessageToDict
 
-from ioa.client.seat import Awaited, PersonReply
+from ioa.client.seat import PersonReply
 from ioa.errors import InvalidInputError
 from ioa.protocol.codec import validate
 from ioa.protocol.goal_order import GoalOrder, InlineInput
@@ -85,7 +86,7 @@ def data_of_message(message: Message, files: Attached) -> dict[str, object]:
     return given
 
 
-def reply_of(text: str, given: dict[str, object], waits: Awaited) -> PersonReply:
+def reply_of(text: str, given: dict[str, object], options: Collection[str]) -> PersonReply:
     """Read what a person answers: its texts as its words, and what it chooses and fills in as data, as `POST …/messages` takes it.
 
     Words that are one of the options, and nothing else, choose it: many clients send nothing but text.
@@ -96,7 +97,7 @@ def reply_of(text: str, given: dict[str, object], waits: Awaited) -> PersonReply
     fields = given.get("fields")
     if isinstance(fields, dict):
         given["fields"] = {name: _as_written(value) for name, value in fields.items()}
-    if not given and text.strip() in waits.offer.options:
+    if not given and text.strip() in options:
         return PersonReply(choose=text.strip())
     return PersonReply(**dict(validate(ReplyOrder, {"text": text, **given})))
 

@@ -25,7 +25,7 @@ async def notification(client: Client, push: PushTarget, notice: Notice, caller:
         UnavailableError: It cannot be read now.
     """
     name = GoalName(notice.user, notice.goal_id)
-    status = await client.goal(name)
+    status = await client.system.goal(name, with_team=bool(caller.people))
     if notice.event is HookEvent.ENDED and status.result is None:
         raise NotYetError("The result is not known here yet.")
     # Before anything of the log is read: groups have dozens of turns a second, of which hardly any asks its caller.

@@ -119,7 +119,7 @@ class Telling:
 
     def is_asked(self, entry: Document) -> bool:
         """Whether the caller is asked something since an entry."""
-        return self.caller is not None and may_ask(self.caller, self.goal, entry)
+        return self.caller is not None and may_ask(self.caller, self.goal.name, entry)
 
     def updates(self, entry: Document, now: GoalStatus | None = None) -> Iterator[TaskStatusUpdateEvent | TaskArtifactUpdateEvent]:
         """Tell of an entry, and of the files that it tells of.

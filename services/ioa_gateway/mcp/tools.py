@@ -23,7 +23,7 @@ from ioa.protocol.api_keys import Scope
 from ioa.protocol.codec import check_texts, validate
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.ids import GoalId, GoalName
-from ioa_gateway.asked import asked_of, questions_to, settled
+from ioa_gateway.asked import as_asked, asked_of, questions_to, settled
 from ioa_gateway.calls import ApiCall
 from ioa_gateway.entry_pages import page_of
 from ioa_gateway.given import held_to
@@ -259,7 +259,7 @@ async def _goal(call: ApiCall, name: GoalName) -> GoalStatus:
         InvalidInputError: It was refused, for this reason.
     """
     try:
-        return await call.client.goal(name)
+        return await call.look(name)
     except NotFoundError:
         refused = await call.client.result(name)
         if refused is None:
@@ -268,17 +268,16 @@ async def _goal(call: ApiCall, name: GoalName) -> GoalStatus:
 
 
 async def _progress(call: ApiCall, name: GoalName, seconds: float, after: int) -> GoalProgress:
-    goal = (await _goal(call, name)).record.goal
+    await _goal(call, name)
     try:
         async with fail_after(seconds):
-            await call.while_let_in(settled(call, goal))
+            await call.while_let_in(settled(call, name))
     except TimeoutError:
         pass
-    status = await call.client.goal(name)
-    async with call.limits.pages.turn(call.caller.user):
+    async with as_asked(call, name) as status:
         page = await page_of(call.client, name, after=after, limit=MOST_ENTRIES)
         before = await call.client.state(name, at=after) if after and page.entries else {}
-    asks = [*map(Asks.of, asked_of(call.caller, status)), *map(Asks.of_user, questions_to(call.caller, status))]
-    progress = GoalProgress.of(status, page, after, before, asks)
+        asks = [*map(Asks.of, asked_of(call.caller, status)), *map(Asks.of_user, questions_to(call.caller, status))]
+        progress = GoalProgress.of(status, page, after, before, asks)
     call.keyring.check(call.caller)
     return progress

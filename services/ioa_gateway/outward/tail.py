@@ -204,7 +204,7 @@ class Tail:
 
     async def _hooks(self) -> Sequence[Webhook]:
         """Read the webhooks, and remove those whose key is gone."""
-        hooks = await self._store.all()
+        hooks = [hook async for hook in self._store.all()]
         gone = {hook.webhook_id for hook in hooks if has_lost_its_key(hook, self._stands, self._now())}
         for webhook_id in gone:
             _log.info("webhook_without_key", webhook_id=webhook_id)

@@ -7,6 +7,7 @@ fails is an error that clients do not try again by themselves.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import aclosing
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -16,6 +17,7 @@ from ioa.cancellation import fail_after
 from ioa.client.client import Launched
 from ioa.client.documents import told
 from ioa.errors import InvalidInputError, IoaError
+from ioa.ports.agent_directory import pages_of_agents
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import GoalResult
 from ioa.protocol.model import Model
@@ -132,9 +134,18 @@ class ModelsDocument(Model):
 
 async def models(call: ApiCall, _query: Nothing, _body: Nothing) -> Response:
     """List what may be named as a model."""
-    pools = sorted({one.card.pool for one in await call.client.agents(online_only=True)})
-    data = tuple({"id": one, "object": "model", "created": 0, "owned_by": NETWORK} for one in (NETWORK, *pools))
+    named = (NETWORK, *sorted(await _pools(call)))
+    data = tuple({"id": one, "object": "model", "created": 0, "owned_by": NETWORK} for one in named)
     return document(told(ModelsDocument(data=data)))
+
+
+async def _pools(call: ApiCall) -> set[str]:
+    """Read of which pools agents are there, in a turn of the caller's user; of their cards a page is held at a time."""
+    pools, pages = set[str](), pages_of_agents(call.client.system.list_agents, online_only=True)
+    async with call.limits.lists.turn(call.caller.user), aclosing(pages):
+        async for page in pages:
+            pools.update(one.card.pool for one in page.agents)
+    return pools
 
 
 async def complete(call: ApiCall, _query: Nothing, order: ChatOrder) -> Response:

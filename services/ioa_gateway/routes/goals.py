@@ -186,7 +186,7 @@ def idempotency_key(call: ApiCall) -> str | None:
 
 async def _found(call: ApiCall, name: GoalName) -> GoalName | None:
     try:
-        return (await call.client.goal(name)).record.goal.name
+        return (await call.look(name)).record.goal.name
     except NotFoundError:
         return None
 
@@ -206,7 +206,8 @@ async def list_goals(call: ApiCall, query: GoalsQuery, _body: Nothing) -> Respon
 
 async def show(call: ApiCall, query: WhoseQuery, _body: Nothing) -> Response:
     """Show one goal."""
-    return document(told(GoalDocument.of(await call.client.goal(await call.goal(query.user)))))
+    async with call.looking(await call.goal(query.user), with_team=True) as status:
+        return document(told(GoalDocument.of(status)))
 
 
 async def result(call: ApiCall, query: ResultQuery, _body: Nothing) -> Response:
@@ -231,19 +232,19 @@ async def _result(call: ApiCall, name: GoalName) -> GoalResult | None:
         NotFoundError: There is no such goal.
     """
     try:
-        return (await call.client.goal(name)).result
+        return (await call.look(name)).result
     except NotFoundError:
         refused = await call.client.result(name)
         if refused is not None or await call.client.system.waiting(name):
             return refused
-        return (await call.client.goal(name)).result  # which may have been put on record meanwhile
+        return (await call.look(name)).result  # which may have been put on record meanwhile
 
 
 async def cancel(call: ApiCall, query: WhoseQuery, order: CancelOrder) -> Response:
     """Cancel a goal of the caller's; one that has ended stays as it ended, which is told to a key that may read it."""
     name = await call.goal(query.user)
     may_read = name.owner == call.caller.user and Scope.GOALS_READ in call.caller.scopes
-    ended = (await call.client.goal(name)).result if may_read else None
+    ended = (await call.look(name)).result if may_read else None
     await call.client.cancel(name, order.why)
     if ended is not None:
         return document(told(ResultDocument.of(ended)))

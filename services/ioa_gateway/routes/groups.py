@@ -126,7 +126,7 @@ async def state(call: ApiCall, query: StateQuery, _body: Nothing) -> Response:
 async def trace(call: ApiCall, query: WhoseQuery, _body: Nothing) -> Response:
     """Show the trace of a goal, made of what its log says."""
     name = await call.goal(query.user)
-    ended = (await call.client.goal(name)).result is not None
+    ended = (await call.look(name)).result is not None
     made, spans = GoalTrace(), list[Span]()
     with call.limits.new_stream(call.caller), call.limits.large_body(call.caller.user):
         async for page in spans_of(call.client.system, name.comm_id, made):
@@ -153,7 +153,7 @@ async def follow_page(call: ApiCall, query: PageQuery, _body: Nothing) -> Respon
     name = None if query.goal is None else await call.goal(query.user, query.goal)
     if query.list:
         if name is not None and not call.rooms.is_followed(name.comm_id):
-            await call.client.goal(name)
+            await call.look(name)
         return _events(call, None if name is None else name.comm_id, _after(call, query), listed=call.caller.labels)
     if name is None:
         raise InvalidInputError("It is not said what to follow.", hint="Ask for ?list=true, for ?goal=ID, or for both.")
@@ -162,7 +162,7 @@ async def follow_page(call: ApiCall, query: PageQuery, _body: Nothing) -> Respon
 
 async def _follow_goal(call: ApiCall, name: GoalName, query: EventsQuery) -> Response:
     async def look() -> GroupSnapshot | None:
-        return (await call.client.goal(name)).standing
+        return (await call.look(name)).standing
 
     return await _follow(call, name.comm_id, query, look)
 

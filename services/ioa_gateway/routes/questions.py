@@ -83,6 +83,6 @@ async def answer(call: ApiCall, _query: Nothing, order: AnswerOrder) -> Response
 
 async def _is_seen(call: ApiCall, goal: GoalName) -> bool:
     try:
-        return bears((await call.client.goal(goal)).record.goal.labels, call.caller.labels)
+        return bears((await call.look(goal)).record.goal.labels, call.caller.labels)
     except NotFoundError:
         return False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from functools import partial
 from typing import Annotated
 from urllib.parse import urlsplit
 
@@ -122,7 +123,7 @@ async def make_webhook(call: ApiCall, order: WebhookOrder, webhook_id: WebhookId
 
 async def list_all(call: ApiCall, _query: Nothing, _body: Nothing) -> Response:
     """List the webhooks of the caller's user."""
-    mine = [hook for hook in await call.hooks.store.all() if _is_seen(call, hook)]
+    mine = await call.webhooks(partial(_is_seen, call))
     return document(told(WebhooksDocument(webhooks=tuple(_shown(call, hook) for hook in mine))))
 
 
@@ -144,10 +145,10 @@ async def _check_place(call: ApiCall, webhook_id: WebhookId) -> None:
         ForbiddenError: It is another key's, whose messages would go elsewhere.
         OverQuotaError: The key has as many as it may have.
     """
-    hooks = await call.hooks.store.all()
-    if any(one.webhook_id == webhook_id and not is_made_by(call, one) for one in hooks):
+    hooks = await call.webhooks(lambda one: one.webhook_id == webhook_id or is_made_by(call, one))
+    if not all(is_made_by(call, one) for one in hooks):
         raise ForbiddenError("Another key has made this one.", hint="Give this one an id of its own.")
-    if len([one for one in hooks if is_made_by(call, one) and one.webhook_id != webhook_id]) >= MOST:
+    if len([one for one in hooks if one.webhook_id != webhook_id]) >= MOST:
         raise OverQuotaError(f"This key has {MOST} webhooks already.", hint="Remove some.")
 
 
@@ -155,7 +156,7 @@ async def _tell_of_the_end(call: ApiCall, hook: Webhook, name: GoalName | None) 
     if name is None or HookEvent.ENDED not in hook.events:
         return
     ended = await call.client.result(name)
-    if ended is not None and bears((await call.client.goal(name)).record.goal.labels, hook.labels):
+    if ended is not None and bears((await call.look(name)).record.goal.labels, hook.labels):
         if not await call.hooks.store.queue(notice_of_end(hook, ended)):
             posts.labels("refused").inc()
 

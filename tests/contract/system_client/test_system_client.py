@@ -45,6 +45,8 @@ async def test_a_goal_goes_from_its_launch_to_its_result(plane: Plane, members: 
     before = await client.goal(GOAL)
     assert (before.record.goal.goal, before.result, await client.result(GOAL)) == ("Count to ten.", None, None)
     assert before.standing is not None and before.standing.charter == opened.charter
+    bare = await client.goal(GOAL, with_team=False)
+    assert (bare.record, bare.standing) == (before.record, before.standing.model_copy(update={"charter": None}))
 
     await members.conclude(ADA, "Ten.")
     result = await waiting

@@ -63,7 +63,8 @@ async def test_webhooks_are_kept_until_they_are_removed(store: WebhookStore) -> 
     for _ in range(2):
         await store.remove(WebhookId("one"))
     two = _hook("two", "https://example.com/other")
-    assert (list(await store.all()), await store.find(WebhookId("one")), await store.find(WebhookId("two"))) == ([two], None, two)
+    kept = [one async for one in store.all()]
+    assert (kept, await store.find(WebhookId("one")), await store.find(WebhookId("two"))) == ([two], None, two)
 
 
 async def test_what_is_to_be_told_is_queued_once(store: WebhookStore) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import tracemalloc
 from collections.abc import Iterable, Mapping, Sequence
@@ -31,12 +32,13 @@ from ioa.group.state import GroupState, ParentTask
 from ioa.ports.goal_client import GoalFilter
 from ioa.ports.open_groups import OpenGroup
 from ioa.protocol import subjects
-from ioa.protocol.goals import EndedGoal, Goal, GoalRecord, Reason, digest_of
+from ioa.protocol.goals import EndedGoal, Goal, GoalRecord, GoalResult, Reason, digest_of
 from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, GoalName, TaskId, UserId, comm_id_of_goal, comm_id_of_task
 from ioa.protocol.messages import Phase
 from ioa.protocol.policy import Casting
 from ioa.protocol.team import TeamSpec, team_of
 from ioa.runtime.ledger import GroupLedger
+from tests.rig.deadline import eventually
 from tests.unit.group.scenario import START, charter, launched, limits
 
 _TEAMS, _GROUPS, _LITTLE_BYTES = 40, 20, 25_000_000
@@ -205,6 +207,44 @@ async def test_where_groups_stand_takes_little_memory_however_they_are_led(
             finally:
                 tracemalloc.stop()
             assert (len(found), peak < _LITTLE_BYTES) == (_GROUPS, True), f"{len(found)} groups took {peak:,} bytes"
+
+
+@pytest.mark.parametrize("with_team", [True, False])
+async def test_goals_that_are_looked_at_take_little_memory_while_something_is_read(
+    nats_server: NatsServer, teams: Sequence[TeamSpec], monkeypatch: pytest.MonkeyPatch, *, with_team: bool
+) -> None:
+    """What holds a policy is decoded when all is there: of hundreds that wait for their last read none has one in memory."""
+    begun, goes_on, get = list[GoalName](), asyncio.Event(), NatsResults.get
+
+    async def held(results: NatsResults, name: GoalName) -> GoalResult | None:
+        begun.append(name)
+        await goes_on.wait()
+        return await get(results, name)
+
+    monkeypatch.setattr(NatsResults, "get", held)
+    async with open_connection(NatsSettings(nats_server.url, "test")) as client:
+        await Topology().ensure(client.jetstream())
+        goals, system = Goals(client), NatsSystemClient(client)
+        for number, team in enumerate(teams[:_GROUPS]):
+            goal = Goal(goal_id=GoalId(f"goal-{number}"), goal="Do it.", team=team)
+            await goals.records.create(GoalRecord(goal=goal, accepted_at=START))
+            await goals.open(goal.goal_id, goal.comm_id, team=team)
+        gc.collect()
+        tracemalloc.start()
+        try:
+            names = [GoalName(LOCAL, GoalId(f"goal-{number}")) for number in range(_GROUPS)]
+            async with asyncio.TaskGroup() as group:
+                looks = [group.create_task(system.goal(name, with_team=with_team)) for name in names]
+                await eventually(lambda: len(begun), lambda count: count == _GROUPS)
+                gc.collect()
+                kept = tracemalloc.get_traced_memory()[0]
+                goes_on.set()
+        finally:
+            tracemalloc.stop()
+        found = [one.result() for one in looks]
+        assert kept < _LITTLE_BYTES, f"{_GROUPS} goals took {kept:,} bytes"
+        assert {one.record.goal.team is not None for one in found} == {with_team}
+        assert {one.standing is not None and one.standing.charter is not None for one in found} == {with_team}
 
 
 async def _states(system: NatsSystemClient) -> Sequence[GroupState]:

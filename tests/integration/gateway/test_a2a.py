@@ -216,9 +216,9 @@ async def test_what_is_read_is_read_for_who_asks(
     seen = set[object]()
     find = plane.client.goal
 
-    async def noted(name: GoalName) -> GoalStatus:
+    async def noted(name: GoalName, *, with_team: bool) -> GoalStatus:
         seen.add(reads_for.get())
-        return await find(name)
+        return await find(name, with_team=with_team)
 
     async with speaking(http, streams=False) as client:
         task, _ = await _open(http, members, client)

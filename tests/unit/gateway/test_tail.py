@@ -162,4 +162,4 @@ async def test_what_cannot_be_read_holds_up_nothing_else() -> None:
     queued = sorted((one.webhook_id, one.event.value, one.goal_id) for one in store.queued if one.webhook_id != "young")
     assert queued == [("ends", "ended", "whole"), ("steps", "phase", queued[1][2])]
     assert (told, place.asked[:2]) == (["broken", "whole"], [0, 4])
-    assert {one.webhook_id for one in await store.all()} == {"ends", "steps", "young"}
+    assert {one.webhook_id async for one in store.all()} == {"ends", "steps", "young"}

@@ -424,7 +424,7 @@ async def test_a_webhook_ends_with_its_key_and_with_410() -> None:
     revoked, gone = await _Told(lets_in=False).made(), await _Told(410).made()
     for told in (revoked, gone, gone):
         await told.of(timedelta(minutes=1))
-    assert (revoked.posted, gone.posted, list(await gone.store.all())) == ([], ["g-1"], [])
+    assert (revoked.posted, gone.posted, [one async for one in gone.store.all()]) == ([], ["g-1"], [])
     with pytest.raises(NotYetError):  # its key may be just made, and not known here
         await (await _Told(lets_in=False).made(before=timedelta(0))).of(timedelta(minutes=1))
 
@@ -444,7 +444,7 @@ async def test_a_push_whose_task_cannot_be_told_for_a_day_is_a_dead_letter() -> 
     with pytest.raises(NotYetError):
         await told.of(timedelta(hours=23), HookEvent.ENDED)
     await told.of(timedelta(days=1), HookEvent.ENDED)
-    assert (told.posted, len(told.dead.letters), list(await told.store.all())) == ([], 1, [])
+    assert (told.posted, len(told.dead.letters), [one async for one in told.store.all()]) == ([], 1, [])
 
 
 def test_who_does_not_answer_holds_up_nobody() -> None:

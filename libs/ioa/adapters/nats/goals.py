@@ -54,9 +54,14 @@ class NatsGoalRecords:
 
     async def find(self, comm_id: CommId) -> GoalRecord | None:
         """Read the goal whose root group is `comm_id`, from the leader: the bucket's own get may be answered by one that lags."""
+        stored = await self.stored(comm_id)
+        return None if stored is None else decode(GoalRecord, stored)
+
+    async def stored(self, comm_id: CommId) -> bytes | None:
+        """Read the same as it is stored, for who decodes it later, or not all of it."""
         with unavailable_unless_answered("The goals on record"):
             message = await last_message(self._js, _STREAM, subject_of(GOAL_RECORDS, comm_id))
-        return None if message is None else decode(GoalRecord, message.data or b"")
+        return None if message is None else message.data or b""
 
 
 def deadline_of(headers: Mapping[str, str]) -> datetime | None:

@@ -37,13 +37,16 @@ from ioa.cancellation import fail_after
 from ioa.errors import ForbiddenError, NotFoundError, RateLimitedError, StoreFullError, UnavailableError
 from ioa.group.events import GroupLaunched
 from ioa.group.requests import AnswerQuestion, CancelGroup, GetGroup, GroupSnapshot
-from ioa.ports.agent_directory import Roster
+from ioa.group.state import Charter
+from ioa.ports.agent_directory import Roster, pages_of_agents
 from ioa.ports.dead_letter_box import DeadLetterBox
 from ioa.ports.goal_client import ALL_GOALS, PAGE_GOALS, AnyGoal, GoalFilter, GoalList, GoalStatus
 from ioa.ports.group_client import GroupList, GroupListener
 from ioa.ports.group_log import StoredEntry
+from ioa.ports.retention import TEAM
 from ioa.protocol import subjects
 from ioa.protocol.cards import AgentStatus
+from ioa.protocol.codec import decode
 from ioa.protocol.files import (
     Announced,
     AskStored,
@@ -58,7 +61,7 @@ from ioa.protocol.files import (
 )
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Artifact, GoalRecord, GoalResult, ending_of
-from ioa.protocol.ids import ADMIN, LOCAL, AgentId, CommId, GoalId, GoalName, UserId
+from ioa.protocol.ids import ADMIN, LOCAL, CommId, GoalId, GoalName, UserId
 from ioa.protocol.kept_out import Readmit
 from ioa.protocol.model import Model
 from ioa.protocol.named_teams import GetTeam, ListTeams, NamedTeam, PutTeam, TeamList, TeamReference, TeamRow
@@ -70,7 +73,6 @@ from ioa.protocol.standing import AskStoreStanding, StoreStanding
 from ioa.protocol.team import TeamSpec
 from ioa.retry import pauses
 
-_PAGE = 200
 _TOO_MANY = "maximum messages per subject"
 """What JetStream says of a goal for which there is no room; the error's code says only that it was not stored."""
 _MANY_END = timedelta(minutes=1)
@@ -276,15 +278,17 @@ class NatsSystemClient:
         """
         return await self._lists.find_group(start)
 
-    async def goal(self, goal: AnyGoal) -> GoalStatus:
-        """Look at one goal.
+    async def goal(self, goal: AnyGoal, *, with_team: bool = True) -> GoalStatus:
+        """Look at one goal; see the port.
+
+        What holds its policy is decoded last, so that nothing of that is kept while something else is read.
 
         Raises:
             NotFoundError: There is no such goal.
         """
         name = await self._name(goal)
-        record = await self._goals.find(name.comm_id)
-        if record is None:
+        stored = await self._goals.stored(name.comm_id)
+        if stored is None:
             await self._refuse_removed(name)
             waiting = await self.waiting(name)
             if waiting:
@@ -292,7 +296,10 @@ class NatsSystemClient:
                 raise NotFoundError(told, hint="Goals of a user begin in the order in which they were launched.")
             raise NotFoundError(f"There is no goal {name}.", hint="`ioa goals` lists them.")
         self._launched.forget(name)
-        return await self._status(record)
+        standing, result = await self._standing(name.comm_id), await self._results.get(name)
+        if standing is not None and with_team:
+            standing = standing.model_copy(update={"charter": await self._charter(name.comm_id)})
+        return GoalStatus(decode(GoalRecord, stored, without=() if with_team else TEAM), standing, result)
 
     async def waiting(self, goal: AnyGoal) -> int:
         """Return how many goals of the same user are not begun."""
@@ -377,18 +384,13 @@ class NatsSystemClient:
         """List all agents, by id, and what keeps others off the list."""
         agents: list[AgentStatus] = []
         skipped: list[str] = []
-        after: AgentId | None = None
-        while True:
-            request = ListAgents(online_only=online_only, after=after, limit=_PAGE)
-            answer = await self.list_agents(request)
-            agents += answer.agents
-            if answer.left_out:
-                _log.warning("agents_not_listed", why="their cards are too large", agent_ids=answer.left_out)
-            skipped += [*answer.unreadable, *(f"{agent_id}: Its card is too large to be shown." for agent_id in answer.left_out)]
-            # A registry of an older version says nothing of more, and fills its pages by number.
-            if not answer.agents or not (answer.more or len(answer.agents) >= _PAGE):
-                return Roster(agents, skipped)
-            after = answer.agents[-1].card.agent_id
+        async with aclosing(pages_of_agents(self.list_agents, online_only=online_only)) as pages:
+            async for page in pages:
+                agents += page.agents
+                if page.left_out:
+                    _log.warning("agents_not_listed", why="their cards are too large", agent_ids=page.left_out)
+                skipped += [*page.unreadable, *(f"{agent_id}: Its card is too large to be shown." for agent_id in page.left_out)]
+        return Roster(agents, skipped)
 
     async def list_agents(self, request: ListAgents) -> Agents:
         """Ask for one page of a list of agents."""
@@ -447,16 +449,14 @@ class NatsSystemClient:
 
         return put
 
-    async def _status(self, record: GoalRecord) -> GoalStatus:
-        comm_id = record.goal.comm_id
+    async def _standing(self, comm_id: CommId) -> GroupSnapshot | None:
         head = await self._log.last(comm_id)
-        standing = None
-        if head is not None:
-            first = await self._log.read(comm_id, after=0, limit=1)
-            event = first[0].entry.event if first else None
-            charter = event.charter if isinstance(event, GroupLaunched) else None
-            standing = GroupSnapshot(seq=head.seq, state=head.entry.state, charter=charter)
-        return GoalStatus(record, standing, await self._results.get(record.goal.name))
+        return None if head is None else GroupSnapshot(seq=head.seq, state=head.entry.state, charter=None)
+
+    async def _charter(self, comm_id: CommId) -> Charter | None:
+        first = await self._log.read(comm_id, after=0, limit=1)
+        event = first[0].entry.event if first else None
+        return event.charter if isinstance(event, GroupLaunched) else None
 
     async def put_team(self, team: TeamSpec) -> NamedTeam:
         """Keep a team under its own name; see the port."""

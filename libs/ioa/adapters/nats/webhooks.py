@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 
 from nats.aio.client import Client
 from nats.js.api import Header
@@ -39,10 +39,12 @@ class NatsWebhooks:
         self._client = client
         self._js = DirectReads(client)
 
-    async def all(self) -> Sequence[Webhook]:
-        """Read all webhooks."""
-        found = pages(self._client, _STREAM, subject_of(WEBHOOKS, "*"), limit=_PAGE)
-        return [decode(Webhook, message.data) async for page in found for message in page.messages if message.data]
+    async def all(self) -> AsyncIterator[Webhook]:
+        """Yield all webhooks, a page at a time."""
+        async for page in pages(self._client, _STREAM, subject_of(WEBHOOKS, "*"), limit=_PAGE):
+            for message in page.messages:
+                if message.data:
+                    yield decode(Webhook, message.data)
 
     async def find(self, webhook_id: WebhookId) -> Webhook | None:
         """Read one."""

@@ -1,0 +1,140 @@
+"""What is kept of what was read while a call waits: hundreds wait at once, so that it would be in memory as often."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+from collections.abc import AsyncGenerator, Callable, Coroutine
+from contextlib import aclosing
+from types import SimpleNamespace
+from typing import Any
+from weakref import ReferenceType, WeakSet, ref
+
+import pytest
+from a2a.types.a2a_pb2 import SubscribeToTaskRequest
+from starlette.datastructures import Headers
+
+from ioa.beside import beside
+from ioa.ports.goal_client import GoalStatus
+from ioa.protocol.api_keys import Scope
+from ioa.protocol.cards import AgentCard, AgentStatus
+from ioa.protocol.goals import Goal, GoalRecord
+from ioa.protocol.ids import LOCAL, AgentId, GoalId, GoalName, PoolId
+from ioa.protocol.registry import Agents, ListAgents
+from ioa_gateway.a2a.asking import ASKED, AdmittedRequest
+from ioa_gateway.a2a.handler import Tasks
+from ioa_gateway.callers import Caller
+from ioa_gateway.calls import ApiCall, Nothing
+from ioa_gateway.limits import CallerLimits
+from ioa_gateway.mcp.tools import CALL, wait
+from ioa_gateway.routes.chat import models
+from tests.rig.deadline import eventually
+from tests.unit.group.scenario import START
+
+_PAGES = 5
+
+
+class _System:
+    """One goal, of which nothing more comes, and agents, one a page.
+
+    Attributes:
+        statuses: How the goal was found, each time.
+        waiting: How many wait for what comes of it.
+        held: How many pages were held, at the most, when another one was asked for.
+    """
+
+    def __init__(self) -> None:
+        self.system = self
+        self.statuses, self._pages = list[ReferenceType[GoalStatus]](), WeakSet[Agents]()
+        self.waiting = self.held = 0
+
+    async def goal(self, name: GoalName, *, with_team: bool = True) -> GoalStatus:
+        """Look at the goal."""
+        goal = Goal(goal_id=name.goal_id, goal=f"Count, {'with' if with_team else 'without'} a team.")
+        status = GoalStatus(GoalRecord(goal=goal, accepted_at=START), None, None)
+        self.statuses.append(ref(status))
+        return status
+
+    async def result(self, _name: GoalName, *, wait: bool) -> None:
+        """Wait for what does not come."""
+        assert wait
+        await asyncio.Event().wait()
+
+    async def entries(self, *_of: object, **_more: object) -> list[Any]:
+        """Nothing was said."""
+        return []
+
+    async def documents(self, *_of: object) -> AsyncGenerator[None, None]:
+        """Follow the goal."""
+        self.waiting += 1
+        await asyncio.Event().wait()
+        yield
+
+    async def list_agents(self, request: ListAgents) -> Agents:
+        """Read the page of one agent, that behind another one."""
+        self.held = max(self.held, len(self._pages))
+        number = 0 if request.after is None else int(request.after.removeprefix("a")) + 1
+        card = AgentCard(agent_id=AgentId(f"a{number}"), name="A", description="Counts.", pool=PoolId(f"p{number % 2}"))
+        page = Agents(agents=(AgentStatus(card=card, online=True, registered_at=START),), more=number < _PAGES - 1)
+        self._pages.add(page)
+        return page
+
+    async def agents(self, *, online_only: bool) -> list[AgentStatus]:
+        """Gather all of them."""
+        found = [await self.list_agents(ListAgents(online_only=online_only))]
+        while found[-1].more:
+            found.append(await self.list_agents(ListAgents(online_only=online_only, after=found[-1].agents[-1].card.agent_id)))
+        return [one for page in found for one in page.agents]
+
+
+def _call(system: _System) -> ApiCall:
+    any_system: Any = system
+    watched: Any = SimpleNamespace(watch=lambda _caller: asyncio.Event().wait(), check=lambda _caller: None)
+    nothing: Any = SimpleNamespace()
+    return ApiCall(
+        caller=Caller("key", LOCAL, frozenset({Scope.GOALS_READ, Scope.GOALS_WRITE})),
+        client=any_system,
+        rooms=any_system,
+        keyring=watched,
+        limits=CallerLimits(lambda: 0.0),
+        hooks=nothing,
+        path={},
+        headers=Headers(),
+        session=None,
+        is_secure=False,
+        sent=nothing,
+        left=nothing,
+        seats=nothing,
+    )
+
+
+async def _subscribe(call: ApiCall) -> None:
+    nothing: Any = SimpleNamespace()
+    context: Any = SimpleNamespace(state={ASKED: AdmittedRequest(call, None, "http://x", nothing, nothing)})
+    async with aclosing(Tasks().on_subscribe_to_task(SubscribeToTaskRequest(id="g1"), context)) as events:
+        async for _event in events:
+            pass
+
+
+async def _wait(call: ApiCall) -> None:
+    context: Any = SimpleNamespace(request_context=SimpleNamespace(request=SimpleNamespace(scope={CALL: call})))
+    await wait(context, GoalId("g1"), seconds=50)
+
+
+@pytest.mark.parametrize("follow", [_subscribe, _wait], ids=["a2a", "mcp"])
+async def test_who_waits_for_a_goal_keeps_nothing_of_how_it_stood(follow: Callable[[ApiCall], Coroutine[Any, Any, None]]) -> None:
+    """A goal with a large team takes megabytes in memory, and one key follows fifty things."""
+    system = _System()
+    async with beside(follow(_call(system))):
+        await eventually(lambda: system.waiting, lambda count: count == 1)
+        gc.collect()
+        assert (len(system.statuses) > 0, [one() for one in system.statuses if one() is not None]) == (True, [])
+
+
+async def test_of_the_agents_that_are_models_one_page_is_held() -> None:
+    """Each has up to 750 kB, and the next one comes when those of others were told."""
+    system = _System()
+    told = await models(_call(system), Nothing(), Nothing())
+    assert [one["id"] for one in json.loads(bytes(told.body))["data"]] == ["ioa", "p0", "p1"]
+    assert system.held == 1
