@@ -22,6 +22,12 @@ from tests.unit.group.scenario import card
 KEY = "sk-very-secret-indeed"
 
 
+@pytest.fixture(autouse=True)
+def _wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have no line broken, wherever the tests run."""
+    monkeypatch.setenv("COLUMNS", "400")
+
+
 def _environment(url: str) -> dict[str, str]:
     return {"IOA_LLM_BASE_URL": url, "IOA_LLM_MODEL": "tiny", "IOA_LLM_API_KEY": KEY}
 
