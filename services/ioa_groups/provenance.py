@@ -46,6 +46,8 @@ group that was asked for last is remembered whole: its log is bounded."""
 _MOST_READ = 5_000
 """How many entries one request has read: two seconds of a core."""
 _AGAIN = timedelta(seconds=1)
+_STEPS_IN_A_TURN = 256
+"""How many steps of a way are gone in one turn of the loop: a few milliseconds, if nothing is read."""
 
 
 @dataclass
@@ -153,17 +155,29 @@ class _Known:
     since: dict[AgentId, int] = field(default_factory=dict)
 
 
-class _Group:
-    """What is remembered of a group's log: all that names files, up to a sequence."""
+@dataclass
+class _Room:
+    """How many names of files and agents are remembered together."""
 
-    def __init__(self) -> None:
+    names: int = 0
+
+
+class _Group:
+    """What is remembered of a group's log: all that names files, up to a sequence.
+
+    Args:
+        room: Counts the names.
+    """
+
+    def __init__(self, room: _Room) -> None:
+        self._room = room
         self.reading = asyncio.Lock()
         self.read_up_to = 0
         self.ends_copied = self._is_copying = False
         self.launch: _Launch | None = None
         self.told: dict[bytes, list[FileTelling]] = {}
         self.known: dict[TrackedFile, _Known] = {}
-        self.names = 0
+        self._names = 0
 
     def learn(self, stored: StoredEntry) -> None:
         """Take in the next entry."""
@@ -174,7 +188,7 @@ class _Group:
         if not files_of(stored.entry.event):
             return
         telling = _telling_of(stored, may_be_copy=was_copying)
-        self.names += len(telling.files) + len(telling.audience)
+        self._count(len(telling.files) + len(telling.audience))
         for file in telling.files:
             self.told.setdefault(file, []).append(telling)
 
@@ -184,7 +198,16 @@ class _Group:
         for agent_id in telling.audience if is_right else ():
             if agent_id not in known.since:
                 known.since[agent_id] = telling.seq
-                self.names += 1
+                self._count(1)
+
+    def leave(self) -> None:
+        """Take up no more room; who has it still may go on with it."""
+        self._room.names -= self._names
+        self._room = _Room()
+
+    def _count(self, names: int) -> None:
+        self._names += names
+        self._room.names += names
 
 
 class Provenance:
@@ -200,11 +223,13 @@ class Provenance:
         self._log = log
         self._entries: OrderedDict[tuple[CommId, int], FileTelling | None] = OrderedDict()
         self._groups: OrderedDict[CommId, _Group] = OrderedDict()
+        self._room = _Room()
 
     def forget(self) -> None:
         """Trust nothing that was read: the server may have come back with other logs."""
         self._entries.clear()
         self._groups.clear()
+        self._room = _Room()
 
     async def telling(self, comm_id: CommId, seq: int) -> FileTelling | None:
         """Return what an entry says of files; None if the group has no such entry.
@@ -333,24 +358,28 @@ class Provenance:
                 if not found:
                     break
                 group.learn(found[0])
+        if not group.read_up_to and self._groups.get(comm_id) is group:
+            del self._groups[comm_id]  # nobody has said anything there; whoever asks names what he likes
         return group
 
     def _group(self, comm_id: CommId) -> _Group:
         """Find what is remembered of a group; what was used longest ago is forgotten."""
-        group = self._groups.setdefault(comm_id, _Group())
+        if comm_id not in self._groups:
+            self._groups[comm_id] = _Group(self._room)
         self._groups.move_to_end(comm_id)
-        while len(self._groups) > 1 and (len(self._groups) > _MAX_GROUPS or self._names() > _MAX_NAMES):
-            self._groups.popitem(last=False)
-        return group
-
-    def _names(self) -> int:
-        return sum(group.names for group in self._groups.values())
+        while len(self._groups) > 1 and (len(self._groups) > _MAX_GROUPS or self._room.names > _MAX_NAMES):
+            self._groups.popitem(last=False)[1].leave()
+        return self._groups[comm_id]
 
 
 async def _followed(way: Way[_T]) -> _T:
-    """Follow a way until it comes to something."""
+    """Follow a way until it comes to something. What is remembered of it is gone through with turns for others between."""
     waiting, found = list[Way[Any]]([way]), cast(Any, None)
+    steps = 0
     while waiting:
+        steps += 1
+        if steps % _STEPS_IN_A_TURN == 0:
+            await asyncio.sleep(0)
         try:
             needed = waiting[-1].send(found)
         except StopIteration as ended:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -89,10 +90,49 @@ async def test_one_request_has_no_more_read_than_a_bound() -> None:
     plane.log.read = counted  # type: ignore[method-assign]
     provenance = Provenance(plane.log)
     nobodys = TrackedFile(digest_of(file.object_name, file.sha256), owner_of(AgentId("nobody")))
-    provenance._names = lambda: 1_000_000  # type: ignore[method-assign]  # as where others' requests take all the room
+    provenance._room.names = 1_000_000  # as where others' requests take all the room
     with pytest.raises(RateLimitedError):
         await provenance.is_known(nobodys, rooms[-1])
     assert reads <= 3 * 5_000
+
+
+async def test_what_is_remembered_of_a_long_way_is_gone_through_in_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is read of it any more, so that nothing was waited for: group setup stood for seconds at each such request."""
+    plane = Plane()
+    file, entries = await _told(plane), await plane.entries()
+    rooms = [GoalName(LOCAL, GoalId(f"fork-{number}")).comm_id for number in range(1, 201)]
+    for number, comm_id in enumerate(rooms, 1):
+        plane.log._entries[comm_id] = _copied(comm_id, number, entries, EVE)
+    provenance, nobodys = Provenance(plane.log), AgentId("nobody")
+    digest = digest_of(file.object_name, file.sha256)
+    assert not await provenance.is_known(TrackedFile(digest, owner_of(nobodys)), rooms[-1])
+    turns, is_over = 0, asyncio.Event()
+
+    async def count() -> None:
+        nonlocal turns
+        while not is_over.is_set():
+            await asyncio.sleep(0)
+            turns += 1
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(count())
+        assert not await provenance.is_known(TrackedFile(digest, owner_of(EVE)), rooms[-1])
+        is_over.set()
+    assert turns >= 3
+
+
+async def test_of_names_and_logs_that_are_none_nothing_is_remembered() -> None:
+    """What all groups hold is counted as it comes and goes; whoever asks for a file may name any group."""
+    plane = Plane()
+    file = await _told(plane)
+    provenance, tracked = Provenance(plane.log), TrackedFile(digest_of(file.object_name, file.sha256), owner_of(BOB))
+    for number in range(20):
+        assert not await provenance.is_known(tracked, CommId(f"nobody-{number}"))
+    assert (len(provenance._groups), provenance._room.names) == (0, 0)
+    assert await provenance.is_known(tracked, ROOM)
+    assert provenance._room.names > 0
+    provenance._groups[ROOM].leave()
+    assert provenance._room.names == 0
 
 
 async def test_of_a_log_in_which_a_file_is_looked_for_one_entry_is_held_decoded() -> None:

@@ -20,6 +20,7 @@ from ioa.ports.meter import Meter
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, TaskId
 from ioa.protocol.messages import (
+    AsyncTaskAssignment,
     ConcludeGroupDiscussion,
     Conclusion,
     Decision,
@@ -55,6 +56,18 @@ async def test_reports_are_counted(number: int, is_taken: bool) -> None:
     await plane.says(ADA, SyncTaskAssignment(tasks=specs(("t1-1:bob",))))
     answer = await plane.says(BOB, InformTaskProgress(task_id=TASK, number=number))
     assert isinstance(answer, Rejected) is not is_taken
+
+
+@pytest.mark.parametrize("number", [1, 8, 10**15])
+@pytest.mark.parametrize("task_id", ["t1-1", "t1-none"])
+async def test_who_is_not_told_of_a_task_learns_nothing_by_a_report_on_it(number: int, task_id: str) -> None:
+    """Neither that it is open nor which report is its last: he guesses its id, which honest agents count."""
+    gives = {"name": "x", "roles": ["a"], "max": 9, "tasks": True, "heard_by": "c", "then": "y"}
+    plane = await _open(gives, {"name": "y", "roles": ["b", "c"]})
+    await plane.says(ADA, AsyncTaskAssignment(tasks=specs(("t1-1:eve",))))
+    await plane.says(EVE, InformTaskProgress(task_id=TASK, number=7))
+    answer = await plane.says(BOB, InformTaskProgress(task_id=TaskId(task_id), number=number))
+    assert isinstance(answer, Rejected) and (answer.code, task_id in answer.message) == (RejectionCode.UNKNOWN_TASK, True)
 
 
 async def _open(*nodes: Mapping[str, Any], **top: Any) -> Plane:

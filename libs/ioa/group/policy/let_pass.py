@@ -70,12 +70,16 @@ def let_pass(policy: Policy | None, state: GroupState | None, event: Event) -> E
 
 
 def _check_number(state: GroupState | None, event: Event) -> None:
-    """Have reports on a task be counted: whoever does it in another's place, where its goal is forked, goes on counting."""
-    report = event.message.payload if isinstance(event, Said) else None
-    if state is None or not isinstance(report, InformTaskProgress):
+    """Have reports on a task be counted: whoever does it in another's place, where its goal is forked, goes on counting.
+
+    Who reports on a task that is not his learns nothing of it here: he may not have been told of it.
+    """
+    if state is None or not isinstance(event, Said) or not isinstance(report := event.message.payload, InformTaskProgress):
         return
     task = state.task(report.task_id)
-    if isinstance(task, OpenTask) and report.number > task.progress + _MOST_REPORTS:
+    if not isinstance(task, OpenTask) or task.assignee != event.message.header.sender:
+        return
+    if report.number > task.progress + _MOST_REPORTS:
         why = f"Report {report.number} of task {task.task_id} cannot follow report {task.progress}: they are counted one by one."
         raise IllegalEventError(RejectionCode.STALE_PROGRESS, why)
 
