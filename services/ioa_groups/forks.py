@@ -15,7 +15,7 @@ import asyncio
 import time
 from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence, Set
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -46,7 +46,7 @@ from ioa.ports.delivery import GoalRecords, Memberships
 from ioa.ports.group_log import AppendConflictError, GroupLog, StoredEntry
 from ioa.ports.registry_store import LivenessView
 from ioa.ports.store_room import SUBJECT_BYTES
-from ioa.protocol.cards import AgentCard, abridged, why_not_drafted
+from ioa.protocol.cards import AgentCard, abridged, as_drafter, why_not_drafted
 from ioa.protocol.codec import encode_value
 from ioa.protocol.goals import Fork, Goal, GoalRecord
 from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalName, UserId
@@ -289,7 +289,7 @@ class Forks:
             if head is None:
                 self._check_there(state, charter, fork)
             await self._copy(Forking(original, fork, goal, charter, sketches_of, counts))
-        await self._go_on(goal.comm_id, original.past[-1].event.at)
+        await self._go_on(charter, original.past[-1].event.at)
         _log.info("goal_forked", goal_id=goal.goal_id, of=fork.goal_id, at=fork.at, entries=sum(counts.values()))
 
     async def give_up(self, goal: Goal, why: str) -> bool:
@@ -372,7 +372,24 @@ class Forks:
                 raise NotFoundError(f"There is no goal {name} to fork any more: it is being removed.")
             reads.charge(goal.name.owner, first[0].size_bytes)
         held.check()
-        return original_of(root, logs, joined)
+        original = original_of(root, logs, joined)
+        origin = await self._origin(original.charter, partial(reads.charge, goal.name.owner))
+        return replace(original, charter=original.charter.model_copy(update={"opened_by": origin.opener}))
+
+    async def _origin(self, charter: Charter, charge: Callable[[int], None]) -> Charter:
+        """Return what the first group was set up with that a group comes from, or one that notes who opened that.
+
+        Each was there before who comes from it; one whose log is gone tells nothing any more.
+        """
+        while charter.opened_by is None and charter.forked_from is not None:
+            name = GoalName(charter.user, charter.forked_from.goal_id)
+            found = await self._ports.log.read(name.comm_id, after=0, limit=1)
+            charge(sum(one.size_bytes for one in found))
+            first = found[0].entry.event if found and found[0].seq <= charter.forked_from.at else None
+            if not isinstance(first, GroupLaunched):
+                break
+            charter = first.charter
+        return charter
 
     async def _stored(self, comm_id: CommId, up_to: int, charge: Callable[[int], None]) -> AsyncGenerator[StoredEntry]:
         """Read a log up to a sequence, an entry at a time, since the state of each may take 3 MB decoded."""
@@ -439,25 +456,49 @@ class Forks:
     def _check_there(self, state: GroupState, charter: Charter, fork: Fork) -> None:
         """Refuse to go on without those who took part, and with who would not.
 
+        Who was lost at the entry is not missed, but hears of the copy, where its tasks are open: it is asked by what it has left.
+
         Raises:
-            NoAgentError: Somebody is gone, is of an older release, or accepts no teams of the owner's pool.
+            NoAgentError: Somebody is gone, is of an older release, or does not accept whose team it is.
             UnavailableError: Somebody is away for a moment.
         """
-        registry, leader = self._ports.registry, charter.team_members[0]
-        stand_ins = [one.new for one in fork.replace]
+        registry, drafters = self._ports.registry, self._drafters(charter)
+        needed = {*state.living(), *(one.new for one in fork.replace)}
         people = {member.agent_id for member in state.members if member.human}
-        for agent_id in {*state.living(), *stand_ins} - people:
-            record = registry.card(agent_id)
-            if record is None:
+        for agent_id in {*state.hearing, *needed} - people:
+            record, is_needed = registry.card(agent_id), agent_id in needed
+            if record is None and is_needed:
                 raise NoAgentError(f"{agent_id} cannot go on: it is not registered.", hint="Replace it by another one.")
-            if not registry.is_online(agent_id):
+            if record is None:
+                continue
+            asked_by = drafters if is_needed else [as_drafter(one) for one in drafters]  # what it knows matters if it comes back
+            if why := _why_not_drafted(asked_by, record.card):
+                raise NoAgentError(f"{agent_id} cannot join: {why}.", hint="Replace it by another one.")
+            if is_needed and not registry.is_online(agent_id):
                 raise absence(registry, agent_id)
-            if record.card.level < state.level_of_members:
+            if is_needed and record.card.level < state.level_of_members:
                 raise NoAgentError(f"{agent_id} cannot go on: it is of an older release than the group.", hint="Upgrade it.")
-            if agent_id != charter.owner and (why := why_not_drafted(leader, record.card)):
-                raise NoAgentError(f"{agent_id} cannot join: {why}.")
         if charter.policy is not None:
             check_levels(charter.policy, charter.team_members)
+
+    def _drafters(self, charter: Charter) -> Sequence[AgentCard]:
+        """Return the cards of those whose team a copy is: of who opened the first group, as it is now, and of who leads the copy.
+
+        Its user says who leads it: by that one alone he would have others serve whom they do not accept.
+        """
+        opener = charter.opener
+        known = self._ports.registry.card(opener.agent_id)
+        return as_drafter(opener if known is None else known.card), charter.team_members[0]
+
+    def _left_out(self, state: GroupState, charter: Charter) -> Set[AgentId]:
+        """Return who was lost at the entry and stays lost: who would not take part by its card of now, or has none any more."""
+        drafters, left_out = self._drafters(charter), set[AgentId]()
+        for member in state.members:
+            if member.lost and not member.human:
+                record = self._ports.registry.card(member.agent_id)
+                if record is None or record.card.level < state.level_of_members or _why_not_drafted(drafters, record.card):
+                    left_out.add(member.agent_id)
+        return left_out
 
     async def _copy(self, forking: Forking) -> None:
         """Write what is missing of the copy, in the order of the original."""
@@ -509,11 +550,13 @@ class Forks:
             nested = None if below is None else below.log
         return quota.held(head, event, copied.transition.state, nested), head.log_most
 
-    async def _go_on(self, comm_id: CommId, copied_until: datetime) -> None:
+    async def _go_on(self, charter: Charter, copied_until: datetime) -> None:
         """Put its members into the group and have it go on."""
+        comm_id = charter.comm_id
         head = await self._ports.ledger.head(comm_id)
         assert head is not None, "it was copied"
-        await self._ports.memberships.add(list(head.entry.state.hearing), comm_id)
+        left_out = self._left_out(head.entry.state, charter)
+        await self._ports.memberships.add([one for one in head.entry.state.hearing if one not in left_out], comm_id)
         fault_point("groups.before_copy_goes_on")
         await self._record_if_legal(comm_id, TimerFired(at=self._ports.clock.now(), copied_until=copied_until))
         await self._take_back(head)
@@ -521,9 +564,13 @@ class Forks:
     async def _take_back(self, head: StoredEntry) -> None:
         """Have members that were lost when it was forked, and are there, be back: nobody else would tell the copy."""
         state = head.entry.state
-        for member in () if state.phase.is_terminal else state.members:
-            if member.lost and self._ports.registry.is_online(member.agent_id):
-                await self._record_if_legal(state.comm_id, MemberReturned(at=self._ports.clock.now(), agent_id=member.agent_id))
+        lost = [one.agent_id for one in state.members if one.lost and self._ports.registry.is_online(one.agent_id)]
+        if state.phase.is_terminal or not lost:
+            return
+        left_out = self._left_out(state, await self._charter(state.comm_id))
+        for agent_id in lost:
+            if agent_id not in left_out:
+                await self._record_if_legal(state.comm_id, MemberReturned(at=self._ports.clock.now(), agent_id=agent_id))
 
     async def _tell_again(self, head: StoredEntry) -> None:
         """Show members that a copy goes on: who had it go on may have died before."""
@@ -545,6 +592,11 @@ class Forks:
 def _fork_of(goal: Goal) -> Fork:
     assert goal.forked_from is not None, "only forks are asked about"
     return goal.forked_from
+
+
+def _why_not_drafted(drafters: Sequence[AgentCard], card: AgentCard) -> str:
+    """Say why an agent may not be in a team that is several others'; empty if it may."""
+    return next(filter(None, (why_not_drafted(drafter, card) for drafter in drafters)), "")
 
 
 def _said_behind(event: Event, group: _Written) -> Event:

@@ -192,7 +192,7 @@ class GroupSetup:
         if charter is None or request.by not in head.entry.state.hearing:
             raise no_group(comm_id)
         is_open = not head.entry.state.phase.is_terminal
-        if is_open and agent_id in head.entry.state.hearing and agent_id not in [card.agent_id for card in charter.team_members]:
+        if is_open and agent_id in head.entry.state.living() and agent_id not in [card.agent_id for card in charter.team_members]:
             await self._ports.memberships.add([agent_id], comm_id)  # it has joined; whoever put it into the group may have died
             return SayReply(answer=Accepted(seq=head.seq))
         card = self._cards_of((request.by, agent_id), frozenset())[-1]  # who invites itself is there once

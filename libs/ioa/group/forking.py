@@ -31,7 +31,7 @@ from ioa.group.machine import Transition, step
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.renaming import members_asked, renamed
 from ioa.group.state import Charter, GroupState
-from ioa.protocol.cards import AgentCard
+from ioa.protocol.cards import AgentCard, as_drafter
 from ioa.protocol.codec import decode, encode, validate
 from ioa.protocol.goals import Fork, Goal, RepetitionRule
 from ioa.protocol.ids import AgentId, CommId, comm_id_of_task
@@ -316,6 +316,7 @@ def charter_of(original: Charter, goal: Goal, cards: Mapping[AgentId, AgentCard]
         "labels": goal.labels,
         "limits": original.limits.model_copy(update=limits),
         "team_members": tuple(map(card_of, original.team_members)),
+        "opened_by": as_drafter(original.opener),
     }
     return validate(Charter, {**dict(renamed(original, names)), **moved})
 

@@ -111,7 +111,8 @@ class Charter(Model):
     group, with `cast` for its roles; without one the group is free. `labels` are the goal's.
 
     A group of a goal that is `forked_from` another one begins with what was `copied`: so many entries, of which the last one has it
-    go on from there. What a policy draws it draws as the group that it was copied from, `drawn_as`.
+    go on from there. What a policy draws it draws as the group that it was copied from, `drawn_as`. A user says who leads a fork:
+    whose team it is, about which others are asked, tells the card of who the first group that it comes from was `opened_by`.
     """
 
     comm_id: CommIdField
@@ -133,6 +134,12 @@ class Charter(Model):
     forked_from: Annotated[Origin | None, Field(exclude_if=operator.not_)] = None
     copied: Annotated[Count, Field(exclude_if=operator.not_)] = 0
     drawn_as: Annotated[CommIdField | None, Field(exclude_if=operator.not_)] = None
+    opened_by: Annotated[AgentCard | None, Field(exclude_if=operator.not_)] = None
+
+    @property
+    def opener(self) -> AgentCard:
+        """Who opened the group, or the first one that it comes from. A fork of an older release names who leads it."""
+        return self.opened_by or self.team_members[0]
 
     @model_validator(mode="after")
     def _each_role_is_cast(self) -> Charter:

@@ -17,7 +17,7 @@ import pytest
 
 from ioa.beside import beside
 from ioa.client.documents import standing_of
-from ioa.errors import NotFoundError, NotYetError, UnavailableError
+from ioa.errors import NoAgentError, NotFoundError, NotYetError, UnavailableError
 from ioa.group.events import (
     CancelRequested,
     EncodedEntry,
@@ -30,7 +30,7 @@ from ioa.group.events import (
     files_of,
 )
 from ioa.group.machine import Transition, step
-from ioa.group.requests import CancelGroup, GroupSnapshot, LaunchGroup, Rejected, Sync
+from ioa.group.requests import CancelGroup, GroupSnapshot, InviteMember, LaunchGroup, Rejected, Sync
 from ioa.group.state import Concluding, OpenTask
 from ioa.ports.goal_client import GoalStatus
 from ioa.ports.group_log import StoredEntry
@@ -505,6 +505,147 @@ async def test_a_fork_drafts_nobody_who_does_not_accept_its_owner_any_more() -> 
     await forked(plane, order(entries[-1].seq))
     result = await plane.results.get(GoalName(LOCAL, AGAIN))
     assert result is not None and result.reason is Reason.NO_AGENT and "accepts no teams of the pool" in result.content
+
+
+BOSS, BUYER, HAND, PUB = (AgentId(one) for one in ("boss", "buyer", "hand", "pub"))
+
+
+async def _a_task_of_pub(plane: Plane, accepting: Mapping[AgentId, Mapping[str, object]]) -> int:
+    """A goal that pub leads, where hand has a task. Others are there, with these cards. Return where it stands."""
+    await plane.open(PUB, HAND, level=LEVEL)
+    for agent_id, told in accepting.items():
+        await plane.registry.register(Register(card=card(agent_id, **{"level": LEVEL, **told})))
+    await plane.says(PUB, AsyncTaskAssignment(tasks=specs(("t1-1:hand",))))
+    return (await plane.entries())[-1].seq
+
+
+def _in_places(**stand_ins: AgentId) -> Sequence[Mapping[str, str]]:
+    return [{"old": old, "new": new} for old, new in stand_ins.items()]
+
+
+@pytest.mark.parametrize(
+    "cards",
+    [
+        {BOSS: {"accepts": []}, BUYER: {"accepts": ["boss"]}},
+        {BOSS: {}, BUYER: {"accepts": ["boss"]}},
+        {BOSS: {"accepts": []}, BUYER: {}},
+        {BOSS: {"accepts": [], "pool": "shop"}, BUYER: {"accepts": [], "pool": "shop"}},
+    ],
+    ids=["neither", "not who serves", "not who leads", "one pool"],
+)
+async def test_whose_team_a_fork_is_its_user_does_not_say(cards: Mapping[AgentId, Mapping[str, object]]) -> None:
+    """Who was put into the leader's place had others serve a user whom they do not accept, and was asked by nobody."""
+    plane = Plane()
+    at = await _a_task_of_pub(plane, cards)
+    await forked(plane, order(at, say="Buy all of it.", replace=_in_places(hand=BUYER, pub=BOSS)))
+    result = await plane.results.get(GoalName(LOCAL, AGAIN))
+    assert result is not None and result.reason is Reason.NO_AGENT and "accepts no teams of the pool pub" in result.content
+    assert await plane.memberships.of(BUYER) == await plane.memberships.of(BOSS) == []
+
+
+@pytest.mark.parametrize("is_gone", [False, True])
+async def test_who_accepts_the_real_leader_and_who_leads_now_takes_part(*, is_gone: bool) -> None:
+    """Also where that leader is replaced since it is gone: its group tells of which pool it was."""
+    plane = Plane()
+    at = await _a_task_of_pub(plane, {BOSS: {"accepts": ["pub"]}, BUYER: {"accepts": ["pub", "boss"]}})
+    if is_gone:
+        del plane.cards.records[PUB]
+    await forked(plane, order(at, replace=_in_places(hand=BUYER, pub=BOSS)))
+    state = await plane.state(COPY)
+    assert (state.owner, state.living(), await plane.memberships.of(BUYER)) == (BOSS, (BOSS, BUYER), [COPY])
+
+
+def _noted_nobody(plane: Plane, comm_id: CommId) -> None:
+    """Have a copy say as little of who opened the first group as one of an older release."""
+    log = plane.log._entries[comm_id]
+    launch = log[0].entry.event
+    assert isinstance(launch, GroupLaunched)
+    charter = launch.charter.model_copy(update={"opened_by": None})
+    log[0] = replace(log[0], entry=log[0].entry.model_copy(update={"event": launch.model_copy(update={"charter": charter})}))
+
+
+@pytest.mark.parametrize("accepts", [["boss"], ["boss", "pub"]])
+@pytest.mark.parametrize("is_older", [False, True])
+async def test_a_fork_of_a_fork_is_still_the_first_leaders(accepts: Sequence[str], *, is_older: bool) -> None:
+    """Else who accepts all would lead the first, and have others drafted into the next; the first goal may be gone by then."""
+    plane = Plane()
+    at = await _a_task_of_pub(plane, {BOSS: {}, BUYER: {"accepts": accepts}})
+    await forked(plane, order(at, goal_id="first", replace=_in_places(pub=BOSS)))
+    await forked(plane, order((await plane.entries(comm_id_of_goal(GoalId("first"))))[-1].seq, of="first", goal_id="second"))
+    second = comm_id_of_goal(GoalId("second"))
+    if is_older:
+        for one in ("first", "second"):
+            _noted_nobody(plane, comm_id_of_goal(GoalId(one)))
+    else:
+        plane.log.remove(ROOM)
+    await forked(plane, order((await plane.entries(second))[-1].seq, of="second", replace=_in_places(hand=BUYER)))
+    assert await plane.reason(AGAIN) is (None if "pub" in accepts else Reason.NO_AGENT)
+
+
+async def test_an_older_fork_whose_first_goal_is_gone_is_forked() -> None:
+    """Nothing tells any more whose team it was: it is whose the last one is of which is known."""
+    plane, first = Plane(), comm_id_of_goal(GoalId("first"))
+    at = await _a_task_of_pub(plane, {BOSS: {}})
+    await forked(plane, order(at, goal_id="first", replace=_in_places(pub=BOSS)))
+    _noted_nobody(plane, first)
+    plane.log.remove(ROOM)
+    await forked(plane, order((await plane.entries(first))[-1].seq, of="first"))
+    assert (await plane.state(COPY)).living() == (BOSS, HAND)
+
+
+async def _lost(plane: Plane) -> int:
+    """A goal in which bob is lost. Return where it stands."""
+    await plane.open(ADA, BOB, level=LEVEL)
+    await plane.ledgers[0].record(ROOM, MemberLost(at=plane.clock.now(), agent_id=BOB))
+    return (await plane.entries())[-1].seq
+
+
+async def test_who_was_lost_and_would_not_take_part_is_not_drafted() -> None:
+    """It was asked by nobody, counted as back, and given tasks; its agent hears of the copy in any case."""
+    plane = Plane()
+    at = await _lost(plane)
+    await plane.registry.register(Register(card=card(BOB, accepts=[], level=LEVEL)))
+    await forked(plane, order(at))
+    result = await plane.results.get(GoalName(LOCAL, AGAIN))
+    assert result is not None and result.reason is Reason.NO_AGENT and "bob cannot join: its card accepts no" in result.content
+
+
+@pytest.mark.parametrize("is_forgotten", [False, True], ids=["of an older release", "forgotten"])
+async def test_who_was_lost_and_is_gone_for_good_stays_lost(*, is_forgotten: bool) -> None:
+    """The fork goes on without it, and nothing has it be back there unless it is asked."""
+    plane = Plane()
+    at = await _lost(plane)
+    await plane.join(BOB, level=0)
+    if is_forgotten:
+        del plane.cards.records[BOB]
+    await forked(plane, order(at))
+    assert (await plane.state(COPY)).living() == (ADA,) and COPY not in await plane.memberships.of(BOB)
+
+
+async def test_who_was_lost_is_asked_again_when_it_is_put_into_the_copy() -> None:
+    """Whoever copied may have died: the card may be another when somebody else goes on."""
+    plane = Plane()
+    at = await _lost(plane)
+    await half_copied(plane, at)
+    await plane.registry.register(Register(card=card(BOB, accepts=[], level=LEVEL)))
+    await forked(plane, order(at))
+    assert (await plane.state(COPY)).living() == (ADA,) and COPY not in await plane.memberships.of(BOB)
+
+
+async def test_who_had_joined_and_was_lost_is_asked_when_it_is_invited_again() -> None:
+    """That it is in the group already says nothing of a copy, into which it was not put."""
+    plane = Plane()
+    await plane.open(ADA, BOB, level=LEVEL)
+    await plane.join(EVE, level=LEVEL)
+    invitation = InviteMember(comm_id=ROOM, by=ADA, turn=1, agent_id=EVE)
+    await plane.setup.invite(invitation)
+    await plane.ledgers[0].record(ROOM, MemberLost(at=plane.clock.now(), agent_id=EVE))
+    del plane.cards.records[EVE]
+    await forked(plane, order((await plane.entries())[-1].seq))
+    await plane.registry.register(Register(card=card(EVE, accepts=[], level=LEVEL)))
+    with pytest.raises(NoAgentError, match="accepts no teams"):
+        await plane.setup.invite(invitation.model_copy(update={"comm_id": COPY}))
+    assert COPY not in await plane.memberships.of(EVE)
 
 
 async def test_users_take_turns_at_forking() -> None:
