@@ -1,4 +1,4 @@
-"""Catching up with many groups at once: those of which least was read go first.
+"""Catching up with many groups at once: those of which least was read go first, and all have their turn.
 
 An agent that starts anew, or without its memory, asks for the logs of all its groups. Group setup tells one agent so much a
 second, whoever has spoken in its groups: behind somebody's logs of hundreds of megabytes everybody else's would come minutes late.
@@ -24,12 +24,19 @@ T = TypeVar("T")
 
 
 class CatchingUp:
-    """Has an agent's groups ask for pages of their logs in turns."""
+    """Has an agent's groups ask for pages of their logs in turns.
+
+    A turn's tag is how many pages had gone when it was asked for, and how many of its group; the least goes first, so that whoever
+    waits is overtaken by so many at the most (S. J. Golestani, "Self-Clocked Fair Queueing", INFOCOM 1994): groups of which nothing
+    was read come without end, since who hears nothing of a group asks whether there is anything.
+    """
 
     def __init__(self, at_once: int = _AT_ONCE) -> None:
         self._free = at_once
         self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
         self._numbers = count()
+        self._last = 0
+        """The tag of what went last."""
 
     async def ask(self, pages: int, ask: Callable[[], Awaitable[T]]) -> T:
         """Ask for a page of a log of which so many were read. If the agent has asked too often, it is asked for later."""
@@ -44,7 +51,7 @@ class CatchingUp:
     @asynccontextmanager
     async def _turn(self, pages: int) -> AsyncIterator[None]:
         given: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        heappush(self._waiting, (pages, next(self._numbers), given))
+        heappush(self._waiting, (self._last + 1 + pages, next(self._numbers), given))
         self._give()
         try:
             await given
@@ -57,7 +64,7 @@ class CatchingUp:
 
     def _give(self) -> None:
         while self._free and self._waiting:
-            _, _, given = heappop(self._waiting)
+            tag, _, given = heappop(self._waiting)
             if not given.done():
-                self._free -= 1
+                self._free, self._last = self._free - 1, max(self._last, tag)
                 given.set_result(None)

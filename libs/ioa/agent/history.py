@@ -171,11 +171,14 @@ class GroupHistory:
         policy = None if self.charter is None else self.charter.policy
         if policy is None or not policy.reviews:
             return
-        draft = next((one for one in reversed(self._messages) if one.header.sender == message.header.sender), None)
-        if draft is not None and isinstance(draft.payload, Discussion) and draft.payload == message.payload:
-            self._messages.remove(draft)
+        own = (at for at in reversed(range(len(self._messages))) if self._messages[at].header.sender == message.header.sender)
+        draft = None if (at := next(own, None)) is None else self._messages[at]
+        if at is not None and draft is not None and isinstance(draft.payload, Discussion) and draft.payload == message.payload:
+            del self._messages[at]
             self._sizes.pop(id(draft), None)
-            self._log = [item for item in self._log if item is not draft]
+            in_log = (place for place in reversed(range(len(self._log))) if self._log[place] is draft)
+            if (place := next(in_log, None)) is not None:
+                del self._log[place]
 
     def view(
         self, me: AgentId, at: datetime, meter: Meter, refusals: tuple[str, ...] = (), files: FileReader | None = None

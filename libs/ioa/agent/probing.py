@@ -3,6 +3,9 @@
 Pushes can be lost, and so can whoever was to push. What was pushed later shows the gap; if nothing comes, only asking helps. An
 agent asks soon after it last heard of a group, then ever more rarely, and again soon after a deadline of the group has passed,
 since something must have happened then. Times are seconds on any clock that never goes back.
+
+Group setup tells an agent so much a second in all its groups together, pages of long logs as well. Others may have any number of
+groups fall silent again and again: so most of what it tells is asked for without knowing of anything that is missing, and not all.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from ioa.protocol.ids import CommId
+from ioa.quotas import RATES, Family
 
 FIRST = timedelta(seconds=3)
 _LONGEST = timedelta(minutes=5)
@@ -20,6 +24,8 @@ _AFTER_DEADLINE = timedelta(seconds=1)
 _SPREAD_SECONDS = 0.005
 """How far apart groups are asked for when all of them are due at once."""
 _JITTER = 0.2
+_PER_SECOND, _BURST = RATES[Family.SYNC].per_second * 3 / 4, RATES[Family.SYNC].burst / 2
+"""How many groups are asked for in a second, and at once."""
 
 
 @dataclass
@@ -44,6 +50,8 @@ class Probing:
         self._first = first.total_seconds()
         self._silences: dict[CommId, _Silence] = {}
         self._queue: list[tuple[float, CommId]] = []
+        self._full_at = float("-inf")
+        """From when on as many may be asked for at once as ever."""
 
     def hear(self, comm_id: CommId, now: float) -> None:
         """Note that something of a group came: the pauses begin anew."""
@@ -82,6 +90,10 @@ class Probing:
 
     def next_due(self) -> float | None:
         """When a group is to be asked for next; None if there is none."""
+        due = self._first_due()
+        return None if due is None else max(due, self._full_at - (_BURST - 1) / _PER_SECOND)
+
+    def _first_due(self) -> float | None:
         while self._queue:
             due, comm_id = self._queue[0]
             silence = self._silences.get(comm_id)
@@ -98,6 +110,7 @@ class Probing:
         if due is None or due > now:
             return None
         _, comm_id = heapq.heappop(self._queue)
+        self._full_at = max(self._full_at, now) + 1 / _PER_SECOND
         silence = self._silences[comm_id]
         silence.due = now + self._jittered(silence.pause)
         self._push(comm_id, silence)

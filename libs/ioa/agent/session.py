@@ -47,6 +47,8 @@ their own, and overtake each other."""
 _MAX_EARLY, _MAX_EARLY_SECONDS = 64, 1.0
 """How many entries wait for what is before them, and how long, whatever else arrives. Then the log is asked."""
 
+_HEARD_AT_ONCE = 64
+"""How many entries of the agent's memory are taken in in one turn of the loop: of short ones a page holds thousands."""
 _LEAVING_SECONDS = 5.0
 """How long a group that is left may take to be told why."""
 
@@ -212,8 +214,10 @@ class GroupSession:
         """Take in what the agent's memory holds of the group."""
         store, comm_id = self._outbox.store, self._history.comm_id
         while page := await until_answered(lambda: store.entries(comm_id, after=self.cursor), comm_id=comm_id, agent_id=self.me):
-            for entry in page:
+            for number, entry in enumerate(page, start=1):
                 self._hear(entry, size_of_entry(entry.entry))
+                if number % _HEARD_AT_ONCE == 0:
+                    await asyncio.sleep(0)
             self._check_room()
 
     def _hear(self, entry: SequencedEntry, size_bytes: int) -> None:

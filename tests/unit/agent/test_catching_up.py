@@ -30,6 +30,21 @@ async def test_a_short_log_waits_behind_no_long_ones() -> None:
     assert len(told) == 50 * 20 + 2
 
 
+async def test_a_long_log_has_its_turn_among_groups_of_which_nothing_was_read() -> None:
+    """Of more of these than are told in time some wait always, since who hears nothing of a group asks again and again."""
+    catching_up, told = CatchingUp(at_once=1), list[str]()
+
+    async def silent(number: int) -> None:
+        while "long-9" not in told and len(told) < 2_000:
+            await _read(catching_up, f"{number}-", 1, told)
+
+    silents = [asyncio.create_task(silent(number)) for number in range(8)]
+    await asyncio.sleep(0)
+    await _read(catching_up, "long-", 10, told)
+    await asyncio.gather(*silents)
+    assert told.index("long-9") < 1_000
+
+
 async def test_who_asks_too_often_comes_back_in_the_same_turn() -> None:
     """What is told to one agent is told to it for all of its groups: who waits longest would else be overtaken each time."""
     catching_up, told, refused = CatchingUp(at_once=1), list[str](), 3

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import random
+from bisect import bisect_left
 from datetime import timedelta
 
 from ioa.agent.probing import Probing
 from ioa.protocol.ids import CommId
+from ioa.quotas import RATES, Family
 
 A, B = CommId("a"), CommId("b")
 EVEN = 0.5
@@ -76,7 +78,7 @@ def test_a_group_can_be_asked_for_at_once() -> None:
 
 
 def test_after_a_renewal_all_are_asked_for_one_after_the_other() -> None:
-    """Each group once, spread over 5 ms a group, however long the pauses had become."""
+    """Each group once, however long the pauses had become, and no faster than leaves room for what is known to be missing."""
     chance = random.Random(3)
     one = Probing(chance.random)
     groups = {CommId(f"g{number}") for number in range(1_000)}
@@ -84,11 +86,15 @@ def test_after_a_renewal_all_are_asked_for_one_after_the_other() -> None:
         one.hear(comm_id, 0)
     times(one, 1_000)
     one.ask_for_all(1_000)
-    taken: list[CommId] = []
-    while (due := one.next_due()) is not None and due <= 1_005:
+    taken, at = list[CommId](), list[float]()
+    while (due := one.next_due()) is not None and due <= 1_070:
         taken += [comm_id for comm_id in [one.take(due)] if comm_id is not None]
+        at.append(due)
         one.forget(taken[-1])
     assert (len(taken), set(taken)) == (1_000, groups)
+    rate = RATES[Family.SYNC]
+    assert at == sorted(at)
+    assert all(bisect_left(at, begun + 1) - place <= rate.burst / 2 + rate.per_second for place, begun in enumerate(at))
 
 
 def test_a_forgotten_group_is_asked_for_no_more() -> None:
