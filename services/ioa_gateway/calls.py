@@ -409,15 +409,25 @@ def _no_number(said: str) -> None:
 
 async def document_of_many(found: Mapping[str, Any], name: str, parts: Iterable[BaseModel]) -> Response:
     """Answer with a document one list of which is long: it is written little by little, and others' requests go on between."""
-    written, size = list[str](), 0
+    written, size = list[bytes](), 0
     for part in parts:
-        written.append(_written(told(part)))
+        written.append(written_part(part))
         size += len(written[-1])
         if size >= _WRITTEN_AT_ONCE:
             size = 0
             await asyncio.sleep(0)
+    return document_of_parts(found, name, written)
+
+
+def document_of_parts(found: Mapping[str, Any], name: str, parts: Iterable[bytes]) -> Response:
+    """Answer with a document one list of which is written: as bytes, so that a wide character in one part widens no other."""
     head = "".join(f"{_written({key: value})[1:-1]}," for key, value in found.items())
-    return Response(f'{{{head}"{name}":[{",".join(written)}]}}', media_type="application/json")
+    return Response(b'{%b"%b":[%b]}' % (head.encode(), name.encode(), b",".join(parts)), media_type="application/json")
+
+
+def written_part(part: BaseModel) -> bytes:
+    """Write what stands in a list."""
+    return _written(told(part)).encode()
 
 
 def document(found: Mapping[str, Any], status: int = 200, headers: Mapping[str, str] | None = None) -> Response:

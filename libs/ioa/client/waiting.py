@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Annotated, Literal, Self
 
 from pydantic import ConfigDict, Field
@@ -17,6 +18,7 @@ from ioa.group.policy.offer import Offer
 from ioa.group.policy.watching import NAMING, nameable
 from ioa.group.requests import GroupSnapshot
 from ioa.ports.system_client import SystemClient
+from ioa.protocol.codec import shortened
 from ioa.protocol.ids import AgentId, CommId, GoalId, UserId
 from ioa.protocol.messages import Discussion, Message, Thinking
 from ioa.protocol.model import Model
@@ -24,6 +26,7 @@ from ioa.protocol.policy import END, FieldKind, Guard
 from ioa.protocol.team import person_of
 
 _PAGE_ENTRIES = 32
+_BEGINNING_BYTES, _BEGINNING_OF_FIELD_BYTES = 1_000, 200
 
 
 class LastDocument(Model):
@@ -71,6 +74,7 @@ class AwaitedDocument(Model):
         form: The fields once more, as a page draws them.
         most: How many of `next_speakers` may be chosen at once, with commas between.
         acts: What could be done in a turn, with the reason where it cannot.
+        cut: Whether one of its texts is told as it begins only.
     """
 
     model_config = ConfigDict(serialize_by_alias=True)
@@ -101,6 +105,7 @@ class AwaitedDocument(Model):
     most: int
     form: tuple[BlankDocument, ...]
     acts: tuple[ActDocument, ...]
+    cut: bool = False
 
     @classmethod
     def of(cls, awaited: Awaited) -> Self:
@@ -135,6 +140,21 @@ class AwaitedDocument(Model):
             form=tuple(map(BlankDocument.of, offered.form)),
             acts=tuple(_acts(awaited)),
         )
+
+    def begun(self) -> Self:
+        """Tell of each text how it begins, as lists do, where one may have 200,000 characters; what can be chosen stays whole."""
+        begin, tell = partial(shortened, max_bytes=_BEGINNING_BYTES), partial(shortened, max_bytes=_BEGINNING_OF_FIELD_BYTES)
+        begun = self.model_copy(
+            update={
+                "goal": begin(self.goal),
+                "told": tuple(map(begin, self.told)),
+                "fields": {name: tell(words) for name, words in self.fields.items()},
+                "guards": tuple(map(begin, self.guards)),
+                "last": self.last and self.last.model_copy(update={"content": begin(self.last.content)}),
+                "form": tuple([blank.model_copy(update={"told": tell(blank.told)}) for blank in self.form]),
+            }
+        )
+        return begun.model_copy(update={"cut": begun != self})
 
 
 _ASKED = {"say": "to speak", "decide": "to decide", "conclude": "to state the conclusion"}

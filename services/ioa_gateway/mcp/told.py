@@ -9,7 +9,6 @@ from urllib.parse import quote
 from pydantic import Field
 
 from ioa.client.questions import OpenQuestion, question_in_words
-from ioa.client.seat import Awaited
 from ioa.client.transcript import Transcript
 from ioa.client.waiting import AwaitedDocument, asked_in_words
 from ioa.foreign_text import continued
@@ -97,9 +96,8 @@ class Asks(Model):
     until: str | None
 
     @classmethod
-    def of(cls, awaited: Awaited) -> Self:
+    def of(cls, waits: AwaitedDocument) -> Self:
         """Describe what waits."""
-        waits = AwaitedDocument.of(awaited)
         until = None if waits.until is None else waits.until.isoformat()
         told = asked_in_words(waits)
         return cls(item=waits.item, seat=waits.person, told=told, options=waits.options, fields=waits.fields, until=until)
@@ -130,11 +128,12 @@ class GoalProgress(Model):
         after: int,
         before: Mapping[CommId, GroupState],
         asks: Sequence[Asks],
+        left: int,
     ) -> Self:
         """Describe a goal, and the first lines of a page of entries.
 
         `after` moves only past entries that are told whole. `before` is how its groups stood before them, `asks` what is up to
-        people whom the caller answers for.
+        people whom the caller answers for, and `left` of how many more nothing is told.
         """
         transcript, lines = Transcript(base_depth=0, states=dict(before)), list[str]()
         has_more = page.next is not None
@@ -145,6 +144,7 @@ class GoalProgress(Model):
                 break
             lines += said
             after = stored.seq
+        answer = f"{_ANSWER} {left} more people are asked." if left else _ANSWER
         ended = None if status.result is None else GoalEnd.of(status.result)
         goes_on = "More was said." if has_more else "It goes on." if ended is None else ""
         return cls(
@@ -154,7 +154,7 @@ class GoalProgress(Model):
             after=after,
             result=ended,
             asks=tuple(asks),
-            next=_ANSWER if asks and not has_more else goes_on and f"{goes_on} Call wait again, with this `after`.",
+            next=answer if asks and not has_more else goes_on and f"{goes_on} Call wait again, with this `after`.",
         )
 
 

@@ -30,6 +30,7 @@ from ioa_gateway.given import held_to
 from ioa_gateway.mcp.told import MOST_ENTRIES, Asks, FoundAgent, FoundAgents, GoalProgress, Started, Status
 from ioa_gateway.routes.goals import MAX_SEQUENCE, sequence_in
 from ioa_gateway.routes.seats import ReplyOrder
+from ioa_gateway.waiting_lists import turns_told
 
 CALL = "ioa.call"
 """Where the request's `ApiCall` lies in its scope."""
@@ -277,7 +278,8 @@ async def _progress(call: ApiCall, name: GoalName, seconds: float, after: int) -
     async with as_asked(call, name) as status:
         page = await page_of(call.client, name, after=after, limit=MOST_ENTRIES)
         before = await call.client.state(name, at=after) if after and page.entries else {}
-        asks = [*map(Asks.of, asked_of(call.caller, status)), *map(Asks.of_user, questions_to(call.caller, status))]
-        progress = GoalProgress.of(status, page, after, before, asks)
+        turns, left = turns_told(asked_of(call.caller, status))
+        asks = [*map(Asks.of, turns), *map(Asks.of_user, questions_to(call.caller, status))]
+        progress = GoalProgress.of(status, page, after, before, asks, left)
     call.keyring.check(call.caller)
     return progress

@@ -5,6 +5,7 @@ import { ask } from "./api.js";
 /** Know what waits. `look()` finds out, and `app.changed()` says so. */
 export function openTurns(app) {
   const taken = new Set(); // items that were answered, until the list knows it
+  const wholes = new Map(); // of items whose texts the list cuts: the whole one, or the cut one until that is there
   let drawn = null;
   let isAsking = false;
   let isStale = false;
@@ -13,7 +14,7 @@ export function openTurns(app) {
     list: [],
     look,
     /** Draw what waits in one group; null if nothing does. */
-    draw: (comm) => (drawn && turns.in(comm) ? drawn(app, turns.in(comm)) : null),
+    draw: (comm) => (drawn && turns.in(comm) ? drawn(app, wholeOf(turns.in(comm))) : null),
     in: (comm) => turns.list.find((one) => one.comm_id === comm) ?? null,
     isMine: (goal) => turns.list.some((one) => one.goal_id === goal.goal_id && (one.user ?? "") === (goal.user ?? "")),
     /** Look again if a group that has moved asks people or its user, or has asked whoever looks. */
@@ -21,10 +22,23 @@ export function openTurns(app) {
     /** What was answered does not wait any more. */
     take(waits) {
       taken.add(keyOf(waits));
-      turns.list = turns.list.filter((one) => one !== waits);
+      turns.list = turns.list.filter((one) => keyOf(one) !== keyOf(waits));
       look();
     },
   };
+
+  /** Say what waits with all its words. What its person has heard tells them, which is asked once for each look at the list. */
+  function wholeOf(waits) {
+    const key = keyOf(waits);
+    if (!waits.cut || wholes.has(key)) return wholes.get(key) ?? waits;
+    wholes.set(key, waits);
+    ask(`/seats/${encodeURIComponent(waits.as)}/groups/${encodeURIComponent(waits.comm_id)}`).then(({ waiting }) => {
+      if (waiting?.item !== waits.item) return;
+      wholes.set(key, waiting);
+      app.changed();
+    }, (problem) => problem.status === 401 && app.failed(problem));
+    return waits;
+  }
 
   /** Find out what waits; asked while that goes on, it is looked once more. */
   async function look() {
@@ -40,6 +54,8 @@ export function openTurns(app) {
           may("goals:write") && may("goals:read") ? ask("/questions") : { questions: [] },
         ]);
         turns.list = [...waiting, ...questions].filter((one) => !taken.has(keyOf(one)));
+        const listed = new Set(turns.list.map(keyOf));
+        for (const [key, one] of wholes) if (one.cut || !listed.has(key)) wholes.delete(key);
       } catch (problem) {
         if (problem.status === 401) app.failed(problem);
       }

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 from starlette.responses import Response
 
 from ioa.client.documents import told
-from ioa.client.questions import QuestionDocument
+from ioa.client.questions import OpenQuestion, QuestionDocument, questions_waiting
 from ioa.errors import ConflictError, InvalidInputError, NotFoundError
 from ioa.protocol.api_keys import Scope
 from ioa.protocol.ids import GoalIdField, GoalName, TaskIdField
 from ioa.protocol.labels import bears
 from ioa.protocol.model import Instruction, Model
 from ioa_gateway.calls import ApiCall, Nothing, document
+from ioa_gateway.waiting_lists import FairList
 
 _MAX_NUMBER = 999_999_999
 
@@ -26,8 +28,9 @@ class QuestionsQuery(Instruction):
 
 
 class QuestionsDocument(Model):
-    """What waits for the user of goals."""
+    """What waits for the user of goals, and whether more does than fits."""
 
+    more: bool
     questions: tuple[QuestionDocument, ...]
 
 
@@ -59,11 +62,13 @@ async def waiting(call: ApiCall, query: QuestionsQuery, _body: Nothing) -> Respo
     """List what waits for the caller as the user of goals."""
     goal = None if query.goal is None else await call.goal(None, query.goal)
     async with call.limits.pages.turn(call.caller.user):
-        found = await call.client.waiting(goal)
-    if call.caller.labels:
-        seen = {goal: await _is_seen(call, goal) for goal in dict.fromkeys(one.goal for one in found)}
-        found = [one for one in found if seen[one.goal]]
-    return document(told(QuestionsDocument(questions=tuple(map(QuestionDocument.of, found)))))
+        questions, seen = FairList(), dict[GoalName, bool]()
+        async for one in _asked(call, goal):
+            if one.goal not in seen:
+                seen[one.goal] = await _is_seen(call, one.goal)
+            if seen[one.goal]:
+                await questions.add(one.goal, QuestionDocument.of(one))
+        return questions.document("questions")
 
 
 async def answer(call: ApiCall, _query: Nothing, order: AnswerOrder) -> Response:
@@ -81,8 +86,20 @@ async def answer(call: ApiCall, _query: Nothing, order: AnswerOrder) -> Response
     return document(told(AnsweredDocument(item=item, answer=order.answer)))
 
 
+async def _asked(call: ApiCall, goal: GoalName | None) -> AsyncIterator[OpenQuestion]:
+    if goal is None:
+        async for one in questions_waiting(call.client.system):
+            yield one
+    else:
+        for one in await call.client.waiting(goal):
+            yield one
+
+
 async def _is_seen(call: ApiCall, goal: GoalName) -> bool:
+    """Whether a goal bears the labels of the caller, in whose turn it is read."""
+    if not call.caller.labels:
+        return True
     try:
-        return bears((await call.look(goal)).record.goal.labels, call.caller.labels)
+        return bears((await call.client.system.goal(goal, with_team=False)).record.goal.labels, call.caller.labels)
     except NotFoundError:
         return False

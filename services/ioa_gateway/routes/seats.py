@@ -15,20 +15,22 @@ from ioa.client.waiting import AwaitedDocument, waiting_for_anybody
 from ioa.errors import ForbiddenError, InvalidInputError
 from ioa.group.requests import no_group
 from ioa.protocol.api_keys import ANYBODY
-from ioa.protocol.ids import AgentId, CommId, GoalId, UserId, check_token
+from ioa.protocol.ids import AgentId, CommId, GoalId, GoalName, UserId, check_token
 from ioa.protocol.labels import bears
 from ioa.protocol.messages import Discussion, Message
 from ioa.protocol.model import Instruction, Model
 from ioa.protocol.policy import FieldValue
 from ioa_gateway.calls import ApiCall, Nothing, document
+from ioa_gateway.waiting_lists import FairList
 
 _MAX_TURN = 999_999_999
 _MOST_HEARD = 500
 
 
 class WaitingDocument(Model):
-    """What waits for people."""
+    """What waits for people, with texts as they begin, and whether more does than fits; `HeardDocument` tells one thing whole."""
 
+    more: bool
     waiting: tuple[AwaitedDocument, ...]
 
 
@@ -97,20 +99,24 @@ class SaidAt(Model):
 
 async def anybody(call: ApiCall, _query: Nothing, _body: Nothing) -> Response:
     """Tell what waits for all people that the key is for."""
-    if ANYBODY in call.caller.people:
-        async with call.limits.pages.turn(call.caller.user):
-            found = await _told_of(call, waiting_for_anybody(call.client.system))
-    else:
-        found = list[AwaitedDocument]()
-        for person in sorted(call.caller.people):
-            with suppress(ForbiddenError):  # nobody is this person at this gateway, so that nothing waits for him here
-                found += await _awaited(call, person)
-    return _waiting(found)
+    async with call.limits.pages.turn(call.caller.user):
+        waiting = FairList()
+        if ANYBODY in call.caller.people:
+            await _tell(call, waiting_for_anybody(call.client.system), waiting)
+        else:
+            for person in sorted(call.caller.people):
+                with suppress(ForbiddenError):  # nobody is this person at this gateway, so that nothing waits for him here
+                    async with call.seat(person) as seat:
+                        await _tell(call, seat.awaited(), waiting)
+        return waiting.document("waiting")
 
 
 async def show(call: ApiCall, _query: Nothing, _body: Nothing) -> Response:
     """Tell what waits for one person."""
-    return _waiting(await _awaited(call, call.path["name"]))
+    async with call.seat(call.path["name"]) as seat:
+        waiting = FairList()
+        await _tell(call, seat.awaited(), waiting)
+        return waiting.document("waiting")
 
 
 async def heard(call: ApiCall, _query: Nothing, _body: Nothing) -> Response:
@@ -149,18 +155,11 @@ async def answer(call: ApiCall, _query: Nothing, order: SayOrder) -> Response:
     return document(told(SaidAt(seq=seq)), 201)
 
 
-async def _awaited(call: ApiCall, person: str) -> list[AwaitedDocument]:
-    async with call.seat(person) as seat:
-        return await _told_of(call, seat.awaited())
-
-
-async def _told_of(call: ApiCall, found: AsyncIterable[Awaited]) -> list[AwaitedDocument]:
+async def _tell(call: ApiCall, found: AsyncIterable[Awaited], waiting: FairList) -> None:
     """Tell what the caller may see as it is found: each has the policy of its group, which takes megabytes."""
-    return [AwaitedDocument.of(one) async for one in found if bears(one.charter.labels, call.caller.labels)]
-
-
-def _waiting(found: list[AwaitedDocument]) -> Response:
-    return document(told(WaitingDocument(waiting=tuple(found))))
+    async for one in found:
+        if bears(one.charter.labels, call.caller.labels):
+            await waiting.add(GoalName(one.state.user, one.state.goal_id), AwaitedDocument.of(one).begun())
 
 
 def _group_of(call: ApiCall) -> CommId:

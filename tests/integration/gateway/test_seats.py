@@ -80,7 +80,7 @@ async def test_a_person_answers_by_http(plane: Plane, http: httpx.AsyncClient, d
     assert (await http.post(path, json=say(ending["turn"], text="Three it is."))).status_code == 201
     assert await said(plane, room) == [WORDS, "Nothing more.", "Three it is."]
     over = await http.post(path, json=say(ending["turn"], text="Four!"))
-    assert (over.status_code, over.json()["legal"], (await http.get("/seats")).json()) == (409, [], {"waiting": []})
+    assert (over.status_code, over.json()["legal"], (await http.get("/seats")).json()) == (409, [], {"more": False, "waiting": []})
 
 
 async def test_a_key_answers_as_whom_it_is_for(plane: Plane, http: httpx.AsyncClient, door: Door, members: Members) -> None:

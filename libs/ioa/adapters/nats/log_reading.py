@@ -24,6 +24,7 @@ from ioa.ports.group_client import GroupListener
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol import subjects
 from ioa.protocol.ids import CommId
+from ioa.protocol.stream_reads import MOST_SUBJECTS
 
 _ONE_BY_ONE = 3
 """So many entries are asked for one by one before a page is: mostly there is one, or none."""
@@ -76,13 +77,19 @@ class Logs:
     async def heads(self, comm_ids: Sequence[CommId], *, at: int) -> Mapping[CommId, GroupSnapshot]:
         """Read the last entry of each group up to a sequence, and keep of each where the group stood.
 
-        One request, if the replica that answers shows by the entry `at` itself that it has come as far. The leader is asked of
-        each group else.
+        One request for each thousand of them, if the replica that answers shows by the entry `at` itself that it has come as far.
+        The leader is asked of each group else.
 
         Raises:
             UnavailableError: The logs cannot be read now.
             UnreadableEntryError: One of these entries is garbage.
         """
+        found = dict[CommId, GroupSnapshot]()
+        for first in range(0, len(comm_ids), MOST_SUBJECTS):
+            found |= await self._heads(comm_ids[first : first + MOST_SUBJECTS], at)
+        return found
+
+    async def _heads(self, comm_ids: Sequence[CommId], at: int) -> Mapping[CommId, GroupSnapshot]:
         named = {subjects.log(comm_id): comm_id for comm_id in comm_ids}
         last = await last_messages(self._client, LOG, [*named], up_to=at)
         found = {

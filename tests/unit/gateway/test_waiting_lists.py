@@ -1,0 +1,200 @@
+"""What waits in many goals, and for many people in one: lists of it end by their bytes, and strangers leave out nobody's."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from starlette.responses import Response
+
+from ioa.beside import beside
+from ioa.client.questions import questions_waiting
+from ioa.group.requests import GroupSnapshot
+from ioa.group.state import Awaiting, Charter, GroupState
+from ioa.ports.goal_client import GoalStatus
+from ioa.ports.group_client import GroupList
+from ioa.protocol.api_keys import ANYBODY, Scope
+from ioa.protocol.goals import Goal, GoalRecord
+from ioa.protocol.ids import AgentId, CommId, GoalId, UserId
+from ioa.protocol.team import seat_of, team_of
+from ioa_gateway.a2a.tasks import Telling
+from ioa_gateway.callers import Caller
+from ioa_gateway.entry_pages import MOST_BYTES
+from ioa_gateway.mcp import tools
+from ioa_gateway.routes import questions, seats
+from tests.unit.group.scenario import START, launched, launched_under
+
+_PEOPLE = [f"p{number}" for number in range(60)]
+_GRIN = "\N{GRINNING FACE}"
+_EVE, _ANNA = UserId("eve"), UserId("anna")
+
+
+def _policy(people: list[str], words: int) -> Any:
+    form = {f"f{number}": {"kind": "option", "options": [f"{one:02}{'o' * 70}" for one in range(16)]} for number in range(16)}
+    node = {
+        "name": "say",
+        "roles": people,
+        "turns": "together",
+        "form": form,
+        "prompt": f"{_GRIN}{'q' * words}",
+        "max": len(people),
+    }
+    roles = {"boss": "boss", **{person: {"human": True} for person in people}}
+    return team_of({"team": "t", "leader": "boss", "roles": roles, "nodes": [node]}).policy
+
+
+def _waits(people: list[str] = _PEOPLE, words: int = 7_900) -> tuple[Charter, GroupState]:
+    """How a group stands in which people are to speak side by side, as they are told by long words, and what it was set up with."""
+    seated = {person: [seat_of(person)] for person in people}
+    group = launched_under(_policy(people, words), {"boss": ["boss"], **seated}, "boss", *map(seat_of, people))
+    launch: Any = group.log[0]
+    return launch.charter.model_copy(update={"goal": f"{_GRIN}{'g' * 4 * words}"}), group.state
+
+
+def _of(standing: tuple[Charter | None, GroupState], user: UserId, goal: str) -> GroupSnapshot:
+    charter, state = standing
+    named = {"comm_id": CommId(f"{user}-{goal}"), "goal_id": GoalId(goal), "user": user}
+    told = charter and charter.model_copy(update=named)
+    return GroupSnapshot(seq=9, state=state.model_copy(update=named), charter=told)
+
+
+class _System:
+    """Groups that are open, and in which nobody has said anything."""
+
+    def __init__(self, groups: list[GroupSnapshot]) -> None:
+        self.system, self._groups = self, groups
+
+    async def groups(self, **_asked: object) -> GroupList:
+        """List them."""
+        return GroupList(groups=self._groups, before=None)
+
+    async def user(self) -> UserId:
+        """Tell who asks."""
+        return _EVE
+
+    async def waiting(self, _goal: None) -> list[Any]:
+        """Gather all questions, as a client does."""
+        return [one async for one in questions_waiting(self)]  # type: ignore[arg-type]
+
+    async def entries_before(self, *_of: object, **_bounds: object) -> list[Any]:
+        """Nothing was said."""
+        return []
+
+
+class _Turns:
+    def __init__(self) -> None:
+        self.taken = 0
+
+    @asynccontextmanager
+    async def turn(self, _user: UserId) -> AsyncIterator[None]:
+        """Take one."""
+        self.taken += 1
+        try:
+            yield
+        finally:
+            self.taken -= 1
+
+
+def _call(groups: list[GroupSnapshot]) -> Any:
+    caller = Caller("key", _EVE, frozenset({Scope.GOALS_READ, Scope.GOALS_WRITE}), people=frozenset({ANYBODY}))
+    return SimpleNamespace(caller=caller, client=_System(groups), limits=SimpleNamespace(pages=_Turns()))
+
+
+async def _answered(call: Any, answer: Callable[..., Awaitable[Response]], query: object) -> tuple[bytes, Counter[int]]:
+    """Answer a request, and count how often others went on meanwhile while so many turns were taken."""
+    went_on = Counter[int]()
+
+    async def others() -> None:
+        while True:
+            went_on[call.limits.pages.taken] += 1
+            await asyncio.sleep(0)
+
+    async with beside(others()):
+        return bytes((await answer(call, query, None)).body), went_on
+    raise AssertionError("the block returns")
+
+
+async def test_a_list_of_what_waits_for_people_ends_by_its_bytes() -> None:
+    """Ten goals have sixty people wait with 150 kB each; what waits in another user's goal is told, and texts as they begin."""
+    large, small = _waits(), _waits(["ada"], 2_000)
+    call = _call([*(_of(large, _EVE, f"g{number}") for number in range(10)), _of(small, _ANNA, "mine")])
+    body, went_on = await _answered(call, seats.anybody, None)
+    assert MOST_BYTES // 2 < len(body) <= MOST_BYTES + 1_000
+    told = json.loads(body)
+    users = Counter(one["user"] for one in told["waiting"])
+    assert (told["more"], users[_ANNA]) == (True, 1)
+    assert len({one["goal_id"] for one in told["waiting"]}) == 11  # nor does one goal leave out the others of its user
+    one = told["waiting"][-1]
+    assert (one["cut"], max(len(text.encode()) for text in (one["goal"], *one["told"]))) == (True, 1_000)
+    assert [len(blank["values"]) for blank in one["form"]] == [16] * 16
+    assert went_on[1] >= 600
+
+
+async def test_what_is_short_is_told_whole() -> None:
+    """And that there is no more."""
+    call = _call([_of(_waits(["ada"], 20), _ANNA, "mine")])
+    body, _ = await _answered(call, seats.anybody, None)
+    told = json.loads(body)
+    assert (told["more"], [(one["as"], one["told"]) for one in told["waiting"]]) == (False, [("ada", [f"{_GRIN}{'q' * 20}"])])
+
+
+async def test_questions_to_a_user_are_written_little_by_little() -> None:
+    """As far as they fit: an agent has 2,000 teams of one goal ask, and what the user's other goal asks is told."""
+    asked = f"{_GRIN}{'y' * 1_900}"
+    until = START + timedelta(days=1)
+    stage = Awaiting(of="user", asker=AgentId("ada"), text=asked, options=(), default="no", since=START, until=until)
+    many, other = launched("ada", "bob").state, launched("ada").state
+    groups = [_of((None, many.model_copy(update={"stage": stage, "turn": turn})), _EVE, "large") for turn in range(2_000)]
+    call = _call([*groups, _of((None, other.model_copy(update={"stage": stage})), _EVE, "mine")])
+    body, went_on = await _answered(call, questions.waiting, questions.QuestionsQuery())
+    assert MOST_BYTES // 2 < len(body) <= MOST_BYTES + 1_000
+    told = json.loads(body)
+    of_goals = Counter(one["goal_id"] for one in told["questions"])
+    assert (told["more"], of_goals["mine"]) == (True, 1)
+    assert went_on[1] >= 2_000
+
+
+def _status() -> GoalStatus:
+    standing = _of(_waits(), _EVE, "g")
+    goal = Goal(goal_id=standing.state.goal_id, user=_EVE, goal="Decide.")
+    return GoalStatus(GoalRecord(goal=goal, accepted_at=START), standing, None)
+
+
+def test_a_task_of_a2a_tells_one_turn_whole_and_as_many_as_fit() -> None:
+    """Sixty people are asked; the task has what is asked of the first, in words too, and says that there are more."""
+    call, status = _call([]), _status()
+    task = Telling(status.record.goal, "http://x", call.caller).task(status, [])
+    assert task.ByteSize() < 1_500_000
+    parts = task.status.message.parts
+    told = [part.data.struct_value for part in parts if part.HasField("data")]
+    assert (len(parts[0].text) > 7_900, told[0]["cut"], {one["cut"] for one in told[1:]}) == (True, False, {True})
+    assert parts[-1].text == f"{60 - len(told)} more people are asked."
+
+
+async def test_a_tool_of_mcp_tells_one_turn_whole_and_as_many_as_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Alike, and what to do next."""
+    call, status = _call([]), _status()
+
+    @asynccontextmanager
+    async def looking(_name: object, *, with_team: bool) -> AsyncIterator[GoalStatus]:
+        assert with_team
+        yield status
+
+    async def nothing(*_of: object) -> None:
+        pass
+
+    call.looking, call.look = looking, nothing
+    call.client.entries = call.client.entries_before
+    call.keyring, call.while_let_in = SimpleNamespace(check=lambda _caller: None), nothing
+    monkeypatch.setattr(tools, "settled", lambda *_of: None)
+    told = await tools._progress(call, status.record.goal.name, 0, 0)
+    assert len(told.model_dump_json().encode()) < 700_000
+    assert (len(told.asks[0].told) > 7_900, len(told.asks[1].told) < 7_900) == (True, True)
+    assert told.next.endswith(f"{60 - len(told.asks)} more people are asked.")
