@@ -47,6 +47,8 @@ from tests.rig.nats_server import crash
 
 SUBJECT = "ioa.v1.test.echo"
 SOON = timedelta(milliseconds=200)
+AT_ONCE = timedelta(seconds=2)
+"""How long who owes nothing waits at the most, on a busy machine; who owes something is put off for longer."""
 _REFUSED = 50
 
 
@@ -391,7 +393,7 @@ async def test_what_takes_long_to_answer_counts_by_its_time(nats_client: Client,
         with pytest.raises(RateLimitedError):
             await requester.request("ioa.v1.test.mallory", Echo(text="x"), Echo, timeout=SOON)
         for _ in range(2):
-            assert await requester.request("ioa.v1.test.ada", Echo(text="x"), Echo, timeout=SOON) == Echo(text="x")
+            assert await requester.request("ioa.v1.test.ada", Echo(text="x"), Echo, timeout=AT_ONCE) == Echo(text="x")
 
 
 async def test_what_is_a_callers_own_work_does_not_count_by_its_time(nats_client: Client) -> None:
@@ -409,7 +411,7 @@ async def test_what_is_a_callers_own_work_does_not_count_by_its_time(nats_client
         await heard(nats_client)
         requester = NatsRequester(nats_client)
         for _ in range(3):
-            assert await requester.request("ioa.v1.test.ada", Echo(text="x"), Echo, timeout=SOON) == Echo(text="x")
+            assert await requester.request("ioa.v1.test.ada", Echo(text="x"), Echo, timeout=AT_ONCE) == Echo(text="x")
 
 
 async def test_a_flood_is_told_when_to_come_back_and_named(nats_client: Client, own: bool) -> None:

@@ -296,10 +296,11 @@ class NatsSystemClient:
                 raise NotFoundError(told, hint="Goals of a user begin in the order in which they were launched.")
             raise NotFoundError(f"There is no goal {name}.", hint="`ioa goals` lists them.")
         self._launched.forget(name)
-        standing, result = await self._standing(name.comm_id), await self._results.get(name)
+        record = decode(GoalRecord, stored, without=TEAM)
+        standing, result = await self._standing(name.comm_id), await self._results.get(record.goal.name)
         if standing is not None and with_team:
             standing = standing.model_copy(update={"charter": await self._charter(name.comm_id)})
-        return GoalStatus(decode(GoalRecord, stored, without=() if with_team else TEAM), standing, result)
+        return GoalStatus(decode(GoalRecord, stored) if with_team else record, standing, result)
 
     async def waiting(self, goal: AnyGoal) -> int:
         """Return how many goals of the same user are not begun."""
