@@ -37,8 +37,9 @@ LIMITS = SandboxLimits(
     file_bytes=100_000_000,
     box_bytes=MAX_ARTIFACTS_BYTES,
     files=10_000,
+    epoll=True,
 )
-"""What a command may use, unless its author says otherwise."""
+"""What a command may use, unless its author says otherwise. Without epoll no program of Node.js or Go would start."""
 _TO_END = timedelta(seconds=5)
 """How long it may take to end after its result, or after it was told to stop."""
 _MAX_LINE_BYTES = 8_000_000
@@ -82,7 +83,8 @@ def command(
         env: Names of environment variables that it is given, such as the one with its key; it gets no other.
         network: Ports to which it may open TCP connections from its sandbox, which has no name service.
         readable: What else it may read in its sandbox, such as the environment that it is installed in.
-        limits: What it may use.
+        limits: What it may use. Others than the default leave out epoll, as they should for a program that runs what strangers
+            wrote, unless they say `epoll=True`.
         sandbox: Whether it is confined. False: it may do all that you may, but for the limits and the environment.
         card: What else a card may say.
 

@@ -186,6 +186,7 @@ class _Confined:
         refused = seccomp.refusals(
             owned=alone,
             tcp=bool(self.network),
+            epoll=self.limits.epoll,
             signals=alone and not self.kernel.confines_signals,
             truncation=alone and not self.kernel.confines_truncation,
         )

@@ -14,6 +14,9 @@ class SandboxLimits:
         processes: How many processes and threads at once; all commands of one user that run at the same time share what is free.
         box_bytes: How much it may add to the box.
         files: How many files may be in the box.
+        epoll: Whether it may use epoll, without which nothing starts that is made with Node.js, Go or tokio; Python takes another
+            way. The kernel counts its watches for a user on the whole machine, so that code which uses them up stops all of
+            that user's processes, this one and those in other containers included.
     """
 
     cpu: timedelta = timedelta(seconds=10)
@@ -23,3 +26,4 @@ class SandboxLimits:
     file_bytes: int = 10_000_000
     box_bytes: int = 100_000_000
     files: int = 1_000
+    epoll: bool = False

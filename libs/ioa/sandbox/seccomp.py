@@ -6,9 +6,11 @@ It is a list of what is refused, so that a program meets no refusal that this li
   streams, since one of datagrams can be sent from to any address;
 - whatever outlives the process group or its limits: sessions and groups of one's own, System V and POSIX queues, memory without a
   mapping, the kernel's key rings;
+- what the kernel counts for a user, or for all, on the whole machine, in other containers too: watches of epoll and of folders
+  (inotify), asynchronous reading (aio);
+- leases of files, whose next opener waits, and word of what others do in a folder (fcntl(2));
 - ways round what is checked elsewhere: `io_uring`, handles of files, other architectures' numbers, new user namespaces;
-- without namespaces, what Landlock leaves to the owner of a file or process: modes, times, attributes, priorities, limits, and
-  to be told of what happens in folders (inotify);
+- without namespaces, what Landlock leaves to the owner of a file or process: modes, times, attributes, priorities, limits;
 - children given to whoever started the sandbox, whose they would stay when they have ended;
 - on older kernels, signals to others (also from a file that tells its owner of news) and the truncation of files, which their
   Landlock does not know.
@@ -39,6 +41,7 @@ _X86_64 = {
     "fchownat": 260, "futimesat": 261, "fchmodat": 268, "utimensat": 280, "setxattr": 188, "lsetxattr": 189, "fsetxattr": 190,
     "removexattr": 197, "lremovexattr": 198, "fremovexattr": 199, "setpriority": 141, "sched_setparam": 142,
     "sched_setscheduler": 144, "sched_setaffinity": 203, "ioprio_set": 251, "prlimit64": 302, "sched_setattr": 314,
+    "io_setup": 206, "epoll_create": 213, "epoll_create1": 291,
 }  # fmt: skip
 _AARCH64 = {
     "fcntl": 25, "ioctl": 29, "umount2": 39, "mount": 40, "pivot_root": 41, "truncate": 45, "chroot": 51, "openat": 56,
@@ -50,6 +53,7 @@ _AARCH64 = {
     "fchmod": 52, "fchmodat": 53, "fchownat": 54, "fchown": 55, "utimensat": 88, "setxattr": 5, "lsetxattr": 6, "fsetxattr": 7,
     "removexattr": 14, "lremovexattr": 15, "fremovexattr": 16, "ioprio_set": 30, "sched_setparam": 118, "sched_setscheduler": 119,
     "sched_setaffinity": 122, "setpriority": 140, "prlimit64": 261, "sched_setattr": 274,
+    "io_setup": 0, "epoll_create1": 20,
 }  # fmt: skip
 _EVERYWHERE = {
     "pidfd_send_signal": 424, "io_uring_setup": 425, "open_tree": 428, "move_mount": 429, "fsopen": 430, "clone3": 435,
@@ -63,18 +67,20 @@ _REFUSED = """
     open_by_handle_at ptrace process_vm_readv process_vm_writev pidfd_getfd
     unshare setns mount umount2 pivot_root chroot open_tree move_mount fsopen mount_setattr bpf perf_event_open userfaultfd
 """.split()
-_UNKNOWN = "io_uring_setup clone3 memfd_create memfd_secret".split()
+_UNKNOWN = "io_uring_setup clone3 memfd_create memfd_secret io_setup inotify_init inotify_init1 fanotify_init".split()
 """Told to be no system calls of this kernel, so that libraries take their other way."""
 _PRETENDED = "chmod fchmod fchmodat chown fchown lchown fchownat utime utimes futimesat utimensat".split()
 """They do nothing and succeed, since copying and unpacking files fails where it cannot set their modes and times."""
 _ATTRIBUTES = "setxattr lsetxattr fsetxattr removexattr lremovexattr fremovexattr".split()
 _NEWER = "fchmodat2 setxattrat removexattrat file_setattr".split()
-_WATCHES = "inotify_init inotify_init1 fanotify_init".split()
+_EPOLL = "epoll_create epoll_create1".split()
 _OF_PROCESSES = {"prlimit64": 0, "sched_setparam": 0, "sched_setscheduler": 0, "sched_setaffinity": 0, "sched_setattr": 0,
                  "setpriority": 1, "ioprio_set": 1}  # fmt: skip
 """What may be changed of another process of the same user, and which argument names it."""
 _SIGNALS = {"kill": 0, "tgkill": 0, "rt_sigqueueinfo": 0, "rt_tgsigqueueinfo": 0}
 
+_LEASE_OR_WATCH = (1024, 1026)
+"""F_SETLEASE and F_NOTIFY of `fcntl`: a lease is had of any file of the same user that may be read."""
 _OF_OWNERS = {"fcntl": (8, 10, 15), "ioctl": (0x8901, 0x8902)}
 """Whom a file sends which signal when there is news: F_SETOWN, F_SETSIG, F_SETOWN_EX; FIOSETOWN, SIOCSPGRP (fcntl(2))."""
 
@@ -96,32 +102,35 @@ class Refusal:
     refused: tuple[int, ...] = ()
 
 
-def refusals(*, owned: bool, tcp: bool, signals: bool, truncation: bool) -> Iterator[Refusal]:
+def refusals(*, owned: bool, tcp: bool, epoll: bool, signals: bool, truncation: bool) -> Iterator[Refusal]:
     """List what is refused.
 
     Args:
         owned: Whether files and processes of the same user are in reach, of which neither modes nor priorities may be changed.
         tcp: Whether sockets of TCP may be opened, to ports that somebody else checks; else no socket at all.
+        epoll: Whether epoll may be used, of which the kernel counts the watches for a user on the whole machine.
         signals: Whether signals to others have to be refused, since nobody else confines them.
         truncation: The same of truncating files.
     """
     yield from (Refusal(name) for name in _REFUSED)
     yield from (Refusal(name, ENOSYS) for name in _UNKNOWN)
+    if not epoll:
+        yield from (Refusal(name, ENOSYS) for name in _EPOLL)
     if owned:
         yield from (Refusal(name, 0) for name in _PRETENDED)
         yield from (Refusal(name) for name in _ATTRIBUTES)
-        yield from (Refusal(name, ENOSYS) for name in (*_NEWER, *_WATCHES))
+        yield from (Refusal(name, ENOSYS) for name in _NEWER)
+        yield from (Refusal(name, argument=place, allowed=(0, SELF)) for name, place in _OF_PROCESSES.items())
+        yield Refusal("setpriority", allowed=(0,))  # of one process, not of all of its user
+        yield Refusal("ioprio_set", allowed=(1,))
     if not tcp:
         yield Refusal("socket")
     if signals:
         yield from (Refusal("pidfd_send_signal"), Refusal("tkill"))
     if truncation:
         yield from (Refusal("truncate"), Refusal("openat2", ENOSYS))
-    if owned:
-        yield from (Refusal(name, argument=place, allowed=(0, SELF)) for name, place in _OF_PROCESSES.items())
-        yield Refusal("setpriority", allowed=(0,))  # of one process, not of all of its user
-        yield Refusal("ioprio_set", allowed=(1,))
     yield Refusal("clone", mask=_CLONE_PARENT | _CLONE_NEWUSER, allowed=(0,))
+    yield Refusal("fcntl", argument=1, refused=_LEASE_OR_WATCH)
     yield Refusal("socketpair", argument=1, mask=0xF, allowed=_STREAM)
     if tcp:
         yield Refusal("socket", argument=0, allowed=_INET)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import fcntl
 import os
+import select
 import signal
 import socket
 import subprocess
@@ -69,6 +70,17 @@ def _watch(path: str) -> None:
         raise OSError(ctypes.get_errno(), "cannot be watched")
 
 
+def _register() -> None:
+    """Have epoll watch something, which the kernel counts for all of a user's processes on the machine."""
+    read, _ = os.pipe()
+    select.epoll().register(read)
+
+
+def _lease(path: str) -> None:
+    """Have whoever opens a file next wait."""
+    fcntl.fcntl(os.open(path, os.O_RDONLY), fcntl.F_SETLEASE, fcntl.F_RDLCK)
+
+
 def _send(address: tuple[str, int]) -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
         client.sendto(b"x", address)
@@ -126,6 +138,8 @@ def trespasses(
         "connect to a UNIX socket": lambda: _connect(socket.AF_UNIX, listener),
         "send a datagram from a pair of sockets": lambda: _send_from_a_pair(f"{listener}-of-datagrams"),
         "watch a file outside": lambda: _watch(secret),
+        "register watches": _register,
+        "lease a file that it may read": lambda: _lease(shared),
         "leave its process group": _leave,
         "leave a child to its parent": _give_away,
         "become root": lambda: os.setuid(0),

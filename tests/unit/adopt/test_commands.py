@@ -13,6 +13,7 @@ from structlog.testing import capture_logs
 from ioa import InvalidInputError, TaskContext, TaskError, adopt
 from ioa.adopt.commands import _Heard
 from ioa.hosting.agent import Agent
+from ioa.sandbox import SandboxLimits
 from ioa.testing import RecordingContext, input_file, upstream
 
 TELLS = """
@@ -95,6 +96,17 @@ def test_it_is_confined_unless_it_is_trusted(tmp_path: Path) -> None:
     with pytest.raises(TaskError, match="In its sandbox it reads the system's programs and what is named as readable"):
         _run(_program(f"open({str(tmp_path / 'outside')!r}, 'w')"), RecordingContext(tmp_path))
     assert not (tmp_path / "outside").exists()
+
+
+def test_it_may_use_epoll_unless_its_author_leaves_it_out(tmp_path: Path) -> None:
+    """Programs of Node.js and Go start nowhere without; one that runs what strangers wrote does better without."""
+    argv, folders = [sys.executable, "-c", f"import select; select.epoll(); {ANSWERS}"], (tmp_path / "with", tmp_path / "without")
+    for folder in folders:
+        folder.mkdir()
+    assert _run(adopt.command("program", argv, description="Runs"), RecordingContext(folders[0])) == "there"
+    without = adopt.command("program", argv, description="Runs", limits=SandboxLimits())
+    with pytest.raises(TaskError, match="Function not implemented"):
+        _run(without, RecordingContext(folders[1]))
 
 
 @pytest.mark.parametrize(

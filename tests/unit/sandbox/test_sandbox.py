@@ -142,6 +142,40 @@ def test_memory_and_large_files(code: str, said: str, runs: Runs) -> None:
 @pytest.mark.parametrize(
     ("code", "said"),
     [
+        ("import select; select.epoll()", "not implemented"),
+        ("import fcntl; fcntl.fcntl(open('own', 'x'), fcntl.F_SETLEASE, fcntl.F_WRLCK)", "not permitted"),
+        ("import fcntl, os; fcntl.fcntl(os.open('.', os.O_RDONLY), fcntl.F_NOTIFY, fcntl.DN_ACCESS)", "not permitted"),
+    ],
+)
+def test_what_others_would_wait_for(code: str, said: str, runs: Runs) -> None:
+    """What the kernel counts for all of a user's processes cannot be used up; of files, one's own included, there is no lease."""
+    reason, printed = runs(code)
+    assert (reason, said in printed) == ("ended with status 1", True), printed
+
+
+def test_asyncio_without_epoll(runs: Runs) -> None:
+    """It takes another way: programs that are started and pairs of sockets are read from."""
+    code = """
+import asyncio, socket, sys
+async def main():
+    one, other = socket.socketpair()
+    reader, writer = await asyncio.open_connection(sock=one)
+    other.sendall(b"heard\\n")
+    program = await asyncio.create_subprocess_exec(sys.executable, "-c", "print('done')", stdout=asyncio.subprocess.PIPE)
+    print((await reader.readline() + (await program.communicate())[0]).decode(), end="")
+asyncio.run(main())
+"""
+    assert runs(code) == ("", "heard\ndone\n")
+
+
+def test_epoll_may_be_had(runs: Runs) -> None:
+    """Whoever chooses the program may choose so, since some start without it nowhere."""
+    assert runs("import os, select; select.epoll().register(os.pipe()[0])", SandboxLimits(epoll=True)) == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
         ("for n in range(10_000): open(str(n), 'w')", "made more than 100 files"),
         ("for n in range(40): open(str(n), 'wb').write(bytes(1_000_000))", "wrote more than 5000000 bytes"),
         ("import os\nfor n in range(2_000): os.mkdir('d'); os.chdir('d')", "made folders more than 32 deep"),

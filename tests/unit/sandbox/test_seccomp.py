@@ -36,9 +36,17 @@ def verdict(code: bytes, number: int, architecture: int, *arguments: int) -> int
                 raise AssertionError(f"no such operation: {operation:#x}")
 
 
-def calls(machine: str, *, owned: bool = False, tcp: bool = False, signals: bool = False, truncation: bool = False) -> Verdict:
+def calls(
+    machine: str,
+    *,
+    owned: bool = False,
+    tcp: bool = False,
+    epoll: bool = False,
+    signals: bool = False,
+    truncation: bool = False,
+) -> Verdict:
     """A function that says what becomes of a call by its name."""
-    code = program(machine, tuple(refusals(owned=owned, tcp=tcp, signals=signals, truncation=truncation)))
+    code = program(machine, tuple(refusals(owned=owned, tcp=tcp, epoll=epoll, signals=signals, truncation=truncation)))
     return lambda name, *arguments: verdict(code, NUMBERS[machine][name], ARCHITECTURE[machine], *arguments)
 
 
@@ -51,6 +59,21 @@ def test_what_is_always_refused(machine: str) -> None:
     assert [call(name) for name in ("io_uring_setup", "clone3", "memfd_create")] == [ENOSYS] * 3
     assert [call("clone", flags) for flags in (0x11, 0x3D0F00, 0x1000_0011, 0x8011)] == [0, 0, EPERM, EPERM]
     assert [call(name, 1, 2) for name in ("openat", "kill", "sendto", "truncate", "listen")] == [0] * 5
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_what_is_counted_for_the_whole_machine(machine: str) -> None:
+    """Watches and asynchronous reading are unknown, so that other ways are taken; of these epoll alone may be had."""
+    others = [name for name in ("inotify_init", "inotify_init1", "fanotify_init", "io_setup") if name in NUMBERS[machine]]
+    epolls = [name for name in ("epoll_create", "epoll_create1") if name in NUMBERS[machine]]
+    assert [calls(machine)(name) for name in (*others, *epolls)] == [ENOSYS] * len([*others, *epolls])
+    assert [calls(machine, epoll=True)(name) for name in (*others, *epolls)] == [ENOSYS] * len(others) + [0] * len(epolls)
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_no_leases_and_no_word_of_folders(machine: str) -> None:
+    """Nobody's opening of a file waits for the code, and it is not told of what others do; what else `fcntl` does is allowed."""
+    assert [calls(machine)("fcntl", 3, command) for command in (1, 4, 6, 1024, 1026, 1030)] == [0, 0, 0, EPERM, EPERM, 0]
 
 
 @pytest.mark.parametrize("machine", MACHINES)
@@ -85,7 +108,7 @@ def test_older_kernels(machine: str) -> None:
     call = calls(machine, signals=True, truncation=True)
     assert [call("kill", who, 9) for who in (SELF, 0, 1, 0xFFFF_FFFF)] == [0, 0, EPERM, EPERM]
     assert [call("tgkill", SELF, 7, 6), call("tgkill", 1, 1, 9), call("pidfd_send_signal", 3, 9)] == [0, EPERM, EPERM]
-    assert [call("fcntl", 3, command) for command in (1, 4, 8, 9, 10, 15, 1030)] == [0, 0, EPERM, 0, EPERM, EPERM, 0]
+    assert [call("fcntl", 3, command) for command in (1, 4, 8, 9, 10, 15, 1024, 1030)] == [0, 0, EPERM, 0, EPERM, EPERM, EPERM, 0]
     assert [call("ioctl", 1, request) for request in (0x5413, 0x8901, 0x8902)] == [0, EPERM, EPERM]
     ways = {0o0: 0, 0o2: 0, 0o1001: 0, 0o1102: 0, 0o1000: EPERM, 0o2001000: EPERM}
     assert {flags: call("openat", 0, 0, flags) for flags in ways} == ways
@@ -94,6 +117,6 @@ def test_older_kernels(machine: str) -> None:
 
 def test_other_architectures() -> None:
     """Numbers of another architecture mean other calls: the process ends, or is told that there is no such call."""
-    code = program("x86_64", tuple(refusals(owned=False, tcp=False, signals=False, truncation=False)))
+    code = program("x86_64", tuple(refusals(owned=False, tcp=False, epoll=False, signals=False, truncation=False)))
     native = ARCHITECTURE["x86_64"]
     assert [verdict(code, 41, 0x4000_0003), verdict(code, 0x4000_0029, native), verdict(code, 39, native)] == [-1, ENOSYS, 0]
