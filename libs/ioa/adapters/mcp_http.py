@@ -1,8 +1,10 @@
 """What the protocol's library speaks to an MCP server through over HTTP: plain, a little at a time, and each request for itself.
 
-The library reads whatever comes, and takes all events of one piece in without a pause; and what goes wrong with one exchange ends
-its transport, and so the calls of all. So nothing that is packed gets to it, pieces are small and others have their turns between,
-and of an exchange that has come to nothing it gets an answer that says so: proxies and balancers end those that take them too long.
+The library reads whatever comes, and takes all events of one piece in without a pause, and each message in one step; and what goes
+wrong with one exchange ends its transport, and so the calls of all. So nothing that is packed gets to it, nor a message that takes
+long to read, pieces are small and others have their turns between, and of an exchange that has come to nothing it gets an answer
+that says so: proxies and balancers end those that take them too long. It sends what is no request one after another, before all
+requests that come later: so it waits for none of them longer than a moment.
 """
 
 from __future__ import annotations
@@ -10,13 +12,16 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from datetime import timedelta
 from http import HTTPStatus
+from io import IncrementalNewlineDecoder
 from typing import Any
 
 import httpx2
 from mcp_types import PARSE_ERROR
 
 from ioa.adapters.http_answers import UnfitAnswerError, check_plain, counted
+from ioa.cancellation import fail_after
 from ioa.json_text import check_mostly_texts
 
 EXCHANGE_BROKEN = -31_000
@@ -25,6 +30,10 @@ EXCHANGE_BROKEN = -31_000
 _MOST_BYTES = 28_000_000
 """How much one answer may hold: files of 20 MB in base64, and a text."""
 _AT_ONCE_BYTES = 4_000
+_MOST_SIGNS = 100_000
+"""How many of `[`, `{` and `,` a message may have outside of its texts: there is one for each of its parts, or more."""
+_HEARD_WITHIN = timedelta(seconds=3)
+"""How long a server may take to hear what it has nothing to say to: a notice, our own answer, or that a session ends."""
 
 
 class McpHttp(httpx2.AsyncClient):
@@ -35,14 +44,23 @@ class McpHttp(httpx2.AsyncClient):
 
         Raises:
             httpx2.TransportError: What is no message has not been answered.
+            TimeoutError: That a session ends has not been heard.
             UnfitAnswerError: Its answer is not fit to be read.
         """
+        message = json.loads(await request.aread()) if request.method == "POST" else {}
+        waits = request.method == "GET" or _is_request(message)
         try:
-            return await _fit(await super().send(request, **how))
-        except (httpx2.TransportError, UnfitAnswerError) as error:
+            async with fail_after(None if waits else _HEARD_WITHIN.total_seconds()):
+                return await _fit(await super().send(request, **how))
+        except (TimeoutError, httpx2.TransportError, UnfitAnswerError) as error:
             if request.method != "POST":
                 raise
-            return _instead(request, json.loads(await request.aread()), error)
+            return _instead(request, message, error)
+
+
+def _is_request(message: dict[str, Any]) -> bool:
+    """Whether an answer to it is waited for, by whoever has sent it and nobody else."""
+    return "id" in message and "method" in message
 
 
 async def _fit(response: httpx2.Response) -> httpx2.Response:
@@ -52,14 +70,15 @@ async def _fit(response: httpx2.Response) -> httpx2.Response:
         UnfitAnswerError: It is packed, has too many bytes, or is JSON that takes long to read.
     """
     assert isinstance(response.stream, httpx2.AsyncByteStream)
-    response.stream, response.encoding = _LittleByLittle(response.stream), "utf-8"
+    kind: str = response.headers.get("content-type", "").lower()
+    are_events = response.is_success and kind.startswith("text/event-stream")
+    response.stream, response.encoding = _LittleByLittle(response.stream, are_events=are_events), "utf-8"
     try:
         check_plain(response.headers)
     except UnfitAnswerError:
         await response.aclose()
         raise
-    kind: str = response.headers.get("content-type", "").lower()
-    if response.is_success and kind.startswith("text/event-stream"):
+    if are_events:
         return response
     content = await response.aread()
     if kind.startswith("application/json"):
@@ -72,7 +91,7 @@ async def _fit(response: httpx2.Response) -> httpx2.Response:
 
 def _instead(request: httpx2.Request, message: dict[str, Any], error: Exception) -> httpx2.Response:
     """Return what the library takes for an answer: to a request that it has failed, and to all else that it has arrived."""
-    if "id" not in message or "method" not in message:
+    if not _is_request(message):
         return httpx2.Response(HTTPStatus.ACCEPTED, request=request)
     why = f"{error}" or type(error).__name__
     if isinstance(error, UnfitAnswerError):
@@ -83,17 +102,63 @@ def _instead(request: httpx2.Request, message: dict[str, Any], error: Exception)
 
 
 class _LittleByLittle(httpx2.AsyncByteStream):
-    """An answer in pieces of which each is taken in at once."""
+    """An answer in pieces of which each is taken in at once, up to where one of its messages takes long to read.
 
-    def __init__(self, stream: httpx2.AsyncByteStream) -> None:
+    An event is looked at before the library has all of it, and in the lines that the library finds: their ends are made alike here.
+    """
+
+    def __init__(self, stream: httpx2.AsyncByteStream, *, are_events: bool) -> None:
         self._stream = stream
+        self._are_events = are_events
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
+        lines, signs = IncrementalNewlineDecoder(None, translate=True), _Signs(has_many=self._are_events)
         async for piece in counted(self._stream, _MOST_BYTES):
             for start in range(0, len(piece), _AT_ONCE_BYTES):
-                yield piece[start : start + _AT_ONCE_BYTES]
+                text = lines.decode(piece[start : start + _AT_ONCE_BYTES].decode("latin-1"))
+                if signs.after(text) > _MOST_SIGNS:
+                    why = f"it has more than {_MOST_SIGNS:,} parts"
+                    raise httpx2.SSEError(why) if self._are_events else UnfitAnswerError(why)
+                yield text.encode("latin-1")
                 await asyncio.sleep(0)
+        yield lines.decode("", final=True).encode("latin-1")
 
     async def aclose(self) -> None:
         """Close the answer."""
         await self._stream.aclose()
+
+
+class _Signs:
+    """Counts what stands before the parts of a message, outside of texts, of which none goes on in another line.
+
+    Args:
+        has_many: Whether an empty line ends a message.
+    """
+
+    def __init__(self, *, has_many: bool) -> None:
+        self._has_many = has_many
+        self._found = 0
+        self._is_text = self._is_line = False
+        self._escape = ""
+
+    def after(self, text: str) -> int:
+        """Return the most that one message has had, with what comes now. Lines end in LF alone."""
+        most = 0
+        for number, part in enumerate(text.split("\n")):
+            if number:
+                if self._has_many and not self._is_line:
+                    self._found = 0
+                self._is_text, self._is_line, self._escape = False, False, ""
+            self._look_at(part)
+            most = max(most, self._found)
+        return most
+
+    def _look_at(self, part: str) -> None:
+        if not part:
+            return
+        whole = (self._escape + part).replace(r"\\", "")
+        self._is_line, self._escape = True, "\\" if whole.endswith("\\") else ""
+        pieces = whole.replace(r"\"", "").split('"')
+        outside = "".join(pieces[self._is_text :: 2])
+        self._found += sum(map(outside.count, "[{,"))
+        self._is_text ^= len(pieces) % 2 == 0

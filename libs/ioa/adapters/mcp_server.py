@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ioa.beside import beside
-from ioa.cancellation import fail_after
+from ioa.cancellation import fail_after, heeding_cancellation
 from ioa.errors import InvalidInputError, IoaError, MissingExtraError, TaskError, UnavailableError
 from ioa.foreign_text import shown_in_line
 from ioa.protocol.codec import check_texts
@@ -139,10 +139,11 @@ class McpServer:
         while True:
             opened = self._open
             try:
-                async with AsyncExitStack() as stack:
-                    async with fail_after(_OPENING.total_seconds()):
-                        opened.set_result(await _connect(self._address, stack))
-                    await self._is_lost.wait()
+                with heeding_cancellation():  # in its place the library raises that an answer came while it closed
+                    async with AsyncExitStack() as stack:
+                        async with fail_after(_OPENING.total_seconds()):
+                            opened.set_result(await _connect(self._address, stack))
+                        await self._is_lost.wait()
             except Exception as error:  # noqa: BLE001 - whoever waits for the server is told
                 if not opened.done():
                     opened.set_exception(_why_closed(self._address, error))
@@ -263,7 +264,7 @@ async def _connect(address: McpAddress, stack: AsyncExitStack) -> _Connection:
     from mcp import Client, StdioServerParameters, stdio_client
     from mcp.client.streamable_http import streamable_http_client
 
-    from ioa.adapters.mcp_messages import with_few_parts
+    from ioa.adapters.mcp_messages import bounded
 
     transport: Transport
     if address.is_url:
@@ -284,7 +285,7 @@ async def _connect(address: McpAddress, stack: AsyncExitStack) -> _Connection:
         command, *arguments = shlex.split(address.target)
         started = StdioServerParameters(command=command, args=arguments, env=dict(address.environment))
         transport = stdio_client(started, errlog=sys.stderr)
-    client = Client(with_few_parts(transport))
+    client = Client(bounded(transport))
     opened = _Connection(client)
     await stack.enter_async_context(client)
     client.session.validate_tool_result = _take_as_it_is  # type: ignore[method-assign]

@@ -9,12 +9,14 @@ import logging
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from mcp import MCPError
 
 from ioa import UnavailableError
+from ioa.adapters import mcp_http
 from ioa.adapters.mcp_server import McpAddress, McpServer, open_mcp_server
 from tests.rig.deadline import eventually
 
@@ -33,7 +35,11 @@ def _told(asked: dict[str, Any], **result: Any) -> bytes:
 
 
 def _event(asked: dict[str, Any]) -> bytes:
-    return b"event: message\ndata: " + _told(asked, result=DONE) + b"\n\n"
+    return _as_event(_told(asked, result=DONE))
+
+
+def _as_event(message: bytes) -> bytes:
+    return b"event: message\ndata: " + message + b"\n\n"
 
 
 class BareServer:
@@ -41,16 +47,18 @@ class BareServer:
 
     Attributes:
         answers: What is answered, by the name of a tool.
-        called: How often each message has come: the method, and of calls the tool.
+        called: How often each message has come: the method, of calls the tool, and of what answers the server's own its code.
         loses: So many messages lose their connection before they are looked at.
-        hears_end: Whether it answers that nobody waits for a call any more.
+        heard: What is answered to what waits for nothing.
+        schema: What its tools take.
     """
 
     def __init__(self, answers: dict[str, Answer]) -> None:
         self.answers = answers
         self.called = Counter[str]()
         self.loses = 0
-        self.hears_end = True
+        self.heard = _whole(b"", status="202 Accepted")
+        self.schema: dict[str, Any] = {"type": "object"}
         self.may_answer = asyncio.Event()
 
     async def speak(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -64,29 +72,30 @@ class BareServer:
         writer.close()
 
     async def _answer(self, method: str, asked: dict[str, Any]) -> bytes:
+        if method == "DELETE":
+            return self.heard
         if method != "POST":
             return _whole(b"", status="405 No")
         if self.loses:
             self.loses -= 1
             return b""
-        name = asked["params"]["name"] if asked.get("method") == "tools/call" else asked["method"]
+        told = f"answer {asked.get('error', {}).get('code')}"
+        name = asked["params"]["name"] if asked.get("method") == "tools/call" else asked.get("method", told)
         self.called[name] += 1
         match name:
             case "initialize":
                 return _whole(_told(asked, result=ABOUT))
             case "tools/list":
-                tools = [{"name": tool, "inputSchema": {"type": "object"}} for tool in ["slow", *self.answers]]
-                tools += [{"name": "read", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": True}}]
+                tools = [{"name": tool, "inputSchema": self.schema} for tool in ["slow", *self.answers]]
+                tools += [{"name": "read", "inputSchema": self.schema, "annotations": {"readOnlyHint": True}}]
                 return _whole(_told(asked, result={"tools": tools}))
             case "slow":
                 await self.may_answer.wait()
                 return _whole(_told(asked, result=DONE))
             case "read":
                 return _whole(_told(asked, result=DONE))
-            case "notifications/cancelled" if not self.hears_end:
-                return b""
-            case _ if "id" not in asked:
-                return _whole(b"", status="202 Accepted")
+            case _ if "id" not in asked or "method" not in asked:
+                return self.heard
             case _ if name in self.answers:
                 return self.answers[name](asked)
             case _:
@@ -116,7 +125,8 @@ async def _call(server: McpServer, name: str) -> str:
 
 
 BROKEN = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nx-is: broken\r\ncontent-length: 100\r\n\r\n{"
-MUCH = {**DONE, "structuredContent": {"x": [0] * 400_000}}
+MUCH = {**DONE, "structuredContent": {"x": [0] * 100_000}}
+LONG = {**DONE, "structuredContent": {"x": [10**90] * 11_000}}
 ENDS = {
     "nothing": (lambda _: b"", "Nobody knows whether"),
     "half": (lambda _: BROKEN.encode(), "Nobody knows whether"),
@@ -126,7 +136,8 @@ ENDS = {
         "is packed",
     ),
     "charset": (lambda asked: _whole(_event(asked), "text/event-stream; charset=bz2"), "done"),
-    "long to read": (lambda asked: _whole(_told(asked, result=MUCH)), "too much beside its texts"),
+    "many parts": (lambda asked: _whole(_told(asked, result=MUCH)), "more than 100,000 parts"),
+    "long to read": (lambda asked: _whole(_told(asked, result=LONG)), "too much beside its texts"),
     "endless": (lambda _: _whole(b" " * 28_000_001), "more than 28,000,000 bytes"),
 }
 
@@ -164,7 +175,7 @@ async def test_what_cannot_be_told_to_a_server_ends_no_call() -> None:
     """That nobody waits for a call any more is told by a request of its own, whose connection may break too."""
     bare = BareServer({})
     async with _opened(bare) as server:
-        bare.hears_end = False
+        bare.heard = b""
         waits, left = (asyncio.create_task(_call(server, "slow")) for _ in range(2))
         await eventually(lambda: bare.called["slow"] == 2)
         left.cancel()
@@ -193,3 +204,87 @@ async def test_events_are_taken_in_a_few_at_a_time(caplog: pytest.LogCaptureFixt
             assert await _call(server, "this") == "done"
             counting.cancel()
     assert 0 < most <= 4_000 // len(event) + 1
+
+
+NEVER = {
+    "nothing": b"HTTP/1.1 102 Later\r\n\r\n",
+    "half": b"HTTP/1.1 202 Accepted\r\ncontent-length: 9\r\n\r\n",
+}
+
+
+@pytest.mark.parametrize("never", NEVER)
+async def test_a_notice_that_is_never_heard_holds_up_no_call(never: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The library sends notices one after another, and calls behind them; nor does a connection's end wait for its server."""
+    monkeypatch.setattr(mcp_http, "_HEARD_WITHIN", timedelta(seconds=0.2))
+    bare = BareServer({})
+    async with asyncio.timeout(20), _opened(bare) as server:
+        bare.heard = NEVER[never]
+        left = asyncio.create_task(_call(server, "slow"))
+        await eventually(lambda: bare.called["slow"] == 1)
+        left.cancel()
+        await eventually(lambda: bare.called["notifications/cancelled"] == 1)
+        assert (await _call(server, "read"), bare.called["initialize"]) == ("done", 1)
+        bare.may_answer.set()
+
+
+@pytest.mark.parametrize(("method", "code"), [("ping", None), ("sampling/createMessage", -32601)])
+async def test_few_of_what_a_server_asks_wait_to_be_answered(
+    method: str, code: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that hears no answers has an agent keep what it has asked."""
+    monkeypatch.setattr(mcp_http, "_HEARD_WITHIN", timedelta(seconds=0.2))
+    params = {"messages": [{"role": "user", "content": [[]] * 1_000}], "maxTokens": 1}
+    asks = b"".join(
+        _as_event(json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params}).encode()) for number in range(40)
+    )
+    bare = BareServer({"this": lambda asked: _whole(asks + _event(asked), "text/event-stream")})
+    async with asyncio.timeout(20), _opened(bare) as server:
+        bare.heard = NEVER["nothing"]
+        told = await _call(server, "this"), await _call(server, "read")
+        assert (told, 0 < bare.called[f"answer {code}"] <= 4) == (("done", "done"), True)
+
+
+def _notice(of: object, indent: int | None = None) -> bytes:
+    return json.dumps({"jsonrpc": "2.0", "method": "notifications/x", "params": {"a": of}}, indent=indent).encode()
+
+
+PARTS: list[Any] = [[]] * 60_000
+HEAVY = {
+    "one line": _as_event(_notice(PARTS)),
+    "many lines": _as_event(_notice(PARTS, 1).replace(b"\n", b"\ndata:")),
+    "cut ends": b":\nevent: message\n" + b"data:[],[],[],\r\n" * 50_000,
+    "quote before": b': "\n' + _as_event(_notice(PARTS)),
+    "texts": _as_event(_notice(['\\"', *PARTS, "\\"])),
+}
+LIGHT = {
+    "table": _as_event(_notice('1,"[2]",\\"{,\n' * 50_000)),
+    "several": _as_event(_notice([[]] * 40_000)) * 3,
+    "several of windows": (_as_event(_notice([[]] * 40_000)) * 3).replace(b"\n", b"\r\n"),
+}
+
+
+@pytest.mark.parametrize("event", [*HEAVY, *LIGHT])
+async def test_an_event_of_many_parts_is_not_read(event: str) -> None:
+    """The library reads each in one step, whatever others wait for. What lies in texts takes no time."""
+    sent = {**HEAVY, **LIGHT}[event]
+    bare = BareServer({"this": lambda asked: _whole(sent + _event(asked), "text/event-stream")})
+    async with _opened(bare) as server:
+        told = await _call(server, "this")
+        assert ("more than 100,000 parts" in told, told == "done") == (event in HEAVY, event in LIGHT)
+        assert (await _call(server, "read"), bare.called["initialize"]) == ("done", 1)
+
+
+async def test_schemas_of_tools_are_held_to_little() -> None:
+    """What the library looks at is bounded; it does not look at what is said of properties."""
+    bare = BareServer({f"tool{number}": _event for number in range(98)})
+    about = {"type": "string", "enum": ["some", "of", "many"], "description": "Some words, as authors write them. " * 5}
+    bare.schema = {"type": "object", "properties": {f"x{number}": about for number in range(20)}, "required": ["x1"]}
+    async with _opened(bare) as server:
+        assert len(server.tools) == 100
+    bare.answers = {}
+    parts: dict[str, Any] = {"required": [[]] * 5_000, "properties": dict.fromkeys(map(str, range(5_000)), 0)}
+    for name, part in parts.items():
+        bare.schema = {"type": "object", name: part}
+        with pytest.raises(UnavailableError, match="more than 10,000 parts"):
+            async with _opened(bare):
+                pass

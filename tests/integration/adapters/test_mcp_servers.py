@@ -61,6 +61,7 @@ ANSWERS = {
     "base64": {"content": [{"type": "image", "mimeType": "image/png", "data": "x"}], "structuredContent": {"x": ""}},
     "kind": {"content": [{"type": "smell"}]},
     "parts": {"content": [[]] * 100_000},
+    "hidden": {"inputRequests": {"structuredContent": {"method": "x", "params": {"messages": [[]] * 100_000}}}},
     "refused": None,
     "release": {"content": [{"type": "text", "text": "done"}], "structuredContent": {"x": ""}},
 }
@@ -167,9 +168,10 @@ async def test_a_lost_connection_is_opened_again(tmp_path: Path) -> None:
         ({"x": "base64"}, "[image/png, which cannot be shown]"),
         ({"x": "kind"}, "cannot be read"),
         ({"x": "parts"}, "more than 10,000 parts"),
+        ({"x": "hidden"}, "more than 10,000 parts"),
         ({"x": "refused"}, "Not here."),
     ],
-    ids=["surrogate", "deep", "schema", "base64", "kind", "parts", "refused"],
+    ids=["surrogate", "deep", "schema", "base64", "kind", "parts", "hidden", "refused"],
 )
 async def test_what_is_wrong_with_one_call_ends_no_other(tmp_path: Path, arguments: dict[str, Any], brought: str) -> None:
     """One connection is for all goals of an agent. Answers are held to nothing that their server says of them."""
