@@ -26,7 +26,7 @@ from ioa.protocol import subjects
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES, count_elements, encode, receive
 from ioa.protocol.ids import AgentId
 from ioa.protocol.outcomes import ReportOutcomes
-from ioa.protocol.search import MAX_NEEDS, NEEDS_FIELDS, AskIndexStatus, IndexStatus, Search, SearchResult
+from ioa.protocol.search import MAX_NEEDS, NEEDS_FIELDS, NEEDS_OF_ONE, AskIndexStatus, IndexStatus, Search, SearchResult
 from ioa.quotas import Family
 from ioa.runtime.control_plane import ControlPlaneSettings
 from ioa.runtime.process import background
@@ -58,10 +58,6 @@ class OpenedEngines(Protocol):
 
 
 E = TypeVar("E", bound=OpenedEngines)
-
-
-NEEDS_OF_ONE = 2
-"""How many needs are looked for by what counts as one search: a goal has few parts."""
 
 
 def searches_asked(data: bytes) -> int:

@@ -33,6 +33,7 @@ from ioa_groups.janitor import Janitor
 from ioa_groups.leaders import Leaders
 from ioa_groups.log_pages import LogPages
 from ioa_groups.membership import MembershipWatch
+from ioa_groups.needed import NeededAgents
 from ioa_groups.refusals import ToldRefusals
 from ioa_groups.setup import GroupSetup, GroupSetupPorts, GroupTimeouts
 from ioa_groups.shares import PoolShares
@@ -144,7 +145,8 @@ class GroupParts:
         self.kept = KeptShares(ports.store, self.fills_store, StoredShares(now, FILLING_STORE, part=0))
         self.waiting = WaitingShares(ports.waiting, self.fills_queue, ports.clock, goes_on)
         self.teams, self.dropped = Teams(ports.teams, ports.clock, self.kept), DroppedGoals(now)
-        self.setup = _group_setup(ports, self.teams, rules.timeouts)
+        self.needed = NeededAgents(ports.casting, now, slowed)
+        self.setup = _group_setup(ports, self.teams, self.needed, rules.timeouts)
         self.log_pages = LogPages(
             ledger=ports.ledger,
             log=ports.log,
@@ -194,7 +196,7 @@ class GroupParts:
         )
 
 
-def _group_setup(ports: GroupServicePorts, teams: Teams, timeouts: GroupTimeouts) -> GroupSetup:
+def _group_setup(ports: GroupServicePorts, teams: Teams, needed: NeededAgents, timeouts: GroupTimeouts) -> GroupSetup:
     setup_ports = GroupSetupPorts(
         ledger=ports.ledger,
         log=ports.log,
@@ -206,7 +208,7 @@ def _group_setup(ports: GroupServicePorts, teams: Teams, timeouts: GroupTimeouts
         clock=ports.clock,
         sessions=ports.sessions,
         teams=teams,
-        discovery=ports.casting,
+        needed=needed,
     )
     return GroupSetup(setup_ports, timeouts)
 

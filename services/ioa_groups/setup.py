@@ -33,7 +33,6 @@ from ioa.group.state import MAX_MEMBERS, Awaiting, Charter, Ended, GroupState, L
 from ioa.ports.brain import NobodyFits
 from ioa.ports.clock import Clock
 from ioa.ports.delivery import GoalRecords, Memberships
-from ioa.ports.discovery import Discovery
 from ioa.ports.group_log import GroupLog, StoredEntry
 from ioa.ports.open_groups import OpenGroup, OpenGroups
 from ioa.ports.registry_store import LivenessView, Sessions
@@ -42,25 +41,23 @@ from ioa.protocol.codec import MAX_PAYLOAD_BYTES, shortened
 from ioa.protocol.goals import GoalRecord, Reason
 from ioa.protocol.ids import AgentId, CommId, GoalId, GoalName, PoolId, UserId, comm_id_of_task
 from ioa.protocol.levels import LEVEL
-from ioa.protocol.named_teams import TeamReference
+from ioa.protocol.named_teams import NamedTeam, TeamReference
 from ioa.protocol.policy import Casting, Policy, people_of
 from ioa.protocol.policy_check import MAX_STATE_BYTES, state_bytes
 from ioa.protocol.registry import Acknowledged
 from ioa.protocol.search import Need, Search, SearchResult
-from ioa.protocol.team import TeamSpec, is_seat
+from ioa.protocol.team import is_seat
 from ioa.protocol.tickets import is_ticket
 from ioa.runtime.endings import Endings
 from ioa.runtime.ledger import GroupLedger
 from ioa.telemetry.fault_points import fault_point
 from ioa_groups.casting import card_of_seat, cast_roles, check_levels
 from ioa_groups.launching import CARDS_BYTES, GroupMandate, GroupOpening, check_team, team_of
+from ioa_groups.needed import NeededAgents
 from ioa_groups.presence import Absences
 from ioa_groups.teams import Teams
 
 SETUP_NAME = AgentId("group-setup")
-
-CAST_WITHIN = timedelta(seconds=3)
-"""How long discovery may take to say who fits the roles of a task's team; a launch that it kept waiting is asked again."""
 
 _LAST_WORDS_BYTES = 8_000
 """How much is recorded of why a goal ends that has no group, or that was cancelled: its end is always taken, and stored thrice."""
@@ -97,7 +94,7 @@ class GroupSetupPorts:
     clock: Clock
     sessions: Sessions
     teams: Teams
-    discovery: Discovery
+    needed: NeededAgents
 
 
 class GroupSetup:
@@ -141,7 +138,7 @@ class GroupSetup:
             self._check_given(record, request.owner)
         team, found = team_of(request, record), request.cast
         if parent is not None and (named := await self._team_of_task(request.owner, parent)) is not None:
-            team, found = named, await self._found_for(named, request.owner, parent)
+            team, found = named.team, await self._found_for(named, request.owner, parent)
         cast = () if team is None else cast_roles(team, found, request.owner, self._ports.registry)
         people = frozenset[AgentId]() if team is None else people_of(team.policy, cast)
         everybody = (request.owner, *request.members, *(agent for casting in cast for agent in casting.members))
@@ -427,7 +424,7 @@ class GroupSetup:
         )
         return mandate(state, limits)
 
-    async def _team_of_task(self, assignee: AgentId, parent: ParentTask) -> TeamSpec | None:
+    async def _team_of_task(self, assignee: AgentId, parent: ParentTask) -> NamedTeam | None:
         """Read the stored team that a task names for its assignee to serve it with; None if it names none.
 
         Raises:
@@ -446,19 +443,18 @@ class GroupSetup:
             found = None
         if found is None or found.user != user:
             raise NotFoundError(f"No team of {user} is called {named}.", hint="Tasks name teams of the user whose goal it is.")
-        return found.team
+        return found
 
-    async def _found_for(self, team: TeamSpec, owner: AgentId, parent: ParentTask) -> tuple[Casting, ...]:
+    async def _found_for(self, named: NamedTeam, owner: AgentId, parent: ParentTask) -> tuple[Casting, ...]:
         """Find who fits the roles of a task's team that name a need, as the owner would, who is not shown the team."""
 
         async def search(needs: Sequence[Need]) -> SearchResult:
-            return await self._ports.discovery.search(
-                Search(needs=tuple(needs), by=owner, purpose=f"{parent.comm_id}/{parent.task_id}")
-            )
+            asked = Search(needs=tuple(needs), by=owner, purpose=f"{parent.comm_id}/{parent.task_id}")
+            return await self._ports.needed.search(named.user, asked)
 
-        cast = await cast_needs(team, search)
+        cast = await cast_needs(named.team, search)
         if isinstance(cast, NobodyFits):
-            raise NoAgentError(f"The team {team.team} is not complete: discovery knows nobody for “{cast.needs[0]}”.")
+            raise NoAgentError(f"The team {named.team.team} is not complete: discovery knows nobody for “{cast.needs[0]}”.")
         return cast.cast
 
     def _limits(self, record: GoalRecord) -> Limits:

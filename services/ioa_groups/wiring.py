@@ -30,8 +30,9 @@ from ioa.runtime.group_stores import group_stores
 from ioa.runtime.stored_shares import StoredShares
 from ioa_groups.files import FileQuotas
 from ioa_groups.leaders import ANSWERED_WITHIN
+from ioa_groups.needed import CAST_WITHIN
 from ioa_groups.parts import GroupParts, GroupServicePorts, GroupServiceRules
-from ioa_groups.setup import CAST_WITHIN, GroupTimeouts
+from ioa_groups.setup import GroupTimeouts
 
 
 class NatsGroupServices(GroupParts):
@@ -99,7 +100,8 @@ class NatsGroupServices(GroupParts):
 
     def slowed(self) -> Sequence[SlowedCaller]:
         """Return who is slowed down by other means than the number of requests."""
-        return [*self.dropped.told(), *self._appended.slowed(), *self.fills_store.slowed(), *self.fills_queue.slowed()]
+        by_rate = (*self._appended.slowed(), *self.needed.slowed())
+        return [*self.dropped.told(), *by_rate, *self.fills_store.slowed(), *self.fills_queue.slowed()]
 
 
 def _rules(settings: ControlPlaneSettings, shares: Shares | None) -> GroupServiceRules:

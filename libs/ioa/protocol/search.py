@@ -15,6 +15,8 @@ from ioa.protocol.outcomes import UNTRIED, Record
 from ioa.protocol.usage import MAX_COUNT
 
 MAX_NEEDS = 32
+NEEDS_OF_ONE = 2
+"""How many needs are looked for by what counts as one search: a goal has few parts."""
 MAX_NEED_CHARS = 4_000
 MAX_K = 100
 MAX_BUDGET = MAX_NEEDS * MAX_K

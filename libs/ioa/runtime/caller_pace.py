@@ -9,7 +9,7 @@ from typing import Generic
 import structlog
 
 from ioa.ports.inspection import SlowedCaller
-from ioa.quotas import Admitted, Buckets, F, Rate
+from ioa.quotas import Admitted, Buckets, F, Rate, once
 
 COME_BACK = timedelta(seconds=5)
 """When somebody is to come back who does not listen."""
@@ -37,9 +37,9 @@ class CallerPace(Generic[F]):
         self._buckets = Buckets({family: rate})
         self._slowed = slowed
 
-    def put_off(self, caller: str, size_bytes: int = 0) -> timedelta | None:
-        """Count one more of so many bytes; or return in how long the caller is to come back, who has had too much."""
-        judged = self._buckets.judge(caller, self._family, self._now(), size_bytes)
+    def put_off(self, caller: str, size_bytes: int = 0, counts: Callable[[], int] = once) -> timedelta | None:
+        """Count one more of so many bytes, or several; or return in how long the caller is to come back, who has had too much."""
+        judged = self._buckets.judge(caller, self._family, self._now(), size_bytes, counts)
         if isinstance(judged, Admitted):
             return None
         if judged.is_first:

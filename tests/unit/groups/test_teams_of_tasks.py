@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from ioa.errors import ForbiddenError, InvalidInputError, IoaError, NoAgentError, NotFoundError, UnavailableError
+from ioa.errors import (
+    ForbiddenError,
+    InvalidInputError,
+    IoaError,
+    NoAgentError,
+    NotFoundError,
+    RateLimitedError,
+    UnavailableError,
+)
 from ioa.group.events import GroupLaunched
 from ioa.group.requests import LaunchGroup
 from ioa.group.state import ParentTask
@@ -16,6 +25,7 @@ from ioa.protocol.messages import SyncTaskAssignment, TaskSpec
 from ioa.protocol.named_teams import PutTeam
 from ioa.protocol.policy import Policy
 from ioa.protocol.registry import Register
+from ioa.protocol.search import Search, SearchResult
 from ioa.protocol.team import TeamSpec, team_of
 from tests.unit.group.scenario import card
 from tests.unit.runtime.plane import ADA, BOB, EVE, GOAL, ROOM, Plane, open_task
@@ -73,13 +83,45 @@ async def test_a_version_may_be_named() -> None:
     assert await policy(plane) == panel().policy
 
 
-async def test_roles_that_name_a_need_are_filled_by_discovery() -> None:
-    """For the owner, who is shown nothing of the team; while discovery is away the launch is asked again."""
+async def test_no_more_is_searched_for_of_a_users_teams_than_he_may_search_for() -> None:
+    """A launch that comes to nothing was asked again, and searched again: whoever kept doing so had discovery for himself."""
+    roles: dict[str, Any] = {"chair": "bob", **{f"r{number}": {"need": f"part {number}"} for number in range(30)}, "last": "nobody"}
+    wanted = team_of({"team": "panel", "roles": roles, "nodes": [{"name": "talk", "roles": list(roles)}]})
+    plane, searched = await given(wanted), list[int]()
+    plane.discovery.found = [(card(f"a{number}", level=LEVEL), 0.9) for number in range(3)]
+    search = plane.discovery.search
+
+    async def counted(asked: Search) -> SearchResult:
+        searched.append(len(asked.needs))
+        return await search(asked)
+
+    plane.discovery.search = counted  # type: ignore[method-assign, assignment]
+    refused = list[type[IoaError]]()
+    for _ in range(6):
+        with pytest.raises(IoaError) as caught:
+            await plane.nest(T1, BOB)
+        refused.append(caught.type)
+    assert (refused, sum(searched)) == ([NoAgentError] * 2 + [RateLimitedError] * 4, 60)
+    assert [one.caller for one in plane.needed.slowed()] == [LOCAL]
+
+
+async def test_a_team_waits_after_a_search_that_took_too_long() -> None:
+    """Discovery goes on with it: asked anew each time, it had as many to do as it has room for."""
     plane = await given(panel(critic={"need": "finds faults"}))
     plane.discovery.reachable = False
     with pytest.raises(UnavailableError):
         await plane.nest(T1, BOB)
-    plane.discovery.reachable, plane.discovery.found = True, [(card("old"), 0.9), (card("eve", level=LEVEL), 0.8)]
+    plane.discovery.reachable, plane.discovery.found = True, [(card("eve", level=LEVEL), 0.8)]
+    with pytest.raises(RateLimitedError, match="not answered in time"):
+        await plane.nest(T1, BOB)
+    plane.clock.advance(timedelta(seconds=5))
+    await plane.nest(T1, BOB)
+
+
+async def test_roles_that_name_a_need_are_filled_by_discovery() -> None:
+    """For the owner, who is shown nothing of the team."""
+    plane = await given(panel(critic={"need": "finds faults"}))
+    plane.discovery.found = [(card("old"), 0.9), (card("eve", level=LEVEL), 0.8)]
     nested = await plane.nest(T1, BOB)
     assert [member.agent_id for member in nested.members] == [BOB, EVE]
 
