@@ -382,7 +382,7 @@ TABLE: tuple[ApiRow[Any, Any], ...] = (
         read=teams.read_team,
         answers={200: "It is kept as this version, which it may have been before."},
         told={200: TeamRow},
-        errors=(InvalidInputError, PayloadTooLargeError, OverQuotaError),
+        errors=(InvalidInputError, PayloadTooLargeError, OverQuotaError, RateLimitedError),
     ),
     ApiRow(
         "POST",

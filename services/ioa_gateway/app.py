@@ -86,19 +86,16 @@ async def _answered(row: ApiRow[Any, Any], reach: Reach, request: Request) -> Re
         caller.check(*row.scopes)
     with reach.limits.request(caller.user), ExitStack() as held:
         query = _query(row.query, request)
-        body = None
-        if row.body is Nothing:
-            body = Nothing()
-        else:
+        sent = b""
+        if row.body is not Nothing:
             if request.headers.get("content-type", "").partition(";")[0].strip().lower() != _JSON:
                 return tell(problem(415, "invalid_input", f"The body is to be {_JSON}.", "Say so in Content-Type."))
             with reach.limits.coming_body(caller.user):
                 sent = b"".join([part async for part in reach.sent(caller, request, MAX_BODY_BYTES)])
             held.enter_context(reach.limits.held(caller.user, len(sent)))
-            body = row.read_body(sent)
         call = reach.admitted(caller, request)
         try:
-            async with fail_after(row.within.total_seconds()):
+            async with fail_after(row.within.total_seconds()), row.read_body(call, sent) as body:
                 handled = row.handle(call, query, body)
                 return await (call.while_let_in(handled) if row.scopes else handled)
         except TimeoutError:

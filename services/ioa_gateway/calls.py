@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import KW_ONLY, dataclass, field
 from datetime import timedelta
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel
@@ -23,12 +24,13 @@ from ioa.client.client import Client
 from ioa.client.documents import told
 from ioa.client.seat import PersonSeat
 from ioa.errors import ForbiddenError, InvalidInputError, IoaError, NotFoundError, PayloadTooLargeError
-from ioa.group.requests import no_group
+from ioa.group.requests import GroupSnapshot, no_group
 from ioa.ports.goal_client import GoalStatus
 from ioa.ports.webhook_store import WebhookStore
 from ioa.protocol.api_keys import Scope
 from ioa.protocol.codec import check_texts, validate
 from ioa.protocol.goal_order import GoalOrder
+from ioa.protocol.goals import GoalRecord
 from ioa.protocol.ids import CommId, GoalId, GoalName, UserId, check_token, parse_goal_id
 from ioa.protocol.labels import bears
 from ioa.protocol.model import Instruction, Model
@@ -91,6 +93,21 @@ class WebhookParts:
         """Make one webhook of a user at a time, so that they can be counted."""
         async with self.making.setdefault(user, asyncio.Lock()):
             yield
+
+
+@dataclass(frozen=True)
+class LookedAt:
+    """What of how a goal stands may be kept while something else is waited for: hundreds wait, and a result takes megabytes.
+
+    Attributes:
+        record: The goal, without its team.
+        standing: The group that works for it, if one was opened.
+        has_ended: Whether it has a result.
+    """
+
+    record: GoalRecord
+    standing: GroupSnapshot | None
+    has_ended: bool
 
 
 @dataclass(frozen=True)
@@ -166,14 +183,14 @@ class ApiCall:
         async with self.limits.pages.turn(self.caller.user):
             yield await self.client.system.goal(name, with_team=with_team)
 
-    async def look(self, name: GoalName) -> GoalStatus:
-        """Look at a goal without its team.
+    async def look(self, name: GoalName) -> LookedAt:
+        """Look at a goal without its team, and whether it has ended; who tells its result looks in a turn, by `looking`.
 
         Raises:
             NotFoundError: There is no such goal.
         """
         async with self.looking(name, with_team=False) as status:
-            return status
+            return LookedAt(status.record, status.standing, status.result is not None)
 
     async def webhooks(self, is_wanted: Callable[[Webhook], bool]) -> Sequence[Webhook]:
         """Read some webhooks, in a turn of the caller's user; of others nothing is kept."""
@@ -280,7 +297,7 @@ class ApiRow(Generic[Q, B]):
         handle: Does it.
         query: Its parameters.
         body: What is sent; `Nothing` reads none.
-        read: Reads the body, if it is no JSON of its class alone.
+        read: Reads the body, if it is no JSON of its class alone, and has what that takes until the answer begins.
         answers: What each status means that is no error.
         told: What an answer holds, by its status; nothing of one that has no JSON.
         errors: What may go wrong besides what every route may answer.
@@ -299,7 +316,7 @@ class ApiRow(Generic[Q, B]):
     handle: Callable[[ApiCall, Q, B], Awaitable[Response]]
     query: type[Q] = Nothing  # type: ignore[assignment]  # a test holds both to what `handle` takes
     body: type[B] = Nothing  # type: ignore[assignment]
-    read: Callable[[bytes], B] | None = None
+    read: Callable[[ApiCall, bytes], AbstractAsyncContextManager[B]] | None = None
     answers: Mapping[int, str]
     told: Mapping[int, type[BaseModel]] = field(default_factory=dict)
     errors: tuple[type[IoaError], ...] = ()
@@ -309,14 +326,20 @@ class ApiRow(Generic[Q, B]):
     takes_bytes: bool = False
     tells: Callable[[Problem], Problem] = lambda problem: problem
 
-    def read_body(self, data: bytes) -> B:
-        """Read what was sent.
+    @asynccontextmanager
+    async def read_body(self, call: ApiCall, data: bytes) -> AsyncIterator[B]:
+        """Read what was sent, for as long as the block.
 
         Raises:
             InvalidInputError: It is no such body.
             PayloadTooLargeError: It has too many values.
+            RateLimitedError: Such bodies come too often.
         """
-        return validate(self.body, read_object(data)) if self.read is None else self.read(data)
+        if self.read is None:
+            yield validate(self.body, read_object(data))
+        else:
+            async with self.read(call, data) as body:
+                yield body
 
 
 async def left(receive: Receive) -> None:
@@ -400,6 +423,22 @@ def read_object(data: bytes) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise InvalidInputError("The body is no JSON object.")
     return found
+
+
+async def read_in_turn(call: ApiCall, data: bytes, check: Callable[[dict[str, Any]], T]) -> T:
+    """Parse a body that may hold a team, and check it, in a turn of its user and a part of the event loop's time.
+
+    Others have their turn between the two: either takes long enough by itself.
+
+    Raises:
+        InvalidInputError: It is no object of JSON, or not what it is to be.
+        PayloadTooLargeError: It has more than 5,000 values.
+    """
+    share = call.limits.orders_share
+    async with call.limits.orders.turn(call.caller.user):
+        found = await share.read(partial(read_object, data))
+        await asyncio.sleep(0)
+        return await share.read(partial(check, found))
 
 
 def _no_number(said: str) -> None:

@@ -8,13 +8,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 
+from ioa.adapters.nats.loop_share import LoopShare
 from ioa.errors import RateLimitedError
 from ioa.fair_turns import FairTurns
 from ioa.protocol.ids import UserId
 from ioa.quotas import Admitted, Buckets, Family, Rate
 from ioa_gateway.callers import Caller
 
-LAUNCHES_A_MINUTE, WEBHOOKS_A_MINUTE, SIGN_OUTS_A_MINUTE, STREAMS = 60, 60, 60, 50
+LAUNCHES_A_MINUTE, TEAMS_A_MINUTE, WEBHOOKS_A_MINUTE, SIGN_OUTS_A_MINUTE, STREAMS = 60, 60, 60, 60, 50
 STREAMS_OF_USER, REQUESTS_OF_USER = 1_000, 400
 """What one user follows and waits for by all keys, and how many of his requests are under way: of 2,000 connections others have
 the rest."""
@@ -30,6 +31,11 @@ COMING = 100
 """How many bodies of one user, of whatever size, may be on their way at a time: each holds a connection."""
 PAGES, PAGES_OF_USER, DRAWINGS = 8, 2, 1
 """How many pages of entries or single goals, and how many lists, are read at a time, of all and of one user; and files drawn."""
+ORDERS, ORDERS_PART = 1, 0.5
+"""How many bodies that may hold a team are read at a time, of all, and in which part of the event loop's time: while one is
+parsed, or its team is checked, nobody else is answered."""
+PUTS, PUTS_OF_USER = 8, 2
+"""How many teams are put at a time, of all and of one user: in memory one is forty times as large as it was sent."""
 SEATS, SEATS_OF_KEY = 16, 2
 SEATS_RATE = Rate(5, 50)
 """How many requests in the names of people are answered at a time, of all keys and of one, and how often one key may ask in that
@@ -53,6 +59,9 @@ class CallerLimits:
     Attributes:
         pages: Whose page of entries, or whose goal, is read.
         lists: Whose list of goals, agents or webhooks is read.
+        orders: Whose body is read that may hold a team.
+        orders_share: Of the event loop's time, for that.
+        puts: Whose team is put.
         seats: Which key asks in the name of a person.
         drawings: Whose file is drawn.
         told: Who is told by MCP what there is.
@@ -61,10 +70,13 @@ class CallerLimits:
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._launches, self._webhooks = _a_minute(LAUNCHES_A_MINUTE), _a_minute(WEBHOOKS_A_MINUTE)
+        self._launches, self._teams = _a_minute(LAUNCHES_A_MINUTE), _a_minute(TEAMS_A_MINUTE)
+        self._webhooks = _a_minute(WEBHOOKS_A_MINUTE)
         self._sign_outs, self._seats = _a_minute(SIGN_OUTS_A_MINUTE), Buckets({Family.OTHERS: SEATS_RATE})
         self.seats = FairTurns(SEATS, SEATS_OF_KEY)
         self.pages, self.lists = FairTurns(PAGES, PAGES_OF_USER), FairTurns(PAGES, PAGES_OF_USER)
+        self.orders, self.puts = FairTurns(ORDERS, ORDERS), FairTurns(PUTS, PUTS_OF_USER)
+        self.orders_share = LoopShare(ORDERS_PART, now=clock)
         self.drawings, self.told = FairTurns(DRAWINGS, DRAWINGS), FairTurns(TOLD, TOLD_USER)
         self.whole_files = FairTurns(WHOLE_FILES, WHOLE_FILES_OF_USER)
         self._streams: Counter[str] = Counter()
@@ -83,6 +95,14 @@ class CallerLimits:
             RateLimitedError: There were too many in the last minute.
         """
         self._judge(self._launches, key_id, f"This key launches more than {LAUNCHES_A_MINUTE} goals a minute.")
+
+    def check_team(self, key_id: str) -> None:
+        """Count a team that is to be put.
+
+        Raises:
+            RateLimitedError: There were too many in the last minute.
+        """
+        self._judge(self._teams, key_id, f"This key puts more than {TEAMS_A_MINUTE} teams a minute.")
 
     def check_webhook(self, key_id: str) -> None:
         """Count a webhook that is to be made, before its name is looked up, which takes time of whoever asks for nothing.

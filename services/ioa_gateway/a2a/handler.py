@@ -349,10 +349,10 @@ async def _goal(asked: AdmittedRequest, task_id: str, ended: A2AError | None = N
     Raises:
         A2AError: That one, if there is one and the task has ended.
     """
-    status = await asked.call.look(await asked.call.goal(None, task_id))
-    if ended is not None and status.result is not None:
+    looked_at = await asked.call.look(await asked.call.goal(None, task_id))
+    if ended is not None and looked_at.has_ended:
         raise ended
-    return status.record.goal
+    return looked_at.record.goal
 
 
 async def _task(asked: AdmittedRequest, goal: Goal) -> Task:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, MutableMapping, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterable, Iterator, MutableMapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from typing import Annotated, Any, cast
 
@@ -160,7 +160,8 @@ async def get_status(context: Context, goal_id: GoalIdArgument) -> Status:
     """Tell where a goal stands: who works at it, at what, and its result."""
     with _told():
         call = _call(context, Scope.GOALS_READ)
-        return Status.of(await _goal(call, await call.goal(None, goal_id)))
+        async with _looking(call, await call.goal(None, goal_id)) as status:
+            return Status.of(status)
 
 
 async def post(
@@ -252,15 +253,17 @@ async def _launched(
     return (await call.while_let_in(call.client.launch(order))).name
 
 
-async def _goal(call: ApiCall, name: GoalName) -> GoalStatus:
-    """Look at a goal; whoever waits for one that is none, or was refused, is told so.
+@asynccontextmanager
+async def _looking(call: ApiCall, name: GoalName) -> AsyncIterator[GoalStatus]:
+    """Look at a goal, see `ApiCall.looking`; whoever waits for one that is none, or was refused, is told so.
 
     Raises:
         NotFoundError: There is no such goal.
         InvalidInputError: It was refused, for this reason.
     """
     try:
-        return await call.look(name)
+        async with call.looking(name, with_team=False) as status:
+            yield status
     except NotFoundError:
         refused = await call.client.result(name)
         if refused is None:
@@ -269,7 +272,8 @@ async def _goal(call: ApiCall, name: GoalName) -> GoalStatus:
 
 
 async def _progress(call: ApiCall, name: GoalName, seconds: float, after: int) -> GoalProgress:
-    await _goal(call, name)
+    async with _looking(call, name):
+        pass
     try:
         async with fail_after(seconds):
             await call.while_let_in(settled(call, name))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Annotated
 
 from pydantic import BeforeValidator, Field
@@ -21,7 +23,7 @@ from ioa.protocol.ids import AgentIdField, CommId, GoalId, GoalName, UserId, Use
 from ioa.protocol.labels import read_labels, refuse_reserved
 from ioa.protocol.model import Instruction, Model
 from ioa.protocol.usage import MAX_COUNT, MICROS
-from ioa_gateway.calls import WITHIN, ApiCall, Nothing, document, read_object
+from ioa_gateway.calls import WITHIN, ApiCall, Nothing, document, read_in_turn
 from ioa_gateway.given import check_inputs
 from ioa_gateway.goal_pages import page_of_goals
 
@@ -117,19 +119,20 @@ class ForkOrder(Instruction):
     timeout: Annotated[float, Field(ge=0.001, le=30 * 86_400)] | None = None
 
 
-def read_order(data: bytes) -> GoalOrder:
-    """Read the goal that is to be launched.
+@asynccontextmanager
+async def read_order(call: ApiCall, data: bytes) -> AsyncIterator[GoalOrder]:
+    """Count a launch, and read the goal that is to be launched.
 
     Raises:
         InvalidInputError: It is no order.
+        RateLimitedError: The key launches very many.
     """
-    read_object(data)
-    return parse_goal(data)
+    call.limits.check_launch(call.caller.key_id)
+    yield await read_in_turn(call, data, lambda _found: parse_goal(data))
 
 
 async def launch(call: ApiCall, _query: Nothing, order: GoalOrder) -> Response:
     """Launch a goal. The id follows from the idempotency key and the caller's own, so that callers never meet."""
-    call.limits.check_launch(call.caller.key_id)
     if order.goal_id is not None:
         raise InvalidInputError(
             "A goal that comes by HTTP has no `goal_id`.", hint=f"Send {IDEMPOTENCY_KEY} to be able to repeat it."
@@ -219,33 +222,49 @@ async def result(call: ApiCall, query: ResultQuery, _body: Nothing) -> Response:
         try:
             with call.limits.new_stream(call.caller):
                 async with fail_after(query.wait):
-                    found = await call.client.result(name, wait=True)
+                    found = _shown(await call.client.result(name, wait=True))
         except TimeoutError:
             found = None
-    return Response(status_code=204) if found is None else document(told(ResultDocument.of(found)))
+    return Response(status_code=204) if found is None else found
 
 
-async def _result(call: ApiCall, name: GoalName) -> GoalResult | None:
-    """Look for a result. What is not on record was refused, or may be one of those goals of its user that wait.
+async def _result(call: ApiCall, name: GoalName) -> Response | None:
+    """Tell a result, if there is one. What is not on record was refused, or may be one of those goals of its user that wait.
 
     Raises:
         NotFoundError: There is no such goal.
     """
     try:
-        return (await call.look(name)).result
+        return await _end(call, name)
     except NotFoundError:
         refused = await call.client.result(name)
-        if refused is not None or await call.client.system.waiting(name):
-            return refused
-        return (await call.look(name)).result  # which may have been put on record meanwhile
+        if refused is not None:
+            return _shown(refused)
+        if await call.client.system.waiting(name):
+            return None
+        return await _end(call, name)  # which may have been put on record meanwhile
+
+
+async def _end(call: ApiCall, name: GoalName) -> Response | None:
+    """Tell how a goal on record ended, in the turn in which that is read; None if it has not.
+
+    Raises:
+        NotFoundError: There is no such goal on record.
+    """
+    async with call.looking(name, with_team=False) as status:
+        return None if status.result is None else _shown(status.result)
+
+
+def _shown(result: GoalResult) -> Response:
+    return document(told(ResultDocument.of(result)))
 
 
 async def cancel(call: ApiCall, query: WhoseQuery, order: CancelOrder) -> Response:
     """Cancel a goal of the caller's; one that has ended stays as it ended, which is told to a key that may read it."""
     name = await call.goal(query.user)
     may_read = name.owner == call.caller.user and Scope.GOALS_READ in call.caller.scopes
-    ended = (await call.look(name)).result if may_read else None
+    is_told = may_read and (await call.look(name)).has_ended
     await call.client.cancel(name, order.why)
-    if ended is not None:
-        return document(told(ResultDocument.of(ended)))
+    if is_told and (ended := await _end(call, name)) is not None:  # read anew: no result is held while group setup is asked
+        return ended
     return document(told(CancellingDocument(goal_id=name.goal_id, user=name.owner)), 202)

@@ -126,7 +126,7 @@ async def state(call: ApiCall, query: StateQuery, _body: Nothing) -> Response:
 async def trace(call: ApiCall, query: WhoseQuery, _body: Nothing) -> Response:
     """Show the trace of a goal, made of what its log says."""
     name = await call.goal(query.user)
-    ended = (await call.look(name)).result is not None
+    ended = (await call.look(name)).has_ended
     made, spans = GoalTrace(), list[Span]()
     with call.limits.new_stream(call.caller), call.limits.large_body(call.caller.user):
         async for page in spans_of(call.client.system, name.comm_id, made):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Annotated, Any
 
-from pydantic import Field, RootModel
+from pydantic import BeforeValidator, Field, RootModel
 from starlette.responses import Response
 
 from ioa.client.documents import told
@@ -12,8 +14,8 @@ from ioa.errors import InvalidInputError
 from ioa.protocol.ids import UserId
 from ioa.protocol.model import Instruction, Model, Time
 from ioa.protocol.named_teams import NamedTeam, TeamList, TeamName, TeamReference, TeamRow, VersionNumber, team_name
-from ioa.protocol.team import document_of, team_of
-from ioa_gateway.calls import ApiCall, Nothing, document, read_object
+from ioa.protocol.team import TeamSpec, document_of, team_of
+from ioa_gateway.calls import ApiCall, Nothing, document, read_in_turn
 
 
 class TeamQuery(Instruction):
@@ -22,7 +24,7 @@ class TeamQuery(Instruction):
     version: Annotated[VersionNumber, Field(description="which one, if not the newest")] | None = None
 
 
-class TeamBody(RootModel[dict[str, Any]]):
+class TeamBody(RootModel[Annotated[TeamSpec, BeforeValidator(team_of, json_schema_input_type=dict[str, Any])]]):
     """A team in the form of a team file, as JSON."""
 
 
@@ -41,13 +43,17 @@ class TeamDocument(Model):
         return cls(name=named.name, version=named.version, user=named.user, at=named.at, team=document_of(named.team))
 
 
-def read_team(data: bytes) -> TeamBody:
-    """Read what is to be a team.
+@asynccontextmanager
+async def read_team(call: ApiCall, data: bytes) -> AsyncIterator[TeamBody]:
+    """Count a team that is to be put, and read it, in a turn that lasts until it is put, so that few are held.
 
     Raises:
-        InvalidInputError: It is no JSON object.
+        InvalidInputError: It is no team.
+        RateLimitedError: The key puts very many.
     """
-    return TeamBody(read_object(data))
+    call.limits.check_team(call.caller.key_id)
+    async with call.limits.puts.turn(call.caller.user):
+        yield await read_in_turn(call, data, TeamBody.model_validate)
 
 
 async def list_teams(call: ApiCall, _query: Nothing, _body: Nothing) -> Response:
@@ -63,7 +69,7 @@ async def show(call: ApiCall, query: TeamQuery, _body: Nothing) -> Response:
 
 async def put(call: ApiCall, _query: Nothing, body: TeamBody) -> Response:
     """Put a team under the name of the path, which is its own."""
-    team = team_of(body.root)
+    team = body.root
     if team.team != call.path["name"]:
         raise InvalidInputError(f"The team is called {team.team!r}, and is to be put as {call.path['name']!r}: give it one name.")
     put = await call.client.put_team(team)

@@ -17,7 +17,7 @@ from ioa.protocol.codec import validate
 from ioa.protocol.ids import GoalIdField, GoalName, UserIdField, is_token
 from ioa.protocol.labels import Labels, bears
 from ioa.protocol.model import Instruction, Model
-from ioa.protocol.webhooks import HookEvent, PushTarget, Webhook, WebhookId, written_secret
+from ioa.protocol.webhooks import HookEvent, Notice, PushTarget, Webhook, WebhookId, written_secret
 from ioa_gateway.calls import ApiCall, Nothing, document
 from ioa_gateway.outward.tail import notice_of_end
 from ioa_gateway.outward.webhooks import posts
@@ -155,10 +155,20 @@ async def _check_place(call: ApiCall, webhook_id: WebhookId) -> None:
 async def _tell_of_the_end(call: ApiCall, hook: Webhook, name: GoalName | None) -> None:
     if name is None or HookEvent.ENDED not in hook.events:
         return
-    ended = await call.client.result(name)
-    if ended is not None and bears((await call.look(name)).record.goal.labels, hook.labels):
-        if not await call.hooks.store.queue(notice_of_end(hook, ended)):
-            posts.labels("refused").inc()
+    notice = await _notice_of_end(call, hook, name)
+    if notice is not None and not await call.hooks.store.queue(notice):
+        posts.labels("refused").inc()
+
+
+async def _notice_of_end(call: ApiCall, hook: Webhook, name: GoalName) -> Notice | None:
+    """Say that a webhook is to tell how a goal ended, if it has, and bears its labels; nothing is kept of the result."""
+    try:
+        async with call.looking(name, with_team=False) as status:
+            result, labels = status.result, status.record.goal.labels
+            return None if result is None or not bears(labels, hook.labels) else notice_of_end(hook, result)
+    except NotFoundError:  # it was refused, or is not launched yet
+        refused = await call.client.result(name)
+        return None if refused is None or hook.labels else notice_of_end(hook, refused)
 
 
 async def _found(call: ApiCall) -> Webhook:

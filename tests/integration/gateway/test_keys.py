@@ -406,6 +406,13 @@ async def test_one_key_leaves_room_for_others(http: httpx.AsyncClient, members: 
     assert int(launched[60].headers["retry-after"]) >= 1
 
 
+@pytest.mark.parametrize(("method", "path"), [("POST", "/goals"), ("PUT", "/teams/large")])
+async def test_what_may_hold_a_team_counts_before_it_is_read(http: httpx.AsyncClient, method: str, path: str) -> None:
+    """A legal one takes a tenth of a second to be read, and one that is refused in the end as long."""
+    sent = [(await http.request(method, path, json={"none": "such"})).status_code for _ in range(61)]
+    assert (set(sent[:60]), sent[60]) == ({422}, 429)
+
+
 async def test_one_user_leaves_connections_to_others(http: httpx.AsyncClient, door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who has very many requests under way, by whatever entrance and keys, is told when to come back, and others are served."""
     monkeypatch.setattr("ioa_gateway.limits.REQUESTS_OF_USER", 1)

@@ -31,6 +31,7 @@ from ioa.group.state import GroupState
 from ioa.hosting.place import listens
 from ioa.protocol import subjects
 from ioa.protocol.codec import encode
+from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import GoalResult, Reason
 from ioa.protocol.ids import LOCAL, CommId, GoalId
 from ioa.protocol.webhooks import Webhook as Hook
@@ -38,6 +39,7 @@ from ioa.runtime.process import StopSignal
 from ioa.testing.manual_clock import NEW_YEAR
 from ioa_gateway.__main__ import serve
 from ioa_gateway.settings import GatewaySettings
+from ioa_testkit.planes import Plane
 from tests.contract.system_client.members import Members
 from tests.integration.gateway.serving import BEARER, Door, key
 from tests.integration.gateway.test_keys import bearer
@@ -190,6 +192,15 @@ async def test_of_a_goal_that_has_ended_is_told_at_once(http: httpx.AsyncClient,
     assert (await http.post("/webhooks", json={"url": OUTSIDE, "goal_id": goal_id})).status_code == 201
     assert [(notice.goal_id, notice.message_id) for notice in door.hooks.queued] == [(goal_id, f"{goal_id}-ended")]
     assert (await http.post("/webhooks", json={"url": OUTSIDE, "goal_id": "none"})).status_code == 201
+
+
+async def test_of_a_goal_that_was_refused_is_told_at_once(http: httpx.AsyncClient, door: Door, plane: Plane) -> None:
+    """It is on no list, and bears no labels."""
+    goal_id = await plane.client.launch(GoalOrder(goal="x", goal_id=GoalId("refused"), team="nobody"))
+    await eventually(lambda: http.get(f"/goals/{goal_id}/result"), lambda told: told.status_code == 200)
+    orders = ({"url": OUTSIDE, "goal_id": goal_id, "labels": labels} for labels in ({}, {"team": "x"}))
+    assert [(await http.post("/webhooks", json=order)).status_code for order in orders] == [201, 201]
+    assert [notice.message_id for notice in door.hooks.queued] == ["refused-ended"]
 
 
 async def test_each_webhook_is_told_what_it_asked_for(tmp_path: Path) -> None:

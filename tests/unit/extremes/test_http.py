@@ -23,8 +23,10 @@ from tests.unit.extremes.places import EXTREMES, Whole, spelt
 from tests.unit.growth.readers import bodies
 from tests.unit.growth.shapes import Shape
 from tests.unit.growth.sweep import TOLD
+from tests.unit.growth.teams import team_file
 
 _TEXTS = tuple(dict.fromkeys(one if isinstance(one, str) else f"{one}" for one in EXTREMES))
+_TEAM = team_file([{"name": "n", "roles": ["a"]}], 0)
 _PLACES = ("-0", "+1", "1_0", " 1", "0x1", "1.0", "1e3", "٣", "²", "9" * 16, "9" * 17, "9" * 5_000, "0" * 5_000)
 
 
@@ -62,7 +64,7 @@ def test_whatever_stands_in_a_body_it_is_read_or_refused(route: str) -> None:
 def _bodies(kind: type[Any]) -> Iterator[tuple[str, bytes]]:
     told = TOLD.get(kind.__name__)
     for shape in (Shape(kind, told), Whole(kind, told)):
-        yield from spelt(shape.least() if kind.__name__ != "TeamBody" else {"team": "t", "max_turns": 1})
+        yield from spelt(shape.least() if kind.__name__ != "TeamBody" else {**_TEAM, "max_turns": 1})
 
 
 @pytest.mark.parametrize("text", (*_TEXTS, *_PLACES))

@@ -7,6 +7,7 @@ import gc
 import json
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import aclosing
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 from weakref import ReferenceType, WeakSet, ref
@@ -19,16 +20,20 @@ from ioa.beside import beside
 from ioa.ports.goal_client import GoalStatus
 from ioa.protocol.api_keys import Scope
 from ioa.protocol.cards import AgentCard, AgentStatus
-from ioa.protocol.goals import Goal, GoalRecord
+from ioa.protocol.goals import Goal, GoalRecord, GoalResult, Reason
 from ioa.protocol.ids import LOCAL, AgentId, GoalId, GoalName, PoolId
 from ioa.protocol.registry import Agents, ListAgents
+from ioa.protocol.webhooks import Notice, WebhookId
+from ioa.testing.memory_webhooks import MemoryWebhooks
 from ioa_gateway.a2a.asking import ASKED, AdmittedRequest
 from ioa_gateway.a2a.handler import Tasks
 from ioa_gateway.callers import Caller
-from ioa_gateway.calls import ApiCall, Nothing
+from ioa_gateway.calls import ApiCall, Nothing, WebhookParts
 from ioa_gateway.limits import CallerLimits
 from ioa_gateway.mcp.tools import CALL, wait
 from ioa_gateway.routes.chat import models
+from ioa_gateway.routes.goals import CancelOrder, WhoseQuery, cancel
+from ioa_gateway.routes.webhooks import WebhookOrder, make_webhook
 from tests.rig.deadline import eventually
 from tests.unit.group.scenario import START
 
@@ -38,27 +43,54 @@ _PAGES = 5
 class _System:
     """One goal, of which nothing more comes, and agents, one a page.
 
+    Args:
+        has_ended: Whether the goal has.
+
     Attributes:
         statuses: How the goal was found, each time.
-        waiting: How many wait for what comes of it.
+        results: How it was found to have ended, each time.
+        waiting: How many wait for what comes of it, or of what they ask.
         held: How many pages were held, at the most, when another one was asked for.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, has_ended: bool = False) -> None:
         self.system = self
+        self._has_ended = has_ended
         self.statuses, self._pages = list[ReferenceType[GoalStatus]](), WeakSet[Agents]()
+        self.results = list[ReferenceType[GoalResult]]()
         self.waiting = self.held = 0
 
     async def goal(self, name: GoalName, *, with_team: bool = True) -> GoalStatus:
         """Look at the goal."""
         goal = Goal(goal_id=name.goal_id, goal=f"Count, {'with' if with_team else 'without'} a team.")
-        status = GoalStatus(GoalRecord(goal=goal, accepted_at=START), None, None)
+        result = self._result(goal) if self._has_ended else None
+        status = GoalStatus(GoalRecord(goal=goal, accepted_at=START), None, result)
         self.statuses.append(ref(status))
         return status
 
-    async def result(self, _name: GoalName, *, wait: bool) -> None:
-        """Wait for what does not come."""
-        assert wait
+    async def result(self, name: GoalName, *, wait: bool = False) -> GoalResult | None:
+        """Read how the goal ended, or wait for what does not come."""
+        if wait:
+            await asyncio.Event().wait()
+        return self._result(Goal(goal_id=name.goal_id, goal="Count.")) if self._has_ended else None
+
+    def _result(self, goal: Goal) -> GoalResult:
+        about = {"goal_id": goal.goal_id, "user": goal.user, "comm_id": goal.comm_id}
+        result = GoalResult(**about, reason=Reason.CONCLUDED, content="Ten.", turns=1, finished_at=START)
+        self.results.append(ref(result))
+        return result
+
+    async def cancel(self, *_of: object) -> None:
+        """Have group setup asked, which does not answer."""
+        await self._wait()
+
+    async def queue(self, _notice: Notice) -> bool:
+        """Have something stored to be told to a webhook, which lasts."""
+        await self._wait()
+        return True
+
+    async def _wait(self) -> None:
+        self.waiting += 1
         await asyncio.Event().wait()
 
     async def entries(self, *_of: object, **_more: object) -> list[Any]:
@@ -67,8 +99,7 @@ class _System:
 
     async def documents(self, *_of: object) -> AsyncGenerator[None, None]:
         """Follow the goal."""
-        self.waiting += 1
-        await asyncio.Event().wait()
+        await self._wait()
         yield
 
     async def list_agents(self, request: ListAgents) -> Agents:
@@ -90,7 +121,7 @@ class _System:
 
 def _call(system: _System) -> ApiCall:
     any_system: Any = system
-    watched: Any = SimpleNamespace(watch=lambda _caller: asyncio.Event().wait(), check=lambda _caller: None)
+    watched: Any = SimpleNamespace(watch=lambda _caller: asyncio.Event().wait(), check=lambda _caller: None, now=lambda: START)
     nothing: Any = SimpleNamespace()
     return ApiCall(
         caller=Caller("key", LOCAL, frozenset({Scope.GOALS_READ, Scope.GOALS_WRITE})),
@@ -130,6 +161,29 @@ async def test_who_waits_for_a_goal_keeps_nothing_of_how_it_stood(follow: Callab
         await eventually(lambda: system.waiting, lambda count: count == 1)
         gc.collect()
         assert (len(system.statuses) > 0, [one() for one in system.statuses if one() is not None]) == (True, [])
+
+
+async def _cancel(call: ApiCall) -> None:
+    await cancel(replace(call, path={"goal_id": "g1"}), WhoseQuery(), CancelOrder())
+
+
+async def _have_told(call: ApiCall) -> None:
+    any_store: Any = MemoryWebhooks()
+    any_store.queue = call.client.queue  # type: ignore[attr-defined]  # it is the system of this file
+    nothing: Any = SimpleNamespace()
+    hooks = WebhookParts(any_store, nothing, lambda size: b"a" * size)
+    order = WebhookOrder(url="https://hooks.test/", goal_id=GoalId("g1"))
+    await make_webhook(replace(call, hooks=hooks), order, WebhookId("h1"))
+
+
+@pytest.mark.parametrize("ask", [_cancel, _have_told], ids=["cancel", "webhook"])
+async def test_no_result_is_held_while_something_else_is_asked(ask: Callable[[ApiCall], Coroutine[Any, Any, None]]) -> None:
+    """One takes a megabyte and more, and services answer a user a few times a second."""
+    system = _System(has_ended=True)
+    async with beside(ask(_call(system))):
+        await eventually(lambda: system.waiting, lambda count: count == 1)
+        gc.collect()
+        assert (len(system.results) > 0, [one() for one in system.results if one() is not None]) == (True, [])
 
 
 async def test_of_the_agents_that_are_models_one_page_is_held() -> None:

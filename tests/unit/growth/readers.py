@@ -7,14 +7,15 @@ one here. What else reads a text of an outsider stands in `TEXTS` or `BYTES`, wi
 from __future__ import annotations
 
 import ast
+import asyncio
 import importlib
 import inspect
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from itertools import product
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any, NamedTuple
 
 from starlette.requests import HTTPConnection
@@ -50,7 +51,7 @@ from ioa.protocol.audit import in_a_line, named_in
 from ioa.protocol.codec import MAX_MESSAGE_BYTES, MAX_PAYLOAD_BYTES, MAX_TEXT_CHARS, count_elements, receive, shortened
 from ioa.protocol.goal_order import MAX_GOAL_BYTES, find_goal_id, parse_goal
 from ioa.protocol.goals import MAX_GOAL_CHARS, check_file_name, plain_file_name
-from ioa.protocol.ids import GoalId, GoalName, check_token
+from ioa.protocol.ids import LOCAL, GoalId, GoalName, check_token
 from ioa.protocol.labels import read_labels
 from ioa.protocol.messages import MAX_CONTENT_CHARS, Discussion
 from ioa.protocol.model import Model
@@ -69,7 +70,8 @@ from ioa_gateway.a2a.attached import Attached
 from ioa_gateway.a2a.old_params import check_params
 from ioa_gateway.api_table import TABLE
 from ioa_gateway.bodies import check_body
-from ioa_gateway.calls import MAX_BODY_BYTES, Nothing, read_object
+from ioa_gateway.calls import MAX_BODY_BYTES, ApiRow, Nothing, read_object
+from ioa_gateway.limits import CallerLimits
 from ioa_gateway.outward.posting import check_url
 from ioa_gateway.routes.goals import sequence_in
 from ioa_gateway.sessions import session_in
@@ -225,7 +227,17 @@ def reader_of(kind: type[Model]) -> Reader:
 
 def bodies() -> Mapping[str, tuple[type[Any], Callable[[bytes], object]]]:
     """The models of all bodies by HTTP, by their route, and what reads each."""
-    return {f"{row.method} {row.path}": (row.body, row.read_body) for row in TABLE if row.body is not Nothing}
+    return {f"{row.method} {row.path}": (row.body, partial(_read_body, row)) for row in TABLE if row.body is not Nothing}
+
+
+def _read_body(row: ApiRow[Any, Any], data: bytes) -> object:
+    call: Any = SimpleNamespace(caller=SimpleNamespace(key_id="key", user=LOCAL), limits=CallerLimits(lambda: 0.0))
+
+    async def read() -> object:
+        async with row.read_body(call, data) as body:
+            return body
+
+    return asyncio.run(read())
 
 
 def as_json(value: object) -> bytes:

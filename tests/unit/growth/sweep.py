@@ -7,8 +7,6 @@ from typing import Any, NamedTuple
 
 import msgpack
 
-from ioa.protocol.team import team_of
-from ioa_gateway.calls import read_object
 from tests.unit.growth.measuring import Making
 from tests.unit.growth.readers import BYTES, TEXTS, Reader, as_json, bodies, reader_of, requests
 from tests.unit.growth.shapes import Shape
@@ -76,7 +74,7 @@ def cases_of_body(route: str, most: int) -> Iterator[Case]:
     if kind.__name__ == "TeamBody":
         for name, file in TEAMS.items():
             make = lambda size, salt, file=file: as_json(file(size, salt))  # noqa: E731
-            yield Case(route, name, lambda body: team_of(kind.model_validate(read_object(body)).root), make, min(most, 250_000))
+            yield Case(route, name, read, make, min(most, 250_000))
         return
     for place, grown in Shape(kind, TOLD.get(kind.__name__)).grown():
         make = lambda size, salt, grown=grown: as_json(grown(size, salt))  # noqa: E731
