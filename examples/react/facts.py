@@ -15,14 +15,18 @@ from pyoxigraph import BlankNode, Literal, NamedNode, QueryBoolean, QueryTriples
 from ioa import InvalidInputError
 
 MAX_ROWS = 100
-_ELSEWHERE = re.compile(r"\bservice\b|\\u", re.IGNORECASE)  # the keyword, or an escape that may spell it
+_ELSEWHERE = re.compile(r"service|\\u", re.IGNORECASE)
+"""The keyword, which the parser finds without a gap before or behind it, or an escape that may spell it."""
 _LABEL = NamedNode("http://www.w3.org/2000/01/rdf-schema#label")
 
 
 def answer(path: Path, query: str) -> str:
     """Answer a SPARQL query: SELECT, ASK, CONSTRUCT or DESCRIBE."""
     if _ELSEWHERE.search(query):
-        raise InvalidInputError(r"A query may hold neither SERVICE nor \u: it asks this graph alone.")
+        raise InvalidInputError(
+            r"A query may hold neither SERVICE, within a word either, nor \u: it asks this graph alone.",
+            hint="find_entity finds what has it in its name.",
+        )
     try:
         found = _store(path).query(query)
     except SyntaxError as error:

@@ -66,6 +66,11 @@ def test_long_answers_are_cut(graph: Graph, ctx: RecordingContext) -> None:
     ("query", "why"),
     [
         ("SELECT * { SERVICE <http://127.0.0.1:8222/> { ?s ?p ?o } }", "neither SERVICE"),
+        ("SELECT * { ?s ?p 1SERVICE <http://127.0.0.1:8222/> { ?x ?y ?o } }", "neither SERVICE"),
+        ("SELECT * { ?s ?p 1sErViCe SILENT <http://127.0.0.1:8222/> { ?x ?y ?o } }", "neither SERVICE"),
+        ("SELECT * { ?s ?p trueSERVICE <http://127.0.0.1:8222/> { ?x ?y ?o } }", "neither SERVICE"),
+        ("SELECT * { {}SERVICE?where{ ?x ?y ?o } }", "neither SERVICE"),
+        ("SELECT * { FILTER(1)SERVICE<http://127.0.0.1:8222/>{ ?x ?y ?o } }", "neither SERVICE"),
         (r"SELECT * { \u0053ERVICE <http://127.0.0.1:8222/> { ?s ?p ?o } }", "neither SERVICE"),
         ("INSERT DATA { <http://a.test/> <http://b.test/> 1 }", "no SPARQL query"),
     ],
