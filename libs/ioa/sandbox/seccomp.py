@@ -6,6 +6,8 @@ It is a list of what is refused, so that a program meets no refusal that this li
   streams, since one of datagrams can be sent from to any address;
 - whatever outlives the process group or its limits: sessions and groups of one's own, System V and POSIX queues, memory without a
   mapping, the kernel's key rings;
+- memory, semaphores and queues of others (System V), which have numbers to try and no path for Landlock, and the removal of POSIX
+  queues;
 - what the kernel counts for a user, or for all, on the whole machine, in other containers too: watches of epoll and of folders
   (inotify), asynchronous reading (aio);
 - leases of files, whose next opener waits, and word of what others do in a folder (fcntl(2));
@@ -41,7 +43,8 @@ _X86_64 = {
     "fchownat": 260, "futimesat": 261, "fchmodat": 268, "utimensat": 280, "setxattr": 188, "lsetxattr": 189, "fsetxattr": 190,
     "removexattr": 197, "lremovexattr": 198, "fremovexattr": 199, "setpriority": 141, "sched_setparam": 142,
     "sched_setscheduler": 144, "sched_setaffinity": 203, "ioprio_set": 251, "prlimit64": 302, "sched_setattr": 314,
-    "io_setup": 206, "epoll_create": 213, "epoll_create1": 291,
+    "io_setup": 206, "epoll_create": 213, "epoll_create1": 291, "shmat": 30, "shmctl": 31, "semop": 65, "semctl": 66, "msgsnd": 69,
+    "msgrcv": 70, "msgctl": 71, "semtimedop": 220, "mq_unlink": 241,
 }  # fmt: skip
 _AARCH64 = {
     "fcntl": 25, "ioctl": 29, "umount2": 39, "mount": 40, "pivot_root": 41, "truncate": 45, "chroot": 51, "openat": 56,
@@ -53,7 +56,8 @@ _AARCH64 = {
     "fchmod": 52, "fchmodat": 53, "fchownat": 54, "fchown": 55, "utimensat": 88, "setxattr": 5, "lsetxattr": 6, "fsetxattr": 7,
     "removexattr": 14, "lremovexattr": 15, "fremovexattr": 16, "ioprio_set": 30, "sched_setparam": 118, "sched_setscheduler": 119,
     "sched_setaffinity": 122, "setpriority": 140, "prlimit64": 261, "sched_setattr": 274,
-    "io_setup": 0, "epoll_create1": 20,
+    "io_setup": 0, "epoll_create1": 20, "mq_unlink": 181, "msgctl": 187, "msgrcv": 188, "msgsnd": 189, "semctl": 191,
+    "semtimedop": 192, "semop": 193, "shmctl": 195, "shmat": 196,
 }  # fmt: skip
 _EVERYWHERE = {
     "pidfd_send_signal": 424, "io_uring_setup": 425, "open_tree": 428, "move_mount": 429, "fsopen": 430, "clone3": 435,
@@ -64,6 +68,7 @@ NUMBERS = {"x86_64": {**_X86_64, **_EVERYWHERE}, "aarch64": {**_AARCH64, **_EVER
 
 _REFUSED = """
     setsid setpgid shmget semget msgget mq_open add_key request_key keyctl
+    shmat shmctl semop semtimedop semctl msgsnd msgrcv msgctl mq_unlink
     open_by_handle_at ptrace process_vm_readv process_vm_writev pidfd_getfd
     unshare setns mount umount2 pivot_root chroot open_tree move_mount fsopen mount_setattr bpf perf_event_open userfaultfd
 """.split()

@@ -24,7 +24,7 @@ STOP, STOP_BY_FILE, SLOW_DOWN = SEEN_FROM_OUTSIDE = (
 """In namespaces of its own a number is another process's, so what came of these is seen at the right one."""
 
 
-_IN_ACCESS, _F_SETSIG, _CLONE_PARENT = 1, 10, 0x8000
+_IN_ACCESS, _F_SETSIG, _SHM_INFO, _CLONE_PARENT = 1, 10, 14, 0x8000
 _CLONE = {"x86_64": 56, "aarch64": 220}
 
 
@@ -74,6 +74,13 @@ def _register() -> None:
     """Have epoll watch something, which the kernel counts for all of a user's processes on the machine."""
     read, _ = os.pipe()
     select.epoll().register(read)
+
+
+def _look_for_memory() -> None:
+    """Look what memory others share by number (System V)."""
+    library = ctypes.CDLL(None, use_errno=True)
+    if library.shmctl(0, _SHM_INFO, ctypes.create_string_buffer(128)) < 0:
+        raise OSError(ctypes.get_errno(), "cannot be looked for")
 
 
 def _lease(path: str) -> None:
@@ -139,6 +146,7 @@ def trespasses(
         "send a datagram from a pair of sockets": lambda: _send_from_a_pair(f"{listener}-of-datagrams"),
         "watch a file outside": lambda: _watch(secret),
         "register watches": _register,
+        "look for memory of others": _look_for_memory,
         "lease a file that it may read": lambda: _lease(shared),
         "leave its process group": _leave,
         "leave a child to its parent": _give_away,

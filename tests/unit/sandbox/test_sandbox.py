@@ -153,6 +153,23 @@ def test_what_others_would_wait_for(code: str, said: str, runs: Runs) -> None:
     assert (reason, said in printed) == ("ended with status 1", True), printed
 
 
+def test_what_others_share_by_number(runs: Runs) -> None:
+    """Memory, semaphores and queues that exist are not reached, whichever number is tried: it is not told that there is none."""
+    code = """
+import ctypes, os
+library, room = ctypes.CDLL(None, use_errno=True), ctypes.create_string_buffer(128)
+library.shmat.restype = ctypes.c_ssize_t
+unlink = {"x86_64": 241, "aarch64": 181}[os.uname().machine]
+for failed in (
+    library.shmctl(0, 14, room), library.shmat(-1, None, 0), library.semctl(0, 0, 19, room), library.semop(-1, room, 1),
+    library.msgctl(0, 12, room), library.msgrcv(-1, room, 8, 0, 0o4000), library.msgsnd(-1, room, 8, 0o4000),
+    library.syscall(unlink, b"none"),
+):
+    print(failed, os.strerror(ctypes.get_errno()))
+"""
+    assert runs(code) == ("", "-1 Operation not permitted\n" * 8)
+
+
 def test_asyncio_without_epoll(runs: Runs) -> None:
     """It takes another way: programs that are started and pairs of sockets are read from."""
     code = """

@@ -71,6 +71,13 @@ def test_what_is_counted_for_the_whole_machine(machine: str) -> None:
 
 
 @pytest.mark.parametrize("machine", MACHINES)
+def test_what_others_share_by_number(machine: str) -> None:
+    """What exists is neither made, looked for, used nor removed, since its numbers can be tried and nothing else keeps it apart."""
+    refused = "shmget shmat shmctl semget semop semtimedop semctl msgget msgsnd msgrcv msgctl mq_open mq_unlink".split()
+    assert [calls(machine)(name) for name in refused] == [EPERM] * len(refused)
+
+
+@pytest.mark.parametrize("machine", MACHINES)
 def test_no_leases_and_no_word_of_folders(machine: str) -> None:
     """Nobody's opening of a file waits for the code, and it is not told of what others do; what else `fcntl` does is allowed."""
     assert [calls(machine)("fcntl", 3, command) for command in (1, 4, 6, 1024, 1026, 1030)] == [0, 0, 0, EPERM, EPERM, 0]
