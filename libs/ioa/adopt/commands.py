@@ -33,6 +33,7 @@ LIMITS = SandboxLimits(
     cpu=timedelta(minutes=30),
     wall_clock=timedelta(hours=2),
     memory_bytes=4 << 30,
+    memory_in_all_bytes=8 << 30,
     processes=256,
     file_bytes=100_000_000,
     box_bytes=MAX_ARTIFACTS_BYTES,

@@ -25,6 +25,7 @@ from ioa.sandbox import landlock, seccomp
 from ioa.sandbox.box_folder import BLOCK_BYTES, contents, give, overfull, pack, unpack
 from ioa.sandbox.levels import Level
 from ioa.sandbox.limits import SandboxLimits
+from ioa.sandbox.memory import ROOM_OF_COMMANDS, processes
 
 NOBODY = 65534
 """The user that root becomes."""
@@ -120,12 +121,18 @@ def run(  # noqa: PLR0913 - each is for the caller to say
             env=dict(environment or {}), stdin=stdin or subprocess.DEVNULL, stdout=stdout, stderr=printed,
             start_new_session=True, pass_fds=passed,
         )  # fmt: skip
-        reason = _watch(process, limits, lambda: cancelled() or overdue(), grace, lambda: overfull(box, before, limits))
+
+        def broken() -> str:
+            overdrawn = ROOM_OF_COMMANDS.overdrawn(process.pid, limits.memory_in_all_bytes)
+            return overdrawn or overfull(box, before, limits)
+
+        with ROOM_OF_COMMANDS.shared_by(process.pid):
+            reason = _watch(process, limits, lambda: cancelled() or overdue(), grace, broken)
         if stdin is not None:
             return unpack(stdout, box, limits, cancelled) or reason
-        if broken := overfull(box, before, limits):
+        if too_full := overfull(box, before, limits):
             empty(box)
-        return reason or broken
+        return reason or too_full
 
 
 @dataclass(frozen=True)
@@ -226,7 +233,7 @@ def is_open_to_all(path: str) -> bool:
 def _threads_of(user: int) -> int:
     """Count a user's threads, which the limit on them includes."""
     count = 0
-    for process in _processes():
+    for process in processes():
         with contextlib.suppress(OSError):  # it has ended meanwhile
             facts = os.stat(f"/proc/{process}/task")  # noqa: PTH116
             count += facts.st_nlink - 2 if facts.st_uid == user else 0
@@ -277,7 +284,7 @@ def _lives(group: int) -> bool:
         os.killpg(group, 0)
     except (ProcessLookupError, PermissionError):
         return False
-    for process in _processes():
+    for process in processes():
         with contextlib.suppress(OSError):  # it has ended meanwhile
             state, _, its_group = Path(f"/proc/{process}/stat").read_text(errors="replace").rpartition(")")[2].split()[:3]
             if int(its_group) == group and state not in "ZX":
@@ -292,15 +299,12 @@ def _reap(group: int) -> None:
             pass
 
 
-def _processes() -> list[str]:
-    return [name for name in os.listdir("/proc") if name.isdigit()] if sys.platform == "linux" else []  # noqa: PTH208 - hundreds
-
-
 def _told(status: int, limits: SandboxLimits) -> str:
     """Say what a status means; a shell adds 128 to the number of a signal."""
     number = -status if status < 0 else status - 128 if 128 < status <= 128 + signal.SIGRTMAX else 0
     if number in (signal.SIGXCPU, signal.SIGKILL):
-        return f"used more than {max(1, int(limits.cpu.total_seconds()))} seconds of processor time"
+        ran_out = ", or the machine ran out of memory" if number == signal.SIGKILL else ""
+        return f"used more than {max(1, int(limits.cpu.total_seconds()))} seconds of processor time{ran_out}"
     if number == signal.SIGXFSZ:
         return f"wrote a file of more than {limits.file_bytes} bytes"
     return f"was ended by signal {number}" if number else f"ended with status {status}" if status else ""

@@ -139,6 +139,38 @@ def test_memory_and_large_files(code: str, said: str, runs: Runs) -> None:
     assert (reason, said in printed) == ("ended with status 1", True)
 
 
+@pytest.mark.parametrize("room", ["bytearray(12_000_000)", "mmap.mmap(-1, 12_000_000)"])
+def test_memory_of_all_processes(room: str, runs: Runs) -> None:
+    """Processes that each hold a little, or share some by pairs, are ended when they hold too much together."""
+    code = f"""
+import mmap, os, signal
+for _ in range(12):
+    if not os.fork():
+        room = {room}
+        for place in range(0, len(room), 4096): room[place] = 1
+        signal.pause()
+signal.pause()
+"""
+    limits = SandboxLimits(memory_in_all_bytes=100_000_000, wall_clock=timedelta(seconds=10))
+    assert runs(code, limits) == ("took more than 100000000 bytes of memory in all", "")
+
+
+def test_who_is_ended_where_memory_runs_out(level: Level, tmp_path: Path) -> None:
+    """The kernel takes what is run, and what that has started, before its agent."""
+    (tmp_path / "box").mkdir()
+    before, told = children(), set[str]()
+
+    def looked() -> bool:
+        if not (tmp_path / "output").read_text():
+            return False
+        told.update(Path(f"/proc/{child}/oom_score_adj").read_text() for child in children() - before)
+        return True
+
+    code = "import signal; print('here', flush=True); signal.pause()"
+    run([held(level)[0], "-c", code], tmp_path / "box", SandboxLimits(), level, output=tmp_path / "output", cancelled=looked)
+    assert told == {"1000\n"}
+
+
 @pytest.mark.parametrize(
     ("code", "said"),
     [
