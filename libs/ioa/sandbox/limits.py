@@ -11,8 +11,8 @@ class SandboxLimits:
     """What a command may use. Processor time, `memory_bytes` and the size of a file are counted for each process by itself.
 
     Attributes:
-        memory_in_all_bytes: How much memory all of its processes may hold together; it is looked at twenty times a second. By
-            default so much that a pool of the chart has room for its agent beside it.
+        memory_in_all_bytes: How much memory all of its processes may hold together; it is looked at twenty times a second. Where
+            their container has too little left, whoever holds most is ended before.
         processes: How many processes and threads at once; all commands of one user that run at the same time share what is free.
         box_bytes: How much it may add to the box.
         files: How many files may be in the box.
@@ -24,7 +24,7 @@ class SandboxLimits:
     cpu: timedelta = timedelta(seconds=10)
     wall_clock: timedelta = timedelta(seconds=30)
     memory_bytes: int = 1 << 30
-    memory_in_all_bytes: int = 1 << 28
+    memory_in_all_bytes: int = 1 << 29
     processes: int = 64
     file_bytes: int = 10_000_000
     box_bytes: int = 100_000_000
