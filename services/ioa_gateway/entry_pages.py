@@ -12,8 +12,8 @@ from ioa.ports.group_log import StoredEntry
 
 MOST_BYTES = 2_000_000
 """Of the entries of a page, as they are written. One is told however large it is."""
-_FIRST, _AT_ONCE = 8, 64
-"""How many entries are read at first, and at the most until it is known how large they are: each has up to 256 kB in the log."""
+_LARGEST_BYTES, _AT_ONCE = 250_000, 64
+"""How large an entry of the log may be, about, for which few are read at first; and how many are at a time when that is known."""
 
 
 @dataclass(frozen=True)
@@ -31,14 +31,19 @@ class EntryPage:
     next: int | None
 
 
-async def page_of(client: Client, target: Target, *, limit: int, after: int = 0, before: int | None = None) -> EntryPage:
+async def page_of(
+    client: Client, target: Target, *, limit: int, after: int = 0, before: int | None = None, most_bytes: int | None = None
+) -> EntryPage:
     """Read the first entries behind a sequence, or the last ones before one, until there are so many or they have too many bytes.
+
+    That is more than `MOST_BYTES`, unless it is said how many.
 
     Raises:
         UnavailableError: The log cannot be read now.
     """
+    most = MOST_BYTES if most_bytes is None else most_bytes
     found, documents, place = list[StoredEntry](), list[dict[str, Any]](), before if before is not None else after
-    size, step = 0, _FIRST
+    size, step = 0, max(1, most // _LARGEST_BYTES)
     has_more = True
     while has_more and len(found) < limit:
         asked = min(step, limit - len(found))
@@ -50,12 +55,12 @@ async def page_of(client: Client, target: Target, *, limit: int, after: int = 0,
         for stored in read:
             document = told(EntryDocument.of(stored))
             size += len(json.dumps(document, ensure_ascii=False).encode())
-            if found and size > MOST_BYTES:
+            if found and size > most:
                 return _page(found, documents, place, before)
             found.append(stored)
             documents.append(document)
             place = stored.seq
-        step = min(4 * step, _AT_ONCE, max(1, (MOST_BYTES - size) * len(found) // max(1, size)))
+        step = min(4 * step, _AT_ONCE, max(1, (most - size) * len(found) // max(1, size)))
     return _page(found, documents, place if has_more else None, before)
 
 

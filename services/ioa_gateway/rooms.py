@@ -3,7 +3,8 @@
 It is read in the turn of whichever of them comes first, so that nobody waits for it behind what another of them reads besides.
 
 A room keeps the last entries of a group and its nested teams, encoded, and a list the rows of the newest goals. A follower takes
-them at its own pace and has no queue: one that is behind what the room keeps reads the log by itself until it has caught up.
+them at its own pace and has no queue: one that is behind what the room keeps reads the log by itself until it has caught up, a
+piece at a time, which it holds in a turn of its user's.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import asyncio
 import json
 from bisect import bisect_right
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, aclosing, asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, ExitStack, aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, TypeVar
@@ -24,7 +25,7 @@ from ioa.cancellation import TaskGroup, fail_at
 from ioa.client.client import Client, Group
 from ioa.client.documents import EntryDocument, told
 from ioa.client.watching import watch
-from ioa.errors import IoaError, UnavailableError
+from ioa.errors import IoaError, RateLimitedError, UnavailableError
 from ioa.fair_turns import FairTurns, Sharers
 from ioa.ports.group_log import StoredEntry
 from ioa.ports.system_client import SystemClient
@@ -37,9 +38,13 @@ from ioa_gateway.problems import problem_of
 from ioa_gateway.reading import reads_for
 from ioa_gateway.rounds import Lane, Rounds
 
-_KEPT, _KEPT_BYTES, _ALL_KEPT_BYTES = 1_000, 2_000_000, 64_000_000
+_KEPT, _KEPT_BYTES, _ALL_KEPT_BYTES = 1_000, 2_000_000, 48_000_000
 """How many entries a room keeps, and how many bytes of them, and all rooms together, each as much as another: a key follows 50."""
-_AT_ONCE = 64
+_AT_ONCE, _AT_ONCE_BYTES = 64, 64_000
+"""How many entries that a room keeps a follower takes at a time; one however large it is."""
+_BEHIND, _BEHIND_OF_USER, _BEHIND_BYTES = 64, 16, 250_000
+"""How many followers, and of one user, hold what they have read of the log at a time, and how many bytes, or one entry. It makes
+64 MB with what rooms keep."""
 _PAGE = 256
 SILENCE = timedelta(seconds=15)
 """After how long without news a follower hears that the stream stands."""
@@ -123,8 +128,12 @@ class _Room(_Followed):
 
     def behind(self, seq: int) -> tuple[int, bytes]:
         """Return the last sequence of what is kept behind a sequence, or of a part of it if that is much, and the events."""
-        first = bisect_right(self._seqs, seq)
-        events = self._events[first : first + _AT_ONCE]
+        first, events, size = bisect_right(self._seqs, seq), list[bytes](), 0
+        for event in self._events[first : first + _AT_ONCE]:
+            size += len(event)
+            if events and size > _AT_ONCE_BYTES:
+                break
+            events.append(event)
         return (self._seqs[first + len(events) - 1] if events else seq), b"".join(events)
 
 
@@ -204,6 +213,7 @@ class Rooms:
     ) -> None:
         self._system = system
         self._pages, self._page_lists = pages, lists
+        self._behind = FairTurns(_BEHIND, _BEHIND_OF_USER)
         self._readers = readers
         self._stands = stands
         self._rooms: dict[CommId, _Room] = {}
@@ -292,23 +302,38 @@ class Rooms:
                         yield json.loads(event.partition(b"\ndata: ")[2])
 
     async def _caught_up(self, place: _InRoom, caller: Caller) -> AsyncGenerator[bytes, None]:
-        """Read the log on by pages until the room keeps all that comes behind; an outage is waited out."""
-        while True:
-            told_of = list[tuple[int, dict[str, Any]]]()
-            try:
-                async with self._pages.turn(caller.user):
-                    page = await page_of(Client(self._system), Group(place.comm_id), after=place.after, limit=_PAGE)
-                told_of = [(one.seq, document) for one, document in zip(page.entries, page.documents, strict=True)]
-            except UnavailableError as error:
-                _log.warning("log_out_of_reach", error=error.message)
-            for place.after, document in told_of:
-                yield encode_event(document, kind="entry", seq=place.after)
-                if not (place.is_behind and self.may_go_on(caller)):
-                    return
-            if not told_of:
-                await asyncio.sleep(_LOOK.total_seconds())
+        """Read the log on by pages until the room keeps all that comes behind; an outage is waited out.
+
+        What was read is held until the follower has taken it, as slowly as he likes: in a turn, for which he waits as for news.
+        """
+        while self.may_go_on(caller):
+            async with AsyncExitStack() as held:
+                try:
+                    await held.enter_async_context(self._behind.turn(caller.user, SILENCE))
+                except RateLimitedError:
+                    yield HEARTBEAT
+                    continue
+                events = await self._page(place, caller)
                 if not self.may_go_on(caller):
                     return
+                for place.after, event in events:
+                    yield event
+                    if not (place.is_behind and self.may_go_on(caller)):
+                        return
+            if not events:
+                await asyncio.sleep(_LOOK.total_seconds())
+
+    async def _page(self, place: _InRoom, caller: Caller) -> Sequence[tuple[int, bytes]]:
+        """Read what comes next in the log, and keep no more of it than events; nothing while it is out of reach."""
+        try:
+            async with self._pages.turn(caller.user):
+                group = Group(place.comm_id)
+                page = await page_of(Client(self._system), group, after=place.after, limit=_PAGE, most_bytes=_BEHIND_BYTES)
+                told_of = zip(page.entries, page.documents, strict=True)
+                return [(one.seq, encode_event(document, kind="entry", seq=one.seq)) for one, document in told_of]
+        except UnavailableError as error:
+            _log.warning("log_out_of_reach", error=error.message)
+            return ()
 
     def _begin_room(self, comm_id: CommId) -> _Room:
         room = _Room(most_bytes=self._share)

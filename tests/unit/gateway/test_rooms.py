@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any, cast
+from weakref import ReferenceType, ref
 
 import pytest
 
@@ -80,12 +82,11 @@ async def test_many_followers_are_told_by_turns(monkeypatch: pytest.MonkeyPatch)
     assert (len(told), "ann" in [user for _, user in told[: 2 * AT_ONCE]]) == (301, True)
 
 
-async def test_all_rooms_together_keep_so_much(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many are followed, by who reads nothing; and who has read on is told all of it, off the log."""
-    monkeypatch.setattr("ioa_gateway.rooms._ALL_KEPT_BYTES", 8_000)
-    monkeypatch.setattr("ioa_gateway.rooms.encoded", lambda stored: b"%d|" % stored.seq + b"x" * 1_000)
+def _logged(monkeypatch: pytest.MonkeyPatch, event_bytes: int) -> list[ReferenceType[EntryPage]]:
+    """Have each group a log of twenty entries, kept as so many bytes each, and return what pages of it are read."""
+    monkeypatch.setattr("ioa_gateway.rooms.encoded", lambda stored: b"%d|" % stored.seq + b"x" * event_bytes)
     entry: Any = SimpleNamespace(state=SimpleNamespace(phase="discussing"))
-    log = [StoredEntry(seq, entry) for seq in range(1, 21)]
+    log, pages = [StoredEntry(seq, entry) for seq in range(1, 21)], list[ReferenceType[EntryPage]]()
 
     @asynccontextmanager
     async def watch(_system: object, _comm_id: CommId) -> AsyncIterator[AsyncIterator[StoredEntry]]:
@@ -96,12 +97,21 @@ async def test_all_rooms_together_keep_so_much(monkeypatch: pytest.MonkeyPatch) 
 
         yield coming()
 
-    async def page(_client: object, _group: object, *, after: int, limit: int) -> EntryPage:
+    async def page(_client: object, _group: object, *, after: int, limit: int, **_more: object) -> EntryPage:
         found = [stored for stored in log if stored.seq > after][:limit]
-        return EntryPage(found, [{"seq": stored.seq} for stored in found], None)
+        read = EntryPage(found, [{"seq": stored.seq} for stored in found], None)
+        pages.append(ref(read))
+        return read
 
     monkeypatch.setattr("ioa_gateway.rooms.watch", watch)
     monkeypatch.setattr("ioa_gateway.rooms.page_of", page)
+    return pages
+
+
+async def test_all_rooms_together_keep_so_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many are followed, by who reads nothing; and who has read on is told all of it, off the log."""
+    monkeypatch.setattr("ioa_gateway.rooms._ALL_KEPT_BYTES", 8_000)
+    _logged(monkeypatch, 1_000)
     caller, nothing = Caller("web", LOCAL, frozenset()), cast(Any, SimpleNamespace())
     async with (
         asyncio.timeout(20),
@@ -120,6 +130,50 @@ async def test_all_rooms_together_keep_so_much(monkeypatch: pytest.MonkeyPatch) 
             told += await anext(following[0])
     assert kept <= 8_000
     assert [number for number in range(1, 21) if b'"seq":%d}' % number not in told and b"%d|" % number not in told] == []
+
+
+async def test_who_is_behind_holds_bytes_in_a_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A follower may read as slowly as he likes: nothing of a page is held but events, by so many of a user beside others.
+
+    Whose turn does not come hears that the stream stands, until one of the first has gone.
+    """
+    monkeypatch.setattr("ioa_gateway.rooms._KEPT_BYTES", 100)
+    monkeypatch.setattr("ioa_gateway.rooms._BEHIND_OF_USER", 2)
+    monkeypatch.setattr("ioa_gateway.rooms.SILENCE", timedelta(milliseconds=20))
+    pages, room, nothing = _logged(monkeypatch, 1_000), CommId("room"), cast(Any, SimpleNamespace())
+    eve, ann = (Caller(name, UserId(name), frozenset()) for name in ("eve", "ann"))
+    async with (
+        asyncio.timeout(20),
+        open_rooms(nothing, lambda _caller: True, FairTurns(1, 1), FairTurns(1, 1)) as rooms,
+        AsyncExitStack() as stack,
+    ):
+        following = [await stack.enter_async_context(aclosing(rooms.follow(one, room))) for one in (eve, eve, eve, ann)]
+        for events in following:
+            await anext(events)
+        await eventually(lambda: rooms._rooms[room].floor, lambda floor: floor == 20)
+        told = [await anext(events) for events in following]
+        gc.collect()
+        held = [one for one in pages if one() is not None]
+        await following[0].aclose()
+        while (later := await anext(following[2])) == HEARTBEAT:
+            pass
+    assert ([b'"seq":1}' in one for one in told], told[2] == HEARTBEAT) == ([True, True, False, True], True)
+    assert (len(pages), held, b'"seq":1}' in later) == (4, [], True)
+
+
+async def test_what_a_follower_takes_of_a_room_ends_by_its_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Entries are joined for each that follows, and lie in memory until he has read them."""
+    _logged(monkeypatch, 30_000)
+    caller, room, nothing = Caller("web", LOCAL, frozenset()), CommId("room"), cast(Any, SimpleNamespace())
+    async with (
+        asyncio.timeout(20),
+        open_rooms(nothing, lambda _caller: True, FairTurns(1, 1), FairTurns(1, 1)) as rooms,
+        aclosing(rooms.follow(caller, room)) as events,
+    ):
+        await anext(events)
+        await eventually(lambda: rooms._rooms[room].has_more(19), lambda is_whole: is_whole)
+        told = [await anext(events) for _ in range(10)]
+    assert [one.count(b"|") for one in told] == [2] * 10
 
 
 @pytest.mark.parametrize("comm_id", [None, CommId("room")])
