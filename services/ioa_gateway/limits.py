@@ -45,6 +45,9 @@ TOLD, TOLD_USER = 4, 1
 WHOLE_FILES, WHOLE_FILES_OF_USER = 4, 1
 """How many files are handed out by MCP at a time, of all and of one user: each is written as JSON in one piece, which takes eight
 times as much of memory until it is sent."""
+ANSWER_BYTES, ALL_ANSWER_BYTES = 2_000_000, 8_000_000
+"""How many bytes of answers of tools of MCP of one user, and of all, are kept until they are sent: up to twenty times as much of
+memory."""
 _A_MINUTE = 60
 _COLLECTED_BYTES = 1_000_000
 """After how many bytes of bodies that were answered it is looked what of them is garbage."""
@@ -86,6 +89,7 @@ class CallerLimits:
         self._coming: Counter[str] = Counter()
         self._files: Counter[str] = Counter()
         self._held: Counter[str] = Counter()
+        self._answers: Counter[str] = Counter()
         self._left = 0
 
     def check_launch(self, key_id: str) -> None:
@@ -206,6 +210,23 @@ class CallerLimits:
                 self._left += size
                 if self._left >= _COLLECTED_BYTES:
                     self._collect()
+
+    @contextmanager
+    def answer(self, user: UserId, size: int) -> Iterator[None]:
+        """Count the bytes of an answer to a user that is kept until it is sent, for as long as the block, if there is room.
+
+        One that has more than may be kept takes all the room of its user.
+
+        Raises:
+            RateLimitedError: There is none.
+        """
+        size = min(size, ANSWER_BYTES)
+        if self._answers[user] + size > ANSWER_BYTES or self._answers.total() + size > ALL_ANSWER_BYTES:
+            raise RateLimitedError(
+                "This gateway keeps as many bytes of answers as it may until they are read.", retry_after=timedelta(seconds=1)
+            )
+        with _counted(self._answers, user, size):
+            yield
 
     def _collect(self) -> None:
         """Let go of what bodies that were answered have left.

@@ -12,12 +12,13 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ioa_gateway.bodies import check_body
 from ioa_gateway.calls import MAX_BODY_BYTES, announced, replayed
-from ioa_gateway.mcp.tools import CALL, create_server
+from ioa_gateway.mcp.tools import ANSWERED, CALL, create_server
 from ioa_gateway.reach import Reach
 
 _MAX_BYTES = 1_000_000
 _CALL, _READING = "tools/call", "resources/read"
-"""What may wait, and has bounds of its own. All else is answered at once, and costs the more the longer the answer is."""
+"""What may wait, and has bounds of its own: how large an answer of a tool is shows when it is there. All else is answered at once,
+and costs the more the longer the answer is."""
 _PATIENCE = timedelta(seconds=10)
 
 
@@ -50,9 +51,13 @@ def create_application(reach: Reach) -> ASGIApp:
             if method != _CALL:  # a file that is read is held until it is sent
                 turns = call.limits.whole_files if method == _READING else call.limits.told
                 await held.enter_async_context(turns.turn(user, _PATIENCE))
+
+            def answered(size: int) -> None:
+                held.enter_context(call.limits.answer(user, size))
+
             manager = StreamableHTTPSessionManager(server, stateless=True)
             async with manager.run():
-                await manager.handle_request({**scope, CALL: call}, again, send)
+                await manager.handle_request({**scope, CALL: call, ANSWERED: answered}, again, send)
 
     return answer
 

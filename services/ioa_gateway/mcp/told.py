@@ -14,6 +14,7 @@ from ioa.client.waiting import AwaitedDocument, asked_in_words
 from ioa.foreign_text import continued
 from ioa.group.state import GroupState
 from ioa.ports.goal_client import GoalStatus
+from ioa.protocol.codec import shortened
 from ioa.protocol.goals import GoalResult
 from ioa.protocol.ids import CommId
 from ioa.protocol.model import Model
@@ -22,6 +23,8 @@ from ioa_gateway.entry_pages import EntryPage
 
 MOST_LINES, MOST_ENTRIES = 60, 200
 """Of how much is told at once; more only if a single entry is."""
+MOST_BYTES = 100_000
+"""Of the lines of an answer together, and of any other text of it: what has more is told as it begins. Models read no more."""
 
 _ANSWER = "Ask your user, and call post with the answer; then call wait again, with this `after`."
 
@@ -67,7 +70,7 @@ class GoalEnd(Model):
 
     reached: bool
     reason: str
-    answer: str
+    answer: Annotated[str, Field(description="as it begins, if it has more than 100 kB")]
     files: tuple[ResultFile, ...]
 
     @classmethod
@@ -82,7 +85,7 @@ class GoalEnd(Model):
             )
             for number, file in enumerate(result.artifacts)
         )
-        return cls(reached=result.succeeded, reason=str(result.reason), answer=result.content, files=files)
+        return cls(reached=result.succeeded, reason=str(result.reason), answer=shortened(result.content, MOST_BYTES), files=files)
 
 
 class Asks(Model):
@@ -132,14 +135,17 @@ class GoalProgress(Model):
     ) -> Self:
         """Describe a goal, and the first lines of a page of entries.
 
-        `after` moves only past entries that are told whole. `before` is how its groups stood before them, `asks` what is up to
-        people whom the caller answers for, and `left` of how many more nothing is told.
+        `after` moves only past entries of which all lines are told, each as it begins if it has more than its part of the bytes.
+        `before` is how its groups stood before them, `asks` what is up to people whom the caller answers for, and `left` of how
+        many more nothing is told.
         """
-        transcript, lines = Transcript(base_depth=0, states=dict(before)), list[str]()
+        transcript, lines, size = Transcript(base_depth=0, states=dict(before)), list[str](), 0
         has_more = page.next is not None
         for stored in page.entries:
             said = [f"{'  ' * line.depth}{line.speaker} ({line.act}): {continued(line.text)}" for line in transcript.read(stored)]
-            if lines and len(lines) + len(said) > MOST_LINES:
+            said = [shortened(line, MOST_BYTES // len(said)) for line in said]
+            size += sum(len(line.encode()) for line in said)
+            if lines and (len(lines) + len(said) > MOST_LINES or size > MOST_BYTES):
                 has_more = True
                 break
             lines += said
@@ -175,7 +181,7 @@ class Status(Model):
         state = None if status.standing is None else status.standing.state
         return cls(
             goal_id=status.record.goal.goal_id,
-            goal=status.record.goal.goal,
+            goal=shortened(status.record.goal.goal, MOST_BYTES),
             state=str(status.phase),
             members=() if state is None else tuple(member.agent_id for member in state.members),
             open_tasks=() if state is None else tuple(f"{task.task_id}: {task.assignee}" for task in state.open_tasks),

@@ -11,7 +11,15 @@ from mcp.server.lowlevel.helper_types import ReadResourceContents
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.shared.exceptions import MCPError
-from mcp_types import INTERNAL_ERROR, INVALID_PARAMS, GetPromptResult, InputRequiredResult, ToolAnnotations
+from mcp_types import (
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    CallToolResult,
+    GetPromptResult,
+    InputRequiredResult,
+    TextContent,
+    ToolAnnotations,
+)
 from pydantic import AnyUrl, BaseModel, Field
 
 from ioa.cancellation import fail_after
@@ -32,8 +40,8 @@ from ioa_gateway.routes.goals import MAX_SEQUENCE, sequence_in
 from ioa_gateway.routes.seats import ReplyOrder
 from ioa_gateway.waiting_lists import turns_told
 
-CALL = "ioa.call"
-"""Where the request's `ApiCall` lies in its scope."""
+CALL, ANSWERED = "ioa.call", "ioa.answered"
+"""Where in a request's scope its `ApiCall` lies, and what counts the bytes of the answer to it until it is sent."""
 
 _LONGEST_SECONDS = 50
 _MOST_BYTES = 2_000_000
@@ -53,11 +61,21 @@ class TextFile(BaseModel):
     text: str
 
 
-class _FileServer(MCPServer):
+class _Server(MCPServer):
     """Tells of each file the media type that it has; of a template of resources the SDK tells the same one of all.
 
-    There are no prompts. Who asks for one is told so; the SDK logs it as a fault of the server's.
+    What a tool answers is counted here, since the SDK keeps it several times until it is read. There are no prompts. Who asks for
+    one is told so; the SDK logs it as a fault of the server's.
     """
+
+    async def call_tool(
+        self, name: str, arguments: dict[str, Any], context: Context | None = None
+    ) -> CallToolResult | InputRequiredResult:
+        found = await super().call_tool(name, arguments, context)
+        if isinstance(found, CallToolResult) and context is not None:
+            with _told():
+                _scope(context)[ANSWERED](sum(len(part.text.encode()) for part in found.content if isinstance(part, TextContent)))
+        return found
 
     async def read_resource(
         self, uri: AnyUrl | str, context: Context | None = None
@@ -75,7 +93,7 @@ class _FileServer(MCPServer):
 
 def create_server() -> MCPServer:
     """Make the server with its tools."""
-    server = _FileServer(
+    server = _Server(
         "internet-of-agents",
         title="Internet of Agents",
         version=installed_version(),

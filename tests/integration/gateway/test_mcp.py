@@ -6,7 +6,7 @@ import asyncio
 import logging
 import re
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -15,11 +15,13 @@ import httpx2
 import pytest
 from mcp import Client, MCPError
 from mcp.client.streamable_http import streamable_http_client
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
 from ioa.protocol.api_keys import KeyId, Scope
 from ioa.protocol.goal_order import GoalOrder
-from ioa.protocol.ids import LOCAL, GoalId
+from ioa.protocol.ids import LOCAL, GoalId, UserId
 from ioa.protocol.messages import AskUser, ConcludeGroupDiscussion, Conclusion, Discussion, SyncTaskAssignment, TaskSpec
+from ioa_gateway.limits import ALL_ANSWER_BYTES, ANSWER_BYTES
 from ioa_testkit.planes import Plane
 from tests.contract.system_client.members import ADA, BOB, GOAL, ROOM, TASK, Members, order
 from tests.integration.gateway.desk import QUESTION, open_desk
@@ -345,3 +347,33 @@ async def test_what_is_there_is_told_by_turns(http: httpx.AsyncClient, door: Doo
     async with door.limits.whole_files.turn(LOCAL):
         assert [await status("tools/list"), await status(*call), await status(*reading)] == [200, 200, 429]
     assert [await status("tools/list"), await status("ping"), await status(*reading)] == [200, 200, 200]
+
+
+async def test_answers_of_tools_count_until_they_are_sent(
+    http: httpx.AsyncClient, door: Door, members: Members, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The library keeps each several times until it is read: fifty that nobody reads are no more than a user's part."""
+    kept, handle = list[int](), StreamableHTTPSessionManager.handle_request
+
+    async def handled(self: StreamableHTTPSessionManager, *asked: Any) -> None:
+        await handle(self, *asked)
+        kept.append(door.limits._answers[LOCAL])
+
+    monkeypatch.setattr(StreamableHTTPSessionManager, "handle_request", handled)
+    async with speaking(http) as client:
+
+        async def is_told() -> bool:
+            told = await client.call_tool("find_agents", {"need": "counts"})
+            await eventually(lambda: door.limits._answers[LOCAL] in (0, ANSWER_BYTES))
+            assert not told.is_error or "until they are read" in str(told.content)
+            return not told.is_error
+
+        assert await is_told()
+        assert [many for many in kept if many] == [max(kept)]
+        with door.limits.answer(LOCAL, ANSWER_BYTES):
+            assert not await is_told()
+        with ExitStack() as others:
+            for number in range(ALL_ANSWER_BYTES // ANSWER_BYTES):
+                assert await is_told()
+                others.enter_context(door.limits.answer(UserId(f"eve-{number}"), ANSWER_BYTES))
+            assert not await is_told()
