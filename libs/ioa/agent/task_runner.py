@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import traceback
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
@@ -99,28 +99,31 @@ class TaskRunner:
             return Pass(cause=PassCause.NO_USABLE_ANSWER, content="A task's function fills in no form; @agent.speak does.")
         task_id = task_id_of_turn(view.state.turn, "part")
         words, meter = told_of_part(view), view.meter
-        running = RunningTask(
-            task_id=task_id,
-            attempt=1,
-            around=Circumstances(
-                goal=view.charter.goal,
-                goal_id=view.charter.goal_id,
-                comm_id=view.charter.comm_id,
-                given=GivenOut(asked_by=view.charter.owner),
-                conversation=conversation_of(view),
-                team=teammates(view),
-                inputs=await until_answered(lambda: files.fetch(view.charter.inputs), comm_id=view.charter.comm_id),
-            ),
-            results=[],
-            workspace=await files.create_workspace(task_id, 1),
-            meter=meter,
-            seek=self._seek(task_id),
-            ask=self._ask(history, task_id, meter),
-            inquire=_inquire_nobody,
-            tell=self._tell(history, task_id),
-        )
+
+        async def prepare() -> RunningTask:
+            return RunningTask(
+                task_id=task_id,
+                attempt=1,
+                around=Circumstances(
+                    goal=view.charter.goal,
+                    goal_id=view.charter.goal_id,
+                    comm_id=view.charter.comm_id,
+                    given=GivenOut(asked_by=view.charter.owner),
+                    conversation=conversation_of(view),
+                    team=teammates(view),
+                    inputs=await files.fetch(view.charter.inputs),
+                ),
+                results=[],
+                workspace=await files.create_workspace(task_id, 1),
+                meter=meter,
+                seek=self._seek(task_id),
+                ask=self._ask(history, task_id, meter),
+                inquire=_inquire_nobody,
+                tell=self._tell(history, task_id),
+            )
+
         patience = view.state.limits.floor_timeout
-        async with self._slot(history, Patience(patience, lambda: patience), running, files) as slot:
+        async with self._slot(history, Patience(patience, lambda: patience), prepare, files) as (slot, running):
             outcome, said, _ = await self._call(slot, words, running)
         meter.decided_by = DecidedBy(kind="function")
         if outcome is TaskOutcome.FAILED:
@@ -162,33 +165,42 @@ class TaskRunner:
         attempt = await until_answered(lambda: self.ports.store.begin_task(history.comm_id, spec.task_id), task_id=spec.task_id)
         fault_point("agent.task_begun")
         decision = Meter()
+        decided = await self._decided(history, spec, files, decision)
+        if decided is None:
+            await _wait_for_team()
+        if isinstance(decided, InformTaskResult):
+            return decided
+        lease.count_approach(decision)
+        try:
+            return await self._run(history, decided.task_desc, spec, attempt, files, lease)
+        except Exception as error:  # noqa: BLE001 - an author's function may raise anything; the task fails
+            _log.warning("task_failed", agent_id=self.card.agent_id, task_id=spec.task_id, error=reason_of(error))
+            why = shortened(reason_of(error), MAX_TEXT_BYTES)
+            return InformTaskResult(task_id=spec.task_id, outcome=TaskOutcome.FAILED, task_conclusion=why)
+
+    async def _decided(
+        self, history: GroupHistory, spec: TaskSpec, files: GroupFiles, decision: Meter
+    ) -> Alone | InformTaskResult | None:
+        """Decide how a task is done; None if a nested team was opened for it.
+
+        What was seen of the group is let go with that: a task may wait for hours then, for a slot or for its team.
+        """
         group = history.view(self.card.agent_id, self.outbox.clock.now(), decision, files=files)
-        group = await self.hooks.observed(group, files)
-        view = TaskView(spec=spec, me=self.card, group=group)
+        view = TaskView(spec=spec, me=self.card, group=await self.hooks.observed(group, files))
         lacks = await self._lacks(view, files)
         if lacks is not None:
             return lacks
         if spec.team:
             return await self._leave_to_team(history, view, decision)
         approach = await self._approach(view)
-        if isinstance(approach, TeamLaunch):
-            try:
-                await self._launch(history, view, approach, decision)
-            except IoaError as error:
-                _log.info("no_nested_team", task_id=spec.task_id, why=error.message)
-            else:
-                await _wait_for_team()
-            approach = Alone(spec.task_desc)
-        lease.count_approach(decision)
+        if isinstance(approach, Alone):
+            return approach
         try:
-            lease.running = await until_answered(
-                lambda: self._prepare(history, view, attempt, files, lease.meter), task_id=spec.task_id
-            )
-            return await self._run(history, approach.task_desc, lease.running, files)
-        except Exception as error:  # noqa: BLE001 - an author's function may raise anything; the task fails
-            _log.warning("task_failed", agent_id=self.card.agent_id, task_id=spec.task_id, error=reason_of(error))
-            why = shortened(reason_of(error), MAX_TEXT_BYTES)
-            return InformTaskResult(task_id=spec.task_id, outcome=TaskOutcome.FAILED, task_conclusion=why)
+            await self._launch(history, view, approach, decision)
+        except IoaError as error:
+            _log.info("no_nested_team", task_id=spec.task_id, why=error.message)
+            return Alone(spec.task_desc)
+        return None
 
     async def _lacks(self, task: TaskView, files: GroupFiles) -> InformTaskResult | None:
         """Report, before anything is spent on a task, that files are not there which others named for it; None if all are there.
@@ -230,8 +242,8 @@ class TaskRunner:
             _log.exception("approach_fell_back", task_id=view.spec.task_id)
             return Alone(view.spec.task_desc)
 
-    async def _leave_to_team(self, history: GroupHistory, task: TaskView, decision: Meter) -> InformTaskResult:
-        """Open the stored team that the task names, which group setup reads and casts, and wait for it; or say why there is none.
+    async def _leave_to_team(self, history: GroupHistory, task: TaskView, decision: Meter) -> InformTaskResult | None:
+        """Open the stored team that the task names, which group setup reads and casts; or say why there is none.
 
         The function is not asked instead: who gave out the task wanted that team's answer, and nobody else's.
 
@@ -246,9 +258,9 @@ class TaskRunner:
         except IoaError as error:
             _log.info("no_nested_team", task_id=spec.task_id, team=spec.team, why=error.message)
             why = f"The team {spec.team} cannot serve the task ({row_of(error).wire_code}). {error}"
-        else:
-            await _wait_for_team()
-        return InformTaskResult(task_id=spec.task_id, outcome=TaskOutcome.FAILED, task_conclusion=shortened(why, MAX_TEXT_BYTES))
+            conclusion = shortened(why, MAX_TEXT_BYTES)
+            return InformTaskResult(task_id=spec.task_id, outcome=TaskOutcome.FAILED, task_conclusion=conclusion)
+        return None
 
     async def _launch(self, history: GroupHistory, task: TaskView, team: TeamLaunch, decision: Meter) -> None:
         """Open a nested team for the task.
@@ -276,27 +288,28 @@ class TaskRunner:
         await until_answered(lambda: self.ports.network.launch(request), task_id=spec.task_id)
         fault_point("agent.team_opened")
 
-    async def _prepare(self, history: GroupHistory, view: TaskView, attempt: int, files: GroupFiles, meter: Meter) -> RunningTask:
-        charter = view.group.charter
+    async def _prepare(self, history: GroupHistory, spec: TaskSpec, attempt: int, files: GroupFiles, meter: Meter) -> RunningTask:
+        group = await self.hooks.shown(history.view(self.card.agent_id, self.outbox.clock.now(), meter, files=files))
+        view, charter = TaskView(spec=spec, me=self.card, group=group), group.charter
         return RunningTask(
-            task_id=view.spec.task_id,
+            task_id=spec.task_id,
             attempt=attempt,
             around=Circumstances(
                 goal=charter.goal,
                 goal_id=charter.goal_id,
                 comm_id=charter.comm_id,
-                given=given_out(view.group, view.spec),
-                conversation=conversation_of(view.group),
-                team=teammates(view.group),
+                given=given_out(group, spec),
+                conversation=conversation_of(group),
+                team=teammates(group),
                 inputs=await files.fetch(charter.inputs),
             ),
             results=[await _upstream(record, files) for record in view.used if record.outcome in _HANDED_OVER],
-            workspace=await files.create_workspace(view.spec.task_id, attempt),
+            workspace=await files.create_workspace(spec.task_id, attempt),
             meter=meter,
-            seek=self._seek(view.spec.task_id),
-            ask=self._ask(history, view.spec.task_id, meter),
-            inquire=self._inquire(history, view.spec.task_id),
-            tell=self._tell(history, view.spec.task_id),
+            seek=self._seek(spec.task_id),
+            ask=self._ask(history, spec.task_id, meter),
+            inquire=self._inquire(history, spec.task_id),
+            tell=self._tell(history, spec.task_id),
         )
 
     def _seek(self, task_id: TaskId) -> Seek:
@@ -355,17 +368,19 @@ class TaskRunner:
 
     @asynccontextmanager
     async def _slot(
-        self, history: GroupHistory, patience: Patience, running: RunningTask, files: GroupFiles
-    ) -> AsyncIterator[Slot]:
-        """Wait for a slot for a task's function. Behind the block the task is cancelled, and its folder goes once the function has.
+        self, history: GroupHistory, patience: Patience, prepare: Callable[[], Awaitable[RunningTask]], files: GroupFiles
+    ) -> AsyncIterator[tuple[Slot, RunningTask]]:
+        """Wait for a slot for a task's function, and prepare the task in it: each of those that wait would have all that was said.
 
+        Behind the block the task is cancelled, and its folder goes once the function has.
         A function that was left behind may still write there, as may a command that it has started and has yet to kill.
         """
         charter = history.charter
         assert charter is not None
         async with self.functions.slot(patience, charter.goal_id, charter.user) as slot:
+            running = await until_answered(prepare, comm_id=charter.comm_id)
             try:
-                yield slot
+                yield slot, running
             finally:
                 running.cancel()
                 if slot.is_over:
@@ -373,8 +388,12 @@ class TaskRunner:
                 else:
                     slot.when_over(partial(files.remove_workspace_later, running.workspace))
 
-    async def _run(self, history: GroupHistory, words: str, running: RunningTask, files: GroupFiles) -> InformTaskResult:
-        async with self._slot(history, self._patience(history, running.task_id), running, files) as slot:
+    async def _run(
+        self, history: GroupHistory, words: str, spec: TaskSpec, attempt: int, files: GroupFiles, lease: TaskLease
+    ) -> InformTaskResult:
+        prepare = partial(self._prepare, history, spec, attempt, files, lease.meter)
+        async with self._slot(history, self._patience(history, spec.task_id), prepare, files) as (slot, running):
+            lease.running = running
             _log.info("task_begun", attempt=running.attempt, content=words)
             running.tell(TaskStarted, attempt=running.attempt, task=words)
             with timed_task() as clock:
