@@ -8,7 +8,7 @@ from typing import TypeVar
 import structlog
 
 from ioa.agent.agent_metrics import retries
-from ioa.errors import NotPermittedError, UnavailableError
+from ioa.errors import IoaError, NotPermittedError, UnavailableError
 from ioa.retry import until_available
 
 T = TypeVar("T")
@@ -38,3 +38,9 @@ async def until_answered(
         _log.warning("asking_again", error=error.message, **hint, **context)
 
     return await until_available(ask, count)
+
+
+def seconds_to_wait(error: IoaError) -> float:
+    """Return for how long whoever was refused was told to wait before he asks again; 0 if nobody said."""
+    told = error.retry_after if isinstance(error, UnavailableError) else None
+    return 0.0 if told is None else told.total_seconds()

@@ -27,6 +27,7 @@ from ioa.agent.leading import Leader
 from ioa.agent.local_copies import LocalCopies
 from ioa.agent.outbox import Outbox
 from ioa.agent.probing import FIRST, Probing
+from ioa.agent.report_shares import ReportShares
 from ioa.agent.session import AheadOfLogError, GroupSession, NoRoomError
 from ioa.agent.speaking_shares import SpeakingShares
 from ioa.agent.task_runner import TaskRunner
@@ -136,7 +137,8 @@ class AgentClient:
         self._options = options
         self._copies = LocalCopies(options.files / _COPIES)
         shares = SpeakingShares(options.say)
-        self._outbox = Outbox(card.agent_id, ports.network, ports.store, ports.clock, ports.ids, session.session, shares)
+        reports = ReportShares(shares, options.say)
+        self._outbox = Outbox(card.agent_id, ports.network, ports.store, ports.clock, ports.ids, session.session, shares, reports)
         self._functions = Functions(card.agent_id, options.tasks_at_once, options.grace, agent.of_one_user)
         self._hooked = Functions(card.agent_id, HOOKS_AT_ONCE, options.grace)
         hooks, timeout = Hooks(agent, ports.store, self._hooked, ports.chat), options.task_timeout

@@ -7,6 +7,7 @@ from datetime import timedelta
 
 import structlog
 
+from ioa.agent.asking import seconds_to_wait
 from ioa.agent.history import GroupHistory
 from ioa.agent.outbox import Outbox
 from ioa.agent.workspace import RunningTask
@@ -17,7 +18,8 @@ from ioa.protocol.codec import shortened
 from ioa.protocol.messages import InformTaskProgress
 from ioa.protocol.usage import MAX_COUNT, NOTHING, Usage
 
-_REPORTS_PER_LEASE = 3
+_REPORTED_AFTER, _REPORTED_AFTER_IN_LINE = 1 / 3, 2 / 3
+"""After which part of its lease a running task is reported on again, and one that does not run yet: it may be one of hundreds."""
 _LOOK_EVERY = timedelta(milliseconds=250)
 _NEWS_EVERY = timedelta(seconds=1)
 _MAX_NEWS_BYTES = 4_000
@@ -35,14 +37,15 @@ class TaskLease:
         self._history = history
         self._task = task
         self._number = task.progress
-        self._every = history.state.limits.task_lease.total_seconds() / _REPORTS_PER_LEASE
+        self._lease = history.state.limits.task_lease.total_seconds()
+        self._until = asyncio.get_running_loop().time() + self._lease
         self.running: RunningTask | None = None
         self.meter = Meter(task.spent)
         self._approach = NOTHING
         self._draft = ""
 
     async def keep(self) -> None:
-        """Report at once, then three times per lease, and within a second when there is news, or more of a draft; for ever."""
+        """Report at once, then three times per lease, less often before it runs, and soon when there is news or more of a draft."""
         loop = asyncio.get_running_loop()
         due = loop.time()
         reported = due - _NEWS_EVERY.total_seconds()
@@ -56,9 +59,9 @@ class TaskLease:
                 content, fraction = news
             if news is not None or draft != self._draft or loop.time() >= due:
                 self._draft = draft
-                heard = await self._report(content, fraction)
+                pause = await self._report(content, fraction)
                 reported = loop.time()
-                due = reported + (self._every if heard else min(_NEWS_EVERY.total_seconds(), self._every))
+                due = reported + pause
             await asyncio.sleep(min(_LOOK_EVERY.total_seconds(), max(0.0, due - loop.time())))
 
     @property
@@ -78,8 +81,8 @@ class TaskLease:
         self.meter.add(decision.total)
         self.meter.note(*decision.calls)
 
-    async def _report(self, content: str, fraction: float | None) -> bool:
-        """Send one report, numbered behind every one that the group has seen."""
+    async def _report(self, content: str, fraction: float | None) -> float:
+        """Send one report, numbered behind every one that the group has seen, and return in how many seconds another one is due."""
         task = self._history.state.task(self._task.task_id) if self._history.state is not None else None
         seen = task.progress if isinstance(task, OpenTask) else 0
         self._number = min(max(self._number, seen) + 1, MAX_COUNT)  # an older router lets who had the task before count up to that
@@ -92,13 +95,15 @@ class TaskLease:
             draft=self._draft,
         )
         try:
-            await self._outbox.report_progress(self._history, report, self._task.turn)
+            await self._outbox.report_progress(self._history, report, self._task.turn, self._until)
         except SupersededError:
             raise
         except IoaError as error:
             _log.warning("progress_not_heard", task_id=self._task.task_id, error=error.message)
-            return False
-        return True
+            soon = min(_NEWS_EVERY.total_seconds(), self._lease * _REPORTED_AFTER)
+            return max(soon, seconds_to_wait(error))
+        self._until = asyncio.get_running_loop().time() + self._lease
+        return self._lease * (_REPORTED_AFTER_IN_LINE if self.running is None else _REPORTED_AFTER)
 
 
 def _end_of(draft: str) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from ioa.agent.asking import until_answered
 from ioa.agent.catching_up import CatchingUp
 from ioa.agent.history import GroupHistory
+from ioa.agent.report_shares import ReportShares
 from ioa.agent.speaking_shares import SpeakingShares
 from ioa.errors import IoaError, SupersededError
 from ioa.group.requests import Accepted, Rejected
@@ -16,7 +17,7 @@ from ioa.ports.clock import Clock, IdSource
 from ioa.ports.meter import NOTHING_METERED, Metered
 from ioa.protocol.codec import encode
 from ioa.protocol.decisions import DecidedBy
-from ioa.protocol.ids import LOCAL, AgentId, MessageId, SessionId, TaskId
+from ioa.protocol.ids import LOCAL, AgentId, MessageId, SessionId, TaskId, UserId
 from ioa.protocol.messages import (
     Decision,
     Header,
@@ -71,6 +72,7 @@ class Outbox:
     ids: IdSource
     session: SessionId
     shares: SpeakingShares
+    reports: ReportShares
     catching_up: CatchingUp = field(default_factory=CatchingUp)
 
     async def say(self, history: GroupHistory, payload: Payload, turn: int, by: DecidedBy | None = None) -> Accepted | Rejected:
@@ -117,9 +119,8 @@ class Outbox:
         """
         header = message.header.model_copy(update={"session": self.session})
         message = message.model_copy(update={"header": header})
-        user = None if history.charter is None else history.charter.user
         try:
-            await self.shares.turn(user or LOCAL, len(encode(message)), header.turn)
+            await self.shares.turn(_user(history), len(encode(message)), header.turn)
             answer = await until_answered(lambda: self.network.say(message), comm_id=header.comm_id, agent_id=self.me)
             fault_point("agent.message_answered")
         except SupersededError:
@@ -130,21 +131,25 @@ class Outbox:
         await until_answered(lambda: self.store.drop_outgoing(header.comm_id, header.message_id), agent_id=self.me)
         return answer
 
-    async def report_progress(self, history: GroupHistory, progress: InformTaskProgress, turn: int) -> None:
-        """Renew a task's lease. A report that is lost is made good by the next one, so it is sent once.
+    async def report_progress(self, history: GroupHistory, progress: InformTaskProgress, turn: int, until: float) -> None:
+        """Renew a task's lease, which ends at a time of the loop's clock, when it is its turn.
+
+        A report that is lost is made good by the next one, so it is sent once.
 
         Raises:
             SupersededError: Another process speaks for the agent now.
             IoaError: It was not heard, or may not have been.
         """
+        await self.reports.turn(_user(history), until)
         await self.network.say(self._message(history, progress, turn))
 
-    async def keep_floor(self, history: GroupHistory, turn: int) -> Accepted | Rejected:
-        """Ask for more time for a turn. What is lost is made good by the next one, so it is sent once.
+    async def keep_floor(self, history: GroupHistory, turn: int, until: float) -> Accepted | Rejected:
+        """Ask for more time for a turn, which ends at a time of the loop's clock, likewise. It is sent once.
 
         Raises:
             IoaError: It was not heard, or may not have been.
         """
+        await self.reports.turn(_user(history), until)
         return await self.network.say(self._message(history, Thinking(), turn))
 
     def _message(
@@ -174,3 +179,8 @@ class Outbox:
             session=self.session,
         )
         return Message(header=header, payload=payload)
+
+
+def _user(history: GroupHistory) -> UserId:
+    """Say whose goal it is."""
+    return LOCAL if history.charter is None or history.charter.user is None else history.charter.user

@@ -23,7 +23,7 @@ _AHEAD = 10
 _SHORT = 16
 """In so many turns a group's messages go out before others: few goals have more, and who has an agent speak without end has."""
 _PART = 0.9
-"""Which part of what routers take is said: they count reports of progress, too, and a message that was sent twice."""
+"""Which part of what routers take is said, with reports (`ReportShares`): they count a message that was sent twice, too."""
 
 
 class SpeakingShares:
@@ -68,6 +68,10 @@ class SpeakingShares:
         heappush(self._waiting, (tag - (_SHORT if turn <= _SHORT else 0), next(self._numbers), counts, is_next))
         self._say_next()
         await is_next
+
+    def count_report(self) -> None:
+        """Count a report, which has waited for its own turn: what is said comes so much later."""
+        self._full_at = self._after(1, asyncio.get_running_loop().time())
 
     def _see(self, user: UserId, now: float) -> None:
         self._seen.pop(user, None)

@@ -13,7 +13,7 @@ import structlog
 
 from ioa.agent import listening
 from ioa.agent.agent_metrics import count_decision, timed_decision
-from ioa.agent.asking import until_answered
+from ioa.agent.asking import seconds_to_wait, until_answered
 from ioa.agent.history import GroupHistory
 from ioa.agent.listening import AgentEvent, AttemptRefused, Decided, DecisionAsked, TurnStarted
 from ioa.agent.outbox import Outbox, duty_of_turn
@@ -308,17 +308,19 @@ class TurnTaker:
 
     async def _keep_floor(self, turn: int, patience: float) -> None:
         """Ask for more time whenever more than half of it has passed, for ever."""
-        pause = patience * _ASKED_AFTER
+        loop = asyncio.get_running_loop()
+        pause, until = patience * _ASKED_AFTER, loop.time() + patience
         while True:
             await asyncio.sleep(pause)
             pause = patience * _ASKED_AGAIN_AFTER
             try:
-                answer = await self._outbox.keep_floor(self._history, turn)
+                answer = await self._outbox.keep_floor(self._history, turn, until)
             except IoaError as error:
                 _log.info("floor_not_kept", comm_id=self._history.comm_id, agent_id=self._me, why=error.message)
+                pause = max(pause, seconds_to_wait(error))
                 continue
             if isinstance(answer, Accepted):
-                pause = patience * _ASKED_AFTER
+                pause, until = patience * _ASKED_AFTER, loop.time() + patience
                 self._follower.catch_up(answer.seq)
 
     def _tell(self, kind: type[AgentEvent], /, **what: Any) -> None:
