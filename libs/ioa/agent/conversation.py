@@ -87,10 +87,26 @@ class GivenOut:
     rejected: str = ""
 
 
+class _Known(dict[int, tuple[Message, Sequence[Heard]]]):
+    """What was told of messages, by their identity, since senders choose ids; with each stands its message, so that it lasts."""
+
+
 def heard(view: GroupView) -> tuple[Heard, ...]:
     """Tell all that was said so far, in the group's order."""
+    return tuple([one for _, parts in _by_entry(view) for one in parts])
+
+
+def _by_entry(view: GroupView) -> Iterator[tuple[Message | TaskRecord, Sequence[Heard]]]:
+    """Tell what was said by each entry. What a message alone says is told once for all views of its group: each turn has one."""
+    known: _Known = view.kept.setdefault(_Known, _Known())
     turns: dict[TaskId, int] = {}
-    return tuple(one for entry in view.log for one in _heard(entry, turns, view.replies))
+    for entry in view.log:
+        if not isinstance(entry, Message) or isinstance(entry.payload, SyncTaskAssignment | AsyncTaskAssignment | AskUser):
+            yield entry, tuple(_heard(entry, turns, view.replies))
+            continue
+        if id(entry) not in known:
+            known[id(entry)] = entry, tuple(_heard(entry, turns, view.replies))
+        yield entry, known[id(entry)][1]
 
 
 def _heard(  # noqa: C901 - one flat case for each kind
@@ -145,8 +161,7 @@ def decisions_of(view: GroupView) -> tuple[Heard, ...]:
 
 def heard_in(view: GroupView) -> Mapping[str, Sequence[Heard]]:
     """Tell what was said by each message, and by each task that ended without one, by what names it."""
-    turns: dict[TaskId, int] = {}
-    return {name_of_entry(entry): tuple(_heard(entry, turns, view.replies)) for entry in view.log}
+    return {name_of_entry(entry): parts for entry, parts in _by_entry(view)}
 
 
 def name_of_entry(entry: Message | TaskRecord) -> str:

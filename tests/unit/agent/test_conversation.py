@@ -43,6 +43,20 @@ def test_a_message_that_bears_anothers_id_hides_only_itself() -> None:
     assert shown.messages == shown.log == (alike[0],)
 
 
+def test_what_a_message_says_is_told_once_for_all_views_of_its_group() -> None:
+    """Behind thousands of messages each turn told all of them anew; an answer that comes later is there all the same."""
+    story = launched("ada", "bob").says("ada", to="bob").says("bob", to="ada").asks("ada")
+    history = GroupHistory(COMM)
+    for entry in sequenced(story):
+        history.apply(entry)
+    before = heard(history.view(AgentId("ada"), START, Meter()))
+    history.apply(sequenced(story.answered("yes"))[-1])
+    after = heard(history.view(AgentId("ada"), START, Meter()))
+
+    assert [one.kind for one in before] == ["message", "message", "question"]
+    assert ([one.content for one in after[3:]], [*map(id, after[:2])]) == (["yes"], [*map(id, before[:2])])
+
+
 def test_of_a_long_conversation_no_more_is_written_than_a_function_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its end: to write 155 messages of line breaks took a process from 177 to 746 MB, and held its loop for 0.7 s."""
     written: list[int] = []

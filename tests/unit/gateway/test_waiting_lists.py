@@ -183,8 +183,7 @@ async def test_a_tool_of_mcp_tells_one_turn_whole_and_as_many_as_fit(monkeypatch
     call, status = _call([]), _status()
 
     @asynccontextmanager
-    async def looking(_name: object, *, with_team: bool) -> AsyncIterator[GoalStatus]:
-        assert with_team
+    async def looking(_name: object, **_how: bool) -> AsyncIterator[GoalStatus]:
         yield status
 
     async def nothing(*_of: object) -> None:
