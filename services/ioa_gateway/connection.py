@@ -7,11 +7,12 @@ he has. uvicorn by itself reads, and keeps, as many as come, and fields without 
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from http import HTTPStatus
 from typing import Any, ClassVar
 
 from httptools import HttpParserError
-from starlette.types import Scope
+from starlette.types import Message, Scope, Send
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from ioa_gateway.arrivals import Arrivals
@@ -55,7 +56,7 @@ class _Connection(HttpToolsProtocol):
         self._begun = scope
         self._look()
         try:
-            await self._answer(scope, receive, send)
+            await self._answer(scope, receive, partial(self._tell, send))
         finally:
             if self._begun is scope:  # it was not answered whole
                 self._begun = None
@@ -66,6 +67,16 @@ class _Connection(HttpToolsProtocol):
             self._arrivals.rest(self.transport)
         else:
             self._arrivals.stir(self.transport)
+
+    async def _tell(self, send: Send, message: Message) -> None:
+        """Say with an answer that comes before its request's body is whole that the connection ends: see `_spend`."""
+        cycle = self._running
+        is_early = cycle is not None and cycle.more_body and message["type"] == "http.response.start"
+        if is_early:
+            message = {**message, "headers": [*message.get("headers", ()), (b"connection", b"close")]}
+        await send(message)
+        if is_early and cycle is not None:
+            cycle.keep_alive = True  # else uvicorn closes at once, with bytes unread
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         self._running = cycle

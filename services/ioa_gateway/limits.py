@@ -48,6 +48,7 @@ times as much of memory until it is sent."""
 ANSWER_BYTES, ALL_ANSWER_BYTES = 2_000_000, 8_000_000
 """How many bytes of answers of tools of MCP of one user, and of all, are kept until they are sent: up to twenty times as much of
 memory."""
+SHORT_ANSWER_BYTES = 4_000
 _A_MINUTE = 60
 _COLLECTED_BYTES = 1_000_000
 """After how many bytes of bodies that were answered it is looked what of them is garbage."""
@@ -215,13 +216,14 @@ class CallerLimits:
     def answer(self, user: UserId, size: int) -> Iterator[None]:
         """Count the bytes of an answer to a user that is kept until it is sent, for as long as the block, if there is room.
 
-        One that has more than may be kept takes all the room of its user.
+        One that has more than may be kept takes all the room of its user. What has next to none does not count: it tells that
+        something was done, which is not to be done again.
 
         Raises:
             RateLimitedError: There is none.
         """
-        size = min(size, ANSWER_BYTES)
-        if self._answers[user] + size > ANSWER_BYTES or self._answers.total() + size > ALL_ANSWER_BYTES:
+        size = 0 if size <= SHORT_ANSWER_BYTES else min(size, ANSWER_BYTES)
+        if (size and self._answers[user] + size > ANSWER_BYTES) or self._answers.total() + size > ALL_ANSWER_BYTES:
             raise RateLimitedError(
                 "This gateway keeps as many bytes of answers as it may until they are read.", retry_after=timedelta(seconds=1)
             )

@@ -50,7 +50,7 @@ SILENCE = timedelta(seconds=15)
 """After how long without news a follower hears that the stream stands."""
 _LOOK = timedelta(seconds=1)
 """How often the list of goals is read while somebody follows it."""
-_RETRY = b"retry: 1000\n\n"
+_RETRY, _IN_LINE = b"retry: 1000\n\n", b": in line\n\n"
 
 streams = Gauge("ioa_gateway_streams", "Clients that follow a goal or a group by HTTP")
 
@@ -295,7 +295,7 @@ class Rooms:
         """
         async with aclosing(self.follow(caller, comm_id, after)) as chunks:
             async for chunk in chunks:
-                if chunk == HEARTBEAT:
+                if chunk == HEARTBEAT:  # and not while he waits for his turn: then there is something
                     yield None
                 for event in chunk.split(b"\n\n"):
                     if event.startswith(b"event: entry\n"):
@@ -311,7 +311,7 @@ class Rooms:
                 try:
                     await held.enter_async_context(self._behind.turn(caller.user, SILENCE))
                 except RateLimitedError:
-                    yield HEARTBEAT
+                    yield _IN_LINE
                     continue
                 events = await self._page(place, caller)
                 if not self.may_go_on(caller):

@@ -274,7 +274,9 @@ async def _connect(address: McpAddress, stack: AsyncExitStack) -> _Connection:
         from ioa.adapters.mcp_http import McpHttp
 
         async def look_at(response: httpx2.Response) -> None:
-            opened.is_forgotten |= response.status_code == HTTPStatus.NOT_FOUND and _SESSION in response.request.headers
+            asked = response.request  # by POST: a server without a stream of its own may know no other method
+            if response.status_code == HTTPStatus.NOT_FOUND and asked.method == "POST" and _SESSION in asked.headers:
+                opened.is_forgotten = True
 
         # Reading has no end by itself: one answer that is late would end the library's whole transport. Who waits ends a call.
         limits = httpx2.Timeout(_OPENING.total_seconds(), read=None)

@@ -11,7 +11,7 @@ from typing import TypeVar
 import structlog
 
 from ioa.attention import Attention
-from ioa.cancellation import fail_at
+from ioa.cancellation import fail_after, fail_at
 from ioa.client.history import Tree
 from ioa.errors import UnavailableError
 from ioa.group.events import Said
@@ -32,6 +32,9 @@ _MOST_LISTENED = 4
 """How many groups are listened to at once: 2,000 goals may be followed over a gateway's one connection, which has 20,000
 subscriptions, and each group takes two."""
 
+_UNHEARD_SECONDS = 5.0
+"""How often it is looked while more groups are open than are listened to: nobody else says that there is anything in these."""
+
 R = TypeVar("R")
 
 _log = structlog.get_logger(__name__)
@@ -47,7 +50,7 @@ async def watch(
     one seen, in whichever process. Reports of progress come as they are heard, from now on. An outage is waited out.
 
     Of very many open groups some are listened to, the root always. The others are read whenever something of these is heard, and
-    now and then; their reports are missed.
+    every five seconds; their reports are missed.
 
     Args:
         groups: Where the groups are.
@@ -103,11 +106,13 @@ class _Heard(Attention):
         self._ask_in = _NOTHING_SECONDS
         self._ask_at = asyncio.get_running_loop().time() + self._ask_in
         self._reports: deque[Said] = deque()
+        self._are_all_heard = True
 
     async def listen(self, those: Sequence[CommId]) -> None:
         """Listen to as many of these groups as may be, first to those that are heard already, and to no others."""
         for ended in self._listening.keys() - those:
             await self._listening.pop(ended).aclose()
+        self._are_all_heard = len(those) <= _MOST_LISTENED
         for one in those:
             if len(self._listening) >= _MOST_LISTENED:
                 return
@@ -129,7 +134,9 @@ class _Heard(Attention):
     async def wait(self) -> None:
         """Wait until it is worth looking again."""
         if self._asked is None:
-            await super().wait()
+            with suppress(TimeoutError):
+                async with fail_after(None if self._are_all_heard else _UNHEARD_SECONDS):
+                    await super().wait()
             return
         with suppress(TimeoutError):
             async with fail_at(self._ask_at):

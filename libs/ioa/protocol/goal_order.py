@@ -208,9 +208,19 @@ def _read_order(text: str) -> GoalOrder:
     try:
         if text.startswith("{"):
             fields = parse_json(text)
+    except (ValueError, RecursionError) as error:
+        raise InvalidInputError(f"The goal looks like JSON but is not: {error}.") from None
+    return parsed_order(fields)
+
+
+def parsed_order(fields: object) -> GoalOrder:
+    """Read a goal off JSON that was parsed.
+
+    Raises:
+        InvalidInputError: An unknown or malformed field, or a text that cannot be written.
+    """
+    try:
         check_texts(fields, "goal")
     except InvalidInputError as error:
         raise InvalidInputError(f"The goal cannot be read: {error.message}", hint=error.hint) from None
-    except (ValueError, RecursionError) as error:
-        raise InvalidInputError(f"The goal looks like JSON but is not: {error}.") from None
     return GoalOrder.model_validate(fields)

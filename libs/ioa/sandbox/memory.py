@@ -40,22 +40,27 @@ class MemoryRoom:
             self._groups.discard(group)
 
     def overdrawn(self, group: int, most_bytes: int) -> str:
-        """Say that a group holds too much, as the predicate of a sentence: more than it may, or most of what leaves no room."""
+        """Say that a group holds too much, as the predicate of a sentence: more than it may, or most of what leaves no room.
+
+        Where that is not enough to make room it is the agent that has taken it, or somebody else in the container.
+        """
         if held(group, most_bytes) > most_bytes:
             return f"took more than {most_bytes} bytes of memory in all"
-        if self._full() and group == max(self._groups.copy(), key=held):
+        lacking = self._lacking()
+        if lacking and group == max(self._groups.copy(), key=held) and held(group) >= lacking:
             return "took most of the memory that its agent shares with what it runs, of which too little was left"
         return ""
 
-    def _full(self) -> bool:
-        """Whether less is left of the container's memory than it keeps free; what it keeps of files counts as left."""
+    def _lacking(self) -> int:
+        """Return how much less is left of the container's memory than it keeps free; what it keeps of files counts as left."""
         with suppress(OSError, ValueError):  # there is no container, or it has no limit
             limit, taken = (int((self._container / name).read_text()) for name in ("memory.max", "memory.current"))
             most = limit - limit // _KEPT_FREE
             if taken > most:
                 facts = dict(line.split() for line in (self._container / "memory.stat").read_text().splitlines())
-                return taken - sum(int(facts[name]) for name in ("active_file", "inactive_file", "slab_reclaimable")) > most
-        return False
+                taken -= sum(int(facts[name]) for name in ("active_file", "inactive_file", "slab_reclaimable"))
+            return max(0, taken - most)
+        return 0
 
 
 def held(group: int, enough: int = 0) -> int:

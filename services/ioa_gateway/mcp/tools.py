@@ -25,7 +25,7 @@ from pydantic import AnyUrl, BaseModel, Field
 from ioa.cancellation import fail_after
 from ioa.client.seat import PersonReply
 from ioa.distribution import installed_version
-from ioa.errors import Fault, InvalidInputError, IoaError, NotFoundError, PayloadTooLargeError, row_of
+from ioa.errors import Fault, InvalidInputError, IoaError, NotFoundError, PayloadTooLargeError, RateLimitedError, row_of
 from ioa.ports.goal_client import GoalStatus
 from ioa.protocol.api_keys import Scope
 from ioa.protocol.codec import check_texts, validate
@@ -43,6 +43,7 @@ from ioa_gateway.waiting_lists import turns_told
 CALL, ANSWERED = "ioa.call", "ioa.answered"
 """Where in a request's scope its `ApiCall` lies, and what counts the bytes of the answer to it until it is sent."""
 
+_DONE = "The tool has done its work: call nothing again that changes something; wait and get_status tell of it in a moment."
 _LONGEST_SECONDS = 50
 _MOST_BYTES = 2_000_000
 _SHOWN_CHARS = 100
@@ -73,8 +74,11 @@ class _Server(MCPServer):
     ) -> CallToolResult | InputRequiredResult:
         found = await super().call_tool(name, arguments, context)
         if isinstance(found, CallToolResult) and context is not None:
-            with _told():
-                _scope(context)[ANSWERED](sum(len(part.text.encode()) for part in found.content if isinstance(part, TextContent)))
+            size = sum(len(part.text.encode()) for part in found.content if isinstance(part, TextContent))
+            try:
+                _scope(context)[ANSWERED](size)
+            except RateLimitedError as error:
+                raise ToolError(f"{error.message} {_DONE}") from None
         return found
 
     async def read_resource(

@@ -17,7 +17,8 @@ from ioa.client.forking import Changes
 from ioa.errors import InvalidInputError, NotFoundError
 from ioa.ports.goal_client import PAGE_GOALS, PHASES_OF_GOALS, GoalPhase
 from ioa.protocol.api_keys import Scope
-from ioa.protocol.goal_order import GoalOrder, parse_goal
+from ioa.protocol.codec import check_size
+from ioa.protocol.goal_order import MAX_GOAL_BYTES, GoalOrder, parsed_order
 from ioa.protocol.goals import MAX_CHANGED_CHARS, MAX_REPLACED, GoalResult
 from ioa.protocol.ids import AgentIdField, CommId, GoalId, GoalName, UserId, UserIdField
 from ioa.protocol.labels import read_labels, refuse_reserved
@@ -128,7 +129,8 @@ async def read_order(call: ApiCall, data: bytes) -> AsyncIterator[GoalOrder]:
         RateLimitedError: The key launches very many.
     """
     call.limits.check_launch(call.caller.key_id)
-    yield await read_in_turn(call, data, lambda _found: parse_goal(data))
+    check_size(data, MAX_GOAL_BYTES, "The goal")
+    yield await read_in_turn(call, data, parsed_order)
 
 
 async def launch(call: ApiCall, _query: Nothing, order: GoalOrder) -> Response:

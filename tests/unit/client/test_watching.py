@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
+from ioa import attention
 from ioa.beside import beside
 from ioa.client import watching
 from ioa.client.history import conversation, conversation_before, heads_of_tree
@@ -206,6 +207,22 @@ async def test_no_team_that_has_ended_is_listened_to() -> None:
         await anext(news)
         assert (most, log.listened) == (2, [ROOT])
     assert log.listened == []
+
+
+async def test_groups_that_are_not_listened_to_are_looked_at_by_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody says that there is anything in them, and of all that look over one connection one does in a second."""
+    monkeypatch.setattr(watching, "_UNHEARD_SECONDS", 0.01)
+    monkeypatch.setattr(attention, "_LONGEST_SECONDS", 0.01)
+    teams = [f"team-{number}" for number in range(6)]
+    log = answering([])
+    async with watch(cast(GroupClient, log), ROOT) as news:
+        for number, team in enumerate(teams):
+            log.store(_opened(number + 1, team, teams[: number + 1]))
+            await anext(news)
+        coming = asyncio.ensure_future(anext(news))
+        await asyncio.sleep(0.1)  # it looks for a while behind a hint
+        log.store(said := stored(30, CommId(teams[-1]), _NOTHING, ()))
+        assert await asyncio.wait_for(coming, 10) == said
 
 
 async def test_so_many_groups_are_listened_to_at_once() -> None:

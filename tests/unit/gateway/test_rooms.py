@@ -18,6 +18,7 @@ from ioa.fair_turns import FairTurns
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES
 from ioa.protocol.ids import LOCAL, CommId, UserId
+from ioa_gateway import rooms as gateway_rooms
 from ioa_gateway.callers import Caller
 from ioa_gateway.entry_pages import EntryPage
 from ioa_gateway.event_stream import HEARTBEAT
@@ -154,10 +155,13 @@ async def test_who_is_behind_holds_bytes_in_a_turn(monkeypatch: pytest.MonkeyPat
         told = [await anext(events) for events in following]
         gc.collect()
         held = [one for one in pages if one() is not None]
+        documents = await stack.enter_async_context(aclosing(rooms.documents(eve, room, 0)))
+        with pytest.raises(TimeoutError):  # silence would be taken for a group that will never be
+            await asyncio.wait_for(anext(documents), 0.1)
         await following[0].aclose()
-        while (later := await anext(following[2])) == HEARTBEAT:
+        while (later := await anext(following[2])) == gateway_rooms._IN_LINE:
             pass
-    assert ([b'"seq":1}' in one for one in told], told[2] == HEARTBEAT) == ([True, True, False, True], True)
+    assert ([b'"seq":1}' in one for one in told], told[2] == gateway_rooms._IN_LINE) == ([True, True, False, True], True)
     assert (len(pages), held, b'"seq":1}' in later) == (4, [], True)
 
 

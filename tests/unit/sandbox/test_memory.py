@@ -57,6 +57,15 @@ def test_who_holds_most_of_a_full_container_is_ended(tmp_path: Path) -> None:
             assert room.overdrawn(large, 100 * MEGABYTE) == ""
 
 
+def test_who_would_make_no_room_is_not_ended(tmp_path: Path) -> None:
+    """An agent may need most of its container by itself; then a command that holds next to nothing is run all the same."""
+    room = MemoryRoom(container(tmp_path, taken=450 * MEGABYTE))
+    with group(WAITS) as small, room.shared_by(small):
+        assert room.overdrawn(small, 100 * MEGABYTE) == ""
+    with room.shared_by(small):  # it has ended
+        assert room.overdrawn(small, 100 * MEGABYTE) == ""
+
+
 @pytest.mark.parametrize("limit", ["max\n", None])
 def test_without_a_limit(limit: str | None, tmp_path: Path) -> None:
     """Where the kernel bounds no container, or tells of none, a command is looked at by itself."""
