@@ -265,21 +265,8 @@ async def _unfit(wanted: Mapping[str, Any], arguments: object, children: IdleChi
     return found
 
 
-def _texts(value: object) -> Iterator[str]:
-    """Give every text within the arguments, and those of a list as one, however deep they lie in it: each of them once."""
-    left = [value]
-    while left:
-        match left.pop():
-            case str(text):
-                yield text
-            case Mapping() as named:
-                yield from map(str, named)
-                left.extend(named.values())
-            case list() | tuple() as listed:
-                yield " ".join(_in_order(listed))
-
-
-def _in_order(value: object) -> Iterator[str]:
+def _texts(value: object, *, in_list: bool = False) -> Iterator[str]:
+    """Give every text within the arguments once, in order, and those of a list as one, however deep they lie in it."""
     left = [value]
     while left:
         match left.pop():
@@ -287,8 +274,10 @@ def _in_order(value: object) -> Iterator[str]:
                 yield text
             case Mapping() as named:
                 left.extend(part for name in reversed([*named]) for part in (named[name], str(name)))
-            case list() | tuple() as listed:
+            case list() | tuple() as listed if in_list:
                 left.extend(reversed(listed))
+            case list() | tuple() as listed:
+                yield " ".join(_texts(listed, in_list=True))
 
 
 def _folded(text: str) -> str:

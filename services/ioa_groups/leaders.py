@@ -12,12 +12,11 @@ that is there for as long as that is, so that it keeps its place in the queue.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 import structlog
 
 from ioa.errors import UnavailableError
-from ioa.fair_turns import FairTurns
 from ioa.ports.clock import Clock
 from ioa.ports.delivery import WorkQueue
 from ioa.ports.discovery import Discovery
@@ -25,8 +24,9 @@ from ioa.ports.open_groups import QueuedOffer
 from ioa.ports.registry_store import RegistryView
 from ioa.protocol.codec import shortened
 from ioa.protocol.goals import Goal
-from ioa.protocol.ids import PoolId, UserId
+from ioa.protocol.ids import PoolId
 from ioa.protocol.search import MAX_NEED_CHARS, Filters, Hit, Need, Search, SearchResult
+from ioa_groups.users_searches import UsersSearches
 
 MOST_OFFERS = 2
 """To how many pools a goal is offered before it is anybody's."""
@@ -40,9 +40,6 @@ ANSWERED_WITHIN = timedelta(seconds=1)
 ASKED = 10
 """How many hits are looked at."""
 
-_SEARCHES = 16
-"""How many goals are searched for at a time, each of another user: what discovery is asked here it answers one after the other."""
-_AWAY = timedelta(seconds=5)
 _NEAR = 0.10
 _FITS = 0.35
 
@@ -63,14 +60,11 @@ class Leaders:
     def __init__(
         self, discovery: Discovery, work: WorkQueue, registry: RegistryView, clock: Clock, only: Sequence[PoolId] = ()
     ) -> None:
-        self._discovery = discovery
         self._work = work
         self._registry = registry
         self._clock = clock
         self._only = tuple(only)
-        self._not_before: dict[UserId, datetime] = {}
-        """From when on discovery is asked again for goals of somebody whose last search it did not answer in time."""
-        self._searches = FairTurns(_SEARCHES, 1)
+        self._searches = UsersSearches(discovery, clock, ANSWERED_WITHIN)
 
     async def next_pool(self, goal: Goal, offers: Sequence[QueuedOffer]) -> PoolId | None:
         """Choose the pool that a goal is offered to after `offers`; None: it is anybody's, and never where some alone may lead.
@@ -83,11 +77,10 @@ class Leaders:
 
     async def _best_pool(self, goal: Goal, offers: Sequence[QueuedOffer]) -> PoolId | None:
         user = goal.name.owner
-        if len(offers) >= MOST_OFFERS or self._is_put_off(user):
+        if len(offers) >= MOST_OFFERS or self._searches.put_off(user) is not None:
             return None
         try:
-            async with self._searches.turn(user, within=ANSWERED_WITHIN):
-                found = None if self._is_put_off(user) else await self._search(goal)
+            found = await self._searches.search(user, self._asked(goal))
         except UnavailableError as error:
             _log.info("discovery_away", goal_id=goal.goal_id, user=user, error=error.message)
             return None
@@ -107,21 +100,11 @@ class Leaders:
             one.card.leads is not False and self._registry.is_online(one.card.agent_id) for one in self._registry.of_pool(pool)
         )
 
-    def _is_put_off(self, user: UserId) -> bool:
-        until = self._not_before.get(user)
-        return until is not None and self._clock.now() < until
-
-    async def _search(self, goal: Goal) -> SearchResult:
-        """Ask who fits a goal; where there is no answer, its user's next ones wait for none for a while."""
+    def _asked(self, goal: Goal) -> Search:
+        """Ask who fits a goal."""
         need = Need(text=shortened(goal.goal, MAX_NEED_CHARS), k=ASKED)
         needs = [need.model_copy(update={"filters": Filters(pool=pool), "k": 1}) for pool in self._only]
-        try:
-            return await self._discovery.search(Search(needs=tuple(needs) or (need,), purpose=goal.goal_id))
-        except UnavailableError:
-            now = self._clock.now()
-            self._not_before = {user: until for user, until in self._not_before.items() if now < until}
-            self._not_before[goal.name.owner] = now + _AWAY
-            raise
+        return Search(needs=tuple(needs) or (need,), purpose=goal.goal_id)
 
     async def stands(self, offers: Sequence[QueuedOffer]) -> bool:
         """Whether somebody may still open a group for what was offered last, or nobody else may be asked."""

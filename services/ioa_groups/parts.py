@@ -145,7 +145,7 @@ class GroupParts:
         self.kept = KeptShares(ports.store, self.fills_store, StoredShares(now, FILLING_STORE, part=0))
         self.waiting = WaitingShares(ports.waiting, self.fills_queue, ports.clock, goes_on)
         self.teams, self.dropped = Teams(ports.teams, ports.clock, self.kept), DroppedGoals(now)
-        self.needed = NeededAgents(ports.casting, now, slowed)
+        self.needed = NeededAgents(ports.casting, ports.clock, now, slowed)
         self.setup = _group_setup(ports, self.teams, self.needed, rules.timeouts)
         self.log_pages = LogPages(
             ledger=ports.ledger,

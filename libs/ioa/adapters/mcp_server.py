@@ -274,8 +274,8 @@ async def _connect(address: McpAddress, stack: AsyncExitStack) -> _Connection:
         from ioa.adapters.mcp_http import McpHttp
 
         async def look_at(response: httpx2.Response) -> None:
-            asked = response.request  # by POST: a server without a stream of its own may know no other method
-            if response.status_code == HTTPStatus.NOT_FOUND and asked.method == "POST" and _SESSION in asked.headers:
+            request = response.request  # by POST: a server without a stream of its own may know no other method
+            if response.status_code == HTTPStatus.NOT_FOUND and request.method == "POST" and _SESSION in request.headers:
                 opened.is_forgotten = True
 
         # Reading has no end by itself: one answer that is late would end the library's whole transport. Who waits ends a call.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from ioa.agent.board import Drafts, board_of
 from ioa.agent.conversation import name_of_entry
@@ -43,6 +43,8 @@ from ioa.protocol.messages import (
 from ioa.protocol.outcomes import MAX_RECORDED_NEED_CHARS, Outcome, ToldTask, name_of_task, unclear_tasks
 from ioa.protocol.policy import Policy
 from ioa.protocol.usage import NOTHING, Usage
+
+T = TypeVar("T")
 
 
 class GroupHistory:
@@ -171,14 +173,13 @@ class GroupHistory:
         policy = None if self.charter is None else self.charter.policy
         if policy is None or not policy.reviews:
             return
-        own = (at for at in reversed(range(len(self._messages))) if self._messages[at].header.sender == message.header.sender)
-        draft = None if (at := next(own, None)) is None else self._messages[at]
-        if at is not None and draft is not None and isinstance(draft.payload, Discussion) and draft.payload == message.payload:
-            del self._messages[at]
-            self._sizes.pop(id(draft), None)
-            in_log = (place for place in reversed(range(len(self._log))) if self._log[place] is draft)
-            if (place := next(in_log, None)) is not None:
-                del self._log[place]
+        at = _last(self._messages, lambda one: one.header.sender == message.header.sender)
+        if at is None or not isinstance(message.payload, Discussion) or self._messages[at].payload != message.payload:
+            return
+        draft = self._messages.pop(at)
+        self._sizes.pop(id(draft), None)
+        if (place := _last(self._log, lambda item: item is draft)) is not None:
+            del self._log[place]
 
     def view(
         self, me: AgentId, at: datetime, meter: Meter, refusals: tuple[str, ...] = (), files: FileReader | None = None
@@ -455,3 +456,8 @@ def asked_beside(state: GroupState, me: AgentId) -> Offer | None:
     """Say what a member of a free group is to fill in that was asked beside others."""
     stage = state.stage
     return Offer(form=blanks_of(stage.form, state)) if isinstance(stage, Gathering) and me in state.floor else None
+
+
+def _last(items: Sequence[T], is_it: Callable[[T], bool]) -> int | None:
+    """Return the place of the last item of which something is true; None if it is of none."""
+    return next((at for at in reversed(range(len(items))) if is_it(items[at])), None)

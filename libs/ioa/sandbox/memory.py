@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -46,8 +46,7 @@ class MemoryRoom:
         """
         if held(group, most_bytes) > most_bytes:
             return f"took more than {most_bytes} bytes of memory in all"
-        lacking = self._lacking()
-        if lacking and group == max(self._groups.copy(), key=held) and held(group) >= lacking:
+        if (lacking := self._lacking()) and _has_most(group, {one: held(one) for one in self._groups.copy()}, lacking):
             return "took most of the memory that its agent shares with what it runs, of which too little was left"
         return ""
 
@@ -61,6 +60,10 @@ class MemoryRoom:
                 taken -= sum(int(facts[name]) for name in ("active_file", "inactive_file", "slab_reclaimable"))
             return max(0, taken - most)
         return 0
+
+
+def _has_most(group: int, sizes: Mapping[int, int], at_least: int) -> bool:
+    return at_least <= sizes.get(group, 0) == max(sizes.values())
 
 
 def held(group: int, enough: int = 0) -> int:

@@ -20,7 +20,7 @@ from ioa.beside import beside
 from ioa.client import watching
 from ioa.client.history import conversation, conversation_before, heads_of_tree
 from ioa.client.spans import GoalTrace, spans_of
-from ioa.client.watching import watch
+from ioa.client.watching import News, watch
 from ioa.errors import UnavailableError
 from ioa.group.events import CancelRequested, Entry, Event, SubgroupClosed, SubgroupOpened
 from ioa.group.requests import GroupSnapshot
@@ -187,6 +187,17 @@ def _opened(seq: int, team: str, nested: Sequence[str]) -> StoredEntry:
     return stored(seq, ROOT, opened, [CommId(one) for one in nested])
 
 
+@asynccontextmanager
+async def _watching_teams(number: int) -> AsyncIterator[tuple[Log, Sequence[str], AsyncIterator[News]]]:
+    """Follow a group in which so many teams were opened, which is told already."""
+    teams, log = [f"team-{one}" for one in range(number)], answering([])
+    async with watch(cast(GroupClient, log), ROOT) as news:
+        for place, team in enumerate(teams, start=1):
+            log.store(_opened(place, team, teams[:place]))
+            await anext(news)
+        yield log, teams, news
+
+
 async def test_no_team_that_has_ended_is_listened_to() -> None:
     """An agent may open and end thousands in a goal: each took two subscriptions of a gateway's one connection to its end."""
     log, most = answering([]), 0
@@ -213,12 +224,7 @@ async def test_groups_that_are_not_listened_to_are_looked_at_by_themselves(monke
     """Nobody says that there is anything in them, and of all that look over one connection one does in a second."""
     monkeypatch.setattr(watching, "_UNHEARD_SECONDS", 0.01)
     monkeypatch.setattr(attention, "_LONGEST_SECONDS", 0.01)
-    teams = [f"team-{number}" for number in range(6)]
-    log = answering([])
-    async with watch(cast(GroupClient, log), ROOT) as news:
-        for number, team in enumerate(teams):
-            log.store(_opened(number + 1, team, teams[: number + 1]))
-            await anext(news)
+    async with _watching_teams(6) as (log, teams, news):
         coming = asyncio.ensure_future(anext(news))
         await asyncio.sleep(0.1)  # it looks for a while behind a hint
         log.store(said := stored(30, CommId(teams[-1]), _NOTHING, ()))
@@ -227,12 +233,7 @@ async def test_groups_that_are_not_listened_to_are_looked_at_by_themselves(monke
 
 async def test_so_many_groups_are_listened_to_at_once() -> None:
     """The root always; news of the others are seen by looking, and they are listened to when there is room."""
-    teams = [f"team-{number}" for number in range(20)]
-    log = answering([])
-    async with watch(cast(GroupClient, log), ROOT) as news:
-        for number, team in enumerate(teams):
-            log.store(_opened(number + 1, team, teams[: number + 1]))
-            await anext(news)
+    async with _watching_teams(20) as (log, teams, news):
         said = stored(30, CommId(teams[-1]), _NOTHING, ())
         coming = asyncio.ensure_future(anext(news))
         for _ in range(1_000):

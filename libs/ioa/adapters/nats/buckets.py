@@ -7,7 +7,7 @@ Whatever stands under a key that cannot be read is survived, said once and count
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache, partial
@@ -228,8 +228,9 @@ class NatsRegistryView:
             match change:
                 case Snapshot(values=values):
                     before, after = self._cards, self._read_cards(values)
-                    self._cards = after
-                    self._pools = _by_pool(after)
+                    self._cards, self._pools = {}, {}
+                    for agent_id, record in after.items():
+                        self._replace(agent_id, record)
                     self.cards_ready.set()
                     self._tell(agent_id for agent_id in {**before, **after} if before.get(agent_id) != after.get(agent_id))
                 case Change(key=key, value=value):
@@ -376,13 +377,6 @@ class NatsRegistryView:
         for agent_id in sorted(agent_ids):
             for listener in self._listeners:
                 listener(agent_id)
-
-
-def _by_pool(cards: Mapping[AgentId, CardRecord]) -> dict[PoolId, set[AgentId]]:
-    pools: dict[PoolId, set[AgentId]] = {}
-    for agent_id, record in cards.items():
-        pools.setdefault(record.card.pool, set()).add(agent_id)
-    return pools
 
 
 @lru_cache(maxsize=4_096)

@@ -7,6 +7,7 @@ compared.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from importlib.resources import files
 from string import Template
@@ -59,17 +60,17 @@ class Ends:
 
     def excerpt(self, most_bytes: int, what: str = "") -> str:
         """Cut what others wrote, and defuse it; a letter may take three bytes then instead of one."""
-        if self.whole is not None:
-            return cut(defused(self.whole), most_bytes, what)
-        head, tail = (defused(end.decode("utf-8", "ignore")).encode() for end in (self.head, self.tail))
-        return replace(self, head=head, tail=tail).cut(most_bytes, what)
+        return self._made(defused, most_bytes, what)
 
     def line(self, most_bytes: int) -> str:
         """Cut what others wrote to a part of a line, and defuse it."""
+        return self._made(in_one_line, most_bytes)
+
+    def _made(self, harmless: Callable[[str], str], most_bytes: int, what: str = "") -> str:
         if self.whole is not None:
-            return cut(in_one_line(self.whole), most_bytes)
-        head, tail = (in_one_line(end.decode("utf-8", "ignore")).encode() for end in (self.head, self.tail))
-        return replace(self, head=head, tail=tail).cut(most_bytes)
+            return cut(harmless(self.whole), most_bytes, what)
+        head, tail = (harmless(end.decode("utf-8", "ignore")).encode() for end in (self.head, self.tail))
+        return replace(self, head=head, tail=tail).cut(most_bytes, what)
 
 
 def ends_of(text: str, most_bytes: int) -> Ends:
