@@ -58,20 +58,40 @@ def test_the_base_is_small(bare: Environment) -> None:
     assert (_HEAVY & installed.keys(), sum(installed.values()) < 25_000_000) == (set(), True), installed
 
 
-def test_everything_but_discovery_imports_on_the_base(bare: Environment) -> None:
-    """The library, the command line, the test doubles and three of the services need no extra to be imported."""
-    assert _unimportable(bare, "ioa", "ioa_registry", "ioa_groups", "ioa_router") == {}
+def _name_their_extra(failed: dict[str, list[str]], extra: str) -> bool:
+    return all(why[0] == "MissingExtraError" and f"'internet-of-agents[{extra}]'" in why[1] for why in failed.values())
+
+
+def test_everything_but_discovery_and_mcp_imports_on_the_base(bare: Environment) -> None:
+    """The library, the command line, the test doubles and three of the services need no extra to be imported, but for two modules.
+
+    Those are made of the MCP library's own classes, and say which extra brings it.
+    """
+    failed = _unimportable(bare, "ioa", "ioa_registry", "ioa_groups", "ioa_router")
+    wanted = {"ioa.adapters.mcp_http", "ioa.adapters.mcp_messages"}
+    assert (set(failed), _name_their_extra(failed, "mcp")) == (wanted, True), failed
+
+
+def test_an_mcp_server_without_the_extra_says_which_one_is_missing(bare: Environment) -> None:
+    """Who names an MCP server on the base reads what to install, and the server is not started."""
+    code = """
+import asyncio
+from ioa.react.mcp_servers import mcp, open_servers
+async def main():
+    async with open_servers([mcp("touch started")]): pass
+try: asyncio.run(main())
+except Exception as e: print(type(e).__name__, e)
+"""
+    assert (bare.python(code), (bare.folder / "started").exists()) == (
+        "MissingExtraError What speaks to MCP servers is not installed. Install it with: pip install 'internet-of-agents[mcp]'",
+        False,
+    )
 
 
 def test_discovery_without_its_extra_says_which_one_is_missing(bare: Environment) -> None:
     """What cannot be imported of discovery on the base fails with the error that names the extra, and there is such a part."""
     failed = _unimportable(bare, "ioa_discovery")
-    others = {
-        name: why
-        for name, why in failed.items()
-        if why[0] != "MissingExtraError" or "'internet-of-agents[discovery]'" not in why[1]
-    }
-    assert (bool(failed), others) == (True, {})
+    assert (bool(failed), _name_their_extra(failed, "discovery")) == (True, True), failed
 
 
 def test_the_auth_callout_without_its_extra_says_which_one_is_missing(bare: Environment) -> None:

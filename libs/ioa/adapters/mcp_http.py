@@ -17,12 +17,16 @@ from http import HTTPStatus
 from io import IncrementalNewlineDecoder
 from typing import Any
 
-import httpx2
-from mcp_types import PARSE_ERROR
-
 from ioa.adapters.http_answers import UnfitAnswerError, check_plain, counted
 from ioa.cancellation import fail_after
+from ioa.errors import MissingExtraError
 from ioa.json_text import check_mostly_texts
+
+try:
+    import httpx2
+    from mcp_types import PARSE_ERROR
+except ImportError as error:
+    raise MissingExtraError.of("What speaks to MCP servers", "mcp") from error
 
 EXCHANGE_BROKEN = -31_000
 """The code of the answer in the place of one that never came; those up to -32000 are the protocol's, and its servers'."""

@@ -13,9 +13,14 @@ from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TYPE_CHECKING, Any, Self
 
-from mcp.shared.message import SessionMessage
-from mcp_types import PARSE_ERROR
-from mcp_types.jsonrpc import ErrorData, JSONRPCError, JSONRPCRequest, JSONRPCResponse
+from ioa.errors import MissingExtraError
+
+try:
+    from mcp.shared.message import SessionMessage
+    from mcp_types import PARSE_ERROR
+    from mcp_types.jsonrpc import ErrorData, JSONRPCError, JSONRPCRequest, JSONRPCResponse
+except ImportError as error:
+    raise MissingExtraError.of("What speaks to MCP servers", "mcp") from error
 
 if TYPE_CHECKING:
     from mcp.client import Transport

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any
 
 from ioa.beside import beside
 from ioa.cancellation import fail_after, heeding_cancellation
-from ioa.errors import InvalidInputError, IoaError, MissingExtraError, TaskError, UnavailableError
+from ioa.errors import InvalidInputError, IoaError, TaskError, UnavailableError
 from ioa.foreign_text import shown_in_line
 from ioa.protocol.codec import check_texts
 
@@ -249,11 +249,8 @@ async def open_mcp_server(address: McpAddress) -> AsyncIterator[McpServer]:
         MissingExtraError: The library is not installed.
         UnavailableError: It does not start, cannot be reached, or does not speak the protocol.
     """
-    try:
-        for needed in ("mcp", "ioa.adapters.mcp_http"):
-            await asyncio.to_thread(import_module, needed)  # which takes longer than a loop may be held up
-    except ModuleNotFoundError as error:
-        raise MissingExtraError.of("What speaks to MCP servers", "mcp") from error
+    for needed in ("mcp_messages", "mcp_http"):
+        await asyncio.to_thread(import_module, f"ioa.adapters.{needed}")  # which takes longer than a loop may be held up
     server = McpServer(address)
     async with beside(server.hold()):
         await server.look()
