@@ -304,14 +304,17 @@ class FileService:
         asker, digest = request.agent_id, digest_of(request.object_name, request.sha256)
         told = await self._provenance.telling(request.comm_id, request.seq)
         if told is not None and asker in told.audience and digest in told.files:
-            if file is None or await self._provenance.may_read(asker, TrackedFile(digest, file.owner), request.comm_id, told):
+            if file is None:
+                return
+            tracked = TrackedFile.of(request.object_name, request.sha256, file.owner)
+            if await self._provenance.may_read(asker, tracked, request.comm_id, told):
                 return
         raise NotFoundError(f"No entry {request.seq} of {request.comm_id} has told {asker} of this file.")
 
     async def _check_known(self, request: GetUpload, file: StoredFile | None) -> None:
         if request.told_in is None or file is None:
             return
-        tracked = TrackedFile(digest_of(request.object_name, request.sha256), file.owner)
+        tracked = TrackedFile.of(request.object_name, request.sha256, file.owner)
         if not await self._provenance.is_known(tracked, request.told_in):
             raise NotFoundError(f"Nobody in {request.told_in} was rightly told of this file.")
 

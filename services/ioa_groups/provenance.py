@@ -1,7 +1,10 @@
-"""Who was rightly told of a file: by who wrote it, by its goal, or by somebody who had been told of it before.
+"""Who was rightly told of a file: by who wrote it for the group, by its goal, or by somebody who had been told of it before.
 
 A reference is not a secret that opens a file: whoever learned one elsewhere could name it in an entry of its own, and so have the
 file told to itself or to an accomplice. What an entry names opens a file only if the way by which it came there can be followed.
+
+It begins in the group that the file was put into, since whoever wrote it repeats what strangers name: it gets what a task is to
+use, and names in its answer what results name. Where it only has written the file, for others, it is told of it as all are.
 
 To follow it takes the logs of groups from their beginnings. What was read of them is remembered, and what of it was judged, so that
 another request reads only what is new, whatever it asks for and whether it is refused. It is read an entry at a time, since decoded
@@ -30,6 +33,7 @@ from ioa.group.state import ParentTask
 from ioa.ports.group_log import GroupLog, StoredEntry
 from ioa.protocol.goals import Origin
 from ioa.protocol.ids import AgentId, CommId, GoalName, UserId, comm_id_of_task
+from ioa.protocol.object_names import folder_in, folder_of
 
 _T = TypeVar("_T")
 
@@ -99,10 +103,21 @@ class TrackedFile:
     Attributes:
         digest: Which it is, see `digest_of`.
         owner: Whose it is, as the store says.
+        folder: Where it lies, by its name: agents' files lie in that of the group that they were put into.
     """
 
     digest: bytes
     owner: str
+    folder: str
+
+    @classmethod
+    def of(cls, object_name: str, sha256: str, owner: str) -> TrackedFile:
+        """Return a file by its reference."""
+        return cls(digest_of(object_name, sha256), owner, folder_in(object_name))
+
+    def is_written_by(self, agent_id: AgentId, comm_id: CommId) -> bool:
+        """Whether an agent has written it for a group."""
+        return self.owner == owner_of(agent_id) and self.folder == folder_of(comm_id)
 
 
 @dataclass(frozen=True)
@@ -263,7 +278,7 @@ class Provenance:
             RateLimitedError: It takes too much reading; what was read helps the next time.
         """
         with _one_request():
-            if file.owner == owner_of(agent_id):
+            if file.is_written_by(agent_id, comm_id):
                 return True
             if not by.may_be_copy and await _followed(self._is_right(file, comm_id, by, _Known())):
                 return True  # with no more read than it takes
@@ -303,7 +318,7 @@ class Provenance:
             case _ByMember() if by.may_be_copy:
                 return bool((yield self._is_copied(file, comm_id, len(known.judged))))
             case _ByMember(agent_id=teller):
-                return file.owner == owner_of(teller) or teller in known.since
+                return file.is_written_by(teller, comm_id) or teller in known.since
             case _ByTeam(comm_id=subgroup):
                 return bool((yield self._knowing(file, subgroup, before=by.seq)))
             case _Launch() as launch:
@@ -313,7 +328,7 @@ class Provenance:
 
     def _is_given(self, file: TrackedFile, launch: _Launch, seq: int) -> Way[bool]:
         """Whether a group was rightly given a file: a goal's by its user, who reads all; a nested team's by who opened it."""
-        if launch.parent is None or file.owner == owner_of(launch.opener):
+        if launch.parent is None or file.is_written_by(launch.opener, launch.parent.comm_id):
             return True
         return launch.opener in (yield self._knowing(file, launch.parent.comm_id, before=seq))
 

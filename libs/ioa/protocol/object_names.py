@@ -21,5 +21,10 @@ def object_name(owner: str, *place: str) -> str:
     return f"{folder_of(owner)}/{_digest('/'.join((owner, *place)))}"
 
 
+def folder_in(name: str) -> str:
+    """Return in which folder a name that `object_name` gave says that its file lies; of another name its beginning."""
+    return name[:_DIGITS]
+
+
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGITS]

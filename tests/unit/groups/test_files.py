@@ -41,9 +41,18 @@ from ioa.protocol.files import (
     whole,
 )
 from ioa.protocol.goals import Artifact
-from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalName, TaskId, UserId
-from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, InformTaskResult, SyncTaskAssignment, TaskSpec
+from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, GoalName, TaskId, UserId, comm_id_of_goal
+from ioa.protocol.messages import (
+    AsyncTaskAssignment,
+    ConcludeGroupDiscussion,
+    Conclusion,
+    InformTaskResult,
+    SyncTaskAssignment,
+    TaskSpec,
+)
 from ioa.protocol.object_names import folder_of
+from ioa.protocol.tickets import ticket_of
+from ioa.testing.memory_goals import MemoryTickets
 from ioa_groups.files import INTERRUPTED_AFTER, FileQuotas
 from tests.unit.runtime.plane import ADA, BOB, EVE, GOAL, ROOM, Plane
 
@@ -265,6 +274,37 @@ async def test_what_was_told_is_handed_on(plane: Plane) -> None:
     await plane.says(ADA, Conclusion(content="Done.", artifacts=(file, own)))
     seq = (await plane.entries())[-1].seq
     assert [await read(plane, who, seq, one) for who in (ADA, BOB) for one in (file, own)] == [b"chart", b"own"] * 2
+
+
+async def test_the_author_of_a_file_is_not_made_to_hand_it_on_elsewhere() -> None:
+    """Its client fetches what a task is to use, and repeats in conclusions and for nested teams what a stranger's result names."""
+    plane, goal_id, mal = Plane(), GoalId("mine"), AgentId("mal")
+    room = comm_id_of_goal(goal_id)
+    await plane.open(ADA, BOB)
+    secret = await put(plane, BOB, b"secret")
+    await plane.says(ADA, SyncTaskAssignment(tasks=(TaskSpec(task_id=TaskId("t1"), assignee=BOB, task_desc="Draw."),)))
+    told = await reported(plane, secret)
+    await plane.join(EVE, mal)
+    await plane.accept(goal_id)
+    ticket = ticket_of(MemoryTickets.key, GoalName(LOCAL, goal_id))
+    await plane.setup.launch(LaunchGroup(owner=BOB, members=(mal, EVE), goal_id=goal_id, ticket=ticket))
+    tasks = [TaskSpec(task_id=TaskId(name), assignee=who, task_desc=f"Do {name}.") for name, who in (("t1", mal), ("t2", BOB))]
+    await plane.says(BOB, AsyncTaskAssignment(tasks=(*tasks,)), comm_id=room)
+    await plane.says(mal, InformTaskResult(task_id=TaskId("t1"), task_conclusion="x", artifacts=(secret,)), comm_id=room)
+    by_stranger = (await plane.entries(room))[-1].seq
+    parent = ParentTask(comm_id=room, task_id=TaskId("t2"))
+    request = LaunchGroup(owner=BOB, members=(mal,), goal_id=goal_id, parent=parent, goal="Count.", inputs=(secret,))
+    nested = (await plane.setup.launch(request)).state.comm_id
+    await plane.says(BOB, ConcludeGroupDiscussion(), comm_id=room)
+    await plane.says(BOB, Conclusion(content="Done.", artifacts=(secret,)), comm_id=room)
+    ways = [(by_stranger, room), ((await plane.entries(nested))[0].seq, nested), ((await plane.entries(room))[-1].seq, room)]
+    for seq, where in ways:
+        for who in (BOB, mal):
+            with pytest.raises(NotFoundError, match="has told"):
+                await read(plane, who, seq, secret, where)
+    with pytest.raises(NotFoundError, match="rightly told"):
+        await fetch(plane, secret, room)
+    assert [await read(plane, who, told, secret) for who in (ADA, BOB)] == [b"secret"] * 2
 
 
 @pytest.mark.parametrize("is_known", [True, False])

@@ -447,8 +447,26 @@ async def test_a_file_is_not_told_by_its_owner_where_he_stands_in_for_another() 
     with pytest.raises(NotFoundError, match="rightly told"):
         await fetch(plane, secret, COPY)
     own = InformTaskResult(task_id=TaskId("t1-2"), task_conclusion="Mine.", artifacts=(secret,))
-    await plane.says(BOB, own, comm_id=COPY)
-    assert await read(plane, EVE, (await plane.entries(COPY))[-1].seq, secret, COPY) == b"secret"
+    await plane.says(BOB, own, comm_id=COPY)  # as its client repeats what it finds
+    for who in (EVE, BOB):
+        with pytest.raises(NotFoundError, match="has told"):
+            await read(plane, who, (await plane.entries(COPY))[-1].seq, secret, COPY)
+
+
+async def test_who_wrote_a_file_goes_on_with_it_in_a_fork() -> None:
+    """It was put into the group that the copy comes from, and told of there: its author reads it here, and hands it on."""
+    plane = Plane()
+    await plane.open(ADA, BOB, level=LEVEL)
+    await plane.says(ADA, AsyncTaskAssignment(tasks=specs(("t1-1:bob",))))
+    file = await put(plane, BOB, b"told", "a")
+    await plane.says(BOB, InformTaskResult(task_id=TaskId("t1-1"), task_conclusion="x", artifacts=(file,)))
+    await plane.join(EVE, level=LEVEL)
+    await forked(plane, order((await plane.entries())[-1].seq, replace=[{"old": ADA, "new": EVE}]))
+    await plane.says(EVE, SyncTaskAssignment(tasks=specs((f"t{(await plane.state(COPY)).turn}-x:bob",))), comm_id=COPY)
+    given = (await plane.state(COPY)).open_tasks[0].task_id
+    await plane.says(BOB, InformTaskResult(task_id=given, task_conclusion="Again.", artifacts=(file,)), comm_id=COPY)
+    telling = [one.seq for one in await plane.entries(COPY) if files_of(one.entry.event)]
+    assert [await read(plane, who, seq, file, COPY) for who in (BOB, EVE) for seq in telling] == [b"told"] * 4
 
 
 async def test_an_entry_opens_in_a_fork_what_it_opened_there() -> None:

@@ -17,7 +17,7 @@ from ioa.protocol.goals import Artifact, Origin
 from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, GoalName, TaskId
 from ioa.protocol.levels import LEVEL
 from ioa.protocol.messages import Discussion, InformTaskProgress, InformTaskResult, SyncTaskAssignment
-from ioa_groups.provenance import Provenance, TrackedFile, digest_of, owner_of
+from ioa_groups.provenance import Provenance, TrackedFile, owner_of
 from tests.unit.group.scenario import specs
 from tests.unit.groups.test_files import put, read
 from tests.unit.runtime.plane import ADA, BOB, EVE, GOAL, ROOM, Plane
@@ -89,7 +89,7 @@ async def test_one_request_has_no_more_read_than_a_bound() -> None:
 
     plane.log.read = counted  # type: ignore[method-assign]
     provenance = Provenance(plane.log)
-    nobodys = TrackedFile(digest_of(file.object_name, file.sha256), owner_of(AgentId("nobody")))
+    nobodys = TrackedFile.of(file.object_name, file.sha256, owner_of(AgentId("nobody")))
     provenance._room.names = 1_000_000  # as where others' requests take all the room
     with pytest.raises(RateLimitedError):
         await provenance.is_known(nobodys, rooms[-1])
@@ -104,8 +104,7 @@ async def test_what_is_remembered_of_a_long_way_is_gone_through_in_turns(monkeyp
     for number, comm_id in enumerate(rooms, 1):
         plane.log._entries[comm_id] = _copied(comm_id, number, entries, EVE)
     provenance, nobodys = Provenance(plane.log), AgentId("nobody")
-    digest = digest_of(file.object_name, file.sha256)
-    assert not await provenance.is_known(TrackedFile(digest, owner_of(nobodys)), rooms[-1])
+    assert not await provenance.is_known(TrackedFile.of(file.object_name, file.sha256, owner_of(nobodys)), rooms[-1])
     turns, is_over = 0, asyncio.Event()
 
     async def count() -> None:
@@ -116,7 +115,7 @@ async def test_what_is_remembered_of_a_long_way_is_gone_through_in_turns(monkeyp
 
     async with asyncio.TaskGroup() as group:
         group.create_task(count())
-        assert not await provenance.is_known(TrackedFile(digest, owner_of(EVE)), rooms[-1])
+        assert not await provenance.is_known(TrackedFile.of(file.object_name, file.sha256, owner_of(EVE)), rooms[-1])
         is_over.set()
     assert turns >= 3
 
@@ -125,7 +124,7 @@ async def test_of_names_and_logs_that_are_none_nothing_is_remembered() -> None:
     """What all groups hold is counted as it comes and goes; whoever asks for a file may name any group."""
     plane = Plane()
     file = await _told(plane)
-    provenance, tracked = Provenance(plane.log), TrackedFile(digest_of(file.object_name, file.sha256), owner_of(BOB))
+    provenance, tracked = Provenance(plane.log), TrackedFile.of(file.object_name, file.sha256, owner_of(BOB))
     for number in range(20):
         assert not await provenance.is_known(tracked, CommId(f"nobody-{number}"))
     assert (len(provenance._groups), provenance._room.names) == (0, 0)
@@ -150,6 +149,6 @@ async def test_of_a_log_in_which_a_file_is_looked_for_one_entry_is_held_decoded(
         most.append(sum(one() is not None for one in held))
 
     plane.decode_anew(note)
-    tracked = TrackedFile(digest_of(file.object_name, file.sha256), owner_of(BOB))
+    tracked = TrackedFile.of(file.object_name, file.sha256, owner_of(BOB))
     assert await Provenance(plane.log).is_known(tracked, ROOM)
     assert len(most) > length > 20 and max(most) <= 2
