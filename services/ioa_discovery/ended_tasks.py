@@ -1,6 +1,9 @@
 """What a group's log tells of its tasks that have ended: what was asked of whom, how long it had, how it went, what it cost.
 
 Only routers and group setup write the log, so that none of it is the word of the group's owner.
+
+A task counts in the goal in which it was given out. Of those that a fork goes on with its user may have changed all: the words, who
+does it, how much time is left, and in whose name it stands.
 """
 
 from __future__ import annotations
@@ -10,7 +13,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from ioa.group.events import Entry, GroupLaunched, Said, SubgroupClosed
-from ioa.group.resuming import is_resumed
 from ioa.group.state import ClosedTask, OpenTask
 from ioa.protocol.ids import AgentId, TaskId
 from ioa.protocol.messages import AsyncTaskAssignment, InformTaskResult, SyncTaskAssignment, TaskOutcome
@@ -54,24 +56,19 @@ class EndedTasks:
         """Which objects the results of tasks name."""
         self._lacks: dict[TaskId, frozenset[str]] = {}
         self._copied: set[TaskId] = set()
-        """What the goal that this one goes on from tells of: what had ended there, and what this group's owner has given to nobody,
-        who stands in for who did."""
-        self._leads_for_another = False
+        """What was given out in the goal that this one goes on from."""
 
     def apply(self, entries: Iterable[Entry]) -> None:
         """Take in the entries that follow."""
         for entry in entries:
             self._note(entry)
-            goes_on = is_resumed(entry.event)  # what runs is begun anew, in the time that is left
             for task in entry.state.tasks:
-                if isinstance(task, OpenTask) and (goes_on or task.task_id not in self._given):
+                if entry.state.copying:
+                    self._copied.add(task.task_id)
+                elif isinstance(task, OpenTask) and task.task_id not in self._given:
                     patience = None if task.deadline is None else task.deadline - entry.event.at
                     self._given[task.task_id] = entry.event.at, patience
-                    if goes_on and self._leads_for_another:
-                        self._copied.add(task.task_id)
-                elif isinstance(task, ClosedTask):
-                    if task.task_id not in self._closed and entry.state.copying:
-                        self._copied.add(task.task_id)
+                if isinstance(task, ClosedTask):
                     _, at = self._closed.get(task.task_id, (task, entry.event.at))
                     self._closed[task.task_id] = task, at
 
@@ -79,7 +76,6 @@ class EndedTasks:
         match entry.event:
             case GroupLaunched(charter=charter):
                 self._inputs = frozenset([one.object_name for one in charter.inputs])
-                self._leads_for_another = charter.opener.agent_id != charter.owner
             case SubgroupClosed(task_id=task_id, usage=spent, artifacts=artifacts):
                 self._usages[task_id] = spent
                 self._names[task_id] = frozenset([one.object_name for one in artifacts])

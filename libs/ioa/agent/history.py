@@ -65,7 +65,7 @@ class GroupHistory:
         self._given: dict[TaskId, datetime] = {}
         self._closed: dict[TaskId, tuple[ClosedTask, datetime]] = {}
         self._copied: set[TaskId] = set()
-        """The tasks that had ended in the goal that this one goes on from: that one's group tells of them."""
+        """The tasks that were given out in the goal that this one goes on from: who leads here may have given out none of them."""
         self._rejected: dict[TaskId, str] = {}
         self._declined: set[TaskId] = set()
         self._lacks: dict[TaskId, frozenset[str]] = {}
@@ -307,13 +307,14 @@ class GroupHistory:
         """Note when tasks were begun and closed, and how; the state tells it for a while only. Return those closed just now."""
         closed = []
         for task in state.tasks:
+            if state.copying:
+                self._copied.add(task.task_id)
             if isinstance(task, OpenTask):
                 self._given.setdefault(task.task_id, at)
             elif isinstance(task, ClosedTask):
                 _, ended = self._closed.get(task.task_id, (None, at))
                 if task.task_id not in self._closed:
                     closed.append(task.task_id)
-                    self._copied |= {task.task_id} if state.copying else set()
                 self._closed[task.task_id] = task, ended
         return closed
 

@@ -388,8 +388,10 @@ def test_what_waits_for_an_answer_waits_on_in_a_fork() -> None:
     assert history.answers == {} and view.replies == {}
 
 
-def test_what_was_done_before_a_fork_is_told_of_once() -> None:
-    """By the owner of the goal that it comes from: the fork's own tells of what its members have done since."""
-    story = launched("ada", "bob", "eve").assigns("ada", "t1-1:bob", "t1-2:eve").progresses("t1-1").progresses("t1-2")
-    told = outcomes_of(forked(story.finishes("t1-1")).finishes("t1-2"))
-    assert {task_id: outcome.agent_id for task_id, outcome in told.items()} == {"t1-2": "eve"}
+def test_a_task_is_told_of_in_the_goal_in_which_it_was_given_out() -> None:
+    """Who leads a fork may have given out nothing of what ended, runs or waits in the goal that it comes from."""
+    story = launched("ada", "bob").assigns_and_waits("ada", "t1-1:bob", "t1-2:bob", "t1-3:bob:t1-2")
+    story = forked(story.finishes("t1-1").progresses("t1-2")).finishes("t1-2").fails("t1-3")
+    own = f"t{story.state.turn}-x"
+    told = outcomes_of(story.assigns_and_waits("ada", f"{own}:bob").after(3).finishes(own))
+    assert {task_id: (outcome.done, outcome.seconds) for task_id, outcome in told.items()} == {own: (True, 3.0)}

@@ -11,13 +11,12 @@ import pytest
 from prometheus_client import REGISTRY
 
 from ioa.errors import ConflictError, ForbiddenError, NotFoundError
-from ioa.group.events import Entry, GroupLaunched, encode_entry
+from ioa.group.events import Entry, encode_entry
 from ioa.group.folding import KEPT
 from ioa.group.machine import step
 from ioa.group.state import GroupState
 from ioa.ports.group_log import StoredEntry
 from ioa.ports.registry_store import CardRecord
-from ioa.protocol.cards import as_drafter
 from ioa.protocol.goals import Artifact
 from ioa.protocol.ids import AgentId, CommId, PoolId, TaskId
 from ioa.protocol.messages import InformTaskResult, SyncTaskAssignment, TaskOutcome, TaskSpec
@@ -151,37 +150,16 @@ async def test_a_task_with_less_time_than_its_pool_takes_says_nothing(seconds: f
     assert len(await office.report()) == times
 
 
-def forked_with(seconds: float) -> Scenario:
-    """A group that goes on from one in which bob had so much time left of twenty for a task."""
-    task = specs(("t1-1:bob",))[0].model_copy(update={"timeout": timedelta(seconds=20)})
-    story = launched("ada", "bob").speaks("ada", SyncTaskAssignment(tasks=(task,)))
-    return forked(story.after(20 - seconds))
-
-
-@pytest.mark.parametrize(("seconds", "times"), [(1.0, 0), (15.0, 1)])
-async def test_a_task_that_ran_in_another_goal_had_the_time_that_was_left(seconds: float, times: int) -> None:
-    """Who stands in a moment before the end had twenty seconds, by its record, and failed."""
-    office = Office()
-    for owner in ("a", "b"):
-        office.experience.add(Outcome(pool="bob-pool", agent_id=BOB, need="", done=True, at=NEW_YEAR, seconds=10.0, owner=owner))
-    await office.file(forked_with(seconds).fails("t1-1").announces("ada").concludes("ada"))
-    kept = await office.report()
-    assert [outcome.seconds for _, outcome in kept] == [0.0] * times  # since the copy went on, two hours later
-
-
-@pytest.mark.parametrize(("opener", "expected"), [("ada", [True, False]), ("mal", [False])])
-def test_who_leads_for_another_tells_of_no_task_that_it_has_not_given_out(opener: str, expected: Sequence[bool]) -> None:
-    """What a user had another one say would stand in an honest leader's name; what that leader gives out itself does count."""
-    story = forked_with(15.0).finishes("t1-1")
-    story = story.assigns_and_waits("ada", f"t{story.state.turn}-x:bob").fails(f"t{story.state.turn}-x")
+def test_a_task_counts_in_the_goal_in_which_it_was_given_out() -> None:
+    """What a fork goes on with, running or waiting, its user may have put into an honest leader's mouth: it says nothing there."""
+    story = forked(launched("ada", "bob").assigns_and_waits("ada", "t1-1:bob", "t1-2:bob:t1-1").progresses("t1-1"))
+    own = f"t{story.finishes('t1-1').fails('t1-2').state.turn}-x"
+    story = story.finishes("t1-1").fails("t1-2").assigns_and_waits("ada", f"{own}:bob").after(3).finishes(own)
     ended, state = EndedTasks(), None
     for event in story.log:
-        if isinstance(event, GroupLaunched):
-            told = {"opened_by": as_drafter(card(opener))}
-            event = event.model_copy(update={"charter": event.charter.model_copy(update=told)})
         state = step(state, event).state
         ended.apply([Entry(event=event, state=state, audience=())])
-    assert [one.done for one in ended] == expected
+    assert [(one.need, one.done, one.took) for one in ended] == [(f"do {own}", True, timedelta(seconds=3))]
 
 
 async def test_a_rejected_task_is_kept_as_not_done() -> None:
