@@ -40,7 +40,7 @@ from ioa.group.events import (
 from ioa.group.forking import Copied, Forking, Original, Past, charter_of, original_of
 from ioa.group.in_memory import policy_bytes, state_bytes
 from ioa.group.rejection import IllegalEventError
-from ioa.group.state import Charter, GroupState
+from ioa.group.state import MAX_MEMBERS, Charter, GroupState
 from ioa.ports.clock import Clock
 from ioa.ports.delivery import GoalRecords, Memberships
 from ioa.ports.group_log import AppendConflictError, GroupLog, StoredEntry
@@ -262,9 +262,9 @@ class Forks:
         with self._reading(goal.name.owner):
             await self._check_room(goal, fork)
             original = await self._original(goal, fork, self._to_check)
-            cards = await self._known_cards(original, fork)
+            cards = self._known_cards(original, fork)
             charter = charter_of(original.charter, goal, cards, self._ports.clock.now() + goal.timeout)
-            await self._rehearse(original, goal, charter, self._to_check)
+            await self._rehearse(Forking(original, fork, goal, charter, cards, sketches_of), self._to_check)
 
     async def carry_out(self, record: GoalRecord) -> None:
         """Copy what a goal goes on from, and have it go on. What was begun before is finished.
@@ -284,11 +284,13 @@ class Forks:
         self._to_carry_out.check(goal.name.owner)
         with self._reading(goal.name.owner):
             original = await self._original(goal, fork, self._to_carry_out)
-            charter = await self._charter(goal.comm_id) if head is not None else await self._chartered(original, record)
-            state, counts = await self._rehearse(original, goal, charter, self._to_carry_out)
-            if head is None:
+            cards = self._known_cards(original, fork)
+            begun = None if head is None else await self._charter(goal.comm_id)
+            charter = begun or charter_of(original.charter, goal, cards, record.deadline)
+            state, counts = await self._rehearse(Forking(original, fork, goal, charter, cards, sketches_of), self._to_carry_out)
+            if begun is None:
                 self._check_there(state, charter, fork)
-            await self._copy(Forking(original, fork, goal, charter, sketches_of, counts))
+            await self._copy(Forking(original, fork, goal, charter, cards, sketches_of, counts))
         await self._go_on(charter, original.past[-1].event.at)
         _log.info("goal_forked", goal_id=goal.goal_id, of=fork.goal_id, at=fork.at, entries=sum(counts.values()))
 
@@ -406,22 +408,18 @@ class Forks:
         finally:
             charge(uncounted)
 
-    async def _known_cards(self, original: Original, fork: Fork) -> Mapping[AgentId, AgentCard]:
+    def _known_cards(self, original: Original, fork: Fork) -> Mapping[AgentId, AgentCard]:
+        """Return the cards of all who may be in the copy, as they are now; where one joins, as small as for joining."""
         names = {*original.cards, *(one.new for one in fork.replace)}
         known = {name: record.card for name in names if (record := self._ports.registry.card(name)) is not None}
-        return {name: abridged(card, CARDS_BYTES // len(names)) for name, card in known.items()}
+        has_grown = len(original.cards) > len(original.charter.team_members)
+        most = CARDS_BYTES // (MAX_MEMBERS if has_grown else len(names))
+        return {name: abridged(card, most) for name, card in known.items()}
 
-    async def _chartered(self, original: Original, record: GoalRecord) -> Charter:
-        goal = record.goal
-        cards = await self._known_cards(original, _fork_of(goal))
-        return charter_of(original.charter, goal, cards, record.deadline)
-
-    async def _rehearse(
-        self, original: Original, goal: Goal, charter: Charter, reads: _Reads
-    ) -> tuple[GroupState, Mapping[CommId, int]]:
+    async def _rehearse(self, forking: Forking, reads: _Reads) -> tuple[GroupState, Mapping[CommId, int]]:
         """Step through the whole copy and write nothing. Return where it ends, and how many entries each of its groups has."""
-        counts, state = defaultdict[CommId, int](int), None
-        async with aclosing(self._steps(Forking(original, _fork_of(goal), goal, charter, sketches_of), reads)) as steps:
+        counts, state, goal = defaultdict[CommId, int](int), None, forking.goal
+        async with aclosing(self._steps(forking, reads)) as steps:
             async for copied in steps:
                 if isinstance(copied.event, GroupLaunched):
                     check_launch_size(copied.event)

@@ -21,6 +21,7 @@ from ioa.group.events import (
     Event,
     GroupLaunched,
     LaunchAbandoned,
+    MemberJoined,
     QuestionAnswered,
     Said,
     SubgroupClosed,
@@ -46,6 +47,7 @@ from ioa.protocol.messages import (
 )
 from ioa.protocol.model import Model
 from ioa.protocol.policy import Policy
+from ioa.protocol.team import is_seat
 
 Sketch = Callable[[Payload], tuple[str, ...]]
 """What tells a message that is said again."""
@@ -149,6 +151,7 @@ class Forking:
         fork: Where it goes on from, and what it changes.
         goal: The goal that the copy works for.
         charter: What its group is set up with, but for how much is copied.
+        cards: How the agents describe themselves now, as for `charter_of`.
         sketch: Sketches a message that is changed.
         counts: How many entries each group of the copy has besides its first; None while that is to be found out.
     """
@@ -157,6 +160,7 @@ class Forking:
     fork: Fork
     goal: Goal
     charter: Charter
+    cards: Mapping[AgentId, AgentCard]
     sketch: Sketch
     counts: Mapping[CommId, int] | None = None
     _states: dict[CommId, GroupState] = field(default_factory=dict)
@@ -179,6 +183,9 @@ class Forking:
         self._agents = {one.old: one.new for one in self.fork.replace}
         if unknown := self._agents.keys() - self.original.cards.keys():
             raise InvalidInputError(f"{', '.join(sorted(unknown))}: no member of {self.fork.goal_id}'s group to be replaced.")
+        if seats := [one.new for one in self.fork.replace if is_seat(one.new)]:
+            told = f"{', '.join(seats)}: a person stands in for nobody, whose words would be the person's."
+            raise InvalidInputError(told, hint="Replace it by an agent.")
         changed = self.fork.say is None
         for one in self.original.past:
             is_changed = one.seq == self.fork.at and self.fork.say is not None
@@ -257,7 +264,10 @@ class Forking:
                 self._names[subgroup] = comm_id_of_task(CommId(self._names[one.comm_id]), task_id)
         names = self._names | (self._agents if one.comm_id == self.original.root else {})
         comm_id = CommId(self._names[one.comm_id])
-        return renamed(event, names, members_asked(self._states.get(comm_id), self._policies.get(comm_id)))
+        event = renamed(event, names, members_asked(self._states.get(comm_id), self._policies.get(comm_id)))
+        if isinstance(event, MemberJoined) and one.comm_id == self.original.root:
+            event = event.model_copy(update={"card": _card_now(event.card, self.cards)})
+        return event
 
     def _chartered(self, comm_id: CommId, charter: Charter) -> Charter:
         """Return what a group of the copy is set up with."""
@@ -295,13 +305,6 @@ def charter_of(original: Charter, goal: Goal, cards: Mapping[AgentId, AgentCard]
     assert goal.forked_from is not None
     names: dict[str, str] = {one.old: one.new for one in goal.forked_from.replace}
 
-    def card_of(known: AgentCard) -> AgentCard:
-        name = AgentId(names.get(known.agent_id, known.agent_id))
-        card = cards.get(name)
-        if card is None:
-            return known.model_copy(update={"agent_id": name})
-        return card.model_copy(update={"patience": known.patience, "speaks": known.speaks})
-
     limits = {
         "max_turns": goal.max_turns,
         "max_tokens": goal.max_tokens,
@@ -315,10 +318,16 @@ def charter_of(original: Charter, goal: Goal, cards: Mapping[AgentId, AgentCard]
         "traceparent": goal.traceparent,
         "labels": goal.labels,
         "limits": original.limits.model_copy(update=limits),
-        "team_members": tuple(map(card_of, original.team_members)),
         "opened_by": as_drafter(original.opener),
     }
-    return validate(Charter, {**dict(renamed(original, names)), **moved})
+    here = renamed(original, names)
+    return validate(Charter, {**dict(here), **moved, "team_members": tuple([_card_now(one, cards) for one in here.team_members])})
+
+
+def _card_now(known: AgentCard, cards: Mapping[AgentId, AgentCard]) -> AgentCard:
+    """Return a member's card as it is now. Its group knows its patience, and how it speaks, as they were, see `charter_of`."""
+    card = cards.get(known.agent_id)
+    return known if card is None else card.model_copy(update={"patience": known.patience, "speaks": known.speaks})
 
 
 def reworded(event: Event | None, text: str, sketch: Sketch) -> Event:

@@ -9,7 +9,7 @@ import pytest
 
 from ioa.errors import ConflictError, InvalidInputError, IoaError
 from ioa.group.effects import owed_effects
-from ioa.group.events import CancelRequested, Event, GroupLaunched, Said, SubgroupClosed, SubgroupOpened, TimerFired
+from ioa.group.events import CancelRequested, Event, GroupLaunched, MemberJoined, Said, SubgroupClosed, SubgroupOpened, TimerFired
 from ioa.group.forking import Copied, Forking, Past, charter_of, original_of
 from ioa.group.machine import step
 from ioa.group.rejection import IllegalEventError, RejectionCode
@@ -42,7 +42,7 @@ def fork_of(
     logs = {COMM: [Past.of(COMM, 10 * number, event) for number, event in enumerate(events, 1)][:at]}
     for name, log in (nested or {}).items():
         logs[CommId(name)] = [Past.of(CommId(name), 10 + number, event) for number, event in enumerate(log, 1)]
-    original = original_of(COMM, logs)
+    original = original_of(COMM, logs, [event.card for event in events if isinstance(event, MemberJoined)])
     fork = Fork.model_validate({"goal_id": "goal-1", "at": 10 * at, **changed})
     limits = original.charter.limits
     goal = Goal(
@@ -56,10 +56,10 @@ def fork_of(
     cards = {AgentId("zoe"): card("zoe", description="Zoe helps too")}
     charter = charter_of(original.charter, goal, cards, LATER + timedelta(hours=1))
     counts: dict[CommId, int] = {}
-    for copied in Forking(original, fork, goal, charter, sketches_of).steps():
+    for copied in Forking(original, fork, goal, charter, cards, sketches_of).steps():
         counts[copied.comm_id] = counts.get(copied.comm_id, -1) + 1
     counts[goal.comm_id] += 1
-    steps = [*Forking(original, fork, goal, charter, sketches_of, counts).steps()]
+    steps = [*Forking(original, fork, goal, charter, cards, sketches_of, counts).steps()]
     state = [one.transition.state for one in steps if one.comm_id == goal.comm_id][-1]
     return steps, state
 
@@ -252,6 +252,27 @@ def test_nobody_speaks_for_a_person_or_stands_in_for_one() -> None:
     assert "What else?" in steps[-1].event.model_dump_json()
 
 
+def test_who_stands_in_for_one_who_joined_has_its_own_card() -> None:
+    """By that members know its pool, and what it can; how long it is waited for stays, so that all that happened still follows."""
+    patient = card("eve", description="Pays everybody", patience=timedelta(minutes=3))
+    story = launched("ada", "bob").invites("ada", "eve")
+    joined = story.log[-1]
+    assert isinstance(joined, MemberJoined)
+    log = [*story.log[:-1], joined.model_copy(update={"card": patient})]
+    steps, state = fork_of(log, 2, replace=[{"old": "eve", "new": "zoe"}])
+    event = steps[-1].event
+    assert isinstance(event, MemberJoined)
+    assert (event.card.agent_id, event.card.pool, event.card.description) == ("zoe", "zoe", "Zoe helps too")
+    assert event.card.patience == state.members[-1].patience == timedelta(minutes=3)
+
+
+def test_a_person_stands_in_for_nobody() -> None:
+    """What the agent had said would be the person's words, whom nobody has asked."""
+    story = launched("ada", "bob").says("ada", to="bob").says("bob", to="ada")
+    with pytest.raises(InvalidInputError, match="human-anna: a person stands in for nobody"):
+        fork_of(story.log, 3, replace=[{"old": "bob", "new": "human-anna"}])
+
+
 def test_who_is_replaced_is_a_member_and_who_stands_in_is_none() -> None:
     """Else it would be another group than the one that was forked."""
     story = launched("ada", "bob").says("ada", to="bob")
@@ -276,7 +297,7 @@ def test_a_nested_team_that_has_ended_is_copied_in_its_place() -> None:
     fork = Fork(goal_id=GoalId("goal-1"), at=50)
     goal = Goal(goal_id=GoalId("again"), goal="Count to ten.", max_turns=10, forked_from=fork)
     charter = charter_of(original.charter, goal, {}, LATER)
-    steps = [*Forking(original, fork, goal, charter, sketches_of, {goal.comm_id: 5, _sub(goal): 3}).steps()]
+    steps = [*Forking(original, fork, goal, charter, {}, sketches_of, {goal.comm_id: 5, _sub(goal): 3}).steps()]
     assert [one.source_seq for one in steps] == [10, 20, 30, 31, 32, 33, 34, 40, 50]
     inner = [one for one in steps if one.comm_id == _sub(goal)]
     assert [one.transition.state.copying for one in inner] == [3, 2, 1, 0]
