@@ -25,14 +25,13 @@ from ioa.sandbox import landlock, seccomp
 from ioa.sandbox.box_folder import BLOCK_BYTES, contents, give, overfull, pack, unpack
 from ioa.sandbox.levels import Level
 from ioa.sandbox.limits import SandboxLimits
-from ioa.sandbox.memory import ROOM_OF_COMMANDS, processes
+from ioa.sandbox.memory import OPEN_FILES, ROOM_OF_COMMANDS, processes
 
 NOBODY = 65534
 """The user that root becomes."""
 _LAUNCHER = Path(__file__).with_name("launcher.py")
 _SYSTEM = ("/usr", "/bin", "/lib", "/lib32", "/lib64", "/libx32", "/etc/ld.so.cache")
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom")
-_OPEN_FILES = 256
 _TICK_SECONDS = 0.05
 _DYING_SECONDS = 5.0
 _LOOK_AGAIN_SECONDS = 0.002
@@ -116,17 +115,20 @@ def run(  # noqa: PLR0913 - each is for the caller to say
         elif level is Level.LANDLOCK and os.geteuid() == 0:
             give(box, NOBODY)
         before = contents(box, limits)[1]
-        process = subprocess.Popen(
-            [sys.executable, "-I", "-S", str(_LAUNCHER), marshal.dumps(plan).hex(), *_found([*prefix, *command])],
-            env=dict(environment or {}), stdin=stdin or subprocess.DEVNULL, stdout=stdout, stderr=printed,
-            start_new_session=True, pass_fds=passed,
-        )  # fmt: skip
 
-        def broken() -> str:
-            overdrawn = ROOM_OF_COMMANDS.overdrawn(process.pid, limits.memory_in_all_bytes)
-            return overdrawn or overfull(box, before, limits)
+        def start() -> subprocess.Popen[bytes]:
+            return subprocess.Popen(
+                [sys.executable, "-I", "-S", str(_LAUNCHER), marshal.dumps(plan).hex(), *_found([*prefix, *command])],
+                env=dict(environment or {}), stdin=stdin or subprocess.DEVNULL, stdout=stdout, stderr=printed,
+                start_new_session=True, pass_fds=passed,
+            )  # fmt: skip
 
-        with ROOM_OF_COMMANDS.shared_by(process.pid):
+        with ROOM_OF_COMMANDS.shared_by(start) as process:
+
+            def broken() -> str:
+                overdrawn = ROOM_OF_COMMANDS.overdrawn(process.pid, limits.memory_in_all_bytes)
+                return overdrawn or overfull(box, before, limits)
+
             reason = _watch(process, limits, lambda: cancelled() or overdue(), grace, broken)
         if stdin is not None:
             return unpack(stdout, box, limits, cancelled) or reason
@@ -156,7 +158,7 @@ class _Confined:
             "RLIMIT_AS": self.limits.memory_bytes,
             "RLIMIT_FSIZE": self.limits.file_bytes,
             "RLIMIT_CORE": 0,
-            "RLIMIT_NOFILE": _OPEN_FILES,
+            "RLIMIT_NOFILE": OPEN_FILES,
         }
         if sys.platform == "linux":
             own = _OWN_PROCESSES if self.level is Level.BWRAP else 0
