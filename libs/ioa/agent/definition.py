@@ -454,7 +454,8 @@ class AgentDefinition:
         """Register what this agent is shown of what was said: `keep(heard) -> bool`, called with each `Heard` anew for each view.
 
         What it drops neither its speaker nor its tasks are shown; nothing can be added, and nobody else's view changes. A message
-        of which any part is kept is shown whole. What the function fails on is not shown. It has five seconds for all of it.
+        of which any part is kept is shown whole. What the function fails on is not shown. It has five seconds for all of it. A
+        task that has its slot does not wait for it, and is shown nothing of what was said since it was last asked.
 
         Raises:
             InvalidInputError: The function cannot be called with a `Heard` alone, is async, or is the agent's second one.

@@ -229,6 +229,11 @@ class GroupHistory:
         """Every task given out, in order, with what is known of it."""
         return tuple(self._record(spec) for spec in self._specs.values())
 
+    def used_by(self, spec: TaskSpec) -> tuple[TaskRecord, ...]:
+        """Return the earlier tasks whose results feed a task."""
+        records = [self._record(self._specs[task_id]) for task_id in spec.uses if task_id in self._specs]
+        return tuple([record for record in records if not self._is_struck(record)])
+
     def messages(self) -> Sequence[Message]:
         """Return what was said that this member was told, in order."""
         return self._messages

@@ -22,11 +22,11 @@ import structlog
 
 from ioa.agent.answer_files import files_of_answer, named_files
 from ioa.agent.asking import until_answered
-from ioa.agent.conversation import Heard, Teammate, conversation_of, decisions_of, kept, teammates
+from ioa.agent.conversation import Heard, Teammate, conversation_of, decisions_of, kept, name_of_entry, teammates, without
 from ioa.agent.function_executor import Functions, Patience, Slot
 from ioa.agent.inquiring import AskedOfMe, Inquiry
 from ioa.agent.listening import Listeners
-from ioa.agent.remembering import Memories
+from ioa.agent.remembering import Memories, in_sight
 from ioa.errors import InvalidInputError, IoaError, reason_of
 from ioa.group.events import name_of
 from ioa.group.policy.offer import TO_CONCLUDE, Offer
@@ -43,6 +43,7 @@ from ioa.protocol.messages import (
     AsyncTaskAssignment,
     Decision,
     Discussion,
+    Message,
     Pass,
     PassCause,
     Pause,
@@ -255,6 +256,10 @@ SpeakFunction = Callable[[TurnView], Said | Awaitable[Said]]
 KeepFunction = Callable[[Heard], bool]
 
 
+class _LetThrough(tuple[Message | TaskRecord, ...]):
+    """What the author of an agent had it be shown of a group when it last looked there."""
+
+
 class Hooks:
     """The hooks of one agent. Plain functions run in threads of their own; what never returns is left behind.
 
@@ -288,6 +293,16 @@ class Hooks:
             TaskError: It is not known in time what that is.
         """
         return await self._memories.remembered(await self._filtered(view))
+
+    def known(self, view: GroupView) -> GroupView:
+        """Leave out what the agent is not to be shown without asking anybody, and add nothing that it remembers.
+
+        What its author's function was not asked about yet is left out as well.
+        """
+        if self._agent.keeper is not None:
+            looked_at = set(map(id, view.kept.get(_LetThrough, ())))
+            view = without(view, {name_of_entry(item) for item in view.log if id(item) not in looked_at})
+        return in_sight(view)
 
     async def observed(self, view: GroupView, files: GroupFiles) -> GroupView:
         """Add what the agent alone knows: its instructions, and what it sees now. Leave out what it is not to be shown.
@@ -330,6 +345,7 @@ class Hooks:
 
         async with self._slot(view.charter, view.state.limits.floor_timeout) as slot:
             filtered: GroupView = await slot.call(kept, (view, is_kept), LOOK_WITHIN)
+        view.kept[_LetThrough] = _LetThrough(filtered.log)
         return filtered
 
     async def speak(self, view: GroupView, files: GroupFiles) -> Utterance | Decision | Invite:

@@ -24,11 +24,15 @@ from pathlib import Path
 from weakref import WeakValueDictionary
 
 from ioa.errors import TaskError
+from ioa.fair_turns import FairTurns
 from ioa.protocol.goals import Artifact
 from ioa.protocol.ids import LOCAL, CommId, UserId
 
 _READ_ONLY = 0o444
 """Other tasks read it as well."""
+_ASKED_AT_ONCE = 8
+_OF_ONE = 4
+"""How many pieces are asked for at a time, for one user; the store bounds what an agent may have of it."""
 
 
 class LocalCopies:
@@ -52,6 +56,7 @@ class LocalCopies:
         """Whose goal it works for."""
         self._coming = 0
         """How many bytes are being written, for which room is still free, or was a moment ago."""
+        self._turns = FairTurns(_ASKED_AT_ONCE, _OF_ONE)
         self._whole: dict[str, tuple[int, int]] = {}
         """Of each copy, by its name, what it looks like that was changed by nobody: when it was written, and its size."""
 
@@ -78,12 +83,12 @@ class LocalCopies:
         """
         name = copy_of(artifact)
         copy = self._folder / name
-        async with self._lock(name), aclosing(pieces):
-            first = await anext(pieces, b"")
+        async with self._lock(name), aclosing(self._in_turns(pieces, user)) as coming:
+            first = await anext(coming, b"")
             self._read[reader].add(name)
             self._users[reader] = user
             if not await asyncio.to_thread(self.stands, artifact, copy):
-                self._whole[name] = await self._write(artifact, copy, first, pieces, user)
+                self._whole[name] = await self._write(artifact, copy, first, coming, user)
             await asyncio.to_thread(_link, copy, path)
 
     async def release(self, reader: CommId) -> None:
@@ -94,6 +99,16 @@ class LocalCopies:
                 if await asyncio.to_thread(_delete_unread, self._folder / name):
                     self._whole.pop(name, None)
                     self._sizes.pop(name, None)
+
+    async def _in_turns(self, pieces: AsyncGenerator[bytes, None], user: UserId) -> AsyncGenerator[bytes, None]:
+        """Ask for each piece in a turn of its user: however many files come for one, another's come as fast as all of his."""
+        async with aclosing(pieces):
+            while True:
+                async with self._turns.turn(user):
+                    piece = await anext(pieces, None)
+                if piece is None:
+                    return
+                yield piece
 
     def _lock(self, name: str) -> asyncio.Lock:
         return self._at_work.setdefault(name, asyncio.Lock())

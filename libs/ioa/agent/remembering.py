@@ -79,9 +79,7 @@ class Memories:
         if memory is None:
             return view
         told = heard_in(view)
-        items = [item for item in view.log if told.get(name_of_entry(item))]
-        shown = _shown(items, memory, view)
-        left_out = [item for item in items if name_of_entry(item) not in shown]
+        shown, left_out = _parted(view, memory, told)
         unsaid = [item for item in left_out if not _decides(item)]
         parts = [await self._summary(view, memory, unsaid, told), await self._recalled(view, memory, told, shown)]
         return replace(without(view, set(map(name_of_entry, left_out))), memory="\n\n".join(filter(None, parts)))
@@ -166,6 +164,15 @@ class Memories:
             kept.update(one.name for one in some)
 
 
+def in_sight(view: GroupView) -> GroupView:
+    """Leave out of a view what the agent's part has it not be shown, and tell nothing instead."""
+    memory = None if view.part is None else view.part.memory
+    if memory is None:
+        return view
+    _, left_out = _parted(view, memory, heard_in(view))
+    return without(view, set(map(name_of_entry, left_out)))
+
+
 def _passages(comm_id: CommId, said: Mapping[str, Sequence[Heard]]) -> Iterator[Sequence[Passage]]:
     """Write passages of what was said, so much at a time."""
     some, size_bytes = list[Passage](), 0
@@ -197,6 +204,13 @@ def _floor(view: GroupView) -> timedelta:
     assert policy is not None and view.part is not None
     own = [policy.roles[policy.role_numbers[name]].timeout for name in view.part.roles]
     return min(filter(None, (state.limits.floor_timeout, state.patience_of(view.me), *own)))
+
+
+def _parted(view: GroupView, memory: Memory, told: Mapping[str, Sequence[Heard]]) -> tuple[frozenset[str], Sequence[Item]]:
+    """Return by names what stays in sight of what was said, and what is left out."""
+    items = [item for item in view.log if told.get(name_of_entry(item))]
+    shown = _shown(items, memory, view)
+    return shown, [item for item in items if name_of_entry(item) not in shown]
 
 
 def _shown(items: Sequence[Item], memory: Memory, view: GroupView) -> frozenset[str]:

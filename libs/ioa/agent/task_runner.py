@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
+from pathlib import Path
 from typing import Any, Literal, NoReturn
 
 import structlog
@@ -100,7 +101,7 @@ class TaskRunner:
         task_id = task_id_of_turn(view.state.turn, "part")
         words, meter = told_of_part(view), view.meter
 
-        async def prepare() -> RunningTask:
+        def prepare(workspace: Path) -> RunningTask:
             return RunningTask(
                 task_id=task_id,
                 attempt=1,
@@ -111,10 +112,10 @@ class TaskRunner:
                     given=GivenOut(asked_by=view.charter.owner),
                     conversation=conversation_of(view),
                     team=teammates(view),
-                    inputs=await files.fetch(view.charter.inputs),
+                    inputs=files.fetched(view.charter.inputs),
                 ),
                 results=[],
-                workspace=await files.create_workspace(task_id, 1),
+                workspace=workspace,
                 meter=meter,
                 seek=self._seek(task_id),
                 ask=self._ask(history, task_id, meter),
@@ -123,7 +124,9 @@ class TaskRunner:
             )
 
         patience = view.state.limits.floor_timeout
-        async with self._slot(history, Patience(patience, lambda: patience), prepare, files) as (slot, running):
+        await until_answered(partial(files.fetch, view.charter.inputs), comm_id=history.comm_id)
+        workspace = partial(files.create_workspace, task_id, 1)
+        async with self._slot(history, Patience(patience, lambda: patience), workspace, prepare, files) as (slot, running):
             outcome, said, _ = await self._call(slot, words, running)
         meter.decided_by = DecidedBy(kind="function")
         if outcome is TaskOutcome.FAILED:
@@ -288,9 +291,11 @@ class TaskRunner:
         await until_answered(lambda: self.ports.network.launch(request), task_id=spec.task_id)
         fault_point("agent.team_opened")
 
-    async def _prepare(self, history: GroupHistory, spec: TaskSpec, attempt: int, files: GroupFiles, meter: Meter) -> RunningTask:
-        group = await self.hooks.shown(history.view(self.card.agent_id, self.outbox.clock.now(), meter, files=files))
-        view, charter = TaskView(spec=spec, me=self.card, group=group), group.charter
+    def _prepare(
+        self, history: GroupHistory, spec: TaskSpec, attempt: int, files: GroupFiles, meter: Meter, workspace: Path
+    ) -> RunningTask:
+        group = self.hooks.known(history.view(self.card.agent_id, self.outbox.clock.now(), meter, files=files))
+        charter = group.charter
         return RunningTask(
             task_id=spec.task_id,
             attempt=attempt,
@@ -301,10 +306,10 @@ class TaskRunner:
                 given=given_out(group, spec),
                 conversation=conversation_of(group),
                 team=teammates(group),
-                inputs=await files.fetch(charter.inputs),
+                inputs=files.fetched(charter.inputs),
             ),
-            results=[await _upstream(record, files) for record in view.used if record.outcome in _HANDED_OVER],
-            workspace=await files.create_workspace(spec.task_id, attempt),
+            results=[_upstream(record, files) for record in _handed_over(history, spec)],
+            workspace=workspace,
             meter=meter,
             seek=self._seek(spec.task_id),
             ask=self._ask(history, spec.task_id, meter),
@@ -368,17 +373,23 @@ class TaskRunner:
 
     @asynccontextmanager
     async def _slot(
-        self, history: GroupHistory, patience: Patience, prepare: Callable[[], Awaitable[RunningTask]], files: GroupFiles
+        self,
+        history: GroupHistory,
+        patience: Patience,
+        create_workspace: Callable[[], Awaitable[Path]],
+        prepare: Callable[[Path], RunningTask],
+        files: GroupFiles,
     ) -> AsyncIterator[tuple[Slot, RunningTask]]:
         """Wait for a slot for a task's function, and prepare the task in it: each of those that wait would have all that was said.
 
+        What others are waited for, its files among them, is there by then: a slot is nobody's while nothing runs in it.
         Behind the block the task is cancelled, and its folder goes once the function has.
         A function that was left behind may still write there, as may a command that it has started and has yet to kill.
         """
         charter = history.charter
         assert charter is not None
         async with self.functions.slot(patience, charter.goal_id, charter.user) as slot:
-            running = await until_answered(prepare, comm_id=charter.comm_id)
+            running = prepare(await create_workspace())
             try:
                 yield slot, running
             finally:
@@ -391,8 +402,12 @@ class TaskRunner:
     async def _run(
         self, history: GroupHistory, words: str, spec: TaskSpec, attempt: int, files: GroupFiles, lease: TaskLease
     ) -> InformTaskResult:
+        assert history.charter is not None
+        needed = [*history.charter.inputs, *(file for record in _handed_over(history, spec) for file in _of(record))]
+        await until_answered(partial(files.fetch, needed), task_id=spec.task_id)
         prepare = partial(self._prepare, history, spec, attempt, files, lease.meter)
-        async with self._slot(history, self._patience(history, spec.task_id), prepare, files) as (slot, running):
+        workspace, patience = partial(files.create_workspace, spec.task_id, attempt), self._patience(history, spec.task_id)
+        async with self._slot(history, patience, workspace, prepare, files) as (slot, running):
             lease.running = running
             _log.info("task_begun", attempt=running.attempt, content=words)
             running.tell(TaskStarted, attempt=running.attempt, task=words)
@@ -474,12 +489,21 @@ async def _wait_for_team() -> NoReturn:
     raise AssertionError("nobody sets this event")
 
 
-async def _upstream(record: TaskRecord, files: GroupFiles) -> UpstreamResult:
+def _handed_over(history: GroupHistory, spec: TaskSpec) -> Sequence[TaskRecord]:
+    return [record for record in history.used_by(spec) if record.outcome in _HANDED_OVER]
+
+
+def _of(record: TaskRecord) -> Sequence[Artifact]:
+    """Return the files of a result that is handed over; of one that was rejected only what it said is told."""
+    return () if record.rejected else record.artifacts
+
+
+def _upstream(record: TaskRecord, files: GroupFiles) -> UpstreamResult:
     return UpstreamResult(
         task_id=record.spec.task_id,
         agent_id=record.spec.assignee,
         task_desc=record.spec.task_desc,
         content=record.conclusion,
-        artifacts=() if record.rejected else await files.fetch(record.artifacts),
+        artifacts=files.fetched(_of(record)),
         rejected=record.rejected,
     )

@@ -95,7 +95,13 @@ class GroupFiles:
             UnavailableError: The store does not answer.
         """
         async with self._fetching:
-            return tuple([await self._fetch(artifact) for artifact in artifacts])
+            for artifact in artifacts:
+                await self._fetch(artifact)
+        return self.fetched(artifacts)
+
+    def fetched(self, artifacts: Sequence[Artifact]) -> tuple[InputFile, ...]:
+        """Return files that were fetched, without looking for them."""
+        return tuple([InputFile(artifact.name, self._path(artifact), artifact.media_type) for artifact in artifacts])
 
     async def lacking(self, artifacts: Sequence[Artifact]) -> Sequence[tuple[Artifact, str]]:
         """Return which of these files are not there as they are described, and why; the others are fetched.
@@ -178,14 +184,16 @@ class GroupFiles:
             raise NotFoundError(f"Nobody has told {self._me} of the file {artifact.name!r}.")
         return self._network.stream_file(self._me, self.history.comm_id, seq, artifact)
 
-    async def _fetch(self, artifact: Artifact) -> InputFile:
-        path = self._folder / "files" / artifact.sha256 / plain_file_name(artifact.name)
+    def _path(self, artifact: Artifact) -> Path:
+        return self._folder / "files" / artifact.sha256 / plain_file_name(artifact.name)
+
+    async def _fetch(self, artifact: Artifact) -> None:
+        path = self._path(artifact)
         if not await asyncio.to_thread(self._copies.stands, artifact, path):
             pieces = self._stream(artifact)
             charter = self.history.charter
             user = LOCAL if charter is None or charter.user is None else charter.user
             await self._copies.place(artifact, pieces, path, self.history.comm_id, user)
-        return InputFile(artifact.name, path, artifact.media_type)
 
     async def _put(self, place: str, name: str, data: bytes, media_type: str) -> Artifact:
         digest = hashlib.sha256(data).hexdigest()[:_PLACE_DIGITS]

@@ -30,6 +30,7 @@ from ioa.testing import ScriptedBrain, ScriptedModel
 from ioa.testing.manual_clock import ManualClock
 from ioa.testing.memory_store import MemoryStore
 from ioa_testkit import System
+from tests.contract.agent_store.stories import message
 from tests.rig.curt_brain import CurtBrain
 from tests.rig.memory_network import MemoryNetwork
 from tests.unit.agent.company import GOAL, idle, one_task, open_company, working
@@ -55,10 +56,10 @@ class _Rig:
         self.store = MemoryStore()
         network, history = MemoryNetwork(ManualClock()), GroupHistory(CommId("room"))
         self.files = GroupFiles(network, ANN, history, folder, LocalCopies(folder / "copies"), SessionId("s-1"))
-        self._hooks = Hooks(agent, self.store, Functions(agent.agent_id, 1, timedelta(0)))
+        self.hooks = Hooks(agent, self.store, Functions(agent.agent_id, 1, timedelta(0)))
 
     async def observed(self, view: GroupView | None = None) -> str:
-        return (await self._hooks.observed(view or _view(), self.files)).observation
+        return (await self.hooks.observed(view or _view(), self.files)).observation
 
 
 async def test_what_is_seen_reaches_the_speaker_and_the_memory_alone(tmp_path: Path) -> None:
@@ -248,3 +249,17 @@ def test_hooks_are_checked_when_they_are_written() -> None:
     thoughtful = Agent("ann", description="Thinks", brain=ScriptedBrain())
     with pytest.raises(InvalidInputError, match="a brain that speaks already"):
         thoughtful.speak(lambda view: view.say("", to=""))
+
+
+async def test_what_its_author_was_not_asked_about_yet_is_not_shown(tmp_path: Path) -> None:
+    """Where nobody is asked: of what was said an agent without a filter is shown all."""
+    free, strict = _agent(), _agent()
+    strict.view(lambda heard: True)
+    first, then = message("m1", "one"), message("m2", "two")
+    view = replace(_view(), log=(first,), messages=(first,))
+    rigs = [_Rig(one, tmp_path) for one in (free, strict)]
+    at_first = [rig.hooks.known(view).log for rig in rigs]
+    for rig in rigs:
+        await rig.observed(view)
+    later = replace(view, log=(first, then), messages=(first, then))
+    assert (at_first, [rig.hooks.known(later).messages for rig in rigs]) == ([(first,), ()], [(first, then), (first,)])

@@ -19,6 +19,7 @@ from ioa.agent.workspace import GroupFiles
 from ioa.errors import InvalidInputError, NotFoundError, TaskError, UnavailableError
 from ioa.protocol.goals import Artifact
 from ioa.protocol.ids import LOCAL, AgentId, CommId, SessionId, UserId
+from tests.rig.deadline import eventually
 
 PIECES = (b"one", b"two", b"three")
 ONE, TWO = CommId("one"), CommId("two")
@@ -312,3 +313,35 @@ async def test_who_is_everybody_has_all_the_room_for_copies(tmp_path: Path, monk
     local, older = _Reading(tmp_path, copies, LOCAL, "one"), _Reading(tmp_path, copies, None, "two")
 
     assert (await local.reads(*"abcdefg"), await older.reads("h"), await local.reads("i")) == (7, 1, 0)
+
+
+async def test_however_many_files_come_for_one_user_anothers_comes_as_fast_as_all_of_his(tmp_path: Path) -> None:
+    """The store tells an agent so many pieces a second, one after the other: behind forty files a piece waited for forty."""
+    copies, asked, told = LocalCopies(tmp_path / "copies"), list[tuple[str, asyncio.Event]](), list[str]()
+
+    async def pieces(whose: str) -> AsyncGenerator[bytes, None]:
+        for piece in PIECES:
+            come = asyncio.Event()
+            asked.append((whose, come))
+            await come.wait()
+            yield piece
+
+    async def fetch(name: str, whose: UserId) -> None:
+        file = _artifact().model_copy(update={"object_name": name})
+        await copies.place(file, pieces(whose), tmp_path / name / "a.csv", CommId(name), whose)
+
+    async with asyncio.TaskGroup() as group:
+        for number in range(40):
+            group.create_task(fetch(f"eve-{number}", UserId("eve")))
+        bobs = group.create_task(fetch("bob-1", UserId("bob")))
+        while not bobs.done():
+            await eventually(lambda: bobs.done() or any(whose == "bob" for whose, _ in asked))
+            if not bobs.done():
+                whose, come = asked.pop(0)
+                told.append(whose)
+                come.set()
+        before = told.count("eve")
+        for _ in range(120 - before):
+            await eventually(lambda: asked)
+            asked.pop(0)[1].set()
+    assert (told.count("bob"), before <= 12) == (3, True)

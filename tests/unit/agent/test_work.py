@@ -8,6 +8,7 @@ import hashlib
 import threading
 import weakref
 from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import AsyncExitStack
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -18,6 +19,7 @@ import pytest
 from ioa.agent.client import AgentClient
 from ioa.agent.conversation import Heard, conversation_of
 from ioa.agent.definition import TaskContext
+from ioa.agent.function_executor import Patience
 from ioa.agent.history import GroupHistory
 from ioa.errors import InvalidInputError, NotFoundError, StoreFullError, UnavailableError
 from ioa.group.events import EncodedEntry, GroupLaunched
@@ -744,6 +746,40 @@ async def test_a_task_that_waits_for_a_slot_keeps_nothing_of_what_was_said(
     result = await company.result()
 
     assert (len(views), kept, at_once, made[0], result.reason) == (20, 0, 4, 20, Reason.CONCLUDED)
+
+
+async def test_a_task_that_has_its_slot_waits_for_no_function_that_filters(company: Company) -> None:
+    """It is shown what the filter let through when it was asked last, which is before the task waits."""
+    asked, told = list[str](), list[list[str]]()
+
+    def work(words: str, ctx: TaskContext) -> str:
+        told.append([one.content for one in ctx.conversation])
+        return "done"
+
+    worker = working(work)
+
+    @worker.view
+    def keep(heard: Heard) -> bool:
+        asked.append(heard.content)
+        return heard.content == "do t1"
+
+    brain = one_task()
+    brain.utterances[0] = SyncTaskAssignment(content="to be sure", tasks=(task(),))
+    client = (await company.start(worker)).client
+    await company.start(idle("lead"), brain)
+    assert client is not None
+    patience = Patience(timedelta(hours=1), lambda: timedelta(hours=1))
+    async with AsyncExitStack() as slots:
+        for _ in range(4):
+            await slots.enter_async_context(client._functions.slot(patience))
+        await company.network.offer(GOAL)
+        await eventually(lambda: _waiting(client) == 1)
+        before = len(asked)
+    await eventually(lambda: told)
+    after = len(asked)
+    result = await company.result()
+    assert (result.reason, before > 0, after) == (Reason.CONCLUDED, True, before)
+    assert told == [["to be sure", "do t1"]]
 
 
 def _waiting(worker: AgentClient) -> int:
