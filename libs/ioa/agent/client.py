@@ -169,8 +169,8 @@ class AgentClient:
 
     @property
     def functions_abandoned(self) -> int:
-        """How many functions were told to stop and still run."""
-        return self._functions.abandoned + self._hooked.abandoned
+        """How many functions were told to stop and still run, as far as they speak against the agent."""
+        return self._functions.spoken_against + self._hooked.spoken_against
 
     async def until_registered(self) -> None:
         """Wait until the agent is registered, and can be found."""

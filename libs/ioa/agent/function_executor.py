@@ -3,7 +3,8 @@
 Nothing can stop a function that does not look whether it should, nor a coroutine that swallows its cancellation. So a run is no
 part of whoever waits for it: it has a daemon thread or a task of its own, and that task is the one kind that lives in no task
 group. A run that was told to stop keeps its slot for a moment, in which a decent function ends. After that it is abandoned: its
-slot is free for another task, and it is counted for as long as it goes on.
+slot is free for another task, and it is counted for as long as it goes on, for whose goal it ran: whoever has several left behind
+has no other begin, and leaves the agent to others.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import asyncio
 import contextvars
 import inspect
 import threading
-from collections import deque
+from collections import Counter, deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
@@ -24,12 +25,19 @@ import structlog
 from ioa.agent.agent_metrics import abandoned_functions
 from ioa.cancellation import fail_after
 from ioa.errors import TaskError
+from ioa.protocol.ids import LOCAL
 
 _HANGS_AFTER = 3
 """A run that takes so many times as long as the longest that has ended is taken to hang."""
 
+_MAX_LEFT_OF_ONE = 4
+"""Of whom so many were left behind has none begin until one has ended, and no more of his speak against the agent."""
+
 _TO_GO_ON = object()
 """What has waited aside and waits to go on, in the place of a goal."""
+
+_EVERYBODY = (LOCAL, None)
+"""Whose everything is where nobody is asked who he is."""
 
 _slots: contextvars.ContextVar[Sequence[Slot]] = contextvars.ContextVar("slots", default=())
 
@@ -109,13 +117,20 @@ class Functions:
         self._longest: float | None = None
         self._grace = grace.total_seconds()
         self._runs: set[_Run] = set()
-        self.left_behind: set[_Run] = set()
-        """What was told to stop and still runs: of these functions, and of those that they have called in slots of others."""
+        self._left_behind: dict[_Run, Hashable] = {}
+        """What was told to stop and still runs, and for which user: of these functions, and of those that they have called in slots
+        of others."""
 
     @property
     def abandoned(self) -> int:
         """How many functions were told to stop, and left behind, and still run; the tools that one called are counted too."""
-        return len(self.left_behind)
+        return len(self._left_behind)
+
+    @property
+    def spoken_against(self) -> int:
+        """How many of them speak against the agent: a user who cancels what takes long has as many left behind as he likes."""
+        counted = Counter(self._left_behind.values())
+        return sum(count if user in _EVERYBODY else min(count, _MAX_LEFT_OF_ONE) for user, count in counted.items())
 
     @asynccontextmanager
     async def slot(self, patience: Patience, goal: Hashable = None, user: Hashable = None) -> AsyncIterator[Slot]:
@@ -183,13 +198,20 @@ class Functions:
 
     async def _take_again(self, user: Hashable) -> None:
         """Wait for a slot before all of the same user that have none yet, for as long as it takes."""
-        if self._may_take(user):
+        if self._may_have(user):
             self._take(user)
             return
         with self._in_line(user, _TO_GO_ON) as slot:
             await asyncio.wait([slot])
 
-    def _may_take(self, user: Hashable) -> bool:
+    def _may_begin(self, user: Hashable) -> bool:
+        return self._may_have(user) and not self._has_left_several(user)
+
+    def _has_left_several(self, user: Hashable) -> bool:
+        left = sum(whose == user for whose in self._left_behind.values())
+        return user not in _EVERYBODY and left >= _MAX_LEFT_OF_ONE
+
+    def _may_have(self, user: Hashable) -> bool:
         return self._free > 0 and (user not in self._users or self._users[user].has < self._of_one_user)
 
     def _take(self, user: Hashable) -> None:
@@ -202,7 +224,7 @@ class Functions:
             self._free_slot(run.user)
 
     async def _take_slot(self, patience: Patience, goal: Hashable, user: Hashable) -> None:
-        if self._may_take(user):
+        if self._may_begin(user):
             self._take(user)
             return
         loop = asyncio.get_running_loop()
@@ -210,7 +232,8 @@ class Functions:
         with self._in_line(user, goal) as slot:
             of_user = self._users[user]
             while not slot.done():
-                since = max(began, of_user.freed_at if self._has_his_share(of_user) else self._freed_at)
+                waits_for_his = self._has_left_several(user) or self._has_his_share(of_user)
+                since = max(began, of_user.freed_at if waits_for_his else self._freed_at)
                 due = since + self._bearable(patience, loop.time() - since)
                 if loop.time() >= due:
                     raise self._hopeless(loop.time() - since, user)
@@ -246,6 +269,12 @@ class Functions:
         return min(half, max(patience.lease.total_seconds(), self._longest * _HANGS_AFTER))
 
     def _hopeless(self, waited: float, user: Hashable) -> TaskError:
+        if self._has_left_several(user):
+            return TaskError(
+                f"{_MAX_LEFT_OF_ONE} functions of {self._owner} or more were told to stop and still run for this user, and none has"
+                f" ended for {waited:.0f} s.",
+                hint="Give the task to another agent, or to this one when they have ended.",
+            )
         now, is_his_share = asyncio.get_running_loop().time(), self._has_his_share(self._users[user])
         counted = [run for run in self._runs if run.has_slot and (run.user == user or not is_his_share)]
         running = [now - run.began_at for run in counted] or [0.0]
@@ -263,9 +292,23 @@ class Functions:
         of_user.freed_at = self._freed_at = asyncio.get_running_loop().time()
         of_user.has -= 1
         self._free += 1
+        self._hand_out()
+        self._forget(user)
+
+    def _hand_out(self) -> None:
         while self._free > 0 and (slot := self._next_in_turn()) is not None:
             slot.set_result(None)
-        self._forget(user)
+
+    def leave_behind(self, run: _Run, user: Hashable) -> None:
+        """Count a run that goes on, for whose it is."""
+        self._left_behind[run] = user
+
+    def note_end(self, run: _Run) -> None:
+        """Take it that a run that was left behind has ended: its user may have another one begin."""
+        user = self._left_behind.pop(run)
+        if user in self._users:
+            self._users[user].freed_at = asyncio.get_running_loop().time()
+        self._hand_out()
 
     def _forget(self, user: Hashable) -> None:
         if not (self._users[user].has or self._users[user].waiting):
@@ -274,7 +317,8 @@ class Functions:
     def _next_in_turn(self) -> asyncio.Future[None] | None:
         """Take a slot for who is next, of each user one in turn."""
         for user, of_user in self._users.items():
-            if of_user.waiting and self._may_take(user):
+            may = self._may_have if _TO_GO_ON in of_user.waiting else self._may_begin
+            if of_user.waiting and may(user):
                 self._users[user] = self._users.pop(user)
                 self._take(user)
                 return of_user.take_next()
@@ -290,7 +334,7 @@ class Functions:
             return
         run.is_abandoned = True
         for slot in run.slots:
-            slot.functions.left_behind.add(run)
+            slot.functions.leave_behind(run, slot.user)
         abandoned_functions.inc()
         _log.error(
             "function_abandoned", agent_id=self._owner, function=run.name, seconds=round(run.seconds), abandoned=self.abandoned
@@ -301,7 +345,7 @@ class Functions:
         self._runs.discard(run)
         if run.is_abandoned:
             for slot in run.slots:
-                slot.functions.left_behind.discard(run)
+                slot.functions.note_end(run)
             abandoned_functions.dec()
             _log.info("abandoned_function_ended", agent_id=self._owner, function=run.name, seconds=round(run.seconds))
             return
@@ -320,7 +364,7 @@ class Slot:
 
     def __init__(self, functions: Functions, user: Hashable) -> None:
         self.functions = functions
-        self._user = user
+        self.user = user
         self._run: _Run | None = None
 
     @property
@@ -360,7 +404,7 @@ class Slot:
         Raises:
             OutOfTimeError: The function was not done within the timeout.
         """
-        self._run = _Run(function, arguments, (*_slots.get(), self), self._user)
+        self._run = _Run(function, arguments, (*_slots.get(), self), self.user)
         return await self.functions.call(self._run, timeout)
 
 

@@ -16,6 +16,7 @@ from ioa.agent.agent_metrics import abandoned_functions
 from ioa.agent.function_executor import Functions, OutOfTimeError, Patience, slots_here
 from ioa.agent.inquiring import InquiringAside
 from ioa.errors import TaskError
+from ioa.protocol.ids import LOCAL
 from tests.rig.deadline import eventually
 
 _AT_ONCE = timedelta(milliseconds=10)
@@ -28,7 +29,7 @@ def _patience(left: timedelta = _EVER, lease: timedelta = _EVER) -> Patience:
 
 
 async def _call(functions: Functions, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
-    async with functions.slot(options.pop("patience", _patience())) as slot:
+    async with functions.slot(options.pop("patience", _patience()), user=options.pop("user", None)) as slot:
         return await slot.call(function, arguments, **options)
 
 
@@ -219,8 +220,10 @@ async def test_who_answers_what_his_tasks_ask_takes_turns_with_others() -> None:
     assert (log[:4], len(log)) == (["eve 0", "bob", "eve 1", "bob"], 8)
 
 
-async def _begin(functions: Functions, function: Callable[..., Any], stubborn: Stubborn) -> asyncio.Task[Any]:
-    running = asyncio.create_task(_call(functions, function))
+async def _begin(
+    functions: Functions, function: Callable[..., Any], stubborn: Stubborn, user: str | None = None
+) -> asyncio.Task[Any]:
+    running = asyncio.create_task(_call(functions, function, user=user))
     await eventually(lambda: stubborn.began.acquire(blocking=False))
     return running
 
@@ -283,6 +286,65 @@ async def test_a_function_that_does_not_stop_is_left_behind(kind: str) -> None:
     await eventually(lambda: functions.abandoned == 0)
 
     assert (answer, counted, abandoned_functions._value.get()) == ("quick", (1, 1.0), before)
+
+
+async def test_whoever_has_several_left_behind_has_no_other_begin() -> None:
+    """He waits until one of his has ended, or is told why not, and others have all slots; the agent is not taken to hang."""
+    functions = Functions("worker", 2, _AT_ONCE)
+    with _stubborn() as stubborn:
+        for number in range(4):
+            await _cancelled(await _begin(functions, stubborn.sync, stubborn, user="eve"))
+            await eventually(lambda: functions.abandoned == number + 1)  # noqa: B023
+        with pytest.raises(TaskError) as told:
+            await _call(functions, lambda: "never", user="eve", patience=_patience(left=_AT_ONCE))
+        waiting = asyncio.create_task(_call(functions, lambda: "eve", user="eve"))
+        others = await asyncio.gather(*(_call(functions, lambda: "bob", user="bob") for _ in range(5)))
+        counted = functions.spoken_against, waiting.done()
+    assert (others, counted, await waiting) == (["bob"] * 5, (4, False), "eve")
+    assert told.value.message.startswith("4 functions of worker or more were told to stop and still run for this user, and none")
+    assert told.value.hint == "Give the task to another agent, or to this one when they have ended."
+    await eventually(lambda: functions.abandoned == 0)
+    assert await _call(functions, lambda: "free", user="eve") == "free"
+
+
+@pytest.mark.parametrize("whose", [(LOCAL, 9), (None, 9), ("eve", 4)])
+async def test_no_more_than_several_of_one_user_speak_against_the_agent(whose: tuple[str | None, int]) -> None:
+    """Nine began at once, and all were cancelled. Where nobody is asked who he is one user is everybody."""
+    user, expected = whose
+    functions = Functions("worker", 9, _AT_ONCE)
+    with _stubborn() as stubborn:
+        for running in [await _begin(functions, stubborn.sync, stubborn, user=user) for _ in range(9)]:
+            await _cancelled(running)
+        await eventually(lambda: functions.abandoned == 9)
+        assert functions.spoken_against == expected
+        if user != "eve":
+            assert await _call(functions, lambda: "works", user=user) == "works"
+    await eventually(lambda: functions.abandoned == 0)
+
+
+async def test_what_waits_to_go_on_is_kept_from_it_by_nothing_that_was_left_behind() -> None:
+    """It has begun: its task would else stand until its deadline, and be left behind as well."""
+    functions, answered, aside = Functions("worker", 1, _AT_ONCE), asyncio.Event(), asyncio.Event()
+
+    async def asks() -> str:
+        async with slots_here()[0].aside():
+            aside.set()
+            await answered.wait()
+        return "goes on"
+
+    with _stubborn() as stubborn:
+        asking = asyncio.create_task(_call(functions, asks, user="eve"))
+        await aside.wait()
+        for number in range(4):
+            await _cancelled(await _begin(functions, stubborn.sync, stubborn, user="eve"))
+            await eventually(lambda: functions.abandoned == number + 1)  # noqa: B023
+        waiting = asyncio.create_task(_call(functions, lambda: "begins", user="eve"))
+        async with functions.slot(_patience(), user="bob"):
+            answered.set()
+            for _ in range(3):
+                await asyncio.sleep(0)
+        assert (await asking, waiting.done()) == ("goes on", False)
+    assert await waiting == "begins"
 
 
 async def test_a_function_that_stops_keeps_its_slot_until_it_has() -> None:

@@ -5,14 +5,17 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
+from collections import Counter
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from structlog.testing import capture_logs
 
+from ioa.agent.function_executor import Patience
 from ioa.agent.model import ModelBrain
-from ioa.errors import AlreadyRunningError, ConflictError, IdTakenError, IoaError, NotFoundError, SupersededError
+from ioa.errors import AlreadyRunningError, ConflictError, IdTakenError, IoaError, NotFoundError, SupersededError, TaskError
 from ioa.group.requests import Accepted, Rejected, SequencedEntry
 from ioa.ports.brain import Mission, TeamLaunch, TeamTools, WholeConclusion
 from ioa.protocol.codec import encode
@@ -284,6 +287,37 @@ async def test_an_agent_with_many_functions_that_never_return_takes_no_more_work
         let_go.set()
 
     assert (online, await eventually(lambda: company.network.is_online(WORKER)), worker.functions_abandoned) == (True, True, 0)
+
+
+async def test_one_users_functions_that_never_return_take_an_agent_from_nobody(company: Company) -> None:
+    """He has one task after the other cancelled; where functions hang for three users, it is the agent that is not fit."""
+    let_go, began = threading.Event(), list[str]()
+    await company.start(idle("worker"))
+    client = company.members["worker"].client
+    assert client is not None
+    functions = client._functions
+
+    def hang(user: str) -> None:
+        began.append(user)
+        let_go.wait(30)
+
+    async def call(user: str) -> None:
+        patience = Patience(timedelta(0), lambda: timedelta(milliseconds=20))
+        with suppress(TaskError):
+            async with functions.slot(patience, user=user) as slot:
+                await slot.call(hang, (user,), timedelta(milliseconds=1))
+
+    try:
+        for user in ("eve", "bob", "carol"):
+            fit = client.functions_abandoned, company.network.is_online(WORKER)
+            for _ in range(10):
+                await call(user)
+                await eventually(lambda: functions.abandoned == len(began))
+        await eventually(lambda: not company.network.is_online(WORKER))
+    finally:
+        let_go.set()
+    assert (Counter(began), fit) == ({"eve": 4, "bob": 4, "carol": 4}, (8, True))
+    await eventually(lambda: company.network.is_online(WORKER))
 
 
 async def test_a_task_that_finds_no_slot_is_given_back(tmp_path: Path) -> None:
