@@ -15,8 +15,11 @@ from pyoxigraph import BlankNode, Literal, NamedNode, QueryBoolean, QueryTriples
 from ioa import InvalidInputError
 
 MAX_ROWS = 100
+MAX_CHARS, MAX_VALUE_CHARS = 20_000, 4_000
+"""How much is told of an entity or of what a query finds, which is more than a model is shown, and of one value."""
 _ELSEWHERE = re.compile(r"service|\\u", re.IGNORECASE)
 """The keyword, which the parser finds without a gap before or behind it, or an escape that may spell it."""
+_MORE = f"… more than {MAX_CHARS:,} characters; ask for less."
 _LABEL = NamedNode("http://www.w3.org/2000/01/rdf-schema#label")
 
 
@@ -64,11 +67,17 @@ def _store(path: Path) -> Store:
 
 def _rows(head: list[str], rows: Iterable[Iterable[Any]]) -> str:
     """Write rows as lines: the values of literals as they are, IRIs in angle brackets as a query wants them."""
-    lines = ["\t".join(map(_shown, row)) for row in islice(rows, MAX_ROWS + 1)]
-    if len(lines) > MAX_ROWS:
-        lines[MAX_ROWS:] = [f"… more than {MAX_ROWS} rows; ask for less."]
+    lines, left = list[str](), MAX_CHARS
+    for row in islice(rows, MAX_ROWS + 1):
+        line = "\t".join(map(_shown, row))
+        left -= len(line)
+        if len(lines) == MAX_ROWS or left < 0:
+            lines += [line[: len(line) + left], _MORE] if left < 0 else [f"… more than {MAX_ROWS} rows; ask for less."]
+            break
+        lines.append(line)
     return "\n".join(["\t".join(head), *(lines or ["Nothing."])] if head else lines) or "Nothing."
 
 
 def _shown(value: Any) -> str:
-    return value.value if isinstance(value, Literal) else str(value or "")
+    text = value.value if isinstance(value, Literal) else str(value or "")
+    return text if len(text) <= MAX_VALUE_CHARS else f"{text[:MAX_VALUE_CHARS]}…"

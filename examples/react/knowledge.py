@@ -16,6 +16,7 @@ from ioa.react import react_agent, tool
 
 _LONGEST = timedelta(seconds=30)
 """How long a query may take: less than a tool may, which is left behind then."""
+_ANSWER_BYTES = 4 * 1024**2
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,7 @@ class Graph:
     """The tools over one graph, which other processes read. They may be called from any thread."""
 
     path: Path
-    readers: IdleChildren = field(default_factory=lambda: IdleChildren(longest=_LONGEST))
+    readers: IdleChildren = field(default_factory=lambda: IdleChildren(longest=_LONGEST, answer_bytes=_ANSWER_BYTES))
 
     def sparql(self, query: str, ctx: TaskContext) -> str:
         """Ask the graph by a SPARQL query: SELECT, ASK, CONSTRUCT or DESCRIBE.
@@ -62,6 +63,7 @@ def knowledge(path: Path) -> Agent:
         tools=[tool(graph.find_entity), tool(graph.sparql)],
         instructions="Begin with find_entity: it shows the IRIs and properties that a query needs. Two entities may have one name.",
         max_steps=5,
+        of_one_user=2,  # of four processes, so that nobody's long queries are all that the graph is asked
     )
 
 

@@ -14,8 +14,6 @@ import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
-from functools import partial
-from threading import Event
 from typing import Any, Literal, TypeVar
 
 import structlog
@@ -250,18 +248,14 @@ async def _ask(guard: Guard, call: Call, ctx: TaskContext) -> str | None:
 
 async def _unfit(wanted: Mapping[str, Any], arguments: object, children: IdleChildren) -> list[str]:
     """Say what of the arguments does not fit what a server offers: here, or where it can be ended, unless that is soon told."""
-    has_ended = Event()
     try:
         if is_soon_told(wanted, arguments):
             return unfit(wanted, arguments, _MOST_ERRORS)
-        asked = partial(children.call, "ioa.json_schema.unfit", dict(wanted), arguments, _MOST_ERRORS, cancelled=has_ended.is_set)
-        found: list[str] = await asyncio.to_thread(asked)
+        found: list[str] = await children.ask("ioa.json_schema.unfit", dict(wanted), arguments, _MOST_ERRORS)
     except ImportError:
         raise MissingExtraError.of("What checks the arguments of MCP tools", "mcp") from None
     except TaskError as error:
         return [f"Nobody can say whether the arguments fit: {error.message}"]
-    finally:
-        has_ended.set()
     return found
 
 

@@ -6,6 +6,7 @@ Both run the same code as the same user, so that calls and results are pickled.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import resource
 import subprocess
@@ -13,12 +14,16 @@ import sys
 import traceback
 import weakref
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import timedelta
+from functools import partial
 from importlib import import_module
 from itertools import count
 from multiprocessing.connection import Connection, Pipe
+from multiprocessing.reduction import ForkingPickler
 from queue import Empty, LifoQueue
+from threading import Event
 from typing import Any
 
 from ioa.errors import TaskError
@@ -42,6 +47,7 @@ class IdleChildren:
         longest: How long one call may take, so that the others that wait for it have their turn.
         memory_bytes: How much memory each process may take, so that whatever it is told to read harms nobody else on the machine;
             None: an eighth of the machine's, and 1 GiB at least, so that four at once may have half of it.
+        answer_bytes: How much one call may answer, pickled: the caller has to hold that, and its memory is bounded by nothing.
     """
 
     def __init__(
@@ -50,11 +56,25 @@ class IdleChildren:
         idle: timedelta = timedelta(seconds=30),
         longest: timedelta = timedelta(minutes=2),
         memory_bytes: int | None = None,
+        answer_bytes: int = 32 * 1024**2,
     ) -> None:
         most_bytes = memory_bytes or max(_LEAST_BYTES, _memory_here() // _PART)
+        self._threads = ThreadPoolExecutor(at_once, thread_name_prefix="idle-child")
         self._children: LifoQueue[_IdleChild] = LifoQueue()
         for _ in range(at_once):
-            self._children.put(_IdleChild(idle, longest, most_bytes))
+            self._children.put(_IdleChild(idle, longest, most_bytes, answer_bytes))
+
+    async def ask(self, function: str, *arguments: object) -> Any:
+        """Call a function as `call` does, from an event loop; its process is killed where nobody waits for it any more.
+
+        What waits for its turn holds none of the threads that the loop has for everybody.
+        """
+        has_ended = Event()
+        called = partial(self.call, function, *arguments, cancelled=has_ended.is_set)
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._threads, called)
+        finally:
+            has_ended.set()
 
     def call(self, function: str, *arguments: object, cancelled: Callable[[], bool] = lambda: False) -> Any:
         """Call a function, named as `module.function` of a module on this process' path, and return its result.
@@ -67,7 +87,8 @@ class IdleChildren:
             cancelled: Asked five times a second, while the call waits for others too; if it says so, its process is killed.
 
         Raises:
-            TaskError: The process ended before it answered, or was killed since the call was cancelled or took too long.
+            TaskError: The process ended before it answered, or was killed since the call was cancelled, took too long, or answered
+                too much.
             Exception: Whatever the function raises.
         """
         child = self._next_child(cancelled)
@@ -91,10 +112,11 @@ class IdleChildren:
 class _IdleChild:
     """One of the processes, which is not there before it is called, and after it was idle."""
 
-    def __init__(self, idle: timedelta, longest: timedelta, memory_bytes: int) -> None:
+    def __init__(self, idle: timedelta, longest: timedelta, memory_bytes: int, answer_bytes: int) -> None:
         self._idle = idle
         self._longest = longest
         self._memory_bytes = memory_bytes
+        self._answer_bytes = answer_bytes
         self._running: tuple[Connection, subprocess.Popen[bytes]] | None = None
         self._end: Callable[[], object] = lambda: None
 
@@ -113,9 +135,12 @@ class _IdleChild:
                     raise TaskError(_CANCELLED)
                 if next(looks) * _LOOK_SECONDS >= self._longest.total_seconds():
                     raise TaskError(f"No answer was computed within {self._longest.total_seconds():g} s.")
-            answer: tuple[bool, Any] = pipe.recv()
+            answer: tuple[bool, Any] = ForkingPickler.loads(pipe.recv_bytes(self._answer_bytes))
             return answer
         except (EOFError, OSError):
+            if not pipe.readable:  # it has closed at a message that is too long
+                self._end()
+                raise TaskError(f"The answer has more than {self._answer_bytes:,} bytes.", hint="Ask for less.") from None
             if process.wait() == 0:
                 return None
             hint = "It may have run out of memory."
@@ -171,11 +196,12 @@ def serve() -> None:
             function, arguments = pipe.recv()
             module, _, name = function.rpartition(".")
             try:
-                answer = True, getattr(import_module(module), name)(*arguments)
+                answer = ForkingPickler.dumps((True, getattr(import_module(module), name)(*arguments)))
             except MemoryError:
                 most = int(sys.argv[3]) // 1024**2
-                answer = False, TaskError(f"The answer takes more than {most:,} MiB of memory.", hint="Give a smaller file.")
+                told = TaskError(f"The answer takes more than {most:,} MiB of memory.", hint="Give a smaller file.")
+                answer = ForkingPickler.dumps((False, told))
             except Exception as error:  # noqa: BLE001 -- it is the caller's
                 error.add_note(traceback.format_exc())
-                answer = False, error
-            pipe.send(answer)
+                answer = ForkingPickler.dumps((False, error))
+            pipe.send_bytes(answer)

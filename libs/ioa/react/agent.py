@@ -31,12 +31,13 @@ class _ReactAgent(Agent):
 
     tools: Sequence[ReactTool | Mcp] | OpenTools = field(default=(), kw_only=True, repr=False)
     options: Options = field(default_factory=Options, kw_only=True, repr=False)
+    tasks_of_one_user: int | None = field(default=None, kw_only=True, repr=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if not callable(self.tools):
             check_names([one for one in self.tools if isinstance(one, ReactTool)])
-        self.task(self._reason_and_act)
+        self.task(of_one_user=self.tasks_of_one_user)(self._reason_and_act)
 
     @property
     def needs_model(self) -> bool:
@@ -87,6 +88,7 @@ def react_agent(  # noqa: PLR0913 - the options of an agent, which authors give 
     tool_timeout: timedelta = timedelta(seconds=60),
     max_observation_chars: int = 8_000,
     guard: Guard | None = None,
+    of_one_user: int | None = None,
 ) -> Agent:
     """Make an agent whose model asks for tools until it can answer; `Agent` says what the other arguments mean.
 
@@ -113,9 +115,10 @@ def react_agent(  # noqa: PLR0913 - the options of an agent, which authors give 
         guard: Called with each call and the task's context before the tool runs. A text that it returns refuses the call, and is
             told to the model; so does an exception. The arguments were checked; those of an MCP tool are checked by its server.
             `ioa.guards` has ready ones, which may also guard single tools.
+        of_one_user: How many of the tasks that run at once may be of one user's goals, as `Agent.task` says; all by default.
 
     Raises:
-        InvalidInputError: The card cannot be valid, two tools have one name, or there are no steps.
+        InvalidInputError: The card cannot be valid, two tools have one name, there are no steps, or nothing of one user could run.
     """
     if max_steps < 1:
         raise InvalidInputError(f"An agent cannot act in {max_steps} steps.", hint="Give max_steps of 1 or more.")
@@ -135,4 +138,5 @@ def react_agent(  # noqa: PLR0913 - the options of an agent, which authors give 
         brain=brain,
         tools=tools,
         options=Options(max_steps, max_tokens, tool_timeout, max_observation_chars, guard),
+        tasks_of_one_user=of_one_user,
     )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import sys
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -32,6 +34,15 @@ def refuse():
 
 def hoard(mebibytes):
     return len(bytearray(mebibytes * 1024**2))
+
+def say(size):
+    return "x" * size
+
+def fail(size):
+    raise InvalidInputError("x" * size)
+
+def lambda_():
+    return lambda: None
 
 def for_ever(begun):
     open(begun, "w").write(str(os.getpid()))
@@ -86,6 +97,37 @@ def test_what_takes_too_much_memory_fails_and_the_next_call_is_answered() -> Non
     with pytest.raises(TaskError, match="takes more than 200 MiB of memory"):
         child.call("childs_work.hoard", 300)
     assert child.call("childs_work.hoard", 50) == 50 * 1024**2
+
+
+@pytest.mark.parametrize("function", ["say", "fail"])
+def test_an_answer_that_is_too_long_is_not_read(function: str) -> None:
+    """It would fill the memory of its caller, which nothing bounds; the next call is answered."""
+    child = IdleChildren(answer_bytes=1_000)
+    with pytest.raises(TaskError, match="more than 1,000 bytes"):
+        child.call(f"childs_work.{function}", 2_000)
+    assert child.call("childs_work.say", 900) == "x" * 900
+
+
+def test_an_answer_that_cannot_be_sent_is_an_error_of_its_function() -> None:
+    """And not an end of the process."""
+    child = IdleChildren()
+    with pytest.raises(Exception, match="pickle"):
+        child.call("childs_work.lambda_")
+    assert child.call("childs_work.add", 2, 3) == 5
+
+
+async def test_who_waits_on_a_loop_holds_no_thread_of_the_loop(tmp_path: Path) -> None:
+    """Those are everybody's; and what nobody waits for any more is ended."""
+    child, begun = IdleChildren(at_once=1), tmp_path / "begun"
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
+    asked = [asyncio.create_task(child.ask("childs_work.for_ever", str(begun))) for _ in range(3)]
+    while not (begun.exists() and begun.read_text()):
+        await asyncio.sleep(0.01)
+    assert await asyncio.to_thread(lambda: 1) == 1
+    for one in asked:
+        one.cancel()
+    await asyncio.gather(*asked, return_exceptions=True)
+    assert await child.ask("childs_work.add", 2, 3) == 5
 
 
 def test_what_takes_too_long_is_killed_and_the_next_call_is_answered(tmp_path: Path) -> None:
