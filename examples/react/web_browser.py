@@ -21,6 +21,7 @@ import httpx
 from bs4 import BeautifulSoup, Tag
 
 from ioa import Agent, InvalidInputError, TaskContext, UnavailableError
+from ioa.adapters.http_answers import PLAINLY, UnfitAnswerError, pieces_of
 from ioa.react import Observation, ReactTool, react_agent, tool
 
 if TYPE_CHECKING:
@@ -120,14 +121,11 @@ class HttpEngine:
                     if response.is_redirect:  # each step is checked
                         address, method, data, headers = urljoin(address, response.headers["location"]), "GET", None, {}
                         continue
-                    body = bytearray()
-                    async for chunk in response.aiter_bytes():
-                        body += chunk
-                        if len(body) > _MAX_BYTES:
-                            raise UnavailableError(f"{address} is larger than {_MAX_BYTES:,} bytes.")
                     if response.is_error:
                         raise UnavailableError(f"{address} answers {response.status_code} {response.reason_phrase}.")
-                    return response, bytes(body)
+                    return response, b"".join([piece async for piece in pieces_of(response, _MAX_BYTES)])
+        except UnfitAnswerError as error:
+            raise UnavailableError(f"{address} is not read: {error}.") from None
         except httpx.HTTPError as error:
             raise UnavailableError(f"{address} does not answer: {type(error).__name__} {error}.") from None
         raise UnavailableError(f"{address} leads from one page to the next without an end.")
@@ -334,7 +332,7 @@ def find_chromium() -> str:
 @asynccontextmanager
 async def open_http_engine(site: str) -> AsyncIterator[Engine]:
     """Open an engine without scripts."""
-    async with httpx.AsyncClient(timeout=_TIMEOUT_SECONDS) as client:
+    async with httpx.AsyncClient(headers=PLAINLY, timeout=_TIMEOUT_SECONDS) as client:
         yield HttpEngine(client, site)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -131,6 +132,29 @@ async def test_without_scripts_forms_are_sent_as_they_stand(tmp_path: Path) -> N
             with pytest.raises(InvalidInputError, match="without scripts"):
                 await browser.click(4)
             assert await browser.click(3) == f"{site}sent?b=2&unit=k&h=1\n/sent?b=2&unit=k&h=1"
+
+
+async def test_what_is_packed_or_too_long_is_not_read(tmp_path: Path) -> None:
+    """643 bytes that are packed twice unpack to 500 MB; it is asked for plainly."""
+
+    class Packed(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            if self.path == "/packed":
+                self.send_header("Content-Encoding", "gzip, gzip")
+            self.end_headers()
+            asked = self.headers["Accept-Encoding"].encode()
+            self.wfile.write(gzip.compress(gzip.compress(bytes(5_000_000))) if self.path == "/packed" else asked)
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name is the base class's
+            """Log nothing."""
+
+    with _serving(ThreadingHTTPServer(("127.0.0.1", 0), Packed)) as site:
+        async with _browsing("http", site, tmp_path) as browser:
+            for read in (browser.open, browser.download):
+                with pytest.raises(UnavailableError, match="its answer is packed"):
+                    await read("/packed")
+            assert await browser.open("/") == f"{site}\nidentity"
 
 
 @pytest.mark.parametrize(("engine", "said"), [("http", ""), ("chromium", "Scripts run.")])
