@@ -27,7 +27,7 @@ _DECLARED_BYTES = 4_096
 """In how many bytes a page declares its encoding: HTML has it in the first 1,024. All that follows a `<meta` is read for each."""
 
 __all__ = [
-    "at_hand", "came", "format_of", "is_text", "missing", "named_in", "of_results", "pick", "read_and_tell",
+    "at_hand", "came", "decoded", "format_of", "is_text", "missing", "named_in", "of_results", "pick", "read_and_tell",
     "read_text", "text_of_html", "with_suffix",
 ]  # fmt: skip
 
@@ -132,11 +132,8 @@ def read_and_tell(path: Path, *, is_page: bool = False) -> tuple[str, str]:
     Raises:
         InvalidInputError: It is empty, or no text.
     """
-    data, assumed = path.read_bytes(), ""
-    try:
-        text = data.decode("utf-16" if data.startswith((BOM_UTF16_LE, BOM_UTF16_BE)) else "utf-8-sig")
-    except UnicodeDecodeError:
-        text, assumed = _decoded(path, data, _declared_in(data) if is_page else None)
+    data = path.read_bytes()
+    text, assumed = decoded(data, path.name, is_page=is_page)
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     if not text.strip("\x00 \n\t"):
         said = "has nothing but blanks" if data else "is empty"
@@ -147,17 +144,31 @@ def read_and_tell(path: Path, *, is_page: bool = False) -> tuple[str, str]:
     return text, assumed
 
 
+def decoded(data: bytes, name: str, *, is_page: bool = False) -> tuple[str, str]:
+    """Return what bytes say, as `read_and_tell` does of a file, blank or not.
+
+    Args:
+        data: They.
+        name: What they are called.
+        is_page: As there.
+
+    Raises:
+        InvalidInputError: They are no text.
+    """
+    try:
+        return data.decode("utf-16" if data.startswith((BOM_UTF16_LE, BOM_UTF16_BE)) else "utf-8-sig"), ""
+    except UnicodeDecodeError:
+        declared = _declared_in(data) if is_page else None
+    try:
+        return data.decode(declared or "cp1252"), "" if declared else "Windows-1252"
+    except (UnicodeError, LookupError):
+        other = declared or "Windows-1252"
+        said = f"{name} is no text that can be read: it is neither UTF-8 nor UTF-16 nor {other}."
+        raise InvalidInputError(said, hint="If it is a text, save it as UTF-8.") from None
+
+
 def _declared_in(page: bytes) -> str | None:
     from bs4.dammit import EncodingDetector
 
     declared: str | None = EncodingDetector.find_declared_encoding(page[:_DECLARED_BYTES], is_html=True)
     return declared
-
-
-def _decoded(path: Path, data: bytes, declared: str | None) -> tuple[str, str]:
-    try:
-        return data.decode(declared or "cp1252"), "" if declared else "Windows-1252"
-    except (UnicodeDecodeError, LookupError):
-        other = declared or "Windows-1252"
-        said = f"{path.name} is no text that can be read: it is neither UTF-8 nor UTF-16 nor {other}."
-        raise InvalidInputError(said, hint="If it is a text, save it as UTF-8.") from None

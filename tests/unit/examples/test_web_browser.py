@@ -6,6 +6,7 @@ import gzip
 import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from datetime import timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -13,10 +14,13 @@ import pytest
 
 from country import create_site, make_country
 from ioa import InvalidInputError, UnavailableError
-from web_browser import Browser, find_chromium, open_chromium_engine, open_http_engine, readable, web_browser
+from ioa.local.idle_child import IdleChildren
+from pages import MAX_MARKS, MAX_SHOWN_CHARS, as_utf8, readable
+from web_browser import Browser, Reading, find_chromium, open_chromium_engine, open_http_engine, web_browser
 
 COUNTRY = make_country(1)
 TOWN = COUNTRY.towns[0]
+READING = Reading()
 
 
 class Forms(BaseHTTPRequestHandler):
@@ -62,8 +66,8 @@ async def _browsing(engine: str, site: str, folder: Path) -> AsyncIterator[Brows
     chromium = find_chromium()
     if engine == "chromium" and not chromium:
         pytest.skip("needs a Chromium, and pip install 'internet-of-agents[browser]'")
-    async with open_http_engine(site) if engine == "http" else open_chromium_engine(site, chromium) as opened:
-        yield Browser(opened, site, folder)
+    async with open_http_engine(site, READING) if engine == "http" else open_chromium_engine(site, chromium) as opened:
+        yield Browser(opened, site, folder, READING)
 
 
 @pytest.fixture(params=["http", "chromium"])
@@ -90,7 +94,7 @@ async def test_finding_on_a_page(browser: Browser) -> None:
     """Lines come with their neighbours; a row of a table is one line."""
     await browser.open("/north")
     assert f"{TOWN.name} | {TOWN.people}" in await browser.find(TOWN.name.upper())
-    assert await browser.find("zebra") == "None of these words is on the page."
+    assert (await browser.find("zebra")).endswith("\nNone of these words is on the page.")
 
 
 async def test_what_cannot_be_done_is_told(browser: Browser) -> None:
@@ -113,12 +117,66 @@ def test_how_a_page_reads() -> None:
         "<form><select name=unit><option>km<option selected>mile</select><textarea name=note>Hi</textarea>"
         "<input type=hidden name=h><input type=submit value=Go></form>"
     )
-    assert readable(html).splitlines() == [
+    assert readable(html.encode()).splitlines() == [
         "Town",
         "The old mill.",
         "A | 1",
         "[1: field unit = 'mile' of km, mile] [2: field note = 'Hi'] [3] Go",
     ]
+
+
+@pytest.mark.parametrize(
+    ("page", "text"),
+    [
+        ("<p>Łódź".encode(), "Łódź"),
+        ("<p>Łódź".encode("utf-16"), "Łódź"),
+        ("<meta charset=iso-8859-2><p>Łódź".encode("iso-8859-2"), "Łódź"),
+        ("<p>Zürich".encode("cp1252"), "Zürich"),
+        ("<meta charset=utf-8><p>Zürich".encode() + b"\xff", "Zürich\ufffd"),
+        ("<meta charset=idna><p>Zürich".encode() + b"\xff", "Zürich\ufffd"),
+        ((" " * 5_000 + "<meta charset=iso-8859-2><p>Łódź").encode("iso-8859-2"), "Łódź".encode("iso-8859-2").decode("cp1252")),
+    ],
+)
+def test_the_encoding_of_a_page(page: bytes, text: str) -> None:
+    """It is looked for where pages declare it: the rest would be looked through for each `<meta`, without a pause."""
+    assert readable(as_utf8(page)) == text
+
+
+async def test_parts_within_parts_are_read_once() -> None:
+    """Links that nobody closes lie in each other: the label of each was all that came behind it."""
+    assert await READING.call("readable", b"<a href=x>w " * 10_000) == "[1]" + " w" * 9_998 + " \n… more than 20,000 characters."
+    assert (
+        readable(b"<a href=/b><div>A</div> <div>town<br>hall</div></a><button>Go <b>on</b></button>x")
+        == "[1] A town hall [2] Go on x"
+    )
+
+
+async def test_a_page_that_takes_too_long_is_left() -> None:
+    """Its process is ended with it, and the task goes on. One with too many tags is not begun, and what is shown is cut."""
+    with pytest.raises(UnavailableError, match=r"cannot be read: No answer was computed within 0\.2 s"):
+        await Reading(IdleChildren(longest=timedelta(seconds=0.2))).call("readable", b"<p>" * MAX_MARKS)
+    with pytest.raises(InvalidInputError, match="more than 200,000 tags"):
+        await READING.call("readable", b"<" * (MAX_MARKS + 1))
+    assert len(readable(b"x" * 100_000)) < MAX_SHOWN_CHARS + 100
+
+
+async def test_addresses_that_no_server_takes_are_not_looked_at(tmp_path: Path) -> None:
+    """Python writes a host in a normal form, which takes minutes of marks in no order."""
+
+    class Leading(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(b"<a href='http://" + "\u0301\u0316".encode() * 200_000 + b"/'>")
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name is the base class's
+            """Log nothing."""
+
+    with _serving(ThreadingHTTPServer(("127.0.0.1", 0), Leading)) as site:
+        async with _browsing("http", site, tmp_path) as browser:
+            await browser.open()
+            with pytest.raises(InvalidInputError, match="more than 8,000 characters"):
+                await browser.click(1)
 
 
 async def test_without_scripts_forms_are_sent_as_they_stand(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ import pytest
 
 from ioa.errors import InvalidInputError, TaskError
 from ioa.local.idle_child import IdleChildren
+from tests.rig.deadline import eventually
 
 WORK = """\
 import os, time
@@ -121,8 +122,7 @@ async def test_who_waits_on_a_loop_holds_no_thread_of_the_loop(tmp_path: Path) -
     child, begun = IdleChildren(at_once=1), tmp_path / "begun"
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
     asked = [asyncio.create_task(child.ask("childs_work.for_ever", str(begun))) for _ in range(3)]
-    while not (begun.exists() and begun.read_text()):
-        await asyncio.sleep(0.01)
+    await eventually(begun.exists)
     assert await asyncio.to_thread(lambda: 1) == 1
     for one in asked:
         one.cancel()
