@@ -2,6 +2,8 @@
 
 Scripts run where Playwright and an installed Chromium are both there; else pages are read over httpx, and the card says so.
 `WEB_SITE` names the site. No other is asked, since whoever opens any address that a page names opens those behind a firewall too.
+Nor does a name lead there, whatever its owner has it lead to meanwhile: an address may be inside, and a name if `WEB_SITE_INSIDE`
+is true. Behind a proxy it is the proxy that looks names up, and decides.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ import os
 import re
 import shutil
 from collections.abc import AsyncIterator
+from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -18,11 +21,13 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urljoin, urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 import httpx
 
 from ioa import Agent, InvalidInputError, TaskContext, TaskError, UnavailableError
 from ioa.adapters.http_answers import PLAINLY, UnfitAnswerError, pieces_of
+from ioa.adapters.outside import PORTS, OutsideTransport, places_of
 from ioa.local.idle_child import IdleChildren
 from ioa.react import Observation, ReactTool, react_agent, tool
 
@@ -35,6 +40,8 @@ _MAX_BYTES = 10_000_000
 _MAX_ADDRESS_CHARS = 8_000
 """More than servers take. Python writes the host of an address in a normal form, which takes minutes of a long one."""
 _TIMEOUT_SECONDS = 20
+_LOOKED_UP_AT_ONCE = 4
+_INSIDE = "WEB_SITE_INSIDE=true lets it lead there."
 _READ_WITHIN, _READ_BYTES = timedelta(seconds=25), 384 * 1024**2
 """How long a page may take to be read, twice at most, which is less than a tool may, and how much memory."""
 
@@ -278,23 +285,41 @@ def find_chromium() -> str:
 
 
 @asynccontextmanager
-async def open_http_engine(site: str, reading: Reading) -> AsyncIterator[Engine]:
-    """Open an engine without scripts."""
-    async with httpx.AsyncClient(headers=PLAINLY, timeout=_TIMEOUT_SECONDS) as client:
+async def open_http_engine(site: str, reading: Reading, names: Executor | None) -> AsyncIterator[Engine]:
+    """Open an engine without scripts.
+
+    Args:
+        site: Where it stays.
+        reading: Where pages are read.
+        names: Where the site's name is looked up, which then leads outside alone; None: it may lead anywhere.
+    """
+    if (proxy := _proxy_to(site)) or names is None:
+        transport: httpx.AsyncBaseTransport = httpx.AsyncHTTPTransport(proxy=proxy)
+    else:
+        transport = OutsideTransport(names, _INSIDE)
+    async with httpx.AsyncClient(headers=PLAINLY, timeout=_TIMEOUT_SECONDS, transport=transport) as client:
         yield HttpEngine(client, site, reading)
 
 
+def _proxy_to(site: str) -> str | None:
+    """Return the proxy that the environment names for a site."""
+    parts, proxies = urlsplit(site), getproxies()
+    proxy = proxies.get(parts.scheme) or proxies.get("all")
+    if not proxy or proxy_bypass(parts.netloc):
+        return None
+    return proxy if "://" in proxy else f"http://{proxy}"
+
+
 @asynccontextmanager
-async def open_chromium_engine(site: str, chromium: str) -> AsyncIterator[Engine]:
+async def open_chromium_engine(site: str, chromium: str, names: Executor | None) -> AsyncIterator[Engine]:
     """Start a Chromium with an empty profile.
 
-    Its own rules keep it on the site's host, also where redirects and scripts lead. As root, which it refuses to confine itself as,
-    it runs without its sandbox.
+    Its own rules keep it on the site's host, also where redirects and scripts lead, and at the address that this has when it
+    starts. As root, which it refuses to confine itself as, it runs without its sandbox.
     """
     from playwright.async_api import async_playwright
 
-    host = urlsplit(site).hostname
-    confined = [f"--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE {host}"]
+    confined = [f"--host-resolver-rules={await resolver_rules(site, names)}"]
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(executable_path=chromium, args=confined, chromium_sandbox=os.geteuid() != 0)
         try:
@@ -305,18 +330,32 @@ async def open_chromium_engine(site: str, chromium: str) -> AsyncIterator[Engine
             await browser.close()
 
 
-def web_browser(site: str, chromium: str = "") -> Agent:
+async def resolver_rules(site: str, names: Executor | None) -> str:
+    """Return where a Chromium finds hosts: none but the site's."""
+    parts = urlsplit(site)
+    host = parts.hostname or ""
+    place = host
+    if names is not None and not _proxy_to(site):
+        place = (await places_of(host, parts.port or PORTS[parts.scheme], names, _INSIDE))[0]
+    if place == host:
+        return f"MAP * ~NOTFOUND, EXCLUDE {host}"
+    return f"MAP {host} {f'[{place}]' if ':' in place else place}, MAP * ~NOTFOUND"
+
+
+def web_browser(site: str, chromium: str = "", *, inside: bool = False) -> Agent:
     """Make the agent of one site, such as `http://127.0.0.1:8300/`.
 
     Args:
         site: Where it begins, and where it stays.
         chromium: The path of the Chromium that it drives; without one it runs no scripts.
+        inside: Whether the site's name may lead into a private network, or to this machine.
     """
     reading = Reading()
+    names = None if inside else ThreadPoolExecutor(_LOOKED_UP_AT_ONCE, thread_name_prefix="names")
 
     @asynccontextmanager
     async def open_tools(ctx: TaskContext) -> AsyncIterator[list[ReactTool]]:
-        opening = open_chromium_engine(site, chromium) if chromium else open_http_engine(site, reading)
+        opening = open_chromium_engine(site, chromium, names) if chromium else open_http_engine(site, reading, names)
         async with opening as engine:
             yield Browser(engine, site, ctx.workspace, reading).tools
 
@@ -332,7 +371,9 @@ def web_browser(site: str, chromium: str = "") -> Agent:
     )
 
 
-agent = web_browser(os.environ.get("WEB_SITE", "http://127.0.0.1:8300/"), find_chromium())
+agent = web_browser(
+    os.environ.get("WEB_SITE", "http://127.0.0.1:8300/"), find_chromium(), inside=os.environ.get("WEB_SITE_INSIDE") == "true"
+)
 
 if __name__ == "__main__":
     agent.run()

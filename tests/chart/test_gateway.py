@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from ioa.adapters.nkey_seeds import public_key_of
+from ioa.adapters.outside import CLOUDS, is_public
 from ioa.cli.credentials import FolderSecrets
 from ioa.client.seat import named
 from ioa.hosting.cluster_credentials import AgentIdentity, Plan, UserIdentity, make_credentials
 from ioa.protocol.ids import AgentId, PoolId
 from ioa.testing.manual_clock import NEW_YEAR
-from ioa_gateway.outward.posting import CLOUDS, is_public
 from ioa_gateway.settings import GatewaySettings
 from tests.chart.rendering import RefusedError, environment_of, render
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import socket
 import ssl
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
@@ -19,6 +18,7 @@ from weakref import WeakValueDictionary
 import httpcore
 import httpx
 
+from ioa.adapters.outside import PORTS, addresses_of, lead_outside
 from ioa.cancellation import fail_after
 from ioa.errors import InvalidInputError, UnavailableError
 from ioa.protocol.ids import UserId
@@ -26,40 +26,17 @@ from ioa.protocol.ids import UserId
 T = TypeVar("T")
 
 WITHIN = timedelta(seconds=10)
-_PORTS = {"http": 80, "https": 443}
 _USER_AGENT = "ioa"
 _MAX_URL_CHARS = 2_000
 _LOOKED_UP_AT_ONCE, _OF_A_USER = 8, 2
 """How many names are looked up at a time, and of one user: a name server that does not answer holds a thread for as long as the
 system's resolver waits, which nobody can end."""
-_MOST_ADDRESSES = 16
-"""How many addresses of a name are looked at, of which the first one is posted to. A name server may tell thousands, and each takes
-a look at this machine's own, in the event loop."""
 _HEAD_BYTES, _READ_BYTES = 32_768, 4_096
 """How much is read of an answer before its status is there, and how much at a time. A receiver may send as many interim responses
 as it likes before, which are read without a pause: this bounds them to 2,048, and to 256 until others have their turn."""
 _ENCRYPTED_BYTES = 262_144
 """How much of TLS is read for that: a chain of certificates has 100 kB at most, and what comes behind the handshake may hold no
 byte of an answer, such as new keys, again and again."""
-_UNICAST = ipaddress.ip_network("2000::/3")
-"""All that the internet uses of IPv6. What lies outside of it embeds an address of IPv4, or leads to a network of somebody."""
-CLOUDS = (
-    *("100.100.100.200/32", "168.63.129.16/32", "169.254.0.0/16", "192.0.0.192/32"),
-    *("fd00:42::42/128", "fd00:ec2::/32", "fd20:ce::254/128", "fe80::/10"),
-)
-"""Where clouds serve their machines, to each its keys: Alibaba, Azure, all by link-local addresses, and Oracle; Scaleway, AWS and
-Google. That of Azure is public by its number, and in no registry: it is the same in all regions and clouds
-(https://learn.microsoft.com/azure/virtual-network/what-is-ip-address-168-63-129-16). The chart leaves these out of what lies
-outside (`networkPolicy.outside`)."""
-_SPECIAL = """
-    0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12 192.0.0.0/24 192.0.2.0/24 192.31.196.0/24
-    192.52.193.0/24 192.88.99.0/24 192.168.0.0/16 192.175.48.0/24 198.18.0.0/15 198.51.100.0/24 203.0.113.0/24 224.0.0.0/4
-    240.0.0.0/4 2001::/23 2001:db8::/32 2002::/16 2620:4f:8000::/48 3fff::/20
-    """.split()
-"""What serves no web. Each Python knows the registries of its own day, so they are written here: all that those of special
-addresses have (https://www.iana.org/assignments/iana-ipv4-special-registry and …/iana-ipv6-special-registry, within `_UNICAST`;
-what they call globally reachable is of protocols, such as anycast relays), and multicast."""
-_NOT_OUTSIDE = tuple(ipaddress.ip_network(one) for one in (*_SPECIAL, *CLOUDS))
 
 
 @dataclass(frozen=True)
@@ -92,39 +69,15 @@ def check_url(url: str) -> SplitResult:
         parts.port  # noqa: B018 - it is read to see whether it is one
     except ValueError:
         raise InvalidInputError("The URL is none.", hint=hint) from None
-    if parts.scheme not in _PORTS or not parts.hostname:
+    if parts.scheme not in PORTS or not parts.hostname:
         raise InvalidInputError("The URL is none of HTTP.", hint=hint)
     if parts.username is not None or parts.fragment:
         raise InvalidInputError("The URL has a user or a fragment.", hint=hint)
     return parts
 
 
-def is_public(address: str) -> bool:
-    """Whether an address lies outside of private networks, however it is written."""
-    found = ipaddress.ip_address(address.partition("%")[0])
-    if isinstance(found, ipaddress.IPv6Address):
-        if found.ipv4_mapped is not None:
-            return is_public(str(found.ipv4_mapped))
-        if found not in _UNICAST:
-            return False
-    return found.is_global and not any(found in one for one in _NOT_OUTSIDE)
-
-
-def _is_own(address: str) -> bool:
-    """Whether an address is one of this machine's: those alone can be listened at."""
-    family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    with suppress(OSError), socket.socket(family, socket.SOCK_STREAM) as tried:
-        tried.bind((address, 0))
-        return True
-    return False
-
-
 _NO_NAME = frozenset({socket.EAI_NONAME, socket.EAI_NODATA})
 """What a look-up says of a name that does not exist, or has no address; whatever else it says is no fault of the name."""
-
-
-def _addresses(host: str, port: int) -> Sequence[str]:
-    return [str(one[4][0]) for one in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[:_MOST_ADDRESSES]]
 
 
 class _Connection(httpcore.AsyncNetworkStream):
@@ -265,15 +218,15 @@ class Posting:
             UnavailableError: No name server tells now.
         """
         parts = check_url(url)
-        host, port = parts.hostname or "", parts.port or _PORTS[parts.scheme]
+        host, port = parts.hostname or "", parts.port or PORTS[parts.scheme]
         try:
             async with fail_after(WITHIN.total_seconds()):
-                addresses = await self._look_up(partial(_addresses, host, port), user)
+                addresses = await self._look_up(partial(addresses_of, host, port), user)
         except (UnicodeError, OSError) as error:
             if isinstance(error, UnicodeError) or error.errno in _NO_NAME:
                 raise InvalidInputError(f"The name {host} of the URL leads nowhere.", hint="See how it is spelt.") from None
             raise UnavailableError(f"The name {host} of the URL cannot be looked up now.") from None
-        if not addresses or not (self._inside or all(is_public(one) and not _is_own(one) for one in addresses)):
+        if not addresses or not (self._inside or lead_outside(addresses)):
             hint = "IOA_WEBHOOKS_INSIDE=true lets webhooks lead there."
             raise InvalidInputError(f"{host} lies in a private network or on this machine.", hint=hint)
         address = f"[{addresses[0]}]" if ":" in addresses[0] else addresses[0]

@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 import gzip
+import socket
 import threading
 from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
 from datetime import timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from urllib.parse import urlsplit
 
+import httpx
 import pytest
 
 from country import create_site, make_country
 from ioa import InvalidInputError, UnavailableError
+from ioa.adapters.outside import OutsideTransport
 from ioa.local.idle_child import IdleChildren
 from pages import MAX_MARKS, MAX_SHOWN_CHARS, as_utf8, readable
-from web_browser import Browser, Reading, find_chromium, open_chromium_engine, open_http_engine, web_browser
+from web_browser import Browser, Reading, find_chromium, open_chromium_engine, open_http_engine, resolver_rules, web_browser
 
 COUNTRY = make_country(1)
 TOWN = COUNTRY.towns[0]
 READING = Reading()
+NAMES = ThreadPoolExecutor(1)
 
 
 class Forms(BaseHTTPRequestHandler):
@@ -66,7 +72,9 @@ async def _browsing(engine: str, site: str, folder: Path) -> AsyncIterator[Brows
     chromium = find_chromium()
     if engine == "chromium" and not chromium:
         pytest.skip("needs a Chromium, and pip install 'internet-of-agents[browser]'")
-    async with open_http_engine(site, READING) if engine == "http" else open_chromium_engine(site, chromium) as opened:
+    async with (
+        open_http_engine(site, READING, NAMES) if engine == "http" else open_chromium_engine(site, chromium, NAMES) as opened
+    ):
         yield Browser(opened, site, folder, READING)
 
 
@@ -177,6 +185,51 @@ async def test_addresses_that_no_server_takes_are_not_looked_at(tmp_path: Path) 
             await browser.open()
             with pytest.raises(InvalidInputError, match="more than 8,000 characters"):
                 await browser.click(1)
+
+
+async def test_a_name_leads_outside_alone(site: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever owns the site's name has it lead to this machine: that is not asked, unless the operator lets it lead inside."""
+    port, real = urlsplit(site).port, socket.getaddrinfo
+    monkeypatch.setattr(socket, "getaddrinfo", lambda host, *of, **more: real("127.0.0.1", *of, **more))
+    named = f"http://site.example:{port}/"
+    async with open_http_engine(named, READING, NAMES) as engine:
+        for read in (engine.open, engine.download):
+            with pytest.raises(InvalidInputError, match="leads into a private network or to this machine"):
+                await read(named)
+    with pytest.raises(InvalidInputError, match="leads into"):
+        await resolver_rules(named, NAMES)
+    async with open_http_engine(named, READING, None) as engine:
+        assert "The country" in await Browser(engine, named, tmp_path, READING).open()
+
+
+async def test_what_was_looked_up_is_what_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once for each request, at the first address that answers, under the site's name; and looked up again for the next one."""
+    asked, told = list[tuple[str, ...]](), iter(["93.184.215.14", "93.184.215.15", "10.0.0.1"])
+    monkeypatch.setattr(
+        socket, "getaddrinfo", lambda *of, **_: [(0, 0, 0, "", (one, of[1])) for one in ("93.184.215.13", next(told))]
+    )
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        asked.append((request.url.host, request.headers["host"], request.extensions["sni_hostname"]))
+        if request.url.host == "93.184.215.13":
+            raise httpx.ConnectError("nobody is there")
+        return httpx.Response(200, text="Hello")
+
+    transport = OutsideTransport(NAMES, "", httpx.MockTransport(answer))
+    async with httpx.AsyncClient(transport=transport) as client:
+        answers = [await client.get("https://site.example/a") for _ in range(2)]
+        with pytest.raises(InvalidInputError, match="leads into a private network"):
+            await client.get("https://site.example/a")
+    places = ["93.184.215.13", "93.184.215.14", "93.184.215.13", "93.184.215.15"]
+    assert (asked, str(answers[0].url)) == ([(one, "site.example", "site.example") for one in places], "https://site.example/a")
+
+
+async def test_a_chromium_stays_at_the_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To which the site's name led when it was started; what a proxy looks up is the proxy's."""
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_of, **_more: [(0, 0, 0, "", ("2606:2800:21f:cb07::8b2c", 80))])
+    assert await resolver_rules("http://a.example/", NAMES) == "MAP a.example [2606:2800:21f:cb07::8b2c], MAP * ~NOTFOUND"
+    monkeypatch.setenv("http_proxy", "proxy.example:3128")
+    assert await resolver_rules("http://a.example/", NAMES) == "MAP * ~NOTFOUND, EXCLUDE a.example"
 
 
 async def test_without_scripts_forms_are_sent_as_they_stand(tmp_path: Path) -> None:

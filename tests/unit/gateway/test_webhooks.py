@@ -22,6 +22,7 @@ from ioa.adapters.nats.delivery import NatsDeadLetters
 from ioa.adapters.nats.permissions import of_gateway
 from ioa.adapters.nats.queues import Delivery, SetAside
 from ioa.adapters.nats.webhooks import deliver_notices
+from ioa.adapters.outside import is_public
 from ioa.beside import beside
 from ioa.errors import InvalidInputError, NotYetError, UnavailableError
 from ioa.protocol.api_keys import KeyId
@@ -33,7 +34,7 @@ from ioa.testing.manual_clock import NEW_YEAR
 from ioa.testing.memory_delivery import MemoryDeadLetters
 from ioa.testing.memory_webhooks import MemoryWebhooks
 from ioa_gateway.outward.pacing import APART_OF_USER, AT_ONCE, AT_ONCE_OF_USER, BACK_APART, BURST_OF_USER, PROBES_OF_USER, Pacing
-from ioa_gateway.outward.posting import Posting, check_url, is_public, open_posting
+from ioa_gateway.outward.posting import Posting, check_url, open_posting
 from ioa_gateway.outward.webhooks import Webhooks, again_after
 from tests.rig.certificates import written_certificate
 from tests.rig.deadline import eventually
@@ -129,7 +130,7 @@ async def test_a_name_that_does_not_exist_is_its_writers_fault(
 
 async def test_an_address_of_this_machine_is_inside(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where it is one of the internet: what listens there for those inside is not posted to."""
-    monkeypatch.setattr("ioa_gateway.outward.posting.is_public", lambda _address: True)
+    monkeypatch.setattr("ioa.adapters.outside.is_public", lambda _address: True)
     with ThreadPoolExecutor(1) as names:
         posting = Posting(httpcore.AsyncConnectionPool(), inside=False, names=names)
         with pytest.raises(InvalidInputError, match="on this machine"):
@@ -147,7 +148,7 @@ async def test_a_name_of_very_many_addresses_costs_no_more_than_another(monkeypa
         return True
 
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_of, **_more: [(0, 0, 0, "", (one, 443)) for one in told])
-    monkeypatch.setattr("ioa_gateway.outward.posting.is_public", look)
+    monkeypatch.setattr("ioa.adapters.outside.is_public", look)
     async with open_posting(inside=False) as posting:
         found = await posting.find("https://example.com/hook", LOCAL)
     assert (found.url, looked_at) == ("https://93.184.0.1:443/hook", told[:16])
