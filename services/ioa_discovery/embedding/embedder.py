@@ -3,7 +3,8 @@
 Small batches, so that a need that is searched while a thousand cards are being indexed waits for one batch and not for all; and
 of texts of similar length, since a batch is padded to its longest text: a card's description and four short examples take three
 times as long together as one by one. How long that is only the process knows, which counts tokens: of signs each is one. So it
-answers the first texts of a batch, and is asked again for the others. A call of few texts goes before one of many.
+answers the first texts of a batch, and is asked again for the others. What is searched for goes before what is kept, as cards are,
+and of each search one batch waits at a time: however many needs another has, one that goes on beside it waits for a batch of it.
 """
 
 from __future__ import annotations
@@ -122,18 +123,17 @@ class ProcessEmbedder:
         """Do nothing: the processes end when the block of `open_embedder` is left."""
 
     async def _encode(self, missing: Mapping[bytes, str], *, keep: bool) -> dict[bytes, array[float]]:
-        few = len(missing) <= BATCH_TEXTS
         done: dict[bytes, array[float]] = {}
 
         async def encode(batch: Mapping[bytes, str]) -> None:
             left = list(batch.items())
             while left:
                 request = EncodeTexts([text for _, text in left], keep)
-                vectors = cast(Sequence[bytes], await self._idlest().ask(request, urgent=few))
+                vectors = cast(Sequence[bytes], await self._idlest().ask(request, urgent=not keep))
                 done.update((key, components(vector)) for (key, _), vector in zip(left, vectors, strict=False))
                 left = left[len(vectors) :]
 
-        if few:
+        if not keep:
             for batch in batches(missing):  # so that others, who go first as well, wait for one batch of this call
                 await encode(batch)
             return done

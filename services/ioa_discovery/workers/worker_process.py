@@ -221,6 +221,7 @@ class ChildWorker:
                     self._any.clear()
                     continue
                 await self._answer_next(pipe)
+                await asyncio.sleep(0)  # who was answered asks for the next first: else what waits went in between each time
 
     async def _answer_next(self, pipe: WorkerPipe) -> None:
         """Answer an urgent request, or one that waits if there is none, or they have had their time since the last that waited."""

@@ -13,7 +13,7 @@ import pytest
 
 from ioa.errors import InvalidInputError, MissingExtraError, UnavailableError
 from ioa.ports.embedder import Vector, cosine
-from ioa_discovery.embedding.embedder import BATCH_TEXTS, ProcessEmbedder, batches, open_embedder
+from ioa_discovery.embedding.embedder import BATCH_TEXTS, KeepingEmbedder, ProcessEmbedder, batches, open_embedder
 from ioa_discovery.embedding.encoder_process import BATCH_TOKENS, EncodingServant
 from ioa_discovery.embedding.encoder_requests import EncodeTexts, ModelState
 from ioa_discovery.embedding.onnx_encoder import OnnxEncoder
@@ -128,23 +128,24 @@ async def test_the_least_recently_used_is_forgotten() -> None:
     assert worker.asked == ["a", "bb", "ccc", "bb"]
 
 
-async def test_a_call_of_few_texts_goes_first() -> None:
-    """What somebody waits for is urgent, and a thousand cards are not."""
+@pytest.mark.parametrize("number", [1, BATCH_TEXTS, BATCH_TEXTS + 1, 32])
+async def test_what_is_searched_for_goes_first(number: int) -> None:
+    """However many needs somebody waits for, they are urgent, and no card is, however short."""
     worker = CountingWorker()
-    embedder = ProcessEmbedder([worker])
-    await embedder.embed(["a need"])
-    await embedder.embed([f"card {number}" for number in range(BATCH_TEXTS + 1)])
-    assert worker.urgent == [True, False, False]
+    embedder, batched = ProcessEmbedder([worker]), -(-number // BATCH_TEXTS)
+    await embedder.embed([f"need {one:2}" for one in range(number)])
+    await KeepingEmbedder(embedder).embed([f"card {one:2}" for one in range(number)])
+    assert worker.urgent == [True] * batched + [False] * batched
 
 
-async def test_two_calls_of_few_texts_take_turns() -> None:
-    """Both go first, and each waits for one batch of the other at most, however long the other's texts are."""
-    worker, long = TurningWorker(), [f"{number} " * 1_000 for number in range(8)]
-    embedder = ProcessEmbedder([worker])
+async def test_searches_take_turns() -> None:
+    """All go first, and each batch of one waits for a batch of each other at most, however many and long the other's texts are."""
+    worker, long = TurningWorker(), [f"{number} " * 1_000 for number in range(32)]
+    embedder, needs = ProcessEmbedder([worker]), [f"need {number}" for number in range(BATCH_TEXTS + 1)]
     async with asyncio.TaskGroup() as group:
-        group.create_task(embedder.embed(long))
-        group.create_task(embedder.embed(["a chart"]))
-    assert worker.asked.index("a chart") == 1
+        for texts in (long[:16], long[16:], needs):
+            group.create_task(embedder.embed(texts))
+    assert [worker.asked.index(need) for need in needs] == [*range(2, 2 + BATCH_TEXTS), 4 + BATCH_TEXTS]
 
 
 async def test_the_least_busy_process_embeds() -> None:

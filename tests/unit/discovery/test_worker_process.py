@@ -60,6 +60,22 @@ async def test_what_waits_has_its_share_beside_what_is_urgent_without_end() -> N
     assert [number for number, urgent in enumerate(order) if not urgent] == [1, 3 + URGENT_TIMES, 5 + 2 * URGENT_TIMES]
 
 
+async def test_who_asks_for_one_after_the_other_has_his_share_before_what_waits() -> None:
+    """Whoever was answered asks for the next at once: one search beside a thousand cards has as much of the time as many have."""
+    order: list[bool] = []
+    ticks = itertools.count()
+
+    async def ask(opened: ChildWorker, *, urgent: bool, times: int) -> None:
+        for _ in range(times):
+            await opened.ask(("echo", None), urgent=urgent)
+            order.append(urgent)
+
+    async with open_worker(WORKER, "hello", now=lambda: float(next(ticks))) as opened:
+        waiting = [ask(opened, urgent=False, times=1) for _ in range(10)]
+        await asyncio.gather(ask(opened, urgent=True, times=10), *waiting)
+    assert order[:10] == [True, False, *[True] * (URGENT_TIMES + 1), False, *[True] * 3]
+
+
 async def test_a_failed_request_leaves_the_worker_alive(worker: ChildWorker) -> None:
     """An error of one request is told to who asked, with what the worker said, and the next one is answered by the same process."""
     pid = worker.pid
