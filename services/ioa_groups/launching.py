@@ -105,19 +105,27 @@ def team_of(request: LaunchGroup, record: GoalRecord | None) -> TeamSpec | None:
     return planned
 
 
-def check_team(request: LaunchGroup, team: TeamSpec | None, cards: Sequence[AgentCard]) -> None:
-    """Refuse a launch by another policy than its goal's, with too many members, or of a nested team by who may open none.
+def check_asked(request: LaunchGroup, team: TeamSpec | None, owner: AgentCard | None) -> None:
+    """Refuse a launch by another policy than its goal's, or of a nested team by who may open none, whoever would be in it.
 
     Raises:
-        InvalidInputError: It is by another policy, or has too many members.
+        InvalidInputError: It is by another policy.
         ForbiddenError: Its owner may open no nested teams.
     """
     if request.policy != ("" if team is None or request.parent is not None else team.policy.digest):
         raise InvalidInputError(f"{request.owner} launches another policy than that of the goal {request.goal_id}.")
+    if request.parent is not None and owner is not None and not owner.may_team_up:
+        raise ForbiddenError(f"{request.owner} may not open nested teams: its card says so.")
+
+
+def check_number(cards: Sequence[AgentCard]) -> None:
+    """Refuse a team of too many.
+
+    Raises:
+        InvalidInputError: It has too many members.
+    """
     if len(cards) > MAX_MEMBERS:
         raise InvalidInputError(f"A team has {MAX_MEMBERS} members at most, its owner counted; this one has {len(cards)}.")
-    if request.parent is not None and not cards[0].may_team_up:
-        raise ForbiddenError(f"{request.owner} may not open nested teams: its card says so.")
 
 
 def check_launch_size(launched: GroupLaunched) -> None:

@@ -80,7 +80,7 @@ class Leaders:
         if len(offers) >= MOST_OFFERS or self._searches.put_off(user) is not None:
             return None
         try:
-            found = await self._searches.search(user, self._asked(goal))
+            found = await self._searches.search(user, self._asked(goal), user)
         except UnavailableError as error:
             _log.info("discovery_away", goal_id=goal.goal_id, user=user, error=error.message)
             return None

@@ -6,7 +6,6 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from datetime import timedelta
 
-from ioa.agent.casting import cast_needs
 from ioa.errors import ConflictError, ForbiddenError, InvalidInputError, NoAgentError, NotFoundError
 from ioa.group.events import CancelRequested, Event, GroupLaunched, LaunchAbandoned, MemberJoined, QuestionAnswered, SubgroupOpened
 from ioa.group.policy.audience import charter_for, seen_by
@@ -30,7 +29,6 @@ from ioa.group.requests import (
     no_group,
 )
 from ioa.group.state import MAX_MEMBERS, Awaiting, Charter, Ended, GroupState, Limits, OpenTask, ParentTask
-from ioa.ports.brain import NobodyFits
 from ioa.ports.clock import Clock
 from ioa.ports.delivery import GoalRecords, Memberships
 from ioa.ports.group_log import GroupLog, StoredEntry
@@ -41,19 +39,18 @@ from ioa.protocol.codec import MAX_PAYLOAD_BYTES, shortened
 from ioa.protocol.goals import GoalRecord, Reason
 from ioa.protocol.ids import AgentId, CommId, GoalId, GoalName, PoolId, UserId, comm_id_of_task
 from ioa.protocol.levels import LEVEL
-from ioa.protocol.named_teams import NamedTeam, TeamReference
+from ioa.protocol.named_teams import TeamReference
 from ioa.protocol.policy import Casting, Policy, people_of
 from ioa.protocol.policy_check import MAX_STATE_BYTES, state_bytes
 from ioa.protocol.registry import Acknowledged
-from ioa.protocol.search import Need, Search, SearchResult
-from ioa.protocol.team import is_seat
+from ioa.protocol.team import TeamSpec, is_seat
 from ioa.protocol.tickets import is_ticket
 from ioa.runtime.endings import Endings
 from ioa.runtime.ledger import GroupLedger
 from ioa.telemetry.fault_points import fault_point
 from ioa_groups.casting import card_of_seat, cast_roles, check_levels
-from ioa_groups.launching import CARDS_BYTES, GroupMandate, GroupOpening, check_team, team_of
-from ioa_groups.needed import NeededAgents
+from ioa_groups.launching import CARDS_BYTES, GroupMandate, GroupOpening, check_asked, check_number, team_of
+from ioa_groups.needed import NeededAgents, TeamOfTask
 from ioa_groups.presence import Absences
 from ioa_groups.teams import Teams
 
@@ -136,9 +133,7 @@ class GroupSetup:
             raise ConflictError(f"No group can be opened for the goal {request.goal_id}: it has ended ({ending}).")
         if record is not None:
             self._check_given(record, request.owner)
-        team, found = team_of(request, record), request.cast
-        if parent is not None and (named := await self._team_of_task(request.owner, parent)) is not None:
-            team, found = named.team, await self._found_for(named, request.owner, parent)
+        team, found = await self._team_and_found(request, record)
         cast = () if team is None else cast_roles(team, found, request.owner, self._ports.registry)
         people = frozenset[AgentId]() if team is None else people_of(team.policy, cast)
         everybody = (request.owner, *request.members, *(agent for casting in cast for agent in casting.members))
@@ -147,7 +142,7 @@ class GroupSetup:
         cards = self._cards_of(everybody, people)
         if team is not None:
             check_levels(team.policy, cards)
-        check_team(request, team, cards)
+        check_number(cards)
         opening = GroupOpening(request, team, cast, cards, self._ports.clock.now())
         mandate = await self._mandate_of_task(request, parent, opening) if parent else self._mandate_of_goal(request, record)
         launched = opening.under(mandate)
@@ -424,7 +419,14 @@ class GroupSetup:
         )
         return mandate(state, limits)
 
-    async def _team_of_task(self, assignee: AgentId, parent: ParentTask) -> NamedTeam | None:
+    async def _team_and_found(self, request: LaunchGroup, record: GoalRecord | None) -> tuple[TeamSpec | None, Sequence[Casting]]:
+        """Say which team works at a goal or task, and who was found for it; nobody is searched for who could not be in a group."""
+        team, leader = team_of(request, record), self._ports.registry.card(request.owner)
+        named = None if request.parent is None else await self._team_of_task(request.owner, request.parent)
+        check_asked(request, team if named is None else named.team, None if leader is None else leader.card)
+        return (team, request.cast) if named is None else (named.team, await self._ports.needed.cast(named))
+
+    async def _team_of_task(self, assignee: AgentId, parent: ParentTask) -> TeamOfTask | None:
         """Read the stored team that a task names for its assignee to serve it with; None if it names none.
 
         Raises:
@@ -436,26 +438,15 @@ class GroupSetup:
         if head is None or not isinstance(task, OpenTask) or task.assignee != assignee or not task.team:
             return None
         named, state = TeamReference.parse(task.team), head.entry.state
-        user = GoalName(state.user, state.goal_id).owner
+        goal = GoalName(state.user, state.goal_id)
+        user = goal.owner
         try:
             found = await self._ports.teams.find(named)
         except NotFoundError:
             found = None
         if found is None or found.user != user:
             raise NotFoundError(f"No team of {user} is called {named}.", hint="Tasks name teams of the user whose goal it is.")
-        return found
-
-    async def _found_for(self, named: NamedTeam, owner: AgentId, parent: ParentTask) -> tuple[Casting, ...]:
-        """Find who fits the roles of a task's team that name a need, as the owner would, who is not shown the team."""
-
-        async def search(needs: Sequence[Need]) -> SearchResult:
-            asked = Search(needs=tuple(needs), by=owner, purpose=f"{parent.comm_id}/{parent.task_id}")
-            return await self._ports.needed.search(named.user, asked)
-
-        cast = await cast_needs(named.team, search)
-        if isinstance(cast, NobodyFits):
-            raise NoAgentError(f"The team {named.team.team} is not complete: discovery knows nobody for “{cast.needs[0]}”.")
-        return cast.cast
+        return TeamOfTask(found.team, goal, parent, assignee)
 
     def _limits(self, record: GoalRecord) -> Limits:
         return Limits(

@@ -17,7 +17,7 @@ _AWAY = timedelta(seconds=5)
 
 
 class UsersSearches:
-    """Searches one thing of each user at a time, and none for a while after one that took too long: discovery goes on with that.
+    """Searches one thing of each user at a time, and none for a while for whom one took too long: discovery goes on with that.
 
     Args:
         discovery: Knows who fits.
@@ -30,28 +30,33 @@ class UsersSearches:
         self._clock = clock
         self._within = within
         self._turns = FairTurns(_SEARCHES, 1)
-        self._not_before: dict[UserId, datetime] = {}
+        self._not_before: dict[str, datetime] = {}
         """From when on discovery is asked again for somebody whose last search it did not answer in time."""
 
-    def put_off(self, user: UserId) -> timedelta | None:
-        """Return in how long something is searched for a user again; None if it is now."""
-        until = self._not_before.get(user)
+    def put_off(self, asker: str) -> timedelta | None:
+        """Return in how long something is searched for somebody again; None if it is now."""
+        until = self._not_before.get(asker)
         left = None if until is None else until - self._clock.now()
         return left if left is not None and left > timedelta(0) else None
 
-    async def search(self, user: UserId, asked: Search) -> SearchResult | None:
-        """Ask who fits, in the user's turn; None if he was put off until then.
+    async def search(self, user: UserId, asked: Search, asker: str) -> SearchResult | None:
+        """Ask who fits, in the user's turn; None if who asks was put off until then.
+
+        Args:
+            user: In whose name.
+            asked: What.
+            asker: Who it is for, of those who may ask in this name: what takes long for one of them puts none of the others off.
 
         Raises:
             UnavailableError: Discovery does not answer, or the turn does not come in time.
         """
         async with self._turns.turn(user, within=self._within):
-            if self.put_off(user) is not None:
+            if self.put_off(asker) is not None:
                 return None
             try:
                 return await self._discovery.search(asked)
             except UnavailableError:
                 now = self._clock.now()
                 self._not_before = {one: until for one, until in self._not_before.items() if now < until}
-                self._not_before[user] = now + _AWAY
+                self._not_before[asker] = now + _AWAY
                 raise
