@@ -143,11 +143,6 @@ class _Bucket:
     come back."""
 
 
-def once() -> int:
-    """Count a request as one."""
-    return 1
-
-
 class Buckets(Generic[F]):
     """Judge requests by when they come. All times are in seconds of one clock that never goes back.
 
@@ -160,7 +155,7 @@ class Buckets(Generic[F]):
         self._room = _MAX_BUCKETS
 
     def judge(
-        self, caller: str, family: F, now: float, size_bytes: int = 0, counts: Callable[[], int] = once
+        self, caller: str, family: F, now: float, size_bytes: int = 0, counts: int | Callable[[], int] = 1
     ) -> Admitted | QuotaRefusal:
         """Take what a request of so many bytes counts for off the caller's bucket, or say when to come back.
 
@@ -169,18 +164,19 @@ class Buckets(Generic[F]):
             family: With what the request is counted.
             now: When it came.
             size_bytes: How many bytes it has.
-            counts: Says as how many it counts apart from them, at least as one. It is asked only where there is room for one,
-                since to look at a request costs more than to refuse it.
+            counts: As how many it counts apart from them, at least as one; or says so, and is asked only where there is room for
+                one, since to look at a request costs more than to refuse it.
         """
         rate = self._rates[family]
         more = 0 if rate.unit_bytes is None else size_bytes // rate.unit_bytes
-        each, burst = min(rate.burst, 1 + more) / rate.per_second, (rate.burst + _SLACK) / rate.per_second
+        known = counts if isinstance(counts, int) else 1
+        each, burst = min(rate.burst, known + more) / rate.per_second, (rate.burst + _SLACK) / rate.per_second
         bucket = self._buckets.get((caller, family))
         if bucket is None:
             self._make_room(now)
             bucket = self._buckets[caller, family] = _Bucket(now, now, now)
         since = max(bucket.full_at, now)
-        if counts is not once and since + each - now <= burst:
+        if not isinstance(counts, int) and since + each - now <= burst:
             each = min(rate.burst, counts() + more) / rate.per_second
         full_at = since + each
         if full_at - now <= burst:

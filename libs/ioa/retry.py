@@ -40,7 +40,8 @@ async def until_available(ask: Callable[[], Awaitable[T]], on_failure: Callable[
     """Repeat an idempotent request until what it needs is there.
 
     Args:
-        ask: Makes the request. Any error but `UnavailableError` is an answer and is raised.
+        ask: Makes the request. Any error but `UnavailableError` is an answer and is raised. Where the error says when a retry is
+            worth its while, none comes before.
         on_failure: Told of each attempt that failed, before the pause.
     """
     pause = pauses(_FIRST_SECONDS, _LONGEST_SECONDS)
@@ -49,4 +50,5 @@ async def until_available(ask: Callable[[], Awaitable[T]], on_failure: Callable[
             return await ask()
         except UnavailableError as error:
             on_failure(error)
-        await asyncio.sleep(next(pause))
+            told = error.retry_after
+        await asyncio.sleep(max(next(pause), 0.0 if told is None else told.total_seconds()))

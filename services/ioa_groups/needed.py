@@ -83,9 +83,11 @@ class NeededAgents:
             UnavailableError: Discovery does not answer.
             RateLimitedError: The leader has had too much searched for in this goal, or discovery has not answered it in time.
         """
-        if not any(one.need for one in wanted.team.fillings):
+        needs = sum(1 for one in wanted.team.fillings if one.need)
+        if not needs:
             return ()
         async with self._launches.turn(wanted.goal.key, within=CAST_WITHIN):
+            self._count(wanted, needs)
             cast = await cast_needs(wanted.team, lambda some: self._search(wanted, some))
         if isinstance(cast, NobodyFits):
             raise NoAgentError(f"The team {wanted.team.team} is not complete: discovery knows nobody for “{cast.needs[0]}”.")
@@ -96,15 +98,14 @@ class NeededAgents:
         return self._pace.slowed()
 
     def _count(self, wanted: TeamOfTask, needs: int) -> None:
-        """Count what is searched for, or say when to come back."""
+        """Count all that a launch searches for before any of it: one that was refused in between would begin anew each time."""
         if (left := self._searches.put_off(wanted.asker)) is not None:
             raise _put_off(wanted, left)
-        if (again := self._pace.put_off(wanted.asker, counts=lambda: -(-needs // NEEDS_OF_ONE))) is not None:
+        if (again := self._pace.put_off(wanted.asker, counts=-(-needs // NEEDS_OF_ONE))) is not None:
             user = wanted.goal.owner
             raise RateLimitedError(f"{wanted.asker} has too much searched for of teams of {user}.", retry_after=again)
 
     async def _search(self, wanted: TeamOfTask, needs: Sequence[Need]) -> SearchResult:
-        self._count(wanted, len(needs))
         purpose = f"{wanted.task.comm_id}/{wanted.task.task_id}"
         asked = Search(needs=tuple(needs), by=wanted.assignee, purpose=purpose)
         found = await self._searches.search(wanted.goal.owner, asked, wanted.asker)

@@ -89,6 +89,15 @@ def test_how_much_is_asked_counts_and_is_looked_at_only_where_there_is_room() ->
     assert read == [3, 4, 100]
 
 
+def test_how_much_is_asked_is_known_at_once_where_it_need_not_be_read() -> None:
+    """Who is refused is told when there is room for all of it, also where there is none for one."""
+    buckets = Buckets({Family.SEARCH: Rate(per_second=10, burst=40)})
+    assert buckets.judge("ada", Family.SEARCH, 0.0, counts=40) == ADMITTED
+    refused = buckets.judge("ada", Family.SEARCH, 0.0, counts=32)
+    assert isinstance(refused, QuotaRefusal) and refused.retry_after == pytest.approx(3.2)
+    assert buckets.judge("ada", Family.SEARCH, 3.2, counts=32) == ADMITTED
+
+
 def test_what_holds_up_others_counts_by_its_time() -> None:
     """Of its caller alone, and whole, however long it was; where time does not count, it is not looked at."""
     buckets = Buckets({Family.READS: Rate(per_second=10, burst=20, second_counts=100), Family.SAY: Rate(per_second=10, burst=1)})

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import timedelta
 from itertools import islice
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ioa.errors import ConflictError, UnavailableError
+from ioa.errors import ConflictError, RateLimitedError, UnavailableError
 from ioa.retry import pauses, until_available
 
 
@@ -30,6 +31,22 @@ async def test_what_is_unavailable_is_asked_again() -> None:
     failures = list[UnavailableError]()
     assert await until_available(ask, failures.append) == "answer"
     assert [failure.message for failure in failures] == ["not yet"]
+
+
+async def test_nobody_comes_back_before_he_is_told_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who comes earlier is refused again, and takes what there is for those who wait."""
+    answers, paused = iter([RateLimitedError("too often", retry_after=timedelta(seconds=7)), None]), list[float]()
+
+    async def ask() -> None:
+        if (refused := next(answers)) is not None:
+            raise refused
+
+    async def pause(seconds: float) -> None:
+        paused.append(seconds)
+
+    monkeypatch.setattr("ioa.retry.asyncio.sleep", pause)
+    await until_available(ask, _unheard)
+    assert paused == [7.0]
 
 
 async def test_a_refusal_is_an_answer() -> None:

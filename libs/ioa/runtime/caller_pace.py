@@ -9,7 +9,7 @@ from typing import Generic
 import structlog
 
 from ioa.ports.inspection import SlowedCaller
-from ioa.quotas import Admitted, Buckets, F, Rate, once
+from ioa.quotas import Admitted, Buckets, F, Rate
 
 COME_BACK = timedelta(seconds=5)
 """When somebody is to come back who does not listen."""
@@ -37,7 +37,7 @@ class CallerPace(Generic[F]):
         self._buckets = Buckets({family: rate})
         self._slowed = slowed
 
-    def put_off(self, caller: str, size_bytes: int = 0, counts: Callable[[], int] = once) -> timedelta | None:
+    def put_off(self, caller: str, size_bytes: int = 0, counts: int | Callable[[], int] = 1) -> timedelta | None:
         """Count one more of so many bytes, or several; or return in how long the caller is to come back, who has had too much."""
         judged = self._buckets.judge(caller, self._family, self._now(), size_bytes, counts)
         if isinstance(judged, Admitted):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -110,3 +111,27 @@ async def test_goals_of_a_user_take_turns() -> None:
         group.create_task(world.cast(BOB, "other", 1))
         world.discovery.may.set()
     assert [by for by, _ in world.discovery.searches].index(BOB) == 1
+
+
+async def test_a_launch_counts_once_for_all_its_needs() -> None:
+    """It is refused before its first search or not at all, and is told when there is room for all of it."""
+    world = World()
+    assert await world.cast(BOB, "goal", 63) == 63
+    again = await world.put_off(BOB, "goal", 63)
+    assert (world.discovery.searches, again) == ([("bob", 32), ("bob", 31)], timedelta(seconds=3.2))
+    world.clock.advance(again or timedelta())
+    assert await world.cast(BOB, "goal", 63) == 63
+
+
+async def test_launches_that_come_back_when_they_are_told_to_take_what_the_rate_takes() -> None:
+    """Eight of one agent at once, of 63 needs each: 256 searches, of which 40 go at once and then ten a second."""
+    world, began = World(), World().clock.now()
+    due: Sequence[timedelta] = [timedelta()] * 8
+    tries = 0
+    while due and tries < 100:
+        first, *rest = sorted(due)
+        world.clock.advance_to(began + first)
+        again, tries = await world.put_off(BOB, "goal", 63), tries + 1
+        due = rest if again is None else [*rest, first + again]
+    took = (world.clock.now() - began).total_seconds()
+    assert (21.6 <= took <= 26, tries <= 40, sum(needs for _, needs in world.discovery.searches)) == (True, True, 8 * 63)

@@ -42,7 +42,7 @@ from ioa.errors import (
 from ioa.json_text import parse_json
 from ioa.ports.inspection import SlowedCaller
 from ioa.protocol.codec import check_size
-from ioa.quotas import Admitted, Buckets, Family, Holding, QuotaRefusal, Rate, once
+from ioa.quotas import Admitted, Buckets, Family, Holding, QuotaRefusal, Rate
 from ioa.telemetry import log_context
 from ioa.telemetry.logs import OneASecond
 
@@ -191,7 +191,7 @@ class RequestDispatcher:
             caller = _asker(message)
         is_bounded = endpoint.caller_at is not None or (caller and endpoint.counts is not None)
         if is_bounded and caller not in endpoint.for_many:
-            counts = once if endpoint.counts is None else partial(endpoint.counts, message.data)
+            counts = 1 if endpoint.counts is None else partial(endpoint.counts, message.data)
             size = len(message.data) + header_bytes(message.headers)
             judged = self._buckets.judge(caller, endpoint.family, self._loop.time(), size, counts)
             if not isinstance(judged, Admitted):
