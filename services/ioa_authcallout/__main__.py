@@ -12,8 +12,7 @@ from collections.abc import Awaitable, Callable, Collection
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 
-import httpx
-
+from ioa.adapters.http_answers import create_client
 from ioa.adapters.nats.audit import NatsAuditSink
 from ioa.adapters.nats.authorization import names_in, read_tenants
 from ioa.adapters.nats.callout import answer_callouts
@@ -50,7 +49,7 @@ async def serve(settings: CalloutSettings, stop: StopSignal) -> None:
             keys = await asyncio.to_thread(StaticKeys, settings.callout_jwks)
         else:
             check_private(settings.callout_issuer)
-            web = await stack.enter_async_context(httpx.AsyncClient())
+            web = await stack.enter_async_context(create_client())
             keys = ProviderKeys(settings.callout_issuer, web, asyncio.get_running_loop().time)
             await stack.enter_async_context(background(keys.follow(asyncio.sleep)))
         kept_out = NatsKeptOut(time.monotonic)

@@ -25,7 +25,7 @@ import httpx
 import structlog
 from jwt import PyJWK
 
-from ioa.adapters.http_answers import PLAINLY, whole_answer
+from ioa.adapters.http_answers import whole_answer
 from ioa.beside import beside
 from ioa.cancellation import fail_after
 from ioa.errors import ForbiddenError, InvalidInputError, IoaError, UnavailableError
@@ -225,7 +225,7 @@ class ProviderKeys:
 
     async def _get(self, url: str) -> Any:
         check_private(url)
-        async with self._client.stream("GET", url, headers=PLAINLY) as response:
+        async with self._client.stream("GET", url) as response:
             response.raise_for_status()
             return parse_json((await whole_answer(response, _MAX_BYTES)).content)
 

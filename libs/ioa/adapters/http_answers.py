@@ -2,7 +2,8 @@
 
 Nothing is unpacked: a few hundred bytes unpack to as many megabytes as there is memory. It is asked for plainly, and what comes
 packed all the same is not read. Bytes are counted as they come, and others have their turns between. Whatever charset an answer
-names, its text is UTF-8, as all JSON is: Python knows some that are none, at which `httpx` fails.
+names, its text is UTF-8, as all JSON is: Python knows some that are none, at which `httpx` fails. And of what a server has its
+clients remember, few cookies are kept: each further request looks through all of them.
 """
 
 from __future__ import annotations
@@ -10,19 +11,56 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterable, Mapping
 from contextlib import suppress
-from typing import Final
+from http.cookiejar import Cookie, CookieJar
+from typing import Any, Final
 
 import httpx
 
 PLAINLY: Final = {"Accept-Encoding": "identity"}
 """What each request says whose answer is read here."""
 
+_MOST_COOKIES, _MOST_COOKIE_CHARS = 20, 4_096
+"""What is kept of a server's cookies, and read of those of one answer: balancers set one or two."""
 _REFUSAL_BYTES = 100_000
 """How much is read of why a server refuses."""
 
 
 class UnfitAnswerError(httpx.RemoteProtocolError):
     """An answer is packed, or longer than it may be."""
+
+
+class FewCookies(CookieJar):
+    """The cookies of a server, by which a balancer before it leads all requests of a client to the one process that knows it.
+
+    An answer that sets many sets none, and one more than is kept is not kept.
+    """
+
+    def extract_cookies(self, response: Any, request: Any) -> None:
+        """Take what an answer sets."""
+        headers = response.info()
+        told = [one for name in ("Set-Cookie", "Set-Cookie2") for one in headers.get_all(name, ())]
+        if _fits(len(told), sum(map(len, told))):
+            super().extract_cookies(response, request)
+
+    def set_cookie(self, cookie: Cookie) -> None:
+        """Keep a cookie, in the place of one of its name."""
+        super().set_cookie(cookie)
+        if not _fits(len(self), sum(len(one.name) + len(one.value or "") for one in self)):
+            self.clear(cookie.domain, cookie.path, cookie.name)
+
+
+def _fits(cookies: int, chars: int) -> bool:
+    return cookies <= _MOST_COOKIES and chars <= _MOST_COOKIE_CHARS
+
+
+def create_client(headers: Mapping[str, str] | None = None, **how: Any) -> httpx.AsyncClient:
+    """Return a client for the server of somebody else; whoever has it closes it.
+
+    Args:
+        headers: What each request carries.
+        how: What else `httpx` takes.
+    """
+    return httpx.AsyncClient(headers={**(headers or {}), **PLAINLY}, cookies=FewCookies(), **how)
 
 
 async def pieces_of(response: httpx.Response, most_bytes: int) -> AsyncGenerator[bytes, None]:

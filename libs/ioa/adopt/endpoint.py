@@ -68,11 +68,11 @@ class Endpoint:
         """Open what calls of one task go through."""
         import httpx  # what an agent without an endpoint does without
 
-        from ioa.adapters.http_answers import PLAINLY
+        from ioa.adapters.http_answers import create_client
 
         timeout = httpx.Timeout(self.timeout.total_seconds(), connect=_CONNECTING.total_seconds())
-        headers, trusted = {**self.headers, **PLAINLY}, await asyncio.to_thread(_trusted)
-        async with httpx.AsyncClient(base_url=self.url, headers=headers, timeout=timeout, verify=trusted) as http:
+        trusted = await asyncio.to_thread(_trusted)
+        async with create_client(self.headers, base_url=self.url, timeout=timeout, verify=trusted) as http:
             yield Calls(http, shown_host(self.url), self.timeout)
 
 

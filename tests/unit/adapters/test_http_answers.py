@@ -5,7 +5,7 @@ import gzip
 import httpx
 import pytest
 
-from ioa.adapters.http_answers import PLAINLY, UnfitAnswerError, pieces_of, whole_answer
+from ioa.adapters.http_answers import UnfitAnswerError, create_client, pieces_of, whole_answer
 from tests.rig.counted_body import PIECE, CountedBody
 
 MOST_BYTES = 1_000_000
@@ -65,8 +65,39 @@ async def test_who_is_asked_plainly_sends_plainly() -> None:
         return httpx.Response(200, stream=CountedBody(b"1", b"2"))
 
     async with (
-        httpx.AsyncClient(transport=httpx.MockTransport(serve)) as client,
-        client.stream("GET", "http://example.org", headers=PLAINLY) as response,
+        create_client({"Accept-Encoding": "gzip"}, transport=httpx.MockTransport(serve)) as client,
+        client.stream("GET", "http://example.org") as response,
     ):
         assert [piece async for piece in pieces_of(response, 2)] == [b"1", b"2"]
     assert asked == ["identity"]
+
+
+def _setting(*told: str) -> list[tuple[str, str]]:
+    return [("Set-Cookie", one) for one in told]
+
+
+STICK = ("AWSALB=" + "a" * 130, "AWSALBCORS=" + "b" * 130 + "; SameSite=None")
+SET = {
+    "a balancer's, anew each time": ([_setting(*STICK), _setting("AWSALB=c", "AWSALBCORS=d")], "AWSALB=c; AWSALBCORS=d"),
+    "many at once": ([_setting(*[f"{number:x}=1" for number in range(4_500)])], ""),
+    "many one by one": ([_setting(f"{number:x}=1") for number in range(40)], "; ".join(f"{number:x}=1" for number in range(20))),
+    "long ones": ([_setting(f"{name}={'x' * 2_000}") for name in "abc"], f"a={'x' * 2_000}; b={'x' * 2_000}"),
+    "one that grows": ([_setting("a=1"), _setting("a=" + "x" * 5_000)], "a=1"),
+    "one that ends": ([_setting("a=1", "b=2"), _setting("a=; Max-Age=0")], "b=2"),
+}
+
+
+@pytest.mark.parametrize("name", SET)
+async def test_few_cookies_of_a_server_are_kept(name: str) -> None:
+    """A balancer leads requests to the same process by them; of one that sets new names each time all were looked through."""
+    told, kept = SET[name]
+    answers, asked = iter(told), list[str]()
+
+    async def serve(request: httpx.Request) -> httpx.Response:
+        asked.append(request.headers.get("cookie", ""))
+        return httpx.Response(200, headers=next(answers, []))
+
+    async with create_client(transport=httpx.MockTransport(serve)) as client:
+        for _ in range(len(told) + 1):
+            await client.get("http://example.org")
+    assert asked[-1] == kept

@@ -25,7 +25,7 @@ from typing import Any
 import httpx
 from pydantic import BaseModel
 
-from ioa.adapters.http_answers import PLAINLY, UnfitAnswerError, as_read, pieces_of, whole_answer
+from ioa.adapters.http_answers import UnfitAnswerError, as_read, create_client, pieces_of, whole_answer
 from ioa.adapters.openai.completion import read_calls, read_completion
 from ioa.adapters.openai.dialect import (
     AnswerFormat,
@@ -73,7 +73,7 @@ _SECRET_CHARS = 8
 @asynccontextmanager
 async def open_openai_chat(settings: ModelSettings) -> AsyncIterator[OpenAiChat]:
     """Open a pool of connections to the endpoint; nothing is sent before the first question."""
-    async with httpx.AsyncClient() as client:
+    async with create_client() as client:
         yield OpenAiChat(settings, client)
 
 
@@ -82,7 +82,7 @@ class OpenAiChat:
 
     Args:
         settings: Which model, where.
-        client: The connections; whoever made it closes it.
+        client: The connections, by `http_answers.create_client`; whoever made it closes it.
         sleep: How to wait for a number of seconds between tries.
         rng: Spreads the waits, so that many agents do not come back at the same moment.
     """
@@ -213,8 +213,8 @@ class OpenAiChat:
     def _headers(self) -> dict[str, str]:
         key, header = self._settings.api_key, self._settings.api_key_header
         if key is None:
-            return PLAINLY
-        return {**PLAINLY, header: f"{'Bearer ' if header.title() == DEFAULT_KEY_HEADER else ''}{key.get_secret_value()}"}
+            return {}
+        return {header: f"{'Bearer ' if header.title() == DEFAULT_KEY_HEADER else ''}{key.get_secret_value()}"}
 
     async def _send_patiently(self, body: Mapping[str, Any], limits: AnswerLimits, hear: Hear | None) -> httpx.Response:
         failure, waits = "", pauses(FIRST_WAIT_S, MAX_WAIT_S, self._rng.random)
