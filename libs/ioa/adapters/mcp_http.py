@@ -4,20 +4,24 @@ The library reads whatever comes, and takes all events of one piece in without a
 wrong with one exchange ends its transport, and so the calls of all. So nothing that is packed gets to it, nor a message that takes
 long to read, pieces are small and others have their turns between, and of an exchange that has come to nothing it gets an answer
 that says so: proxies and balancers end those that take them too long. It sends what is no request one after another, before all
-requests that come later: so it waits for none of them longer than a moment.
+requests that come later: so it waits for none of them longer than a moment. And events that end it asks for again, as soon as
+their server says and within itself each time: so they last for a second at least, and are asked for so often for one call.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+import re
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
 from datetime import timedelta
 from http import HTTPStatus
 from io import IncrementalNewlineDecoder
 from typing import Any
+from weakref import WeakKeyDictionary
 
-from ioa.adapters.http_answers import UnfitAnswerError, check_plain, counted
+from ioa.adapters.http_answers import PLAINLY, FewCookies, UnfitAnswerError, check_plain, counted
 from ioa.cancellation import fail_after
 from ioa.errors import MissingExtraError
 from ioa.json_text import check_mostly_texts
@@ -38,10 +42,37 @@ _MOST_SIGNS = 100_000
 """How many of `[`, `{` and `,` a message may have outside of its texts: there is one for each of its parts, or more."""
 _HEARD_WITHIN = timedelta(seconds=3)
 """How long a server may take to hear what it has nothing to say to: a notice, our own answer, or that a session ends."""
+_LASTING = timedelta(seconds=1)
+"""How long events last that are asked for again when they end. The library waits as long by itself if a server does not say."""
+_MOST_RESUMED = 500
+"""How often events are asked for again that were to bring one answer. The library fails at some more."""
+_LONG_PAUSE = re.compile(r"^retry:.{10}", re.MULTILINE)
+"""The line by which a server says when it is asked for more events, in milliseconds, where that is in more than a day."""
+_BEGINNING = 20
+"""How much of a line is kept that goes on in the next piece: enough to see the pause in it."""
+
+
+@dataclass
+class _Awaited:
+    """An answer that is waited for, and how often its events were asked for again; `is_left` once nobody waits any more."""
+
+    message_id: object
+    resumed: int = 0
+    is_left: bool = False
 
 
 class McpHttp(httpx2.AsyncClient):
-    """A client that answers a message by itself where its server does not, or where it answers what is not fit to be read."""
+    """A client that answers a message by itself where its server does not, or where it answers what is not fit to be read.
+
+    Args:
+        headers: What each request carries.
+        how: What else `httpx2` takes.
+    """
+
+    def __init__(self, headers: Mapping[str, str], **how: Any) -> None:
+        super().__init__(headers={**headers, **PLAINLY}, cookies=FewCookies(), **how)
+        self._awaited = WeakKeyDictionary[asyncio.Task[Any], _Awaited]()
+        """By the task of the library that has sent a request: it asks for the events of its answer again as well."""
 
     async def send(self, request: httpx2.Request, **how: Any) -> httpx2.Response:
         """Send a request. All of its answer is read but for events, which come one after another.
@@ -52,14 +83,35 @@ class McpHttp(httpx2.AsyncClient):
             UnfitAnswerError: Its answer is not fit to be read.
         """
         message = json.loads(await request.aread()) if request.method == "POST" else {}
+        self._follow(request, message)
         waits = request.method == "GET" or _is_request(message)
+        began = asyncio.get_running_loop().time()
         try:
             async with fail_after(None if waits else _HEARD_WITHIN.total_seconds()):
-                return await _fit(await super().send(request, **how))
+                return await _fit(await super().send(request, **how), began)
         except (TimeoutError, httpx2.TransportError, UnfitAnswerError) as error:
             if request.method != "POST":
                 raise
             return _instead(request, message, error)
+
+    def _follow(self, request: httpx2.Request, message: dict[str, Any]) -> None:
+        """Follow what becomes of an answer.
+
+        Raises:
+            httpx2.TransportError: Its events were asked for again too often, or nobody waits for it any more.
+        """
+        task = asyncio.current_task()
+        assert task is not None
+        if _is_request(message):
+            self._awaited[task] = _Awaited(message["id"])
+        elif message.get("method") == "notifications/cancelled":
+            for awaited in self._awaited.values():
+                awaited.is_left |= awaited.message_id == message["params"]["requestId"]
+        elif request.method == "GET" and task in self._awaited:
+            awaited = self._awaited[task]
+            awaited.resumed += 1
+            if awaited.is_left or awaited.resumed > _MOST_RESUMED:
+                raise httpx2.TransportError("nobody waits for these events any more")
 
 
 def _is_request(message: dict[str, Any]) -> bool:
@@ -67,8 +119,12 @@ def _is_request(message: dict[str, Any]) -> bool:
     return "id" in message and "method" in message
 
 
-async def _fit(response: httpx2.Response) -> httpx2.Response:
+async def _fit(response: httpx2.Response, began: float) -> httpx2.Response:
     """Have an answer read within bounds, and as UTF-8: what another charset makes of it may be as much as if it were packed.
+
+    Args:
+        response: It.
+        began: When it was asked for, by the loop's time.
 
     Raises:
         UnfitAnswerError: It is packed, has too many bytes, or is JSON that takes long to read.
@@ -76,7 +132,8 @@ async def _fit(response: httpx2.Response) -> httpx2.Response:
     assert isinstance(response.stream, httpx2.AsyncByteStream)
     kind: str = response.headers.get("content-type", "").lower()
     are_events = response.is_success and kind.startswith("text/event-stream")
-    response.stream, response.encoding = _LittleByLittle(response.stream, are_events=are_events), "utf-8"
+    lasts_until = began + _LASTING.total_seconds() if are_events and response.request.method == "GET" else began
+    response.stream, response.encoding = _LittleByLittle(response.stream, lasts_until, are_events=are_events), "utf-8"
     try:
         check_plain(response.headers)
     except UnfitAnswerError:
@@ -111,21 +168,26 @@ class _LittleByLittle(httpx2.AsyncByteStream):
     An event is looked at before the library has all of it, and in the lines that the library finds: their ends are made alike here.
     """
 
-    def __init__(self, stream: httpx2.AsyncByteStream, *, are_events: bool) -> None:
+    def __init__(self, stream: httpx2.AsyncByteStream, lasts_until: float, *, are_events: bool) -> None:
         self._stream = stream
+        self._lasts_until = lasts_until
         self._are_events = are_events
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        lines, signs = IncrementalNewlineDecoder(None, translate=True), _Signs(has_many=self._are_events)
+        lines, signs, begun = IncrementalNewlineDecoder(None, translate=True), _Signs(has_many=self._are_events), ""
         async for piece in counted(self._stream, _MOST_BYTES):
             for start in range(0, len(piece), _AT_ONCE_BYTES):
                 text = lines.decode(piece[start : start + _AT_ONCE_BYTES].decode("latin-1"))
                 if signs.after(text) > _MOST_SIGNS:
                     why = f"it has more than {_MOST_SIGNS:,} parts"
                     raise httpx2.SSEError(why) if self._are_events else UnfitAnswerError(why)
+                if self._are_events and _LONG_PAUSE.search(begun + text):
+                    raise httpx2.SSEError("it has a pause of more than a day")
+                begun = (begun + text).rpartition("\n")[2][:_BEGINNING]
                 yield text.encode("latin-1")
                 await asyncio.sleep(0)
         yield lines.decode("", final=True).encode("latin-1")
+        await asyncio.sleep(max(0.0, self._lasts_until - asyncio.get_running_loop().time()))
 
     async def aclose(self) -> None:
         """Close the answer."""

@@ -1,7 +1,8 @@
 """What gets from an MCP server to the protocol's library: messages that it reads in a moment, and few to be answered.
 
 It holds each part of a message to each form that such a part may have, and remembers why it has none of them. So a message with
-many parts does not get to it: who asked for it is told so, and what nobody asked for is left out.
+many parts does not get to it: who asked for it is told so, and what nobody asked for is left out, and a notice of numbers that are
+none. Nor does more of a tool than is shown of it, and what its answers are like, which the library would remember.
 
 What a server asks it answers in a task of its own, and those wait for each other, and for the server to hear them. So no more than
 a few are left to wait, and of what is asked comes a name alone: agents offer nothing that a server could ask for.
@@ -13,12 +14,13 @@ from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TYPE_CHECKING, Any, Self
 
+from ioa.adapters.mcp_server import MAX_DESCRIPTION_CHARS
 from ioa.errors import MissingExtraError
 
 try:
     from mcp.shared.message import SessionMessage
     from mcp_types import PARSE_ERROR
-    from mcp_types.jsonrpc import ErrorData, JSONRPCError, JSONRPCRequest, JSONRPCResponse
+    from mcp_types.jsonrpc import ErrorData, JSONRPCError, JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
 except ImportError as error:
     raise MissingExtraError.of("What speaks to MCP servers", "mcp") from error
 
@@ -31,7 +33,6 @@ _MOST_WAITING = 3
 """How many answers may wait for their turn before a server's next question is left out."""
 _ANYTHING = frozenset({"structuredContent", "_meta"})
 """What of an answer or a notice is held to no form."""
-_SCHEMAS = frozenset({"inputSchema", "outputSchema"})
 _NOTHING = "none"
 """The name of no method."""
 
@@ -107,13 +108,34 @@ class _Read(AbstractAsyncContextManager["_Read"]):
                 return ValueError("It asks more than it hears answers.")
             method = "ping" if message.method == "ping" else _NOTHING
             return SessionMessage(JSONRPCRequest(jsonrpc="2.0", id=message.id, method=method))
-        told = message.result if isinstance(message, JSONRPCResponse) else getattr(message, "params", None)
-        if not _has_many(_held(told or {})):
+        told = (message.result if isinstance(message, JSONRPCResponse) else getattr(message, "params", None)) or {}
+        if isinstance(message, JSONRPCNotification) and not (_is_number(told.get("progress")) and _is_number(told.get("total"))):
+            return ValueError("It tells numbers that are none.")
+        if isinstance(tools := told.get("tools"), list):
+            told["tools"] = [_cut_tool(tool) for tool in tools]
+        if not _has_many(_held(told)):
             return item
         why = f"It has more than {_MOST_PARTS:,} parts."
         if not isinstance(message, JSONRPCResponse):
             return ValueError(why)
         return SessionMessage(JSONRPCError(jsonrpc="2.0", id=message.id, error=ErrorData(code=PARSE_ERROR, message=why)))
+
+
+def _is_number(told: object) -> bool:
+    """Whether the library takes it for one, or for nothing: all that is a number has to be one that it can count with."""
+    try:
+        return not isinstance(told, int) or float(told) is not None
+    except OverflowError:
+        return False
+
+
+def _cut_tool(tool: object) -> object:
+    if not isinstance(tool, dict):
+        return tool
+    kept = {name: part for name, part in tool.items() if name != "outputSchema"}
+    if isinstance(description := kept.get("description"), str):
+        kept["description"] = description[:MAX_DESCRIPTION_CHARS]
+    return kept
 
 
 def _held(told: dict[str, Any]) -> dict[str, Any]:
@@ -127,7 +149,7 @@ def _held(told: dict[str, Any]) -> dict[str, Any]:
 def _held_tool(tool: object) -> object:
     if not isinstance(tool, dict):
         return tool
-    return {name: _held_schema(part) if name in _SCHEMAS else part for name, part in tool.items()}
+    return {name: _held_schema(part) if name == "inputSchema" else part for name, part in tool.items()}
 
 
 def _held_schema(schema: object) -> object:

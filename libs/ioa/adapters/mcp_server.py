@@ -43,6 +43,10 @@ _OPENING = timedelta(seconds=60)
 _ASKED_WITHIN = timedelta(seconds=5)
 """How long it may take a server to say that it is there, of whom a call has shown that it may not be."""
 _MOST_PAGES = 100
+MAX_DESCRIPTION_CHARS = 1_000
+"""How much is read of what a tool says that it does."""
+_MOST_TOLD, _PART = 10_000_000, 100
+"""How much all of a server's tools may say together, in characters; a part of a schema counts as so many besides."""
 _MAX_TOLD_CHARS = 500
 _SESSION = "mcp-session-id"
 _DEEPEST = 100
@@ -155,23 +159,17 @@ class McpServer:
         """Learn its name and its tools.
 
         Raises:
-            UnavailableError: It cannot be reached.
+            UnavailableError: It cannot be reached, does not tell them in time, or tells too much of them.
         """
-        client = (await asyncio.shield(self._open)).client
-        self.name = client.server_info.name if client.server_info is not None else ""
-        found, cursor = list[McpTool](), None
-        for _ in range(_MOST_PAGES):
-            try:
-                page = await client.list_tools(cursor=cursor)
-            except Exception as error:
-                raise _why_closed(self._address, error) from error
-            for one in page.tools:
-                hints = one.annotations
-                harmless = hints is not None and bool(hints.read_only_hint or hints.idempotent_hint)
-                found.append(McpTool(one.name, one.description or one.title or one.name, one.input_schema, harmless))
-            if (cursor := page.next_cursor) is None:
-                break
-        self.tools = found
+        try:
+            async with fail_after(_OPENING.total_seconds()):
+                client = (await asyncio.shield(self._open)).client
+                self.name = client.server_info.name[:_MAX_TOLD_CHARS] if client.server_info is not None else ""
+                self.tools = await _tools_of(client)
+        except UnavailableError:
+            raise
+        except Exception as error:
+            raise _why_closed(self._address, error) from error
 
     async def call(
         self,
@@ -267,7 +265,6 @@ async def _connect(address: McpAddress, stack: AsyncExitStack) -> _Connection:
     if address.is_url:
         import httpx2
 
-        from ioa.adapters.http_answers import PLAINLY
         from ioa.adapters.mcp_http import McpHttp
 
         async def look_at(response: httpx2.Response) -> None:
@@ -277,18 +274,54 @@ async def _connect(address: McpAddress, stack: AsyncExitStack) -> _Connection:
 
         # Reading has no end by itself: one answer that is late would end the library's whole transport. Who waits ends a call.
         limits = httpx2.Timeout(_OPENING.total_seconds(), read=None)
-        asked = McpHttp(headers={**address.headers, **PLAINLY}, timeout=limits, event_hooks={"response": [look_at]})
+        asked = McpHttp(address.headers, timeout=limits, event_hooks={"response": [look_at]})
         http = await stack.enter_async_context(asked)
         transport = streamable_http_client(address.target, http_client=http)
     else:
         command, *arguments = shlex.split(address.target)
         started = StdioServerParameters(command=command, args=arguments, env=dict(address.environment))
         transport = stdio_client(started, errlog=sys.stderr)
-    client = Client(bounded(transport))
+    client = Client(bounded(transport), cache=None)  # whoever asks whether a server is there has it answer
     opened = _Connection(client)
     await stack.enter_async_context(client)
     client.session.validate_tool_result = _take_as_it_is  # type: ignore[method-assign]
     return opened
+
+
+async def _tools_of(client: Client) -> Sequence[McpTool]:
+    """Ask for all pages of a server's tools.
+
+    Raises:
+        TaskError: They say too much.
+    """
+    found, cursor, left = list[McpTool](), None, _MOST_TOLD
+    for _ in range(_MOST_PAGES):
+        page = await client.list_tools(cursor=cursor)
+        for one in page.tools:
+            hints = one.annotations
+            harmless = hints is not None and bool(hints.read_only_hint or hints.idempotent_hint)
+            tool = McpTool(one.name, one.description or one.title or one.name, one.input_schema, harmless)
+            left -= _told_by([tool.name, tool.description, tool.parameters], left)
+            if left < 0:
+                raise TaskError(f"its tools say more than {_MOST_TOLD:,} characters")
+            found.append(tool)
+        if (cursor := page.next_cursor) is None:
+            break
+    return found
+
+
+def _told_by(value: object, most: int) -> int:
+    """Return how much is told by a value of JSON, or more than most."""
+    waiting, told = [value], 0
+    while waiting and told <= most:
+        part = waiting.pop()
+        told += _PART + (len(part) if isinstance(part, str) else 0)
+        if isinstance(part, dict):
+            told += sum(map(len, part))
+            waiting += part.values()
+        elif isinstance(part, list):
+            waiting += part
+    return told
 
 
 async def _take_as_it_is(name: str, result: CallToolResult) -> None:
@@ -393,6 +426,6 @@ def _why_closed(address: McpAddress, error: BaseException) -> UnavailableError:
         error = error.exceptions[0]
     why = f"it did not answer within {_OPENING.total_seconds():g} s" if isinstance(error, TimeoutError) else str(error)
     return UnavailableError(
-        f"The MCP server {address.shown} cannot be reached: {shown_in_line(why or type(error).__name__)}.",
+        f"The MCP server {address.shown} cannot be reached: {shown_in_line(why[:_MAX_TOLD_CHARS] or type(error).__name__)}.",
         hint="Does it start by itself, and does it speak MCP over streamable HTTP, or over stdin and stdout?",
     )

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from ioa.adapters.mcp_server import McpAddress, McpServer, McpTool, open_mcp_server
+from ioa.adapters.mcp_server import MAX_DESCRIPTION_CHARS, McpAddress, McpServer, McpTool, open_mcp_server
 from ioa.errors import InvalidInputError
 from ioa.fences import defused
 from ioa.json_text import parse_json
@@ -21,7 +21,6 @@ from ioa.ports.chat_model import Tool
 from ioa.react.tools import MAX_NAME_CHARS, Guarding, ReactTool
 
 MAX_TOOLS = 32
-MAX_DESCRIPTION_CHARS = 1_000
 _UNFIT = re.compile(r"[^A-Za-z0-9_-]+")
 
 

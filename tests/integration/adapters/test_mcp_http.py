@@ -16,7 +16,7 @@ import pytest
 from mcp import MCPError
 
 from ioa import UnavailableError
-from ioa.adapters import mcp_http
+from ioa.adapters import mcp_http, mcp_server
 from ioa.adapters.mcp_server import McpAddress, McpServer, open_mcp_server
 from tests.rig.deadline import eventually
 
@@ -51,6 +51,12 @@ class BareServer:
         loses: So many messages lose their connection before they are looked at.
         heard: What is answered to what waits for nothing.
         schema: What its tools take.
+        description: What they say that they do.
+        pages: How many pages of them there are; none has them never tell.
+        first: What is answered to who asks for what a server has to say by itself.
+        events: What is answered to who asks for events again.
+        sets: The heads of what answers the beginning of a session.
+        cookies: Which have come along with messages.
     """
 
     def __init__(self, answers: dict[str, Answer]) -> None:
@@ -59,6 +65,11 @@ class BareServer:
         self.loses = 0
         self.heard = _whole(b"", status="202 Accepted")
         self.schema: dict[str, Any] = {"type": "object"}
+        self.description = ""
+        self.pages = 1
+        self.first = self.events = _whole(b"", status="405 No")
+        self.sets: list[str] = []
+        self.cookies = list[str]()
         self.may_answer = asyncio.Event()
 
     async def speak(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -71,11 +82,13 @@ class BareServer:
                     break
         writer.close()
 
-    async def _answer(self, method: str, asked: dict[str, Any]) -> bytes:
+    async def _answer(self, method: str, heads: dict[str, str], asked: dict[str, Any]) -> bytes:
         if method == "DELETE":
             return self.heard
         if method != "POST":
-            return _whole(b"", status="405 No")
+            self.called["again" if "last-event-id" in heads else "first"] += 1
+            return self.events if "last-event-id" in heads else self.first
+        self.cookies.append(heads.get("cookie", ""))
         if self.loses:
             self.loses -= 1
             return b""
@@ -84,11 +97,9 @@ class BareServer:
         self.called[name] += 1
         match name:
             case "initialize":
-                return _whole(_told(asked, result=ABOUT))
+                return _whole(_told(asked, result=ABOUT), "application/json", *self.sets)
             case "tools/list":
-                tools = [{"name": tool, "inputSchema": self.schema} for tool in ["slow", *self.answers]]
-                tools += [{"name": "read", "inputSchema": self.schema, "annotations": {"readOnlyHint": True}}]
-                return _whole(_told(asked, result={"tools": tools}))
+                return await self._page(asked)
             case "slow":
                 await self.may_answer.wait()
                 return _whole(_told(asked, result=DONE))
@@ -101,11 +112,21 @@ class BareServer:
             case _:
                 return _whole(_told(asked, error={"code": -32601, "message": "What?"}))
 
+    async def _page(self, asked: dict[str, Any]) -> bytes:
+        if not self.pages:
+            await self.may_answer.wait()
+        what = {"inputSchema": self.schema, "description": self.description}
+        tools = [{"name": tool, **what} for tool in ["slow", *self.answers]]
+        tools += [{"name": "read", **what, "annotations": {"readOnlyHint": True}}]
+        number = int(asked.get("params", {}).get("cursor", "0")) + 1
+        more = {"nextCursor": str(number)} if number < self.pages else {}
+        return _whole(_told(asked, result={"tools": tools, **more}))
 
-async def _read(reader: asyncio.StreamReader) -> tuple[str, dict[str, Any]]:
-    head = (await reader.readuntil(b"\r\n\r\n")).decode().lower().split("\r\n")
-    size = next((int(line.partition(":")[2]) for line in head if line.startswith("content-length:")), 0)
-    return head[0].split()[0].upper(), json.loads(await reader.readexactly(size) or "{}")
+
+async def _read(reader: asyncio.StreamReader) -> tuple[str, dict[str, str], dict[str, Any]]:
+    first, *head = (await reader.readuntil(b"\r\n\r\n")).decode().lower().split("\r\n")
+    heads = {name: value.strip() for name, _, value in (line.partition(":") for line in head)}
+    return first.split()[0].upper(), heads, json.loads(await reader.readexactly(int(heads.get("content-length", 0))) or "{}")
 
 
 @asynccontextmanager
@@ -232,7 +253,7 @@ async def test_few_of_what_a_server_asks_wait_to_be_answered(
     method: str, code: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One that hears no answers has an agent keep what it has asked."""
-    monkeypatch.setattr(mcp_http, "_HEARD_WITHIN", timedelta(seconds=0.2))
+    monkeypatch.setattr(mcp_http, "_HEARD_WITHIN", timedelta(seconds=1))
     params = {"messages": [{"role": "user", "content": [[]] * 1_000}], "maxTokens": 1}
     asks = b"".join(
         _as_event(json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params}).encode()) for number in range(40)
@@ -241,7 +262,8 @@ async def test_few_of_what_a_server_asks_wait_to_be_answered(
     async with asyncio.timeout(20), _opened(bare) as server:
         bare.heard = NEVER["nothing"]
         told = await _call(server, "this"), await _call(server, "read")
-        assert (told, 0 < bare.called[f"answer {code}"] <= 4) == (("done", "done"), True)
+        await eventually(lambda: bare.called[f"answer {code}"] > 0)
+        assert (told, bare.called[f"answer {code}"] <= 4) == (("done", "done"), True)
 
 
 def _notice(of: object, indent: int | None = None) -> bytes:
@@ -288,3 +310,119 @@ async def test_schemas_of_tools_are_held_to_little() -> None:
         with pytest.raises(UnavailableError, match="more than 10,000 parts"):
             async with _opened(bare):
                 pass
+
+
+@pytest.mark.parametrize(("number", "kept"), [(1, "0=1"), (4_500, "")])
+async def test_a_balancer_is_told_its_cookie_and_nobody_thousands(number: int, kept: str) -> None:
+    """A session may be known to the one process that a cookie leads to; one that sets new names each time fills a client."""
+    bare = BareServer({})
+    bare.sets = [f"set-cookie: {one:x}=1" for one in range(number)]
+    async with _opened(bare) as server:
+        assert (await _call(server, "read"), bare.cookies[0], bare.cookies[-1]) == ("done", "", kept)
+
+
+ENDED = b"retry: 0\nid: 1\ndata:\n\n"
+
+
+async def test_events_that_end_at_once_are_asked_for_again_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The library asks as soon as the server says."""
+    monkeypatch.setattr(mcp_http, "_LASTING", timedelta(seconds=0.2))
+    bare = BareServer({})
+    bare.first = bare.events = _whole(ENDED, "text/event-stream")
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    async with _opened(bare) as server:
+        await eventually(lambda: bare.called["again"] == 3)
+        assert (await _call(server, "read"), loop.time() - began > 0.6) == ("done", True)
+
+
+async def test_events_that_bring_no_answer_are_asked_for_so_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The library asks within itself, until it can go no deeper, and then from there again."""
+    monkeypatch.setattr(mcp_http, "_LASTING", timedelta())
+    bare = BareServer({"this": lambda _: _whole(ENDED, "text/event-stream")})
+    bare.events = _whole(ENDED, "text/event-stream")
+    async with asyncio.timeout(60), _opened(bare) as server:
+        assert ("attempts were exhausted" in await _call(server, "this"), bare.called["again"]) == (True, 500)
+        assert (await _call(server, "read"), bare.called["initialize"]) == ("done", 1)
+
+
+async def test_events_that_nobody_waits_for_are_not_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The library goes on asking."""
+    monkeypatch.setattr(mcp_http, "_LASTING", timedelta())
+    bare = BareServer({"this": lambda _: _whole(ENDED, "text/event-stream")})
+    bare.events = _whole(ENDED, "text/event-stream")
+    async with asyncio.timeout(60), _opened(bare) as server:
+        left = asyncio.create_task(_call(server, "this"))
+        await eventually(lambda: bare.called["again"] > 2)
+        left.cancel()
+        await eventually(lambda: bare.called["notifications/cancelled"] == 1)
+        asked = bare.called["again"]
+        assert {await _call(server, "read") for _ in range(20)} == {"done"}
+        assert bare.called["again"] <= asked + 1
+
+
+NINES = "9" * 400
+
+
+@pytest.mark.parametrize("before", ["", " " * (4_000 - len("id: 1\n:\nretry"))])
+async def test_a_pause_of_ages_ends_no_other_call(before: str) -> None:
+    """The library cannot count so far."""
+    pause = f"id: 1\n:{before}\nretry: {NINES}\ndata:\n\n".encode()
+    bare = BareServer({"this": lambda _: _whole(pause, "text/event-stream")})
+    bare.first = _whole(pause, "text/event-stream")
+    async with _opened(bare) as server:
+        other = asyncio.create_task(_call(server, "slow"))
+        await eventually(lambda: bare.called["slow"] == 1)
+        assert "more than a day" in await _call(server, "this")
+        bare.may_answer.set()
+        assert (await other, bare.called["initialize"]) == ("done", 1)
+
+
+@pytest.mark.parametrize("numbers", [f'"progress":{NINES}', f'"progress":1,"total":{NINES}'])
+async def test_progress_beyond_all_numbers_ends_no_call(numbers: str) -> None:
+    """The library cannot count so far."""
+
+    def answer(asked: dict[str, Any]) -> bytes:
+        token = asked["params"]["_meta"]["progressToken"]
+        far = f'{{"jsonrpc":"2.0","method":"notifications/progress","params":{{"progressToken":{token},{numbers}}}}}'
+        near = far.replace(numbers, '"progress":1,"total":2')
+        return _whole(_as_event(far.encode()) + _as_event(near.encode()) + _event(asked), "text/event-stream")
+
+    heard = list[float | None]()
+    async with _opened(BareServer({"this": answer})) as server:
+        [tool] = [tool for tool in server.tools if tool.name == "this"]
+        answered = await server.call(tool, {}, hear=lambda _, part: heard.append(part))
+    assert (answered.text, heard) == ("done", [0.5])
+
+
+async def test_what_tools_say_that_they_do_is_cut_on_each_page() -> None:
+    """All pages were kept until the last one had come."""
+    bare = BareServer({})
+    bare.description, bare.pages = "x" * 2_000_000, 3
+    async with _opened(bare) as server:
+        assert [len(tool.description) for tool in server.tools] == [1_000] * 6
+
+
+SCHEMAS: dict[str, Any] = {"texts": {"enum": ["x" * 2_000_000]}, "names": {"x" * 2_000_000: 0}, "parts": {"enum": [0] * 20_000}}
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+async def test_all_that_tools_say_is_bounded_together(name: str) -> None:
+    """Each page was, and there may be a hundred."""
+    bare = BareServer({})
+    bare.schema, bare.pages = {"type": "object", "properties": {"x": SCHEMAS[name]}}, 100
+    with pytest.raises(UnavailableError, match=r"server http://127\.0\.0\.1.* more than 10,000,000 characters"):
+        async with _opened(bare):
+            pass
+    assert bare.called["tools/list"] == 3
+
+
+async def test_an_agent_does_not_wait_for_tools_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It says which server does not tell them."""
+    monkeypatch.setattr(mcp_server, "_OPENING", timedelta(seconds=0.5))
+    bare = BareServer({})
+    bare.pages = 0
+    with pytest.raises(UnavailableError, match=r"server http://127\.0\.0\.1.*did not answer within 0\.5 s"):
+        async with asyncio.timeout(20), _opened(bare):
+            pass
+    bare.may_answer.set()
