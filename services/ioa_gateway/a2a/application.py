@@ -88,7 +88,7 @@ def create_application(reach: Reach) -> ASGIApp:
             await written(card, url, is_old=names_none).answer(request)(scope, receive, send)
             return
         call.caller.check(KeyScope.GOALS_READ)  # whatever is asked; nothing of a body is read before that
-        user, files = call.caller.user, Attached()
+        user, files = call.caller.user, Attached(call.hooks.draw)
         with ExitStack() as held, ExitStack() as places:
             places.enter_context(call.limits.request(user))
             most = _MAX_BYTES if KeyScope.GOALS_WRITE in call.caller.scopes else MAX_BODY_BYTES

@@ -2,6 +2,9 @@
 
 The library keeps a body and what it read of it for as long as it answers, which may be hours, and of a file several times its size
 meanwhile. What is left of a message without its files is small.
+
+A file is found by how it is written, and not by where it stands: what is a field of data, called as a file's bytes are, is put back
+where it was. What stands for it is drawn anew for each message, so that nothing in a message can be taken for it.
 """
 
 from __future__ import annotations
@@ -9,25 +12,35 @@ from __future__ import annotations
 import base64
 import binascii
 import re
+from collections.abc import Callable
 from typing import Any
 
 from ioa.errors import InvalidInputError, PayloadTooLargeError
+from ioa.protocol.goal_order import MAX_GOAL_BYTES
 
 MOST_FILES, MOST_PLAIN_BYTES = 1_000, 1_000_000
 """How many files are taken out, and how large what is left of a body may be."""
-_NAMES = ("raw", "bytes")
+_BEGINS = re.compile(rb'"(?:raw|bytes)"\s*:\s*"')
 """What version 1 calls the bytes of a part, and 0.3."""
-_BEGINS = re.compile(rf'"(?:{"|".join(_NAMES)})"\s*:\s*"'.encode())
+_DRAWN_BYTES, _NUMBER_BYTES = 15, 3
+"""Of the name of a file; together such as base64 writes without an end of its own."""
 _BASE64 = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_="
 _URL_SAFE = bytes.maketrans(b"-_", b"+/")
 
 
 class Attached:
-    """The files of one message, by what stands for each in its body."""
+    """The files of one message, by what stands for each in its body.
 
-    def __init__(self) -> None:
-        self._files: dict[bytes, bytes] = {}
-        """In base64, as they came."""
+    Args:
+        draw: Draws as many random bytes.
+    """
+
+    def __init__(self, draw: Callable[[int], bytes]) -> None:
+        self._drawn = draw(_DRAWN_BYTES)
+        self._files: dict[str, bytes] = {}
+        """In base64, as they came, by their names in base64."""
+        self._left = MAX_GOAL_BYTES
+        """How many bytes may be put back yet: what has more can be no part of a goal, nor of an answer."""
 
     def take_out(self, body: bytes) -> bytes:
         """Return a body of JSON with a short name in place of each file.
@@ -49,9 +62,9 @@ class Attached:
             if body[found.start() - 1 : found.start()] == b"\\" or told.translate(None, _BASE64):
                 pieces.append(body[end:begin])
             else:
-                name = f"file-{many}".encode()
+                name = _written(self._drawn + many.to_bytes(_NUMBER_BYTES, "big"))
                 self._files[name] = told
-                pieces += body[end:begin], base64.b64encode(name)
+                pieces += body[end:begin], name.encode()
                 begin = close
             end = begin
         if len(body) - end + sum(map(len, pieces)) > MOST_PLAIN_BYTES:
@@ -67,7 +80,7 @@ class Attached:
         Raises:
             InvalidInputError: It is not in base64.
         """
-        told = self._files.pop(raw, None)
+        told = self._files.pop(_written(raw), None)
         if told is None:
             return raw
         if b"-" in told or b"_" in told:
@@ -80,20 +93,29 @@ class Attached:
             raise InvalidInputError(f"The bytes of a file are not in base64: {error}.") from None
 
     def put_back(self, value: Any) -> Any:
-        """Return data of JSON as it came: a field of it may be called as the bytes of a file are."""
-        if isinstance(value, dict):
-            return {name: self._told(one) if name in _NAMES else self.put_back(one) for name, one in value.items()}
-        return [*map(self.put_back, value)] if isinstance(value, list) else value
+        """Return data of JSON as it came: a field of it may be called as the bytes of a file are. Each is put back once.
 
-    def _told(self, value: Any) -> Any:
-        if not isinstance(value, str):
-            return self.put_back(value)
-        try:
-            told = self._files.get(base64.b64decode(value))
-        except ValueError:
+        Raises:
+            PayloadTooLargeError: It has more than a goal may have.
+        """
+        if isinstance(value, dict):
+            return {name: self.put_back(one) for name, one in value.items()}
+        if isinstance(value, list):
+            return [*map(self.put_back, value)]
+        told = self._files.pop(value, None) if isinstance(value, str) else None
+        if told is None:
             return value
-        return value if told is None else told.decode()
+        self._left -= len(told)
+        if self._left < 0:
+            raise PayloadTooLargeError(
+                f"The data of the message has more than {MAX_GOAL_BYTES:,} bytes.", hint="Send large content as a file."
+            )
+        return told.decode()
 
     def drop(self) -> None:
         """Let go of the files, which are stored."""
         self._files.clear()
+
+
+def _written(name: bytes) -> str:
+    return base64.b64encode(name).decode()

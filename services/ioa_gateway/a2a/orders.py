@@ -51,7 +51,7 @@ async def order_of_message(message: Message, asked: AdmittedRequest) -> GoalOrde
     Raises:
         InvalidParamsError: There is no text.
         InvalidInputError: The goal cannot be one, or a file is not in base64.
-        PayloadTooLargeError: A file is too large for the goal's message.
+        PayloadTooLargeError: A file is too large for the goal's message, or data is.
     """
     pool, call = asked.pool, asked.call
     goal_id = goal_id_of(message, pool, call)
@@ -78,6 +78,7 @@ def data_of_message(message: Message, files: Attached) -> dict[str, object]:
 
     Raises:
         InvalidInputError: It cannot be read.
+        PayloadTooLargeError: It has more than a goal may have.
     """
     given: dict[str, object] = {}
     for part in message.parts:

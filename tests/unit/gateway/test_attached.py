@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import re
+import secrets
 import sys
 from typing import Any
 
@@ -13,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ioa.errors import InvalidInputError, PayloadTooLargeError
+from ioa.protocol.goal_order import MAX_GOAL_BYTES
 from ioa_gateway.a2a import attached
 from ioa_gateway.a2a.attached import MOST_FILES, MOST_PLAIN_BYTES, Attached
 
@@ -25,7 +27,7 @@ _BODIES = st.recursive(
 
 def test_a_file_is_named_in_its_place_and_comes_once() -> None:
     """Version 1 and 0.3, with whatever alphabet of base64, escaped as PHP does or not: what is left is small."""
-    files, data = Attached(), bytes(range(256)) * 4_000
+    files, data = Attached(secrets.token_bytes), bytes(range(256)) * 4_000
     plain, safe = base64.b64encode(data).decode(), base64.urlsafe_b64encode(data + b"\xff").decode().rstrip("=")
     body = json.dumps({"parts": [{"raw": plain}, {"file": {"bytes": safe}}, {"raw": "="}, {"text": "x"}]}).replace("/", "\\/")
     left = files.take_out(body.encode())
@@ -45,8 +47,29 @@ def test_a_file_is_named_in_its_place_and_comes_once() -> None:
 def test_what_has_the_name_of_a_file_and_is_none_comes_back(value: Any) -> None:
     """Data may have fields that are called so, and texts may look like one: whatever JSON it is, it is read as it came."""
     for body in (json.dumps(value), json.dumps(value, ensure_ascii=False, separators=(",", ":"))):
-        files = Attached()
+        files = Attached(secrets.token_bytes)
         assert files.put_back(json.loads(files.take_out(body.encode()))) == value
+
+
+def test_nothing_that_is_sent_is_taken_for_a_file() -> None:
+    """What stands for a file is drawn for each message: fields that JSON alone reads as `raw` hold what they say."""
+    guesses = [base64.b64encode(one).decode() for one in (b"file-1", b"\0" * 15 + (1).to_bytes(3, "big"))]
+    told = ",".join(f'{{"ra\\u0077":"{guess}"}}' for guess in guesses * 100)
+    first, second = (Attached(secrets.token_bytes) for _ in range(2))
+    body = f'[{told},{{"raw":"{"QUE=" * 100}"}}]'.encode()
+    left, other = json.loads(first.take_out(body)), json.loads(second.take_out(body))
+    assert (first.put_back(left), first.put_back(left)[:-1]) == (json.loads(body), json.loads(body)[:-1])
+    assert (first.put_back(left) == left, first.put_back(other) == other) == (True, True), "a file is put back once"
+
+
+def test_no_more_is_put_back_than_a_goal_may_have() -> None:
+    """It is counted before it is made a text of, beside others of the same message."""
+    files = Attached(secrets.token_bytes)
+    fits = "QUE=" * (MAX_GOAL_BYTES // 8)
+    data = json.loads(files.take_out(json.dumps([{"raw": fits}, {"bytes": fits}, {"raw": "QUE="}]).encode()))
+    assert files.put_back(data[:2]) == [{"raw": fits}, {"bytes": fits}]
+    with pytest.raises(PayloadTooLargeError):
+        files.put_back(data)
 
 
 def test_what_is_no_file_is_bounded() -> None:
@@ -54,7 +77,7 @@ def test_what_is_no_file_is_bounded() -> None:
     many = b'{"raw":"QUE="},' * (MOST_FILES * 100)
     for body in (b'{"text":"' + b"a" * 2_000_000 + b'"}', b" " * 2_000_000, b'{"raw":"' + b"\\\\" * 1_000_000 + b'"}', many):
         with pytest.raises(PayloadTooLargeError):
-            Attached().take_out(body)
+            Attached(secrets.token_bytes).take_out(body)
 
 
 def test_no_more_is_looked_through_than_may_be_left(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,5 +95,5 @@ def test_no_more_is_looked_through_than_may_be_left(monkeypatch: pytest.MonkeyPa
     for body in (b'"b' * 10_000_000, file * 4 + b'"raw"' * 800_000, b'{"raw":"!' * 2_000_000):
         looked.clear()
         with pytest.raises(PayloadTooLargeError):
-            Attached().take_out(body)
+            Attached(secrets.token_bytes).take_out(body)
         assert sum(looked) <= MOST_PLAIN_BYTES

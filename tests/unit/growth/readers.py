@@ -180,7 +180,7 @@ _OF_SUBJECTS: tuple[Callable[[str], object], ...] = (
 
 
 def _taken_out(body: bytes) -> None:
-    check_body(Attached().take_out(body))
+    check_body(Attached(bytes).take_out(body))
 
 
 BYTES = (
