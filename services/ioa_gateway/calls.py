@@ -30,7 +30,7 @@ from ioa.ports.webhook_store import WebhookStore
 from ioa.protocol.api_keys import Scope
 from ioa.protocol.codec import check_texts, validate
 from ioa.protocol.goal_order import GoalOrder
-from ioa.protocol.goals import GoalRecord
+from ioa.protocol.goals import GoalRecord, GoalResult
 from ioa.protocol.ids import CommId, GoalId, GoalName, UserId, check_token, parse_goal_id
 from ioa.protocol.labels import bears
 from ioa.protocol.model import Instruction, Model
@@ -182,6 +182,19 @@ class ApiCall:
         """
         async with self.limits.pages.turn(self.caller.user):
             yield await self.client.system.goal(name, with_team=with_team)
+
+    @asynccontextmanager
+    async def ending(self, name: GoalName) -> AsyncIterator[GoalResult]:
+        """Read how a goal has ended in a turn of the caller's user, which lasts as long as the block; see `looking`.
+
+        Raises:
+            NotFoundError: It has not, or was removed since.
+        """
+        async with self.limits.pages.turn(self.caller.user):
+            result = await self.client.result(name)
+            if result is None:
+                raise _no_goal(name)
+            yield result
 
     async def look(self, name: GoalName) -> LookedAt:
         """Look at a goal without its team, and whether it has ended; who tells its result looks in a turn, by `looking`.

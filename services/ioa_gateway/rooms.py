@@ -12,11 +12,14 @@ from __future__ import annotations
 import asyncio
 import json
 from bisect import bisect_right
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack, aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any, TypeVar
+from itertools import islice
+from operator import attrgetter
+from typing import Any, NamedTuple, TypeVar
 
 import structlog
 from prometheus_client import Gauge
@@ -41,7 +44,7 @@ from ioa_gateway.rounds import Lane, Rounds
 _KEPT, _KEPT_BYTES, _ALL_KEPT_BYTES = 1_000, 2_000_000, 48_000_000
 """How many entries a room keeps, and how many bytes of them, and all rooms together, each as much as another: a key follows 50."""
 _AT_ONCE, _AT_ONCE_BYTES = 64, 64_000
-"""How many entries that a room keeps a follower takes at a time; one however large it is."""
+"""How many entries that a room keeps, or rows, a follower takes at a time; one however large it is."""
 _BEHIND, _BEHIND_OF_USER, _BEHIND_BYTES = 64, 16, 250_000
 """How many followers, and of one user, hold what they have read of the log at a time, and how many bytes, or one entry. It makes
 64 MB with what rooms keep."""
@@ -56,6 +59,7 @@ streams = Gauge("ioa_gateway_streams", "Clients that follow a goal or a group by
 
 K = TypeVar("K")
 F = TypeVar("F", bound="_Followed")
+T = TypeVar("T")
 
 _log = structlog.get_logger(__name__)
 
@@ -128,39 +132,47 @@ class _Room(_Followed):
 
     def behind(self, seq: int) -> tuple[int, bytes]:
         """Return the last sequence of what is kept behind a sequence, or of a part of it if that is much, and the events."""
-        first, events, size = bisect_right(self._seqs, seq), list[bytes](), 0
-        for event in self._events[first : first + _AT_ONCE]:
-            size += len(event)
-            if events and size > _AT_ONCE_BYTES:
-                break
-            events.append(event)
-        return (self._seqs[first + len(events) - 1] if events else seq), b"".join(events)
+        first = bisect_right(self._seqs, seq)
+        coming = slice(first, first + _AT_ONCE)
+        return _piece(zip(self._seqs[coming], self._events[coming], strict=True), seq)
+
+
+class _Row(NamedTuple):
+    """A goal as it is told in a list: its place there, newer goals behind older ones, and in which look it was found changed."""
+
+    place: int
+    look: int
+    event: bytes
 
 
 @dataclass
 class _List(_Followed):
-    """The rows of the newest goals, and in which look each was found changed."""
+    """The rows of the newest goals."""
 
     looks: int = 0
-    _rows: dict[CommId, tuple[int, bytes]] = field(default_factory=dict)
-    _asked: tuple[int, int] = (0, 0)
-    _found: bytes = b""
+    _rows: dict[CommId, _Row] = field(default_factory=dict)
+    _places: int = 0
 
     def take(self, goals: Sequence[Mapping[str, Any]]) -> None:
         """Take the newest goals as they are told, newest first."""
-        rows = {CommId(one["comm_id"]): encode_event(one, kind="goal") for one in reversed(goals)}
-        known, look = self._rows, self.looks + 1
-        self._rows = {one: known[one] if one in known and known[one][1] == row else (look, row) for one, row in rows.items()}
-        if self._rows != known:
-            self.looks = look
+        rows = dict(self._row(CommId(one["comm_id"]), encode_event(one, kind="goal")) for one in reversed(goals))
+        if rows != self._rows:
+            self._rows = rows
+            self.looks += 1
             self.wake()
 
-    def behind(self, look: int) -> bytes:
-        """Return the rows that were found changed since a look, oldest goals first: nearly all who follow ask for the same."""
-        if self._asked != (look, self.looks):
-            self._asked = (look, self.looks)
-            self._found = b"".join(row for at, row in self._rows.values() if at > look)
-        return self._found
+    def behind(self, look: int, place: int) -> tuple[int, bytes]:
+        """Return what was found changed since a look, behind a place, or a part of it if that is much, and its last row's place."""
+        rows = sorted((row for row in self._rows.values() if row.look > look and row.place > place), key=attrgetter("place"))
+        return _piece(((row.place, row.event) for row in rows), place)
+
+    def _row(self, comm_id: CommId, event: bytes) -> tuple[CommId, _Row]:
+        known = self._rows.get(comm_id)
+        if known is not None and known.event == event:
+            return comm_id, known
+        if known is None:
+            self._places += 1
+        return comm_id, _Row(self._places if known is None else known.place, self.looks + 1, event)
 
 
 @dataclass
@@ -188,16 +200,29 @@ class _InRoom:
 
 @dataclass
 class _InList:
-    """Where a follower of a list is."""
+    """Where a follower of a list is: he is told of each row as it is by then, and anew of what changed meanwhile.
+
+    Attributes:
+        seen: The look of which he has been told everything.
+        begun: The last look when he began to be told of the first row behind that.
+        place: That of the row that he was told of last.
+    """
 
     rows: _List
-    looks: int = 0
+    seen: int = 0
+    begun: int = 0
+    place: int = 0
     is_over = False
 
     def take(self) -> bytes:
-        """Return what has changed."""
-        found, self.looks = self.rows.behind(self.looks), self.rows.looks
-        return found
+        """Return what has changed, a piece at a time."""
+        while True:
+            if not self.place:
+                self.begun = self.rows.looks
+            self.place, found = self.rows.behind(self.seen, self.place)
+            if found or not self.place:
+                return found
+            self.seen, self.place = self.begun, 0
 
 
 class Rooms:
@@ -256,7 +281,7 @@ class Rooms:
             listed: Besides, the rows of the newest goals that bear these labels, and each that changes; none if None.
         """
         heard, now = asyncio.Event(), asyncio.get_running_loop().time
-        room, places = None, list[_InRoom | _InList]()
+        room, places = None, deque[_InRoom | _InList]()
         with ExitStack() as stack:
             if comm_id is not None:
                 found = stack.enter_context(_following(self._rooms, comm_id, lambda: self._begin_room(comm_id), heard, caller))
@@ -276,7 +301,7 @@ class Rooms:
                         async for event in events:
                             yield event
                     continue
-                if news := b"".join(place.take() for place in places):
+                if news := _next(places):
                     yield news
                 elif all(place.is_over for place in places):
                     return
@@ -301,16 +326,38 @@ class Rooms:
                     if event.startswith(b"event: entry\n"):
                         yield json.loads(event.partition(b"\ndata: ")[2])
 
+    async def in_turn(self, caller: Caller, read: Callable[[], Awaitable[Iterable[T]]]) -> AsyncGenerator[T | None, None]:
+        """Yield what is read, which is held until it has been taken, as slowly as somebody likes: in a turn of his user's.
+
+        None tells now and then that he waits for his turn.
+        """
+        while self.may_go_on(caller):
+            async with self._holding(caller) as may_hold:
+                if may_hold:
+                    for one in await read():
+                        yield one
+                    return
+            yield None
+
+    @asynccontextmanager
+    async def _holding(self, caller: Caller) -> AsyncIterator[bool]:
+        """Have a turn at holding what a follower takes, for as long as the block; False if it does not come for a while."""
+        async with AsyncExitStack() as held:
+            try:
+                await held.enter_async_context(self._behind.turn(caller.user, SILENCE))
+            except RateLimitedError:
+                yield False
+            else:
+                yield True
+
     async def _caught_up(self, place: _InRoom, caller: Caller) -> AsyncGenerator[bytes, None]:
         """Read the log on by pages until the room keeps all that comes behind; an outage is waited out.
 
         What was read is held until the follower has taken it, as slowly as he likes: in a turn, for which he waits as for news.
         """
         while self.may_go_on(caller):
-            async with AsyncExitStack() as held:
-                try:
-                    await held.enter_async_context(self._behind.turn(caller.user, SILENCE))
-                except RateLimitedError:
+            async with self._holding(caller) as may_hold:
+                if not may_hold:
                     yield _IN_LINE
                     continue
                 events = await self._page(place, caller)
@@ -381,6 +428,27 @@ class Rooms:
             _log.exception("group_unreadable", comm_id=comm_id)
             room.end = _broken(error, seq)
         room.wake()
+
+
+def _piece(events: Iterable[tuple[int, bytes]], after: int) -> tuple[int, bytes]:
+    """Join the first of some events, each of which has a number, and return the last one's, too; `after` if there is none."""
+    taken, size = list[bytes](), 0
+    for number, event in islice(events, _AT_ONCE):
+        size += len(event)
+        if taken and size > _AT_ONCE_BYTES:
+            break
+        taken.append(event)
+        after = number
+    return after, b"".join(taken)
+
+
+def _next(places: deque[_InRoom | _InList]) -> bytes:
+    """Return what comes next in one of several places, which take turns; of what they have together nothing is joined."""
+    for _ in range(len(places)):
+        places.rotate(-1)
+        if found := places[-1].take():
+            return found
+    return b""
 
 
 @contextmanager

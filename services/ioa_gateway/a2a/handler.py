@@ -417,8 +417,17 @@ async def _followed(asked: AdmittedRequest, goal: Goal, after: int | None = None
                 for update in await _updates(asked, telling, entry):
                     yield update
         if call.rooms.may_go_on(call.caller):
-            for update in telling.end(await call.while_let_in(call.client.result(goal.name, wait=True))):
-                yield update
+            await call.while_let_in(call.client.result(goal.name, wait=True))
+            async with aclosing(call.rooms.in_turn(call.caller, lambda: _ended(asked, telling))) as updates:
+                async for told in updates:
+                    if told is not None:
+                        yield told
+
+
+async def _ended(asked: AdmittedRequest, telling: Telling) -> Sequence[Event]:
+    """Tell how a goal ended, and keep nothing else of it."""
+    async with asked.call.ending(telling.goal.name) as result:
+        return [*telling.end(result)]
 
 
 async def _updates(asked: AdmittedRequest, telling: Telling, entry: Document) -> Sequence[Event]:

@@ -6,7 +6,7 @@ the same run however often it is sent, and each entry's last event has its seque
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterator, Mapping
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Annotated, Any
@@ -93,13 +93,21 @@ async def _told(call: ApiCall, named: Mapping[str, str], launched: Launched, aft
                     yield b"".join(encode_event(one, seq=entry["seq"] if one is events[-1] else None) for one in events)
         if not call.rooms.may_go_on(call.caller):
             return
-        result = await call.while_let_in(call.client.result(launched.name, wait=True))
+        await call.while_let_in(call.client.result(launched.name, wait=True))
+        async with aclosing(call.rooms.in_turn(call.caller, lambda: _written_ending(call, named, launched))) as ending:
+            for one in telling.end():
+                yield encode_event(one)
+            async for event in ending:
+                yield HEARTBEAT if event is None else event
     except IoaError as error:
         told = problem_of(error)
         yield encode_event({"type": "RUN_ERROR", "message": told.detail, "code": told.type})
-        return
-    for one in (*telling.end(), _ending(result, named)):
-        yield encode_event(one)
+
+
+async def _written_ending(call: ApiCall, named: Mapping[str, str], launched: Launched) -> Sequence[bytes]:
+    """Write how a goal ended as events, and keep nothing else of it."""
+    async with call.ending(launched.name) as result:
+        return [encode_event(_ending(result, named))]
 
 
 def _ending(result: GoalResult, named: Mapping[str, str]) -> Event:

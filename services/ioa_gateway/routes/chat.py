@@ -6,7 +6,7 @@ fails is an error that clients do not try again by themselves.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from typing import Annotated, Any, Literal
 
@@ -183,38 +183,36 @@ async def _order(call: ApiCall, order: ChatOrder) -> GoalOrder:
 async def _streamed(call: ApiCall, model: str, launched: Launched) -> AsyncGenerator[bytes, None]:
     """Yield comments until there is a conclusion, and then that. What was said is not kept meanwhile."""
     yield HEARTBEAT
-    result: GoalResult | None = None
     try:
-        async for found in _waited(call, launched):
-            result = found
-            if result is None:
-                yield HEARTBEAT
+        while not await _has_ended(call, launched):
+            yield HEARTBEAT
+        async with aclosing(call.rooms.in_turn(call.caller, lambda: _conclusion(call, model, launched))) as events:
+            async for event in events:
+                yield HEARTBEAT if event is None else event
     except IoaError as error:
         yield encode_event({"error": told(as_chat(problem_of(error)).error)})
-        return
-    assert result is not None, "it is waited for"
-    head = _head("chat.completion.chunk", model, launched, result)
-    if not result.succeeded:
-        yield encode_event({"error": told(_failed(result))})
-        return
-    for delta, finish in (({"role": "assistant", "content": result.content}, None), ({}, "stop")):
-        yield encode_event({**head, "choices": [{"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}]})
-    yield encode_event({**head, "choices": [], "usage": told(_tokens(result))})
-    yield b"data: [DONE]\n\n"
 
 
-async def _waited(call: ApiCall, launched: Launched) -> AsyncIterator[GoalResult | None]:
-    """Yield None while there is no result, now and then, and at last the result."""
-    while True:
-        result: GoalResult | None = None
-        try:
-            async with fail_after(SILENCE.total_seconds()):
-                result = await call.while_let_in(call.client.result(launched.name, wait=True))
-        except TimeoutError:
-            pass
-        yield result
-        if result is not None:
-            return
+async def _has_ended(call: ApiCall, launched: Launched) -> bool:
+    """Wait until a goal has ended; False if it has not for a while. Nothing is kept of its result, which hundreds wait for."""
+    try:
+        async with fail_after(SILENCE.total_seconds()):
+            await call.while_let_in(call.client.result(launched.name, wait=True))
+    except TimeoutError:
+        return False
+    return True
+
+
+async def _conclusion(call: ApiCall, model: str, launched: Launched) -> Sequence[bytes]:
+    """Write how a goal ended as events, and keep nothing else of it."""
+    async with call.ending(launched.name) as result:
+        if not result.succeeded:
+            return [encode_event({"error": told(_failed(result))})]
+        head = _head("chat.completion.chunk", model, launched, result)
+        choice = {"index": 0, "delta": {"role": "assistant", "content": result.content}, "logprobs": None, "finish_reason": None}
+        last = {**choice, "delta": {}, "finish_reason": "stop"}
+        chunks = ({"choices": [choice]}, {"choices": [last]}, {"choices": [], "usage": told(_tokens(result))})
+        return [*(encode_event({**head, **chunk}) for chunk in chunks), b"data: [DONE]\n\n"]
 
 
 def _failure(result: GoalResult) -> Response:

@@ -17,6 +17,8 @@ from a2a.types.a2a_pb2 import SubscribeToTaskRequest
 from starlette.datastructures import Headers
 
 from ioa.beside import beside
+from ioa.client.client import Launched
+from ioa.fair_turns import FairTurns
 from ioa.ports.goal_client import GoalStatus
 from ioa.protocol.api_keys import Scope
 from ioa.protocol.cards import AgentCard, AgentStatus
@@ -31,6 +33,8 @@ from ioa_gateway.callers import Caller
 from ioa_gateway.calls import ApiCall, Nothing, WebhookParts
 from ioa_gateway.limits import CallerLimits
 from ioa_gateway.mcp.tools import CALL, wait
+from ioa_gateway.rooms import open_rooms
+from ioa_gateway.routes import agui, chat
 from ioa_gateway.routes.chat import models
 from ioa_gateway.routes.goals import CancelOrder, WhoseQuery, cancel
 from ioa_gateway.routes.webhooks import WebhookOrder, make_webhook
@@ -38,6 +42,7 @@ from tests.rig.deadline import eventually
 from tests.unit.group.scenario import START
 
 _PAGES = 5
+_LAUNCHED = Launched(GoalName(LOCAL, GoalId("g1")), None)
 
 
 class _System:
@@ -69,8 +74,8 @@ class _System:
         return status
 
     async def result(self, name: GoalName, *, wait: bool = False) -> GoalResult | None:
-        """Read how the goal ended, or wait for what does not come."""
-        if wait:
+        """Read how the goal ended, or wait for it, which does not come if it has not."""
+        if wait and not self._has_ended:
             await asyncio.Event().wait()
         return self._result(Goal(goal_id=name.goal_id, goal="Count.")) if self._has_ended else None
 
@@ -99,8 +104,9 @@ class _System:
 
     async def documents(self, *_of: object) -> AsyncGenerator[None, None]:
         """Follow the goal."""
-        await self._wait()
-        yield
+        if not self._has_ended:
+            await self._wait()
+            yield
 
     async def list_agents(self, request: ListAgents) -> Agents:
         """Read the page of one agent, that behind another one."""
@@ -184,6 +190,38 @@ async def test_no_result_is_held_while_something_else_is_asked(ask: Callable[[Ap
         await eventually(lambda: system.waiting, lambda count: count == 1)
         gc.collect()
         assert (len(system.results) > 0, [one() for one in system.results if one() is not None]) == (True, [])
+
+
+def _by_chat(call: ApiCall) -> AsyncGenerator[object, None]:
+    return chat._streamed(call, "ioa", _LAUNCHED)
+
+
+def _by_agui(call: ApiCall) -> AsyncGenerator[object, None]:
+    return agui._told(call, {}, _LAUNCHED, 0)
+
+
+def _by_a2a(call: ApiCall) -> AsyncGenerator[object, None]:
+    nothing: Any = SimpleNamespace()
+    headed = replace(call, headers=Headers({"last-event-id": "0"}))
+    context: Any = SimpleNamespace(state={ASKED: AdmittedRequest(headed, None, "http://x", nothing, nothing)})
+    return Tasks().on_subscribe_to_task(SubscribeToTaskRequest(id="g1"), context)
+
+
+@pytest.mark.parametrize("follow", [_by_chat, _by_agui, _by_a2a], ids=["chat", "agui", "a2a"])
+async def test_no_result_is_held_while_somebody_takes_it(follow: Callable[[ApiCall], AsyncGenerator[object, None]]) -> None:
+    """Whoever follows a goal may read its end as slowly as he likes."""
+    system, turns = _System(has_ended=True), FairTurns(1, 1)
+    any_system: Any = system
+    async with open_rooms(any_system, lambda _caller: True, turns, turns) as rooms, asyncio.timeout(20):
+        parts: Any = SimpleNamespace(documents=system.documents, in_turn=rooms.in_turn, may_go_on=rooms.may_go_on)
+        async with aclosing(follow(replace(_call(system), rooms=parts))) as events:
+            told = [await anext(events)]
+            while "Ten." not in str(told[-1]) or len(told) == 1:
+                told.append(await anext(events))
+            gc.collect()
+            assert (len(system.results) > 0, [one() for one in system.results if one() is not None]) == (True, [])
+            assert None not in [one async for one in events]
+        assert rooms._behind._going.total() == 0
 
 
 async def test_of_the_agents_that_are_models_one_page_is_held() -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import json
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from datetime import timedelta
 from types import SimpleNamespace
@@ -178,6 +179,77 @@ async def test_what_a_follower_takes_of_a_room_ends_by_its_bytes(monkeypatch: py
         await eventually(lambda: rooms._rooms[room].has_more(19), lambda is_whole: is_whole)
         told = [await anext(events) for _ in range(10)]
     assert [one.count(b"|") for one in told] == [2] * 10
+
+
+async def test_who_follows_a_list_holds_one_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows are handed on as they lie there, for all who follow: also beside a group, and however far behind somebody is.
+
+    What changed meanwhile is told as it is by then, older goals first.
+    """
+    monkeypatch.setattr("ioa_gateway.rooms._LOOK", timedelta(milliseconds=10))
+    _logged(monkeypatch, 30_000)
+    turns, size = 0, 100_000
+
+    async def newest(*_: object, **__: object) -> tuple[object, None]:
+        return [{"comm_id": f"c{number}", "goal": "x" * size, "turns": turns} for number in reversed(range(5))], None
+
+    monkeypatch.setattr("ioa_gateway.rooms.page_of_goals", newest)
+    caller, room, nothing = Caller("web", LOCAL, frozenset()), CommId("room"), cast(Any, SimpleNamespace())
+    told, entries = list[tuple[str, int]](), 0
+    async with (
+        asyncio.timeout(20),
+        open_rooms(nothing, lambda _caller: True, FairTurns(1, 1), FairTurns(1, 1)) as rooms,
+        AsyncExitStack() as stack,
+    ):
+        following = [await stack.enter_async_context(aclosing(rooms.follow(caller, room, listed={}))) for _ in range(2)]
+        for events in following:
+            await anext(events)
+        [rows] = rooms._lists.values()
+        await eventually(lambda: (rooms._rooms[room].has_more(19), rows.looks), lambda now: now == (True, 1))
+        held = [[await anext(events) for _ in range(4)] for events in following]
+        turns = 1
+        await eventually(lambda: rows.looks, lambda looks: looks == 2)
+        pieces = [*held[0], *[await anext(following[0]) for _ in range(16)]]
+    for piece in pieces:
+        entries += piece.count(b"|")
+        told += [(one["comm_id"], one["turns"]) for one in map(json.loads, _data_of(piece))]
+    assert [len(one) < size * 1.1 for one in pieces] == [True] * 20
+    assert [one is other for one, other in zip(*held, strict=True) if b"goal" in one] == [True, True]
+    assert (entries, told) == (
+        20,
+        [*[(f"c{number}", number > 1) for number in range(5)], *[(f"c{number}", 1) for number in range(5)]],
+    )
+
+
+def _data_of(events: bytes) -> list[bytes]:
+    return [one.partition(b"data: ")[2] for one in events.split(b"\n\n") if one.startswith(b"event: goal\n")]
+
+
+async def test_what_is_held_for_somebody_waits_for_a_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So many of a user hold what they read while it is taken; others hear that they wait, and nothing is read for them."""
+    monkeypatch.setattr("ioa_gateway.rooms._BEHIND_OF_USER", 1)
+    monkeypatch.setattr("ioa_gateway.rooms.SILENCE", timedelta(milliseconds=20))
+    eve, ann = (Caller(name, UserId(name), frozenset()) for name in ("eve", "ann"))
+    read, nothing = list[str](), cast(Any, SimpleNamespace())
+    async with (
+        asyncio.timeout(20),
+        open_rooms(nothing, lambda _caller: True, FairTurns(1, 1), FairTurns(1, 1)) as rooms,
+        AsyncExitStack() as stack,
+    ):
+
+        async def taken(caller: Caller, name: str) -> AsyncGenerator[str | None, None]:
+            async def ending() -> list[str]:
+                read.append(name)
+                return [name, "end"]
+
+            return await stack.enter_async_context(aclosing(rooms.in_turn(caller, ending)))
+
+        first, second, other = await taken(eve, "first"), await taken(eve, "second"), await taken(ann, "other")
+        told = [await anext(one) for one in (first, second, other)]
+        before = [*read]
+        left = [one async for one in first]
+        then = [one async for one in second if one is not None]
+    assert (told, before, left, then) == (["first", None, "other"], ["first", "other"], ["end"], ["second", "end"])
 
 
 @pytest.mark.parametrize("comm_id", [None, CommId("room")])
