@@ -400,7 +400,7 @@ def announced(request: Request, most: int) -> int:
     return int(request.headers.get("content-length", unsized))
 
 
-async def replayed(request: Request, parts: AsyncIterator[bytes], read: Callable[[bytes], bytes]) -> Receive:
+async def replayed(request: Request, parts: AsyncIterator[bytes], read: Callable[[bytes], Awaitable[bytes]]) -> Receive:
     """Read a whole body, and return what hands it on once more to who reads without bounds.
 
     Args:
@@ -408,7 +408,7 @@ async def replayed(request: Request, parts: AsyncIterator[bytes], read: Callable
         parts: Its body.
         read: Looks at the body, and returns what of it is handed on.
     """
-    body = [read(b"".join([part async for part in parts]))]
+    body = [await read(b"".join([part async for part in parts]))]
 
     async def receive() -> Message:
         if body:

@@ -32,8 +32,8 @@ COMING = 100
 PAGES, PAGES_OF_USER, DRAWINGS = 8, 2, 1
 """How many pages of entries or single goals, and how many lists, are read at a time, of all and of one user; and files drawn."""
 ORDERS, ORDERS_PART = 1, 0.5
-"""How many bodies that may hold a team are read at a time, of all, and in which part of the event loop's time: while one is
-parsed, or its team is checked, nobody else is answered."""
+"""How many bodies that may hold a team, or come by A2A 0.3, are read at a time, of all, and in which part of the event loop's time:
+while one is parsed, or its team is checked, nobody else is answered."""
 PUTS, PUTS_OF_USER = 8, 2
 """How many teams are put at a time, of all and of one user: in memory one is forty times as large as it was sent."""
 SEATS, SEATS_OF_KEY = 16, 2
@@ -63,7 +63,7 @@ class CallerLimits:
     Attributes:
         pages: Whose page of entries, or whose goal, is read.
         lists: Whose list of goals, agents or webhooks is read.
-        orders: Whose body is read that may hold a team.
+        orders: Whose body is read that takes long, such as one that may hold a team.
         orders_share: Of the event loop's time, for that.
         puts: Whose team is put.
         seats: Which key asks in the name of a person.

@@ -369,8 +369,11 @@ def in_words(error: ValidationError, whole: str, *, most: int = 1) -> str:
         error: What pydantic found.
         whole: What the data is called, for an error that is of no single field.
         most: How many of the errors are told.
+
+    Returns:
+        A text that is short, whatever the data is, and how many errors it has.
     """
-    return "; ".join(f"{where or whole}: {why[:_MAX_WHY_CHARS]}" for where, why in problems_of(error)[:most])
+    return "; ".join(f"{where or whole}: {why[:_MAX_WHY_CHARS]}" for where, why in problems_of(error)[:most])[:_MAX_WORDS_CHARS]
 
 
 def problems_of(error: ValidationError) -> list[tuple[str, str]]:
@@ -386,7 +389,7 @@ def why_of(one: ErrorDetails) -> str:
     return one["msg"].removeprefix("Value error, ")
 
 
-_MAX_WHY_CHARS, _MOST_ERRORS = 300, 1_000
+_MAX_WHY_CHARS, _MAX_WORDS_CHARS, _MOST_ERRORS = 300, 1_000, 1_000
 CUT = " […]"
 """What stands at the end of a text that was cut."""
 

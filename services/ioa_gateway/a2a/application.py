@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from contextlib import ExitStack
+from functools import partial
 
 from a2a.server.context import ServerCallContext
 from a2a.server.jsonrpc_models import JSONParseError
@@ -26,9 +27,9 @@ from ioa_gateway.a2a.asking import ASKED, AdmittedRequest, is_old
 from ioa_gateway.a2a.attached import Attached
 from ioa_gateway.a2a.cards import card_of_pool, written, written_card_of_network
 from ioa_gateway.a2a.handler import Tasks
-from ioa_gateway.a2a.old_params import WrongParamsError, check_params
+from ioa_gateway.a2a.old_params import WrongRequestError, check_request
 from ioa_gateway.bodies import check_body
-from ioa_gateway.calls import MAX_BODY_BYTES, announced, replayed
+from ioa_gateway.calls import MAX_BODY_BYTES, WITHIN, announced, replayed
 from ioa_gateway.reach import Reach
 
 _MAX_BYTES = 20_000_000
@@ -96,18 +97,20 @@ def create_application(reach: Reach) -> ASGIApp:
                 call.caller.check(KeyScope.GOALS_WRITE)  # only a message that begins a task has files
                 places.enter_context(call.limits.large_body(user))
                 places.callback(files.drop)
-            check = _check_old if path == "/" and is_old(request.headers) else check_body
 
-            def read(body: bytes) -> bytes:
+            async def read(body: bytes) -> bytes:
                 left = files.take_out(body)
-                check(left)
+                check_body(left)
                 held.enter_context(call.limits.held(user, len(left)))  # the library keeps it to the end of a stream
+                if path == "/" and is_old(request.headers):
+                    async with call.limits.orders.turn(user, WITHIN):
+                        await call.limits.orders_share.read(partial(check_request, left))
                 return left
 
             try:
                 with call.limits.coming_body(user):
                     again = await replayed(request, reach.sent(call.caller, request, most), read)
-            except WrongParamsError as error:
+            except WrongRequestError as error:
                 await JSONResponse(error.answer)(scope, receive, send)
                 return
             except InvalidInputError as error:
@@ -147,11 +150,6 @@ def _check_history(request: Request) -> None:
     """
     if is_old(request.headers) and not _HISTORY.fullmatch(request.query_params.get("historyLength", "")):
         raise InvalidInputError("historyLength is no number, or has more than nine digits.")
-
-
-def _check_old(body: bytes) -> None:
-    check_body(body)
-    check_params(body)
 
 
 def _closing(places: ExitStack, send: Send) -> Send:

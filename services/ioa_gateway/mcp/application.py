@@ -39,7 +39,7 @@ def create_application(reach: Reach) -> ASGIApp:
 
             method = ""
 
-            def read(body: bytes) -> bytes:
+            async def read(body: bytes) -> bytes:
                 nonlocal method
                 check_body(body)
                 held.enter_context(call.limits.held(user, len(body)))

@@ -9,7 +9,7 @@ from typing import Annotated, Any, cast
 
 from mcp.server.lowlevel.helper_types import ReadResourceContents
 from mcp.server.mcpserver import Context, MCPServer
-from mcp.server.mcpserver.exceptions import ToolError
+from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
 from mcp.shared.exceptions import MCPError
 from mcp_types import (
     INTERNAL_ERROR,
@@ -20,7 +20,7 @@ from mcp_types import (
     TextContent,
     ToolAnnotations,
 )
-from pydantic import AnyUrl, BaseModel, Field
+from pydantic import AnyUrl, BaseModel, Field, ValidationError
 
 from ioa.cancellation import fail_after
 from ioa.client.seat import PersonReply
@@ -28,13 +28,14 @@ from ioa.distribution import installed_version
 from ioa.errors import Fault, InvalidInputError, IoaError, NotFoundError, PayloadTooLargeError, RateLimitedError, row_of
 from ioa.ports.goal_client import GoalStatus
 from ioa.protocol.api_keys import Scope
-from ioa.protocol.codec import check_texts, validate
+from ioa.protocol.codec import check_texts, in_words, shortened, validate
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.ids import GoalId, GoalName
 from ioa_gateway.asked import as_asked, asked_of, questions_to, settled
 from ioa_gateway.calls import ApiCall
 from ioa_gateway.entry_pages import page_of
 from ioa_gateway.given import held_to
+from ioa_gateway.limits import SHORT_ANSWER_BYTES
 from ioa_gateway.mcp.told import MOST_ENTRIES, Asks, FoundAgent, FoundAgents, GoalProgress, Started, Status
 from ioa_gateway.routes.goals import MAX_SEQUENCE, sequence_in
 from ioa_gateway.routes.seats import ReplyOrder
@@ -46,7 +47,7 @@ CALL, ANSWERED = "ioa.call", "ioa.answered"
 _DONE = "The tool has done its work: call nothing again that changes something; wait and get_status tell of it in a moment."
 _LONGEST_SECONDS = 50
 _MOST_BYTES = 2_000_000
-_SHOWN_CHARS = 100
+_SHOWN_CHARS, _MOST_TOLD = 100, 20
 _MEDIA_TYPE = "ioa.media_type"
 """Where that of the file that is read lies in the request's scope."""
 
@@ -65,14 +66,21 @@ class TextFile(BaseModel):
 class _Server(MCPServer):
     """Tells of each file the media type that it has; of a template of resources the SDK tells the same one of all.
 
-    What a tool answers is counted here, since the SDK keeps it several times until it is read. There are no prompts. Who asks for
-    one is told so; the SDK logs it as a fault of the server's.
+    What a tool answers is counted here, since the SDK keeps it several times until it is read, and errors are short: of arguments
+    that are none the SDK tells all that is wrong, many times as long as they are. There are no prompts. Who asks for one is told
+    so; the SDK logs it as a fault of the server's.
     """
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context | None = None
     ) -> CallToolResult | InputRequiredResult:
-        found = await super().call_tool(name, arguments, context)
+        try:
+            self._check_arguments(name, arguments)
+            found = await super().call_tool(name, arguments, context)
+        except UnexpectedToolError:
+            raise
+        except ToolError as error:
+            raise ToolError(shortened(str(error), SHORT_ANSWER_BYTES)) from None
         if isinstance(found, CallToolResult) and context is not None:
             size = sum(len(part.text.encode()) for part in found.content if isinstance(part, TextContent))
             try:
@@ -80,6 +88,14 @@ class _Server(MCPServer):
             except RateLimitedError as error:
                 raise ToolError(f"{error.message} {_DONE}") from None
         return found
+
+    def _check_arguments(self, name: str, arguments: dict[str, Any]) -> None:
+        tool = self._tool_manager.get_tool(name)
+        try:
+            if tool is not None:
+                tool.fn_metadata.validate_arguments(arguments)
+        except ValidationError as error:
+            raise ToolError(f"The arguments of {name} are wrong: {in_words(error, 'arguments', most=_MOST_TOLD)}.") from None
 
     async def read_resource(
         self, uri: AnyUrl | str, context: Context | None = None

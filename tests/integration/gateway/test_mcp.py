@@ -232,6 +232,23 @@ async def test_calls_that_wait_take_places_of_their_key(
     await eventually(lambda: wait(0), lambda one: one.status_code == 200)
 
 
+@pytest.mark.parametrize(
+    ("name", "arguments", "told"),
+    [
+        ("start_group", {"goal": "x", "files": [0] * 900}, "files.0: "),
+        ("post", {"goal_id": "g", "item": "x", "fields": {f"k{number:03}{'y' * 200}": 0 for number in range(900)}}, "fields.k000y"),
+        ("post", {"goal_id": "none", "item": "x" * 200_000}, "xxx"),
+        ("n" * 10_000, {}, "nnn"),
+    ],
+    ids=["elements", "fields", "what is quoted", "a tool"],
+)
+async def test_an_error_of_a_tool_is_short(http: httpx.AsyncClient, name: str, arguments: dict[str, object], told: str) -> None:
+    """Whatever is wrong, and however much of it: what is told of it was many times as long, and counted nowhere."""
+    async with speaking(http) as client:
+        answer = await client.call_tool(name, arguments)
+    assert (answer.is_error, told in str(answer.content), len(str(answer.content)) < 5_000) == (True, True, True)
+
+
 async def test_a_call_of_very_many_values_is_refused_unread(http: httpx.AsyncClient) -> None:
     """What would keep the gateway from serving others, since each value of it takes time, is not looked at."""
     url = str(http.base_url).removesuffix("/v1/") + "/mcp"

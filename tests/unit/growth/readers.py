@@ -67,7 +67,7 @@ from ioa_discovery import answering
 from ioa_discovery.answering import searches_asked
 from ioa_discovery.search.terms import document_terms, query_terms
 from ioa_gateway.a2a.attached import Attached
-from ioa_gateway.a2a.old_params import check_params
+from ioa_gateway.a2a.old_params import check_request
 from ioa_gateway.api_table import TABLE
 from ioa_gateway.bodies import check_body
 from ioa_gateway.calls import MAX_BODY_BYTES, ApiRow, Nothing, read_object
@@ -199,7 +199,7 @@ BYTES = (
     Reader("bodies of JSON", lambda data: read_object(b'{"a":' + data + b"}"), MAX_BODY_BYTES),
     Reader("bodies with files", _taken_out, 20_000_000),
     Reader("encodings of pages", lambda data: _declared_in(data + b"x" * 19 * len(data)), MAX_PAYLOAD_BYTES),
-    Reader("bodies of A2A", check_params, MAX_PAYLOAD_BYTES),
+    Reader("bodies of A2A", check_request, MAX_PAYLOAD_BYTES),
 )
 """What reads bytes, which may be texts as well."""
 
