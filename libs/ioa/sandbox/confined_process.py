@@ -99,6 +99,7 @@ def run(  # noqa: PLR0913 - each is for the caller to say
         confined = _Confined(box, limits, level, tuple(network), _readable(readable), kernel)
         plan, prefix = confined.plan(), list[str]()
         printed = stack.enter_context(output.open("wb"))
+        stack.callback(_give_back, printed)
         stdin: IO[bytes] | None = None
         stdout: IO[bytes] = printed
         passed: tuple[int, ...] = ()
@@ -126,8 +127,11 @@ def run(  # noqa: PLR0913 - each is for the caller to say
         with ROOM_OF_COMMANDS.shared_by(start) as process:
 
             def broken() -> str:
-                overdrawn = ROOM_OF_COMMANDS.overdrawn(process.pid, limits.memory_in_all_bytes)
-                return overdrawn or overfull(box, before, limits)
+                if overdrawn := ROOM_OF_COMMANDS.overdrawn(process.pid, limits.memory_in_all_bytes):
+                    return overdrawn
+                if _taken(printed) > limits.box_bytes:
+                    return f"reserved more than {limits.box_bytes} bytes"
+                return overfull(box, before, limits)
 
             reason = _watch(process, limits, lambda: cancelled() or overdue(), grace, broken)
         if stdin is not None:
@@ -240,6 +244,16 @@ def _threads_of(user: int) -> int:
             facts = os.stat(f"/proc/{process}/task")  # noqa: PTH116
             count += facts.st_nlink - 2 if facts.st_uid == user else 0
     return count
+
+
+def _taken(printed: IO[bytes]) -> int:
+    """Count the bytes that a file takes on the disk."""
+    return os.fstat(printed.fileno()).st_blocks * BLOCK_BYTES
+
+
+def _give_back(printed: IO[bytes]) -> None:
+    """Give back what a file takes on the disk behind its end."""
+    os.ftruncate(printed.fileno(), os.fstat(printed.fileno()).st_size)
 
 
 def _watch(

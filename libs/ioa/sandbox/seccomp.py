@@ -10,6 +10,8 @@ It is a list of what is refused, so that a program meets no refusal that this li
   queues;
 - what the kernel counts for a user, or for all, on the whole machine, in other containers too: watches of epoll and of folders
   (inotify), asynchronous reading (aio);
+- room on the disk that nobody has written: RLIMIT_FSIZE bounds neither `fallocate` behind a file's end, nor what file systems offer
+  by `ioctl`, nor attributes of a file; so of `ioctl` only what terminals and descriptors of any kind have is let through;
 - leases of files, whose next opener waits, and word of what others do in a folder (fcntl(2));
 - ways round what is checked elsewhere: `io_uring`, handles of files, other architectures' numbers, new user namespaces;
 - without namespaces, what Landlock leaves to the owner of a file or process: modes, times, attributes, priorities, limits;
@@ -23,7 +25,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from errno import ENOSYS, EPERM
+from errno import ENOSYS, ENOTTY, EOPNOTSUPP, EPERM
 
 SELF = 0x1DEA_5E1F
 """Stands for the process's own id, which the launcher puts in its place."""
@@ -44,7 +46,7 @@ _X86_64 = {
     "removexattr": 197, "lremovexattr": 198, "fremovexattr": 199, "setpriority": 141, "sched_setparam": 142,
     "sched_setscheduler": 144, "sched_setaffinity": 203, "ioprio_set": 251, "prlimit64": 302, "sched_setattr": 314,
     "io_setup": 206, "epoll_create": 213, "epoll_create1": 291, "shmat": 30, "shmctl": 31, "semop": 65, "semctl": 66, "msgsnd": 69,
-    "msgrcv": 70, "msgctl": 71, "semtimedop": 220, "mq_unlink": 241,
+    "msgrcv": 70, "msgctl": 71, "semtimedop": 220, "mq_unlink": 241, "fallocate": 285,
 }  # fmt: skip
 _AARCH64 = {
     "fcntl": 25, "ioctl": 29, "umount2": 39, "mount": 40, "pivot_root": 41, "truncate": 45, "chroot": 51, "openat": 56,
@@ -57,7 +59,7 @@ _AARCH64 = {
     "removexattr": 14, "lremovexattr": 15, "fremovexattr": 16, "ioprio_set": 30, "sched_setparam": 118, "sched_setscheduler": 119,
     "sched_setaffinity": 122, "setpriority": 140, "prlimit64": 261, "sched_setattr": 274,
     "io_setup": 0, "epoll_create1": 20, "mq_unlink": 181, "msgctl": 187, "msgrcv": 188, "msgsnd": 189, "semctl": 191,
-    "semtimedop": 192, "semop": 193, "shmctl": 195, "shmat": 196,
+    "semtimedop": 192, "semop": 193, "shmctl": 195, "shmat": 196, "fallocate": 47,
 }  # fmt: skip
 _EVERYWHERE = {
     "pidfd_send_signal": 424, "io_uring_setup": 425, "open_tree": 428, "move_mount": 429, "fsopen": 430, "clone3": 435,
@@ -77,7 +79,7 @@ _UNKNOWN = "io_uring_setup clone3 memfd_create memfd_secret io_setup inotify_ini
 _PRETENDED = "chmod fchmod fchmodat chown fchown lchown fchownat utime utimes futimesat utimensat".split()
 """They do nothing and succeed, since copying and unpacking files fails where it cannot set their modes and times."""
 _ATTRIBUTES = "setxattr lsetxattr fsetxattr removexattr lremovexattr fremovexattr".split()
-_NEWER = "fchmodat2 setxattrat removexattrat file_setattr".split()
+_NEWER_ATTRIBUTES = "setxattrat removexattrat file_setattr".split()
 _EPOLL = "epoll_create epoll_create1".split()
 _OF_PROCESSES = {"prlimit64": 0, "sched_setparam": 0, "sched_setscheduler": 0, "sched_setaffinity": 0, "sched_setattr": 0,
                  "setpriority": 1, "ioprio_set": 1}  # fmt: skip
@@ -86,8 +88,12 @@ _SIGNALS = {"kill": 0, "tgkill": 0, "rt_sigqueueinfo": 0, "rt_tgsigqueueinfo": 0
 
 _LEASE_OR_WATCH = (1024, 1026)
 """F_SETLEASE and F_NOTIFY of `fcntl`: a lease is had of any file of the same user that may be read."""
-_OF_OWNERS = {"fcntl": (8, 10, 15), "ioctl": (0x8901, 0x8902)}
-"""Whom a file sends which signal when there is news: F_SETOWN, F_SETSIG, F_SETOWN_EX; FIOSETOWN, SIOCSPGRP (fcntl(2))."""
+_OF_OWNERS = (8, 10, 15)
+"""Whom a file sends which signal when there is news: F_SETOWN, F_SETSIG, F_SETOWN_EX (fcntl(2))."""
+_CLONES = (0x4004_9409, 0x4020_940D)
+"""FICLONE and FICLONERANGE: Python and others copy in another way where the file system is said to lack them."""
+_TERMINALS, _ALL_BUT_NUMBER = 0x5400, 0xFFFF_FF00
+"""TCGETS, FIONREAD, FIONBIO, FIOCLEX and the others of <asm-generic/ioctls.h> that carry no size."""
 
 _CLONE_PARENT, _CLONE_NEWUSER = 0x8000, 0x1000_0000
 _MSG_FASTOPEN = 0x2000_0000
@@ -119,12 +125,16 @@ def refusals(*, owned: bool, tcp: bool, epoll: bool, signals: bool, truncation: 
     """
     yield from (Refusal(name) for name in _REFUSED)
     yield from (Refusal(name, ENOSYS) for name in _UNKNOWN)
+    yield from (Refusal(name) for name in _ATTRIBUTES)
+    yield from (Refusal(name, ENOSYS) for name in _NEWER_ATTRIBUTES)
+    yield Refusal("fallocate", EOPNOTSUPP, argument=1, allowed=(0,))
+    yield Refusal("ioctl", EOPNOTSUPP, argument=1, refused=_CLONES)
+    yield Refusal("ioctl", ENOTTY, argument=1, mask=_ALL_BUT_NUMBER, allowed=(_TERMINALS,))
     if not epoll:
         yield from (Refusal(name, ENOSYS) for name in _EPOLL)
     if owned:
         yield from (Refusal(name, 0) for name in _PRETENDED)
-        yield from (Refusal(name) for name in _ATTRIBUTES)
-        yield from (Refusal(name, ENOSYS) for name in _NEWER)
+        yield Refusal("fchmodat2", ENOSYS)
         yield from (Refusal(name, argument=place, allowed=(0, SELF)) for name, place in _OF_PROCESSES.items())
         yield Refusal("setpriority", allowed=(0,))  # of one process, not of all of its user
         yield Refusal("ioprio_set", allowed=(1,))
@@ -147,7 +157,7 @@ def refusals(*, owned: bool, tcp: bool, epoll: bool, signals: bool, truncation: 
             yield Refusal(name, argument=argument, mask=_MSG_FASTOPEN, allowed=(0,))
     if signals:
         yield from (Refusal(name, argument=place, allowed=(0, SELF)) for name, place in _SIGNALS.items())
-        yield from (Refusal(name, argument=1, refused=commands) for name, commands in _OF_OWNERS.items())
+        yield Refusal("fcntl", argument=1, refused=_OF_OWNERS)
     if truncation:  # opening a file to read may truncate it
         reading = tuple(way | cut for cut in (0, _O_TRUNC) for way in range(4) if way | cut != _O_TRUNC)
         yield Refusal("open", argument=1, mask=_O_ACCMODE | _O_TRUNC, allowed=reading)

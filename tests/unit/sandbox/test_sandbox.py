@@ -18,7 +18,7 @@ import pytest
 
 from ioa.errors import InvalidInputError
 from ioa.sandbox import Level, SandboxLimits, run
-from ioa.sandbox.box_folder import unpack
+from ioa.sandbox.box_folder import BLOCK_BYTES, unpack
 from ioa.sandbox.landlock import Abi, this_kernel
 from ioa.sandbox.levels import missing
 from ioa.sandbox.self_test import failure
@@ -97,6 +97,48 @@ except OSError:
 """
     reason, printed = runs(code, SandboxLimits(processes=12))
     assert (reason, 1 <= int(printed) <= 24) == ("", True)
+
+
+RESERVES = """
+import ctypes, fcntl, os, struct
+library, room = ctypes.CDLL(None, use_errno=True), 20_000_000
+def reserved(file):
+    library.fallocate(file, 1, ctypes.c_long(0), ctypes.c_long(room))
+    yield
+    fcntl.ioctl(file, 0x40305828, struct.pack("=hhiqqiI16x", 0, 0, 0, 0, room, 0, 0))
+    yield
+for file in (1, os.open("own", os.O_RDWR | os.O_CREAT)):
+    try:
+        for _ in reserved(file): pass
+    except OSError as error:
+        print(os.strerror(ctypes.get_errno()), error.strerror)
+os.posix_fallocate(file, 0, 4096)
+print(os.stat("own").st_size, max(os.fstat(1).st_blocks, os.fstat(file).st_blocks) < 100, flush=True)
+"""
+
+
+def test_room_that_nobody_writes(runs: Runs) -> None:
+    """It is reserved neither in the box nor in what gets the output, beyond what limits bound; below them it is."""
+    refused = "Operation not supported Inappropriate ioctl for device\n"
+    assert runs(RESERVES) == ("", f"{refused * 2}4096 True\n")
+
+
+def test_no_room_outlasts_what_reserved_it(tmp_path: Path) -> None:
+    """Where nothing refuses it, it counts, and is given back."""
+    (tmp_path / "box").mkdir()
+    output, code = tmp_path / "output", RESERVES.replace("os.posix_fallocate", "import signal; signal.pause()\n#")
+    command = [sys.executable, "-c", code]
+    little, much = (SandboxLimits(box_bytes=most, file_bytes=100_000_000) for most in (10_000_000, 100_000_000))
+    told = [
+        run(command, tmp_path / "box", little, Level.NONE, output=output),
+        run(command, tmp_path / "box", much, Level.NONE, output=output, overdue=lambda: is_taken(output)),
+    ]
+    assert (told, is_taken(output)) == (["reserved more than 10000000 bytes", "was cancelled"], False)
+
+
+def is_taken(output: Path) -> bool:
+    """Whether a file takes far more room than it is long."""
+    return output.stat().st_blocks * BLOCK_BYTES > output.stat().st_size + 1_000_000
 
 
 def test_children_without_a_parent(runs: Runs) -> None:
