@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -25,7 +26,8 @@ from ioa.sandbox import landlock, seccomp
 from ioa.sandbox.box_folder import BLOCK_BYTES, contents, give, overfull, pack, unpack
 from ioa.sandbox.levels import Level
 from ioa.sandbox.limits import SandboxLimits
-from ioa.sandbox.memory import OPEN_FILES, ROOM_OF_COMMANDS, processes
+from ioa.sandbox.memory import OPEN_FILES, ROOM_OF_COMMANDS
+from ioa.sandbox.processes import members, processes, threads
 
 NOBODY = 65534
 """The user that root becomes."""
@@ -37,6 +39,11 @@ _DYING_SECONDS = 5.0
 _LOOK_AGAIN_SECONDS = 0.002
 _OWN_PROCESSES = 4
 """What bubblewrap and the shell in it take of the processes that are allowed."""
+_BEYOND = 1_024
+"""How many processes and threads of its user a command may see beside those that are counted when it starts. The kernel counts them
+in all containers of a node, where a few of each reach hundreds, and this is what a command makes before it is looked at."""
+_YIELDING = 10
+"""How nice a command is, so that hundreds of its processes hold up neither its agent nor the look at them."""
 _ARCHIVE_BYTES_PER_FILE = 4096
 _IN_AND_OUT = """\
 tar -xf - && {
@@ -125,14 +132,7 @@ def run(  # noqa: PLR0913 - each is for the caller to say
             )  # fmt: skip
 
         with ROOM_OF_COMMANDS.shared_by(start) as process:
-
-            def broken() -> str:
-                if overdrawn := ROOM_OF_COMMANDS.overdrawn(process.pid, limits.memory_in_all_bytes):
-                    return overdrawn
-                if _taken(printed) > limits.box_bytes:
-                    return f"reserved more than {limits.box_bytes} bytes"
-                return overfull(box, before, limits)
-
+            broken = partial(confined.broken, process.pid, printed, before)
             reason = _watch(process, limits, lambda: cancelled() or overdue(), grace, broken)
         if stdin is not None:
             return unpack(stdout, box, limits, cancelled) or reason
@@ -152,6 +152,21 @@ class _Confined:
     readable: tuple[str, ...]
     kernel: landlock.Abi
 
+    @property
+    def processes(self) -> int:
+        """How many processes and threads may run, those included that its level takes."""
+        return self.limits.processes + (_OWN_PROCESSES if self.level is Level.BWRAP else 0)
+
+    def broken(self, group: int, printed: IO[bytes], before: int) -> str:
+        """Say by what the processes of a group have passed a bound that the kernel does not hold them to, as `run` returns it."""
+        if threads(members(group)) > self.processes:
+            return f"started more than {self.limits.processes} processes and threads"
+        if overdrawn := ROOM_OF_COMMANDS.overdrawn(group, self.limits.memory_in_all_bytes):
+            return overdrawn
+        if _taken(printed) > self.limits.box_bytes:
+            return f"reserved more than {self.limits.box_bytes} bytes"
+        return overfull(self.box, before, self.limits)
+
     def plan(self) -> dict[str, Any]:
         """Make the launcher's plan."""
         confined = self.level is not Level.NONE
@@ -165,13 +180,13 @@ class _Confined:
             "RLIMIT_NOFILE": OPEN_FILES,
         }
         if sys.platform == "linux":
-            own = _OWN_PROCESSES if self.level is Level.BWRAP else 0
-            bounds["RLIMIT_NPROC"] = _threads_of(user) + self.limits.processes + own
+            bounds["RLIMIT_NPROC"] = threads(processes(), user) + self.processes + _BEYOND
         return {
             "box": "/" if self.level is Level.BWRAP else str(self.box),
             "limits": bounds,
             "user": NOBODY if confined and root else None,
             "search": self.level is Level.LANDLOCK and root and not all(map(is_open_to_all, (*self.readable, str(self.box)))),
+            "nice": _YIELDING if confined else 0,
             "parent": os.getpid(),
             "unprivileged": confined,
             "landlock": self._landlock(),
@@ -234,16 +249,6 @@ def is_open_to_all(path: str) -> bool:
     with contextlib.suppress(FileNotFoundError):
         return all(folder.stat().st_mode & 0o001 for folder in Path(path).resolve().parents)
     return True
-
-
-def _threads_of(user: int) -> int:
-    """Count a user's threads, which the limit on them includes."""
-    count = 0
-    for process in processes():
-        with contextlib.suppress(OSError):  # it has ended meanwhile
-            facts = os.stat(f"/proc/{process}/task")  # noqa: PTH116
-            count += facts.st_nlink - 2 if facts.st_uid == user else 0
-    return count
 
 
 def _taken(printed: IO[bytes]) -> int:

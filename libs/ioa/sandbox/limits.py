@@ -13,7 +13,7 @@ class SandboxLimits:
     Attributes:
         memory_in_all_bytes: How much memory all of its processes may hold together; it is looked at twenty times a second. Where
             their container has too little left, whoever holds most is ended before.
-        processes: How many processes and threads at once; all commands of one user that run at the same time share what is free.
+        processes: How many processes and threads at once; it is looked at twenty times a second.
         box_bytes: How much it may add to the box.
         files: How many files may be in the box.
         epoll: Whether it may use epoll, without which nothing starts that is made with Node.js, Go or tokio; Python takes another

@@ -1,6 +1,6 @@
 """What all processes of a command hold in memory together: the kernel bounds each by itself, and ends others where all is full.
 
-A process counts for the command whose group it is in, which no code leaves. Its pages count as the kernel shares them out: those
+The pages of a process count as the kernel shares them out: those
 that a fork has in common with its parent once for all of them, and those of a file, which can be read again, not at all.
 """
 
@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Lock
+
+from ioa.sandbox.processes import members
 
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _CGROUPS = Path("/sys/fs/cgroup")
@@ -90,7 +91,7 @@ class MemoryRoom:
         """Return what each group holds, and of what none is seen to hold a part by its open files, which a socket is one of."""
         unseen = max(0, self._unseen() - self._unseen_before)
         groups = self._groups.copy()
-        files = {group: sum(map(_open_files, _members(group))) for group in groups}
+        files = {group: sum(map(_open_files, members(group))) for group in groups}
         total = sum(files.values()) or 1
         return {group: held(group) + unseen * files[group] // total for group in groups}
 
@@ -113,14 +114,9 @@ def held(group: int, enough: int = 0) -> int:
 
     What is counted fast is counted first, since there may be hundreds of processes, and twenty looks a second.
     """
-    members = _members(group)
-    resident = sum(map(_resident, members))
-    return resident if resident <= enough else sum(map(_share, members))
-
-
-def processes() -> list[str]:
-    """List the ids of all processes of this machine."""
-    return [name for name in os.listdir("/proc") if name.isdigit()] if sys.platform == "linux" else []  # noqa: PTH208 - hundreds
+    holding = members(group)
+    resident = sum(map(_resident, holding))
+    return resident if resident <= enough else sum(map(_share, holding))
 
 
 def _container_here() -> Path:
@@ -130,16 +126,6 @@ def _container_here() -> Path:
             if line.startswith("0::"):
                 return _CGROUPS / line.removeprefix("0::/")
     return _CGROUPS
-
-
-def _members(group: int) -> list[str]:
-    return [process for process in processes() if _group_of(process) == group]
-
-
-def _group_of(process: str) -> int:
-    with suppress(OSError):  # it has ended meanwhile
-        return os.getpgid(int(process))
-    return 0
 
 
 def _resident(process: str) -> int:

@@ -9,6 +9,7 @@ import sys
 import tempfile
 from contextlib import ExitStack
 from datetime import timedelta
+from errno import EAGAIN
 from pathlib import Path
 
 from ioa.sandbox import trespasses
@@ -57,6 +58,8 @@ def failure(level: Level, python: str = sys.executable, kernel: Abi | None = Non
         command = [python, "-I", "-S", "-c", source, *arguments]
         reason = run(command, box, _LIMITS, level, output=output, readable=[shared], kernel=kernel)
         told = output.read_text(errors="replace").splitlines()
+        if told and os.strerror(EAGAIN) in told[-1]:  # of the launcher, bubblewrap or what tries
+            return f"{level} cannot be tested while its user has as many processes and threads on this machine as it may"
         if os.getpriority(os.PRIO_PROCESS, victim.pid) != os.getpriority(os.PRIO_PROCESS, 0):
             told.insert(0, trespasses.SLOW_DOWN)
         for ended, how in ((owner, trespasses.STOP_BY_FILE), (victim, trespasses.STOP)):

@@ -7,7 +7,9 @@ import fcntl
 import functools
 import io
 import itertools
+import os
 import socket
+import subprocess
 import sys
 import tarfile
 from collections.abc import Callable, Sequence
@@ -17,8 +19,9 @@ from pathlib import Path
 import pytest
 
 from ioa.errors import InvalidInputError
-from ioa.sandbox import Level, SandboxLimits, run
+from ioa.sandbox import Level, SandboxLimits, confined_process, run
 from ioa.sandbox.box_folder import BLOCK_BYTES, unpack
+from ioa.sandbox.confined_process import NOBODY
 from ioa.sandbox.landlock import Abi, this_kernel
 from ioa.sandbox.levels import missing
 from ioa.sandbox.self_test import failure
@@ -83,20 +86,60 @@ def test_the_self_test_notices() -> None:
     assert {name for name in names if name not in told} == set()
 
 
-def test_fork_bomb(runs: Runs) -> None:
-    """Code that forks without end gets as many processes as it may, and none of them is left."""
+@pytest.mark.parametrize(
+    "code",
+    [
+        "while True:\n    try: os.fork()\n    except OSError: pass",
+        "for _ in range(12): threading.Thread(target=signal.pause).start()",
+    ],
+)
+def test_too_many_processes(code: str, runs: Runs, tmp_path: Path) -> None:
+    """Code that forks without end, or has one thread too many, is ended, and nothing of it is left."""
+    code = f"import fcntl, os, signal, threading\nfcntl.flock(1, fcntl.LOCK_EX)\n{code}"
+    reason, _ = runs(code, SandboxLimits(processes=12, wall_clock=timedelta(seconds=20)))
+    check_let_go(tmp_path / "output")
+    assert reason == "started more than 12 processes and threads"
+
+
+def check_let_go(output: Path) -> None:
+    """See that nobody is left of those who inherited a file that one of them has locked."""
+    with output.open() as held:
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def test_as_many_processes_as_it_may(runs: Runs) -> None:
+    """What has all that it may goes on until it ends by itself."""
     code = """
-import os, signal
-count = 0
-try:
-    while os.fork():
-        count += 1
-    signal.pause()
-except OSError:
-    print(count)
+import os, time
+for _ in range(11):
+    if not os.fork():
+        time.sleep(0.3)
+        os._exit(0)
+print(sum(1 for _ in range(11) if os.wait()))
 """
-    reason, printed = runs(code, SandboxLimits(processes=12))
-    assert (reason, 1 <= int(printed) <= 24) == ("", True)
+    assert runs(code, SandboxLimits(processes=12)) == ("", "11\n")
+
+
+def test_processes_in_other_containers(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel counts all of a user's on the machine; those that are not seen from here do not count for what is run."""
+    monkeypatch.setattr(confined_process, "processes", list)
+    code = "import threading\nfor _ in range(99): threading.Thread(target=input).start()\nprint('here', flush=True)"
+    user, groups = (NOBODY, ()) if os.geteuid() == 0 else (None, None)
+    with subprocess.Popen(
+        ["/usr/bin/env", "python3", "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, user=user, extra_groups=groups
+    ) as others:
+        assert others.stdout is not None
+        assert others.stdout.readline() == b"here\n"
+        assert runs("import os; os.waitpid(os.fork() or os._exit(0), 0)") == ("", "")
+
+
+def test_no_room_for_processes_is_no_trespass(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where none can be started, the self-test says so, and not that the sandbox does not hold."""
+    if why := held(Level.LANDLOCK)[1]:
+        pytest.skip(why)
+    monkeypatch.setattr(confined_process, "processes", list)
+    monkeypatch.setattr(confined_process, "_BEYOND", -SandboxLimits().processes)
+    assert "as many processes and threads on this machine as it may" in failure(Level.LANDLOCK, held(Level.LANDLOCK)[0])
 
 
 RESERVES = """
@@ -316,8 +359,7 @@ if not os.fork():
 signal.pause()
 """
     reason, _ = runs(code, SandboxLimits(wall_clock=timedelta(seconds=1)))
-    with (tmp_path / "output").open() as output:  # locked as long as anybody lives who inherited it
-        fcntl.flock(output, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    check_let_go(tmp_path / "output")
     assert reason == "did not end within 1 seconds"
 
 
