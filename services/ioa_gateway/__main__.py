@@ -55,7 +55,7 @@ async def serve(settings: GatewaySettings, stop: StopSignal) -> None:
         settings.hosts(settings.http_port)
         connection = await stack.enter_async_context(open_connection(settings.nats("ioa-gateway")))
         ask_in_turns(connection, Reads())
-        keyring, limits = Keyring(NatsApiKeys(connection), SystemClock().now), CallerLimits(time.monotonic)
+        keyring, limits = Keyring(NatsApiKeys(connection), SystemClock().now, run=settings.http_run), CallerLimits(time.monotonic)
         await _open(keyring, settings)
         listening = stack.enter_context(bound(settings.http_address, settings.http_port))
         port = listening.getsockname()[1]

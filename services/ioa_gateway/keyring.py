@@ -1,7 +1,8 @@
 """Who is let in: by a key, or by the cookie of a browser that has shown one. Keys are kept elsewhere, and known here for seconds.
 
 A session is no record anywhere: its cookie says for which key and until when, under a seal that every replica knows. It ends with
-the key, too. What is kept is which ended before their time (decision 112). A cookie counts below the path of its session alone.
+the key, too, and on one machine with the run of its system: whoever has taken its port when that was down was sent the cookie. What
+is kept is which ended before their time (decision 112). A cookie counts below the path of its session alone.
 """
 
 from __future__ import annotations
@@ -55,6 +56,7 @@ class Keyring:
         known_for: After how long a key that was revoked lets nobody in any more.
         looked_up_every: How often it is looked for keys because somebody has shown one that is not known. It may be just made, so
             that whoever shows it waits for that.
+        run: What sessions are sealed with besides the secret of all replicas: those of another run are over.
     """
 
     def __init__(
@@ -63,11 +65,13 @@ class Keyring:
         now: Callable[[], datetime],
         known_for: timedelta = KNOWN_FOR,
         looked_up_every: timedelta = timedelta(seconds=1),
+        run: str = "",
     ) -> None:
         self._store = store
         self.now = now
         self._known_for = known_for
         self._looked_up_every = looked_up_every
+        self._run = run.encode()
         self._keys: dict[KeyId, ApiKey] = {}
         self._signed_out: dict[KeyId, SignedOut] = {}
         self._read_at = datetime.fromtimestamp(0, UTC)
@@ -303,7 +307,7 @@ class Keyring:
                 self._signed_out = {one.key_id: one for one in await self._store.signed_out()}
                 self._keys = {key.key_id: key for key in await self._store.keys()}
                 # Last, since it may have to be drawn: by another one an admin ends all sessions.
-                self._secret = await self._store.cookie_secret()
+                self._secret = self._run + await self._store.cookie_secret()
                 self._read_at = begun
 
 

@@ -29,6 +29,11 @@ class GatewaySettings(ProcessSettings):
         description="how many connections one address, of IPv6 one network (/64), may have; 0 is any number, as behind a proxy,"
         " whose address all have",
     )
+    http_run: str = Field(
+        default="",
+        description="what the run of a system is told apart by: sessions of another one are over; `ioa up` says so at each start",
+        repr=False,
+    )
     webhooks_inside: bool = Field(
         default=False, description="whether webhooks may lead to addresses of private networks and of this machine"
     )

@@ -111,7 +111,7 @@ async def open_embedded_system(
     """
     data_dir = await asyncio.to_thread(data_dir.absolute)
     http = 0 if web is None else web or await asyncio.to_thread(_free_port)
-    entrances = [*([] if guests is None else [_callout(guests)]), *([_gateway(http)] if http else [])]
+    entrances = [*([] if guests is None else [_callout(guests)]), *([gateway_program(http)] if http else [])]
     programs = [*_services(data_dir), *entrances, *_agents(pool, data_dir)]
     _refuse_shared_port(os.environ)
     for program in programs:
@@ -220,8 +220,9 @@ def _callout(guests: Path) -> Program:
     return Program("ioa_authcallout", "ioa_authcallout", env=env)
 
 
-def _gateway(port: int) -> Program:
-    return Program("ioa_gateway", "ioa_gateway", env={"IOA_HTTP_PORT": str(port)})
+def gateway_program(port: int) -> Program:
+    """Say how HTTP is served: in sessions of this run alone, since others of the machine may take the port when it has ended."""
+    return Program("ioa_gateway", "ioa_gateway", env={"IOA_HTTP_PORT": str(port), "IOA_HTTP_RUN": new_password()})
 
 
 def _free_port() -> int:

@@ -79,11 +79,11 @@ class Door:
 
 
 @asynccontextmanager
-async def open_gateway(plane: Plane, door: Door | None = None) -> AsyncIterator[httpx.AsyncClient]:
+async def open_gateway(plane: Plane, door: Door | None = None, run: str = "") -> AsyncIterator[httpx.AsyncClient]:
     """Serve a gateway that lets in the key `web`, and yield who calls it with that."""
     door = door or Door()
     await door.keys.put(key())
-    keyring = Keyring(door.keys, door.clock.now, timedelta(milliseconds=20), timedelta(milliseconds=5))
+    keyring = Keyring(door.keys, door.clock.now, timedelta(milliseconds=20), timedelta(milliseconds=5), run)
     door.limits = limits = CallerLimits(lambda: door.clock.now().timestamp())
     await keyring.open()
     with bound("127.0.0.1", 0) as listening:

@@ -346,6 +346,19 @@ async def test_a_copied_cookie_is_worth_nothing_when_its_browser_signed_out(
         assert (await http.get(in_session(http, await sign_in(http), "/goals"))).status_code == 200
 
 
+async def test_a_session_ends_with_the_run_of_its_system(door: Door, plane: Plane) -> None:
+    """Who took its port while it was down was sent the cookie, which counts no more; when the gateway alone restarts it does."""
+    async with open_gateway(plane, door, "first") as begun:
+        prefix = await sign_in(begun)
+        sent = {"Cookie": f"ioa_session={begun.cookies['ioa_session']}"}
+    told = []
+    for run in ("first", "second", "fir", ""):
+        async with open_gateway(plane, door, run) as http:
+            del http.headers["authorization"]
+            told += [(await http.get(in_session(http, prefix, path), headers=sent)).status_code for path in ("/goals", "/session")]
+    assert told == [200, 200, *[401, 204] * 3]
+
+
 async def test_who_signs_out_without_end_is_told_when_to_come_back(http: httpx.AsyncClient, door: Door) -> None:
     """Each is written down, and whoever reads the keys waits for that; others sign out as before."""
     await door.keys.put(key("anna"))
