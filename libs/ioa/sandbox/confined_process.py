@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import timedelta
@@ -31,7 +31,7 @@ from ioa.sandbox.processes import members, processes, threads
 
 NOBODY = 65534
 """The user that root becomes."""
-_LAUNCHER = Path(__file__).with_name("launcher.py")
+_LAUNCHER, _HEIR = (str(Path(__file__).with_name(name)) for name in ("launcher.py", "heir.py"))
 _SYSTEM = ("/usr", "/bin", "/lib", "/lib32", "/lib64", "/libx32", "/etc/ld.so.cache")
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom")
 _TICK_SECONDS = 0.05
@@ -123,15 +123,17 @@ def run(  # noqa: PLR0913 - each is for the caller to say
         elif level is Level.LANDLOCK and os.geteuid() == 0:
             give(box, NOBODY)
         before = contents(box, limits)[1]
+        bequeath = stack.enter_context(_heir())
 
         def start() -> subprocess.Popen[bytes]:
             return subprocess.Popen(
-                [sys.executable, "-I", "-S", str(_LAUNCHER), marshal.dumps(plan).hex(), *_found([*prefix, *command])],
+                [sys.executable, "-I", "-S", _LAUNCHER, marshal.dumps(plan).hex(), *_found([*prefix, *command])],
                 env=dict(environment or {}), stdin=stdin or subprocess.DEVNULL, stdout=stdout, stderr=printed,
                 start_new_session=True, pass_fds=passed,
             )  # fmt: skip
 
         with ROOM_OF_COMMANDS.shared_by(start) as process:
+            bequeath(process.pid)
             broken = partial(confined.broken, process.pid, printed, before)
             reason = _watch(process, limits, lambda: cancelled() or overdue(), grace, broken)
         if stdin is not None:
@@ -259,6 +261,25 @@ def _taken(printed: IO[bytes]) -> int:
 def _give_back(printed: IO[bytes]) -> None:
     """Give back what a file takes on the disk behind its end."""
     os.ftruncate(printed.fileno(), os.fstat(printed.fileno()).st_size)
+
+
+@contextlib.contextmanager
+def _heir() -> Iterator[Callable[[int], None]]:
+    """Have somebody end a process group where this process ends in the block; yield what tells him which."""
+    command = [sys.executable, "-I", "-S", _HEIR]
+    unheard = subprocess.DEVNULL
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=unheard, stderr=unheard, start_new_session=True, env={}) as heir:
+        assert heir.stdin is not None
+        told = heir.stdin.fileno()
+        try:
+            yield lambda group: _tell(told, group)
+        finally:
+            heir.kill()
+
+
+def _tell(told: int, group: int) -> None:
+    with contextlib.suppress(BrokenPipeError):  # somebody has ended him
+        os.write(told, b"%d\n" % group)
 
 
 def _watch(

@@ -8,6 +8,7 @@ import functools
 import io
 import itertools
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -184,6 +185,43 @@ def is_taken(output: Path) -> bool:
     return output.stat().st_blocks * BLOCK_BYTES > output.stat().st_size + 1_000_000
 
 
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+def test_what_runs_ends_with_its_agent(how: signal.Signals, level: Level, tmp_path: Path) -> None:
+    """However an agent ends, nothing that its code has started goes on."""
+    code = """
+import fcntl, os, signal
+fcntl.flock(1, fcntl.LOCK_EX)
+if not os.fork():
+    signal.signal(signal.SIGALRM, lambda *_: print("goes on", flush=True))
+    signal.alarm(10)
+    print("here", flush=True)
+signal.pause()
+"""
+    (tmp_path / "box").mkdir()
+    (tmp_path / "output").touch()
+    command = [held(level)[0], "-I", "-S", "-c", code]
+    agent = f"""
+import pathlib, sys
+from ioa.sandbox import Level, SandboxLimits, run
+told = False
+def looked():
+    global told
+    if not told and pathlib.Path({str(tmp_path / "output")!r}).read_text():
+        told = True
+        print('runs', flush=True)
+    return False
+run({command!r}, pathlib.Path({str(tmp_path / "box")!r}), SandboxLimits(), Level({str(level)!r}),
+    output=pathlib.Path({str(tmp_path / "output")!r}), cancelled=looked)
+"""
+    with subprocess.Popen([sys.executable, "-c", agent], stdout=subprocess.PIPE) as one, (tmp_path / "output").open() as output:
+        assert one.stdout is not None
+        assert one.stdout.readline() == b"runs\n"
+        one.send_signal(how)
+        one.wait()
+        fcntl.flock(output, fcntl.LOCK_EX)  # had once the last one has ended
+        assert (one.returncode, output.read()) == (-how, "here\n")
+
+
 def test_children_without_a_parent(runs: Runs) -> None:
     """Where this process is told of orphans, as a container's first one is, none of those that code leaves stays behind."""
     code = """
@@ -248,7 +286,11 @@ def test_who_is_ended_where_memory_runs_out(level: Level, tmp_path: Path) -> Non
     def looked() -> bool:
         if not (tmp_path / "output").read_text():
             return False
-        told.update(Path(f"/proc/{child}/oom_score_adj").read_text() for child in children() - before)
+        told.update(
+            Path(f"/proc/{child}/oom_score_adj").read_text()
+            for child in children() - before
+            if "heir.py" not in Path(f"/proc/{child}/cmdline").read_text()
+        )
         return True
 
     code = "import signal; print('here', flush=True); signal.pause()"
