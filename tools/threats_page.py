@@ -42,6 +42,15 @@ _HOW = """
 runs all of `security/`, throws malformed frames at everything that an agent's and a user's key open, and has all that reads
 texts of strangers read each of a hundred textures.
 
+A threat gets a row if by one ordinary key, by none, or by texts and servers of strangers somebody
+
+- reads, changes, falsifies or decides what is not his to, acts in another's name, or leaves the sandbox;
+- ends, hangs or fills what others use, for good or anew whenever he likes;
+- within his quotas, and for as long as he goes on, makes goals of others take more than three times their time and ten seconds, or
+  holds what others use up for three seconds by one message.
+
+What hurts its sender alone, and what takes an operator's or admin's key of the same system, gets none.
+
 Each item below has a number, by which the page of its topic tells the rest. In brackets stands the beginning of what was achieved
 once; behind them, what of that **remains**.
 """
