@@ -320,7 +320,7 @@ class Provenance:
             case _ByMember(agent_id=teller):
                 return file.is_written_by(teller, comm_id) or teller in known.since
             case _ByTeam(comm_id=subgroup):
-                return bool((yield self._knowing(file, subgroup, before=by.seq)))
+                return bool((yield self._is_concluded(file, subgroup, by.seq)))
             case _Launch() as launch:
                 return bool((yield self._is_given(file, launch, by.seq)))
             case _:
@@ -331,6 +331,11 @@ class Provenance:
         if launch.parent is None or file.is_written_by(launch.opener, launch.parent.comm_id):
             return True
         return launch.opener in (yield self._knowing(file, launch.parent.comm_id, before=seq))
+
+    def _is_concluded(self, file: TrackedFile, subgroup: CommId, seq: int) -> Way[bool]:
+        """Whether a nested team rightly ended with a file: nothing comes behind the entry that ended it and named it."""
+        known: _Known = yield self._judged(file, subgroup, before=seq)
+        return bool(known.judged) and known.judged[-1]
 
     def _is_copied(self, file: TrackedFile, comm_id: CommId, place: int) -> Way[bool]:
         """Whether what an entry is a copy of may name a file: who says it here may be a stand-in, who has never done so.

@@ -42,15 +42,19 @@ from ioa.protocol.files import (
 )
 from ioa.protocol.goals import Artifact
 from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, GoalName, TaskId, UserId, comm_id_of_goal
+from ioa.protocol.levels import LEVEL
 from ioa.protocol.messages import (
     AsyncTaskAssignment,
     ConcludeGroupDiscussion,
     Conclusion,
+    Discussion,
     InformTaskResult,
     SyncTaskAssignment,
     TaskSpec,
 )
+from ioa.protocol.named_teams import PutTeam
 from ioa.protocol.object_names import folder_of
+from ioa.protocol.team import team_of
 from ioa.protocol.tickets import ticket_of
 from ioa.testing.memory_goals import MemoryTickets
 from ioa_groups.files import INTERRUPTED_AFTER, FileQuotas
@@ -326,6 +330,50 @@ async def test_a_nested_team_hands_on_what_its_members_know(plane: Plane, is_kno
         else:
             with pytest.raises(NotFoundError, match="has told"):
                 await read(plane, who, seq, file, where)
+
+
+@pytest.mark.parametrize("is_told", [True, False])
+async def test_a_nested_teams_end_opens_what_its_leader_was_told_of(*, is_told: bool) -> None:
+    """That others in the team know of a file opens it to nobody by the end that its leader has put it into."""
+    zoe, plane = AgentId("zoe"), Plane()
+    team = team_of(
+        {
+            "team": "panel",
+            "leader": "chair",
+            "roles": {"chair": EVE, "chief": BOB, "clerk": zoe},
+            "nodes": [
+                {
+                    "name": "plan",
+                    "roles": ["chief"],
+                    "heard_by": ["chief", "clerk", *(["chair"] if is_told else [])],
+                    "max": 9,
+                    "tasks": True,
+                    "exits": [{"to": "end", "by": "speaker"}],
+                }
+            ],
+        }
+    )
+    await plane.teams.put(LOCAL, PutTeam(team=team))
+    await plane.open(ADA, BOB, EVE, zoe, level=LEVEL, max_turns=60)
+    task = TaskSpec(task_id=TaskId("t1-1"), assignee=EVE, task_desc="Judge it.", team="panel")
+    await plane.says(ADA, SyncTaskAssignment(tasks=(task,)))
+    nested = (await plane.nest("t1-1", EVE)).comm_id
+    inner = TaskSpec(task_id=TaskId(f"t{(await plane.state(nested)).turn}-a"), assignee=zoe, task_desc="Write.")
+    await plane.says(BOB, SyncTaskAssignment(tasks=(inner,)), comm_id=nested)
+    file = await put_in_pieces("a.txt", b"of chief and clerk", "text/plain", putting(plane, zoe, nested))
+    result = InformTaskResult(task_id=inner.task_id, task_conclusion="Done.", artifacts=(file,))
+    await plane.says(zoe, result, comm_id=nested)
+    told = (await plane.entries(nested))[-1].seq
+    await plane.says(BOB, Discussion(content="That is all.", go="end"), comm_id=nested)
+    await plane.says(EVE, Conclusion(content="Done.", artifacts=(file,)), comm_id=nested)
+    closed = next(one.seq for one in await plane.entries() if isinstance(one.entry.event, SubgroupClosed))
+    assert await read(plane, BOB, told, file, nested) == b"of chief and clerk"
+    for who in (ADA, EVE):
+        if is_told:
+            assert await read(plane, who, closed, file) == b"of chief and clerk"
+        else:
+            with pytest.raises(NotFoundError, match="has told"):
+                await read(plane, who, closed, file)
 
 
 async def test_only_members_put_files_into_an_open_group(plane: Plane) -> None:
