@@ -29,6 +29,7 @@ from ioa.group.requests import (
     no_group,
 )
 from ioa.group.state import MAX_MEMBERS, Awaiting, Charter, Ended, GroupState, Limits, OpenTask, ParentTask
+from ioa.group.tasks import own_task
 from ioa.ports.clock import Clock
 from ioa.ports.delivery import GoalRecords, Memberships
 from ioa.ports.group_log import GroupLog, StoredEntry
@@ -366,7 +367,7 @@ class GroupSetup:
         known = self._ports.registry.card(agent_id)
         return None if known is None else known.card.pool
 
-    async def _mandate_of_task(self, request: LaunchGroup, parent: ParentTask, opening: GroupOpening | None = None) -> GroupMandate:
+    async def _mandate_of_task(self, request: LaunchGroup, parent: ParentTask, opening: GroupOpening) -> GroupMandate:
         """Record the nested team in the parent's log first: the parent decides whether there may be one.
 
         Args:
@@ -394,9 +395,8 @@ class GroupSetup:
                 labels=charter.labels,
             )
 
-        if opening is not None:
-            before = (await self._existing(parent.comm_id)).entry.state
-            opening.under(mandate(before, before.limits))
+        before = (await self._existing(parent.comm_id)).entry.state
+        opening.under(mandate(before, before.limits))
         opened = SubgroupOpened(at=self._ports.clock.now(), task_id=parent.task_id, by=request.owner, subgroup=comm_id)
         try:
             state = (await self._ports.ledger.record(parent.comm_id, opened)).state
@@ -494,10 +494,20 @@ class GroupSetup:
         return min(patience, self._timeouts.patience) if is_agent else patience
 
     async def _check_in_parent(self, request: LaunchGroup) -> None:
-        """See that who opens a nested team is in the group that it works for, so that nobody else learns whether there is one."""
-        parent = request.parent
-        if parent is not None and request.owner not in (await self._existing(parent.comm_id)).entry.state.hearing:
+        """See that who opens a nested team does the task that it serves, so that nobody else learns whether there is one."""
+        parent, owner = request.parent, request.owner
+        if parent is None:
+            return
+        state = (await self._existing(parent.comm_id)).entry.state
+        if owner not in state.hearing:
             raise no_group(parent.comm_id)
+        task = state.task_told_to(owner, parent.task_id)
+        if task is not None and task.assignee == owner:
+            return  # a task that is closed has its team still
+        try:
+            own_task(state, parent.task_id, owner)
+        except IllegalEventError as refusal:
+            raise ForbiddenError(refusal.message) from None
 
     async def _launched_before(self, head: StoredEntry, request: LaunchGroup) -> GroupSnapshot:
         owner, comm_id = request.owner, head.entry.state.comm_id
@@ -505,8 +515,6 @@ class GroupSetup:
         first = None if launch is None else _charter_in(launch)
         if launch is None or first is None:
             raise ConflictError(f"The group {comm_id} can be launched no more: it has ended ({head.entry.state.phase}).")
-        if first.owner != owner and request.parent is not None:  # whose task it is, is told to those who are told of the task
-            await self._mandate_of_task(request, request.parent)
         if first.owner != owner:
             raise ConflictError(f"The group {comm_id} is not {owner}'s to launch: {first.owner} has launched it.")
         return _told(_snapshot_for(owner, head.seq, head.entry.state, first), launch, head)

@@ -213,9 +213,7 @@ def result(state: GroupState, said: Said, payload: InformTaskResult) -> GroupSta
 
 def open_subgroup(state: GroupState, opened: SubgroupOpened) -> GroupState:
     """Record that an open task is served by a nested team."""
-    task = open_task(state, opened.task_id, opened.by)
-    if task.assignee != opened.by:
-        raise IllegalEventError(RejectionCode.NOT_YOUR_TASK, f"Task {task.task_id} belongs to {task.assignee}.")
+    task = own_task(state, opened.task_id, opened.by)
     if task.subgroup is not None:
         raise IllegalEventError(RejectionCode.SUBGROUP_EXISTS, f"Task {task.task_id} has a nested team: {task.subgroup}.")
     if state.depth + 1 > state.limits.max_depth:
@@ -424,9 +422,7 @@ def reported_task(state: GroupState, said: Said, task_id: TaskId) -> OpenTask:
         IllegalEventError: It is not its sender's, or its time is up.
     """
     header = said.message.header
-    task = open_task(state, task_id, header.sender)
-    if task.assignee != header.sender:
-        raise IllegalEventError(RejectionCode.NOT_YOUR_TASK, f"Task {task_id} belongs to {task.assignee}.")
+    task = own_task(state, task_id, header.sender)
     if task.turn != header.turn:
         raise IllegalEventError(RejectionCode.STALE_TURN, f"Task {task_id} was given out in turn {task.turn}.")
     if task.deadline is not None and said.at >= task.deadline:
@@ -451,6 +447,18 @@ def open_task(state: GroupState, task_id: TaskId, by: AgentId | None = None) -> 
             raise IllegalEventError(RejectionCode.TASK_WAITING, f"Task {task_id} has not begun: it waits for {', '.join(after)}.")
         case OpenTask() as task:
             return task
+
+
+def own_task(state: GroupState, task_id: TaskId, by: AgentId) -> OpenTask:
+    """Find a task that is worked on by who asks for it, a member.
+
+    Raises:
+        IllegalEventError: As in `open_task`; or it is another's, of which the member is told.
+    """
+    task = open_task(state, task_id, by)
+    if task.assignee != by:
+        raise IllegalEventError(RejectionCode.NOT_YOUR_TASK, f"Task {task_id} belongs to {task.assignee}.")
+    return task
 
 
 def renewed(state: GroupState, task: OpenTask, at: datetime) -> OpenTask:

@@ -54,6 +54,7 @@ from ioa.protocol.messages import (
     Phase,
     SyncTaskAssignment,
     TaskOutcome,
+    TaskSpec,
 )
 from ioa.protocol.registry import Register
 from ioa.protocol.results import encode_result
@@ -574,6 +575,32 @@ async def test_who_leads_a_nested_team_is_not_told_to_others() -> None:
         told += [str(stranger.value), str(member.value)]
     assert told[0] == told[2]
     assert not [one for one in told if "has launched it" in one]
+
+
+async def test_who_hears_nothing_of_a_task_learns_of_no_team_that_serves_it() -> None:
+    """Whatever else is wrong with a launch, a member is told first that there is no such task, as where there is none."""
+    zoe, plane = AgentId("zoe"), Plane()
+    roles = {"chief": BOB, "clerk": zoe, "crowd": EVE}
+    plan = {"name": "plan", "roles": ["chief"], "heard_by": ["chief", "clerk"], "max": 9, "tasks": True, "then": "talk"}
+    team = team_of({"team": "panel", "roles": roles, "nodes": [plan, {"name": "talk", "roles": ["crowd"], "max": 9}]})
+    await plane.join(ADA, BOB, EVE, zoe, level=LEVEL)
+    await plane.accept(max_turns=60, team=team)
+    launch = LaunchGroup(owner=ADA, members=(), goal_id=GOAL, ticket=TICKET, policy=team.policy.digest)
+    await plane.setup.launch(launch)
+    given = [TaskSpec(task_id=TaskId(f"t1-{name}"), assignee=zoe, task_desc=f"Write {name}.") for name in "ab"]
+    await plane.says(BOB, AsyncTaskAssignment(tasks=tuple(given)))
+
+    async def told(owner: AgentId, task_id: str) -> str:
+        parent = ParentTask(comm_id=ROOM, task_id=TaskId(task_id))
+        asked = LaunchGroup(owner=owner, members=(AgentId("nobody"),), goal_id=GOAL, goal="Count.", parent=parent)
+        with pytest.raises(ForbiddenError) as refused:
+            await plane.setup.launch(asked)
+        return str(refused.value).replace(task_id, "it")
+
+    parent = ParentTask(comm_id=ROOM, task_id=given[0].task_id)
+    await plane.setup.launch(LaunchGroup(owner=zoe, members=(EVE,), goal_id=GOAL, goal="Count.", parent=parent))
+    assert {await told(EVE, task_id) for task_id in ("t1-a", "t1-b", "t1-none")} == {"The group has no task it."}
+    assert {await told(BOB, task_id) for task_id in ("t1-a", "t1-b")} == {"Task it belongs to zoe."}
 
 
 async def test_a_nested_conclusion_closes_the_task() -> None:
