@@ -79,6 +79,8 @@ _UNKNOWN = "io_uring_setup clone3 memfd_create memfd_secret io_setup inotify_ini
 _PRETENDED = "chmod fchmod fchmodat chown fchown lchown fchownat utime utimes futimesat utimensat".split()
 """They do nothing and succeed, since copying and unpacking files fails where it cannot set their modes and times."""
 _ATTRIBUTES = "setxattr lsetxattr fsetxattr removexattr lremovexattr fremovexattr".split()
+"""Told to be nothing that this file system has: `cp`, `install` and `sed` set a mode by one of them, and by `chmod` where there is
+none, and take any other refusal for a failure."""
 _NEWER_ATTRIBUTES = "setxattrat removexattrat file_setattr".split()
 _EPOLL = "epoll_create epoll_create1".split()
 _OF_PROCESSES = {"prlimit64": 0, "sched_setparam": 0, "sched_setscheduler": 0, "sched_setaffinity": 0, "sched_setattr": 0,
@@ -125,7 +127,7 @@ def refusals(*, owned: bool, tcp: bool, epoll: bool, signals: bool, truncation: 
     """
     yield from (Refusal(name) for name in _REFUSED)
     yield from (Refusal(name, ENOSYS) for name in _UNKNOWN)
-    yield from (Refusal(name) for name in _ATTRIBUTES)
+    yield from (Refusal(name, EOPNOTSUPP) for name in _ATTRIBUTES)
     yield from (Refusal(name, ENOSYS) for name in _NEWER_ATTRIBUTES)
     yield Refusal("fallocate", EOPNOTSUPP, argument=1, allowed=(0,))
     yield Refusal("ioctl", EOPNOTSUPP, argument=1, refused=_CLONES)

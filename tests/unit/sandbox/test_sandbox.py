@@ -167,6 +167,18 @@ def test_room_that_nobody_writes(runs: Runs) -> None:
     assert runs(RESERVES) == ("", f"{refused * 2}4096 True\n")
 
 
+KEEPS_MODES = "cp -p a b && cp -a a c && install -m 755 a d && sed -i s/h/y/ b && mv b e && echo done"
+
+
+def test_programs_that_keep_modes(level: Level, tmp_path: Path) -> None:
+    """They set them by attributes where a file system has any, so they are told that it has none, and then say nothing."""
+    box, output = tmp_path / "box", tmp_path / "output"
+    box.mkdir()
+    (box / "a").write_text("hello")
+    said = run(["/bin/sh", "-c", KEEPS_MODES], box, SandboxLimits(), level, output=output, environment={"PATH": os.defpath})
+    assert (said, output.read_text(), (box / "e").read_text()) == ("", "done\n", "yello")
+
+
 def test_no_room_outlasts_what_reserved_it(tmp_path: Path) -> None:
     """Where nothing refuses it, it counts, and is given back."""
     (tmp_path / "box").mkdir()
