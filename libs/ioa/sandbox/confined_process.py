@@ -266,7 +266,7 @@ def _give_back(printed: IO[bytes]) -> None:
 @contextlib.contextmanager
 def _heir() -> Iterator[Callable[[int], None]]:
     """Have somebody end a process group where this process ends in the block; yield what tells him which."""
-    command = [sys.executable, "-I", "-S", _HEIR]
+    command = [sys.executable, "-I", "-S", _HEIR, str(os.getpid())]
     unheard = subprocess.DEVNULL
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=unheard, stderr=unheard, start_new_session=True, env={}) as heir:
         assert heir.stdin is not None

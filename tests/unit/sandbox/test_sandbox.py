@@ -197,13 +197,14 @@ def is_taken(output: Path) -> bool:
     return output.stat().st_blocks * BLOCK_BYTES > output.stat().st_size + 1_000_000
 
 
+@pytest.mark.parametrize("goes_on", ["", "os.fork() or os.execvp('cat', ['cat'])", "os.fork() or sys.stdin.read() or os._exit(0)"])
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
-def test_what_runs_ends_with_its_agent(how: signal.Signals, level: Level, tmp_path: Path) -> None:
-    """However an agent ends, nothing that its code has started goes on."""
+def test_what_runs_ends_with_its_agent(how: signal.Signals, goes_on: str, level: Level, tmp_path: Path) -> None:
+    """However an agent ends, nothing that its code has started goes on, though what it has started or forked besides does."""
     code = """
 import fcntl, os, signal
-fcntl.flock(1, fcntl.LOCK_EX)
 if not os.fork():
+    fcntl.lockf(1, fcntl.LOCK_EX)
     signal.signal(signal.SIGALRM, lambda *_: print("goes on", flush=True))
     signal.alarm(10)
     print("here", flush=True)
@@ -213,24 +214,26 @@ signal.pause()
     (tmp_path / "output").touch()
     command = [held(level)[0], "-I", "-S", "-c", code]
     agent = f"""
-import pathlib, sys
+import os, pathlib, sys
 from ioa.sandbox import Level, SandboxLimits, run
 told = False
 def looked():
     global told
     if not told and pathlib.Path({str(tmp_path / "output")!r}).read_text():
         told = True
+        {goes_on}
         print('runs', flush=True)
     return False
 run({command!r}, pathlib.Path({str(tmp_path / "box")!r}), SandboxLimits(), Level({str(level)!r}),
     output=pathlib.Path({str(tmp_path / "output")!r}), cancelled=looked)
 """
-    with subprocess.Popen([sys.executable, "-c", agent], stdout=subprocess.PIPE) as one, (tmp_path / "output").open() as output:
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen([sys.executable, "-c", agent], **pipes) as one, (tmp_path / "output").open("r+") as output:
         assert one.stdout is not None
         assert one.stdout.readline() == b"runs\n"
         one.send_signal(how)
         one.wait()
-        fcntl.flock(output, fcntl.LOCK_EX)  # had once the last one has ended
+        fcntl.lockf(output, fcntl.LOCK_EX)  # had once that has ended
         assert (one.returncode, output.read()) == (-how, "here\n")
 
 
