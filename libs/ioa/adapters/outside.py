@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import math
 import socket
 from collections.abc import Sequence
 from concurrent.futures import Executor
@@ -103,7 +104,9 @@ async def places_of(host: str, port: int, names: Executor, hint: str) -> Sequenc
 class OutsideTransport(httpx.AsyncBaseTransport):
     """Sends each request to the address to which its name leads as it is sent, if that lies outside.
 
-    It is for one site: two names at one address would share a connection, with the first's certificate.
+    It is for one site: two names at one address would share a connection, with the first's certificate. Of several addresses each
+    has a share of the time in which a connection has to be made, since a network may drop what is sent to some, and the one that
+    answered last comes first.
 
     Args:
         names: Where names are looked up.
@@ -115,6 +118,7 @@ class OutsideTransport(httpx.AsyncBaseTransport):
         self._names = names
         self._hint = hint
         self._over = over or httpx.AsyncHTTPTransport()
+        self._answered = ""
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Send a request, under its name.
@@ -123,20 +127,31 @@ class OutsideTransport(httpx.AsyncBaseTransport):
             InvalidInputError: Its name leads inside.
             UnavailableError: It leads nowhere.
             ConnectError: Nobody answers at any of its addresses.
+            ConnectTimeout: Nobody has answered at any of them in time.
         """
         host, port = request.url.host, request.url.port or PORTS[request.url.scheme]
-        *others, last = await places_of(host, port, self._names, self._hint)
-        for place in others:
-            with suppress(httpx.ConnectError):
-                return await self._over.handle_async_request(_sent_to(place, request))
-        return await self._over.handle_async_request(_sent_to(last, request))
+        found = await places_of(host, port, self._names, self._hint)
+        *others, last = sorted(found, key=lambda one: one == self._answered, reverse=True)
+        now = asyncio.get_running_loop().time
+        longest = request.extensions.get("timeout", {}).get("connect")
+        until = math.inf if longest is None else now() + longest
+        for index, place in enumerate(others):
+            with suppress(httpx.ConnectError, httpx.ConnectTimeout):
+                return await self._ask(place, request, (until - now()) / (len(found) - index))
+        return await self._ask(last, request, until - now())
+
+    async def _ask(self, place: str, request: httpx.Request, within: float) -> httpx.Response:
+        answer = await self._over.handle_async_request(_sent_to(place, request, within))
+        self._answered = place
+        return answer
 
     async def aclose(self) -> None:
         """Close what it has open."""
         await self._over.aclose()
 
 
-def _sent_to(place: str, request: httpx.Request) -> httpx.Request:
-    extensions = {**request.extensions, "sni_hostname": request.url.host}
+def _sent_to(place: str, request: httpx.Request, within: float) -> httpx.Request:
+    timeout = {**request.extensions.get("timeout", {}), "connect": None if within == math.inf else max(0.0, within)}
+    extensions = {**request.extensions, "timeout": timeout, "sni_hostname": request.url.host}
     url = request.url.copy_with(host=place)
     return httpx.Request(request.method, url, headers=request.headers, stream=request.stream, extensions=extensions)

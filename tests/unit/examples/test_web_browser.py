@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import math
 import socket
 import threading
 from collections.abc import AsyncIterator, Iterator
@@ -222,6 +223,24 @@ async def test_what_was_looked_up_is_what_is_asked(monkeypatch: pytest.MonkeyPat
             await client.get("https://site.example/a")
     places = ["93.184.215.13", "93.184.215.14", "93.184.215.13", "93.184.215.15"]
     assert (asked, str(answers[0].url)) == ([(one, "site.example", "site.example") for one in places], "https://site.example/a")
+
+
+async def test_a_network_that_drops_what_is_sent_to_some_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of several has a share of the time to connect, and the one that has answered is asked first from then on."""
+    asked, places = list[tuple[str, int]](), ("2606:2800:21f:cb07::8b2c", "2606:2800:21f:cb07::8b2d", "93.184.215.14")
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *of, **_: [(0, 0, 0, "", (one, of[1])) for one in places])
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        asked.append((request.url.host, math.ceil(request.extensions["timeout"]["connect"])))
+        if request.url.host != places[2]:
+            raise httpx.ConnectTimeout("it was dropped")
+        return httpx.Response(200, text="Hello")
+
+    transport = OutsideTransport(NAMES, "", httpx.MockTransport(answer))
+    async with httpx.AsyncClient(transport=transport, timeout=21) as client:
+        for _ in range(2):
+            await client.get("https://site.example/a")
+    assert asked == [(places[0], 7), (places[1], 11), (places[2], 21), (places[2], 7)]
 
 
 async def test_a_chromium_stays_at_the_address(monkeypatch: pytest.MonkeyPatch) -> None:
