@@ -42,8 +42,9 @@ _OWN_PROCESSES = 4
 _BEYOND = 1_024
 """How many processes and threads of its user a command may see beside those that are counted when it starts. The kernel counts them
 in all containers of a node, where a few of each reach hundreds, and this is what a command makes before it is looked at."""
-_YIELDING = 10
-"""How nice a command is, so that hundreds of its processes hold up neither its agent nor the look at them."""
+_MANY, _YIELDING = 16, 10
+"""Of how many processes and threads a command is made nicer, and by how much, so that hundreds of them hold up neither its agent
+nor the look at them. A few have what others have: beside what works in its container, nicer ones would have next to nothing."""
 _ARCHIVE_BYTES_PER_FILE = 4096
 _IN_AND_OUT = """\
 tar -xf - && {
@@ -161,8 +162,11 @@ class _Confined:
 
     def broken(self, group: int, printed: IO[bytes], before: int) -> str:
         """Say by what the processes of a group have passed a bound that the kernel does not hold them to, as `run` returns it."""
-        if threads(members(group)) > self.processes:
+        running = threads(members(group))
+        if running > self.processes:
             return f"started more than {self.limits.processes} processes and threads"
+        if running > _MANY and self.level is not Level.NONE:
+            _have_yield(group)
         if overdrawn := ROOM_OF_COMMANDS.overdrawn(group, self.limits.memory_in_all_bytes):
             return overdrawn
         if _taken(printed) > self.limits.box_bytes:
@@ -188,7 +192,6 @@ class _Confined:
             "limits": bounds,
             "user": NOBODY if confined and root else None,
             "search": self.level is Level.LANDLOCK and root and not all(map(is_open_to_all, (*self.readable, str(self.box)))),
-            "nice": _YIELDING if confined else 0,
             "parent": os.getpid(),
             "unprivileged": confined,
             "landlock": self._landlock(),
@@ -251,6 +254,11 @@ def is_open_to_all(path: str) -> bool:
     with contextlib.suppress(FileNotFoundError):
         return all(folder.stat().st_mode & 0o001 for folder in Path(path).resolve().parents)
     return True
+
+
+def _have_yield(group: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):  # it has ended, or this root may not
+        os.setpriority(os.PRIO_PGRP, group, os.getpriority(os.PRIO_PROCESS, 0) + _YIELDING)
 
 
 def _taken(printed: IO[bytes]) -> int:

@@ -38,7 +38,6 @@ def confine(plan: dict[str, Any]) -> None:
     """
     if sys.platform == "linux":
         _offer_itself()
-    os.nice(plan["nice"])
     os.chdir(plan["box"])
     ruleset = _ruleset(plan["landlock"]) if plan["landlock"] else None
     for name, soft in plan["limits"].items():

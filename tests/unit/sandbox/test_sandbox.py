@@ -91,11 +91,11 @@ def test_the_self_test_notices() -> None:
     "code",
     [
         "while True:\n    try: os.fork()\n    except OSError: pass",
-        "for _ in range(12): threading.Thread(target=signal.pause).start()",
+        "for _ in range(16): threading.Thread(target=signal.pause).start()",
     ],
 )
 def test_too_many_processes(code: str, runs: Runs, tmp_path: Path) -> None:
-    """Code that forks without end, or has one thread too many, is ended, and nothing of it is left."""
+    """Code that forks without end, or has some threads too many, is ended, and nothing of it is left."""
     code = f"import fcntl, os, signal, threading\nfcntl.flock(1, fcntl.LOCK_EX)\n{code}"
     reason, _ = runs(code, SandboxLimits(processes=12, wall_clock=timedelta(seconds=20)))
     check_let_go(tmp_path / "output")
@@ -119,6 +119,20 @@ for _ in range(11):
 print(sum(1 for _ in range(11) if os.wait()))
 """
     assert runs(code, SandboxLimits(processes=12)) == ("", "11\n")
+
+
+def test_many_processes_yield_to_others(runs: Runs) -> None:
+    """A command has what others have of the processor, until there are so many of it that they would hold others up."""
+    code = """
+import os, signal, time
+def nice(): return os.getpriority(os.PRIO_PROCESS, 0)
+before = nice()
+for _ in range(20): os.fork() or signal.pause()
+while nice() == before: time.sleep(0.01)
+print(before, nice())
+"""
+    here = os.getpriority(os.PRIO_PROCESS, 0)
+    assert runs(code) == ("", f"{here} {here + 10}\n")
 
 
 def test_processes_in_other_containers(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
