@@ -4,7 +4,7 @@ from pathlib import Path
 
 from ioa import Agent, DeclinedError, InvalidInputError, TaskContext
 from ioa.files import at_hand, came, missing, named_in, pick
-from ioa.local.idle_child import IdleChildren
+from ioa.idle_child import IdleChildren
 from request import TABLES, of_length, slug
 
 TABLE_READER = IdleChildren()  # where pandas is loaded: nothing of it stays in an agent that has nothing to do

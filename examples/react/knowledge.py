@@ -11,7 +11,7 @@ from typing import Annotated
 from pydantic import Field
 
 from ioa import Agent, InvalidInputError, TaskContext, TaskError
-from ioa.local.idle_child import IdleChildren
+from ioa.idle_child import IdleChildren
 from ioa.react import react_agent, tool
 
 _LONGEST = timedelta(seconds=30)

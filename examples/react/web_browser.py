@@ -28,7 +28,7 @@ import httpx
 from ioa import Agent, InvalidInputError, TaskContext, TaskError, UnavailableError
 from ioa.adapters.http_answers import PLAINLY, UnfitAnswerError, pieces_of
 from ioa.adapters.outside import PORTS, OutsideTransport, places_of
-from ioa.local.idle_child import IdleChildren
+from ioa.idle_child import IdleChildren
 from ioa.react import Observation, ReactTool, react_agent, tool
 
 if TYPE_CHECKING:

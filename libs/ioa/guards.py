@@ -23,8 +23,8 @@ from ioa.agent.definition import TaskContext
 from ioa.cancellation import TaskGroup
 from ioa.errors import InvalidInputError, MissingExtraError, TaskError, reason_of
 from ioa.fences import fenced
+from ioa.idle_child import IdleChildren
 from ioa.json_schema import is_soon_told, unfit
-from ioa.local.idle_child import IdleChildren
 from ioa.ports.chat_model import ChatMessage
 from ioa.protocol.codec import problems_of
 from ioa.protocol.questions import MAX_QUESTION_CHARS

@@ -13,6 +13,7 @@ import sqlite3
 import time
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -86,6 +87,9 @@ _AT_ONCE_SECONDS, _GIVEN_BACK_PAGES = 0.1, 2_000
 takes so long that the memory would count as unwell."""
 
 _ANSWERS_WITHIN = timedelta(seconds=10)
+_THREADS = 2
+"""One for transactions, and one to read beside them. They are the memory's own: what takes up all that a loop has for everybody
+holds up no agent's memory."""
 _PAGE_WITHIN = timedelta(minutes=1)
 """How long it may take to read a page of a group."""
 
@@ -141,6 +145,7 @@ class SqliteStore:
         self._path = path
         self._connection: sqlite3.Connection | None = None
         self._turn, self._reading = asyncio.Lock(), asyncio.Lock()
+        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="memory")
         self._answers_within = answers_within.total_seconds()
         self._unanswered_since: float | None = None
         self._unwritten: list[_Applied | _Answered] = []
@@ -180,11 +185,11 @@ class SqliteStore:
         If what is kept of groups that have ended is very much, the largest of those that ended later go as well: whoever speaks to
         the agent for an hour would fill its disk for a day, and it would remember nothing any more.
         """
-        if not await asyncio.to_thread(self._path.exists):
+        if not await self._in_thread(self._path.exists):
             return 0
 
         self._grown_bytes = 0
-        is_large = (await asyncio.to_thread(self._path.stat)).st_size > _MOST_BYTES
+        is_large = (await self._in_thread(self._path.stat)).st_size > _MOST_BYTES
 
         def ended(db: sqlite3.Connection) -> list[CommId]:
             old = [comm_id for (comm_id,) in db.execute("SELECT comm_id FROM groups WHERE ended_at < ?", (before.timestamp(),))]
@@ -542,7 +547,7 @@ class SqliteStore:
             self._unanswered_since = None
             return answer
 
-        running = asyncio.get_running_loop().run_in_executor(None, run)
+        running = self._in_thread(run)
         running.add_done_callback(partial(self._settle, len(unwritten)))
         try:
             return await asyncio.shield(running)
@@ -562,7 +567,7 @@ class SqliteStore:
         if self._connection is None:
             return await self._transaction(read)  # which opens the file, or makes it
         await self._reading.acquire()
-        running = asyncio.get_running_loop().run_in_executor(None, read_from, self._path, read, within)
+        running = self._in_thread(read_from, self._path, read, within)
         running.add_done_callback(self._settle_reading)
         try:
             return await asyncio.shield(running)
@@ -620,8 +625,11 @@ class SqliteStore:
         if self._unwritten:
             with suppress(UnavailableError):  # it is in the log
                 await self._transaction(lambda _: None)
-        async with self._turn:
-            await asyncio.to_thread(self._close)
+        async with self._turn, self._reading:
+            await self._in_thread(self._close)
+
+    def _in_thread(self, work: Callable[..., T], *arguments: object) -> asyncio.Future[T]:
+        return asyncio.get_running_loop().run_in_executor(self._threads, work, *arguments)
 
 
 @asynccontextmanager

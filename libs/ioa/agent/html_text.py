@@ -117,7 +117,7 @@ def text_of_html(page: str, before_cells: str = " | ") -> str:
 def _hides(attributes: str) -> bool:
     return any(
         name.lower() == "hidden" or (name.lower() == "style" and _NOT_SHOWN.search(_decoded("".join(said))) is not None)
-        for name, *said in _ATTRIBUTES.findall(attributes)
+        for name, *said in (attribute.groups("") for attribute in _ATTRIBUTES.finditer(attributes))
     )
 
 

@@ -9,6 +9,7 @@ import sqlite3
 import sys
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
@@ -131,6 +132,29 @@ async def test_a_file_that_is_no_memory_is_put_aside(tmp_path: Path) -> None:
     assert [(line["event"], line["log_level"], line["put_aside"]) for line in lines] == [
         ("memory_damaged", "error", str(tmp_path / "memory.sqlite.damaged-2"))
     ]
+
+
+async def test_what_holds_the_threads_of_its_loop_holds_up_no_memory(tmp_path: Path) -> None:
+    """Pages that took long to be read did: until the first one was, nothing of any group was noted."""
+    over, begun = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        begun.set()
+        over.wait()
+
+    loop = asyncio.get_running_loop()
+    loop.set_default_executor(ThreadPoolExecutor(1))
+    async with open_sqlite_store(tmp_path / "memory.sqlite") as store:
+        await store.put_outgoing("turn:1", message("m1"))
+        held = loop.run_in_executor(None, hold)
+        try:
+            async with asyncio.timeout(30):
+                await store.note_session(SessionId("s1"))
+                assert (await store.last_session(), begun.is_set()) == ("s1", True)
+                assert [entry.seq for entry in await store.entries(COMM)] == []
+        finally:
+            over.set()
+            await held
 
 
 async def _fill(path: Path, groups: int = 25) -> None:

@@ -16,7 +16,7 @@ from tests.rig.deadline import eventually
 READER = AgentId("reader")
 _AGENT = """
 from ioa import Agent
-from ioa.local.idle_child import IdleChildren
+from ioa.idle_child import IdleChildren
 
 CHILDREN = IdleChildren()
 agent = Agent("reader", description="Reads tables aloud", examples=["read this table"])

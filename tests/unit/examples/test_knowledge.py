@@ -11,7 +11,7 @@ import pytest
 from country import make_country
 from facts import MAX_CHARS, MAX_ROWS, MAX_VALUE_CHARS
 from ioa import InvalidInputError
-from ioa.local.idle_child import IdleChildren
+from ioa.idle_child import IdleChildren
 from ioa.testing import RecordingContext
 from knowledge import Graph, knowledge
 

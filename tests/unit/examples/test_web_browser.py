@@ -20,7 +20,7 @@ import pytest
 from country import create_site, make_country
 from ioa import InvalidInputError, UnavailableError
 from ioa.adapters.outside import OutsideTransport
-from ioa.local.idle_child import IdleChildren
+from ioa.idle_child import IdleChildren
 from pages import MAX_MARKS, MAX_SHOWN_CHARS, as_utf8, readable
 from web_browser import Browser, Reading, find_chromium, open_chromium_engine, open_http_engine, resolver_rules, web_browser
 

@@ -154,7 +154,7 @@ async def test_most_calls_need_no_process_and_one_serves_those_that_do(tmp_path:
         started.append(arguments)
         return start(*arguments, **named)
 
-    monkeypatch.setattr("ioa.local.idle_child.subprocess.Popen", noted)
+    monkeypatch.setattr("ioa.idle_child.subprocess.Popen", noted)
     guard, text = schema(), {"type": "string"}
     for wanted, processes in ((text, 0), ({"$ref": "#/$defs/text"}, 1), (text | {"pattern": "^a+$"}, 1)):
         shape = {"properties": {"path": wanted}, "$defs": {"text": text}}

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from ioa.agent.html_text import text_of_html
 from ioa.agent.model.answers import Read
 from ioa.agent.model.legality import files_by_id
 from ioa.agent.model.log_lines import LogEntry, entries_of
+from ioa.agent.model.pages import PageReader
 from ioa.errors import IoaError
 from ioa.fences import defused, fenced, in_one_line
 from ioa.ports.brain import GroupView
@@ -24,6 +23,8 @@ MAX_CHARS = 60_000
 """How much the reads of a decision show together."""
 MAX_FILE_BYTES = 16_000_000
 """A larger file is not fetched to be read."""
+_MAX_KEPT_CHARS = 1_000_000
+"""A longer text is read anew by the next read: a decision waits for its model for minutes, and many may at once."""
 
 _TEXT_KINDS = re.compile(r"text/.*|application/(?:json|xml|yaml|toml|x-ndjson|jsonl|csv|sql|javascript|x-yaml|.*\+json|.*\+xml)")
 _HTML_KINDS = ("text/html", "application/xhtml+xml")
@@ -38,8 +39,11 @@ class Reader:
     """The reads of one decision."""
 
     view: GroupView
+    pages: PageReader
     reads: int = 0
     chars: int = 0
+    _kept: tuple[Artifact, str] | None = field(default=None, init=False)
+    """The file that was read last, and what it holds."""
 
     @property
     def is_spent(self) -> bool:
@@ -93,16 +97,24 @@ class Reader:
         )
 
     async def _file(self, file: Artifact) -> str:
+        if self._kept is None or self._kept[0] != file:
+            text = await self._whole(file)
+            if len(text) > _MAX_KEPT_CHARS:
+                return text
+            self._kept = file, text
+        return self._kept[1]
+
+    async def _whole(self, file: Artifact) -> str:
         kind = file.media_type.partition(";")[0].strip().lower()
         about = f"`{in_one_line(file.name)}` ({in_one_line(kind)}, {file.size_bytes:,} bytes, sha256 {file.sha256})"
         if file.size_bytes > MAX_FILE_BYTES or not (_TEXT_KINDS.fullmatch(kind) or kind in _HTML_KINDS):
             raise Unreadable(f"{about} cannot be shown as text.")
         try:
-            data = await self.view.files.get_file(file)
+            text = (await self.view.files.get_file(file)).decode("utf-8-sig", "replace")
+            charter = self.view.charter
+            return await self.pages.text_of(text, charter.user or charter.comm_id) if kind in _HTML_KINDS else text
         except IoaError as error:
             raise Unreadable(f"{about} cannot be read now: {error.message}") from None
-        text = data.decode("utf-8-sig", "replace")
-        return await asyncio.to_thread(text_of_html, text) if kind in _HTML_KINDS else text
 
 
 async def whole_text(view: GroupView, task_id: TaskId, most_bytes: int = MAX_FILE_BYTES) -> str:

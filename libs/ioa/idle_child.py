@@ -28,7 +28,7 @@ from typing import Any
 
 from ioa.errors import TaskError
 
-_SERVE = "from ioa.local.idle_child import serve; serve()"
+_SERVE = "from ioa.idle_child import serve; serve()"
 _LOOK_SECONDS = 0.2
 _CANCELLED = "The task was cancelled."
 _PART, _LEAST_BYTES = 8, 1024**3
@@ -87,8 +87,8 @@ class IdleChildren:
             cancelled: Asked five times a second, while the call waits for others too; if it says so, its process is killed.
 
         Raises:
-            TaskError: The process ended before it answered, or was killed since the call was cancelled, took too long, or answered
-                too much.
+            TaskError: The process could not be started, ended before it answered, or was killed since the call was cancelled, took
+                too long, or answered too much.
             Exception: Whatever the function raises.
         """
         child = self._next_child(cancelled)
@@ -161,7 +161,11 @@ class _IdleChild:
         with theirs:
             told = [str(theirs.fileno()), str(self._idle.total_seconds()), str(self._memory_bytes)]
             arguments = [sys.executable, "-c", _SERVE, *told]
-            process = subprocess.Popen(arguments, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL)
+            try:
+                process = subprocess.Popen(arguments, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL)
+            except OSError as error:
+                ours.close()
+                raise TaskError(f"No process can be started that computes the answer: {error.strerror}.") from error
         self._running = ours, process
         self._end = weakref.finalize(self, _end, ours, process)
         for message in (sys.path, call):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import signal
 import sys
@@ -17,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from ioa.errors import InvalidInputError, TaskError
-from ioa.local.idle_child import IdleChildren
+from ioa.idle_child import IdleChildren
 from tests.rig.deadline import eventually
 
 WORK = """\
@@ -107,6 +108,20 @@ def test_an_answer_that_is_too_long_is_not_read(function: str) -> None:
     with pytest.raises(TaskError, match="more than 1,000 bytes"):
         child.call(f"childs_work.{function}", 2_000)
     assert child.call("childs_work.say", 900) == "x" * 900
+
+
+def test_where_no_process_can_be_started_the_error_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is an error of the call, which its caller handles as others; the next call tries again."""
+
+    def refuse(*_: object, **__: object) -> None:
+        raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
+
+    child = IdleChildren()
+    with monkeypatch.context() as patched:
+        patched.setattr("ioa.idle_child.subprocess.Popen", refuse)
+        with pytest.raises(TaskError, match=r"No process can be started .* Resource temporarily unavailable"):
+            child.call("childs_work.add", 2, 3)
+    assert child.call("childs_work.add", 2, 3) == 5
 
 
 def test_an_answer_that_cannot_be_sent_is_an_error_of_its_function() -> None:
