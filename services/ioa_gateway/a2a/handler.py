@@ -69,7 +69,7 @@ from ioa_gateway.a2a.orders import (
     reply_of,
     text_of_message,
 )
-from ioa_gateway.a2a.tasks import TERMINAL, Document, Telling, context_of, last_page, state_of
+from ioa_gateway.a2a.tasks import MOST_FILES, TERMINAL, Document, Telling, context_of, last_page, state_of
 from ioa_gateway.asked import as_asked, asked_of, documents_of, is_user, questions_to, settled
 from ioa_gateway.calls import WITHIN
 from ioa_gateway.entry_pages import MOST_BYTES, EntryPage, page_of
@@ -381,9 +381,8 @@ async def _row(asked: AdmittedRequest, one: GoalStatus, params: ListTasksRequest
             page = EntryPage([], [], None)
         else:
             page = await page_of(call.client, name, after=status.standing.seq - 1, limit=1)
-        task = apply_history_length(Telling(one.record.goal, asked.base_url, call.caller).task(status, page.documents), params)
-    if not params.include_artifacts:
-        task.ClearField("artifacts")
+        telling = Telling(one.record.goal, asked.base_url, call.caller)
+        task = apply_history_length(telling.task(status, page.documents, with_artifacts=params.include_artifacts), params)
     if not shows_entries and not page.documents:
         del task.metadata["ioa.seq"]
     return task, sum(stored.size_bytes for stored in page.entries)
@@ -407,7 +406,7 @@ async def _followed(asked: AdmittedRequest, goal: Goal, after: int | None = None
         task, seq = await _standing(asked, telling)
         has_ended = task.status.state in TERMINAL
         yield task
-        del task  # it may take 20 MB, and a stream goes on for hours
+        del task  # it may take megabytes, and a stream goes on for hours
         if has_ended and after is None:
             return
         async with aclosing(documents_of(call, goal.name, seq if after is None else after)) as documents:
@@ -444,7 +443,7 @@ async def _listed(asked: AdmittedRequest, params: ListTasksRequest) -> ListTasks
     A goal is told of when it is come upon, and no more of it is kept than that.
     """
     labels = {**({CONTEXT: params.context_id} if params.context_id else {}), **asked.call.caller.labels}
-    tasks, size, most = list[Task](), 0, params.page_size or _PAGE
+    tasks, size, files, most = list[Task](), 0, 0, params.page_size or _PAGE
     first, total, before = None if params.page_token else 0, 0, None
     found = looked_at = 0
     while found < MOST_FOUND and looked_at < MOST_LOOKED_THROUGH:
@@ -457,8 +456,8 @@ async def _listed(asked: AdmittedRequest, params: ListTasksRequest) -> ListTasks
                 first = total if one.record.goal.goal_id == params.page_token else None
             elif len(tasks) < most:
                 task, read = await _row(asked, one, params)
-                size += max(task.ByteSize(), read)
-                if tasks and size > MOST_BYTES:
+                size, files = size + max(task.ByteSize(), read), files + len(task.artifacts)
+                if tasks and (size > MOST_BYTES or files > MOST_FILES):
                     most = len(tasks)
                 else:
                     tasks.append(task)

@@ -8,16 +8,28 @@ from a2a.compat.v0_3.conversions import to_compat_task
 from a2a.types.a2a_pb2 import StreamResponse, Task, TaskState
 from google.protobuf.json_format import MessageToDict
 
+from ioa.adapters.nats.loop_share import LoopShare
 from ioa.client.client import Client
 from ioa.errors import NotYetError
+from ioa.fair_turns import FairTurns
 from ioa.protocol.ids import GoalName
 from ioa.protocol.webhooks import HookEvent, Notice, PushTarget
 from ioa_gateway.a2a.tasks import Telling, last_page, state_of
 from ioa_gateway.callers import Caller
 
 
-async def notification(client: Client, push: PushTarget, notice: Notice, caller: Caller) -> bytes | None:
+async def notification(
+    client: Client, push: PushTarget, notice: Notice, caller: Caller, turns: FairTurns, share: LoopShare
+) -> bytes | None:
     """Write what is pushed; None if a turn has begun that is nobody's who is told of it.
+
+    Args:
+        client: Where the goal is read.
+        push: What for.
+        notice: What has happened.
+        caller: Who is told.
+        turns: Whose log is read, which is held until what is pushed is written.
+        share: Of the event loop's time, for writing it.
 
     Raises:
         NotFoundError: The goal is known no more.
@@ -31,10 +43,10 @@ async def notification(client: Client, push: PushTarget, notice: Notice, caller:
     # Before anything of the log is read: groups have dozens of turns a second, of which hardly any asks its caller.
     if notice.event is HookEvent.TURN and state_of(status, caller) != TaskState.TASK_STATE_INPUT_REQUIRED:
         return None
-    entries = (await last_page(client, name)).documents
-    task = Telling(status.record.goal, push.base_url, caller).task(status, entries)
-    task.ClearField("history")
-    return _written(task, push.version)
+    async with turns.turn(name.owner):
+        entries = (await last_page(client, name)).documents
+        telling = Telling(status.record.goal, push.base_url, caller)
+        return await share.read(lambda: _written(telling.task(status, entries, with_history=False), push.version))
 
 
 def _written(task: Task, version: str) -> bytes:

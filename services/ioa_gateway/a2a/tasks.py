@@ -40,9 +40,11 @@ from ioa_gateway.words import text_of
 
 _HISTORY = 500
 """How many entries a task tells of at the most, the last ones; who wants all follows it from 0."""
-_KNOWN_FILES = 500
-"""How many files a stream remembers that it has told of, the last ones: a log may name 400,000, and a user has a thousand streams.
-One that is named again later is told again, which replaces it for who has it: `append` is not set, and its id is the same."""
+MOST_FILES = 500
+"""How many files a task tells of, the last ones, and the tasks of a list together: 2 MB of entries may name 13,000, and while these
+are told, for a second, nobody else is answered. A stream remembers of as many that it has told of them: a log may name 400,000, and
+a user has a thousand streams. One that is named again later is told again, which replaces it for who has it: `append` is not set,
+and its id is the same."""
 CONCLUSION = "conclusion"
 """The id of the artifact that is the answer."""
 
@@ -102,20 +104,24 @@ class Telling:
             history=[self._asked()],
         )
 
-    def task(self, status: GoalStatus, entries: Sequence[Document]) -> Task:
-        """Tell where the goal stands, with what was said in these entries."""
-        said = [message for entry in entries if (message := self.message(entry)) is not None]
-        files = {file.artifact_id: file for entry in entries for file in self.files(entry)}
+    def task(
+        self, status: GoalStatus, entries: Sequence[Document], *, with_history: bool = True, with_artifacts: bool = True
+    ) -> Task:
+        """Tell where the goal stands, with what was said in these entries, and the last files of which they tell."""
+        said = [self._asked(), *filter(None, map(self.message, entries))] if with_history else []
+        new = [(entry, number, file) for entry in entries for number, file in self._new(entry)] if with_artifacts else []
+        files = [self._file(*one) for one in new[-MOST_FILES:]]  # of which none is twice: so many are remembered
         result = status.result
         last = entries[-1]["at"] if entries else status.record.accepted_at.isoformat()
         reason = {} if result is None else {"ioa.reason": str(result.reason)}
+        more = {"ioa.more_files": True} if len(new) > len(files) else {}
         return Task(
             id=self.goal.goal_id,
             context_id=context_of(self.goal),
             status=self._standing(status, last) if result is None else self._ending(result),
-            history=[self._asked(), *said],
-            artifacts=[*files.values(), *self._answer(result)],
-            metadata={"ioa.seq": str(entries[-1]["seq"] if entries else 0), **reason},
+            history=said,
+            artifacts=[*files, *self._answer(result)] if with_artifacts else [],
+            metadata={"ioa.seq": str(entries[-1]["seq"] if entries else 0), **reason, **more},
         )
 
     def is_asked(self, entry: Document) -> bool:
@@ -160,18 +166,25 @@ class Telling:
 
     def files(self, entry: Document) -> Iterator[Artifact]:
         """Tell of the files that were not told of before, as far as that is remembered."""
+        return (self._file(entry, number, file) for number, file in self._new(entry))
+
+    def _new(self, entry: Document) -> Iterator[tuple[int, Document]]:
+        """Yield the files that were not told of before, with their places in the entry, and remember them."""
         body = entry["body"]
         given = body.get("artifacts") or (body.get("conclusion") or {}).get("artifacts") or ()
         for number, file in enumerate(given):
             if file["sha256"] in self._files:
                 continue
             self._files[file["sha256"]] = None
-            if len(self._files) > _KNOWN_FILES:
+            if len(self._files) > MOST_FILES:
                 self._files.popitem(last=False)
-            path = f"{self.goal.goal_id}/{entry['seq']}/{number}/{quote(file['name'], safe='')}"
-            part = Part(url=f"{self.base_url}/v1/artifacts/{path}", filename=file["name"], media_type=file["media_type"])
-            known = {"ioa.sha256": file["sha256"], "ioa.size_bytes": file["size_bytes"], **_metadata(entry)}
-            yield Artifact(artifact_id=file["sha256"], name=file["name"], parts=[part], metadata=known)
+            yield number, file
+
+    def _file(self, entry: Document, number: int, file: Document) -> Artifact:
+        path = f"{self.goal.goal_id}/{entry['seq']}/{number}/{quote(file['name'], safe='')}"
+        part = Part(url=f"{self.base_url}/v1/artifacts/{path}", filename=file["name"], media_type=file["media_type"])
+        known = {"ioa.sha256": file["sha256"], "ioa.size_bytes": file["size_bytes"], **_metadata(entry)}
+        return Artifact(artifact_id=file["sha256"], name=file["name"], parts=[part], metadata=known)
 
     def _ids(self) -> dict[str, Any]:
         return {"task_id": self.goal.goal_id, "context_id": context_of(self.goal)}

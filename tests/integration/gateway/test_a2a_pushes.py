@@ -33,9 +33,9 @@ from ioa.protocol.webhooks import HookEvent, Notice, PushTarget
 from ioa.runtime.process import StopSignal
 from ioa.testing.manual_clock import NEW_YEAR
 from ioa_gateway.__main__ import serve
-from ioa_gateway.a2a.pushing import notification
 from ioa_gateway.callers import Caller
 from ioa_gateway.limits import WEBHOOKS_A_MINUTE
+from ioa_gateway.outward.pushes import Pushes
 from ioa_gateway.settings import GatewaySettings
 from ioa_testkit.planes import Plane, open_nats_plane
 from tests.contract.system_client.members import ADA, BOB, Members
@@ -100,7 +100,8 @@ async def test_a_turn_that_asks_nobody_reads_no_log(
     notice = Notice.model_validate({**about, "event": HookEvent.TURN})
     push = PushTarget(config_id="a", version="1.0", base_url="http://gateway")
     monkeypatch.setattr("ioa_gateway.a2a.pushing.last_page", None)
-    assert await notification(System(plane.client), push, notice, Caller("web", LOCAL, frozenset(Scope))) is None
+    pushes = Pushes(System(plane.client), lambda _key: Caller("web", LOCAL, frozenset(Scope)))
+    assert await pushes.body(push, notice, "web") is None
 
 
 def _task(body: bytes) -> dict[str, Any]:

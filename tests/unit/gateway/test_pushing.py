@@ -1,0 +1,63 @@
+"""Push notifications of A2A are written so that others are answered meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from typing import Any, cast
+
+import pytest
+
+from ioa.client.client import Client
+from ioa.ports.goal_client import GoalStatus
+from ioa.protocol.goals import GoalRecord
+from ioa.protocol.ids import GoalName, UserId
+from ioa.protocol.webhooks import HookEvent, Notice, PushTarget
+from ioa_gateway.a2a import pushing
+from ioa_gateway.a2a.tasks import Telling
+from ioa_gateway.callers import Caller
+from ioa_gateway.entry_pages import EntryPage
+from ioa_gateway.outward.pushes import Pushes
+from tests.unit.client.golden_documents import AT, GOAL, documents
+
+
+class _Goals:
+    """Knows every goal; it goes on."""
+
+    @property
+    def system(self) -> _Goals:
+        """Where goals are read."""
+        return self
+
+    async def goal(self, _name: GoalName, *, with_team: bool) -> GoalStatus:
+        """How one stands."""
+        assert not with_team
+        return GoalStatus(GoalRecord(goal=GOAL, accepted_at=AT), None, None)
+
+
+async def test_pushes_are_written_one_at_a_time_of_a_user(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hundred configurations of one task held the loop for minutes; and what was said is not told, so none of it is made."""
+    reads, most = Counter[str](), Counter[str]()
+    entries = documents()["entries"]
+
+    async def last_page(_client: object, name: GoalName) -> EntryPage:
+        reads[name.owner] += 1
+        most[name.owner], most["all"] = max(most[name.owner], reads[name.owner]), max(most["all"], reads.total())
+        for _ in range(20):
+            await asyncio.sleep(0)
+        reads[name.owner] -= 1
+        return EntryPage([], entries, None)
+
+    def message(_telling: Telling, _entry: object) -> None:
+        raise AssertionError("it is not told")
+
+    monkeypatch.setattr(pushing, "last_page", last_page)
+    monkeypatch.setattr(Telling, "message", message)
+    pushes = Pushes(cast("Client", _Goals()), lambda _key: Caller("web", UserId("eva"), frozenset()))
+    push = PushTarget(config_id="a", version="1.0", base_url="http://gateway")
+    about: dict[str, Any] = {"webhook_id": "h", "message_id": "m", "at": AT, "goal_id": "sum", "comm_id": "room"}
+    notices = [
+        Notice.model_validate({**about, "event": HookEvent.PHASE, "user": user}) for user in ("eva", "bob") for _ in range(8)
+    ]
+    told = await asyncio.gather(*(pushes.body(push, notice, "web") for notice in notices))
+    assert (most, len(set(told)), b"history" in (told[0] or b"history")) == ({"eva": 1, "bob": 1, "all": 2}, 1, False)
