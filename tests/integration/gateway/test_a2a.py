@@ -616,6 +616,16 @@ async def test_wrong_parameters_of_0_3_are_told_as_such(http: httpx.AsyncClient,
     assert (unnumbered, misnumbered) == (-32600 if code == -32001 else code, -32600)
 
 
+@pytest.mark.parametrize("version", ["", "0.3", "1.0", "2.0"])
+async def test_what_is_wrong_is_told_shortly_whichever_version_is_named(http: httpx.AsyncClient, version: str) -> None:
+    """The library goes by the method: under the name of 1.0 it told all that is wrong with a request of 0.3, 668 kB for 2 kB."""
+    url = str(http.base_url).removesuffix("/v1/") + f"/a2a/{NETWORK}"
+    params = {"message": {"messageId": "a", "role": "user", "parts": [0] * 980}}
+    request = {"jsonrpc": "2.0", "id": 1, "method": "message/send", "params": params}
+    answer = await http.post(url, json=request, headers={"A2A-Version": version} if version else {})
+    assert (answer.json()["error"]["code"], len(answer.content) < 2_000) == (-32602, True)
+
+
 async def test_an_id_that_is_written_as_a_fraction_is_a_whole_number(http: httpx.AsyncClient) -> None:
     """It was a traceback in the log for each such request."""
     asked = {"jsonrpc": "2.0", "id": 1.0, "method": "tasks/get", "params": {"id": 5}}
