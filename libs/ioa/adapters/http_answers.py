@@ -32,7 +32,8 @@ class UnfitAnswerError(httpx.RemoteProtocolError):
 class FewCookies(CookieJar):
     """The cookies of a server, by which a balancer before it leads all requests of a client to the one process that knows it.
 
-    An answer that sets many sets none, and one more than is kept is not kept.
+    An answer that sets many sets none, and one more than is kept is not kept, nor one that is not ASCII: no request could be sent
+    with it.
     """
 
     def extract_cookies(self, response: Any, request: Any) -> None:
@@ -44,6 +45,8 @@ class FewCookies(CookieJar):
 
     def set_cookie(self, cookie: Cookie) -> None:
         """Keep a cookie, in the place of one of its name."""
+        if not f"{cookie.name}{cookie.value}{cookie.path}".isascii():
+            return
         super().set_cookie(cookie)
         if not _fits(len(self), sum(len(one.name) + len(one.value or "") for one in self)):
             self.clear(cookie.domain, cookie.path, cookie.name)
@@ -115,8 +118,8 @@ async def whole_answer(response: httpx.Response, most_bytes: int) -> httpx.Respo
 
 
 def as_read(response: httpx.Response, content: bytes) -> httpx.Response:
-    """Return an answer with this as its content."""
-    headers = {name: value for name, value in response.headers.items() if name != "content-encoding"}
+    """Return an answer with this as its content. Its headers are the bytes that came, which need not be ASCII."""
+    headers = [(name, value) for name, value in response.headers.raw if name.lower() != b"content-encoding"]
     read = httpx.Response(response.status_code, headers=headers, content=content)
     read.encoding = "utf-8"
     return read

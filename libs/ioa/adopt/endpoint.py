@@ -39,6 +39,8 @@ MAX_FILES_BYTES = 20_000_000
 """How much the files of a task may hold that go along in an object."""
 MAX_ANSWER_BYTES = MAX_FILES_BYTES * 4 // 3 + MAX_TEXT_CHARS * 6
 """How much an answer may hold: as many files, in base64, and a text, of which JSON may write each character as `\\uXXXX`."""
+MAX_URL_CHARS = 8_000
+"""How long an address may be to which a server leads; most servers take no longer ones."""
 _AT_ONCE_BYTES = 64_000
 
 
@@ -112,7 +114,7 @@ class Calls:
             said: What else `httpx` takes.
 
         Raises:
-            TaskError: The server cannot be reached, refuses, or answers with more.
+            TaskError: The server cannot be reached, refuses, or answers with more, or it has named an address that is none.
         """
         import httpx
 
@@ -123,6 +125,8 @@ class Calls:
             try:
                 async with fail_after(self._timeout.total_seconds()):
                     answer = await self._answer(method, url, max_bytes, said)
+            except httpx.InvalidURL as error:
+                raise failure(self.whose, f"it leads to an address that is none: {error}") from None
             except (httpx.TransportError, TimeoutError) as error:
                 trouble = str(error) or type(error).__name__
                 if is_repeatable or isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):

@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Unpack
 from urllib.parse import urljoin
 
-from ioa.adopt.endpoint import LOOKS, Calls, Endpoint, attach, finished, read_object, shown_host, with_files
+from ioa.adopt.endpoint import LOOKS, MAX_URL_CHARS, Calls, Endpoint, attach, finished, read_object, shown_host, with_files
 from ioa.adopt.membership import Card, adopted, failure, hear
 from ioa.agent.definition import TaskContext
 from ioa.errors import TaskError
@@ -75,10 +75,14 @@ def _place(url: str, answer: httpx.Response) -> str:
     Raises:
         TaskError: The server does not say, or names another server, which the headers are not for.
     """
-    place = urljoin(url, str(answer.headers.get("location", "")))
-    if "location" not in answer.headers or not place.startswith(urljoin(url, "/")):
+    told = str(answer.headers.get("location", ""))
+    # Before anything reads it: what is not ASCII is no address (RFC 3986), and is put in order first, which may take seconds.
+    is_one = 0 < len(told) <= MAX_URL_CHARS and told.isascii()
+    place = urljoin(url, told) if is_one else ""
+    if not place.startswith(urljoin(url, "/")):
         raise TaskError(
-            f"{shown_host(url)} has accepted a task and does not say where on it to ask.", hint="Send a Location with 202."
+            f"{shown_host(url)} has accepted a task and does not say where on it to ask.",
+            hint="Send a Location with 202, in ASCII.",
         )
     return place
 

@@ -17,6 +17,13 @@ async def test_an_answer_is_read_whole() -> None:
     assert (read.status_code, read.headers["location"], read.json()) == (202, "/1", {"a": 1})
 
 
+async def test_headers_are_the_bytes_that_came() -> None:
+    """Not all servers write them in ASCII, and one header may come several times."""
+    came = [(b"X-Served-By", "Zürich".encode()), (b"X-Served-By", b"Z\xfcrich"), (b"Content-Encoding", b"identity")]
+    read = await whole_answer(httpx.Response(200, headers=came, stream=CountedBody(b"1")), MOST_BYTES)
+    assert (read.headers.raw, read.text) == ([*came[:2], (b"Content-Length", b"1")], "1")
+
+
 @pytest.mark.parametrize("named", ["gzip", "gzip, gzip", "identity, deflate", "br", "zstd", "GZIP"])
 async def test_what_is_packed_is_not_even_read(named: str) -> None:
     """A few hundred bytes would unpack to as much memory as there is."""
@@ -72,8 +79,8 @@ async def test_who_is_asked_plainly_sends_plainly() -> None:
     assert asked == ["identity"]
 
 
-def _setting(*told: str) -> list[tuple[str, str]]:
-    return [("Set-Cookie", one) for one in told]
+def _setting(*told: str) -> list[tuple[bytes, bytes]]:
+    return [(b"Set-Cookie", one.encode()) for one in told]
 
 
 STICK = ("AWSALB=" + "a" * 130, "AWSALBCORS=" + "b" * 130 + "; SameSite=None")
@@ -83,6 +90,7 @@ SET = {
     "many one by one": ([_setting(f"{number:x}=1") for number in range(40)], "; ".join(f"{number:x}=1" for number in range(20))),
     "long ones": ([_setting(f"{name}={'x' * 2_000}") for name in "abc"], f"a={'x' * 2_000}; b={'x' * 2_000}"),
     "one that grows": ([_setting("a=1"), _setting("a=" + "x" * 5_000)], "a=1"),
+    "one that no request could be sent with": ([_setting("a=1", "ü=2", "b=ü", "c=3; Path=/ü")], "a=1"),
     "one that ends": ([_setting("a=1", "b=2"), _setting("a=; Max-Age=0")], "b=2"),
 }
 

@@ -63,6 +63,8 @@ async def test_a_webhook_gets_the_task_with_its_files(tmp_path: Path) -> None:
     [
         ((202, {}, {"Location": "http://elsewhere.example/jobs/1"}), "does not say where on it to ask"),
         ((202, {}, {}), "does not say where on it to ask"),
+        ((202, {}, {"Location": "//" + "\xcc\x95\xcc\x80" * 40}), "does not say where on it to ask"),
+        ((202, {}, {"Location": "/" * 8_001}), "does not say where on it to ask"),
         ((403, {"detail": "no such key"}, {}), "failed: status 403, no such key"),
         ((200, {"error": "no \x1b[2J vase"}, {}), "failed: no ␛[2J vase"),
         ((200, {"result": "x", "artifacts": [{"name": "x"}]}, {}), "has sent a file that cannot be read"),
@@ -77,6 +79,14 @@ async def test_a_webhook_gets_the_task_with_its_files(tmp_path: Path) -> None:
 async def test_a_webhook_that_misbehaves_fails_the_task(reply: Reply, why: str, tmp_path: Path) -> None:
     """It leads us to no other server, which our keys are not for, and its words are shown, not obeyed."""
     assert why in str(await _failing(adopt.webhook, lambda _: reply, tmp_path))
+
+
+@pytest.mark.parametrize("charset", ["utf-8", "latin-1"])
+async def test_an_answer_is_read_whatever_its_headers_say(charset: str, tmp_path: Path) -> None:
+    """A file of `Übersicht.pdf`, or a proxy in Zürich, failed the task by an error of a library."""
+    named = {"Content-Disposition": 'attachment; filename="Übersicht.pdf"'.encode(charset).decode("latin-1")}
+    with serving(lambda _: (200, {"result": "ok"}, named)) as url:
+        assert await _run(adopt.webhook("hook", url, description=DOES), RecordingContext(tmp_path)) == "ok"
 
 
 async def test_an_answer_is_asked_for_unpacked_and_may_hold_the_files_of_a_task(tmp_path: Path) -> None:

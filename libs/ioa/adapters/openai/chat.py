@@ -16,8 +16,8 @@ from __future__ import annotations
 import asyncio
 import json
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager, contextmanager
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -40,7 +40,7 @@ from ioa.adapters.openai.event_stream import StreamedCompletion, is_event_stream
 from ioa.adapters.openai.request_body import chat_body
 from ioa.adapters.openai.settings import DEFAULT_CONTEXT_TOKENS, DEFAULT_KEY_HEADER, ModelSettings
 from ioa.cancellation import fail_after
-from ioa.errors import InvalidInputError, ModelError, UnavailableError
+from ioa.errors import InvalidInputError, IoaError, ModelError, UnavailableError
 from ioa.json_text import parse_json
 from ioa.ports.chat_model import AnswerLimits, ChatMessage, Hear, ModelAnswer, PromptTooLongError, Tool, check_calls
 from ioa.retry import pauses
@@ -200,11 +200,12 @@ class OpenAiChat:
 
     async def _get(self, url: str) -> object:
         """Return what a server says as JSON; None if it says nothing of the kind."""
-        async with (
-            fail_after(_LISTING_TIMEOUT_S),
-            self._client.stream("GET", url, headers=self._headers(), timeout=CONNECT_TIMEOUT_S) as response,
-        ):
-            said = await whole_answer(response, _LISTED_BYTES)
+        with _as_unfit():
+            async with (
+                fail_after(_LISTING_TIMEOUT_S),
+                self._client.stream("GET", url, headers=self._headers(), timeout=CONNECT_TIMEOUT_S) as response,
+            ):
+                said = await whole_answer(response, _LISTED_BYTES)
         try:
             return parse_json(said.content) if said.is_success else None
         except ValueError:
@@ -221,7 +222,8 @@ class OpenAiChat:
         for tried in range(1, MAX_TRIES + 1):
             wait = next(waits)
             try:
-                response = await self._send(body, limits, hear)
+                with _as_unfit():
+                    response = await self._send(body, limits, hear)
             except httpx.InvalidURL as error:
                 raise InvalidInputError(f"{self._where} is no address: {error}.", hint="Check IOA_LLM_BASE_URL.") from None
             except httpx.TimeoutException:
@@ -285,6 +287,20 @@ class OpenAiChat:
         """Hide the key in what an error quotes of an answer. The answer itself is never changed."""
         key = self._settings.api_key.get_secret_value() if self._settings.api_key else ""
         return text.replace(key, "***") if len(key) >= _SECRET_CHARS else text
+
+
+@contextmanager
+def _as_unfit() -> Iterator[None]:
+    """Have whatever else libraries raise of what is sent and answered be an answer that is unfit to be read.
+
+    Who asks a model knows what to do without it, and knows no errors of libraries.
+    """
+    try:
+        yield
+    except (httpx.RequestError, httpx.InvalidURL, TimeoutError, IoaError):
+        raise
+    except Exception as error:
+        raise UnfitAnswerError(f"what it is asked, or answers, cannot be read ({type(error).__name__})") from error
 
 
 def _tokens_sent(request: ChatRequest) -> int:

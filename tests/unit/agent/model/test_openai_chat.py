@@ -6,7 +6,7 @@ import asyncio
 import gzip
 import json
 import random
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import timedelta
@@ -71,7 +71,7 @@ async def test_asks_for_a_schema_and_reads_the_answer() -> None:
     assert script.headers[0]["accept-encoding"] == "identity"
 
 
-async def _said(kind: dict[str, str], *pieces: bytes) -> tuple[ModelAnswer | IoaError, list[int]]:
+async def _said(kind: Mapping[str, str] | Mapping[bytes, bytes], *pieces: bytes) -> tuple[ModelAnswer | IoaError, list[int]]:
     """Ask a server that says so, each time it is asked, and return what comes of it, and how many pieces were read each time."""
     bodies: list[CountedBody] = []
 
@@ -98,6 +98,29 @@ async def test_an_answer_is_utf_8_whatever_it_says(charset: str) -> None:
     answer, _ = await _said({"content-type": f"application/json; charset={charset}"}, completion("Gruß").body.encode())
     assert isinstance(answer, ModelAnswer), answer
     assert answer.text == "Gruß"
+
+
+async def test_an_answer_is_read_whatever_its_headers_say() -> None:
+    """A proxy may name itself; the answer failed by an error that nobody expects, without another try."""
+    answer, _ = await _said({b"X-Served-By": "Zürich".encode()}, completion("Hi.").body.encode())
+    assert isinstance(answer, ModelAnswer), answer
+    assert answer.text == "Hi."
+
+
+async def test_no_error_of_a_library_reaches_who_asks() -> None:
+    """Another model is asked, or the rules, where this one cannot be used; who asks knows no other errors than the system's."""
+
+    async def serve(_request: httpx.Request) -> httpx.Response:
+        raise UnicodeError("of a library")
+
+    async def at_once(_seconds: float) -> None:
+        await asyncio.sleep(0)
+
+    async with httpx.AsyncClient(transport=httpx.MockTransport(serve)) as client:
+        model = OpenAiChat(ModelSettings("http://model.test/v1", "tiny"), client, sleep=at_once)
+        with pytest.raises(UnavailableError, match=r"cannot be read \(UnicodeError\)"):
+            await model.answer(ASK, None, LIMITS)
+        assert await model.context_tokens() == 128_000
 
 
 async def test_what_is_packed_is_not_unpacked() -> None:
