@@ -189,8 +189,14 @@ async def read_object(answer: httpx.Response) -> dict[str, Any]:
 
 async def read_json(answer: httpx.Response) -> Any:
     """Return the JSON of an answer; None if it has none, or more of it than texts."""
-    is_small = len(answer.content) <= _AT_ONCE_BYTES
-    return _parsed(answer.content) if is_small else await asyncio.to_thread(_parsed, answer.content)
+    return await read_by(answer, lambda said: said)
+
+
+async def read_by(answer: httpx.Response, read: Callable[[Any], T]) -> T:
+    """Return what is made of the JSON of an answer, see `read_json`: of a large one in the thread that parses it."""
+    if len(answer.content) <= _AT_ONCE_BYTES:
+        return read(_parsed(answer.content))
+    return await asyncio.to_thread(lambda: read(_parsed(answer.content)))
 
 
 def _parsed(data: bytes) -> Any:

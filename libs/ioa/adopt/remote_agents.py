@@ -9,13 +9,15 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, Unpack
+from functools import partial
+from itertools import islice
+from typing import Any, NamedTuple, Unpack
 from urllib.parse import urljoin
 
-from ioa.adopt.endpoint import LOOKS, MAX_FILES_BYTES, Calls, Endpoint, finished, read_object
+from ioa.adopt.endpoint import LOOKS, MAX_FILES_BYTES, MAX_URL_CHARS, Calls, Endpoint, finished, read_by, read_object
 from ioa.adopt.membership import Card, adopted, failure, with_results
 from ioa.agent.definition import InputFile, TaskContext
 from ioa.agent.workspace import MAX_ARTIFACT_BYTES, check_names
@@ -26,6 +28,8 @@ from ioa.retry import pauses
 CARD = ".well-known/agent-card.json"
 _MOST_EXAMPLES = 20
 _OPEN = ("submitted", "working")
+_MOST_PARTS = 10_000
+"""Of a message, and of all artifacts of a task: servers that tell a text as it comes make one of each piece."""
 
 
 def a2a(
@@ -64,12 +68,12 @@ def a2a(
             said = await finished(remote.ask("send", message), remote.cancel)
             try:
                 pause, told = pauses(*LOOKS), ""
-                while remote.dialect.state(said) in _OPEN:
-                    if (words := _words(said.get("status", {}).get("message"))) and words != told:
-                        told = words
-                        ctx.progress(words)
+                while said.is_open:
+                    if said.words and said.words != told:
+                        told = said.words
+                        ctx.progress(told)
                     await asyncio.sleep(next(pause))
-                    said = await remote.ask("get", {"id": said["id"]})
+                    said = await remote.ask("get", {"id": said.task_id})
             except asyncio.CancelledError:
                 await remote.cancel(said)
                 raise
@@ -115,12 +119,6 @@ class _Dialect:
         said = {"messageId": ctx.task_key, "role": self.role, "parts": [self.text(with_results(task, ctx)), *sent], **kind}
         return {"message": said, "configuration": self.at_once}
 
-    @staticmethod
-    def state(task: Mapping[str, Any]) -> str:
-        """Return the state of a task by its name in 0.3; a message that came in the place of a task is the answer."""
-        state = task.get("status", {}).get("state", "completed") if "status" in task else "completed"
-        return str(state).removeprefix("TASK_STATE_").lower().replace("_", "-")
-
 
 _ONE = _Dialect(
     "1.0",
@@ -140,32 +138,100 @@ _BEFORE = _Dialect(
 )
 
 
+class _File(NamedTuple):
+    """A file of an artifact: its content in base64, or where on the server it is."""
+
+    name: str
+    data: str | None
+    place: str
+    media_type: Any
+
+
+@dataclass(frozen=True)
+class _Said:
+    """What an agent says of a task, or the message that came in its place, which is the answer.
+
+    Attributes:
+        task_id: Which task.
+        state: How it stands, by its name in 0.3.
+        words: What it says of that.
+        files: What is to be attached.
+        text: What has come of it.
+    """
+
+    task_id: Any
+    state: str
+    words: str
+    files: Sequence[_File]
+    text: str
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the task goes on."""
+        return self.state in _OPEN
+
+
 @dataclass(frozen=True)
 class _Remote:
-    """An agent as its card describes it."""
+    """An agent as its card describes it.
+
+    Attributes:
+        root: How all addresses on its server begin.
+    """
 
     calls: Calls
     url: str
+    root: str
     dialect: _Dialect
 
-    async def ask(self, what: str, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Call a method, and return the task or the message that it answers with."""
+    async def ask(self, what: str, params: Mapping[str, Any]) -> _Said:
+        """Call a method, and return what is said of the task."""
         call = {"jsonrpc": "2.0", "id": 1, "method": self.dialect.methods[what], "params": params}
         version = {"A2A-Version": self.dialect.version}
-        said = await read_object(await self.calls.send("POST", self.url, is_repeatable=what != "send", json=call, headers=version))
+        answer = await self.calls.send("POST", self.url, is_repeatable=what != "send", json=call, headers=version)
+        return await read_by(answer, self._read)
+
+    async def cancel(self, said: _Said) -> None:
+        """Cancel a task that is open."""
+        if said.is_open:
+            call = {"jsonrpc": "2.0", "id": 1, "method": self.dialect.methods["cancel"], "params": {"id": said.task_id}}
+            await self.calls.leave("POST", self.url, json=call, headers={"A2A-Version": self.dialect.version})
+
+    def _read(self, answer: Any) -> _Said:
+        """Read an answer. It may be large, and is read where it was parsed.
+
+        Raises:
+            TaskError: It is an error, says nothing of a task, or has too many parts.
+        """
+        said = answer if isinstance(answer, dict) else {}
         if isinstance(error := said.get("error"), dict):
             raise failure(self.calls.whose, str(error.get("message", "")))
-        result = said.get("result")
-        result = next((result[key] for key in ("task", "message") if key in result), result) if isinstance(result, dict) else None
-        if not isinstance(result, dict):
+        task = said.get("result")
+        task = next((task[key] for key in ("task", "message") if key in task), task) if isinstance(task, dict) else None
+        if not isinstance(task, dict):
             raise TaskError(f"{self.calls.whose} has answered with neither a task nor a message of A2A.")
-        return result
+        status = task.get("status", {})
+        words = self._words(status.get("message"))
+        files, links = list[_File](), list[str]()
+        made = self._parts(part for artifact in task.get("artifacts", ()) for part in artifact.get("parts", ()))
+        for number, part in enumerate(made):
+            file = _file_of(part, number)
+            if file.data is not None or file.place.startswith(self.root):
+                files.append(file)
+            elif file.place:  # of another server, which the headers are not for, and which nobody here has chosen
+                links.append(f"{file.name}: {file.place}")
+        text = "\n".join([*_texts(made), *links]) or words or self._words(task)
+        return _Said(task.get("id"), _state(status), words, files, text)
 
-    async def cancel(self, task: Mapping[str, Any]) -> None:
-        """Cancel a task that is open."""
-        if self.dialect.state(task) in _OPEN:
-            call = {"jsonrpc": "2.0", "id": 1, "method": self.dialect.methods["cancel"], "params": {"id": task["id"]}}
-            await self.calls.leave("POST", self.url, json=call, headers={"A2A-Version": self.dialect.version})
+    def _words(self, message: Any) -> str:
+        return "\n".join(_texts(self._parts(message.get("parts", ())))) if isinstance(message, dict) else ""
+
+    def _parts(self, told: Iterable[Any]) -> Sequence[Any]:
+        """Return parts, once it is known that there are not too many to look at."""
+        parts = [*islice(told, _MOST_PARTS + 1)]
+        if len(parts) > _MOST_PARTS:
+            raise TaskError(f"{self.calls.whose} has answered with more than {_MOST_PARTS:,} parts.")
+        return parts
 
 
 async def _find(calls: Calls, url: str) -> _Remote:
@@ -174,7 +240,20 @@ async def _find(calls: Calls, url: str) -> _Remote:
     Raises:
         TaskError: It speaks no JSON-RPC of a version that is spoken here, or on another server, which the headers are not for.
     """
-    card = await read_object(await calls.send("GET", CARD))
+    root = urljoin(url, "/")
+    found = await read_by(await calls.send("GET", CARD), partial(_spoken, root))
+    if found is not None:
+        place, dialect = found
+        return _Remote(calls, place, root, dialect)
+    raise TaskError(
+        f"{calls.whose} has no card of an agent that speaks A2A 1.0 or 0.3 by JSON-RPC on this server.",
+        hint="Adopt it by the address that its card names.",
+    )
+
+
+def _spoken(root: str, card: Any) -> tuple[str, _Dialect] | None:
+    """Return where on its server an agent speaks which version, by its card; None if it does not."""
+    card = card if isinstance(card, dict) else {}
     places = [
         (one.get("url"), one.get("protocolVersion"), one.get("protocolBinding"))
         for one in [*card.get("supportedInterfaces", ()), *card.get("additionalInterfaces", ())]
@@ -182,55 +261,51 @@ async def _find(calls: Calls, url: str) -> _Remote:
     places.append((card.get("url"), card.get("protocolVersion"), card.get("preferredTransport", "JSONRPC")))
     for place, version, binding in places:
         dialect = next((one for one in (_ONE, _BEFORE) if str(version).startswith(one.version)), None)
-        if dialect is not None and binding == "JSONRPC" and str(place).startswith(urljoin(url, "/")):
-            return _Remote(calls, str(place), dialect)
-    raise TaskError(
-        f"{calls.whose} has no card of an agent that speaks A2A 1.0 or 0.3 by JSON-RPC on this server.",
-        hint="Adopt it by the address that its card names.",
-    )
+        is_here = isinstance(place, str) and len(place) <= MAX_URL_CHARS and place.startswith(root)
+        if dialect is not None and binding == "JSONRPC" and is_here:
+            return place, dialect
+    return None
 
 
-async def _result(remote: _Remote, task: Mapping[str, Any], ctx: TaskContext) -> str:
+async def _result(remote: _Remote, said: _Said, ctx: TaskContext) -> str:
     """Return what came of a task.
 
     Raises:
         DeclinedError: The agent has rejected it.
         TaskError: It failed, or there is no text.
     """
-    whose, state, said = remote.calls.whose, remote.dialect.state(task), _words(task.get("status", {}).get("message"))
-    if state == "rejected":
-        raise DeclinedError(f"{whose} has rejected the task: {said or 'it does not say why'}")
-    if state != "completed":
-        raise failure(whose, f"{state}, {said}" if said else state)
-    made = [part for artifact in task.get("artifacts", ()) for part in artifact.get("parts", ())]
-    files: list[tuple[str, Any, str, Any]] = []
-    links = []
-    for number, part in enumerate(made):
-        told = {"bytes": part.get("raw"), "uri": part.get("url"), "name": part.get("filename"), "mimeType": part.get("mediaType")}
-        file = part.get("file", told)
-        name, data, place = str(file.get("name") or f"file-{number}"), file.get("bytes"), str(file.get("uri") or "")
-        if isinstance(data, str) or place.startswith(urljoin(remote.url, "/")):
-            files.append((name, data, place, file.get("mimeType")))
-        elif place:  # of another server, which the headers are not for, and which nobody here has chosen
-            links.append(f"{name}: {place}")
-    check_names([name for name, *_ in files])
-    for name, data, place, kind in files:
-        if isinstance(data, str):
-            content = await asyncio.to_thread(_decoded, data, whose)
+    whose = remote.calls.whose
+    if said.state == "rejected":
+        raise DeclinedError(f"{whose} has rejected the task: {said.words or 'it does not say why'}")
+    if said.state != "completed":
+        raise failure(whose, f"{said.state}, {said.words}" if said.words else said.state)
+    check_names([file.name for file in said.files])
+    for file in said.files:
+        if file.data is not None:
+            content = await asyncio.to_thread(_decoded, file.data, whose)
         else:
-            content = (await remote.calls.send("GET", place, max_bytes=MAX_ARTIFACT_BYTES)).content
-        await asyncio.to_thread(ctx.artifact, name, content, kind)
-    text = "\n".join([*_texts(made), *links]) or said or "\n".join(_texts(task.get("parts", ())))
-    if not text:
+            content = (await remote.calls.send("GET", file.place, max_bytes=MAX_ARTIFACT_BYTES)).content
+        await asyncio.to_thread(ctx.artifact, file.name, content, file.media_type)
+    if not said.text:
         raise TaskError(f"{whose} has answered without any text.")
-    return text
+    return said.text
 
 
-def _words(message: object) -> str:
-    return "\n".join(_texts(message.get("parts", ()))) if isinstance(message, dict) else ""
+def _state(status: Mapping[str, Any]) -> str:
+    """Return how a task stands by its name in 0.3; what does not say so has ended."""
+    return str(status.get("state", "completed")).removeprefix("TASK_STATE_").lower().replace("_", "-")
 
 
-def _texts(parts: Any) -> Iterator[str]:
+def _file_of(part: Mapping[str, Any], number: int) -> _File:
+    """Return the file that a part is; one that is none has neither content nor place."""
+    told = {"bytes": part.get("raw"), "uri": part.get("url"), "name": part.get("filename"), "mimeType": part.get("mediaType")}
+    file = part.get("file", told)
+    data = file.get("bytes")
+    name = str(file.get("name") or f"file-{number}")
+    return _File(name, data if isinstance(data, str) else None, str(file.get("uri") or ""), file.get("mimeType"))
+
+
+def _texts(parts: Iterable[Any]) -> Iterator[str]:
     return (part["text"] for part in parts if isinstance(part.get("text"), str))
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import base64
 import gzip
+import json
 import threading
 from collections.abc import AsyncIterator, Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from urllib.parse import urljoin
 
 import httpx
 import pytest
@@ -194,6 +196,71 @@ async def test_a_remote_agent_may_refuse_or_ask_back(state: str, error: type, wh
 
     raised = await _failing(adopt.a2a, route, tmp_path)
     assert (type(raised), why in str(raised)) == (error, True)
+
+
+def _task_of_parts(parts: list[dict[str, str]], path: str = "/rpc") -> Callable[[Request], Reply]:
+    def route(request: Request) -> Reply:
+        if request.method == "GET":
+            url = f"http://{request.headers['Host']}{path}"
+            return 200, {"supportedInterfaces": [{"url": url, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}]}, {}
+        return 200, {"result": {"task": {"status": {"state": "completed"}, "artifacts": [{"parts": parts}]}}}, {}
+
+    return route
+
+
+async def test_parts_of_a_remote_agent_are_read_beside_the_loop(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Where its server is was found out anew for each part: 30 kB that its card had made dear held the agent's loop for 23 s."""
+    threads, joined = set[threading.Thread](), list[str]()
+
+    class Looked(dict[str, Any]):
+        def get(self, *of: Any) -> Any:
+            threads.add(threading.current_thread())
+            return super().get(*of)
+
+    def join(base: str, url: str) -> str:
+        joined.append(base)
+        return urljoin(base, url)
+
+    def parse(data: bytes) -> Any:
+        return json.loads(data, object_hook=Looked)
+
+    monkeypatch.setattr("ioa.adopt.endpoint.parse_texts", parse)
+    monkeypatch.setattr("ioa.adopt.remote_agents.urljoin", join)
+    parts = [{"text": "one"}, {"url": "http://elsewhere.example/f"}, *[{"text": "x" * 20}] * 3_000]
+    with serving(_task_of_parts(parts, "/" + "/" * 7_000)) as url:
+        monkeypatch.setattr(remote_agents, "_find", _then_none_looked(remote_agents._find, threads))
+        answer = await _run(adopt.a2a("other", url, description=DOES), RecordingContext(tmp_path))
+    assert (answer.count("x" * 20), len(joined), threading.main_thread() in threads) == (3_000, 1, False)
+
+
+def _then_none_looked(find: Callable[..., Any], looked: set[threading.Thread]) -> Callable[..., Any]:
+    """Have what was looked at of the card, which is small, not count."""
+
+    async def found(*of: Any) -> Any:
+        remote = await find(*of)
+        looked.clear()
+        return remote
+
+    return found
+
+
+async def test_a_remote_agent_answers_in_so_many_parts_from_a_short_address(tmp_path: Path) -> None:
+    """A megabyte may be 330,000 parts that say nothing."""
+    many = _task_of_parts([{}] * 10_001)
+    assert "has answered with more than 10,000 parts" in str(await _failing(adopt.a2a, many, tmp_path))
+    far = _task_of_parts([{"text": "done"}], "/" * 9_000)
+    assert "no card of an agent" in str(await _failing(adopt.a2a, far, tmp_path))
+
+
+async def test_what_leads_to_no_address_fails_the_task(tmp_path: Path) -> None:
+    """By an error that names the server."""
+
+    def route(request: Request) -> Reply:
+        here = f"http://{request.headers['Host']}/"
+        parts = [{"filename": "f", "url": f"{here}a\nb"}]
+        return _task_of_parts(parts)(request)
+
+    assert "leads to an address that is none" in str(await _failing(adopt.a2a, route, tmp_path))
 
 
 async def test_a_card_that_leads_elsewhere_is_not_followed(tmp_path: Path) -> None:
