@@ -21,7 +21,8 @@ agent = Agent(
         "100 degrees fahrenheit in celsius", "20 is what percent of 80?", "divide the total by 12", "add 19 % VAT to it",
     ], tags=["math", "units"], declines=True, may_team_up=False,
 )  # fmt: skip
-_NUMBER = r"(?:(?:\d{1,3}(?:,\d{3})+(?![\d,])|\d+)(?:\.\d+)?|\.\d+)(?![\w.]*\d)"
+_NUMBER = r"(?:(?:\d{1,3}+(?:,\d{3})++(?![\d,])|\d++)(?:\.\d++)?+|\.\d++)(?!(?:[^\W\d]|\.)*+\d)"
+"""No digit is given back: what is less of a number has one behind it, and is none."""
 _MAX_DIGITS, _MAX_CHARS = 400, 1_000
 _LEAD = re.compile(r"(?i)^(?:(?:please|what(?:'s| is| are)|how much is|calculate|compute|find|the (?:result|value) of|the)\s+)+")
 _SAID = {  # calculations in words, and in signs: `A` and `B` are a number or brackets, `R` is a rate
@@ -76,7 +77,7 @@ def run(task: str, ctx: TaskContext) -> str:
 
 
 def _plain(text: str) -> str:
-    return _LEAD.sub("", " ".join(re.sub(r"[?.= ]+$", "", text.strip()).replace("\n", " ; ").split()))  # two lines are two
+    return _LEAD.sub("", " ".join(text.strip().rstrip("?.= ").replace("\n", " ; ").split()))  # two lines are two
 
 
 def _no_signs(text: str) -> list[str]:

@@ -39,11 +39,11 @@ _ARE, _IS = r"are there|there are|are", r"is|are|was|were|of"
 _WHEN = {"=": "in|on", ">=": "since", ">": "after", "<": "before", "<=": "until"}
 _MONTH = "|".join(filter(None, (*calendar.month_name, *calendar.month_abbr))).lower()
 _DAY = rf"(?:\d\d? )?(?:{_MONTH}) \d{{4}}|(?:{_MONTH}) \d\d?, ?\d{{4}}"
-DATE = rf"(?:\d{{4}}(?:-q[1-4]|-\d\d(?:-\d\d)?)?|{_DAY}|q[1-4] \d{{4}})(?![\w.,-]*\d)"
+DATE = rf"(?:\d{{4}}(?:-q[1-4]|-\d\d(?:-\d\d)?)?|{_DAY}|q[1-4] \d{{4}})(?!(?:[^\W\d]|[.,-])*+\d)"
 _DATES = "Dates are written 2024, 2024-03, 2024-03-31, March 2024, 31 March 2024 or Q1 2024; 'in' is said of them, or of the file."
 _FORMS_IN_CELLS = "Dates in cells are all written as 2024-03-31, 31.3.2024, 31/03/2024, 31 Mar 2024 or Mar 31, 2024"
 _A_FIGURE = "how many rows, number of distinct COLUMN, or total, average, median, minimum or maximum of COLUMN"
-_NUMBER, _VALUE_WORDS = r"[-−]?\d+(?:,\d{3})*(?:\.\d+)?(?![\w,.]*\d)", 10
+_NUMBER, _VALUE_WORDS = r"[-−]?\d++(?:,\d{3})*+(?:\.\d++)?+(?!(?:[^\W\d]|[,.])*+\d)", 10
 
 T = TypeVar("T")
 

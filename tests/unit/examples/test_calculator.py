@@ -12,10 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import csv_analyst
-from calculator import agent, compute
+import questions
+from calculator import _NUMBER, agent, compute
 from ioa.errors import DeclinedError, InvalidInputError
 from ioa.testing.task_context import upstream
 from tests.unit.examples.agent_run import Run
+from tests.unit.growth.measuring import DEAR, seconds_of, times_plain
 
 
 @pytest.mark.parametrize(
@@ -348,3 +350,28 @@ def test_any_text_is_a_value_or_a_refusal(text: str) -> None:
         assert isinstance(compute(text), Fraction)
     except InvalidInputError as error:
         assert error.message
+
+
+@pytest.mark.parametrize("digits", [300, 500, 700, 998])
+def test_digits_that_are_no_number_are_read_at_once(digits: int, run: Run) -> None:
+    """In one call of `re`, beside which nothing else of the whole process runs."""
+    text = "1" * digits + "a1" + "a" * (998 - digits)
+    seconds = seconds_of(lambda _: run(agent, text), lambda _size, _salt: None, 0, 3)
+    assert times_plain(seconds, len(text)) < DEAR
+
+
+@pytest.mark.parametrize(
+    ("pattern", "giving_back"),
+    [
+        (_NUMBER, r"(?:(?:\d{1,3}(?:,\d{3})+(?![\d,])|\d+)(?:\.\d+)?|\.\d+)(?![\w.]*\d)"),
+        (questions._NUMBER, r"[-−]?\d+(?:,\d{3})*(?:\.\d+)?(?![\w,.]*\d)"),
+    ],
+    ids=["calculator", "questions"],
+)
+@given(
+    text=st.text(st.sampled_from("1٣,.-−a_ "), max_size=16)
+    | st.lists(st.sampled_from(["1", "111", ",111", ".", "a", " "])).map("".join)
+)
+def test_no_number_is_another_one_for_that(pattern: str, giving_back: str, text: str) -> None:
+    """What is read is what a pattern reads that gives its digits back one by one."""
+    assert [one.span() for one in re.finditer(pattern, text)] == [one.span() for one in re.finditer(giving_back, text)]
