@@ -26,7 +26,7 @@ from urllib.request import getproxies, proxy_bypass
 import httpx
 
 from ioa import Agent, InvalidInputError, TaskContext, TaskError, UnavailableError
-from ioa.adapters.http_answers import PLAINLY, UnfitAnswerError, pieces_of
+from ioa.adapters.http_answers import UnfitAnswerError, create_client, pieces_of
 from ioa.adapters.outside import PORTS, OutsideTransport, places_of
 from ioa.idle_child import IdleChildren
 from ioa.react import Observation, ReactTool, react_agent, tool
@@ -297,7 +297,7 @@ async def open_http_engine(site: str, reading: Reading, names: Executor | None) 
         transport: httpx.AsyncBaseTransport = httpx.AsyncHTTPTransport(proxy=proxy)
     else:
         transport = OutsideTransport(names, _INSIDE)
-    async with httpx.AsyncClient(headers=PLAINLY, timeout=_TIMEOUT_SECONDS, transport=transport) as client:
+    async with create_client(timeout=_TIMEOUT_SECONDS, transport=transport) as client:
         yield HttpEngine(client, site, reading)
 
 

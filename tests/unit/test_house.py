@@ -16,6 +16,13 @@ ELSEWHERE = re.compile(r"ioa\.v1\..*|ioa\.(?:dead|goal|result)s?|.*\.(?:py|typed
 """Subjects of NATS and names of files look like modules."""
 NAMES_SERVICES = {"libs/ioa/runtime/open_work_metrics.py"}
 """A metric that is called as one of them."""
+SPEAKS_HTTP = {
+    "libs/ioa/adapters/http_answers.py",  # for all servers of others
+    "libs/ioa/adapters/kubernetes_secrets.py",  # with the cluster's own
+    "libs/ioa/adapters/mcp_http.py",  # with few cookies, by the library of MCP
+    "libs/ioa/adapters/nats/server.py",  # with the server that it has started itself
+    "libs/ioa/local/system_metrics.py",  # with processes of this system
+}
 
 
 def sources(*folders: str) -> Iterator[Path]:
@@ -95,6 +102,15 @@ def test_task_groups_and_limits_drop_no_cancellation() -> None:
     """Those of asyncio do in older versions of CPython, so that what runs in the system uses none of them."""
     theirs = re.compile(r"asyncio\.(?:TaskGroup|timeout|timeout_at)\(")
     assert [path for path in sources("libs", "services") if theirs.search(path.read_text(encoding="utf-8"))] == []
+
+
+def test_what_servers_of_others_answer_comes_by_one_client() -> None:
+    """Which keeps few of their cookies, and unpacks nothing; where another one is made stands above, with whose it is."""
+    made = r"httpx2?\.(?:(?:Async)?Client|get|post|put|patch|delete|head|request|stream)\("
+    theirs = re.compile(rf"{made}|class \w+\(httpx2?\.(?:Async)?Client|from httpx2? import|import (?:aiohttp|requests)\b|urlopen\(")
+    files = sources("libs", "services", "examples")
+    found = {str(path.relative_to(ROOT)) for path in files if theirs.search(path.read_text(encoding="utf-8"))}
+    assert found == SPEAKS_HTTP
 
 
 def test_nothing_waits_in_an_except_star() -> None:

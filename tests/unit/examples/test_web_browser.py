@@ -243,6 +243,34 @@ async def test_a_network_that_drops_what_is_sent_to_some_addresses(monkeypatch: 
     assert asked == [(places[0], 7), (places[1], 11), (places[2], 21), (places[2], 7)]
 
 
+class Crumbs(BaseHTTPRequestHandler):
+    """A site that sets thirty cookies of new names with each answer, and one at first; its page says which have come along."""
+
+    told = 0
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html")
+        names = [f"n{Crumbs.told}.{number}" for number in range(30)] if Crumbs.told else ["session"]
+        Crumbs.told += 1
+        for name in names:
+            self.send_header("Set-Cookie", f"{name}=1")
+        self.end_headers()
+        self.wfile.write(f"cookies: {self.headers['cookie']}".encode())
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name is the base class's
+        """Log nothing."""
+
+
+async def test_few_cookies_of_a_site_are_kept() -> None:
+    """Each request looks through all of them, on the loop."""
+    with _serving(ThreadingHTTPServer(("127.0.0.1", 0), Crumbs)) as site:
+        async with open_http_engine(site, READING, None) as engine:
+            for _ in range(3):
+                await engine.open(site)
+            assert (await engine.shown())[1] == b"cookies: session=1"
+
+
 async def test_a_chromium_stays_at_the_address(monkeypatch: pytest.MonkeyPatch) -> None:
     """To which the site's name led when it was started; what a proxy looks up is the proxy's."""
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_of, **_more: [(0, 0, 0, "", ("2606:2800:21f:cb07::8b2c", 80))])
