@@ -2,7 +2,7 @@
 
 import base64
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from html import escape
 from pathlib import Path
 
@@ -19,7 +19,8 @@ agent = Agent(
         "produce a final report of the findings", "combine the results into a web page",
     ], tags=["report", "html"], declines=True, may_team_up=False,
 )  # fmt: skip
-_ROWS, _COLUMNS, _MOST_BYTES, _STYLE = 60, 60, 10_000_000, Path(__file__).with_name("report.css")
+_ROWS, _COLUMNS, _CELL_CHARS, _STYLE = 60, 60, 1_000, Path(__file__).with_name("report.css")
+_IMAGE_BYTES, _PAGE_BYTES = 10_000_000, 20_000_000
 _RESULTS = r"(?:it|them|this|that|these|those|both|all|everything|(?:(?:the|these|both|all) )*(?:results?|findings?|answers?))"
 _REPORT = r"(?:(?:an?|the|one|final|complete|html|web) )*(?:report|document|page)"
 _MADE = rf"{_REPORT}(?: (?:of|on|about|for|from|with) {_RESULTS})?"
@@ -35,17 +36,31 @@ def run(task: str, ctx: TaskContext) -> str:
         raise DeclinedError(f"{task[:200]!r} is no request for a report of results alone.", hint=_HINT)
     if not ctx.results:
         raise DeclinedError("There is no result to report on.", hint="Ask for it first: 'What is 2 + 3? Write a report of it.'")
-    if (size := sum(file.path.stat().st_size for file in of_results(ctx, (".png",)))) > _MOST_BYTES:
-        raise InvalidInputError(f"The images of the results have {size:,} bytes; up to {_MOST_BYTES:,} go into one page.")
+    if (size := sum(file.path.stat().st_size for file in of_results(ctx, (".png",)))) > _IMAGE_BYTES:
+        raise InvalidInputError(f"The images of the results have {size:,} bytes; up to {_IMAGE_BYTES:,} go into one page.")
     title, *more = map(_heading, ctx.results)
-    body = "\n".join(line for result in ctx.results for line in _section(result, ctx))
-    page = (
+    ctx.artifact("report.html", b"\n".join(_bounded(_page(title, ctx))), "text/html")
+    return f"Report '{title}' (report.html) of: {'; '.join([title, *more])}."
+
+
+def _bounded(page: Iterable[str]) -> Iterator[bytes]:
+    """Hand on a page as it is written, as far as one may be: all of it is held by the process of all of the agent's tasks."""
+    left = _PAGE_BYTES
+    for piece in page:
+        yield (written := piece.encode())
+        if (left := left - len(written)) < 0:
+            raise InvalidInputError(f"The report would have more than {_PAGE_BYTES:,} bytes.", hint="Ask for one of fewer results.")
+
+
+def _page(title: str, ctx: TaskContext) -> Iterator[str]:
+    yield (
         f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta name="viewport" content="width=device-width, initial-scale=1">\n<title>{escape(title)}</title>\n'
-        f"<style>{_STYLE.read_text()}</style>\n</head>\n<body>\n<main>\n<h1>{escape(title)}</h1>\n{body}\n</main>\n</body>\n</html>\n"
+        f"<style>{_STYLE.read_text()}</style>\n</head>\n<body>\n<main>\n<h1>{escape(title)}</h1>"
     )
-    ctx.artifact("report.html", page, "text/html")
-    return f"Report '{title}' (report.html) of: {'; '.join([title, *more])}."
+    for result in ctx.results:
+        yield from _section(result, ctx)
+    yield "</main>\n</body>\n</html>\n"
 
 
 def _heading(result: UpstreamResult) -> str:
@@ -74,4 +89,9 @@ def table_of_file(path: Path) -> str:
         return f"<p>{escape(path.name)} cannot be shown as a table.</p>"
     left = [(len(table) - _ROWS, "rows"), (len(table.columns) - _COLUMNS, "columns")]
     more = "".join(f"\n<p>{count} more {what} are in the table's file.</p>" for count, what in left if count > 0)
-    return str(table.iloc[:_ROWS, :_COLUMNS].to_html(index=False, border=0, na_rep="", float_format=format_number)) + more
+    shown = table.iloc[:_ROWS, :_COLUMNS].map(_cut).rename(columns=_cut)
+    return str(shown.to_html(index=False, border=0, na_rep="", float_format=format_number)) + more
+
+
+def _cut(cell: object) -> object:
+    return f"{cell[:_CELL_CHARS]}…" if isinstance(cell, str) and len(cell) > _CELL_CHARS else cell

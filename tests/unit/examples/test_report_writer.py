@@ -140,6 +140,23 @@ def test_wide_table_is_cut(run: Run, tmp_path: Path) -> None:
     assert "40 more columns" in page.get_text()
 
 
+def test_long_names_and_cells_are_cut(run: Run, tmp_path: Path) -> None:
+    """One may have megabytes, and is in memory several times over before anybody sees that no page is that long."""
+    table = tmp_path / "long.csv"
+    table.write_text(f"{'<' * 3_000_000},b\n{'<' * 100_000},1\n")
+    done = run(agent, "a report", results=[upstream("squares", "squares:", table)])
+    page = BeautifulSoup(done.files["report.html"], "html.parser")
+    assert [len(cell.get_text()) for cell in page.select("th, td")] == [1_001, 1, 1_001, 1]
+
+
+def test_a_page_of_too_many_tables_is_not_written(run: Run, tmp_path: Path) -> None:
+    """As little as one of too many images."""
+    table = tmp_path / "full.csv"
+    table.write_text("\n".join([",".join(f"c{n}" for n in range(60)), *[",".join(["<" * 1_000] * 60)] * 60]))
+    with pytest.raises(InvalidInputError, match=r"would have more than 20,000,000 bytes\. Ask for one of fewer results\."):
+        run(agent, "a report", results=[upstream("squares", "squares:", table)] * 3)
+
+
 def test_images_that_no_page_can_hold_are_not_read(run: Run, tmp_path: Path) -> None:
     """Several megabytes for each of them in memory would be the agent's own."""
     image = tmp_path / "chart.png"
