@@ -4,6 +4,9 @@ It holds each part of a message to each form that such a part may have, and reme
 many parts does not get to it: who asked for it is told so, and what nobody asked for is left out, and a notice of numbers that are
 none. Nor does more of a tool than is shown of it, and what its answers are like, which the library would remember.
 
+Of each tool that it was ever told of, the library remembers the name and where its parts go, as long as the connection lasts; and
+it asks for all tools anew when a call is refused as one of a tool that is another by now. So what all of them say is counted here.
+
 What a server asks it answers in a task of its own, and those wait for each other, and for the server to hear them. So no more than
 a few are left to wait, and of what is asked comes a name alone: agents offer nothing that a server could ask for.
 """
@@ -31,8 +34,13 @@ if TYPE_CHECKING:
 _MOST_PARTS = 10_000
 _MOST_WAITING = 3
 """How many answers may wait for their turn before a server's next question is left out."""
+_MOST_TOLD, _PART = 10_000_000, 100
+"""How much all tools of a connection may say together, in characters; a part of a schema counts as so many besides."""
 _ANYTHING = frozenset({"structuredContent", "_meta"})
 """What of an answer or a notice is held to no form."""
+_MANY_PARTS = f"It has more than {_MOST_PARTS:,} parts."
+_KEPT = ("name", "title", "description", "inputSchema")
+"""What of a tool is kept, by the library or here."""
 _NOTHING = "none"
 """The name of no method."""
 
@@ -75,6 +83,7 @@ class _Read(AbstractAsyncContextManager["_Read"]):
     def __init__(self, stream: ReadStream[SessionMessage | Exception], answered: _Write) -> None:
         self._stream = stream
         self._answered = answered
+        self._tools = _Tools()
 
     @property
     def last_context(self) -> object:
@@ -112,13 +121,51 @@ class _Read(AbstractAsyncContextManager["_Read"]):
         if isinstance(message, JSONRPCNotification) and not (_is_number(told.get("progress")) and _is_number(told.get("total"))):
             return ValueError("It tells numbers that are none.")
         if isinstance(tools := told.get("tools"), list):
-            told["tools"] = [_cut_tool(tool) for tool in tools]
-        if not _has_many(_held(told)):
-            return item
-        why = f"It has more than {_MOST_PARTS:,} parts."
+            told["tools"] = tools = [_cut_tool(tool) for tool in tools]
         if not isinstance(message, JSONRPCResponse):
-            return ValueError(why)
+            return ValueError(_MANY_PARTS) if _has_many(_held(told)) else item
+        if _has_many(_held(told)):
+            why = _MANY_PARTS
+        elif isinstance(tools, list) and not self._tools.are_few(tools):
+            why = f"Its tools say more than {_MOST_TOLD:,} characters."
+        else:
+            return item
         return SessionMessage(JSONRPCError(jsonrpc="2.0", id=message.id, error=ErrorData(code=PARSE_ERROR, message=why)))
+
+
+class _Tools:
+    """How much each tool of a connection has said when it was told last."""
+
+    def __init__(self) -> None:
+        self._told = dict[str, int]()
+        self._left = _MOST_TOLD
+
+    def are_few(self, tools: list[object]) -> bool:
+        """Take in what a page tells; whether all tools say little enough together, but for the page that says more."""
+        for tool in tools:
+            if not isinstance(tool, dict) or not isinstance(name := tool.get("name"), str):
+                continue  # the library takes no page of it
+            before = self._told.get(name, 0)
+            says = _told_by([tool.get(part) for part in _KEPT], self._left + before)
+            if says > self._left + before:
+                return False
+            self._told[name] = says
+            self._left += before - says
+        return True
+
+
+def _told_by(value: object, most: int) -> int:
+    """Return how much is told by a value of JSON, or more than most."""
+    waiting, told = [value], 0
+    while waiting and told <= most:
+        part = waiting.pop()
+        told += _PART + (len(part) if isinstance(part, str) else 0)
+        if isinstance(part, dict):
+            told += sum(map(len, part))
+            waiting += part.values()
+        elif isinstance(part, list):
+            waiting += part
+    return told
 
 
 def _is_number(told: object) -> bool:
@@ -133,8 +180,9 @@ def _cut_tool(tool: object) -> object:
     if not isinstance(tool, dict):
         return tool
     kept = {name: part for name, part in tool.items() if name != "outputSchema"}
-    if isinstance(description := kept.get("description"), str):
-        kept["description"] = description[:MAX_DESCRIPTION_CHARS]
+    for name in ("title", "description"):
+        if isinstance(said := kept.get(name), str):
+            kept[name] = said[:MAX_DESCRIPTION_CHARS]
     return kept
 
 

@@ -45,8 +45,6 @@ _ASKED_WITHIN = timedelta(seconds=5)
 _MOST_PAGES = 100
 MAX_DESCRIPTION_CHARS = 1_000
 """How much is read of what a tool says that it does."""
-_MOST_TOLD, _PART = 10_000_000, 100
-"""How much all of a server's tools may say together, in characters; a part of a schema counts as so many besides."""
 _MAX_TOLD_CHARS = 500
 _SESSION = "mcp-session-id"
 _DEEPEST = 100
@@ -289,39 +287,17 @@ async def _connect(address: McpAddress, stack: AsyncExitStack) -> _Connection:
 
 
 async def _tools_of(client: Client) -> Sequence[McpTool]:
-    """Ask for all pages of a server's tools.
-
-    Raises:
-        TaskError: They say too much.
-    """
-    found, cursor, left = list[McpTool](), None, _MOST_TOLD
+    """Ask for all pages of a server's tools; of those of one name the last one is it."""
+    found, cursor = dict[str, McpTool](), None
     for _ in range(_MOST_PAGES):
         page = await client.list_tools(cursor=cursor)
         for one in page.tools:
             hints = one.annotations
             harmless = hints is not None and bool(hints.read_only_hint or hints.idempotent_hint)
-            tool = McpTool(one.name, one.description or one.title or one.name, one.input_schema, harmless)
-            left -= _told_by([tool.name, tool.description, tool.parameters], left)
-            if left < 0:
-                raise TaskError(f"its tools say more than {_MOST_TOLD:,} characters")
-            found.append(tool)
+            found[one.name] = McpTool(one.name, one.description or one.title or one.name, one.input_schema, harmless)
         if (cursor := page.next_cursor) is None:
             break
-    return found
-
-
-def _told_by(value: object, most: int) -> int:
-    """Return how much is told by a value of JSON, or more than most."""
-    waiting, told = [value], 0
-    while waiting and told <= most:
-        part = waiting.pop()
-        told += _PART + (len(part) if isinstance(part, str) else 0)
-        if isinstance(part, dict):
-            told += sum(map(len, part))
-            waiting += part.values()
-        elif isinstance(part, list):
-            waiting += part
-    return told
+    return list(found.values())
 
 
 async def _take_as_it_is(name: str, result: CallToolResult) -> None:

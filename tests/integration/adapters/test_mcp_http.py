@@ -52,6 +52,7 @@ class BareServer:
         heard: What is answered to what waits for nothing.
         schema: What its tools take.
         description: What they say that they do.
+        letters: How many more the names of tools have on each page but the first, where all are others.
         pages: How many pages of them there are; none has them never tell.
         first: What is answered to who asks for what a server has to say by itself.
         events: What is answered to who asks for events again.
@@ -66,6 +67,7 @@ class BareServer:
         self.heard = _whole(b"", status="202 Accepted")
         self.schema: dict[str, Any] = {"type": "object"}
         self.description = ""
+        self.letters = 0
         self.pages = 1
         self.first = self.events = _whole(b"", status="405 No")
         self.sets: list[str] = []
@@ -118,6 +120,8 @@ class BareServer:
         what = {"inputSchema": self.schema, "description": self.description}
         tools = [{"name": tool, **what} for tool in ["slow", *self.answers]]
         tools += [{"name": "read", **what, "annotations": {"readOnlyHint": True}}]
+        if (listed := self.called["tools/list"]) > 1:
+            tools = [{**tool, "name": f"{tool['name']}{listed}{'x' * self.letters}"} for tool in tools]
         number = int(asked.get("params", {}).get("cursor", "0")) + 1
         more = {"nextCursor": str(number)} if number < self.pages else {}
         return _whole(_told(asked, result={"tools": tools, **more}))
@@ -415,6 +419,17 @@ async def test_all_that_tools_say_is_bounded_together(name: str) -> None:
         async with _opened(bare):
             pass
     assert bare.called["tools/list"] == 3
+
+
+async def test_what_later_listings_tell_is_bounded_with_the_first() -> None:
+    """A server is asked for its tools whenever a call is refused as one that is lost; the library remembers each name."""
+    bare = BareServer({"this": lambda asked: _whole(_told(asked, error={"code": -32000, "message": "No"}))})
+    bare.letters = 1_000_000
+    async with _opened(bare) as server:
+        said = [await _call(server, "this") for _ in range(6)]
+        remembered = (await server._connected()).client.session._tool_output_schemas
+        assert sum(map(len, remembered)) < 10_000_000
+    assert (said, bare.called["tools/list"]) == (["No"] * 6, 7)
 
 
 async def test_an_agent_does_not_wait_for_tools_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
