@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import re
+from itertools import islice
 from typing import Any
 
 MAX_TEXT_CHARS = 2_000_000
 _MAX_PLAIN_BYTES, _MAX_TEXTS = 1_000_000, 100_000
 """How much may lie outside of its texts, and how many of those it may have: 28 MB of `[],` hold up all for seconds, in whatever
 thread they are read, and take a gigabyte."""
-_MAX_STARTS = 20
+_MAX_STARTS, _MAX_TRIED_CHARS = 20, 500_000
+"""How many objects are begun in a text, and how much is read in vain before no other one is: from each start it may be all."""
 _THINKING = re.compile(r"<think>.*?(</think>|\Z)", re.DOTALL)
 _DECODER = json.JSONDecoder()
 
@@ -52,17 +54,17 @@ def check_mostly_texts(data: bytes) -> None:
 
 def find_object(text: str) -> dict[str, Any] | None:
     """Return the first whole JSON object in the text, skipping thoughts, prose and Markdown fences; None if there is none."""
-    text = _THINKING.sub("", text[:MAX_TEXT_CHARS])
-    for start in [match.start() for match in re.finditer(r"\{", text)][:_MAX_STARTS]:
-        found = _whole(text, start)
-        if found:
+    text, tried = _THINKING.sub("", text[:MAX_TEXT_CHARS]), 0
+    for match in islice(re.finditer(r"\{", text), _MAX_STARTS):
+        try:
+            found, end = _DECODER.raw_decode(text, match.start())
+        except json.JSONDecodeError as error:
+            found, end = None, len(text) if error.msg.startswith("Unterminated") else error.pos  # that one says where it began
+        except (ValueError, RecursionError):
+            found, end = None, len(text)
+        if found and isinstance(found, dict):
             return found
+        tried += end - match.start()
+        if tried > _MAX_TRIED_CHARS:
+            break
     return None
-
-
-def _whole(text: str, start: int) -> dict[str, Any] | None:
-    try:
-        found, _ = _DECODER.raw_decode(text, start)
-    except (ValueError, RecursionError):
-        return None
-    return found if isinstance(found, dict) else None

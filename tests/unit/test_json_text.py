@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
-from ioa.json_text import parse_json, parse_texts
+from ioa import json_text
+from ioa.json_text import find_object, parse_json, parse_texts
 
 
 @pytest.mark.parametrize("written", ["[" * 100_000, b'{"a":' * 100_000, "{", b"\xff", "9" * 5_000])
@@ -34,3 +36,34 @@ def test_texts_are_read_however_long_they_are() -> None:
     """Also where a quote, or a backslash, stands in one."""
     text = '"[],\\' * 400_000
     assert parse_texts(json.dumps({"a": text}).encode()) == {"a": text}
+
+
+@pytest.mark.parametrize("begun", ['{"a":' * 20 + "[" + "[]," * 400_000, '{"a":[' + "[]," * 400_000 + '{"a":' * 2_000])
+def test_a_long_answer_is_not_read_from_each_of_its_starts(begun: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of twenty would read all that is behind it, in one step."""
+    read = list[int]()
+
+    class Decoder(json.JSONDecoder):
+        def raw_decode(self, s: str, idx: int = 0) -> tuple[Any, int]:
+            read.append(idx)
+            return super().raw_decode(s, idx)
+
+    monkeypatch.setattr(json_text, "_DECODER", Decoder())
+    assert find_object(begun) is None
+    assert len(read) <= 4
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "Here it is: " * 100_000,
+        "{'no': 1} " * 19,
+        '{"a": ' * 19,
+        "```json\n{",
+        "<think>{" + "[]," * 600_000 + "</think>",
+        '{"cut": "' + "x" * 300_000 + "\n",
+    ],
+)
+def test_an_object_is_found_behind_whatever_is_none(before: str) -> None:
+    """Models say something first, or begin another one."""
+    assert find_object(before + '{"word": "ready"} behind it') == {"word": "ready"}
