@@ -44,7 +44,7 @@ async def test_nobody_comes_back_before_he_is_told_to(monkeypatch: pytest.Monkey
     async def pause(seconds: float) -> None:
         paused.append(seconds)
 
-    monkeypatch.setattr("ioa.retry.asyncio.sleep", pause)
+    monkeypatch.setattr(asyncio, "sleep", pause)
     await until_available(ask, _unheard)
     assert paused == [7.0]
 
