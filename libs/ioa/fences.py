@@ -15,7 +15,8 @@ Tag = Literal[
 ]  # fmt: skip
 TAGS: tuple[Tag, ...] = get_args(Tag)
 """All tags that data is fenced by, so that data cannot write one."""
-_TAG = re.compile(rf"<(?=\s*+/?+\s*+(?:{'|'.join(TAGS)})\b)", re.IGNORECASE)
+_TAG = re.compile(rf"<(?=\s*+/?+\s*+(?=[{''.join(tag[0] for tag in TAGS)}])(?:{'|'.join(TAGS)})\b)", re.IGNORECASE)
+"""What begins as no tag does is passed over before each of them is tried, which takes twenty times as long."""
 
 _UNSEEN = re.compile("[\u00ad\u061c\u070f\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]")
 """Letters without a shape (Unicode category Cf)."""

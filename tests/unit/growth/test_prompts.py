@@ -73,6 +73,23 @@ def test_a_prompt_looks_through_what_is_new(looked_at: list[int]) -> None:
     assert sum(new) < len(new) * 4 * CHARS, [one / CHARS for one in new]
 
 
+def test_a_prompt_looks_through_what_is_new_where_what_was_said_before_drops_out(looked_at: list[int]) -> None:
+    """All lines have other names then (`memory = {window}`, `@agent.view`): all in sight was looked through anew each turn.
+
+    So it is where two parts of one agent are shown different ends of it by turns. Each prompt is as one that nothing was kept for.
+    """
+    team, kept, new = _talk(), KeptLog(), list[int]()
+    for turn in range(MESSAGES, MESSAGES + 20):
+        view = team.view(ANN)
+        in_sight = [replace(view, log=view.log[-window:]) for window in (MESSAGES, MESSAGES // 4)]
+        looked_at.clear()
+        told = [kept.fitting(seen, 10_000) for seen in in_sight]
+        new.append(sum(looked_at))
+        assert told == [KeptLog().fitting(seen, 10_000) for seen in in_sight]
+        _go_on(team, turn)
+    assert sum(new[1:]) < len(new) * 4 * CHARS, [one / CHARS for one in new]
+
+
 def test_a_log_that_is_kept_is_cut_as_one_that_is_new() -> None:
     """Whatever room there is, and whatever was shown before."""
     team, kept = group(max_turns=200), KeptLog()
@@ -93,7 +110,7 @@ def test_a_room_is_shared_by_what_fits_into_it(room: int, open_tasks: int) -> No
 
 def _steps(number: int, room: int, open_tasks: int) -> int:
     lines = [
-        LogLine(f"m{at}", f"<message m{at}>", "word", "</message>", (TaskId(f"t{at}-a"),) if at < open_tasks else ())
+        LogLine("message", "PASS>", "word", "</message>", (TaskId(f"t{at}-a"),) if at < open_tasks else ())
         for at in range(1, number + 1)
     ]
     return calls_of(lambda: fitting(lines, room))

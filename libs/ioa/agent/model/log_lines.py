@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ioa.agent.model.budget import tokens_of
 from ioa.agent.model.prompts import Ends, ends_of
-from ioa.fences import defused, fenced, in_one_line
+from ioa.fences import Tag, defused, fenced, in_one_line
 from ioa.ports.brain import GroupView, Reply, TaskRecord
 from ioa.protocol.goals import Artifact
 from ioa.protocol.ids import TaskId
@@ -31,19 +31,22 @@ from ioa.protocol.messages import (
 )
 
 _MAX_FILES = 20
+_LONGEST_NAME = "m99999"
+"""A line counts as one of this name, so that its size stays what it is."""
 
 
 @dataclass(frozen=True)
 class LogLine:
-    """One line of the log; `opening` and `closing` are never cut.
+    """One line of the log, whatever name it has where it is shown; all but `body` is never cut.
 
     Attributes:
-        what: What READ calls its text.
+        tag: What it is fenced by.
+        opening: What stands behind its name.
         gives: The tasks it gives out.
-        ends: The task whose end it is.
+        ends: The task whose end it is, by which READ calls its text then.
     """
 
-    what: str
+    tag: Tag
     opening: str
     body: str
     closing: str
@@ -52,33 +55,39 @@ class LogLine:
 
     @property
     def size(self) -> int:
-        """How many tokens it takes."""
-        return tokens_of(self.shown()) + 1
+        """How many tokens it takes, whatever its name is."""
+        return tokens_of(self.shown(_LONGEST_NAME)) + 1
 
-    def shown(self, most_tokens: int | None = None) -> str:
+    def shown(self, name: str, most_tokens: int | None = None) -> str:
         """Return the line, its text cut if it would be longer."""
         if most_tokens is None:
-            return _put(self.opening, self.body, self.closing)
-        return self.shortened(most_tokens).shown(most_tokens)
+            return _put(_opened(self.tag, name, self.opening), self.body, self.closing)
+        return self.shortened(most_tokens).shown(name, most_tokens)
 
     def shortened(self, most_tokens: int) -> ShortLine:
         """Return as much of it as stands in at most so many tokens."""
-        return ShortLine(self.what, self.opening, ends_of(self.body, most_tokens * 3), self.closing)
+        return ShortLine(self.tag, self.opening, ends_of(self.body, most_tokens * 3), self.closing, self.ends)
 
 
 @dataclass(frozen=True)
 class ShortLine:
     """A line without the middle of its text, which is shown as all of it would be where there is room for no more."""
 
-    what: str
+    tag: Tag
     opening: str
-    ends: Ends
+    text: Ends
     closing: str
+    ends: TaskId | None
 
-    def shown(self, most_tokens: int) -> str:
+    def shown(self, name: str, most_tokens: int) -> str:
         """Return the line in at most so many tokens."""
-        around = len(f"{self.opening}\n\n{self.closing}".encode("utf-8", "replace"))
-        return _put(self.opening, self.ends.cut(max(0, most_tokens * 3 - around), self.what), self.closing)
+        opening = _opened(self.tag, name, self.opening)
+        around = len(f"{opening}\n\n{self.closing}".encode("utf-8", "replace"))
+        return _put(opening, self.text.cut(max(0, most_tokens * 3 - around), self.ends or name), self.closing)
+
+
+def _opened(tag: Tag, name: str, opening: str) -> str:
+    return f"<{tag} {name} {opening}"
 
 
 def _put(*parts: str) -> str:
@@ -86,7 +95,9 @@ def _put(*parts: str) -> str:
 
 
 class LogEntry(NamedTuple):
-    """What has a line in the log. The line is made when it is wanted, which takes a look at all of its text.
+    """What has a line in the log. The line is made when it is wanted, which takes a look at all of its text, and without its name.
+
+    That moves where what was said before is shown no more.
 
     Attributes:
         name: What READ calls it by its number.
@@ -111,11 +122,11 @@ class LogEntry(NamedTuple):
         """Return its line."""
         item = self.item
         if isinstance(item, TaskRecord):
-            return _result(self.name, item.spec, str(item.outcome), item.conclusion, item.artifacts)
+            return _result(item.spec, str(item.outcome), item.conclusion, item.artifacts)
         payload = item.payload
         if isinstance(payload, InformTaskResult) and self.spec is not None:
-            return _result(self.name, self.spec, payload.outcome, payload.task_conclusion, payload.artifacts)
-        line = _message(self.name, item, self.thought)
+            return _result(self.spec, payload.outcome, payload.task_conclusion, payload.artifacts)
+        line = _message(item, self.thought)
         return line if self.reply is None else _with_reply(line, self.reply)
 
 
@@ -184,7 +195,7 @@ def described(name: str, file: Artifact) -> str:
     return f"{name} ({in_one_line(file.media_type)}, {file.size_bytes:,} bytes)"
 
 
-def _message(name: str, message: Message, thought: str) -> LogLine:
+def _message(message: Message, thought: str) -> LogLine:
     payload, sender = message.payload, message.header.sender
     gives: tuple[TaskId, ...] = ()
     match payload:
@@ -207,14 +218,14 @@ def _message(name: str, message: Message, thought: str) -> LogLine:
             kind = f"PASS {cause} from {sender}"
         case _:
             kind = f"{payload.type} from {sender}"
-    opening = "\n".join(filter(None, (f"<message {name} {kind}>", fenced("thought", defused(thought)))))
-    return LogLine(name, opening, text_of(message), "</message>", gives)
+    opening = "\n".join(filter(None, (f"{kind}>", fenced("thought", defused(thought)))))
+    return LogLine("message", opening, text_of(message), "</message>", gives)
 
 
-def _result(name: str, spec: TaskSpec, outcome: str, text: str, files: Sequence[Artifact]) -> LogLine:
+def _result(spec: TaskSpec, outcome: str, text: str, files: Sequence[Artifact]) -> LogLine:
     closing = "\n".join(filter(None, (file_lines(spec.task_id, files), "</result>")))
-    opening = f"<result {name} {spec.task_id} {outcome} by {spec.assignee}>"
-    return LogLine(spec.task_id, opening, defused(text), closing, ends=spec.task_id)
+    opening = f"{spec.task_id} {outcome} by {spec.assignee}>"
+    return LogLine("result", opening, defused(text), closing, ends=spec.task_id)
 
 
 def _task(spec: TaskSpec) -> str:

@@ -4,9 +4,9 @@ While there is room every line stands whole. A longer log is cut in steps: fille
 the room is full again, so that what a provider has read stays the beginning of the next prompt. A cut is a fold over the lines:
 nothing of it is stored, and a process that starts anew cuts as the one before.
 
-A prompt is written for each ask, repair, retry and read, and most of its log is that of the one before. So each line is measured
-once, and of those that were shown as much is kept as prompts show, with some more: all that members have said may be a hundred
-times as much, and made to be slow to read.
+A prompt is written for each ask, repair, retry and read, and most of its log is that of the one before, though under other names
+where a member remembers only what was said last. So each line is measured once, and of those that were shown as much is kept as
+prompts show, with some more: all that members have said may be a hundred times as much, and made to be slow to read.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ class _Line(Protocol):
     def ends(self) -> TaskId | None:
         """The task whose end it is."""
 
-    def shown(self, most_tokens: int | None = None) -> str:
-        """Return it, cut if it would be longer."""
+    def shown(self, name: str, most_tokens: int | None = None) -> str:
+        """Return it by a name, cut if it would be longer."""
 
 
 class KeptLine:
-    """A line with its size for good, and as much of it as prompts have shown."""
+    """A line with its size for good, and as much of it as prompts have shown, under whatever name."""
 
     def __init__(self, entry: LogEntry) -> None:
         line = entry.line()
@@ -63,14 +63,14 @@ class KeptLine:
         """Whether it was shown since this was last unset."""
         self._kept: ShortLine | None = None
 
-    def shown(self, most_tokens: int | None = None) -> str:
+    def shown(self, name: str, most_tokens: int | None = None) -> str:
         """Return the line, its text cut if it would be longer."""
         tokens = self.size if most_tokens is None else most_tokens
         if self._kept is None or tokens > self.kept_tokens:
             self.kept_tokens = min(self.size, _KEPT_TIMES * tokens)
             self._kept = self.entry.line().shortened(self.kept_tokens)
         self.is_shown = True
-        return self._kept.shown(tokens)
+        return self._kept.shown(name, tokens)
 
     def drop(self) -> None:
         """Keep nothing of it but its size."""
@@ -78,29 +78,29 @@ class KeptLine:
 
 
 class KeptLog:
-    """The lines of the log of one member, from one prompt to the next."""
+    """The lines of the log of one member, from one prompt to the next, however much of it each shows."""
 
     def __init__(self) -> None:
-        self._lines: list[KeptLine] = []
+        self._lines: dict[int, KeptLine] = {}
+        """By the identity of what was said, since senders choose ids; with each stands its entry, so that it lasts."""
 
     def fitting(self, view: GroupView, room: int) -> str:
         """Return the log in at most about `room` tokens."""
         if room * FILLED < 1:
             return ""
-        entries = entries_of(view, view.thoughts)
-        del self._lines[len(entries) :]
-        for at, entry in enumerate(entries):
-            if at == len(self._lines):
-                self._lines.append(KeptLine(entry))
-            elif self._lines[at].entry != entry:
-                self._lines[at] = KeptLine(entry)
-        told = fitting(self._lines, room)
+        told = fitting([self._line(entry) for entry in entries_of(view, view.thoughts)], room)
         self._forget()
         return told
 
+    def _line(self, entry: LogEntry) -> KeptLine:
+        line = self._lines.get(id(entry.item))
+        if line is None or line.entry[1:] != entry[1:]:  # as to its name, each prompt gives it one
+            line = self._lines[id(entry.item)] = KeptLine(entry)
+        return line
+
     def _forget(self) -> None:
-        is_much = sum([line.kept_tokens for line in self._lines]) > _KEPT_TOKENS
-        for line in self._lines:
+        is_much = sum([line.kept_tokens for line in self._lines.values()]) > _KEPT_TOKENS
+        for line in self._lines.values():
             if is_much and not line.is_shown:
                 line.drop()
             line.is_shown = False
@@ -130,7 +130,7 @@ def _told(lines: Sequence[_Line], shown: dict[int, int]) -> Iterator[str]:
         if at > following:
             yield f"[… m{following + 1} to m{at} are left out: READ them by these names …]"
         following = at + 1
-        yield lines[at].shown(None if shown[at] >= lines[at].size else shown[at])
+        yield lines[at].shown(f"m{at + 1}", None if shown[at] >= lines[at].size else shown[at])
 
 
 class _OpenTasks:

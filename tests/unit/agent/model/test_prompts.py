@@ -204,23 +204,23 @@ async def test_a_long_log_is_cut_in_steps() -> None:
 
 def test_what_is_left_out_is_marked() -> None:
     """More lines than there is room for, however short: the oldest are left out and can be read."""
-    lines = [LogLine(f"m{at}", f"<message m{at}>", f"word {at} " * 60, "</message>") for at in range(1, 101)]
+    lines = [LogLine("message", "PASS>", f"word {at} " * 60, "</message>") for at in range(1, 101)]
     told = fitting(lines, 2_000)
     assert tokens_of(told) <= 2_000
     assert told.startswith("[… m1 to m") and lines[-1].body in told
-    task = LogLine("m1", "<message m1>", "what to do", "</message>", gives=(TaskId("t1-a"),))
-    assert fitting([task, *lines[1:]], 2_000).startswith(f"{task.shown()}\n[… m2 to m")
+    task = LogLine("message", "ASSIGN>", "what to do", "</message>", gives=(TaskId("t1-a"),))
+    assert fitting([task, *lines[1:]], 2_000).startswith(f"{task.shown('m1')}\n[… m2 to m")
 
 
 def test_what_gives_out_open_tasks_is_kept() -> None:
     """The words of a task that is not done yet stay whole, however old they are."""
-    task = LogLine("m1", "<message m1>", "what to do " * 30, "</message>", gives=(TaskId("t1-a"),))
-    lines = [task, *(LogLine(f"m{at}", f"<message m{at}>", "word " * 200, "</message>") for at in range(2, 40))]
+    task = LogLine("message", "ASSIGN>", "what to do " * 30, "</message>", gives=(TaskId("t1-a"),))
+    lines = [task, *(LogLine("message", "PASS>", "word " * 200, "</message>") for _ in range(38))]
     assert (task.body in fitting(lines, 4_000), task.body in fitting([*lines, _end_of("t1-a"), *lines[1:]], 4_000)) == (True, False)
 
 
 def _end_of(task_id: str) -> LogLine:
-    return LogLine(task_id, f"<result {task_id}>", "done", "</result>", ends=TaskId(task_id))
+    return LogLine("result", f"{task_id}>", "done", "</result>", ends=TaskId(task_id))
 
 
 def test_nothing_above_the_tail_is_ever_rewritten() -> None:
