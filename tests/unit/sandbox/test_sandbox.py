@@ -241,8 +241,10 @@ def looked():
 run({command!r}, pathlib.Path({str(tmp_path / "box")!r}), SandboxLimits(), Level({str(level)!r}),
     output=pathlib.Path({str(tmp_path / "output")!r}), cancelled=looked)
 """
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    with subprocess.Popen([sys.executable, "-c", agent], **pipes) as one, (tmp_path / "output").open("r+") as output:
+    with (
+        subprocess.Popen([sys.executable, "-c", agent], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as one,
+        (tmp_path / "output").open("r+") as output,
+    ):
         assert one.stdout is not None
         assert one.stdout.readline() == b"runs\n"
         one.send_signal(how)
