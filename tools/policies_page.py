@@ -165,11 +165,12 @@ write nothing.
 
 **Who joins.** In a node with `invites` who has the floor may have an agent join, in one of the node's roles that is no person's
 and not secret, and keeps the floor; no turn is used up. All are told who joins, who has invited it and why, so that such a node
-is one that all hear. A newcomer hears from then on, and speaks as the turns of the node say. It reads all that was said before;
-where not all hear all at once, what each member was told, whoever had been removed by then as well. Groups without a policy can
-do so at any time. An agent that is not there, that accepts no teams of the inviter's pool or is of an older release than the
-group does not join, and neither does the 65th member, or one with whom the policy might add more than 16,000 bytes to the state
-(`too_many_members`).
+is one that all hear. Nobody has an agent join in a role that hears anything which he does not hear himself, a draft or a decision
+included; who hears all may, in any. A newcomer hears from then on, and speaks as the turns of the node say. It reads all that was
+said before; where not all hear all at once, what each member was told, whoever had been removed by then as well. Groups without a
+policy can do so at any time. An agent that is not there, that accepts no teams of the inviter's pool or is of an older release
+than the group does not join, and neither does the 65th member, or one with whom the policy might add more than 16,000 bytes to the
+state (`too_many_members`).
 
 **Tasks.** In a node with `tasks` who has the floor may give out tasks to any members but people, itself too (`view.assign`), and
 wait for tasks that it was told of (`view.pause`). It has the floor again then, as in [any group](group.md); if it is gone, its turn
@@ -199,11 +200,11 @@ an agent's, which opens the group.
 **Watchers** are asked after each message that they watch, in the order of the file, before ways out, judge and next speaker; what
 several say side by side comes first. A draft and a silent turn are no messages, and neither is an end without one. They choose
 `nothing`, which is also the default, or what they `may`: `remove` members, all but the owner; `add` an agent, in any role that is
-no person's and not secret, by having it join; `hint` something to members, which nobody else hears but who hears all; `end` the
-discussion, which the leader concludes; or a node of `go` that was entered before and has a visit left. It is entered anew, and
-clients strike what was said and hinted since it was entered last: it is in no prompt and no view of an author any more, and stays
-in the log. Once {MAX_STRUCK} stretches are struck with others between them, nothing is begun anew any more. Whom a message has
-named, and who is removed meanwhile, is left out.
+no person's, not secret, and hears no more than they do, by having it join; `hint` something to members, which nobody else hears
+but who hears all; `end` the discussion, which the leader concludes; or a node of `go` that was entered before and has a visit
+left. It is entered anew, and clients strike what was said and hinted since it was entered last: it is in no prompt and no view of
+an author any more, and stays in the log. Once {MAX_STRUCK} stretches are struck with others between them, nothing is begun anew
+any more. Whom a message has named, and who is removed meanwhile, is left out.
 
 **Guards** refuse a message before anything else comes of it; of a pass what they refuse is told to nobody, and nothing of what
 who is reviewed adds to one where others would hear it. **What is reviewed** is a draft first, which its author hears, the

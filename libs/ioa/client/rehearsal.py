@@ -32,6 +32,7 @@ from ioa.group.events import (
 )
 from ioa.group.forms import Blank, read_value
 from ioa.group.machine import step
+from ioa.group.policy.let_pass import let_pass
 from ioa.group.policy.offer import Offer, offer
 from ioa.group.policy.part import silence_of
 from ioa.group.policy.review import PASS
@@ -281,7 +282,7 @@ def _spent(team: TeamSpec, state: GroupState, speaker: AgentId) -> str:
 
 def _stepped(state: GroupState, event: Event, team: TeamSpec, speaker: AgentId) -> tuple[GroupState, Sequence[AgentId] | None]:
     """Take an event; return also who else has heard it, or None if all have."""
-    after = step(state, event, team.policy)
+    after = step(state, let_pass(team.policy, state, event), team.policy)
     heard_by_all = {*state.hearing} <= {*after.audience}
     return after.state, None if heard_by_all else [agent_id for agent_id in after.audience if agent_id != speaker]
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from ioa.group.events import MemberJoined
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import MAX_MEMBERS, Asking, GroupState, Member
+from ioa.protocol.ids import AgentId
 from ioa.protocol.policy import Name, Policy
 
 ADD = "add"
@@ -42,6 +43,14 @@ def invited_as(policy: Policy, state: GroupState) -> tuple[Name, ...]:
         return policy.able(policy.role_numbers) if stage.about == "watch" and ADD in stage.options else ()
     node = policy.nodes[course.node]
     return policy.able(node.roles) if node.invites and not course.opening else ()
+
+
+def invited_by(policy: Policy, state: GroupState, agent_id: AgentId) -> tuple[Name, ...]:
+    """Return in which of these roles a member may have others join: in none that hears more than it does itself."""
+    if not (able := invited_as(policy, state)):
+        return ()
+    more = policy.hearing_more(state.members[state.number_of(agent_id)].roles)
+    return tuple([role for role in able if policy.role_numbers[role] not in more])
 
 
 def join_in_role(state: GroupState, joined: MemberJoined, policy: Policy) -> GroupState:

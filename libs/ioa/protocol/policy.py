@@ -11,7 +11,7 @@ import hashlib
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
-from functools import cached_property, partial
+from functools import cached_property, partial, reduce
 from types import MappingProxyType
 from typing import Annotated, Literal, NamedTuple
 
@@ -371,7 +371,8 @@ class Node(PolicyPart):
         join: Whether it may be entered after `any` node that leads to it, or once `all` are done that lead to it and can be reached
             without it; until then exits that lead to it go on with the agenda, and are closed where nothing is on it.
         writes: What messages here may write on the board, a new version each time; who hears such a message reads it there.
-        invites: Whether who has the floor here may have others join the group, in one of its roles, and keep the floor.
+        invites: Whether who has the floor here may have others join the group, in one of its roles that hears no more than
+            that one, and keep the floor.
         tasks: Whether who has the floor here may give out tasks to any members, or wait for tasks, and has the floor again then.
     """
 
@@ -598,6 +599,31 @@ class Policy(PolicyPart):
         held = [self.roles[self.role_numbers[name]] for name in roles]
         return tuple([role.name for role in held if not role.human and not role.secret])
 
+    def hearing_more(self, held: Iterable[int]) -> frozenset[int]:
+        """Return the roles that hear something which a holder of some roles does not."""
+        mine = bits_of(held)
+        return frozenset(numbers_of(reduce(operator.or_, (one.roles for one in self._kept if not one.is_heard(mine)), 0)))
+
+    @cached_property
+    def _kept(self) -> frozenset[_Kept]:
+        """Who hears what not all hear, wherever it is said: messages, what is said apart, drafts, and all else who hears all."""
+        if not self.hides:
+            return frozenset()
+        numbers, always = self.role_numbers, bits_of(self.hearing_all)
+        kept = {_Kept(always)}
+        for number, node in enumerate(self.nodes):
+            inside = bits_of(self.speaking[number])
+            apart = node.sits_apart and node.turns.peers == "never"
+            hub = bits_of([numbers[node.turns.by]]) if apart and node.turns.by is not None else 0
+            for hearers in set(self._hearing[number].values()):
+                heard = bits_of(range(len(self.roles)) if hearers is None else hearers) | always
+                kept.add(_Kept(heard))
+                if apart:
+                    kept.add(_Kept(heard & ~inside | heard & hub | always, inside, hub | always))
+            if node.review:
+                kept.add(_Kept(bits_of([numbers[node.review.by]]) | always))
+        return frozenset(kept)
+
     @cached_property
     def hearing_all(self) -> frozenset[int]:
         """The numbers of the roles that hear all."""
@@ -632,6 +658,24 @@ class Policy(PolicyPart):
     def node(self, name: str) -> Node:
         """Find a node that is there."""
         return self.nodes[self.node_numbers[name]]
+
+
+class _Kept(NamedTuple):
+    """Who hears something, as bits of roles.
+
+    Attributes:
+        roles: Whose holders do.
+        apart: Whose holders do not, whatever else they hold.
+        always: But for holders of these.
+    """
+
+    roles: int
+    apart: int = 0
+    always: int = 0
+
+    def is_heard(self, held: int) -> bool:
+        """Whether a holder of some roles hears it."""
+        return bool(held & self.roles) and not (held & self.apart and not held & self.always)
 
 
 def bits_of(numbers: Iterable[int]) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +14,7 @@ from ioa.agent.model.answers import PartSpeech
 from ioa.agent.model.legality import objection
 from ioa.group.events import MemberJoined, Said
 from ioa.group.policy.let_pass import let_pass
+from ioa.group.policy.offer import offer
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.requests import Rejected
 from ioa.group.state import ClosedTask
@@ -237,6 +239,58 @@ def test_why_somebody_is_invited_is_said_as_all_else_is(node: Mapping[str, Any],
     story = launched_under(policy, {"a": [ADA], "b": [BOB], "c": [EVE]}, ADA, BOB, EVE)
     joined = MemberJoined(at=story.now, card=card("fay"), by=ADA, turn=1, role="b", why=SALE)
     assert let_pass(policy, story.state, joined) == (joined if is_told else joined.model_copy(update={"why": ""}))
+
+
+HEARD: Mapping[str, Mapping[str, Any]] = {
+    "hears all": {"roles": {"b": {"hears_all": True}}, "nodes": [{"name": "y", "roles": ["c"], "heard_by": ["c"], "max": 2}]},
+    "hears a node": {"nodes": [{"name": "y", "roles": ["c"], "heard_by": ["b"], "max": 2}]},
+    "leads": {"leader": "b", "nodes": [{"name": "y", "roles": ["c"], "heard_by": "leader", "max": 2}]},
+    "reviews": {"nodes": [{"name": "y", "roles": ["c"], "review": "b", "max": 2}]},
+    "asks who sit apart": {
+        "nodes": [{"name": "y", "roles": ["a", "b"], "turns": {"mode": "hub", "by": "b", "peers": "never"}, "max": 2}]
+    },
+}
+
+
+@pytest.mark.parametrize("how", ["invites", "add"])
+@pytest.mark.parametrize("hears", list(HEARD))
+def test_nobody_has_an_agent_join_that_hears_more(hears: str, how: str) -> None:
+    """It may be the same one's: it is not offered, and refused; who hears as much may, and in its own role everybody does."""
+    top = {**HEARD[hears]}
+    talk: dict[str, Any] = {"name": "x", "roles": ["a", "b"], "max": 9, "then": "y"}
+    if how == "invites":
+        talk["invites"] = True
+    else:
+        top["watchers"] = [{"role": "a", "node": "x", "may": ["add"]}, {"role": "b", "node": "x", "may": ["add"]}]
+    story = launched_under(policy_of(talk, *top.pop("nodes"), **top), {"a": [ADA], "b": [BOB], "c": [EVE]}, ADA, BOB, EVE)
+    assert story.policy is not None
+    if how == "add":
+        story = story.speaks(ADA, Discussion(content="Well."))
+    assert _offered_and_taken(story, ADA) == (["a"], ["a"])
+    story = story.speaks(ADA, Discussion(content="Well.") if how == "invites" else Decision(choice="nothing"))
+    assert _offered_and_taken(story, BOB) == (["a", "b"], ["a", "b"])
+
+
+def _offered_and_taken(story: Scenario, who: AgentId) -> tuple[Sequence[str], Sequence[str]]:
+    """Return in which of two roles it may have others join, and in which it can."""
+    assert story.policy is not None
+    offered, taken = offer(story.policy, story.state, who), list[str]()
+    assert offered is not None
+    for role in "ab":
+        joined = MemberJoined(at=story.now, card=card("fay"), by=who, turn=story.state.turn, role=role)
+        with suppress(IllegalEventError):
+            story.happens(let_pass(story.policy, story.state, joined))
+            taken.append(role)
+    return [role for role in offered.invites if role in "ab"], taken
+
+
+def test_who_sits_apart_hears_nothing_by_another_role() -> None:
+    """What is said beside others in a node those hear that have no part in it, and who asks."""
+    apart = {"name": "y", "roles": ["a", "h"], "turns": {"mode": "hub", "by": "h", "peers": "never"}, "max": 2}
+    policy = policy_of({"name": "x", "roles": ["a", "b", "h"], "max": 9, "then": "y"}, apart)
+    a, b, h = (policy.role_numbers[name] for name in "abh")
+    more = {held: policy.hearing_more(held) for held in ((a,), (b,), (h,), (a, b), (a, h))}
+    assert more == {(a,): {b, h}, (b,): set(), (h,): set(), (a, b): {b, h}, (a, h): set()}
 
 
 def test_who_was_removed_answers_nothing_that_tasks_ask() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ioa.group.events import Event, MemberJoined, Said
+from ioa.group.joining import invited_as, invited_by
 from ioa.group.policy.hearing import sitting_apart
 from ioa.group.policy.offer import offer
 from ioa.group.policy.review import check_guards, is_draft, is_reviewed
@@ -40,14 +41,16 @@ def let_pass(policy: Policy | None, state: GroupState | None, event: Event) -> E
         event: What happens.
 
     Raises:
-        IllegalEventError: It rejects results where that is not to be, asks a question in words that a guard refuses, answers what a
-            task asks although its sender was removed, or leaves no number to who reports on a task after it.
+        IllegalEventError: It has somebody join who would hear more, rejects results where that is not to be, asks a question in
+            words that a guard refuses, answers what a task asks although its sender was removed, or leaves no number to who reports
+            on a task after it.
     """
     _check_number(state, event)
     if policy is None or state is None:
         return event
-    if isinstance(event, MemberJoined) and event.why and not _may_be_heard(policy, state, event.by, event.why):
-        return event.model_copy(update={"why": ""})
+    if isinstance(event, MemberJoined):
+        _check_role(policy, state, event)
+        return event if _may_be_heard(policy, state, event.by, event.why) else event.model_copy(update={"why": ""})
     if not isinstance(event, Said) or not state.is_member(event.message.header.sender):
         return event
     sender, payload = event.message.header.sender, event.message.payload
@@ -82,6 +85,17 @@ def _check_number(state: GroupState | None, event: Event) -> None:
     if report.number > task.progress + _MOST_REPORTS:
         why = f"Report {report.number} of task {task.task_id} cannot follow report {task.progress}: they are counted one by one."
         raise IllegalEventError(RejectionCode.STALE_PROGRESS, why)
+
+
+def _check_role(policy: Policy, state: GroupState, joined: MemberJoined) -> None:
+    """Have nobody join who hears more than who invites it: it might be the same one's agent, and tell."""
+    if state.course is None or joined.by not in state.floor or joined.role not in invited_as(policy, state):
+        return  # the machine says so
+    able = invited_by(policy, state, joined.by)
+    if joined.role not in able:
+        other = f"; it may be: {', '.join(able)}" if able else ""
+        why = f"{joined.role} hears what {joined.by} does not, who has nobody join as that{other}."
+        raise IllegalEventError(RejectionCode.OFF_COURSE, why)
 
 
 def _check_rejects(policy: Policy, state: GroupState, sender: AgentId, rejects: Sequence[RejectedTask], *, concludes: bool) -> None:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from ioa.group import floor
 from ioa.group.forms import Blank, blanks_of, check_fields, form_of
 from ioa.group.gathering import check_question
-from ioa.group.joining import invited_as
+from ioa.group.joining import invited_by
 from ioa.group.policy.casting import Scene, scene_of
 from ioa.group.policy.hearing import addressees
 from ioa.group.policy.review import check_again, check_guards, is_draft, is_reviewed
@@ -127,7 +127,7 @@ def offer(policy: Policy, state: GroupState, agent_id: AgentId, *, narrows: bool
             return Offer(form=form, addressees=able, guards=node.guards, writes=node.writes)
         case Asking():
             members = state.hearing if stage.about == "watch" else ()
-            roles = invited_as(policy, state)
+            roles = invited_by(policy, state, agent_id)
             return Offer(options=stage.options, default=stage.default, about=stage.about, members=members, invites=roles)
         case _:
             return None
@@ -153,7 +153,7 @@ def offer_in(scene: Scene, state: GroupState, agent_id: AgentId, *, narrows: boo
         addressees=addressees(scene.policy, state, agent_id) if narrows else (),
         guards=scene.node.guards,
         writes=scene.node.writes,
-        invites=invited_as(scene.policy, state) if scene.node.invites else (),
+        invites=invited_by(scene.policy, state, agent_id) if scene.node.invites else (),
         reviewed=scene.policy.reviews and is_draft(scene.policy, state, scene.members[number]),
         asks=scene.node.asks,
         tasks=scene.node.tasks,
