@@ -58,8 +58,9 @@ _PARTS: Mapping[str, tuple[type[BaseModel], str]] = {
         Role,
         """\
 Under `[roles]`, by its name. `agent` names an agent or a pool, `agents` several, `need` says in words whom discovery is to find;
-`count` is how many of a pool or for a need. A role that is only a text is the name of its agent. `human = true` is the person
-`NAME` that is called as the role, `human = "anna"` another one.""",
+`count` is how many of a pool or for a need, each another one; the leader is not found for a need that reviews, judges or watches a
+role of its own. A role that is only a text is the name of its agent. `human = true` is the person `NAME` that is called as the
+role, `human = "anna"` another one.""",
     ),
     "`memory`": (
         Memory,

@@ -27,8 +27,8 @@ def cast_roles(team: TeamSpec, found: Sequence[Casting], owner: AgentId, registr
         registry: Knows who lives.
 
     Raises:
-        NoAgentError: Nobody fills a role; it says which.
-        InvalidInputError: Somebody was found for a role that names no need.
+        NoAgentError: Nobody fills a role; it says which. Or the owner was found for one that checks what it says itself.
+        InvalidInputError: Somebody was found for a role that names no need, or more than it wants.
     """
     needs = {one.role: one.members for one in found}
     if wrong := needs.keys() - {one.role for one in team.fillings if one.need}:
@@ -40,7 +40,7 @@ def cast_roles(team: TeamSpec, found: Sequence[Casting], owner: AgentId, registr
         taken = {agent for role in apart[filling.role] for agent in cast.get(role, ())}
         busy = {agent for members in cast.values() for agent in members}
         if filling.need:
-            members = needs.get(filling.role, ())
+            members = _of_need(filling, needs.get(filling.role, ()))
         elif people[filling.role]:
             members = tuple([seat for seat in filling.agents if seat not in taken])
         else:
@@ -48,7 +48,25 @@ def cast_roles(team: TeamSpec, found: Sequence[Casting], owner: AgentId, registr
         if len(members) < max(filling.count, len(filling.agents), 1):
             raise NoAgentError(f"The role {filling.role} finds nobody: {_why(filling, len(members))}.")
         cast[filling.role] = tuple(dict.fromkeys(members))
+    _check_own(team, cast, owner)
     return tuple([Casting(role=role, members=members) for role, members in cast.items()])
+
+
+def _of_need(filling: Filling, found: Sequence[AgentId]) -> tuple[AgentId, ...]:
+    """Return who was found for a role, each once: who is named several times would be counted for others."""
+    members = tuple(dict.fromkeys(found))
+    if len(members) > filling.count:
+        raise InvalidInputError(f"The role {filling.role} wants {filling.count}, and {len(members)} were found for it.")
+    return members
+
+
+def _check_own(team: TeamSpec, cast: Mapping[str, Sequence[AgentId]], owner: AgentId) -> None:
+    """Refuse a leader that was found for a role which reviews, judges or watches another one of its own: it says who is found."""
+    own = {role for role, members in cast.items() if owner in members}
+    for filling in team.fillings:
+        if filling.need and filling.role in own and (checked := sorted(team.policy.checked[filling.role] & own)):
+            why = f"“{filling.need}” needs another one than {owner}, which is {', '.join(checked)}"
+            raise NoAgentError(f"The role {filling.role} finds nobody: {why}.")
 
 
 def card_of_seat(seat: AgentId) -> AgentCard:

@@ -88,7 +88,7 @@ class NeededAgents:
             return ()
         async with self._launches.turn(wanted.goal.key, within=CAST_WITHIN):
             self._count(wanted, needs)
-            cast = await cast_needs(wanted.team, lambda some: self._search(wanted, some))
+            cast = await cast_needs(wanted.team, lambda some: self._search(wanted, some), leader=wanted.assignee)
         if isinstance(cast, NobodyFits):
             raise NoAgentError(f"The team {wanted.team.team} is not complete: discovery knows nobody for “{cast.needs[0]}”.")
         return cast.cast

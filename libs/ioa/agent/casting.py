@@ -13,10 +13,12 @@ from ioa.protocol.team import TeamSpec
 _CONSIDERED = 10
 
 
-async def cast_needs(team: TeamSpec, search: Callable[[Sequence[Need]], Awaitable[SearchResult]]) -> TeamLaunch | NobodyFits:
+async def cast_needs(
+    team: TeamSpec, search: Callable[[Sequence[Need]], Awaitable[SearchResult]], *, leader: AgentId
+) -> TeamLaunch | NobodyFits:
     """Ask discovery by `search` who fits; each role gets agents that play in no other one, as long as there are such.
 
-    Who is of an older release than the policy plays in none.
+    Who is of an older release than the policy plays in none, and the leader checks others as long as nobody else does.
 
     Raises:
         UnavailableError: Discovery does not answer.
@@ -30,7 +32,8 @@ async def cast_needs(team: TeamSpec, search: Callable[[Sequence[Need]], Awaitabl
     cast: list[Casting] = []
     for filling, hits in zip(wanted, found, strict=True):
         fitting = [hit.card.agent_id for hit in hits.hits if hit.card.level >= team.policy.level]
-        chosen = sorted(fitting, key=lambda agent: agent in taken)[: filling.count]
+        checks = bool(team.policy.checked[filling.role])
+        chosen = sorted(fitting, key=lambda agent: (checks and agent == leader, agent in taken))[: filling.count]
         if len(chosen) < filling.count:
             return NobodyFits((filling.need,))
         taken.update(chosen)

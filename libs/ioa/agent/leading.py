@@ -239,7 +239,7 @@ class Leader:
         tools = BoundedTeamTools(self._network, self._store, self._card.agent_id, goal.goal_id)
         if goal.team is not None:
             leadership.formations += 1
-            return await cast_needs(goal.team, tools.search_client)
+            return await cast_needs(goal.team, tools.search_client, leader=self._card.agent_id)
         mission = Mission(goal.goal, goal.inputs, self._card, depth=0, meter=leadership.meter, before=leadership.nobody)
         if (cast := await self._cast_planned(mission, tools, leadership)) is not None:
             leadership.formations += 1
@@ -268,7 +268,7 @@ class Leader:
             count_decision("plan", leadership.meter.decided_by)
         if leadership.planned is None:
             return None
-        cast = await cast_needs(leadership.planned, tools.search_client)
+        cast = await cast_needs(leadership.planned, tools.search_client, leader=self._card.agent_id)
         if isinstance(cast, TeamLaunch):
             return cast
         _log.info("plan_dropped", agent_id=self._card.agent_id, why=_nobody(cast))

@@ -491,6 +491,19 @@ class Policy(PolicyPart):
         return tuple([tuple([numbers[name] for name in node.roles]) for node in self.nodes])
 
     @cached_property
+    def checked(self) -> Mapping[str, frozenset[str]]:
+        """For each role the others whose words it reviews, judges or watches, by name."""
+        checked: dict[str, set[str]] = {role.name: set() for role in self.roles}
+        for node in self.nodes:
+            for by in (None if node.review is None else node.review.by, *(way.judge for way in node.exits)):
+                if by is not None:
+                    checked[by].update(node.roles)
+        for watcher in self.watchers:
+            nodes = [node for node in self.nodes if watcher.node in (None, node.name)]
+            checked[watcher.role].update([name for node in nodes for name in node.roles if watcher.by in (None, name)])
+        return MappingProxyType({name: frozenset(roles - {name}) for name, roles in checked.items()})
+
+    @cached_property
     def counts_totals(self) -> bool:
         """Whether anything depends on how many turns a member has had in the whole group."""
         return any(role.at_most is not None for role in self.roles)

@@ -110,6 +110,43 @@ async def test_whom_the_leader_found_plays_what_names_a_need() -> None:
         cast(plane, one, Casting(role="lead", members=(BOB,)))
 
 
+async def test_a_need_is_filled_by_as_many_different_agents_as_it_wants() -> None:
+    """One that is named thrice is one, and nobody is found beyond what was asked for."""
+    plane = Plane()
+    await plane.join(ADA, level=LEVEL)
+    jury = team({"lead": ADA, "voter": {"need": "votes", "count": 2}})
+    assert cast(plane, jury, Casting(role="voter", members=(BOB, EVE)))["voter"] == (BOB, EVE)
+    with pytest.raises(NoAgentError, match="The role voter finds nobody"):
+        cast(plane, jury, Casting(role="voter", members=(EVE, EVE)))
+    with pytest.raises(InvalidInputError, match="The role voter wants 2, and 3 were found for it"):
+        cast(plane, jury, Casting(role="voter", members=(ADA, BOB, EVE)))
+
+
+@pytest.mark.parametrize(
+    "checks",
+    [
+        {"review": "judge"},
+        {"exits": [{"to": "y", "by": "judge"}, {"to": "end"}], "then": None},
+        {"watched": {"role": "judge", "may": ["end"]}},
+        {"watched": {"role": "judge", "by": "lead", "node": "x", "may": ["end"]}},
+    ],
+    ids=["reviews", "judges", "watches all", "watches"],
+)
+async def test_who_leads_is_not_found_to_check_itself(checks: dict[str, Any]) -> None:
+    """It says who is found; who plays nothing of it checks others, and the author may name it for both."""
+    plane, node = Plane(), {"name": "x", "roles": ["lead"], "max": 2, "then": "y", **checks}
+    told = {"watchers": [node.pop("watched")]} if "watched" in node else {}
+    after = {"name": "y", "roles": ["judge"], "max": 2}
+    of = {"team": "t", "nodes": [{name: value for name, value in node.items() if value is not None}, after], **told}
+    await plane.join(ADA, level=LEVEL)
+    by_need = team_of({**of, "roles": {"lead": ADA, "judge": {"need": "judges"}}})
+    with pytest.raises(NoAgentError, match="The role judge finds nobody: “judges” needs another one than ada, which is lead"):
+        cast(plane, by_need, Casting(role="judge", members=(ADA,)))
+    assert cast(plane, by_need, Casting(role="judge", members=(BOB,)))["judge"] == (BOB,)
+    assert cast(plane, by_need, Casting(role="judge", members=(EVE,)), owner="eve")["judge"] == (EVE,)
+    assert cast(plane, team_of({**of, "roles": {"lead": ADA, "judge": ADA}}))["judge"] == (ADA,)
+
+
 async def test_a_goal_with_a_team_is_launched_under_its_policy() -> None:
     """With those who were cast, in a charter that holds the policy; whoever leads need not name them."""
     plane, two = Plane(), team({"pro": ADA, "con": BOB})
