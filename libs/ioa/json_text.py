@@ -11,6 +11,8 @@ MAX_TEXT_CHARS = 2_000_000
 _MAX_PLAIN_BYTES, _MAX_TEXTS = 1_000_000, 100_000
 """How much may lie outside of its texts, and how many of those it may have: 28 MB of `[],` hold up all for seconds, in whatever
 thread they are read, and take a gigabyte."""
+MAX_VALUES = 50_000
+"""How many values may be checked one by one: more than a model writes. A million mistakes take seconds, and 690 MB."""
 _MAX_STARTS, _MAX_TRIED_CHARS = 20, 500_000
 """How many objects are begun in a text, and how much is read in vain before no other one is: from each start it may be all."""
 _THINKING = re.compile(r"<think>.*?(</think>|\Z)", re.DOTALL)
@@ -27,6 +29,18 @@ def parse_json(text: str | bytes) -> Any:
         return json.loads(text)
     except RecursionError:
         raise ValueError("it is nested too deep") from None
+
+
+def has_many_values(read: object) -> bool:
+    """Whether what was parsed has more values than should be checked one by one."""
+    left, count = [read], 0
+    while left and count <= MAX_VALUES:
+        one = left.pop()
+        parts = one.values() if isinstance(one, dict) else one if isinstance(one, list) else ()
+        count += len(parts)
+        if count <= MAX_VALUES:
+            left.extend(parts)
+    return count > MAX_VALUES
 
 
 def parse_texts(data: bytes) -> Any:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -18,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError,
 
 from ioa.agent.definition import TaskContext
 from ioa.errors import InvalidInputError
+from ioa.json_text import MAX_VALUES, has_many_values, parse_json
 from ioa.ports.chat_model import Tool
 from ioa.protocol.codec import problems_of
 
@@ -152,6 +154,9 @@ def _read(arguments: type[BaseModel], written: str) -> dict[str, Any]:
     Raises:
         InvalidInputError: It does not fit; the first three errors are told.
     """
+    with suppress(ValueError):  # what is no JSON is told of below
+        if has_many_values(parse_json(written or "{}")):
+            raise InvalidInputError(f"{arguments.__name__} cannot take these arguments: they have more than {MAX_VALUES:,} values.")
     try:
         read = arguments.model_validate_json(written or "{}")
     except ValidationError as error:

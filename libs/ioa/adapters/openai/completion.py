@@ -13,6 +13,7 @@ from ioa.adapters.openai.dialect import ChatRequest, Dialect, ToolFormat
 from ioa.errors import ModelError
 from ioa.json_text import find_object
 from ioa.ports.chat_model import Finish, ModelAnswer, ToolCall, with_own_ids
+from ioa.protocol.model import FailFast
 from ioa.protocol.usage import MAX_COUNT
 
 MOST_CALLS = 1_000
@@ -71,7 +72,7 @@ def _count(told: int | None) -> int:
     return min(max(0, told or 0), MAX_COUNT)
 
 
-class _Completion(BaseModel):
+class _Completion(FailFast):
     choices: list[_Choice]
     usage: _Usage | None = None
 
