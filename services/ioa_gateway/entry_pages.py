@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,9 +13,7 @@ from ioa.client.documents import EntryDocument, told
 from ioa.ports.group_log import StoredEntry
 
 MOST_BYTES = 2_000_000
-"""Of the entries of a page, as they are written. One is told however large it is."""
-_LARGEST_BYTES, _AT_ONCE = 250_000, 64
-"""How large an entry of the log may be, about, for which few are read at first; and how many are at a time when that is known."""
+"""Of the entries of a page, as they are written or as they are stored. One is told however large it is."""
 
 
 @dataclass(frozen=True)
@@ -31,37 +31,25 @@ class EntryPage:
     next: int | None
 
 
-async def page_of(
-    client: Client, target: Target, *, limit: int, after: int = 0, before: int | None = None, most_bytes: int | None = None
-) -> EntryPage:
-    """Read the first entries behind a sequence, or the last ones before one, until there are so many or they have too many bytes.
-
-    That is more than `MOST_BYTES`, unless it is said how many.
+async def page_of(client: Client, target: Target, *, limit: int, after: int = 0, before: int | None = None) -> EntryPage:
+    """Read the first entries behind a sequence, or the last ones before one, so many, or fewer that have no more than `MOST_BYTES`.
 
     Raises:
         UnavailableError: The log cannot be read now.
     """
-    most = MOST_BYTES if most_bytes is None else most_bytes
-    found, documents, place = list[StoredEntry](), list[dict[str, Any]](), before if before is not None else after
-    size, step = 0, max(1, most // _LARGEST_BYTES)
-    has_more = True
-    while has_more and len(found) < limit:
-        asked = min(step, limit - len(found))
-        if before is None:
-            read = await client.entries(target, after=place, limit=asked)
-        else:
-            read = [*reversed(await client.entries(target, after=after, before=place, limit=asked))]
-        has_more = len(read) == asked
-        for stored in read:
+    found, documents, size = list[StoredEntry](), list[dict[str, Any]](), 0
+    async with aclosing(client.read(target, after=after, before=before, page_size=limit)) as entries:
+        async for stored in entries:
             document = told(EntryDocument.of(stored))
-            size += len(json.dumps(document, ensure_ascii=False).encode())
-            if found and size > most:
-                return _page(found, documents, place, before)
+            size += max(len(json.dumps(document, ensure_ascii=False).encode()), stored.size_bytes)
+            if found and size > MOST_BYTES:
+                return _page(found, documents, found[-1].seq, before)
             found.append(stored)
             documents.append(document)
-            place = stored.seq
-        step = min(4 * step, _AT_ONCE, max(1, (most - size) * len(found) // max(1, size)))
-    return _page(found, documents, place if has_more else None, before)
+            if len(found) == limit:
+                return _page(found, documents, stored.seq, before)
+            await asyncio.sleep(0)  # one may take milliseconds to write
+    return _page(found, documents, None, before)
 
 
 def _page(found: list[StoredEntry], documents: list[dict[str, Any]], following: int | None, before: int | None) -> EntryPage:

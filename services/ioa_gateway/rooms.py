@@ -34,7 +34,6 @@ from ioa.ports.group_log import StoredEntry
 from ioa.ports.system_client import SystemClient
 from ioa.protocol.ids import CommId
 from ioa_gateway.callers import Caller
-from ioa_gateway.entry_pages import page_of
 from ioa_gateway.event_stream import HEARTBEAT, encode_event
 from ioa_gateway.goal_pages import page_of_goals
 from ioa_gateway.problems import problem_of
@@ -48,7 +47,6 @@ _AT_ONCE, _AT_ONCE_BYTES = 64, 64_000
 _BEHIND, _BEHIND_OF_USER, _BEHIND_BYTES = 64, 16, 250_000
 """How many followers, and of one user, hold what they have read of the log at a time, and how many bytes, or one entry. It makes
 64 MB with what rooms keep."""
-_PAGE = 256
 SILENCE = timedelta(seconds=15)
 """After how long without news a follower hears that the stream stands."""
 _LOOK = timedelta(seconds=1)
@@ -371,16 +369,21 @@ class Rooms:
                 await asyncio.sleep(_LOOK.total_seconds())
 
     async def _page(self, place: _InRoom, caller: Caller) -> Sequence[tuple[int, bytes]]:
-        """Read what comes next in the log, and keep no more of it than events; nothing while it is out of reach."""
+        """Read what comes next in the log, and keep no more of it than events; up to where it is out of reach."""
+        found, size = list[tuple[int, bytes]](), 0
+        reading = Client(self._system).read(Group(place.comm_id), after=place.after)
         try:
-            async with self._pages.turn(caller.user):
-                group = Group(place.comm_id)
-                page = await page_of(Client(self._system), group, after=place.after, limit=_PAGE, most_bytes=_BEHIND_BYTES)
-                told_of = zip(page.entries, page.documents, strict=True)
-                return [(one.seq, encode_event(document, kind="entry", seq=one.seq)) for one, document in told_of]
+            async with self._pages.turn(caller.user), aclosing(reading) as entries:
+                async for stored in entries:
+                    event = encoded(stored)
+                    size += len(event)
+                    if found and size > _BEHIND_BYTES:
+                        break
+                    found.append((stored.seq, event))
+                    await asyncio.sleep(0)  # one may take milliseconds to write
         except UnavailableError as error:
             _log.warning("log_out_of_reach", error=error.message)
-            return ()
+        return found
 
     def _begin_room(self, comm_id: CommId) -> _Room:
         room = _Room(most_bytes=self._share)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import sys
+from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
@@ -211,15 +213,25 @@ class MemorySystemClient:
         """Complete the id of a group."""
         return CommId(complete_id("group", start, self._plane.log.comm_ids(), complete=True))
 
-    async def entries(self, comm_id: CommId, *, after: int = 0, limit: int | None = None) -> Sequence[StoredEntry]:
+    async def entries(
+        self, comm_id: CommId, *, after: int = 0, limit: int | None = None, max_bytes: int | None = None
+    ) -> Sequence[StoredEntry]:
         """Read a group's log behind a sequence, in order."""
-        if limit is not None:
-            return await self._plane.log.read(comm_id, after=after, limit=limit)
-        return await self._read(comm_id, after=after)
+        if limit is None and max_bytes is None:
+            return await self._read(comm_id, after=after)
+        return await self._plane.log.read(comm_id, after=after, limit=sys.maxsize if limit is None else limit, max_bytes=max_bytes)
 
-    async def entries_before(self, comm_id: CommId, *, before: int, limit: int) -> Sequence[StoredEntry]:
+    async def entries_before(
+        self, comm_id: CommId, *, before: int, limit: int, max_bytes: int | None = None
+    ) -> Sequence[StoredEntry]:
         """Read the last entries of a group's log before a sequence."""
-        return [stored for stored in await self._read(comm_id, after=0) if stored.seq < before][-limit:]
+        found, size = deque[StoredEntry](), 0
+        for stored in reversed([one for one in await self._read(comm_id, after=0) if one.seq < before][-limit:]):
+            if max_bytes is not None and size >= max_bytes:
+                break
+            found.appendleft(stored)
+            size += stored.size_bytes
+        return [*found]
 
     async def heads(self, comm_ids: Sequence[CommId], *, at: int) -> Mapping[CommId, GroupSnapshot]:
         """Tell where each group stood at a sequence."""

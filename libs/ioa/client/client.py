@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterable, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import timedelta
 from os import PathLike
@@ -12,7 +13,7 @@ from typing import Literal, overload
 
 from ioa.cancellation import fail_after
 from ioa.client.forking import Changes, order_of_fork
-from ioa.client.history import conversation, conversation_before, heads_of_tree
+from ioa.client.history import heads_of_tree, read_back, read_on
 from ioa.client.questions import OpenQuestion, answer_question, questions_of, questions_waiting
 from ioa.client.watching import watch
 from ioa.errors import ConflictError, InvalidInputError, NotFoundError
@@ -215,11 +216,35 @@ class Client:
         """
         if limit < 1:
             raise InvalidInputError(f"A page of {limit} entries cannot be read.", hint="Ask for one at least.")
+        found = list[StoredEntry]()
+        async with aclosing(self.read(target, after=after, before=before, page_size=limit)) as entries:
+            async for stored in entries:
+                found.append(stored)
+                if len(found) == limit:
+                    break
+        return found if before is None else found[::-1]
+
+    async def read(
+        self, target: Target, *, after: int = 0, before: int | None = None, page_size: int = PAGE_ENTRIES
+    ) -> AsyncGenerator[StoredEntry, None]:
+        """Yield the entries that there are, one by one, where `entries` returns some: whoever keeps none never holds many.
+
+        Args:
+            target: A goal, or a group; of one that does not exist there are none.
+            after: Only entries behind this sequence: the first one first, unless `before` says otherwise.
+            before: Only entries before this sequence, and the last one first.
+            page_size: How many are wanted, about.
+        """
         comm_id = await self._comm_id(target)
         if before is None:
-            return await conversation(self.system, comm_id, after=after, limit=limit)
-        found = await conversation_before(self.system, comm_id, before=before, limit=limit)
-        return [stored for stored in found if stored.seq > after]
+            reading = read_on(self.system, comm_id, after=after, page_size=page_size)
+        else:
+            reading = read_back(self.system, comm_id, before=before, page_size=page_size)
+        async with aclosing(reading) as entries:
+            async for stored in entries:
+                if stored.seq <= after:
+                    return
+                yield stored
 
     async def state(self, target: Target, *, at: int | None = None) -> Mapping[CommId, GroupState]:
         """Read how a group and its nested teams stood, by their ids; nothing before there is a group.

@@ -6,8 +6,10 @@ name every team that has not ended, and those that ended last.
 
 from __future__ import annotations
 
+import sys
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Self
 
@@ -18,44 +20,98 @@ from ioa.ports.group_log import StoredEntry
 from ioa.protocol.ids import CommId
 
 _PAGE = 256
-_FIRST = 8
-"""How many entries of a log are read at first where their bytes are bounded, until it is known how large they are."""
+_PAGE_BYTES = 250_000
+"""How many entries are read and not yet handed out, of all logs together, and how many bytes, or one: in memory it is eleven times
+as much, and how many teams are open, and how large their states are, is up to whoever leads them."""
+_PAGE_BACK, _FIRST_BACK = 64, 8
+"""How many entries are read back at a time, and how many at first, until it is known how large they are."""
 
 
-async def conversation(groups: GroupClient, comm_id: CommId, *, after: int = 0, limit: int | None = None) -> list[StoredEntry]:
-    """Read what is stored of a group and its nested teams behind a sequence, in order; fewer than `limit` are all there is.
-
-    Raises:
-        UnavailableError: The log cannot be read now.
-        UnreadableEntryError: One of the entries is garbage.
-    """
-    page_size = _PAGE if limit is None else min(limit, _PAGE)
-    tree, found = await Tree.behind(groups, comm_id, after, page_size=page_size), list[StoredEntry]()
-    while (limit is None or len(found) < limit) and (page := await tree.advance()):
-        found += [stored for stored in page if stored.seq > after]
-    return found[:limit]
-
-
-async def conversation_before(groups: GroupClient, comm_id: CommId, *, before: int, limit: int) -> list[StoredEntry]:
-    """Read the last entries of a group and its nested teams before a sequence, in order; fewer than `limit` are all there are.
+async def conversation(groups: GroupClient, comm_id: CommId, *, after: int = 0) -> list[StoredEntry]:
+    """Read all that is stored of a group and its nested teams behind a sequence, in order.
 
     Raises:
         UnavailableError: The log cannot be read now.
         UnreadableEntryError: One of the entries is garbage.
     """
-    heads = dict(await heads_of_tree(groups, [comm_id], before - 1))
+    async with aclosing(read_on(groups, comm_id, after=after)) as entries:
+        return [stored async for stored in entries]
+
+
+async def read_on(
+    groups: GroupClient, comm_id: CommId, *, after: int = 0, page_size: int = _PAGE
+) -> AsyncGenerator[StoredEntry, None]:
+    """Yield what is stored of a group and its nested teams behind a sequence, in order; little of it is held at a time.
+
+    Args:
+        groups: Where the logs are.
+        comm_id: The group.
+        after: The sequence.
+        page_size: How many entries are wanted, about, if that is known.
+
+    Raises:
+        UnavailableError: The log cannot be read now.
+        UnreadableEntryError: One of the entries is garbage.
+    """
+    tree = await Tree.behind(groups, comm_id, after, page_size=page_size)
+    while page := await tree.advance():
+        for stored in page:
+            if stored.seq > after:
+                yield stored
+
+
+async def read_back(
+    groups: GroupClient, comm_id: CommId, *, before: int, page_size: int = _PAGE
+) -> AsyncGenerator[StoredEntry, None]:
+    """Yield what is stored of a group and its nested teams before a sequence, the last entry first; see `read_on`.
+
+    Raises:
+        UnavailableError: The log cannot be read now.
+        UnreadableEntryError: One of the entries is garbage.
+    """
+    step = min(_FIRST_BACK, page_size)
+    while True:
+        found = await _page_before(groups, comm_id, before=before, limit=step)
+        number, size = len(found), sum(stored.size_bytes for stored in found)
+        before = found[0].seq if found else 0
+        while found:
+            yield found.pop()
+        if number < step and size < _PAGE_BYTES:
+            return
+        step = max(1, min(4 * step, _PAGE_BACK, page_size, _PAGE_BYTES * number // max(1, size)))
+
+
+async def _page_before(groups: GroupClient, comm_id: CommId, *, before: int, limit: int) -> list[StoredEntry]:
+    """Read the last entries before a sequence, in order; fewer than `limit` are all, unless they have the bytes of a page."""
+    heads = _sequences(await heads_of_tree(groups, [comm_id], before - 1))
     found, horizon = list[StoredEntry](), 0
     while True:
-        due = {one: head.seq for one, head in heads.items() if head is not None and head.seq > horizon}
+        due = {one: seq for one, seq in heads.items() if seq > horizon}
         if due:
             latest = max(due, key=due.__getitem__)
-            heads[latest] = None  # whatever is wanted of it is read by now
-            found = sorted([*found, *await groups.entries_before(latest, before=before, limit=limit)], key=_seq)[-limit:]
-            horizon = found[0].seq if len(found) == limit else 0
+            heads[latest] = 0  # whatever is wanted of it is read by now
+            page = await groups.entries_before(latest, before=before, limit=limit, max_bytes=_PAGE_BYTES)
+            found = _last(sorted([*found, *page], key=_seq), limit)
+            is_full = len(found) == limit or sum(stored.size_bytes for stored in found) >= _PAGE_BYTES
+            horizon = found[0].seq if is_full else 0
         elif new := {nested for stored in found for nested in stored.entry.state.nested} - heads.keys():
-            heads |= {one: head for one, head in (await heads_of_tree(groups, [*new], before - 1)).items() if one not in heads}
+            heads = _sequences(await heads_of_tree(groups, [*new], before - 1)) | heads
         else:
             return found
+
+
+def _last(found: Sequence[StoredEntry], limit: int) -> list[StoredEntry]:
+    """Return the last entries, so many, or up to the one by which they have the bytes of a page."""
+    first, size = len(found), 0
+    while first > max(0, len(found) - limit) and size < _PAGE_BYTES:
+        first -= 1
+        size += found[first].size_bytes
+    return [*found[first:]]
+
+
+def _sequences(heads: Mapping[CommId, GroupSnapshot | None]) -> dict[CommId, int]:
+    """Keep no more of where groups stood than at which sequence; 0 of those that were not yet."""
+    return {comm_id: 0 if head is None else head.seq for comm_id, head in heads.items()}
 
 
 async def heads_of_tree(groups: GroupClient, roots: Sequence[CommId], at: int) -> Mapping[CommId, GroupSnapshot | None]:
@@ -82,7 +138,7 @@ def _seq(stored: StoredEntry) -> int:
 
 @dataclass
 class _Log:
-    """How far one group's log was read. All its entries up to `known` are `held` or were handed out."""
+    """How far one group's log was read, to `position`. All its entries up to `known` are `held` or were handed out."""
 
     position: int
     known: int
@@ -94,22 +150,20 @@ class Tree:
 
     An entry is handed out once every other log is known up to it. A nested team's log begins behind the entry of its parent's that
     opened it, and ends before the one that closes it, so that it is read from the one to the other.
+
+    What is held has one bound for all logs. Where it does not suffice, the last entries are let go of and read again when it is
+    their turn.
     """
 
-    def __init__(
-        self, groups: GroupClient, comm_id: CommId, heads: Mapping[CommId, int], page_size: int, page_bytes: int | None
-    ) -> None:
+    def __init__(self, groups: GroupClient, comm_id: CommId, heads: Mapping[CommId, int], page_size: int) -> None:
         self._groups = groups
-        self._page_size = page_size
-        self._page_bytes = page_bytes
-        self._step = page_size if page_bytes is None else min(_FIRST, page_size)
+        self._page_size = min(page_size, _PAGE)
         self._root = comm_id
         self._logs = {one: _Log(seq, seq) for one, seq in heads.items()}
+        self._ceiling = sys.maxsize
 
     @classmethod
-    async def behind(
-        cls, groups: GroupClient, comm_id: CommId, after: int, *, page_size: int = _PAGE, page_bytes: int | None = None
-    ) -> Self:
+    async def behind(cls, groups: GroupClient, comm_id: CommId, after: int, *, page_size: int = _PAGE) -> Self:
         """Begin with the groups that had not ended by a sequence, each behind its last entry by then.
 
         That may be another one a moment later, if the log has not come to the sequence yet: what is handed out can lie before it.
@@ -118,8 +172,7 @@ class Tree:
             groups: Where the logs are.
             comm_id: The group.
             after: The sequence.
-            page_size: How many entries of a log are read at a time.
-            page_bytes: About how many bytes the pages of all logs together may have; any number if None.
+            page_size: How many entries of all logs are held at a time.
 
         Raises:
             UnavailableError: The logs cannot be read now.
@@ -127,7 +180,7 @@ class Tree:
         """
         heads = await heads_of_tree(groups, [comm_id], after) if after else {comm_id: None}
         unended = {one: head for one, head in heads.items() if head is None or not head.state.phase.is_terminal}
-        return cls(groups, comm_id, {one: 0 if head is None else head.seq for one, head in unended.items()}, page_size, page_bytes)
+        return cls(groups, comm_id, _sequences(unended), page_size)
 
     @property
     def open_groups(self) -> Sequence[CommId]:
@@ -140,33 +193,54 @@ class Tree:
         return self._root not in self._logs
 
     async def advance(self) -> list[StoredEntry]:
-        """Read on and return what comes next, about a page of each log; nothing if there is no more now.
+        """Read on and return what comes next, about a page; nothing if there is no more now.
 
         Raises:
             UnavailableError: A log cannot be read now; nothing is lost by asking again.
             UnreadableEntryError: An entry is garbage.
         """
+        self._ceiling = sys.maxsize
         await self._read(None)
-        await self._read(max((log.position for log in self._logs.values()), default=0))
+        await self._read(max((log.held[-1].seq for log in self._logs.values() if log.held), default=0))
         return [*self._free()]
 
     async def _read(self, target: int | None) -> None:
-        """Read on in every log of which nothing is held, or with a target in those that are not known up to it."""
-        for comm_id, log in self._logs.items():
-            if log.held if target is None else log.known >= target:
-                continue
-            asked = self._step
-            page = await self._groups.entries(comm_id, after=log.position, limit=asked)
-            self._learn(page)
+        """Read on in every log of which nothing is held, or with a target in those that are not known up to it.
+
+        What room there is they share. First come those that had nothing last time, and so leave theirs to the others.
+        """
+        due = [one for one, log in self._logs.items() if (not log.held if target is None else log.known < target)]
+        due.sort(key=lambda one: (self._logs[one].known == self._logs[one].position, self._logs[one].known))
+        for place, comm_id in enumerate(due):
+            log = self._logs[comm_id]
+            if log.known + 1 >= self._ceiling:
+                continue  # all that comes in it would be let go of
+            asked, asked_bytes = self._room(len(due) - place)
+            page = await self._groups.entries(comm_id, after=log.position, limit=asked, max_bytes=asked_bytes)
+            is_all = len(page) < asked and sum(stored.size_bytes for stored in page) < asked_bytes
             log.held.extend(page)
             log.position = page[-1].seq if page else log.position
-            log.known = max(log.known, log.position, 0 if target is None or len(page) == asked else target)
+            log.known = max(log.known, log.position, target if is_all and target is not None else 0)
+            self._make_room()
 
-    def _learn(self, page: Sequence[StoredEntry]) -> None:
-        """Read as many entries next time as there is room for, if they are as large as these."""
-        if page and self._page_bytes is not None:
-            room = self._page_bytes * len(page) // max(1, len(self._logs) * sum(stored.size_bytes for stored in page))
-            self._step = max(1, min(4 * self._step, room, self._page_size))
+    def _room(self, sharers: int) -> tuple[int, int]:
+        """Tell how many entries, and how many bytes, one of so many logs may read."""
+        left, left_bytes = self._left()
+        return max(1, left // sharers), max(1, left_bytes // sharers)
+
+    def _left(self) -> tuple[int, int]:
+        held = [stored.size_bytes for log in self._logs.values() for stored in log.held]
+        return self._page_size - len(held), _PAGE_BYTES - sum(held)
+
+    def _make_room(self) -> None:
+        """Let go of the last entries while more is held than may be, but for one."""
+        left, left_bytes = self._left()
+        while (left < 0 or left_bytes < 0) and left < self._page_size - 1:
+            log = max((log for log in self._logs.values() if log.held), key=lambda log: log.held[-1].seq)
+            gone = log.held.pop()
+            left, left_bytes = left + 1, left_bytes + gone.size_bytes
+            self._ceiling = gone.seq
+            log.position = log.known = gone.seq - 1
 
     def _free(self) -> Iterator[StoredEntry]:
         """Hand out what is next in all logs, until one has to be read on."""

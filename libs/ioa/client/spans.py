@@ -43,9 +43,6 @@ from ioa.protocol.trace import (
     usage_attributes,
 )
 
-_PAGE_BYTES = 2_000_000
-"""About how much of the logs is read at a time."""
-
 
 @dataclass
 class _Group:
@@ -67,7 +64,7 @@ async def spans_of(groups: GroupClient, comm_id: CommId, made: GoalTrace) -> Asy
         UnavailableError: The log cannot be read now.
         UnreadableEntryError: One of the entries is garbage.
     """
-    tree = await Tree.behind(groups, comm_id, 0, page_bytes=_PAGE_BYTES)
+    tree = await Tree.behind(groups, comm_id, 0)
     while page := await tree.advance():
         yield made.of(page)
 

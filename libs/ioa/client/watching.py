@@ -22,8 +22,6 @@ from ioa.protocol.ids import CommId
 News = StoredEntry | Said
 """An entry, or a report of progress that is none."""
 
-_PAGE_BYTES = 2_000_000
-"""About how much is read at a time: a log may hold a hundred times as much."""
 _AGAIN_SECONDS = 1.0
 """When to try again what is out of reach."""
 _NOTHING_SECONDS, _LONGEST_SECONDS = 1.0, 15.0
@@ -64,7 +62,7 @@ async def watch(
     async with aclosing(_Heard(groups, is_over)) as heard:
 
         async def news() -> AsyncIterator[News]:
-            tree = await _patiently(lambda: Tree.behind(groups, comm_id, after, page_bytes=_PAGE_BYTES))
+            tree = await _patiently(lambda: Tree.behind(groups, comm_id, after))
             while not tree.has_ended:
                 await heard.listen(tree.open_groups)
                 page = await _patiently(tree.advance)

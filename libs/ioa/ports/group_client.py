@@ -76,19 +76,25 @@ class GroupClient(Protocol):
             InvalidInputError: Several do.
         """
 
-    async def entries(self, comm_id: CommId, *, after: int = 0, limit: int | None = None) -> Sequence[StoredEntry]:
+    async def entries(
+        self, comm_id: CommId, *, after: int = 0, limit: int | None = None, max_bytes: int | None = None
+    ) -> Sequence[StoredEntry]:
         """Read a group's log behind a sequence, in order; nothing if there is no such group.
 
-        Fewer than `limit` are all that its leader has in the moment of the answer. `ioa.client` makes one view of a group and its
-        nested teams of this.
+        Fewer than `limit` are all that its leader has in the moment of the answer, unless they have `max_bytes`: the last one is
+        the one that reaches it. `ioa.client` makes one view of a group and its nested teams of this.
 
         Raises:
             UnavailableError: The log cannot be read now.
             UnreadableEntryError: One of these entries is garbage.
         """
 
-    async def entries_before(self, comm_id: CommId, *, before: int, limit: int) -> Sequence[StoredEntry]:
+    async def entries_before(
+        self, comm_id: CommId, *, before: int, limit: int, max_bytes: int | None = None
+    ) -> Sequence[StoredEntry]:
         """Read the last entries of a group's log before a sequence, in order; fewer than `limit` are all there are.
+
+        With `max_bytes` there are fewer if they have more: the first one is the one that reaches it.
 
         Raises:
             UnavailableError: The log cannot be read now.

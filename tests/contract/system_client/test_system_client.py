@@ -211,6 +211,14 @@ async def test_a_group_is_followed_from_its_first_entry(plane: Plane, members: M
     await follow(rest.append, after=entries[2].seq)
     assert [one.seq for one in rest if isinstance(one, StoredEntry)] == [one.seq for one in entries[3:]]
     assert [one.seq for one in await client.entries(ROOM, after=entries[0].seq, limit=2)] == [one.seq for one in entries[1:3]]
+    before = entries[-1].seq
+    for number in range(1, len(entries)):
+        size = sum(one.size_bytes for one in entries[:number])
+        assert await client.entries(ROOM, limit=100, max_bytes=size) == entries[:number]
+        assert await client.entries(ROOM, max_bytes=size + 1) == entries[: number + 1]
+        size = sum(one.size_bytes for one in entries[-1 - number : -1])
+        assert await client.entries_before(ROOM, before=before, limit=100, max_bytes=size) == entries[-1 - number : -1]
+        assert await client.entries_before(ROOM, before=before, limit=2, max_bytes=size) == entries[-1 - min(2, number) : -1]
 
 
 async def test_a_nested_team_is_part_of_the_conversation(plane: Plane, members: Members) -> None:

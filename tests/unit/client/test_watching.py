@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import accumulate
 from random import Random
 from types import SimpleNamespace
-from typing import cast
+from typing import Any, cast
+from weakref import finalize
 
 import pytest
 from hypothesis import given, settings
@@ -17,8 +20,8 @@ from structlog.testing import capture_logs
 
 from ioa import attention
 from ioa.beside import beside
-from ioa.client import watching
-from ioa.client.history import conversation, conversation_before, heads_of_tree
+from ioa.client import history, watching
+from ioa.client.history import conversation, heads_of_tree, read_back, read_on
 from ioa.client.spans import GoalTrace, spans_of
 from ioa.client.watching import News, watch
 from ioa.errors import UnavailableError
@@ -86,18 +89,22 @@ class Log:
         self._random = random
         self._listeners: list[tuple[CommId, GroupListener]] = []
 
-    async def entries(self, comm_id: CommId, *, after: int = 0, limit: int | None = None) -> Sequence[StoredEntry]:
+    async def entries(
+        self, comm_id: CommId, *, after: int = 0, limit: int | None = None, max_bytes: int | None = None
+    ) -> Sequence[StoredEntry]:
         """Read what is stored when the answer is made; now and then nobody answers."""
         await self._pass()
         if self._random.random() < 0.02:
             raise UnavailableError("The log does not answer.")
-        page = [one for one in self._of(comm_id) if one.seq > after][:limit]
+        page = _reaching([one for one in self._of(comm_id) if one.seq > after][:limit], max_bytes)
         await self._pass()
         return page
 
-    async def entries_before(self, comm_id: CommId, *, before: int, limit: int) -> Sequence[StoredEntry]:
+    async def entries_before(
+        self, comm_id: CommId, *, before: int, limit: int, max_bytes: int | None = None
+    ) -> Sequence[StoredEntry]:
         """Read back."""
-        return [one for one in self._of(comm_id) if one.seq < before][-limit:]
+        return _reaching([one for one in self._of(comm_id) if one.seq < before][: -limit - 1 : -1], max_bytes)[::-1]
 
     async def heads(self, comm_ids: Sequence[CommId], *, at: int) -> Mapping[CommId, GroupSnapshot]:
         """Tell where groups stood; now and then nobody answers."""
@@ -163,7 +170,8 @@ def test_who_watches_sees_the_log(seed: int, behind: int) -> None:
 
     with pytest.MonkeyPatch.context() as patch, capture_logs():
         patch.setattr(watching, "_AGAIN_SECONDS", 0.001)
-        patch.setattr(watching, "_PAGE_BYTES", random.choice((1, 1_000, 5_000, 2_000_000)))
+        patch.setattr(history, "_PAGE_BYTES", random.choice((1, 1_000, 5_000, 250_000)))
+        patch.setattr(history, "_PAGE", random.choice((1, 3, 256)))
         patch.setattr(watching, "_MOST_LISTENED", random.choice((1, 2, 8)))
         seen = asyncio.run(follow())
     assert seen == [one for one in entries if behind < one.seq <= last]
@@ -249,6 +257,16 @@ async def test_so_many_groups_are_listened_to_at_once() -> None:
         assert log.listened == [ROOT, teams[-1]]
 
 
+async def _all(reading: AsyncIterator[StoredEntry]) -> list[StoredEntry]:
+    return [one async for one in reading]
+
+
+def _reaching(found: Sequence[StoredEntry], max_bytes: int | None) -> list[StoredEntry]:
+    """The first ones up to the one by which they have so many bytes."""
+    sizes = accumulate((one.size_bytes for one in found), initial=0)
+    return [one for one, size in zip(found, sizes, strict=False) if max_bytes is None or size < max_bytes]
+
+
 async def _follow(log: GroupClient) -> None:
     async with watch(log, ROOT) as news:
         assert len([one async for one in news]) == 60
@@ -265,14 +283,79 @@ async def test_no_reading_of_a_whole_log_is_unbounded(use: Callable[[GroupClient
     read = list[int]()
     entries = log.entries
 
-    async def counted(comm_id: CommId, *, after: int = 0, limit: int | None = None) -> Sequence[StoredEntry]:
-        page = await entries(comm_id, after=after, limit=limit)
+    async def counted(comm_id: CommId, **which: Any) -> Sequence[StoredEntry]:
+        page = await entries(comm_id, **which)
         read.append(sum(one.size_bytes for one in page))
         return page
 
     log.entries = counted  # type: ignore[method-assign]
     await use(log)
-    assert (sum(read), max(read)) == (15_000_000, 2_000_000)
+    assert (sum(read), max(read)) == (15_000_000, 250_000)
+
+
+class _Decoded(Log):
+    """Logs of a root with many open teams, whose entries are made anew whenever they are read."""
+
+    def __init__(self) -> None:
+        log = answering([])
+        super().__init__([], log._random)
+        teams = [CommId(f"team-{number}") for number in range(60)]
+        for seq, team in enumerate(teams, start=1):
+            self.store(_opened(seq, team, teams[:seq]))
+        for seq in range(100, 100 + 20 * len(teams)):
+            self.store(stored(seq, teams[seq % len(teams)], _NOTHING, (), size=33_000))
+        self.store(stored(10_000, ROOT, _NOTHING, teams, ends=True))
+        self._by_group = {team: [one for one in self._stored if one.entry.state.comm_id == team] for team in (ROOT, *teams)}
+        self.held = self.most_held = self.read = 0
+
+    def _of(self, comm_id: CommId) -> Sequence[StoredEntry]:
+        return self._by_group[comm_id]
+
+    async def entries(self, comm_id: CommId, **which: Any) -> Sequence[StoredEntry]:
+        """Read on."""
+        await asyncio.sleep(0)
+        return self._made(await super().entries(comm_id, **which))
+
+    async def entries_before(self, comm_id: CommId, **which: Any) -> Sequence[StoredEntry]:
+        """Read back."""
+        await asyncio.sleep(0)
+        return self._made(await super().entries_before(comm_id, **which))
+
+    def _made(self, page: Sequence[StoredEntry]) -> Sequence[StoredEntry]:
+        made = [replace(one) for one in page]
+        for one in made:
+            self.read += one.size_bytes
+            self.held += one.size_bytes
+            finalize(one, self._let_go, one.size_bytes)
+        self.most_held = max(self.most_held, self.held)
+        return made
+
+    def _let_go(self, size: int) -> None:
+        self.held -= size
+
+
+async def _watched(log: GroupClient) -> int:
+    async with watch(log, ROOT, after=60) as news:
+        return len([None async for _ in news])
+
+
+async def _read_on(log: GroupClient) -> int:
+    return len([None async for _ in read_on(log, ROOT, after=60)])
+
+
+async def _read_back(log: GroupClient) -> int:
+    return len([None async for _ in read_back(log, ROOT, before=10_001)]) - 60
+
+
+@pytest.mark.parametrize(("use", "times"), [(_watched, 3), (_read_on, 3), (_read_back, 6)])
+async def test_what_is_held_of_all_logs_together_is_bounded(use: Callable[[GroupClient], Awaitable[int]], times: int) -> None:
+    """However many teams are open, with states however large: 64 entries of each were 120 MB of sixty, and one of each 2 MB.
+
+    What is let go of is read again, but nothing very often.
+    """
+    log = _Decoded()
+    assert await use(cast(GroupClient, log)) == 1_201
+    assert (log.most_held < 900_000, log.read < times * 1_200 * 33_000) == (True, True), (log.most_held, log.read)
 
 
 def test_what_is_read_afterwards_is_whole() -> None:
@@ -288,10 +371,12 @@ def test_a_page_is_read_from_anywhere_in_either_direction() -> None:
         random = Random(seed)
         entries = [*happenings(random)]
         groups, place, limit = readable(entries), random.randrange(0, entries[-1].seq + 3), random.randrange(1, 12)
-        behind = asyncio.run(conversation(groups, ROOT, after=place, limit=limit))
-        assert behind == [one for one in entries if one.seq > place][:limit]
-        before = asyncio.run(conversation_before(groups, ROOT, before=place, limit=limit))
-        assert before == [one for one in entries if one.seq < place][-limit:]
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(history, "_PAGE_BYTES", random.choice((1, 1_000, 5_000, 250_000)))
+            behind = asyncio.run(_all(read_on(groups, ROOT, after=place, page_size=limit)))
+            assert behind == [one for one in entries if one.seq > place]
+            before = asyncio.run(_all(read_back(groups, ROOT, before=place, page_size=limit)))
+            assert before == [one for one in entries if one.seq < place][::-1]
 
 
 def test_the_tree_is_known_as_it_stood_at_any_sequence() -> None:

@@ -98,9 +98,11 @@ class _System:
         self.waiting += 1
         await asyncio.Event().wait()
 
-    async def entries(self, *_of: object, **_more: object) -> list[Any]:
+    async def read(self, *_of: object, **_more: object) -> AsyncGenerator[None, None]:
         """Nothing was said."""
-        return []
+        nothing: list[None] = []
+        for one in nothing:
+            yield one
 
     async def documents(self, *_of: object) -> AsyncGenerator[None, None]:
         """Follow the goal."""

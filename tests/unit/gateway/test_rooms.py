@@ -21,7 +21,6 @@ from ioa.protocol.codec import MAX_PAYLOAD_BYTES
 from ioa.protocol.ids import LOCAL, CommId, UserId
 from ioa_gateway import rooms as gateway_rooms
 from ioa_gateway.callers import Caller
-from ioa_gateway.entry_pages import EntryPage
 from ioa_gateway.event_stream import HEARTBEAT
 from ioa_gateway.reading import OF_USER, Reads, reading_as, reads_for
 from ioa_gateway.rooms import Rooms, open_rooms
@@ -84,11 +83,11 @@ async def test_many_followers_are_told_by_turns(monkeypatch: pytest.MonkeyPatch)
     assert (len(told), "ann" in [user for _, user in told[: 2 * AT_ONCE]]) == (301, True)
 
 
-def _logged(monkeypatch: pytest.MonkeyPatch, event_bytes: int) -> list[ReferenceType[EntryPage]]:
-    """Have each group a log of twenty entries, kept as so many bytes each, and return what pages of it are read."""
-    monkeypatch.setattr("ioa_gateway.rooms.encoded", lambda stored: b"%d|" % stored.seq + b"x" * event_bytes)
+def _logged(monkeypatch: pytest.MonkeyPatch, event_bytes: int) -> list[list[ReferenceType[StoredEntry]]]:
+    """Have each group a log of twenty entries, kept as so many bytes each, and return what of it is read back, page by page."""
+    monkeypatch.setattr("ioa_gateway.rooms.encoded", lambda stored: b'"seq":%d}|' % stored.seq + b"x" * event_bytes)
     entry: Any = SimpleNamespace(state=SimpleNamespace(phase="discussing"))
-    log, pages = [StoredEntry(seq, entry) for seq in range(1, 21)], list[ReferenceType[EntryPage]]()
+    log, pages = [StoredEntry(seq, entry) for seq in range(1, 21)], list[list[ReferenceType[StoredEntry]]]()
 
     @asynccontextmanager
     async def watch(_system: object, _comm_id: CommId) -> AsyncIterator[AsyncIterator[StoredEntry]]:
@@ -99,14 +98,15 @@ def _logged(monkeypatch: pytest.MonkeyPatch, event_bytes: int) -> list[Reference
 
         yield coming()
 
-    async def page(_client: object, _group: object, *, after: int, limit: int, **_more: object) -> EntryPage:
-        found = [stored for stored in log if stored.seq > after][:limit]
-        read = EntryPage(found, [{"seq": stored.seq} for stored in found], None)
-        pages.append(ref(read))
-        return read
+    async def read(_client: object, _group: object, *, after: int) -> AsyncIterator[StoredEntry]:
+        pages.append([])
+        for seq in range(after + 1, 21):
+            stored = StoredEntry(seq, entry)
+            pages[-1].append(ref(stored))
+            yield stored
 
     monkeypatch.setattr("ioa_gateway.rooms.watch", watch)
-    monkeypatch.setattr("ioa_gateway.rooms.page_of", page)
+    monkeypatch.setattr("ioa_gateway.rooms.Client.read", read)
     return pages
 
 
@@ -128,10 +128,10 @@ async def test_all_rooms_together_keep_so_much(monkeypatch: pytest.MonkeyPatch) 
             await asyncio.sleep(0.01)
         kept = sum(len(event) for room in rooms._rooms.values() for event in room._events)
         told = b""
-        while b'"seq":20' not in told and b"20|" not in told:
+        while b'"seq":20}' not in told:
             told += await anext(following[0])
     assert kept <= 8_000
-    assert [number for number in range(1, 21) if b'"seq":%d}' % number not in told and b"%d|" % number not in told] == []
+    assert [number for number in range(1, 21) if b'"seq":%d}' % number not in told] == []
 
 
 async def test_who_is_behind_holds_bytes_in_a_turn(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -155,7 +155,7 @@ async def test_who_is_behind_holds_bytes_in_a_turn(monkeypatch: pytest.MonkeyPat
         await eventually(lambda: rooms._rooms[room].floor, lambda floor: floor == 20)
         told = [await anext(events) for events in following]
         gc.collect()
-        held = [one for one in pages if one() is not None]
+        held = [one for page in pages for one in page if one() is not None]
         documents = await stack.enter_async_context(aclosing(rooms.documents(eve, room, 0)))
         with pytest.raises(TimeoutError):  # silence would be taken for a group that will never be
             await asyncio.wait_for(anext(documents), 0.1)

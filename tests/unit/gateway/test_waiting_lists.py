@@ -87,6 +87,12 @@ class _System:
         """Nothing was said."""
         return []
 
+    async def read_none(self, *_of: object, **_bounds: object) -> AsyncIterator[None]:
+        """Nothing was said, as a client has it."""
+        nothing: list[None] = []
+        for one in nothing:
+            yield one
+
 
 class _Turns:
     def __init__(self) -> None:
@@ -190,7 +196,7 @@ async def test_a_tool_of_mcp_tells_one_turn_whole_and_as_many_as_fit(monkeypatch
         pass
 
     call.looking, call.look = looking, nothing
-    call.client.entries = call.client.entries_before
+    call.client.read = call.client.read_none
     call.keyring, call.while_let_in = SimpleNamespace(check=lambda _caller: None), nothing
     monkeypatch.setattr(tools, "settled", lambda *_of: None)
     told = await tools._progress(call, status.record.goal.name, 0, 0)

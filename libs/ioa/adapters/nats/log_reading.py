@@ -6,6 +6,7 @@ created one to any subject that was asked for, so that users must not create any
 
 from __future__ import annotations
 
+import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 
@@ -14,7 +15,7 @@ from nats.aio.msg import Msg
 
 from ioa.adapters.nats.delivery import NatsProgress
 from ioa.adapters.nats.log import NatsGroupLog, decoded_entry
-from ioa.adapters.nats.reading import DirectReads, messages_before
+from ioa.adapters.nats.reading import DirectReads, messages_before, reaching
 from ioa.adapters.nats.streams import last_messages, next_messages
 from ioa.adapters.nats.topology import LOG
 from ioa.adapters.nats.turn_about import looking_now_and_then
@@ -39,33 +40,41 @@ class Logs:
         self._log = NatsGroupLog(client, js=DirectReads(client))
         self._progress = NatsProgress(client)
 
-    async def entries(self, comm_id: CommId, *, after: int, limit: int | None) -> Sequence[StoredEntry]:
-        """Read entries behind a sequence, in order; fewer than `limit` are all that there are.
+    async def entries(
+        self, comm_id: CommId, *, after: int, limit: int | None, max_bytes: int | None = None
+    ) -> Sequence[StoredEntry]:
+        """Read entries behind a sequence, in order; fewer than `limit` are all that there are, unless they have `max_bytes`.
 
         Raises:
             UnavailableError: The log cannot be read now.
             UnreadableEntryError: One of these entries is garbage.
         """
         found: list[StoredEntry] = []
-        while limit is None or len(found) < limit:
-            left = _PAGE if limit is None else limit - len(found)
-            page = await self._log.read(comm_id, after=found[-1].seq if found else after, limit=min(_ONE_BY_ONE, left))
+        most, most_bytes = (sys.maxsize if one is None else one for one in (limit, max_bytes))
+        while len(found) < most and (left_bytes := most_bytes - _bytes(found)) > 0:
+            some = min(_ONE_BY_ONE, most - len(found))
+            page = await self._log.read(comm_id, after=found[-1].seq if found else after, limit=some, max_bytes=left_bytes)
             found += page
-            if len(page) < min(_ONE_BY_ONE, left):
+            left, left_bytes = min(_PAGE, most - len(found)), left_bytes - _bytes(page)
+            if len(page) < some and left_bytes > 0:
                 break
-            if left > len(page):
-                found += await self._page(comm_id, after=found[-1].seq, limit=min(_PAGE, left - len(page)))
+            if left > 0 and left_bytes > 0:
+                found += await self._page(comm_id, after=found[-1].seq, limit=left, max_bytes=min(_PAGE_BYTES, left_bytes))
         return found
 
-    async def entries_before(self, comm_id: CommId, *, before: int, limit: int) -> Sequence[StoredEntry]:
-        """Read the last entries before a sequence, in order; fewer than `limit` are all that the leader has.
+    async def entries_before(
+        self, comm_id: CommId, *, before: int, limit: int, max_bytes: int | None = None
+    ) -> Sequence[StoredEntry]:
+        """Read the last entries before a sequence, in order; fewer than `limit` are all, unless they have `max_bytes`.
 
         Raises:
             UnavailableError: The log cannot be read now.
             UnreadableEntryError: One of these entries is garbage.
         """
         messages = await messages_before(self._client, LOG, subjects.log(comm_id), before=before, limit=limit)
-        found = [decoded_entry(comm_id, one.seq, one.data) async for one in little_by_little(messages[-limit:])]
+        some = limit if max_bytes is None else min(limit, reaching(reversed(messages), max_bytes))
+        last = messages[max(0, len(messages) - some) :]
+        found = [decoded_entry(comm_id, one.seq, one.data) async for one in little_by_little(last)]
         following = await self._following(comm_id, found[-1] if found else None, before)
         if following is not None and (head := await self._log.last(comm_id)) is not None:
             before = min(before, head.seq + 1)  # what is stored from now on is not waited for
@@ -119,8 +128,8 @@ class Logs:
         page = await self._log.read(comm_id, after=0 if stored is None else stored.seq, limit=1)
         return page[0] if page and page[0].seq < before else None
 
-    async def _page(self, comm_id: CommId, *, after: int, limit: int) -> Sequence[StoredEntry]:
-        page = await next_messages(self._client, LOG, subjects.log(comm_id), after=after, limit=limit, max_bytes=_PAGE_BYTES)
+    async def _page(self, comm_id: CommId, *, after: int, limit: int, max_bytes: int) -> Sequence[StoredEntry]:
+        page = await next_messages(self._client, LOG, subjects.log(comm_id), after=after, limit=limit, max_bytes=max_bytes)
         return [decoded_entry(comm_id, one.seq, one.data) async for one in little_by_little(page.messages)]
 
     @asynccontextmanager
@@ -138,6 +147,10 @@ class Logs:
         finally:
             if not self._client.is_closed:
                 await subscription.unsubscribe()
+
+
+def _bytes(page: Sequence[StoredEntry]) -> int:
+    return sum(stored.size_bytes for stored in page)
 
 
 def _standing(head: StoredEntry) -> GroupSnapshot:

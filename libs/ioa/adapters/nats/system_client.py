@@ -361,13 +361,17 @@ class NatsSystemClient:
         """
         return await self._requester.request(subjects.GET_GROUP, GetGroup(comm_id=comm_id), GroupSnapshot)
 
-    async def entries(self, comm_id: CommId, *, after: int = 0, limit: int | None = None) -> Sequence[StoredEntry]:
+    async def entries(
+        self, comm_id: CommId, *, after: int = 0, limit: int | None = None, max_bytes: int | None = None
+    ) -> Sequence[StoredEntry]:
         """Read a group's log behind a sequence, in order; see the port."""
-        return await self._logs.entries(comm_id, after=after, limit=limit)
+        return await self._logs.entries(comm_id, after=after, limit=limit, max_bytes=max_bytes)
 
-    async def entries_before(self, comm_id: CommId, *, before: int, limit: int) -> Sequence[StoredEntry]:
+    async def entries_before(
+        self, comm_id: CommId, *, before: int, limit: int, max_bytes: int | None = None
+    ) -> Sequence[StoredEntry]:
         """Read the last entries of a group's log before a sequence, in order; see the port."""
-        return await self._logs.entries_before(comm_id, before=before, limit=limit)
+        return await self._logs.entries_before(comm_id, before=before, limit=limit, max_bytes=max_bytes)
 
     async def heads(self, comm_ids: Sequence[CommId], *, at: int) -> Mapping[CommId, GroupSnapshot]:
         """Tell where each group stood at a sequence; see the port."""
