@@ -154,7 +154,7 @@ class ApiCall:
         """
         self.caller.check_person(person)
         self.limits.check_seat(self.caller.key_id, person)
-        async with self.limits.seats.turn(self.caller.key_id):
+        async with self.limits.seats.turn(self.caller.user):
             yield await self.seats.of(person)
 
     async def goal(self, user: UserId | None, goal_id: str | None = None) -> GoalName:

@@ -36,10 +36,10 @@ ORDERS, ORDERS_PART = 1, 0.5
 while one is parsed, or its team is checked, nobody else is answered."""
 PUTS, PUTS_OF_USER = 8, 2
 """How many teams are put at a time, of all and of one user: in memory one is forty times as large as it was sent."""
-SEATS, SEATS_OF_KEY = 16, 2
+SEATS, SEATS_OF_USER = 16, 4
 SEATS_RATE = Rate(5, 50)
-"""How many requests in the names of people are answered at a time, of all keys and of one, and how often one key may ask in that
-of one person: group setup and routers bound what comes of the person, by whichever key, and name him."""
+"""How many requests in the names of people are answered at a time, of all and by keys of one user, and how often one key may ask in
+that of one person: group setup and routers bound what comes of the person, by whichever key, and name him."""
 TOLD, TOLD_USER = 4, 1
 """How many requests by MCP that are no calls, such as lists of tools, are answered at a time, of all and of one user."""
 WHOLE_FILES, WHOLE_FILES_OF_USER = 4, 1
@@ -66,7 +66,7 @@ class CallerLimits:
         orders: Whose body is read that takes long, such as one that may hold a team.
         orders_share: Of the event loop's time, for that.
         puts: Whose team is put.
-        seats: Which key asks in the name of a person.
+        seats: By whose key somebody asks in the name of a person.
         drawings: Whose file is drawn.
         told: Who is told by MCP what there is.
         whole_files: Whose file is handed out by MCP.
@@ -77,7 +77,7 @@ class CallerLimits:
         self._launches, self._teams = _a_minute(LAUNCHES_A_MINUTE), _a_minute(TEAMS_A_MINUTE)
         self._webhooks = _a_minute(WEBHOOKS_A_MINUTE)
         self._sign_outs, self._seats = _a_minute(SIGN_OUTS_A_MINUTE), Buckets({Family.OTHERS: SEATS_RATE})
-        self.seats = FairTurns(SEATS, SEATS_OF_KEY)
+        self.seats = FairTurns(SEATS, SEATS_OF_USER)
         self.pages, self.lists = FairTurns(PAGES, PAGES_OF_USER), FairTurns(PAGES, PAGES_OF_USER)
         self.orders, self.puts = FairTurns(ORDERS, ORDERS), FairTurns(PUTS, PUTS_OF_USER)
         self.orders_share = LoopShare(ORDERS_PART, now=clock)
