@@ -42,7 +42,7 @@ def lay(files: Mapping[str, Path], box: Path) -> None:
 
 def give(box: Path, user: int) -> None:
     """Make a user the owner of a box and of all that is in it."""
-    os.chown(box, user, user)
+    os.chown(box, user, user, follow_symlinks=False)
     for folder, _, entry in walk(box):
         os.chown(entry.name, user, user, dir_fd=folder, follow_symlinks=False)
 

@@ -79,11 +79,11 @@ def run(  # noqa: PLR0913 - each is for the caller to say
 
     Args:
         command: The program and its arguments.
-        box: The folder it works in. On `bwrap` only files and folders come out of it, no links.
+        box: The folder it works in, no link. On `bwrap` only files and folders come out of it, no links.
         limits: What it may use.
         level: How it is confined; `level_here` tells what holds on this machine.
         network: Ports to which it may open TCP connections at any address; there is no name service.
-        output: The file that gets what it prints, outside of the box.
+        output: The file that gets what it prints, outside of the box, no link.
         readable: What else it may read.
         environment: All of its environment; nothing is passed on by itself.
         cancelled: Asked twenty times a second, and at each file that comes out on `bwrap`; once it says so, the command is killed.
@@ -95,18 +95,23 @@ def run(  # noqa: PLR0913 - each is for the caller to say
         How it failed, as the predicate of a sentence, such as "did not end within 30 seconds"; nothing if it ended with status 0.
 
     Raises:
-        InvalidInputError: Ports are wanted, and this kernel cannot confine connections to them.
+        InvalidInputError: Ports are wanted, and this kernel cannot confine connections to them. Or the box is a link.
+        OSError: The output is a link, or cannot be written.
     """
     kernel = kernel or landlock.this_kernel()
     if network and level is not Level.NONE and not kernel.confines_tcp:
         raise InvalidInputError(
             "This kernel cannot confine connections to ports.", hint="Landlock does from Linux 6.7 on; run it without a network."
         )
-    box = box.resolve()
+    box = box.parent.resolve() / box.name  # whoever puts a link in its place later has nothing follow it
+    if box.is_symlink():
+        raise InvalidInputError(
+            f"The folder {box} is a link, and what a command leaves there may be removed.", hint="Name a folder."
+        )
     with ExitStack() as stack:
         confined = _Confined(box, limits, level, tuple(network), _readable(readable), kernel)
         plan, prefix = confined.plan(), list[str]()
-        printed = stack.enter_context(output.open("wb"))
+        printed = stack.enter_context(_emptied(output))
         stack.callback(_give_back, printed)
         stdin: IO[bytes] | None = None
         stdout: IO[bytes] = printed
@@ -264,6 +269,11 @@ def _have_yield(group: int) -> None:
 def _taken(printed: IO[bytes]) -> int:
     """Count the bytes that a file takes on the disk."""
     return os.fstat(printed.fileno()).st_blocks * BLOCK_BYTES
+def _emptied(output: Path) -> IO[bytes]:
+    """Open a file anew, through no link: that would be somebody's who wants another one emptied."""
+    return os.fdopen(os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o666), "wb")
+
+
 
 
 def _give_back(printed: IO[bytes]) -> None:

@@ -33,26 +33,30 @@ def failure(level: Level, python: str = sys.executable, kernel: Abi | None = Non
     if level is Level.BWRAP and os.geteuid() == 0 and not is_open_to_all(str(Path(python).resolve())):
         return f"bubblewrap cannot start {Path(python).resolve()}, which only root reaches"
     with ExitStack() as stack:
+        # Nobody else passes the first folder. What the sandbox, and not its user's rights, has to keep from code is named from the
+        # box, for which nobody has to pass that one; and where it lies only what is in `writable` can be replaced.
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ioa-sandbox-")))
-        box = folder / "box"
-        box.mkdir()
-        # The sandbox refuses these, not their rights: any user may.
-        folder.chmod(0o777)
-        secret, shared = folder / "secret", folder / "shared"
+        outside = folder / "outside"
+        box, secret, shared, writable = (outside / name for name in ("box", "secret", "shared", trespasses.WRITABLE))
+        for made in (outside, box, writable):
+            made.mkdir()
         for path in (secret, shared):
             path.write_text("text")
             path.chmod(0o666)
         server = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
         listener = stack.enter_context(socket.socket(socket.AF_UNIX))
         datagrams = stack.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM))
-        for one, name in ((listener, "socket"), (datagrams, "socket-of-datagrams")):
-            one.bind(str(folder / name))
-            (folder / name).chmod(0o777)
+        for one, name in ((listener, "socket"), (datagrams, "socket-2")):
+            one.bind(str(outside / name))
+            (outside / name).chmod(0o777)
         listener.listen()
+        writable.chmod(0o777)
+        outside.chmod(0o755)
         victim, owner = (
             stack.enter_context(subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)) for _ in range(2)
         )
-        arguments = map(str, (os.getpid(), victim.pid, owner.pid, server.getsockname()[1], folder / "socket", secret, shared))
+        seen = (Path("..") / path.name for path in (outside / "socket", secret, shared))
+        arguments = map(str, (os.getpid(), victim.pid, owner.pid, server.getsockname()[1], *seen))
         output = folder / "output"
         source = Path(trespasses.__file__).read_text(encoding="utf-8")
         command = [python, "-I", "-S", "-c", source, *arguments]

@@ -19,6 +19,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 ALL_TRIED = "all tried"
+WRITABLE = "writable"
+"""A folder beside the files, in which every user may make some."""
 STOP, STOP_BY_FILE, SLOW_DOWN = SEEN_FROM_OUTSIDE = (
     "stop a process outside", "have a file stop a process outside", "change the priority of a process outside",
 )  # fmt: skip
@@ -148,7 +150,8 @@ def trespasses(
         "read /etc/shadow": lambda: _read("/etc/shadow"),
         "read a file outside": lambda: _read(secret),
         "list a folder outside": lambda: _list(Path(secret)),
-        "write a file outside": lambda: Path(secret).with_name("written").write_text("x"),
+        "write a file outside": lambda: Path(secret).open("a").close(),
+        "make a file outside": lambda: Path(secret).with_name(WRITABLE).joinpath("made").write_text("x"),
         "truncate a file outside": lambda: os.truncate(secret, 0),
         "truncate a file that it may read": lambda: _cut(shared),
         "change the mode of a file": lambda: _close(shared),
@@ -157,7 +160,7 @@ def trespasses(
         "connect to a server on this machine": lambda: _connect(socket.AF_INET, here),
         "send a datagram": lambda: _send(here),
         "connect to a UNIX socket": lambda: _connect(socket.AF_UNIX, listener),
-        "send a datagram from a pair of sockets": lambda: _send_from_a_pair(f"{listener}-of-datagrams"),
+        "send a datagram from a pair of sockets": lambda: _send_from_a_pair(f"{listener}-2"),
         "watch a file outside": lambda: _watch(secret),
         "register watches": _register,
         "look for memory of others": _look_for_memory,

@@ -13,20 +13,22 @@ import socket
 import subprocess
 import sys
 import tarfile
+import tempfile
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ioa.errors import InvalidInputError
-from ioa.sandbox import Level, SandboxLimits, confined_process, run
+from ioa.sandbox import Level, SandboxLimits, confined_process, run, self_test
 from ioa.sandbox.box_folder import BLOCK_BYTES, unpack
 from ioa.sandbox.confined_process import NOBODY
 from ioa.sandbox.landlock import Abi, this_kernel
 from ioa.sandbox.levels import missing
 from ioa.sandbox.self_test import failure
-from ioa.sandbox.trespasses import trespasses
+from ioa.sandbox.trespasses import SEEN_FROM_OUTSIDE, trespasses
 
 PYTHONS = (sys.executable, "/usr/bin/python3")
 """Where this one lies in a folder of root's alone, whom root becomes cannot start it on every level."""
@@ -85,6 +87,54 @@ def test_the_self_test_notices() -> None:
     told = failure(Level.NONE)
     names = set(trespasses("0", "0", "0", "0", "", "", "")) - {"read /etc/shadow", "become root"}  # which root alone gets done
     assert {name for name in names if name not in told} == set()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes somebody else")
+def test_the_self_test_notices_as_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who becomes nobody, and has no capability left, is refused by his rights what is root's, and nothing else."""
+    python = PYTHONS[-1]
+    if why := missing(Level.LANDLOCK) or ("" if os.access(python, os.X_OK) else f"there is no {python}"):
+        pytest.skip(why)
+    plan = confined_process._Confined.plan
+    open_to_him = {"landlock": None, "filter": "", "search": False}
+    monkeypatch.setattr(confined_process._Confined, "plan", lambda confined: plan(confined) | open_to_him)
+    told = failure(Level.LANDLOCK, python)
+    names = set(trespasses("0", "0", "0", "0", "", "", ""))
+    of_root = {"read /etc/shadow", "become root", "change the mode of a file", "lease a file that it may read", *SEEN_FROM_OUTSIDE}
+    of_root |= {"read the environment of its parent"}
+    assert {name for name in names if name not in told} == of_root
+
+
+def test_nobody_else_reaches_what_the_self_test_makes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor moves anything where code is let in: what it is given lies among files that none but their owner can replace."""
+    seen: list[tuple[int, ...]] = []
+
+    def looked(command: Sequence[str], box: Path, *more: Any, output: Path, **others: Any) -> str:
+        [outer] = Path(folder).iterdir()
+        seen.append(tuple(path.stat().st_mode & 0o777 for path in (outer, box.parent, output.parent)))
+        return run(command, box, *more, output=output, **others)
+
+    monkeypatch.setattr(self_test, "run", looked)
+    with tempfile.TemporaryDirectory() as folder:  # pytest's has a longer name than sockets may have
+        monkeypatch.setattr(tempfile, "tempdir", folder)
+        self_test.failure(Level.NONE)
+    assert seen == [(0o700, 0o755, 0o700)]
+
+
+@pytest.mark.parametrize("is_link", ["box", "output"])
+def test_no_link_is_followed(is_link: str, tmp_path: Path) -> None:
+    """What is in a box may be removed, and what is in the output is: both are whose that a link leads to."""
+    (tmp_path / "box").mkdir()
+    theirs = tmp_path / "theirs"
+    if is_link == "box":
+        theirs.mkdir()
+        (tmp_path / "box").rmdir()
+    else:
+        theirs.write_text("theirs")
+    (tmp_path / is_link).symlink_to(theirs)
+    with pytest.raises((InvalidInputError, OSError)):
+        run(["/bin/sh", "-c", "echo x >x"], tmp_path / "box", SandboxLimits(), Level.NONE, output=tmp_path / "output")
+    assert (list(theirs.iterdir()) if theirs.is_dir() else theirs.read_text()) in ([], "theirs")
 
 
 @pytest.mark.parametrize(
