@@ -160,7 +160,7 @@ class _IdleChild:
         ours, theirs = Pipe()
         with theirs:
             told = [str(theirs.fileno()), str(self._idle.total_seconds()), str(self._memory_bytes)]
-            arguments = [sys.executable, "-c", _SERVE, *told]
+            arguments = [sys.executable, "-P", "-c", _SERVE, *told]
             try:
                 process = subprocess.Popen(arguments, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL)
             except OSError as error:

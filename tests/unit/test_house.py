@@ -7,6 +7,7 @@ import re
 import tomllib
 from collections.abc import Iterator
 from importlib.util import find_spec
+from itertools import pairwise
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -111,6 +112,20 @@ def test_what_servers_of_others_answer_comes_by_one_client() -> None:
     files = sources("libs", "services", "examples")
     found = {str(path.relative_to(ROOT)) for path in files if theirs.search(path.read_text(encoding="utf-8"))}
     assert found == SPEAKS_HTTP
+
+
+def test_no_python_is_started_that_reads_where_it_is_started() -> None:
+    """`-c` and `-m` take modules out of the folder one is in, before the library: another user's, where that is `/tmp`."""
+    found = [
+        f"{path.relative_to(ROOT)}:{node.lineno}"
+        for path in sources("libs", "services")
+        if "sys.executable" in (text := path.read_text(encoding="utf-8"))
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, (ast.List, ast.Tuple, ast.Call))
+        for program, flag in pairwise(map(ast.unparse, node.args if isinstance(node, ast.Call) else node.elts))
+        if program == "sys.executable" and flag not in ("'-P'", "'-I'")
+    ]
+    assert found == []
 
 
 def test_nothing_waits_in_an_except_star() -> None:

@@ -84,6 +84,14 @@ def _held(child: IdleChildren, begun: Path) -> Iterator[None]:
     assert (still_held, told) == (True, ["The task was cancelled."])
 
 
+def test_nothing_of_the_folder_it_is_started_in_is_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another user may have written there, in the name of a module of the library's."""
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "shared" / "selectors.py").write_text("raise SystemExit(1)")
+    monkeypatch.chdir(tmp_path / "shared")
+    assert IdleChildren().call("childs_work.add", 1, 2) == 3
+
+
 def test_it_answers_in_another_process_which_stays_for_the_next_call() -> None:
     """Nothing is loaded in the caller, and a second call starts nothing."""
     child = IdleChildren()

@@ -13,9 +13,10 @@ import runpy
 import signal
 import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from multiprocessing import resource_tracker
+from multiprocessing import forkserver, resource_tracker
 from multiprocessing.connection import wait
 from pathlib import Path
 
@@ -23,6 +24,9 @@ from ioa.cancellation import fail_after
 
 _BLOCKED = frozenset({signal.SIGINT, signal.SIGTERM})
 """What the fork server is deaf to."""
+_SAFE_PATH = "PYTHONSAFEPATH"
+_ENVIRONMENT = threading.Lock()
+"""Held while this process' environment says what is told to the library's processes alone."""
 
 
 @dataclass(frozen=True)
@@ -102,12 +106,12 @@ class ForkServer:
 
     async def start(self, program: Program) -> ChildProcess:
         """Start a program."""
-        env = {**os.environ, **self._env, **(program.env or {})}
-        process = self._context.Process(target=_become, args=(program, env, str(self.log_of(program))), name=program.name)
         async with self._library:
             if not self._warm:
                 await asyncio.to_thread(self._warm_up)
                 self._warm = True
+            env = {**_environment(), **self._env, **(program.env or {})}
+            process = self._context.Process(target=_become, args=(program, env, str(self.log_of(program))), name=program.name)
             await _start(process)
         return ChildProcess(process, self._library)
 
@@ -117,8 +121,10 @@ class ForkServer:
         # or Docker sends it to all processes at once, nobody could tell how the forks ended. The server ends with its starter.
         # This thread gets no signals anyway.
         # The library's tracker of shared resources, started first by itself, would lift it again.
-        resource_tracker.ensure_running()
-        signal.pthread_sigmask(signal.SIG_BLOCK, _BLOCKED)
+        with _safe_path():
+            resource_tracker.ensure_running()
+            signal.pthread_sigmask(signal.SIG_BLOCK, _BLOCKED)
+            forkserver.ensure_running()
         first = self._context.Process(target=_nothing)
         first.start()
         first.join()
@@ -129,9 +135,33 @@ class ForkServer:
         return self._logs / f"{program.name}.log"
 
 
+@contextmanager
+def _safe_path() -> Iterator[None]:
+    """Have what the library starts in this block take no module out of the folder that it is started in, where anybody may write.
+
+    It starts `python -c`, and can be told so by the environment alone. Forks take their starter's path, whatever the server's is.
+    """
+    with _ENVIRONMENT:
+        before = os.environ.get(_SAFE_PATH)
+        os.environ[_SAFE_PATH] = "1"
+        try:
+            yield
+        finally:
+            if before is None:
+                del os.environ[_SAFE_PATH]
+            else:
+                os.environ[_SAFE_PATH] = before
+
+
+def _environment() -> dict[str, str]:
+    """Return this process' own environment."""
+    with _ENVIRONMENT:
+        return dict(os.environ)
+
+
 async def _start(process: multiprocessing.process.BaseProcess) -> None:
     """Fork, which takes 2 ms, and on a busy machine as long as the fork server waits for a core; if cancelled, leave nothing."""
-    starting = asyncio.ensure_future(asyncio.to_thread(process.start))
+    starting = asyncio.ensure_future(asyncio.to_thread(_fork, process))
     try:
         await asyncio.shield(starting)
     except asyncio.CancelledError:
@@ -139,6 +169,12 @@ async def _start(process: multiprocessing.process.BaseProcess) -> None:
         process.kill()
         await asyncio.to_thread(process.join)
         raise
+
+
+def _fork(process: multiprocessing.process.BaseProcess) -> None:
+    with _safe_path():
+        forkserver.ensure_running()  # the library would begin another one, if somebody has ended it
+    process.start()
 
 
 def _nothing() -> None:

@@ -38,6 +38,7 @@ async def open_process(module: str, *, inherited: Sequence[int] = ()) -> AsyncIt
     """
     process = await asyncio.create_subprocess_exec(
         sys.executable,
+        "-P",
         "-m",
         module,
         stdin=asyncio.subprocess.PIPE,

@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,16 @@ from ioa.local.fork_server import ForkServer, Program, title_of
 from tests.rig import forks
 from tests.rig.deadline import eventually
 
+STARTS = """
+import asyncio, os, pathlib
+from ioa.local.fork_server import ForkServer, Program
+async def main():
+    process = await ForkServer(pathlib.Path("logs"), {"GIVEN": "x"}, ["ioa.errors"]).start(Program("told", "told"))
+    print(await process.wait(), os.environ.get("PYTHONSAFEPATH"))
+if __name__ == "__main__":
+    asyncio.run(main())
+"""
+TOLD = "import os, sys; print(os.environ['GIVEN'], os.environ.get('PYTHONSAFEPATH'), sys.path == os.environ['PATHS'].split(':'))"
 SERVER = Program("server", "http.server", ["0", "--bind", "127.0.0.1"])
 
 
@@ -70,3 +81,20 @@ async def test_a_start_that_is_cancelled_leaves_nothing(fork_server: ForkServer)
         assert not isinstance(ended, BaseException)
         await ended.stop(grace_seconds=5)
     assert multiprocessing.active_children() == []
+
+
+@pytest.mark.parametrize("safe", [None, "1"])
+def test_nothing_of_the_folder_it_is_started_in_is_run(safe: str | None, tmp_path: Path) -> None:
+    """Another user may have written there, in the name of a library's module; programs see their starter's path."""
+    shared, modules = tmp_path / "shared", tmp_path / "modules"
+    for folder in (shared, shared / "logs", modules):
+        folder.mkdir()
+    (shared / "selectors.py").write_text("open('run', 'a').write('x')\nraise SystemExit(1)")
+    (modules / "told.py").write_text(TOLD)
+    (modules / "starts.py").write_text(f"import os, sys\nos.environ['PATHS'] = ':'.join(sys.path)\n{STARTS}")
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONSAFEPATH"}
+    env |= {"PYTHONPATH": f"{modules}:{env.get('PYTHONPATH', '')}".strip(":")} | ({} if safe is None else {"PYTHONSAFEPATH": safe})
+    command = [sys.executable, str(modules / "starts.py")]
+    ended = subprocess.run(command, cwd=shared, env=env, capture_output=True, text=True, check=False, timeout=60)
+    told = (shared / "logs" / "told.log").read_text()
+    assert ((shared / "run").exists(), ended.stdout, told) == (False, f"0 {safe}\n", f"x {safe} True\n"), ended.stderr

@@ -8,6 +8,7 @@ import os
 import signal
 from collections.abc import AsyncIterator
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
@@ -31,6 +32,14 @@ async def test_a_worker_answers(worker: ChildWorker) -> None:
     """It says what it opened, and answers each request with what belongs to it, in order."""
     answers = await asyncio.gather(*(worker.ask(("echo", number)) for number in range(50)))
     assert (worker.state, answers, worker.backlog) == ("hello", list(range(50)), 0)
+
+
+async def test_nothing_of_the_folder_it_is_started_in_is_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another user may have written there, in the name of a module of the library's."""
+    (tmp_path / "selectors.py").write_text("raise SystemExit(1)")
+    monkeypatch.chdir(tmp_path)
+    async with open_worker(WORKER, "hello") as opened:
+        assert await opened.ask(("echo", 1)) == 1
 
 
 async def test_what_is_urgent_goes_first(worker: ChildWorker) -> None:
