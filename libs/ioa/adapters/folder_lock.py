@@ -14,6 +14,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from ioa.adapters.system_folder import make_closed
 from ioa.errors import AlreadyRunningError, UnavailableError
 from ioa.protocol.registry import Session
 
@@ -24,7 +25,7 @@ _held: set[int] = set()
 
 @asynccontextmanager
 async def locked_folder(folder: Path, holder: Session) -> AsyncIterator[None]:
-    """Hold a folder, which is made if need be, until the block ends; the lock's file says who does.
+    """Hold a folder, which is made and closed to other users if need be, until the block ends; the lock's file says who does.
 
     Raises:
         AlreadyRunningError: Another process holds it; the message says which, where, and since when.
@@ -48,7 +49,7 @@ async def locked_folder(folder: Path, holder: Session) -> AsyncIterator[None]:
 
 
 def _lock(folder: Path, holder: Session) -> int:
-    folder.mkdir(parents=True, exist_ok=True)
+    make_closed(folder)
     descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import os
 import secrets
+import stat
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -38,6 +40,22 @@ def make_private(folder: Path) -> None:
             f"The folder {folder} is open to other users of this machine (mode {mode:o}). It keeps what users and agents say.",
             hint=f"Close it with `chmod 700 {folder}` if it belongs to the system alone, or choose another folder.",
         )
+
+
+def make_closed(folder: Path) -> None:
+    """Make the folder, and what is missing above it, for its owner alone; close it to others if it is there and this user's.
+
+    Others' is used as it is: a volume is the cluster's, and its group may be who writes there.
+
+    Raises:
+        OSError: It cannot be made.
+    """
+    for missing in reversed([one for one in folder.parents if not one.exists()]):
+        missing.mkdir(_PRIVATE_FOLDER, exist_ok=True)
+    folder.mkdir(_PRIVATE_FOLDER, exist_ok=True)
+    if not belongs_to_another(folder):
+        with suppress(OSError):  # its disk keeps no modes
+            folder.chmod(stat.S_IMODE(folder.stat().st_mode) & ~_OTHERS)
 
 
 def check_own(folder: Path) -> None:

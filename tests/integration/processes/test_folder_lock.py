@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -87,6 +88,15 @@ async def test_a_folder_is_let_go_at_the_end(tmp_path: Path) -> None:
                 pass
     async with locked_folder(tmp_path / "new", SESSION):
         pass
+
+
+async def test_only_its_owner_enters_it(tmp_path: Path) -> None:
+    """What an agent remembers is not told to other users of the machine."""
+    before = os.umask(0o022)
+    async with locked_folder(tmp_path / "agents" / "new", SESSION):
+        os.umask(before)
+        modes = [(tmp_path / name).stat().st_mode & 0o777 for name in ("agents", "agents/new")]
+    assert modes == [0o700, 0o700]
 
 
 async def test_a_folder_that_cannot_be_made_is_reported(tmp_path: Path) -> None:

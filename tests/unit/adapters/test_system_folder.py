@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from ioa.adapters.nats.connection import NatsSettings
-from ioa.adapters.system_folder import make_private, new_password, note_password, password_for
+from ioa.adapters.system_folder import make_closed, make_private, new_password, note_password, password_for
 from ioa.errors import InvalidInputError
 
 
@@ -23,6 +25,36 @@ def test_only_its_owner_may_enter(tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match=r"open to other users of this machine \(mode 750\)") as refused:
         make_private(folder)
     assert (modes, f"chmod 700 {folder}" in refused.value.hint) == ([0o700, 0o600], True)
+
+
+@pytest.fixture
+def _readable_by_others() -> Iterator[None]:
+    """A user who lets others read what he makes, as most do."""
+    before = os.umask(0o022)
+    yield
+    os.umask(before)
+
+
+@pytest.mark.usefixtures("_readable_by_others")
+def test_what_an_agent_makes_is_closed(tmp_path: Path) -> None:
+    """Its folder, and those above it that were missing, so that a system may run there later; one that was open is closed."""
+    data, old = tmp_path / ".ioa", tmp_path / "agents" / "old"
+    old.mkdir(parents=True)
+    old.chmod(0o2775)
+    for folder in (data / "agents" / "new", old):
+        make_closed(folder)
+    make_private(data)
+    modes = [stat.S_IMODE(path.stat().st_mode) for path in (data, data / "agents", data / "agents" / "new", old.parent, old)]
+    assert modes == [0o700, 0o700, 0o700, 0o755, 0o2700]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives a folder away")
+def test_a_folder_of_another_user_is_used_as_it_is(tmp_path: Path) -> None:
+    """A volume of a cluster is not its agents' own: they write there by its group."""
+    os.chown(tmp_path, 1, -1)
+    tmp_path.chmod(0o2775)
+    make_closed(tmp_path)
+    assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o2775
 
 
 def test_a_password_is_told_to_its_own_server(tmp_path: Path) -> None:
