@@ -266,14 +266,14 @@ def _have_yield(group: int) -> None:
         os.setpriority(os.PRIO_PGRP, group, os.getpriority(os.PRIO_PROCESS, 0) + _YIELDING)
 
 
-def _taken(printed: IO[bytes]) -> int:
-    """Count the bytes that a file takes on the disk."""
-    return os.fstat(printed.fileno()).st_blocks * BLOCK_BYTES
 def _emptied(output: Path) -> IO[bytes]:
     """Open a file anew, through no link: that would be somebody's who wants another one emptied."""
     return os.fdopen(os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o666), "wb")
 
 
+def _taken(printed: IO[bytes]) -> int:
+    """Count the bytes that a file takes on the disk."""
+    return os.fstat(printed.fileno()).st_blocks * BLOCK_BYTES
 
 
 def _give_back(printed: IO[bytes]) -> None:
@@ -308,17 +308,21 @@ def _watch(
     broken: Callable[[], str],
 ) -> str:
     """Wait for the end of a process or of what it is granted; kill what is left of its group; say how it failed, or nothing."""
-    deadline = time.monotonic() + limits.wall_clock.total_seconds()
+    until = time.monotonic() + limits.wall_clock.total_seconds()
+    asked, late = False, f"did not end within {limits.wall_clock.total_seconds():g} seconds"
     try:
         while True:
             with contextlib.suppress(subprocess.TimeoutExpired):
-                return _told(process.wait(timeout=_TICK_SECONDS), limits) or broken()
-            if time.monotonic() > deadline:
-                return f"did not end within {limits.wall_clock.total_seconds():g} seconds"
-            if cancelled():
-                if grace:
-                    _ask_to_end(process, grace)
-                return "was cancelled"
+                status = process.wait(timeout=_TICK_SECONDS)
+                return late if asked else _told(status, limits) or broken()
+            if time.monotonic() > until:
+                return late
+            if not asked and cancelled():
+                asked, late = True, "was cancelled"
+                if not grace:
+                    return late
+                until = min(until, time.monotonic() + grace.total_seconds())
+                _ask_to_end(process.pid)
             if reason := broken():
                 return reason
     finally:
@@ -331,11 +335,9 @@ def _watch(
         _reap(process.pid)
 
 
-def _ask_to_end(process: subprocess.Popen[bytes], grace: timedelta) -> None:
+def _ask_to_end(group: int) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGTERM)
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        process.wait(timeout=grace.total_seconds())
+        os.killpg(group, signal.SIGTERM)
 
 
 def _lives(group: int) -> bool:

@@ -33,6 +33,7 @@ from ioa.sandbox.trespasses import SEEN_FROM_OUTSIDE, trespasses
 PYTHONS = (sys.executable, "/usr/bin/python3")
 """Where this one lies in a folder of root's alone, whom root becomes cannot start it on every level."""
 Runs = Callable[..., tuple[str, str]]
+LONG = timedelta(seconds=20)
 PR_SET_CHILD_SUBREAPER = 36
 
 
@@ -466,6 +467,30 @@ def test_what_is_overdue_is_killed(tmp_path: Path) -> None:
         output=tmp_path / "output", overdue=(tmp_path / "box" / "made").exists,
     )  # fmt: skip
     assert (reason, (tmp_path / "box" / "made").exists()) == ("was cancelled", True)
+
+
+@pytest.mark.parametrize(
+    ("code", "limits", "said"),
+    [
+        (
+            "for _ in range(9): os.fork() or signal.pause()",
+            SandboxLimits(processes=8, wall_clock=LONG),
+            "started more than 8 processes and threads",
+        ),
+        ("global x; x = b'x' * 60_000_000", SandboxLimits(memory_in_all_bytes=50_000_000, wall_clock=LONG), "took more than"),
+        ("open('x', 'wb').write(bytes(9_000_000))", SandboxLimits(box_bytes=5_000_000, wall_clock=LONG), "wrote more than"),
+        ("pass", SandboxLimits(wall_clock=timedelta(seconds=1)), ("was cancelled", "did not end within 1 seconds")),
+    ],
+)
+def test_limits_while_it_ends(code: str, limits: SandboxLimits, said: str | tuple[str, ...], tmp_path: Path) -> None:
+    """A command that is asked to end is held to its limits as before, the time that it has included."""
+    (tmp_path / "box").mkdir()
+    begins = f"import os, signal\ndef end(*_):\n    {code}\nsignal.signal(signal.SIGTERM, end)\nopen('made', 'w')\n"
+    reason = run(
+        [sys.executable, "-I", "-c", f"{begins}while True: signal.pause()"], tmp_path / "box", limits, Level.NONE,
+        output=tmp_path / "output", overdue=(tmp_path / "box" / "made").exists, grace=LONG,
+    )  # fmt: skip
+    assert reason.startswith(said), reason
 
 
 def test_deadline_with_a_grandchild(runs: Runs, tmp_path: Path) -> None:
