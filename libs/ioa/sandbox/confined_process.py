@@ -33,6 +33,8 @@ NOBODY = 65534
 """The user that root becomes."""
 _LAUNCHER, _HEIR = (str(Path(__file__).with_name(name)) for name in ("launcher.py", "heir.py"))
 _SYSTEM = ("/usr", "/bin", "/lib", "/lib32", "/lib64", "/libx32", "/etc/ld.so.cache")
+_OF_PYTHON = ("bin", "include", "lib", "lib64", "share", "pyvenv.cfg")
+"""What a Python is in its prefix. Somebody's project may lie beside that, with its seeds and what lets in to its system."""
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom")
 _TICK_SECONDS = 0.05
 _DYING_SECONDS = 5.0
@@ -251,7 +253,8 @@ def _found(command: Sequence[str]) -> list[str]:
 
 def _readable(named: Sequence[Path]) -> tuple[str, ...]:
     """List what a command may read, each path once."""
-    return tuple(dict.fromkeys([*_SYSTEM, sys.prefix, sys.base_prefix, *(str(path.resolve()) for path in named)]))
+    python = (str(Path(prefix, name)) for prefix in (sys.prefix, sys.base_prefix) for name in _OF_PYTHON)
+    return tuple(dict.fromkeys([*_SYSTEM, *python, *(str(path.resolve()) for path in named)]))
 
 
 def is_open_to_all(path: str) -> bool:

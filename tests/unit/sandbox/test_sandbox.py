@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+import venv
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from pathlib import Path
@@ -136,6 +137,26 @@ def test_no_link_is_followed(is_link: str, tmp_path: Path) -> None:
     with pytest.raises((InvalidInputError, OSError)):
         run(["/bin/sh", "-c", "echo x >x"], tmp_path / "box", SandboxLimits(), Level.NONE, output=tmp_path / "output")
     assert (list(theirs.iterdir()) if theirs.is_dir() else theirs.read_text()) in ([], "theirs")
+
+
+def test_a_project_beside_its_python_is_not_read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Who makes a virtual environment in his project's folder has his seeds and his system's password beside it."""
+    if why := held(Level.LANDLOCK)[1]:
+        pytest.skip(why)
+    venv.create(tmp_path, symlinks=True)
+    for name in ("private-url", ".env"):
+        (tmp_path / name).write_text("secret")
+    (tmp_path / "work" / "box").mkdir(parents=True)
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    code = """
+import json, pathlib, sys
+for path in (sys.executable, sys.prefix + "/pyvenv.cfg", sys.prefix + "/private-url", sys.prefix + "/.env"):
+    try: print(bool(pathlib.Path(path).read_bytes()))
+    except PermissionError: print(False)
+"""
+    command, output = [str(tmp_path / "bin" / "python"), "-I", "-c", code], tmp_path / "output"
+    reason = run(command, tmp_path / "work" / "box", SandboxLimits(), Level.LANDLOCK, output=output)
+    assert (reason, output.read_text()) == ("", "True\nTrue\nFalse\nFalse\n")
 
 
 @pytest.mark.parametrize(
