@@ -3,8 +3,8 @@
 Nothing can stop a function that does not look whether it should, nor a coroutine that swallows its cancellation. So a run is no
 part of whoever waits for it: it has a daemon thread or a task of its own, and that task is the one kind that lives in no task
 group. A run that was told to stop keeps its slot for a moment, in which a decent function ends. After that it is abandoned: its
-slot is free for another task, and it is counted for as long as it goes on, for whose goal it ran: whoever has several left behind
-has no other begin, and leaves the agent to others.
+slot is free for another task, and it is counted for as long as it goes on, for whose goal it ran: a goal that has several left
+behind has no other begin, and leaves the agent to others.
 """
 
 from __future__ import annotations
@@ -30,8 +30,12 @@ from ioa.protocol.ids import LOCAL
 _HANGS_AFTER = 3
 """A run that takes so many times as long as the longest that has ended is taken to hang."""
 
-_MAX_LEFT_OF_ONE = 4
-"""Of whom so many were left behind has none begin until one has ended, and no more of his speak against the agent."""
+_MAX_LEFT_OF_GOAL, _MAX_LEFT_OF_USER = 4, 16
+"""A goal of which so many were left behind, and a user of whom, has none begin until one has ended: who gives tasks in one goal of
+somebody's, and cancels them, keeps nobody from the others."""
+
+_MAX_AGAINST = 4
+"""So many of what was left behind of a user, of however many goals, speak against the agent."""
 
 _TO_GO_ON = object()
 """What has waited aside and waits to go on, in the place of a goal."""
@@ -77,14 +81,14 @@ class _OfUser:
     freed_at: float = 0.0
     waiting: dict[Hashable, deque[asyncio.Future[None]]] = field(default_factory=dict)
 
-    def take_next(self) -> asyncio.Future[None]:
-        """Take out what waits next: what is to go on, or else of each goal one in turn."""
+    def take_next(self) -> tuple[Hashable, asyncio.Future[None]]:
+        """Take out what waits next, and of which goal: what is to go on, or else of each goal one in turn."""
         goal = _TO_GO_ON if _TO_GO_ON in self.waiting else next(iter(self.waiting))
         waiting = self.waiting.pop(goal)
         slot = waiting.popleft()
         if waiting:
             self.waiting[goal] = waiting  # behind the others
-        return slot
+        return goal, slot
 
     def take_out(self, goal: Hashable, slot: asyncio.Future[None]) -> None:
         """Take out what has given up."""
@@ -117,8 +121,8 @@ class Functions:
         self._longest: float | None = None
         self._grace = grace.total_seconds()
         self._runs: set[_Run] = set()
-        self._left_behind: dict[_Run, Hashable] = {}
-        """What was told to stop and still runs, and for which user: of these functions, and of those that they have called in slots
+        self._left_behind: dict[_Run, Slot] = {}
+        """What was told to stop and still runs, and in which slot: of these functions, and of those that they have called in slots
         of others."""
 
     @property
@@ -129,8 +133,8 @@ class Functions:
     @property
     def spoken_against(self) -> int:
         """How many of them speak against the agent: a user who cancels what takes long has as many left behind as he likes."""
-        counted = Counter(self._left_behind.values())
-        return sum(count if user in _EVERYBODY else min(count, _MAX_LEFT_OF_ONE) for user, count in counted.items())
+        counted = Counter(slot.user for slot in self._left_behind.values())
+        return sum(count if user in _EVERYBODY else min(count, _MAX_AGAINST) for user, count in counted.items())
 
     @asynccontextmanager
     async def slot(self, patience: Patience, goal: Hashable = None, user: Hashable = None) -> AsyncIterator[Slot]:
@@ -142,10 +146,10 @@ class Functions:
             user: Whose goal that is.
 
         Raises:
-            TaskError: None was freed within the patience.
+            TaskError: None was freed within the patience, or what was left behind of the goal keeps it from one that is free.
         """
         await self._take_slot(patience, goal, user)
-        slot = Slot(self, user)
+        slot = Slot(self, user, goal)
         try:
             yield slot
         finally:
@@ -204,12 +208,10 @@ class Functions:
         with self._in_line(user, _TO_GO_ON) as slot:
             await asyncio.wait([slot])
 
-    def _may_begin(self, user: Hashable) -> bool:
-        return self._may_have(user) and not self._has_left_several(user)
-
-    def _has_left_several(self, user: Hashable) -> bool:
-        left = sum(whose == user for whose in self._left_behind.values())
-        return user not in _EVERYBODY and left >= _MAX_LEFT_OF_ONE
+    def _has_left_several(self, user: Hashable, goal: Hashable) -> bool:
+        of_user = [slot.goal for slot in self._left_behind.values() if slot.user == user]
+        several = len(of_user) >= _MAX_LEFT_OF_USER or of_user.count(goal) >= _MAX_LEFT_OF_GOAL
+        return several and user not in _EVERYBODY
 
     def _may_have(self, user: Hashable) -> bool:
         return self._free > 0 and (user not in self._users or self._users[user].has < self._of_one_user)
@@ -224,7 +226,9 @@ class Functions:
             self._free_slot(run.user)
 
     async def _take_slot(self, patience: Patience, goal: Hashable, user: Hashable) -> None:
-        if self._may_begin(user):
+        if self._may_have(user):
+            if self._has_left_several(user, goal):
+                raise self._kept_from_it()
             self._take(user)
             return
         loop = asyncio.get_running_loop()
@@ -232,16 +236,16 @@ class Functions:
         with self._in_line(user, goal) as slot:
             of_user = self._users[user]
             while not slot.done():
-                waits_for_his = self._has_left_several(user) or self._has_his_share(of_user)
-                since = max(began, of_user.freed_at if waits_for_his else self._freed_at)
+                since = max(began, of_user.freed_at if self._has_his_share(of_user) else self._freed_at)
                 due = since + self._bearable(patience, loop.time() - since)
                 if loop.time() >= due:
                     raise self._hopeless(loop.time() - since, user)
                 await asyncio.wait([slot], timeout=due - loop.time())
+        slot.result()
 
     @contextmanager
     def _in_line(self, user: Hashable, goal: Hashable) -> Iterator[asyncio.Future[None]]:
-        """Have a user wait for one slot more, which is his once the future is done. An error in the block gives it up."""
+        """Have a user wait for one slot more, which is his once the future has a result. An error in the block gives it up."""
         slot: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         of_user = self._users.setdefault(user, _OfUser())
         if not of_user.waiting:
@@ -253,7 +257,7 @@ class Functions:
             if slot.cancel():
                 of_user.take_out(goal, slot)
                 self._forget(user)
-            else:
+            elif slot.exception() is None:
                 self._free_slot(user)
             raise
 
@@ -269,12 +273,6 @@ class Functions:
         return min(half, max(patience.lease.total_seconds(), self._longest * _HANGS_AFTER))
 
     def _hopeless(self, waited: float, user: Hashable) -> TaskError:
-        if self._has_left_several(user):
-            return TaskError(
-                f"{_MAX_LEFT_OF_ONE} functions of {self._owner} or more were told to stop and still run for this user, and none has"
-                f" ended for {waited:.0f} s.",
-                hint="Give the task to another agent, or to this one when they have ended.",
-            )
         now, is_his_share = asyncio.get_running_loop().time(), self._has_his_share(self._users[user])
         counted = [run for run in self._runs if run.has_slot and (run.user == user or not is_his_share)]
         running = [now - run.began_at for run in counted] or [0.0]
@@ -287,41 +285,49 @@ class Functions:
             hint="Give the task to another agent, or to this one later.",
         )
 
+    def _kept_from_it(self) -> TaskError:
+        return TaskError(
+            f"{_MAX_LEFT_OF_GOAL} functions of {self._owner} were told to stop and still run for this goal, or {_MAX_LEFT_OF_USER}"
+            " for its user; none begins before one of them has ended.",
+            hint="Give the task to another agent, or to this one when they have ended.",
+        )
+
     def _free_slot(self, user: Hashable) -> None:
         of_user = self._users[user]
         of_user.freed_at = self._freed_at = asyncio.get_running_loop().time()
         of_user.has -= 1
         self._free += 1
-        self._hand_out()
         self._forget(user)
+        self._hand_out()
 
     def _hand_out(self) -> None:
-        while self._free > 0 and (slot := self._next_in_turn()) is not None:
-            slot.set_result(None)
+        while self._free > 0 and (next_one := self._next_in_turn()) is not None:
+            user, goal, slot = next_one
+            if goal is not _TO_GO_ON and self._has_left_several(user, goal):
+                slot.set_exception(self._kept_from_it())
+                self._forget(user)
+            else:  # he had his turn
+                self._users[user] = self._users.pop(user)
+                self._take(user)
+                slot.set_result(None)
 
-    def leave_behind(self, run: _Run, user: Hashable) -> None:
-        """Count a run that goes on, for whose it is."""
-        self._left_behind[run] = user
+    def leave_behind(self, run: _Run, slot: Slot) -> None:
+        """Count a run that goes on, for whose goal it is."""
+        self._left_behind[run] = slot
 
     def note_end(self, run: _Run) -> None:
-        """Take it that a run that was left behind has ended: its user may have another one begin."""
-        user = self._left_behind.pop(run)
-        if user in self._users:
-            self._users[user].freed_at = asyncio.get_running_loop().time()
-        self._hand_out()
+        """Take it that a run that was left behind has ended: another one of its goal may begin."""
+        del self._left_behind[run]
 
     def _forget(self, user: Hashable) -> None:
         if not (self._users[user].has or self._users[user].waiting):
             del self._users[user]
 
-    def _next_in_turn(self) -> asyncio.Future[None] | None:
-        """Take a slot for who is next, of each user one in turn."""
+    def _next_in_turn(self) -> tuple[Hashable, Hashable, asyncio.Future[None]] | None:
+        """Take out who waits and is next, of each user one in turn, and of him of each goal."""
         for user, of_user in self._users.items():
-            may = self._may_have if _TO_GO_ON in of_user.waiting else self._may_begin
-            if of_user.waiting and may(user):
-                self._users[user] = self._users.pop(user)
-                self._take(user)
-                return of_user.take_next()
+            if of_user.waiting and self._may_have(user):
+                return user, *of_user.take_next()
         return None
 
     def _stop(self, run: _Run) -> None:
@@ -334,7 +340,7 @@ class Functions:
             return
         run.is_abandoned = True
         for slot in run.slots:
-            slot.functions.leave_behind(run, slot.user)
+            slot.functions.leave_behind(run, slot)
         abandoned_functions.inc()
         _log.error(
             "function_abandoned", agent_id=self._owner, function=run.name, seconds=round(run.seconds), abandoned=self.abandoned
@@ -362,9 +368,10 @@ def slots_here() -> Sequence[Slot]:
 class Slot:
     """The right to call a function once."""
 
-    def __init__(self, functions: Functions, user: Hashable) -> None:
+    def __init__(self, functions: Functions, user: Hashable, goal: Hashable) -> None:
         self.functions = functions
         self.user = user
+        self.goal = goal
         self._run: _Run | None = None
 
     @property

@@ -29,7 +29,8 @@ def _patience(left: timedelta = _EVER, lease: timedelta = _EVER) -> Patience:
 
 
 async def _call(functions: Functions, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
-    async with functions.slot(options.pop("patience", _patience()), user=options.pop("user", None)) as slot:
+    whose = options.pop("goal", None), options.pop("user", None)
+    async with functions.slot(options.pop("patience", _patience()), *whose) as slot:
         return await slot.call(function, arguments, **options)
 
 
@@ -220,10 +221,8 @@ async def test_who_answers_what_his_tasks_ask_takes_turns_with_others() -> None:
     assert (log[:4], len(log)) == (["eve 0", "bob", "eve 1", "bob"], 8)
 
 
-async def _begin(
-    functions: Functions, function: Callable[..., Any], stubborn: Stubborn, user: str | None = None
-) -> asyncio.Task[Any]:
-    running = asyncio.create_task(_call(functions, function, user=user))
+async def _begin(functions: Functions, function: Callable[..., Any], stubborn: Stubborn, **whose: str | None) -> asyncio.Task[Any]:
+    running = asyncio.create_task(_call(functions, function, **whose))
     await eventually(lambda: stubborn.began.acquire(blocking=False))
     return running
 
@@ -288,23 +287,51 @@ async def test_a_function_that_does_not_stop_is_left_behind(kind: str) -> None:
     assert (answer, counted, abandoned_functions._value.get()) == ("quick", (1, 1.0), before)
 
 
-async def test_whoever_has_several_left_behind_has_no_other_begin() -> None:
-    """He waits until one of his has ended, or is told why not, and others have all slots; the agent is not taken to hang."""
+async def _leave(functions: Functions, stubborn: Stubborn, *goals: str) -> None:
+    """Have functions of a user's goals left behind, one after the other."""
+    for goal in goals:
+        before = functions.abandoned
+        await _cancelled(await _begin(functions, stubborn.sync, stubborn, goal=goal, user="vera"))
+        await eventually(lambda: functions.abandoned == before + 1)  # noqa: B023
+
+
+async def test_a_goal_that_has_several_left_behind_has_no_other_begin() -> None:
+    """It is told so once slots are free, which its user's other goals and others have; the agent is not taken to hang."""
+    functions, told = Functions("worker", 2, _AT_ONCE), list[TaskError]()
+    with _stubborn() as stubborn:
+        await _leave(functions, stubborn, *["led by eve"] * 4)
+        async with functions.slot(_patience(), "other", "vera"), functions.slot(_patience(), "other", "vera"):
+            waiting = asyncio.create_task(_call(functions, lambda: "never", goal="led by eve", user="vera"))
+            others = [asyncio.create_task(_call(functions, lambda: "done", goal="his", user=user)) for user in ("vera", "bob")]
+            await asyncio.sleep(0)
+        for asked in (waiting, _call(functions, lambda: "never", goal="led by eve", user="vera")):
+            with pytest.raises(TaskError) as raised:
+                async with asyncio.timeout(10):
+                    await asked
+            told.append(raised.value)
+        assert (len(await asyncio.gather(*others)), functions.spoken_against) == (2, 4)
+    message = (
+        "4 functions of worker were told to stop and still run for this goal, or 16 for its user; none begins before one of them has"
+        " ended."
+    )
+    assert [one.message for one in told] == [message] * 2
+    assert told[0].hint == "Give the task to another agent, or to this one when they have ended."
+    await eventually(lambda: functions.abandoned == 0)
+    assert await _call(functions, lambda: "free", goal="led by eve", user="vera") == "free"
+
+
+async def test_a_user_of_whom_many_goals_have_several_left_behind_has_none_begin() -> None:
+    """And as few of his speak against the agent as of one goal."""
     functions = Functions("worker", 2, _AT_ONCE)
     with _stubborn() as stubborn:
-        for number in range(4):
-            await _cancelled(await _begin(functions, stubborn.sync, stubborn, user="eve"))
-            await eventually(lambda: functions.abandoned == number + 1)  # noqa: B023
-        with pytest.raises(TaskError) as told:
-            await _call(functions, lambda: "never", user="eve", patience=_patience(left=_AT_ONCE))
-        waiting = asyncio.create_task(_call(functions, lambda: "eve", user="eve"))
-        others = await asyncio.gather(*(_call(functions, lambda: "bob", user="bob") for _ in range(5)))
-        counted = functions.spoken_against, waiting.done()
-    assert (others, counted, await waiting) == (["bob"] * 5, (4, False), "eve")
-    assert told.value.message.startswith("4 functions of worker or more were told to stop and still run for this user, and none")
-    assert told.value.hint == "Give the task to another agent, or to this one when they have ended."
+        await _leave(functions, stubborn, *(str(number % 4) for number in range(15)))
+        assert await _call(functions, lambda: "begins", goal="other", user="vera") == "begins"
+        await _leave(functions, stubborn, "other")
+        with pytest.raises(TaskError, match="or 16 for its user"):
+            await _call(functions, lambda: "never", goal="third", user="vera")
+        assert (functions.abandoned, functions.spoken_against) == (16, 4)
+        assert await _call(functions, lambda: "bob", user="bob") == "bob"
     await eventually(lambda: functions.abandoned == 0)
-    assert await _call(functions, lambda: "free", user="eve") == "free"
 
 
 @pytest.mark.parametrize("whose", [(LOCAL, 9), (None, 9), ("eve", 4)])
@@ -338,13 +365,14 @@ async def test_what_waits_to_go_on_is_kept_from_it_by_nothing_that_was_left_behi
         for number in range(4):
             await _cancelled(await _begin(functions, stubborn.sync, stubborn, user="eve"))
             await eventually(lambda: functions.abandoned == number + 1)  # noqa: B023
-        waiting = asyncio.create_task(_call(functions, lambda: "begins", user="eve"))
         async with functions.slot(_patience(), user="bob"):
+            waiting = asyncio.create_task(_call(functions, lambda: "begins", user="eve"))
             answered.set()
             for _ in range(3):
                 await asyncio.sleep(0)
-        assert (await asking, waiting.done()) == ("goes on", False)
-    assert await waiting == "begins"
+        assert await asking == "goes on"
+        with pytest.raises(TaskError, match="none begins"):
+            await waiting
 
 
 async def test_a_function_that_stops_keeps_its_slot_until_it_has() -> None:
