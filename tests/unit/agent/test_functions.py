@@ -311,8 +311,8 @@ async def test_a_goal_that_has_several_left_behind_has_no_other_begin() -> None:
             told.append(raised.value)
         assert (len(await asyncio.gather(*others)), functions.spoken_against) == (2, 4)
     message = (
-        "4 functions of worker were told to stop and still run for this goal, or 16 for its user; none begins before one of them has"
-        " ended."
+        "4 functions of worker were told to stop and still run for this goal, or 16 for its user; none begins before one of them"
+        " has ended."
     )
     assert [one.message for one in told] == [message] * 2
     assert told[0].hint == "Give the task to another agent, or to this one when they have ended."
