@@ -14,7 +14,7 @@ import json
 from bisect import bisect_right
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack, ExitStack, aclosing, asynccontextmanager, contextmanager
+from contextlib import ExitStack, aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from itertools import islice
@@ -28,7 +28,7 @@ from ioa.cancellation import TaskGroup, fail_at
 from ioa.client.client import Client, Group
 from ioa.client.documents import EntryDocument, told
 from ioa.client.watching import watch
-from ioa.errors import IoaError, RateLimitedError, UnavailableError
+from ioa.errors import IoaError, UnavailableError
 from ioa.fair_turns import FairTurns, Sharers
 from ioa.ports.group_log import StoredEntry
 from ioa.ports.system_client import SystemClient
@@ -36,6 +36,7 @@ from ioa.protocol.ids import CommId
 from ioa_gateway.callers import Caller
 from ioa_gateway.event_stream import HEARTBEAT, encode_event
 from ioa_gateway.goal_pages import page_of_goals
+from ioa_gateway.held_places import HeldPlaces
 from ioa_gateway.problems import problem_of
 from ioa_gateway.reading import reads_for
 from ioa_gateway.rounds import Lane, Rounds
@@ -47,6 +48,9 @@ _AT_ONCE, _AT_ONCE_BYTES = 64, 64_000
 _BEHIND, _BEHIND_OF_USER, _BEHIND_BYTES = 64, 16, 250_000
 """How many followers, and of one user, hold what they have read of the log at a time, and how many bytes, or one entry. It makes
 64 MB with what rooms keep."""
+_ENDS, _ENDS_OF_USER, _SMALL_BYTES = 16, 4, 16_000
+"""How many who are told how a goal has ended, and of one user, hold that at a time, which may be a megabyte; what is smaller than
+so many bytes is held by anybody, as a part of a room is."""
 SILENCE = timedelta(seconds=15)
 """After how long without news a follower hears that the stream stands."""
 _LOOK = timedelta(seconds=1)
@@ -236,7 +240,8 @@ class Rooms:
     ) -> None:
         self._system = system
         self._pages, self._page_lists = pages, lists
-        self._behind = FairTurns(_BEHIND, _BEHIND_OF_USER)
+        self._behind = HeldPlaces(_BEHIND, _BEHIND_OF_USER)
+        self._ends = HeldPlaces(_ENDS, _ENDS_OF_USER)
         self._readers = readers
         self._stands = stands
         self._rooms: dict[CommId, _Room] = {}
@@ -324,38 +329,47 @@ class Rooms:
                     if event.startswith(b"event: entry\n"):
                         yield json.loads(event.partition(b"\ndata: ")[2])
 
-    async def in_turn(self, caller: Caller, read: Callable[[], Awaitable[Iterable[T]]]) -> AsyncGenerator[T | None, None]:
-        """Yield what is read, which is held until it has been taken, as slowly as somebody likes: in a turn of his user's.
+    async def ending(
+        self, caller: Caller, read: Callable[[], Awaitable[Sequence[T]]], size: Callable[[Any], int]
+    ) -> AsyncGenerator[T | None, None]:
+        """Yield how something has ended, which is held until it has been taken: if it is large, in a place of his user's.
 
-        None tells now and then that he waits for his turn.
+        None tells now and then that he waits for a place, and behind what was held in one that nothing more comes.
+
+        Args:
+            caller: Who is told.
+            read: Reads it; of what is large once more when there is a place.
+            size: How many bytes of it one has.
+
+        Raises:
+            UnavailableError: He takes it too slowly while others wait for a place.
         """
+        if not self.may_go_on(caller):
+            return
+        if sum(map(size, told := await read())) < _SMALL_BYTES:
+            for one in told:
+                yield one
+            return
+        del told
         while self.may_go_on(caller):
-            async with self._holding(caller) as may_hold:
-                if may_hold:
+            async with self._ends.place(caller.user, SILENCE) as held:
+                if held is not None:
                     for one in await read():
                         yield one
+                        held.check()
+                    yield None  # it is asked for when the last of it is on its way
                     return
             yield None
-
-    @asynccontextmanager
-    async def _holding(self, caller: Caller) -> AsyncIterator[bool]:
-        """Have a turn at holding what a follower takes, for as long as the block; False if it does not come for a while."""
-        async with AsyncExitStack() as held:
-            try:
-                await held.enter_async_context(self._behind.turn(caller.user, SILENCE))
-            except RateLimitedError:
-                yield False
-            else:
-                yield True
 
     async def _caught_up(self, place: _InRoom, caller: Caller) -> AsyncGenerator[bytes, None]:
         """Read the log on by pages until the room keeps all that comes behind; an outage is waited out.
 
-        What was read is held until the follower has taken it, as slowly as he likes: in a turn, for which he waits as for news.
+        What was read is held until the follower has taken it: in a place, for which he waits as for news, and which he loses with
+        his connection if he is slow while others wait.
         """
         while self.may_go_on(caller):
-            async with self._holding(caller) as may_hold:
-                if not may_hold:
+            async with self._behind.place(caller.user, SILENCE) as held:
+                if held is None:
                     yield _IN_LINE
                     continue
                 events = await self._page(place, caller)
@@ -363,6 +377,7 @@ class Rooms:
                     return
                 for place.after, event in events:
                     yield event
+                    held.check()
                     if not (place.is_behind and self.may_go_on(caller)):
                         return
             if not events:

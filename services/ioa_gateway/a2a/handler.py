@@ -417,7 +417,8 @@ async def _followed(asked: AdmittedRequest, goal: Goal, after: int | None = None
                     yield update
         if call.rooms.may_go_on(call.caller):
             await call.while_let_in(call.client.result(goal.name, wait=True))
-            async with aclosing(call.rooms.in_turn(call.caller, lambda: _ended(asked, telling))) as updates:
+            ending = call.rooms.ending(call.caller, lambda: _ended(asked, telling), lambda told: told.ByteSize())
+            async with aclosing(ending) as updates:
                 async for told in updates:
                     if told is not None:
                         yield told

@@ -94,7 +94,7 @@ async def _told(call: ApiCall, named: Mapping[str, str], launched: Launched, aft
         if not call.rooms.may_go_on(call.caller):
             return
         await call.while_let_in(call.client.result(launched.name, wait=True))
-        async with aclosing(call.rooms.in_turn(call.caller, lambda: _written_ending(call, named, launched))) as ending:
+        async with aclosing(call.rooms.ending(call.caller, lambda: _written_ending(call, named, launched), len)) as ending:
             for one in telling.end():
                 yield encode_event(one)
             async for event in ending:

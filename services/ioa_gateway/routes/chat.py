@@ -186,7 +186,7 @@ async def _streamed(call: ApiCall, model: str, launched: Launched) -> AsyncGener
     try:
         while not await _has_ended(call, launched):
             yield HEARTBEAT
-        async with aclosing(call.rooms.in_turn(call.caller, lambda: _conclusion(call, model, launched))) as events:
+        async with aclosing(call.rooms.ending(call.caller, lambda: _conclusion(call, model, launched), len)) as events:
             async for event in events:
                 yield HEARTBEAT if event is None else event
     except IoaError as error:

@@ -215,7 +215,7 @@ async def test_no_result_is_held_while_somebody_takes_it(follow: Callable[[ApiCa
     system, turns = _System(has_ended=True), FairTurns(1, 1)
     any_system: Any = system
     async with open_rooms(any_system, lambda _caller: True, turns, turns) as rooms, asyncio.timeout(20):
-        parts: Any = SimpleNamespace(documents=system.documents, in_turn=rooms.in_turn, may_go_on=rooms.may_go_on)
+        parts: Any = SimpleNamespace(documents=system.documents, ending=rooms.ending, may_go_on=rooms.may_go_on)
         async with aclosing(follow(replace(_call(system), rooms=parts))) as events:
             told = [await anext(events)]
             while "Ten." not in str(told[-1]) or len(told) == 1:
@@ -223,7 +223,7 @@ async def test_no_result_is_held_while_somebody_takes_it(follow: Callable[[ApiCa
             gc.collect()
             assert (len(system.results) > 0, [one() for one in system.results if one() is not None]) == (True, [])
             assert None not in [one async for one in events]
-        assert rooms._behind._going.total() == 0
+        assert rooms._ends.taken == 0
 
 
 async def test_of_the_agents_that_are_models_one_page_is_held() -> None:

@@ -6,7 +6,7 @@ import asyncio
 import gc
 import json
 from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from datetime import timedelta
 from types import SimpleNamespace
@@ -15,6 +15,8 @@ from weakref import ReferenceType, ref
 
 import pytest
 
+from ioa.beside import beside
+from ioa.errors import UnavailableError
 from ioa.fair_turns import FairTurns
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES
@@ -22,6 +24,7 @@ from ioa.protocol.ids import LOCAL, CommId, UserId
 from ioa_gateway import rooms as gateway_rooms
 from ioa_gateway.callers import Caller
 from ioa_gateway.event_stream import HEARTBEAT
+from ioa_gateway.held_places import closes_connection
 from ioa_gateway.reading import OF_USER, Reads, reading_as, reads_for
 from ioa_gateway.rooms import Rooms, open_rooms
 from ioa_gateway.rounds import AT_ONCE
@@ -225,9 +228,20 @@ def _data_of(events: bytes) -> list[bytes]:
     return [one.partition(b"data: ")[2] for one in events.split(b"\n\n") if one.startswith(b"event: goal\n")]
 
 
-async def test_what_is_held_for_somebody_waits_for_a_turn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So many of a user hold what they read while it is taken; others hear that they wait, and nothing is read for them."""
-    monkeypatch.setattr("ioa_gateway.rooms._BEHIND_OF_USER", 1)
+LARGE = "x" * 16_000
+
+
+def _ending(name: str, *, is_large: bool, read: list[str]) -> Callable[[], Awaitable[list[str]]]:
+    async def ending() -> list[str]:
+        read.append(name)
+        return [name, LARGE if is_large else "end"]
+
+    return ending
+
+
+async def test_what_is_large_is_held_for_somebody_in_a_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So many of a user have one while it is taken; others hear that they wait, and hold nothing. What is small needs none."""
+    monkeypatch.setattr("ioa_gateway.rooms._ENDS_OF_USER", 1)
     monkeypatch.setattr("ioa_gateway.rooms.SILENCE", timedelta(milliseconds=20))
     eve, ann = (Caller(name, UserId(name), frozenset()) for name in ("eve", "ann"))
     read, nothing = list[str](), cast(Any, SimpleNamespace())
@@ -237,19 +251,60 @@ async def test_what_is_held_for_somebody_waits_for_a_turn(monkeypatch: pytest.Mo
         AsyncExitStack() as stack,
     ):
 
-        async def taken(caller: Caller, name: str) -> AsyncGenerator[str | None, None]:
-            async def ending() -> list[str]:
-                read.append(name)
-                return [name, "end"]
+        async def taken(caller: Caller, name: str, *, is_large: bool) -> AsyncGenerator[str | None, None]:
+            ending = rooms.ending(caller, _ending(name, is_large=is_large, read=read), len)
+            return await stack.enter_async_context(aclosing(ending))
 
-            return await stack.enter_async_context(aclosing(rooms.in_turn(caller, ending)))
-
-        first, second, other = await taken(eve, "first"), await taken(eve, "second"), await taken(ann, "other")
+        first, second, other = [await taken(who, name, is_large=True) for who, name in ((eve, "1st"), (eve, "2nd"), (ann, "other"))]
         told = [await anext(one) for one in (first, second, other)]
+        small = [one async for one in await taken(eve, "small", is_large=False)]
         before = [*read]
         left = [one async for one in first]
         then = [one async for one in second if one is not None]
-    assert (told, before, left, then) == (["first", None, "other"], ["first", "other"], ["end"], ["second", "end"])
+    assert (told, small, left, then) == (["1st", None, "other"], ["small", "end"], [LARGE, None], ["2nd", LARGE])
+    assert before == ["1st", "1st", "2nd", "other", "other", "small"]
+
+
+async def test_who_reads_slowly_keeps_nobody_s_result_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While another one waits, who has most places loses the oldest, with his connection; of his own nobody loses any."""
+    monkeypatch.setattr("ioa_gateway.rooms._ENDS", 3)
+    monkeypatch.setattr("ioa_gateway.rooms._ENDS_OF_USER", 2)
+    monkeypatch.setattr("ioa_gateway.held_places.LONGEST", timedelta(0))
+    monkeypatch.setattr("ioa_gateway.held_places._LOOK", timedelta(milliseconds=5))
+    nothing, closed, told = cast(Any, SimpleNamespace()), list[str](), list[str]()
+    eve, ann, bob = (Caller(name, UserId(name), frozenset()) for name in ("eve", "ann", "bob"))
+
+    async def slow(rooms: Rooms, caller: Caller, name: str) -> None:
+        is_closed = asyncio.Event()
+
+        def close() -> None:
+            closed.append(name)
+            is_closed.set()
+
+        closes_connection.set(close)
+        try:
+            async with aclosing(rooms.ending(caller, _ending(name, is_large=True, read=[]), len)) as events:
+                async for _event in events:
+                    await is_closed.wait()
+        except UnavailableError as error:
+            told.append(error.message)
+
+    async with (
+        asyncio.timeout(20),
+        open_rooms(nothing, lambda _caller: True, FairTurns(1, 1), FairTurns(1, 1)) as rooms,
+        AsyncExitStack() as stack,
+    ):
+        for who, name in ((ann, "ann"), (eve, "1st"), (eve, "2nd")):
+            await stack.enter_async_context(beside(slow(rooms, who, name)))
+        await eventually(lambda: rooms._ends.taken == 3)
+        async with beside(slow(rooms, eve, "3rd")):
+            await eventually(lambda: rooms._ends._waiting["eve"] == 1)
+            rooms._ends._make_room()
+            before = [*closed]
+        async with aclosing(rooms.ending(bob, _ending("bob", is_large=True, read=[]), len)) as events:
+            got = [one async for one in events]
+    assert (before, closed, got) == ([], ["1st"], ["bob", LARGE, None])
+    assert told == ["This was read too slowly while others waited for theirs."]
 
 
 @pytest.mark.parametrize("comm_id", [None, CommId("room")])

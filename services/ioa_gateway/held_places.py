@@ -1,0 +1,124 @@
+"""Places for what is held until a client has taken it, who may take it slowly: too slowly is while others wait for a place.
+
+Then his connection is closed, since what was written to it lies in memory until he reads it; he asks again, and goes on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from datetime import timedelta
+
+import structlog
+
+from ioa.errors import RateLimitedError, UnavailableError
+from ioa.fair_turns import FairTurns
+
+LONGEST = timedelta(seconds=5)
+"""How long a place is had at least, while others wait for one."""
+_LOOK = timedelta(seconds=1)
+
+closes_connection: ContextVar[Callable[[], object]] = ContextVar("closes_connection", default=lambda: None)
+"""Closes the connection of the request that is answered, at once."""
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(eq=False)
+class HeldPlace:
+    """A place that somebody has.
+
+    Attributes:
+        user: Whose it is.
+        since: When he got it.
+        close: Closes his connection.
+        is_lost: Whether that was done.
+    """
+
+    user: str
+    since: float
+    close: Callable[[], object]
+    is_lost: bool = False
+
+    def check(self) -> None:
+        """See that it is his still.
+
+        Raises:
+            UnavailableError: He has taken too slowly what he holds.
+        """
+        if self.is_lost:
+            raise UnavailableError("This was read too slowly while others waited for theirs.", hint="Ask for it again.")
+
+
+class HeldPlaces:
+    """Hands out places, to users in turn. Of those that were had for long, while others wait, users with most lose one first.
+
+    Args:
+        at_once: How many there are.
+        of_one: How many of them may be one user's.
+    """
+
+    def __init__(self, at_once: int, of_one: int) -> None:
+        self._turns = FairTurns(at_once, of_one)
+        self._at_once, self._of_one = at_once, of_one
+        self._held = list[HeldPlace]()
+        self._waiting = Counter[str]()
+
+    @property
+    def taken(self) -> int:
+        """How many are taken."""
+        return len(self._held)
+
+    @asynccontextmanager
+    async def place(self, user: str, within: timedelta) -> AsyncIterator[HeldPlace | None]:
+        """Have a place for as long as the block; None if it does not come in time."""
+        async with AsyncExitStack() as stack:
+            with self._waits(user):
+                try:
+                    await stack.enter_async_context(self._turns.turn(user, within))
+                    has_turn = True
+                except RateLimitedError:
+                    has_turn = False
+            yield self._begin(user, stack) if has_turn else None
+
+    @contextmanager
+    def _waits(self, user: str) -> Iterator[None]:
+        self._waiting[user] += 1
+        try:
+            yield
+        finally:
+            self._waiting[user] -= 1
+            if not self._waiting[user]:
+                del self._waiting[user]
+
+    def _begin(self, user: str, stack: AsyncExitStack) -> HeldPlace:
+        held = HeldPlace(user, asyncio.get_running_loop().time(), closes_connection.get())
+        self._held.append(held)
+        stack.callback(self._held.remove, held)
+        self._look_in(LONGEST, held)
+        return held
+
+    def _look_in(self, after: timedelta, held: HeldPlace) -> None:
+        """Look now and then whether somebody has to lose a place, for as long as one is had."""
+        if held in self._held:
+            self._make_room()
+            asyncio.get_running_loop().call_later(after.total_seconds(), self._look_in, _LOOK, held)
+
+    def _make_room(self) -> None:
+        """Take a place from somebody, if all are taken and more wait for one than lose theirs already."""
+        now = asyncio.get_running_loop().time()
+        has = Counter(one.user for one in self._held)
+        waiting = sum(count for user, count in self._waiting.items() if has[user] < self._of_one)
+        if len(self._held) < self._at_once or waiting <= sum(one.is_lost for one in self._held):
+            return
+        longest = LONGEST.total_seconds()
+        overdue = [one for one in self._held if not one.is_lost and now - one.since >= longest]
+        if overdue:
+            slowest = max(overdue, key=lambda one: (has[one.user], now - one.since))
+            slowest.is_lost = True
+            _log.warning("read_too_slowly", user=slowest.user, seconds=round(now - slowest.since))
+            slowest.close()
