@@ -52,7 +52,7 @@ class BareServer:
         heard: What is answered to what waits for nothing.
         schema: What its tools take.
         description: What they say that they do.
-        letters: How many more the names of tools have on each page but the first, where all are others.
+        letters: How many more the names of tools have on each page but the first, where all are others, and say that there is more.
         pages: How many pages of them there are; none has them never tell.
         first: What is answered to who asks for what a server has to say by itself.
         events: What is answered to who asks for events again.
@@ -123,7 +123,7 @@ class BareServer:
         if (listed := self.called["tools/list"]) > 1:
             tools = [{**tool, "name": f"{tool['name']}{listed}{'x' * self.letters}"} for tool in tools]
         number = int(asked.get("params", {}).get("cursor", "0")) + 1
-        more = {"nextCursor": str(number)} if number < self.pages else {}
+        more = {"nextCursor": str(number)} if number < self.pages or (self.letters and listed > 1) else {}
         return _whole(_told(asked, result={"tools": tools, **more}))
 
 
