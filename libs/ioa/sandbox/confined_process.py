@@ -35,6 +35,8 @@ _LAUNCHER, _HEIR = (str(Path(__file__).with_name(name)) for name in ("launcher.p
 _SYSTEM = ("/usr", "/bin", "/lib", "/lib32", "/lib64", "/libx32", "/etc/ld.so.cache")
 _OF_PYTHON = ("bin", "include", "lib", "lib64", "share", "pyvenv.cfg")
 """What a Python is in its prefix. Somebody's project may lie beside that, with its seeds and what lets in to its system."""
+_OF_CONDA = ("conda-meta", "etc", "libexec", "ssl")
+"""What else a prefix of Conda's has; by the first it is told from others."""
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom")
 _TICK_SECONDS = 0.05
 _DYING_SECONDS = 5.0
@@ -253,8 +255,12 @@ def _found(command: Sequence[str]) -> list[str]:
 
 def _readable(named: Sequence[Path]) -> tuple[str, ...]:
     """List what a command may read, each path once."""
-    python = (str(Path(prefix, name)) for prefix in (sys.prefix, sys.base_prefix) for name in _OF_PYTHON)
+    python = (str(Path(prefix, name)) for prefix in (sys.prefix, sys.base_prefix) for name in _names_in(prefix))
     return tuple(dict.fromkeys([*_SYSTEM, *python, *(str(path.resolve()) for path in named)]))
+
+
+def _names_in(prefix: str) -> tuple[str, ...]:
+    return _OF_PYTHON + _OF_CONDA if Path(prefix, _OF_CONDA[0]).is_dir() else _OF_PYTHON
 
 
 def is_open_to_all(path: str) -> bool:

@@ -15,7 +15,7 @@ from ioa.idle_child import IdleChildren
 SOON_READ_CHARS = 20_000
 """What is not longer takes less than a process does to start."""
 _AT_ONCE, _OF_ONE_USER = 2, 1
-_READ_WITHIN, _READ_BYTES, _TEXT_BYTES = timedelta(seconds=20), 512 * 1024**2, 32 * 1024**2
+_READ_WITHIN, _READ_BYTES, _TEXT_BYTES = timedelta(seconds=60), 512 * 1024**2, 32 * 1024**2
 """How long a page may take, how much memory, and how large its text may be."""
 
 
