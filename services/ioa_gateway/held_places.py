@@ -6,6 +6,7 @@ Then his connection is closed, since what was written to it lies in memory until
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
@@ -28,21 +29,32 @@ closes_connection: ContextVar[Callable[[], object]] = ContextVar("closes_connect
 _log = structlog.get_logger(__name__)
 
 
+def forget_connection() -> None:
+    """Keep no connection from here on: a task outlives the request in which it was begun."""
+    closes_connection.set(lambda: None)
+
+
 @dataclass(eq=False)
 class HeldPlace:
     """A place that somebody has.
 
     Attributes:
         user: Whose it is.
-        since: When he got it.
         close: Closes his connection.
-        is_lost: Whether that was done.
+        since: When he was handed the first of what he holds; what is read for him until then is not his time.
+        is_lost: Whether his connection was closed.
+        look: When it is looked next whether he has to lose it.
     """
 
     user: str
-    since: float
     close: Callable[[], object]
+    since: float = math.inf
     is_lost: bool = False
+    look: asyncio.TimerHandle | None = None
+
+    def begin(self) -> None:
+        """Take it that what is held is handed out from now on."""
+        self.since = asyncio.get_running_loop().time()
 
     def check(self) -> None:
         """See that it is his still.
@@ -96,23 +108,27 @@ class HeldPlaces:
                 del self._waiting[user]
 
     def _begin(self, user: str, stack: AsyncExitStack) -> HeldPlace:
-        held = HeldPlace(user, asyncio.get_running_loop().time(), closes_connection.get())
+        held = HeldPlace(user, closes_connection.get())
         self._held.append(held)
-        stack.callback(self._held.remove, held)
+        stack.callback(self._end, held)
         self._look_in(LONGEST, held)
         return held
 
+    def _end(self, held: HeldPlace) -> None:
+        self._held.remove(held)
+        if held.look is not None:
+            held.look.cancel()
+
     def _look_in(self, after: timedelta, held: HeldPlace) -> None:
         """Look now and then whether somebody has to lose a place, for as long as one is had."""
-        if held in self._held:
-            self._make_room()
-            asyncio.get_running_loop().call_later(after.total_seconds(), self._look_in, _LOOK, held)
+        self._make_room()
+        held.look = asyncio.get_running_loop().call_later(after.total_seconds(), self._look_in, _LOOK, held)
 
     def _make_room(self) -> None:
         """Take a place from somebody, if all are taken and more wait for one than lose theirs already."""
         now = asyncio.get_running_loop().time()
         has = Counter(one.user for one in self._held)
-        waiting = sum(count for user, count in self._waiting.items() if has[user] < self._of_one)
+        waiting = sum(min(count, max(0, self._of_one - has[user])) for user, count in self._waiting.items())
         if len(self._held) < self._at_once or waiting <= sum(one.is_lost for one in self._held):
             return
         longest = LONGEST.total_seconds()

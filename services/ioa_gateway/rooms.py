@@ -36,7 +36,7 @@ from ioa.protocol.ids import CommId
 from ioa_gateway.callers import Caller
 from ioa_gateway.event_stream import HEARTBEAT, encode_event
 from ioa_gateway.goal_pages import page_of_goals
-from ioa_gateway.held_places import HeldPlaces
+from ioa_gateway.held_places import HeldPlaces, forget_connection
 from ioa_gateway.problems import problem_of
 from ioa_gateway.reading import reads_for
 from ioa_gateway.rounds import Lane, Rounds
@@ -354,7 +354,9 @@ class Rooms:
         while self.may_go_on(caller):
             async with self._ends.place(caller.user, SILENCE) as held:
                 if held is not None:
-                    for one in await read():
+                    told = await read()
+                    held.begin()
+                    for one in told:
                         yield one
                         held.check()
                     yield None  # it is asked for when the last of it is on its way
@@ -375,6 +377,7 @@ class Rooms:
                 events = await self._page(place, caller)
                 if not self.may_go_on(caller):
                     return
+                held.begin()
                 for place.after, event in events:
                     yield event
                     held.check()
@@ -418,6 +421,7 @@ class Rooms:
 
     async def _look(self, labels: Mapping[str, str], rows: _List) -> None:
         reads_for.set(rows.users)
+        forget_connection()
         while True:
             try:
                 async with self._page_lists.turn(rows.users):
@@ -431,6 +435,7 @@ class Rooms:
 
     async def _read(self, comm_id: CommId, room: _Room) -> None:
         reads_for.set(room.users)
+        forget_connection()
         seq = 0
         try:
             async with watch(self._system, comm_id) as coming:
