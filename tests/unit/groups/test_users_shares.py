@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from datetime import datetime, timedelta
 
@@ -117,6 +118,7 @@ async def test_whoever_waits_is_told_of_what_is_refused_beyond_that() -> None:
     plane.kept.note(EVE, 50_000)
     for number in range(1_200):
         await intake.accept(subjects.goal_to(EVE, ADA), json.dumps({"goal_id": f"bad-{number}", "goal": ""}).encode(), f"{number}")
+        await asyncio.sleep(0)  # nothing here waits for anything
     told = plane.passing.told
     assert (800 < len(told) <= 1_000, "was not accepted: " in told[GoalName(EVE, GoalId("bad-99")).comm_id].content) == (True, True)
     plane.room.left = _ROOMY
