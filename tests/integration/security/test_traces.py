@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -58,8 +59,10 @@ async def test_who_does_so_of_a_tenant_with_a_name_is_named_by_his_full_name(tmp
         open_processes(whole, [whole.service("registry")]),
         open_processes(one, [one.service(service) for service in ("registry", "groups")]),
         open_inspection(whole.settings("observer"), patience=SOON) as inspection,
+        open_inspection(one.settings("user"), patience=SOON) as own,
     ):
-        await eventually(lambda: inspection.answers("ioa-registry"), within=SOON)
+        for plane in (inspection, own):  # who hears it and who is told: neither begins beside a flood
+            await eventually(partial(plane.answers, "ioa-registry"), within=SOON)
         async with commanding(one, name, key, _traced_to(to)):
             slowed = await until_told(inspection, lambda found: TRACED in {slow.family for slow in found}, within=SOON)
     assert [slow.caller for slow in slowed if slow.family == TRACED] == [f"{ONE}/{name}"]
