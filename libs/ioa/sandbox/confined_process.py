@@ -171,12 +171,13 @@ class _Confined:
 
     def broken(self, group: int, printed: IO[bytes], before: int) -> str:
         """Say by what the processes of a group have passed a bound that the kernel does not hold them to, as `run` returns it."""
-        running = threads(members(group))
+        holding = members(group)
+        running = threads(holding)
         if running > self.processes:
             return f"started more than {self.limits.processes} processes and threads"
         if running > _MANY and self.level is not Level.NONE:
             _have_yield(group)
-        if overdrawn := ROOM_OF_COMMANDS.overdrawn(group, self.limits.memory_in_all_bytes):
+        if overdrawn := ROOM_OF_COMMANDS.overdrawn(group, holding, self.limits.memory_in_all_bytes):
             return overdrawn
         if _taken(printed) > self.limits.box_bytes:
             return f"reserved more than {self.limits.box_bytes} bytes"
@@ -355,10 +356,9 @@ def _lives(group: int) -> bool:
         os.killpg(group, 0)
     except (ProcessLookupError, PermissionError):
         return False
-    for process in processes():
+    for process in members(group):
         with contextlib.suppress(OSError):  # it has ended meanwhile
-            state, _, its_group = Path(f"/proc/{process}/stat").read_text(errors="replace").rpartition(")")[2].split()[:3]
-            if int(its_group) == group and state not in "ZX":
+            if Path(f"/proc/{process}/stat").read_text(errors="replace").rpartition(")")[2].split()[0] not in "ZX":
                 return True
     return False
 

@@ -1,14 +1,14 @@
 """What all processes of a command hold in memory together: the kernel bounds each by itself, and ends others where all is full.
 
-The pages of a process count as the kernel shares them out: those
-that a fork has in common with its parent once for all of them, and those of a file, which can be read again, not at all.
+The pages of a process count as the kernel shares them out: those that a fork has in common with its parent once for all of them,
+and those of a file, which can be read again, not at all.
 """
 
 from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Lock
@@ -56,13 +56,13 @@ class MemoryRoom:
             self._groups.discard(process.pid)
             self._making_room.pop(process.pid, None)
 
-    def overdrawn(self, group: int, most_bytes: int) -> str:
+    def overdrawn(self, group: int, holding: Sequence[str], most_bytes: int) -> str:
         """Say that a group holds too much, as the predicate of a sentence: more than it may, or most of what leaves no room.
 
-        Where all groups together do not hold what is lacking it is their agent that has taken it, or somebody else in the
-        container. One alone need not hold it: what comes between two looks may be any number of times that.
+        `holding` are its processes. Where all groups together do not hold what is lacking it is their agent that has taken it, or
+        somebody else in the container. One alone need not hold it: what comes between two looks may be any number of times that.
         """
-        if held(group, most_bytes) > most_bytes:
+        if held(holding, most_bytes) > most_bytes:
             return f"took more than {most_bytes} bytes of memory in all"
         if self._has_to_make_room(group):
             return "took most of the memory that its agent shares with what it runs, of which too little was left"
@@ -90,10 +90,10 @@ class MemoryRoom:
     def _sizes(self) -> dict[int, int]:
         """Return what each group holds, and of what none is seen to hold a part by its open files, which a socket is one of."""
         unseen = max(0, self._unseen() - self._unseen_before)
-        groups = self._groups.copy()
-        files = {group: sum(map(_open_files, members(group))) for group in groups}
+        holding = {group: members(group) for group in self._groups.copy()}
+        files = {group: sum(map(_open_files, those)) for group, those in holding.items()}
         total = sum(files.values()) or 1
-        return {group: held(group) + unseen * files[group] // total for group in groups}
+        return {group: held(those) + unseen * files[group] // total for group, those in holding.items()}
 
     def _unseen(self) -> int:
         """Count what the container holds that is in no process's own pages, but for files, which can be read again."""
@@ -109,12 +109,11 @@ class MemoryRoom:
         return sum(int(facts[name]) for name in names)
 
 
-def held(group: int, enough: int = 0) -> int:
-    """Count the bytes that a group's processes hold. Up to `enough` it may be too many: as often as pages are held.
+def held(holding: Sequence[str], enough: int = 0) -> int:
+    """Count the bytes that processes hold. Up to `enough` it may be too many: as often as pages are held.
 
     What is counted fast is counted first, since there may be hundreds of processes, and twenty looks a second.
     """
-    holding = members(group)
     resident = sum(map(_resident, holding))
     return resident if resident <= enough else sum(map(_share, holding))
 
