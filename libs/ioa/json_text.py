@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from itertools import islice
 from typing import Any
 
@@ -31,16 +32,16 @@ def parse_json(text: str | bytes) -> Any:
         raise ValueError("it is nested too deep") from None
 
 
-def has_many_values(read: object) -> bool:
-    """Whether what was parsed has more values than should be checked one by one."""
+def values_in(read: object, most: int) -> int:
+    """Count the values in what was parsed, lists and objects too; more than `most` no further than it takes to tell."""
     left, count = [read], 0
-    while left and count <= MAX_VALUES:
+    while left and count <= most:
         one = left.pop()
-        parts = one.values() if isinstance(one, dict) else one if isinstance(one, list) else ()
-        count += len(parts)
-        if count <= MAX_VALUES:
-            left.extend(parts)
-    return count > MAX_VALUES
+        if isinstance(one, Mapping | list | tuple):
+            count += len(one)
+            if count <= most:
+                left += one.values() if isinstance(one, Mapping) else one
+    return count
 
 
 def parse_texts(data: bytes) -> Any:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from ioa.adapters.mcp_server import MAX_DESCRIPTION_CHARS
 from ioa.errors import MissingExtraError
+from ioa.json_text import values_in
 
 try:
     from mcp.shared.message import SessionMessage
@@ -122,9 +123,10 @@ class _Read(AbstractAsyncContextManager["_Read"]):
             return ValueError("It tells numbers that are none.")
         if isinstance(tools := told.get("tools"), list):
             told["tools"] = tools = [_cut_tool(tool) for tool in tools]
+        has_many = values_in(_held(told), _MOST_PARTS) > _MOST_PARTS
         if not isinstance(message, JSONRPCResponse):
-            return ValueError(_MANY_PARTS) if _has_many(_held(told)) else item
-        if _has_many(_held(told)):
+            return ValueError(_MANY_PARTS) if has_many else item
+        if has_many:
             why = _MANY_PARTS
         elif isinstance(tools, list) and not self._tools.are_few(tools):
             why = f"Its tools say more than {_MOST_TOLD:,} characters."
@@ -206,15 +208,3 @@ def _held_schema(schema: object) -> object:
         return schema
     properties = schema.get("properties")
     return [schema.get("required"), [*properties] if isinstance(properties, dict) else None]
-
-
-def _has_many(value: object) -> bool:
-    left, seen = [value], 0
-    while left and seen <= _MOST_PARTS:
-        parts = left.pop()
-        if isinstance(parts, dict):
-            parts = [*parts.values()]
-        if isinstance(parts, list):
-            left += parts[: _MOST_PARTS + 1]
-            seen += len(parts)
-    return seen > _MOST_PARTS

@@ -18,6 +18,7 @@ from pydantic.functional_validators import BeforeValidator
 from pydantic_core import ErrorDetails
 
 from ioa.errors import InvalidInputError
+from ioa.json_text import values_in
 from ioa.protocol.codec import check_texts, decode_value, encode_value, why_of
 from ioa.protocol.ids import AgentId, AgentIdField
 from ioa.protocol.policy import (
@@ -345,17 +346,6 @@ class _EnoughError(Exception):
     """So much is wrong that no more is looked for."""
 
 
-def _values_in(document: object) -> int:
-    """How many values are in a document, counted no further than so many that reading would take long, whatever they are."""
-    found, inner = 1, [document]
-    while inner and found <= MAX_VALUES:
-        one = inner.pop()
-        if isinstance(one, Mapping | list | tuple):
-            found += len(one)
-            inner += one.values() if isinstance(one, Mapping) else one
-    return found
-
-
 class _Reading:
     """One reading of a document; it goes on after an error, so that all of them are told.
 
@@ -373,7 +363,7 @@ class _Reading:
         if not isinstance(document, Mapping):
             self._wrong("", "a team is a table with `team`, `roles` and `nodes`")
             return None
-        if (values := _values_in(document)) > MAX_VALUES:
+        if (values := 1 + values_in(document, MAX_VALUES - 1)) > MAX_VALUES:
             self._wrong("", f"it has more than {MAX_VALUES:,} values, counting each list and table as one, too")
             return None
         try:

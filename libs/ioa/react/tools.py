@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError,
 
 from ioa.agent.definition import TaskContext
 from ioa.errors import InvalidInputError
-from ioa.json_text import MAX_VALUES, has_many_values, parse_json
+from ioa.json_text import MAX_VALUES, parse_json, values_in
 from ioa.ports.chat_model import Tool
 from ioa.protocol.codec import problems_of
 
@@ -155,7 +155,7 @@ def _read(arguments: type[BaseModel], written: str) -> dict[str, Any]:
         InvalidInputError: It does not fit; the first three errors are told.
     """
     with suppress(ValueError):  # what is no JSON is told of below
-        if has_many_values(parse_json(written or "{}")):
+        if values_in(parse_json(written or "{}"), MAX_VALUES) > MAX_VALUES:
             raise InvalidInputError(f"{arguments.__name__} cannot take these arguments: they have more than {MAX_VALUES:,} values.")
     try:
         read = arguments.model_validate_json(written or "{}")
