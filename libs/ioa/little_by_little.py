@@ -20,6 +20,16 @@ class HasData(Protocol):
 S = TypeVar("S", bound=HasData)
 
 
+def reaching(sizes: Iterable[int], max_bytes: int) -> int:
+    """Count the first ones up to the one by which they have so many bytes."""
+    number, total = 0, 0
+    for size in sizes:
+        if total >= max_bytes:
+            break
+        number, total = number + 1, total + size
+    return number
+
+
 async def little_by_little(found: Iterable[S]) -> AsyncIterator[S]:
     """Yield one after the other, and let others go on behind so many bytes of them."""
     read = 0

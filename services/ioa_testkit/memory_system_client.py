@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
@@ -14,6 +13,7 @@ from ioa.adapters.system_clock import RandomIds
 from ioa.errors import NotFoundError
 from ioa.group.events import GroupLaunched, Said
 from ioa.group.requests import AnswerQuestion, CancelGroup, GetGroup, GroupSnapshot
+from ioa.little_by_little import reaching
 from ioa.ports.agent_directory import Roster, pages_of_agents
 from ioa.ports.clock import IdSource
 from ioa.ports.dead_letter_box import DeadLetterBox
@@ -225,13 +225,9 @@ class MemorySystemClient:
         self, comm_id: CommId, *, before: int, limit: int, max_bytes: int | None = None
     ) -> Sequence[StoredEntry]:
         """Read the last entries of a group's log before a sequence."""
-        found, size = deque[StoredEntry](), 0
-        for stored in reversed([one for one in await self._read(comm_id, after=0) if one.seq < before][-limit:]):
-            if max_bytes is not None and size >= max_bytes:
-                break
-            found.appendleft(stored)
-            size += stored.size_bytes
-        return [*found]
+        found = [one for one in await self._read(comm_id, after=0) if one.seq < before]
+        number = limit if max_bytes is None else min(limit, reaching((one.size_bytes for one in reversed(found)), max_bytes))
+        return found[max(0, len(found) - number) :]
 
     async def heads(self, comm_ids: Sequence[CommId], *, at: int) -> Mapping[CommId, GroupSnapshot]:
         """Tell where each group stood at a sequence."""

@@ -15,6 +15,7 @@ from typing import Self
 
 from ioa.group.events import SubgroupClosed, SubgroupOpened
 from ioa.group.requests import GroupSnapshot
+from ioa.little_by_little import reaching
 from ioa.ports.group_client import GroupClient
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol.ids import CommId
@@ -102,11 +103,8 @@ async def _page_before(groups: GroupClient, comm_id: CommId, *, before: int, lim
 
 def _last(found: Sequence[StoredEntry], limit: int) -> list[StoredEntry]:
     """Return the last entries, so many, or up to the one by which they have the bytes of a page."""
-    first, size = len(found), 0
-    while first > max(0, len(found) - limit) and size < _PAGE_BYTES:
-        first -= 1
-        size += found[first].size_bytes
-    return [*found[first:]]
+    number = min(limit, reaching((stored.size_bytes for stored in reversed(found)), _PAGE_BYTES))
+    return [*found[len(found) - number :]]
 
 
 def _sequences(heads: Mapping[CommId, GroupSnapshot | None]) -> dict[CommId, int]:

@@ -15,12 +15,12 @@ from nats.aio.msg import Msg
 
 from ioa.adapters.nats.delivery import NatsProgress
 from ioa.adapters.nats.log import NatsGroupLog, decoded_entry
-from ioa.adapters.nats.reading import DirectReads, messages_before, reaching
+from ioa.adapters.nats.reading import DirectReads, messages_before
 from ioa.adapters.nats.streams import last_messages, next_messages
 from ioa.adapters.nats.topology import LOG
 from ioa.adapters.nats.turn_about import looking_now_and_then
 from ioa.group.requests import GroupSnapshot
-from ioa.little_by_little import little_by_little
+from ioa.little_by_little import little_by_little, reaching
 from ioa.ports.group_client import GroupListener
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol import subjects
@@ -72,7 +72,7 @@ class Logs:
             UnreadableEntryError: One of these entries is garbage.
         """
         messages = await messages_before(self._client, LOG, subjects.log(comm_id), before=before, limit=limit)
-        some = limit if max_bytes is None else min(limit, reaching(reversed(messages), max_bytes))
+        some = limit if max_bytes is None else min(limit, reaching((len(one.data) for one in reversed(messages)), max_bytes))
         last = messages[max(0, len(messages) - some) :]
         found = [decoded_entry(comm_id, one.seq, one.data) async for one in little_by_little(last)]
         following = await self._following(comm_id, found[-1] if found else None, before)

@@ -21,7 +21,7 @@ from ioa.adapters.nats.direct_gets import StreamMessage, read_stream
 from ioa.adapters.nats.streams import next_messages
 from ioa.adapters.nats.translated_errors import unavailable_unless_answered
 from ioa.beside import together
-from ioa.little_by_little import HasData
+from ioa.little_by_little import reaching
 from ioa.protocol.stream_reads import ReadStream
 
 _TIMEOUT = timedelta(seconds=5)
@@ -101,19 +101,9 @@ async def previous_messages(
         found += reversed(window)
         size += sum(len(message.data) for message in window)
         end, width = start, width * 4 if len(window) * 4 < limit else width
-    page_back = found[: limit if max_bytes is None else min(limit, reaching(found, max_bytes))]
+    page_back = found[: limit if max_bytes is None else min(limit, reaching((len(one.data) for one in found), max_bytes))]
     is_last = len(page_back) == len(found) and end <= first_seq
     return PageBack(page_back, None if is_last or not page_back else page_back[-1].seq)
-
-
-def reaching(found: Iterable[HasData], max_bytes: int) -> int:
-    """Count the first ones up to the one by which they have so many bytes."""
-    number, size = 0, 0
-    for one in found:
-        if size >= max_bytes:
-            break
-        number, size = number + 1, size + len(one.data)
-    return number
 
 
 async def ends_of(client: Client, stream: str) -> tuple[int, int]:
