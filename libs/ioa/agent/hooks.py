@@ -286,14 +286,6 @@ class Hooks:
         """Forget what is known of the memory of a group that is not followed any more."""
         self._memories.forget(comm_id)
 
-    async def shown(self, view: GroupView) -> GroupView:
-        """Leave out what the agent is not to be shown, by its author and by its part, and add what it remembers of that.
-
-        Raises:
-            TaskError: It is not known in time what that is.
-        """
-        return await self._memories.remembered(await self._filtered(view))
-
     def known(self, view: GroupView) -> GroupView:
         """Leave out what the agent is not to be shown without asking anybody, and add nothing that it remembers.
 
@@ -312,7 +304,8 @@ class Hooks:
         Raises:
             TaskError: It is not known in time what it is to be shown.
         """
-        view = replace(await self.shown(view), instructions=self._agent.instructions)
+        remembered = await self._memories.remembered(await self._filtered(view))
+        view = replace(remembered, instructions=self._agent.instructions)
         look, comm_id, turn = self._agent.observer, view.charter.comm_id, view.state.turn
         if look is None:
             return view
