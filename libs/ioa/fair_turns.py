@@ -109,6 +109,13 @@ class FairTurns:
             given.cancel()  # whose turn has not come is passed over when it would
             self._give()
 
+    def wanted(self) -> int:
+        """How many of those who wait might go on if there were places for all; none, while there are any."""
+        if self._free:
+            return 0
+        able = {who: self._of_one - self._going[who] for who in self._waiting}
+        return sum(min(able[who], sum(not one.given.done() for one in waiting)) for who, waiting in self._waiting.items())
+
     def _give(self) -> None:
         while (who := next(filter(self._may_go_on, self._waiting), None)) is not None:
             waiting = self._waiting[who]

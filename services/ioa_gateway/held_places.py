@@ -29,9 +29,15 @@ closes_connection: ContextVar[Callable[[], object]] = ContextVar("closes_connect
 _log = structlog.get_logger(__name__)
 
 
-def forget_connection() -> None:
-    """Keep no connection from here on: a task outlives the request in which it was begun."""
-    closes_connection.set(lambda: None)
+@contextmanager
+def closed_by(close: Callable[[], object]) -> Iterator[None]:
+    """Say how the connection of a request is closed, for as long as the block: tasks that it has begun may outlive it."""
+    ways = [close]
+    closes_connection.set(lambda: [way() for way in ways])
+    try:
+        yield
+    finally:
+        ways.clear()
 
 
 @dataclass(eq=False)
@@ -76,9 +82,7 @@ class HeldPlaces:
 
     def __init__(self, at_once: int, of_one: int) -> None:
         self._turns = FairTurns(at_once, of_one)
-        self._at_once, self._of_one = at_once, of_one
         self._held = list[HeldPlace]()
-        self._waiting = Counter[str]()
 
     @property
     def taken(self) -> int:
@@ -89,23 +93,12 @@ class HeldPlaces:
     async def place(self, user: str, within: timedelta) -> AsyncIterator[HeldPlace | None]:
         """Have a place for as long as the block; None if it does not come in time."""
         async with AsyncExitStack() as stack:
-            with self._waits(user):
-                try:
-                    await stack.enter_async_context(self._turns.turn(user, within))
-                    has_turn = True
-                except RateLimitedError:
-                    has_turn = False
+            try:
+                await stack.enter_async_context(self._turns.turn(user, within))
+                has_turn = True
+            except RateLimitedError:
+                has_turn = False
             yield self._begin(user, stack) if has_turn else None
-
-    @contextmanager
-    def _waits(self, user: str) -> Iterator[None]:
-        self._waiting[user] += 1
-        try:
-            yield
-        finally:
-            self._waiting[user] -= 1
-            if not self._waiting[user]:
-                del self._waiting[user]
 
     def _begin(self, user: str, stack: AsyncExitStack) -> HeldPlace:
         held = HeldPlace(user, closes_connection.get())
@@ -126,11 +119,9 @@ class HeldPlaces:
 
     def _make_room(self) -> None:
         """Take a place from somebody, if all are taken and more wait for one than lose theirs already."""
-        now = asyncio.get_running_loop().time()
-        has = Counter(one.user for one in self._held)
-        waiting = sum(min(count, max(0, self._of_one - has[user])) for user, count in self._waiting.items())
-        if len(self._held) < self._at_once or waiting <= sum(one.is_lost for one in self._held):
+        if self._turns.wanted() <= sum(one.is_lost for one in self._held):
             return
+        now, has = asyncio.get_running_loop().time(), Counter(one.user for one in self._held)
         longest = LONGEST.total_seconds()
         overdue = [one for one in self._held if not one.is_lost and now - one.since >= longest]
         if overdue:

@@ -18,7 +18,6 @@ from contextlib import ExitStack, aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from itertools import islice
-from operator import attrgetter
 from typing import Any, NamedTuple, TypeVar
 
 import structlog
@@ -36,7 +35,7 @@ from ioa.protocol.ids import CommId
 from ioa_gateway.callers import Caller
 from ioa_gateway.event_stream import HEARTBEAT, encode_event
 from ioa_gateway.goal_pages import page_of_goals
-from ioa_gateway.held_places import HeldPlaces, forget_connection
+from ioa_gateway.held_places import HeldPlaces
 from ioa_gateway.problems import problem_of
 from ioa_gateway.reading import reads_for
 from ioa_gateway.rounds import Lane, Rounds
@@ -157,15 +156,15 @@ class _List(_Followed):
 
     def take(self, goals: Sequence[Mapping[str, Any]]) -> None:
         """Take the newest goals as they are told, newest first."""
-        rows = dict(self._row(CommId(one["comm_id"]), encode_event(one, kind="goal")) for one in reversed(goals))
-        if rows != self._rows:
-            self._rows = rows
+        rows = [self._row(CommId(one["comm_id"]), encode_event(one, kind="goal")) for one in reversed(goals)]
+        if (by_place := dict(sorted(rows, key=lambda kept: kept[1].place))) != self._rows:
+            self._rows = by_place
             self.looks += 1
             self.wake()
 
     def behind(self, look: int, place: int) -> tuple[int, bytes]:
         """Return what was found changed since a look, behind a place, or a part of it if that is much, and its last row's place."""
-        rows = sorted((row for row in self._rows.values() if row.look > look and row.place > place), key=attrgetter("place"))
+        rows = (row for row in self._rows.values() if row.look > look and row.place > place)
         return _piece(((row.place, row.event) for row in rows), place)
 
     def _row(self, comm_id: CommId, event: bytes) -> tuple[CommId, _Row]:
@@ -421,7 +420,6 @@ class Rooms:
 
     async def _look(self, labels: Mapping[str, str], rows: _List) -> None:
         reads_for.set(rows.users)
-        forget_connection()
         while True:
             try:
                 async with self._page_lists.turn(rows.users):
@@ -435,7 +433,6 @@ class Rooms:
 
     async def _read(self, comm_id: CommId, room: _Room) -> None:
         reads_for.set(room.users)
-        forget_connection()
         seq = 0
         try:
             async with watch(self._system, comm_id) as coming:

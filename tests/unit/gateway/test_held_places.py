@@ -51,7 +51,7 @@ async def test_no_more_lose_their_places_than_others_may_have(clients: _Clients)
         await _begin(stack, clients, "ann", "bob", "eve", "zoe")
         await eventually(lambda: places.taken == 4)
         await _begin(stack, clients, *["eve"] * 10)
-        await eventually(lambda: places._waiting["eve"] == 10)
+        await eventually(lambda: len(places._turns._waiting.get("eve", ())) == 10)
         for _ in range(5):
             places._make_room()
     assert len(clients.closed) == 1
@@ -64,6 +64,6 @@ async def test_who_was_handed_nothing_yet_is_not_slow(clients: _Clients) -> None
         await _begin(stack, clients, "ann", "bob", "eve", "eve", reads=False)
         await eventually(lambda: places.taken == 4)
         await _begin(stack, clients, "zoe")
-        await eventually(lambda: places._waiting["zoe"] == 1)
+        await eventually(lambda: places._turns.wanted() == 1)
         places._make_room()
     assert clients.closed == []
