@@ -29,6 +29,7 @@ from ioa.protocol.codec import encode
 from ioa.protocol.ids import AgentId, CommId, MessageId, SessionId, TaskId
 from ioa.protocol.outcomes import Outcome
 from tests.contract.agent_store.stories import message, result, sequenced
+from tests.rig.deadline import eventually
 from tests.unit.group.scenario import COMM, START, card
 
 _FIRST_SCHEMA = """
@@ -149,6 +150,7 @@ async def test_what_holds_the_threads_of_its_loop_holds_up_no_memory(tmp_path: P
         held = loop.run_in_executor(None, hold)
         try:
             async with asyncio.timeout(30):
+                await eventually(begun.is_set)
                 await store.note_session(SessionId("s1"))
                 assert (await store.last_session(), begun.is_set()) == ("s1", True)
                 assert [entry.seq for entry in await store.entries(COMM)] == []
