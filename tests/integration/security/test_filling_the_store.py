@@ -32,7 +32,7 @@ from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, GoalId, UserId
 from ioa.protocol.subjects import goal_of, goal_to
 from tests.integration.security.secured import open_intruder, open_secured, told_of, until_told
-from tests.integration.security.town import BOB, MALLORY, SLACK_SECONDS, SOON, Town, open_town_on, stay_online
+from tests.integration.security.town import BOB, MALLORY, SLACK_SECONDS, SOON, Town, open_town_on
 from tests.rig.deadline import eventually
 
 EVE = UserId("eve")
@@ -51,7 +51,7 @@ async def town(tmp_path: Path) -> AsyncIterator[Town]:
 async def _open_town(folder: Path, store_bytes: int) -> AsyncIterator[Town]:
     async with open_secured(folder, (BOB, MALLORY)) as secured:
         bounded = replace(secured, told={"IOA_STORE_BYTES": str(store_bytes)})
-        async with open_town_on(bounded, (BOB, MALLORY)) as opened, beside(stay_online(opened)):
+        async with open_town_on(bounded, (BOB, MALLORY)) as opened:
             yield opened
 
 

@@ -7,15 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from ioa.beside import beside
 from tests.integration.security.secured import open_intruder
-from tests.integration.security.town import BOB, EVE, SLACK_SECONDS, Town, open_town, stay_online
+from tests.integration.security.town import BOB, EVE, SLACK_SECONDS, Town, open_town
 
 
 @pytest.fixture
 async def town(tmp_path: Path) -> AsyncIterator[Town]:
     """A system with two users and bob."""
-    async with open_town(tmp_path, (BOB,)) as opened, beside(stay_online(opened)):
+    async with open_town(tmp_path, (BOB,)) as opened:
         yield opened
 
 

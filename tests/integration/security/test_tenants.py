@@ -21,7 +21,6 @@ from ioa.adapters.nats.inspection import open_inspection
 from ioa.adapters.nats.system_client import NatsSystemClient, open_system
 from ioa.adapters.nats.topology import ANY_AGENT, LOG, WORK
 from ioa.adapters.nkey_seeds import read_key
-from ioa.beside import beside
 from ioa.cli import reach
 from ioa.cli.credentials import AUTHORIZATION
 from ioa.cli.examination import Health, stores_finding
@@ -43,7 +42,7 @@ from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion
 from ioa.retry import until_available
 from tests.integration.security.secured import flooding, include, open_intruder, open_once, open_processes, until_told
 from tests.integration.security.tenants import ONE, TWO, open_looked_after, open_tenants
-from tests.integration.security.town import BOB, MALLORY, SLACK_SECONDS, SOON, USER, Agent, Town, open_town_on, stay_online
+from tests.integration.security.town import BOB, MALLORY, SLACK_SECONDS, SOON, USER, Agent, Town, open_town_on
 from tests.rig.deadline import eventually
 
 REPORT = GoalId("report")
@@ -59,7 +58,6 @@ async def towns(tmp_path: Path) -> AsyncIterator[tuple[Town, Town]]:
     async with AsyncExitStack() as stack:
         one, two = await stack.enter_async_context(open_tenants(tmp_path, [BOB, MALLORY], f"max_file={_SMALL_STORE}"))
         towns = [await stack.enter_async_context(open_town_on(*of)) for of in ((one, (BOB,)), (two, (BOB, MALLORY)))]
-        await stack.enter_async_context(beside(*map(stay_online, towns)))
         yield towns[0], towns[1]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
@@ -141,16 +141,6 @@ class Town:
         return time.perf_counter() - started
 
 
-async def stay_online(town: Town) -> None:
-    """Have agents stay for longer than a lease."""
-    while True:
-        for agent in town.agents.values():
-            renewal = Renew(agent_id=agent.agent_id, pool=PoolId(agent.agent_id), session=agent.session.session)
-            with suppress(IoaError):
-                await agent.network.renew(renewal)
-        await asyncio.sleep(2.0)
-
-
 @asynccontextmanager
 async def _open_agent(secured: Secured, agent_id: AgentId) -> AsyncIterator[Agent]:
     async with open_intruder(secured, agent_id, agent_id) as client:
@@ -193,7 +183,18 @@ async def open_town_on(secured: Secured, agents: Sequence[AgentId]) -> AsyncIter
 
         await eventually(online, set(agents).issubset, within=SOON)
         await eventually(takes_files, within=SOON)
+        await stack.enter_async_context(beside(_stay_online(present.values())))
         yield Town(secured, user, present)
+
+
+async def _stay_online(agents: Collection[Agent]) -> None:
+    """Have agents stay for longer than a lease."""
+    while True:
+        for agent in agents:
+            renewal = Renew(agent_id=agent.agent_id, pool=PoolId(agent.agent_id), session=agent.session.session)
+            with suppress(IoaError):
+                await agent.network.renew(renewal)
+        await asyncio.sleep(2.0)
 
 
 def card(agent_id: AgentId, pool: str) -> AgentCard:

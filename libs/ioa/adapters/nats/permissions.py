@@ -568,7 +568,7 @@ _NEEDED = {
         _reading(stream_of(MEMBERS)),
         f"{_API}.STREAM.INFO.{LOG}",
         _MAKING_POOL_QUEUES,
-        *(f"{_API}.CONSUMER.{verb}.{WORK}.*" for verb in ("INFO", "DELETE")),
+        f"{_API}.CONSUMER.DELETE.{WORK}.*",
         subjects.SERVER_CONNECTIONS,
         disconnecting(_ANY),
         subjects.KEPT_OUT,

@@ -6,6 +6,7 @@ What is removed leaves no marker behind, but for agents' cards, leases and sessi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
@@ -206,15 +207,17 @@ class NatsAgentRemoval:
                 await (await bucket.open()).purge(agent_id, msg_ttl=_MARKER_TTL.total_seconds())
 
     async def remove_queue(self, pool: PoolId) -> bool:
-        """Delete the consumer if nothing waits for it. Goals that are queued at this very moment wait for the next one."""
+        """Delete the consumer if nothing waits for it. Goals that are queued at this very moment wait for the next one.
+
+        The stream is asked: it counts a goal before its publisher hears that it is kept, and until it is acknowledged; the consumer
+        counts it a moment later.
+        """
+        queue = subjects.work_of(pool)
         with unavailable_unless_answered("The queue of goals"):
-            try:
-                consumer = await self._js.consumer_info(WORK, pool_consumer(pool))
-                if consumer.num_pending or consumer.num_ack_pending:
-                    return False
+            if (await self._js.stream_info(WORK, subjects_filter=queue)).state.subjects:
+                return False
+            with suppress(NotFoundError):
                 await self._js.delete_consumer(WORK, pool_consumer(pool))
-            except NotFoundError:
-                return True
         return True
 
 
