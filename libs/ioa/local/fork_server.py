@@ -123,10 +123,9 @@ class ForkServer:
         # The library's tracker of shared resources, started first by itself, would lift it again.
         with _safe_path():
             resource_tracker.ensure_running()
-            signal.pthread_sigmask(signal.SIG_BLOCK, _BLOCKED)
-            forkserver.ensure_running()
+        signal.pthread_sigmask(signal.SIG_BLOCK, _BLOCKED)
         first = self._context.Process(target=_nothing)
-        first.start()
+        _fork(first)
         first.join()
         first.close()
 

@@ -417,17 +417,11 @@ async def _followed(asked: AdmittedRequest, goal: Goal, after: int | None = None
                     yield update
         if call.rooms.may_go_on(call.caller):
             await call.while_let_in(call.client.result(goal.name, wait=True))
-            ending = call.rooms.ending(call.caller, lambda: _ended(asked, telling), lambda told: told.ByteSize())
+            ending = call.ending(goal.name, lambda result: [*telling.end(result)], lambda told: told.ByteSize())
             async with aclosing(ending) as updates:
                 async for told in updates:
                     if told is not None:
                         yield told
-
-
-async def _ended(asked: AdmittedRequest, telling: Telling) -> Sequence[Event]:
-    """Tell how a goal ended, and keep nothing else of it."""
-    async with asked.call.ending(telling.goal.name) as result:
-        return [*telling.end(result)]
 
 
 async def _updates(asked: AdmittedRequest, telling: Telling, entry: Document) -> Sequence[Event]:

@@ -6,7 +6,7 @@ the same run however often it is sent, and each entry's last event has its seque
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Annotated, Any
@@ -94,7 +94,7 @@ async def _told(call: ApiCall, named: Mapping[str, str], launched: Launched, aft
         if not call.rooms.may_go_on(call.caller):
             return
         await call.while_let_in(call.client.result(launched.name, wait=True))
-        async with aclosing(call.rooms.ending(call.caller, lambda: _written_ending(call, named, launched), len)) as ending:
+        async with aclosing(call.ending(launched.name, lambda result: [encode_event(_ending(result, named))], len)) as ending:
             for one in telling.end():
                 yield encode_event(one)
             async for event in ending:
@@ -102,12 +102,6 @@ async def _told(call: ApiCall, named: Mapping[str, str], launched: Launched, aft
     except IoaError as error:
         told = problem_of(error)
         yield encode_event({"type": "RUN_ERROR", "message": told.detail, "code": told.type})
-
-
-async def _written_ending(call: ApiCall, named: Mapping[str, str], launched: Launched) -> Sequence[bytes]:
-    """Write how a goal ended as events, and keep nothing else of it."""
-    async with call.ending(launched.name) as result:
-        return [encode_event(_ending(result, named))]
 
 
 def _ending(result: GoalResult, named: Mapping[str, str]) -> Event:

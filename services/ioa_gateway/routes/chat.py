@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
+from functools import partial
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -186,7 +187,7 @@ async def _streamed(call: ApiCall, model: str, launched: Launched) -> AsyncGener
     try:
         while not await _has_ended(call, launched):
             yield HEARTBEAT
-        async with aclosing(call.rooms.ending(call.caller, lambda: _conclusion(call, model, launched), len)) as events:
+        async with aclosing(call.ending(launched.name, partial(_conclusion, model, launched), len)) as events:
             async for event in events:
                 yield HEARTBEAT if event is None else event
     except IoaError as error:
@@ -203,16 +204,15 @@ async def _has_ended(call: ApiCall, launched: Launched) -> bool:
     return True
 
 
-async def _conclusion(call: ApiCall, model: str, launched: Launched) -> Sequence[bytes]:
-    """Write how a goal ended as events, and keep nothing else of it."""
-    async with call.ending(launched.name) as result:
-        if not result.succeeded:
-            return [encode_event({"error": told(_failed(result))})]
-        head = _head("chat.completion.chunk", model, launched, result)
-        choice = {"index": 0, "delta": {"role": "assistant", "content": result.content}, "logprobs": None, "finish_reason": None}
-        last = {**choice, "delta": {}, "finish_reason": "stop"}
-        chunks = ({"choices": [choice]}, {"choices": [last]}, {"choices": [], "usage": told(_tokens(result))})
-        return [*(encode_event({**head, **chunk}) for chunk in chunks), b"data: [DONE]\n\n"]
+def _conclusion(model: str, launched: Launched, result: GoalResult) -> Sequence[bytes]:
+    """Write how a goal ended as events."""
+    if not result.succeeded:
+        return [encode_event({"error": told(_failed(result))})]
+    head = _head("chat.completion.chunk", model, launched, result)
+    choice = {"index": 0, "delta": {"role": "assistant", "content": result.content}, "logprobs": None, "finish_reason": None}
+    last = {**choice, "delta": {}, "finish_reason": "stop"}
+    chunks = ({"choices": [choice]}, {"choices": [last]}, {"choices": [], "usage": told(_tokens(result))})
+    return [*(encode_event({**head, **chunk}) for chunk in chunks), b"data: [DONE]\n\n"]
 
 
 def _failure(result: GoalResult) -> Response:
