@@ -8,6 +8,7 @@ import pytest
 from nats.aio.client import Client
 
 from ioa.beside import beside
+from ioa.cancellation import heeding_cancellation
 from ioa.protocol import subjects
 from ioa.protocol.ids import CommId, PoolId
 from tests.integration.security.secured import open_intruder
@@ -58,7 +59,8 @@ async def test_no_white_space_within_a_subject_ends_a_connection(town: Town, who
     async def again_and_again(client: Client) -> None:
         while True:
             await client._send_command(commands, priority=False)
-            await client.flush()
+            with heeding_cancellation():
+                await client.flush()
             await asyncio.sleep(_EVERY_SECONDS)
 
     async with open_intruder(town.secured, who, "seed" if who == "eve" else who) as client, beside(again_and_again(client)):
