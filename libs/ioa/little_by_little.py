@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable
+from itertools import islice
 from typing import Protocol, TypeVar
 
 _AT_ONCE_BYTES = 64_000
@@ -20,11 +21,11 @@ class HasData(Protocol):
 S = TypeVar("S", bound=HasData)
 
 
-def reaching(sizes: Iterable[int], max_bytes: int) -> int:
-    """Count the first ones up to the one by which they have so many bytes."""
+def reaching(sizes: Iterable[int], max_bytes: int | None, limit: int) -> int:
+    """Count the first ones, so many at most, up to the one by which they have so many bytes, if that is bounded."""
     number, total = 0, 0
-    for size in sizes:
-        if total >= max_bytes:
+    for size in islice(sizes, limit):
+        if max_bytes is not None and total >= max_bytes:
             break
         number, total = number + 1, total + size
     return number

@@ -226,8 +226,8 @@ class MemorySystemClient:
     ) -> Sequence[StoredEntry]:
         """Read the last entries of a group's log before a sequence."""
         found = [one for one in await self._read(comm_id, after=0) if one.seq < before]
-        number = limit if max_bytes is None else min(limit, reaching((one.size_bytes for one in reversed(found)), max_bytes))
-        return found[max(0, len(found) - number) :]
+        number = reaching((one.size_bytes for one in reversed(found)), max_bytes, limit)
+        return found[len(found) - number :]
 
     async def heads(self, comm_ids: Sequence[CommId], *, at: int) -> Mapping[CommId, GroupSnapshot]:
         """Tell where each group stood at a sequence."""

@@ -103,7 +103,7 @@ async def _page_before(groups: GroupClient, comm_id: CommId, *, before: int, lim
 
 def _last(found: Sequence[StoredEntry], limit: int) -> list[StoredEntry]:
     """Return the last entries, so many, or up to the one by which they have the bytes of a page."""
-    number = min(limit, reaching((stored.size_bytes for stored in reversed(found)), _PAGE_BYTES))
+    number = reaching((stored.size_bytes for stored in reversed(found)), _PAGE_BYTES, limit)
     return [*found[len(found) - number :]]
 
 

@@ -72,8 +72,8 @@ class Logs:
             UnreadableEntryError: One of these entries is garbage.
         """
         messages = await messages_before(self._client, LOG, subjects.log(comm_id), before=before, limit=limit)
-        some = limit if max_bytes is None else min(limit, reaching((len(one.data) for one in reversed(messages)), max_bytes))
-        last = messages[max(0, len(messages) - some) :]
+        some = reaching((len(one.data) for one in reversed(messages)), max_bytes, limit)
+        last = messages[len(messages) - some :]
         found = [decoded_entry(comm_id, one.seq, one.data) async for one in little_by_little(last)]
         following = await self._following(comm_id, found[-1] if found else None, before)
         if following is not None and (head := await self._log.last(comm_id)) is not None:

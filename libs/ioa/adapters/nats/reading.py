@@ -101,7 +101,7 @@ async def previous_messages(
         found += reversed(window)
         size += sum(len(message.data) for message in window)
         end, width = start, width * 4 if len(window) * 4 < limit else width
-    page_back = found[: limit if max_bytes is None else min(limit, reaching((len(one.data) for one in found), max_bytes))]
+    page_back = found[: reaching((len(one.data) for one in found), max_bytes, limit)]
     is_last = len(page_back) == len(found) and end <= first_seq
     return PageBack(page_back, None if is_last or not page_back else page_back[-1].seq)
 
