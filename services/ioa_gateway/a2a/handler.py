@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterator, Sequence
-from contextlib import aclosing, asynccontextmanager, contextmanager
+from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
 from typing import NamedTuple, TypeVar
 
 from a2a.server.context import ServerCallContext
@@ -281,9 +281,10 @@ async def _answered(asked: AdmittedRequest, goal: Goal, message: Message) -> Non
     call, key = asked.call, f"{asked.call.caller.key_id}|{message.message_id}"
     up_to = await _up_to_caller(asked, goal.name)
     for person in up_to.people:
-        async with call.seat(person) as seat:
-            if await seat.has_said(goal.comm_id, key):
-                return
+        with suppress(ForbiddenError):  # nobody is this person at this gateway, so that he has said nothing here
+            async with call.seat(person) as seat:
+                if await seat.has_said(goal.comm_id, key):
+                    return
     named = id_under(goal.name.owner, goal.comm_id, key)
     if is_user(call.caller, goal.name) and await _was_taken(asked, goal, named):
         return

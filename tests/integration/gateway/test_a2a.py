@@ -58,7 +58,7 @@ from tests.contract.system_client.members import ADA, BOB, GOAL, Members
 from tests.integration.gateway.desk import QUESTION, open_desk
 from tests.integration.gateway.serving import Door, key
 from tests.integration.gateway.test_keys import bearer
-from tests.integration.gateway.test_seats import said
+from tests.integration.gateway.test_seats import said, take_seats_but
 from tests.rig.deadline import eventually
 
 NETWORK, POOL = "network", "agents/ada"
@@ -475,12 +475,27 @@ async def test_a_message_answers_one_question(plane: Plane, http: httpx.AsyncCli
         assert [await answer(one) for one in ("a1", "a2")] == [TaskState.TASK_STATE_INPUT_REQUIRED, TaskState.TASK_STATE_WORKING]
 
 
+_JURY = {
+    "team": "jury",
+    "leader": "clerk",
+    "roles": {"clerk": ADA, "boss": {"human": "anna"}, "mate": {"human": "ben"}},
+    "nodes": [
+        {"name": "ask", "roles": ["clerk"], "max": 1, "then": "vote"},
+        {"name": "vote", "roles": ["boss", "mate"], "turns": "together"},
+    ],
+}
+"""Two people are asked side by side."""
+
+
+async def _people_said(plane: Plane, room: CommId) -> list[tuple[str, str]]:
+    events = [stored.entry.event for stored in await conversation(plane.client, room)]
+    people = [one.message for one in events if isinstance(one, Said) and one.message.header.sender != ADA]
+    return [(one.header.sender, getattr(one.payload, "content", "")) for one in people]
+
+
 async def test_a_message_says_who_of_several_answers(plane: Plane, http: httpx.AsyncClient, door: Door, members: Members) -> None:
     """Where two people are asked side by side nothing is said in the name of the first of them by chance."""
-    roles = {"clerk": ADA, "boss": {"human": "anna"}, "mate": {"human": "ben"}}
-    ask = {"name": "ask", "roles": ["clerk"], "max": 1, "then": "vote"}
-    vote = {"name": "vote", "roles": ["boss", "mate"], "turns": "together"}
-    room = await open_desk(plane, members, team={"team": "jury", "leader": "clerk", "roles": roles, "nodes": [ask, vote]})
+    room = await open_desk(plane, members, team=_JURY)
     await door.keys.put(key("both", Scope.GOALS_READ, "seats:anna", "seats:ben"))
     http.headers["authorization"] = bearer("both")["Authorization"]
     async with speaking(http, NETWORK, streams=False) as client:
@@ -490,12 +505,20 @@ async def test_a_message_says_who_of_several_answers(plane: Plane, http: httpx.A
         with pytest.raises(UnsupportedOperationError):
             await sent(client, answering("m2", "Yes.", item=f"{room}.1"))
         await sent(client, answering("m2", "Yes."))
-    events = [stored.entry.event for stored in await conversation(plane.client, room)]
-    people = [one.message for one in events if isinstance(one, Said) and one.message.header.sender != ADA]
-    assert [(one.header.sender, getattr(one.payload, "content", "")) for one in people] == [
-        ("human-ben", "No."),
-        ("human-anna", "Yes."),
-    ]
+    assert await _people_said(plane, room) == [("human-ben", "No."), ("human-anna", "Yes.")]
+
+
+async def test_who_has_no_seat_here_keeps_nobody_from_answering(
+    plane: Plane, http: httpx.AsyncClient, door: Door, members: Members, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of two people of a team one has a key of his own, and none at this gateway: the other answers all the same."""
+    take_seats_but(monkeypatch, "ben")
+    room = await open_desk(plane, members, team=_JURY)
+    await door.keys.put(key("both", Scope.GOALS_READ, "seats:*"))
+    http.headers["authorization"] = bearer("both")["Authorization"]
+    async with speaking(http, NETWORK, streams=False) as client:
+        await sent(client, answering("m1", "Yes.", seat="anna"))
+    assert await _people_said(plane, room) == [("human-anna", "Yes.")]
 
 
 async def test_who_follows_a_task_is_told_what_it_asks(plane: Plane, http: httpx.AsyncClient, members: Members) -> None:

@@ -122,16 +122,21 @@ async def test_one_key_for_a_person_leaves_others_of_that_person_their_turns(htt
     assert (await http.get("/seats/anna", headers=bearer("eve"))).status_code == 200
 
 
-async def test_a_person_without_a_seat_hides_nobody(http: httpx.AsyncClient, door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever may answer for two is told what waits for the one whose seat this gateway can take."""
+def take_seats_but(monkeypatch: pytest.MonkeyPatch, away: str) -> None:
+    """Have the gateway take the seats of everybody but one, whose key it has not."""
     take = Seats.of
 
     async def of(seats: Seats, person: str) -> PersonSeat:
-        if person == "bob":
-            raise ForbiddenError("This gateway has no key of human-bob.")
+        if person == away:
+            raise ForbiddenError(f"This gateway has no key of human-{away}.")
         return await take(seats, person)
 
     monkeypatch.setattr(Seats, "of", of)
+
+
+async def test_a_person_without_a_seat_hides_nobody(http: httpx.AsyncClient, door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever may answer for two is told what waits for the one whose seat this gateway can take."""
+    take_seats_but(monkeypatch, "bob")
     await door.keys.put(key("two", "seats:anna", "seats:bob"))
     door.clock.advance(timedelta(seconds=2))
     two = {"Authorization": BEARER["Authorization"].replace("web", "two")}
