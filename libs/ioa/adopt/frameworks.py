@@ -184,7 +184,7 @@ def agent_framework(agent_id: str, agent: Thing, *, description: str, **card: Un
             for content in update.contents or ():
                 _tell(ctx, getattr(content, "name", None))
             if update.text:
-                told += update.text
+                told = (told + update.text)[-_SHOWN_CHARS:]
                 _tell(ctx, told)
         response = await stream.get_final_response()
         usage = response.usage_details or {}

@@ -20,8 +20,12 @@ from ioa.errors import InvalidInputError, ModelError
 Finish = Literal["stop", "length", "tools", "filter", "other"]
 """How an answer ended: by itself, at the limit of tokens, with calls of tools, by a filter of content, or in a way nobody knows."""
 
+HEARD_CHARS = 4_000
+"""How much of an answer's text has to be told while it is written, if there is so much: its end."""
+
 Hear = Callable[[str], None]
-"""Is told the text of an answer as far as it has come. What it is told may begin anew, and is no answer."""
+"""Is told the text of an answer as far as it has come, or its last `HEARD_CHARS`, since that costs the same however long it gets.
+What it is told may begin anew, and is no answer."""
 
 Effort = Literal["minimal", "low", "medium", "high"]
 """How much a model that reasons is to reason."""

@@ -1,12 +1,15 @@
 """A chat completion that comes piece by piece, as server-sent events, put together into the one that comes whole.
 
-Lines are split at line feeds alone: other characters that end a line, such as U+2028, stand within JSON.
+Lines are split at line feeds alone: other characters that end a line, such as U+2028, stand within JSON. Pieces are kept as they
+come and joined once: to join each to all before it would copy megabytes for a letter.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncGenerator, AsyncIterator
+from dataclasses import dataclass, field
 from typing import Any
 
 import httpx
@@ -14,9 +17,14 @@ import httpx
 from ioa.adapters.http_answers import UnfitAnswerError
 from ioa.adapters.openai.completion import MOST_CALLS
 from ioa.json_text import parse_json
-from ioa.ports.chat_model import Hear
+from ioa.ports.chat_model import HEARD_CHARS, Hear
 
 _DATA, _END = b"data:", b"[DONE]"
+_ENTRY_CHARS = 10
+"""As how many characters a line counts, and what a line says of one call, besides its text: reading it costs as much, even if it
+is empty."""
+_LINES_AT_ONCE = 64
+"""Behind how many lines that came together others have their turns."""
 
 
 def is_event_stream(response: httpx.Response) -> bool:
@@ -34,28 +42,54 @@ async def lines_of(pieces: AsyncIterator[bytes], most_bytes: int) -> AsyncGenera
     rest = bytearray()
     async for piece in pieces:
         *ends, begun = piece.split(b"\n")
-        for end in ends:
+        for number, end in enumerate(ends, 1):
             yield bytes(rest + end)
             rest.clear()
+            if number % _LINES_AT_ONCE == 0:
+                await asyncio.sleep(0)
         rest += begun
         if len(rest) > most_bytes:
             raise UnfitAnswerError(f"a line of its answer has more than {most_bytes:,} bytes")
     yield bytes(rest)
 
 
+@dataclass
+class _Text:
+    """A text that comes in pieces, and its end as far as it has come."""
+
+    pieces: list[str] = field(default_factory=list)
+    end: str = ""
+
+    def add(self, piece: str) -> None:
+        self.pieces.append(piece)
+        self.end = (self.end + piece)[-HEARD_CHARS:]
+
+
+@dataclass
+class _Call:
+    """A call of a tool, of which each part comes in pieces."""
+
+    call_id: str | None = None
+    name: list[str] = field(default_factory=list)
+    arguments: list[str] = field(default_factory=list)
+
+    def whole(self) -> dict[str, Any]:
+        return {"id": self.call_id, "function": {"name": "".join(self.name), "arguments": "".join(self.arguments)}}
+
+
 class StreamedCompletion:
     """What has come so far.
 
     Args:
-        hear: Is told its text, each time there is more of it.
-        most_chars: How much it may say, with what it calls tools with.
+        hear: Is told the end of its text, each time there is more of it.
+        most_chars: How much it may say, with what it calls tools with. Lines, and what they say of calls, count as some more.
     """
 
     def __init__(self, hear: Hear | None, most_chars: int) -> None:
         self._hear = hear
         self._left_chars = most_chars
-        self._texts = {"content": "", "refusal": ""}
-        self._calls: dict[int, dict[str, Any]] = {}
+        self._texts = {"content": _Text(), "refusal": _Text()}
+        self._calls: dict[int, _Call] = {}
         self._finish: str | None = None
         self._usage: Any = None
         self._is_over = False
@@ -66,6 +100,7 @@ class StreamedCompletion:
         Raises:
             httpx.RemoteProtocolError: The server reports an error in the place of the rest, or says more than it may.
         """
+        self._count(_ENTRY_CHARS)
         if not line.startswith(_DATA):
             return
         data = line.removeprefix(_DATA).strip()
@@ -94,37 +129,51 @@ class StreamedCompletion:
         """
         if not (self._is_over or self._finish):
             raise httpx.RemoteProtocolError("the answer broke off")
-        message = {**{name: text or None for name, text in self._texts.items()}, "tool_calls": list(self._calls.values()) or None}
+        message = {
+            **{name: "".join(text.pieces) or None for name, text in self._texts.items()},
+            "tool_calls": [call.whole() for call in self._calls.values()] or None,
+        }
         return {"choices": [{"message": message, "finish_reason": self._finish}], "usage": self._usage}
 
     def _add(self, delta: dict[str, Any]) -> None:
         for name, text in self._texts.items():
             if isinstance(piece := delta.get(name), str) and piece:
-                self._texts[name] = text + self._counted(piece)
+                text.add(self._counted(piece))
                 if self._hear is not None:
-                    self._hear(self._texts[name])
-        for call in _objects(delta.get("tool_calls")):
-            # Some servers send each call whole, and number none of them.
-            index = call.get("index")
-            if not isinstance(index, int):
-                index = len(self._calls) - (0 if call.get("id") else 1)
-            known = self._calls.setdefault(index, {"id": None, "function": {"name": "", "arguments": ""}})
-            if len(self._calls) > MOST_CALLS:
-                raise UnfitAnswerError(f"it calls more than {MOST_CALLS:,} tools at once")
-            if isinstance(call_id := call.get("id"), str):
-                known["id"] = known["id"] or self._counted(call_id)
-            for function in _objects([call.get("function")]):
-                for name in ("name", "arguments"):
-                    piece = function.get(name)
-                    known["function"][name] += self._counted(
-                        piece if isinstance(piece, str) else "" if piece is None else json.dumps(piece)
-                    )
+                    self._hear(text.end)
+        calls = _objects(delta.get("tool_calls"))
+        _check_number(len(calls))
+        for call in calls:
+            self._add_call(call)
+
+    def _add_call(self, told: dict[str, Any]) -> None:
+        self._count(_ENTRY_CHARS)
+        # Some servers send each call whole, and number none of them.
+        index = told.get("index")
+        if not isinstance(index, int):
+            index = len(self._calls) - (0 if told.get("id") else 1)
+        call = self._calls.setdefault(index, _Call())
+        _check_number(len(self._calls))
+        if isinstance(call_id := told.get("id"), str):
+            call.call_id = call.call_id or self._counted(call_id)
+        for function in _objects([told.get("function")]):
+            for pieces, piece in ((call.name, function.get("name")), (call.arguments, function.get("arguments"))):
+                if piece is not None:
+                    pieces.append(self._counted(piece if isinstance(piece, str) else json.dumps(piece)))
 
     def _counted(self, piece: str) -> str:
-        self._left_chars -= len(piece)
+        self._count(len(piece))
+        return piece
+
+    def _count(self, chars: int) -> None:
+        self._left_chars -= chars
         if self._left_chars < 0:
             raise UnfitAnswerError("it says more than it may")
-        return piece
+
+
+def _check_number(calls: int) -> None:
+    if calls > MOST_CALLS:
+        raise UnfitAnswerError(f"it calls more than {MOST_CALLS:,} tools at once")
 
 
 def _objects(value: object) -> list[dict[str, Any]]:
