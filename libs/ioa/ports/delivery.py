@@ -164,7 +164,10 @@ class Memberships(Protocol):
         """Whether the agent is in a group, from the record's leader: what was added a moment ago counts."""
 
     async def page(self, agent_id: AgentId, *, after: int, limit: int) -> OpenMemberships:
-        """List memberships of an agent by their numbers, from behind `after` on. One that was added a moment ago may be missing."""
+        """List memberships of an agent by their numbers, from behind `after` on.
+
+        One that was added a moment ago may be missing only from a page that is not complete.
+        """
 
     async def of(self, agent_id: AgentId) -> Sequence[CommId]:
         """List all groups the agent was put into and that it has not been seen to know the end of."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from nats.aio.client import Client
 
+from ioa.adapters.nats.direct_gets import StreamPage
 from ioa.adapters.nats.open_groups import NatsMemberships, NatsOpenGroups
 from ioa.adapters.nats.streams import next_messages, stream_names, subjects_of
 from ioa.adapters.nats.topology import LOG, MEMBERS, OPEN, STREAMS
@@ -133,6 +135,28 @@ async def test_markers_of_older_versions_are_passed_over(nats_client: Client) ->
     await memberships.add((ADA,), ROOM)
     page = await memberships.page(ADA, after=0, limit=2)
     assert ([one.comm_id for one in page.memberships], page.complete) == ([ROOM], True)
+
+
+async def test_a_replica_that_lags_hides_no_membership(nats_client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it lacks is on a page before one says that there is nothing more: what is on none is taken as ended (T707)."""
+    memberships, since = NatsMemberships(nats_client), 0
+
+    async def of_before(*asked: Any, **how: Any) -> StreamPage:
+        page = await next_messages(*asked, **how)
+        return StreamPage(tuple(one for one in page.messages if one.seq <= since), 0)
+
+    monkeypatch.setattr("ioa.adapters.nats.open_groups.next_messages", of_before)
+    await memberships.add((ADA,), CommId("g0"))
+    since = await memberships.newest(ADA)
+    for number in range(1, 5):
+        await memberships.add((ADA, BOB), CommId(f"g{number}"))
+    pages, after = list[tuple[list[CommId], bool]](), 0
+    while not pages or not pages[-1][1]:
+        page = await memberships.page(ADA, after=after, limit=3)
+        pages.append(([one.comm_id for one in page.memberships], page.complete))
+        after = page.memberships[-1].number
+    assert pages == [(["g0", "g1", "g2"], False), (["g3", "g4"], True)]
+    assert list(await memberships.of(BOB)) == ["g1", "g2", "g3", "g4"]
 
 
 async def test_subjects_are_listed_by_pages(nats_client: Client) -> None:

@@ -37,6 +37,14 @@ async def last_message(js: JetStreamContext, stream: str, subject: str) -> RawSt
         return None
 
 
+async def next_message(js: JetStreamContext, stream: str, subject: str, *, after: int) -> RawStreamMsg | None:
+    """Read the first message behind a sequence on a subject, which may hold wildcards, from the leader; None if there is none."""
+    try:
+        return await js.get_msg(stream, seq=after + 1, subject=subject, next=True)
+    except NotFoundError:
+        return None
+
+
 async def publish_onto(
     js: JetStreamContext,
     stream: str,

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from nats.aio.client import Client
+from nats.js.kv import KV_OP
 
 from ioa.adapters.nats.handles import BucketHandle
-from ioa.adapters.nats.keys import erase, last_message, stream_of, subject_of
+from ioa.adapters.nats.keys import erase, last_message, next_message, stream_of, subject_of
 from ioa.adapters.nats.streams import next_messages
 from ioa.adapters.nats.topology import MEMBERS, OPEN
 from ioa.adapters.nats.translated_errors import unavailable_unless_answered
@@ -55,17 +56,23 @@ class NatsMemberships:
             return await last_message(self._js, stream_of(MEMBERS), key) is not None
 
     async def page(self, agent_id: AgentId, *, after: int, limit: int) -> OpenMemberships:
-        """Read a page by one request; more are made only where older versions have left nothing but markers."""
-        pattern, found, complete = subject_of(MEMBERS, f"{agent_id}.*"), tuple[OpenMembership, ...](), False
+        """Read a page by one request; more are made where older versions have left nothing but markers, and at the end.
+
+        Any replica answers, and may lag. So the stream's leader says whether there is nothing more: groups that are not listed by
+        then are taken as ended.
+        """
+        stream, pattern = stream_of(MEMBERS), subject_of(MEMBERS, f"{agent_id}.*")
+        found, complete = list[OpenMembership](), False
         while not found and not complete:
-            page = await next_messages(self._client, stream_of(MEMBERS), pattern, after=after, limit=limit)
-            found = tuple(
-                OpenMembership(comm_id=CommId(message.subject.rpartition(".")[2]), number=message.seq)
-                for message in page.messages
-                if not message.is_marker
-            )
+            page = await next_messages(self._client, stream, pattern, after=after, limit=limit)
+            found = [_membership(one.subject, one.seq) for one in page.messages if not one.is_marker]
             after, complete = page.messages[-1].seq if page.messages else after, page.complete
-        return OpenMemberships(memberships=found, complete=complete)
+        with unavailable_unless_answered("The record of memberships"):
+            while complete and (one := await next_message(self._js, stream, pattern, after=after)) is not None:
+                after, complete = one.seq or 0, len(found) < limit
+                if complete and KV_OP not in (one.headers or {}):
+                    found.append(_membership(one.subject or "", after))
+        return OpenMemberships(memberships=tuple(found), complete=complete)
 
     async def of(self, agent_id: AgentId) -> Sequence[CommId]:
         """Read all pages of an agent."""
@@ -76,6 +83,10 @@ class NatsMemberships:
             found += [membership.comm_id for membership in page.memberships]
             after, complete = page.memberships[-1].number if page.memberships else after, page.complete
         return found
+
+
+def _membership(subject: str, number: int) -> OpenMembership:
+    return OpenMembership(comm_id=CommId(subject.rpartition(".")[2]), number=number)
 
 
 class NatsOpenGroups:
