@@ -25,7 +25,7 @@ from ioa.ports.group_log import StoredEntry, UnreadableEntryError
 from ioa.ports.webhook_store import WebhookStore
 from ioa.protocol.goals import GoalResult
 from ioa.protocol.ids import CommId, GoalName, UserId
-from ioa.protocol.labels import bears
+from ioa.protocol.labels import Labels, bears
 from ioa.protocol.webhooks import HookEvent, Notice, Webhook
 from ioa_gateway.outward.room import Room
 from ioa_gateway.outward.webhooks import has_lost_its_key, posts
@@ -85,6 +85,7 @@ class Tail:
         self._ended = ended
         self._record = TailRecord(holder=me, results=0)
         self._stood: OrderedDict[CommId, _Stood] = OrderedDict()
+        self._labels: OrderedDict[CommId, Labels] = OrderedDict()
         self._room = Room()
         self._refused = Counter[UserId]()
 
@@ -112,6 +113,7 @@ class Tail:
             return
         _log.info("tail_taken", results=self._record.results)
         self._stood.clear()
+        self._labels.clear()
         written = _Written(self._place, revision)
         try:
             async with beside(self._count(), self._read(self._look_at_results), self._read(self._look_at_entries)):
@@ -174,6 +176,7 @@ class Tail:
         hooks = await self._hooks() if page.results else ()  # behind the results: of what was stored since one was made, it is told
         for seq, result in page.results:
             await self._queue(await self._readable(self._ends(seq, result, hooks), result.comm_id))
+            self._labels.pop(result.comm_id, None)
             self._ended(result)
             self._record = self._record.model_copy(update={"results": seq})
         self._record = self._record.model_copy(update={"results": page.upto})
@@ -270,6 +273,8 @@ class Tail:
         self._stood.move_to_end(state.comm_id)
         if len(self._stood) > _REMEMBERED:
             self._stood.popitem(last=False)
+        if state.phase.is_terminal:
+            self._labels.pop(state.comm_id, None)
 
     async def _before(self, state: GroupState, seq: int) -> _Stood:
         """Return where a group stood before an entry."""
@@ -285,8 +290,19 @@ class Tail:
         """Leave out webhooks whose labels a goal does not bear."""
         if not any(hook.labels for hook in hooks):
             return hooks
-        labels = await self._place.labels(name)
+        labels = await self._labels_of(name)
         return [hook for hook in hooks if bears(labels, hook.labels)]
+
+    async def _labels_of(self, name: GoalName) -> Labels:
+        """Return a goal's labels, which never change: of a goal that goes on they are read once, and not for each turn."""
+        labels = self._labels.get(name.comm_id)
+        if labels is None:
+            labels = self._labels[name.comm_id] = await self._place.labels(name)
+            if len(self._labels) > _REMEMBERED:
+                self._labels.popitem(last=False)
+        else:
+            self._labels.move_to_end(name.comm_id)
+        return labels
 
 
 @dataclass

@@ -148,16 +148,28 @@ async def test_pages_read_back_end_by_their_bytes(stores: Stores) -> None:
     assert await newest(stores, 2, max_bytes=4 * size) == [[11, 10], [9, 8], [7, 6], [5, 4], [3, 2], [1, 0]]
 
 
-async def test_nothing_is_made_of_the_teams_of_goals_that_are_listed(stores: Stores) -> None:
-    """A team takes thirty times as much as it is stored with, and few of the goals that are looked at are shown."""
+def with_team(bare: GoalRecord) -> GoalRecord:
+    """The same goal with a team."""
     team = team_of(
         {"team": "t", "roles": {"a": {"agent": "ada"}}, "nodes": [{"name": "n", "roles": ["a"], "exits": [{"to": "end"}]}]}
     )
-    bare = record(1)
-    whole = bare.model_copy(update={"goal": bare.goal.model_copy(update={"team": team})})
+    return bare.model_copy(update={"goal": bare.goal.model_copy(update={"team": team})})
+
+
+async def test_nothing_is_made_of_the_teams_of_goals_that_are_listed(stores: Stores) -> None:
+    """A team takes thirty times as much as it is stored with, and few of the goals that are looked at are shown."""
+    bare, whole = record(1), with_team(record(1))
     await stores.records.create(whole)
     [one] = (await stores.pages.newest(before=None, limit=5, max_bytes=1_000_000)).records
     assert (one.record, one.whole()) == (bare, whole)
+
+
+async def test_nothing_is_made_of_a_team_for_who_asks_for_the_goal_alone(nats_client: Client) -> None:
+    """A record may be found without it, and there may be none."""
+    records = NatsGoalRecords(nats_client.jetstream())
+    await records.create(with_team(record(1)))
+    assert await records.find_without_team(record(1).goal.comm_id) == record(1)
+    assert await records.find_without_team(record(2).goal.comm_id) is None
 
 
 async def test_more_than_one_request_of_goals_is_paged(nats_client: Client) -> None:

@@ -503,7 +503,7 @@ class NatsSystemClient:
 
     async def _is_kept(self, goal: GoalName) -> bool:
         """Whether a goal is on record, has a result, or had one."""
-        if await self._goals.find(goal.comm_id) is not None or await self._results.get(goal) is not None:
+        if await self._goals.stored(goal.comm_id) is not None or await self._results.get(goal) is not None:
             return True
         return await self._ended.find(goal) is not None
 
