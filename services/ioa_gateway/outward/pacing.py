@@ -1,8 +1,9 @@
 """How many messages are posted at a time, so that no webhook and no user holds up those of others.
 
-What is put off comes back when its turn is likely to have come: the more of a webhook wait, the later. All that is put off comes
-back at one rate, of which users have equal parts, and of these their webhooks, since each time costs the others' messages a moment.
-A webhook that fails is left alone as a whole, longer each time, and then tried with one message.
+What is put off comes back when its turn is likely to have come: the more of a webhook wait, the later. What finds no place comes
+back as fast as its user's posts may begin, his webhooks by turns, whatever others do, since each time costs less than the post that
+he may begin. A webhook that fails is left alone as a whole, longer each time, and then tried with one message; what waits for all
+that fail comes back at one rate, of which users have equal parts, and of these their webhooks.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ APART_OF_USER, BURST_OF_USER = timedelta(milliseconds=20), 100
 """How far apart the posts of one user begin, and how many may begin before that counts: each costs the event loop some ms, in which
 others' requests wait, of which TLS is the most."""
 BACK_APART = timedelta(milliseconds=5)
-"""How far apart what is put off comes back, of all users together."""
+"""How far apart what is put off for webhooks that fail comes back, of all users together."""
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 _SOON, _LATEST = timedelta(seconds=1), timedelta(minutes=10)
 _LEFT_ALONE = timedelta(minutes=5)
@@ -34,13 +35,15 @@ class _OfUser:
 
     Attributes:
         webhooks: How many are known of.
+        failing: How many of these fail.
         posts: How many go on.
         probes: How many of these are probes.
         begun_until: Until when those that were begun have taken what he may have begun.
-        last_back: When the last message comes back that was put off for that.
+        last_back: When the last message comes back of a webhook of which no other one did.
     """
 
     webhooks: int = 0
+    failing: int = 0
     posts: int = 0
     probes: int = 0
     begun_until: datetime = _LONG_AGO
@@ -69,6 +72,10 @@ class _Standing:
     last_back: datetime = _LONG_AGO
     took: timedelta = _USUAL
 
+    def is_over(self, now: datetime) -> bool:
+        """Whether nothing of it comes any more, and it has not failed lately: others deliver what was put off here, too."""
+        return not self.posts and max(self.last_back, self.left_until + _LATEST) <= now
+
 
 class Pacing:
     """Says which messages one replica may post now."""
@@ -82,32 +89,33 @@ class Pacing:
         self._look_at_one(now)
         one, of_user = self._of(hook)
         at_once, probes = (1, PROBES_OF_USER) if one.failures else (AT_ONCE, AT_ONCE_OF_USER)
-        if now >= one.left_until and one.posts < at_once and of_user.posts < AT_ONCE_OF_USER and of_user.probes < probes:
-            if after := self._begin(of_user, now):
-                one.last_back = max(one.last_back, now + after)
-                return after
-            one.is_probed = one.failures > 0
-            one.posts += 1
-            of_user.posts += 1
-            of_user.probes += one.is_probed
-            return None
-        apart = max(
-            one.took / AT_ONCE,
-            one.took * of_user.webhooks / AT_ONCE_OF_USER,
-            BACK_APART * of_user.webhooks * len(self._of_users),
-        )
-        one.last_back = min(max(one.last_back + apart, one.left_until, now + _SOON), now + _LATEST)
-        return one.last_back - now
+        has_place = one.posts < at_once and of_user.posts < AT_ONCE_OF_USER and of_user.probes < probes
+        if now < one.left_until or not has_place or not self._may_begin(of_user, now):
+            return self._put_off(one, of_user, now)
+        one.is_probed = one.failures > 0
+        one.posts += 1
+        of_user.posts += 1
+        of_user.probes += one.is_probed
+        return None
 
-    def _begin(self, of_user: _OfUser, now: datetime) -> timedelta | None:
-        """Count a post of a user that begins now; or return in how long its message is to come back, one behind another."""
+    def _may_begin(self, of_user: _OfUser, now: datetime) -> bool:
+        """Count a post of a user that begins now, unless too many have."""
         begun_until = max(of_user.begun_until, now) + APART_OF_USER
-        if begun_until <= now + APART_OF_USER * BURST_OF_USER:
-            of_user.begun_until = begun_until
-            return None
-        apart = max(APART_OF_USER, BACK_APART * len(self._of_users))
-        of_user.last_back = min(max(of_user.last_back + apart, now + _SOON), now + _LATEST)
-        return of_user.last_back - now
+        if begun_until > now + APART_OF_USER * BURST_OF_USER:
+            return False
+        of_user.begun_until = begun_until
+        return True
+
+    def _put_off(self, one: _Standing, of_user: _OfUser, now: datetime) -> timedelta:
+        """Return in how long a message is to come back: webhooks that wait one behind another, and so what waits for each."""
+        if one.failures:
+            back = max(one.last_back + BACK_APART * of_user.webhooks * len(self._of_users), one.left_until)
+        elif one.last_back > now:
+            back = one.last_back + max(APART_OF_USER, one.took / AT_ONCE_OF_USER) * (of_user.webhooks - of_user.failing)
+        else:
+            back = of_user.last_back = min(max(of_user.last_back + APART_OF_USER, now + _SOON), now + _LATEST)
+        one.last_back = min(max(back, one.last_back + one.took / AT_ONCE, now + _SOON), now + _LATEST)
+        return one.last_back - now
 
     def leave(self, hook: Webhook | Notice, began: datetime, now: datetime, *, is_taken: bool | None) -> None:
         """Count a post that has ended; None if it was never sent."""
@@ -119,11 +127,13 @@ class Pacing:
         if is_taken is not None:
             one.took = now - began
         if is_taken:
+            of_user.failing -= one.failures > 0
             one.failures, one.left_until = 0, _LONG_AGO
         elif is_taken is False and now >= one.left_until:  # those that fail together count once
             one.left_until = now + min(_SOON * (1 << min(one.failures, 10)), _LEFT_ALONE)
+            of_user.failing += one.failures == 0
             one.failures += 1
-        if not (one.posts or one.failures) and one.last_back <= now:
+        if one.is_over(now):
             self._drop(hook.webhook_id)
 
     def is_failing(self, webhook_id: WebhookId) -> bool:
@@ -158,11 +168,13 @@ class Pacing:
         if not self._standings:
             return
         webhook_id, one = next(iter(self._standings.items()))
-        if not one.posts and max(one.left_until, one.last_back) < now - _LATEST:
+        if one.is_over(now):
             self._drop(webhook_id)
         else:
             self._standings.move_to_end(webhook_id)
 
     def _drop(self, webhook_id: WebhookId) -> None:
         one = self._standings.pop(webhook_id)
-        self._of_users[one.user].webhooks -= 1
+        of_user = self._of_users[one.user]
+        of_user.webhooks -= 1
+        of_user.failing -= one.failures > 0

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext, suppress
 from datetime import UTC, datetime, timedelta
 from heapq import heappop, heappush
+from itertools import count
 from pathlib import Path
 from threading import Event
 from types import SimpleNamespace
@@ -516,6 +518,66 @@ def test_very_many_webhooks_of_a_user_are_told_at_his_rate() -> None:
         begun[at + BURST_OF_USER + a_second] - begun[at] >= timedelta(seconds=1) for at in range(1_000 - BURST_OF_USER - a_second)
     )
     assert (begun[-1] - NEW_YEAR < APART_OF_USER * 1_100, again < 1_100) == (True, True)
+
+
+def _told_at_once(pacing: Pacing, hooks: Sequence[Hook], of_each: int) -> timedelta:
+    """How long it takes until all of a user's webhooks are told what came for them at one moment; a post takes 0.1 s."""
+    last, numbers = NEW_YEAR, count()
+    events: list[tuple[datetime, int, Hook, datetime | None]]
+    events = [(NEW_YEAR, next(numbers), one, None) for _ in range(of_each) for one in hooks]
+    while events:
+        now, _, one, began = heappop(events)
+        if began is not None:
+            pacing.leave(one, began, now, is_taken=True)
+            last = now
+        elif after := pacing.enter(one, now):
+            heappush(events, (now + after, next(numbers), one, None))
+        else:
+            heappush(events, (now + timedelta(seconds=0.1), next(numbers), one, now))
+    return last - NEW_YEAR
+
+
+def _failing(pacing: Pacing, one: Hook, now: datetime, waiting: int = 2) -> None:
+    """Have a webhook fail for which more waits."""
+    assert pacing.enter(one, now) is None
+    pacing.leave(one, now, now, is_taken=False)
+    assert None not in [pacing.enter(one, now) for _ in range(waiting)]
+
+
+@pytest.mark.parametrize("others", [0, 50])
+@pytest.mark.parametrize(("hooks", "of_each"), [(100, 1), (20, 5), (3, 100), (100, 8)])
+def test_what_finds_no_place_comes_back_when_there_is_one(hooks: int, of_each: int, others: int) -> None:
+    """Many notices at one moment take not much longer than posts may, however many others have receivers that fail."""
+    pacing = Pacing()
+    for number in range(others):
+        _failing(pacing, hook(f"f{number}", UserId(f"u{number}")), NEW_YEAR)
+    posted = hooks * of_each
+    ideal = max(timedelta(seconds=0.1) * posted / AT_ONCE_OF_USER, APART_OF_USER * (posted - BURST_OF_USER))
+    assert _told_at_once(pacing, [hook(f"h{number}", UserId("anna")) for number in range(hooks)], of_each) < 3 * ideal
+
+
+def test_what_waits_for_some_webhooks_holds_up_no_other_of_their_user() -> None:
+    """Thousands wait for three, which have all places: what is told to another one comes back soon."""
+    pacing, busy = Pacing(), [hook(f"b{number}") for number in range(3)]
+    put_off = [pacing.enter(one, NEW_YEAR) for _ in range(1_000) for one in busy]
+    assert put_off.count(None) == AT_ONCE_OF_USER
+    assert sum(one is not None and one < timedelta(seconds=2) for one in put_off) < 100
+    after = pacing.enter(hook("other"), NEW_YEAR)
+    assert after is not None
+    assert after < timedelta(seconds=2)
+
+
+def test_webhooks_whose_messages_others_delivered_hold_up_none() -> None:
+    """What is put off comes back to any replica: one that waits for it in vain counts it no longer than that."""
+    pacing, later = Pacing(), NEW_YEAR + timedelta(seconds=10)
+    many, one = [hook(f"m{number}") for number in range(100)], hook("one")
+    begun = [each for each in many if pacing.enter(each, NEW_YEAR) is None]
+    for each in begun:
+        pacing.leave(each, NEW_YEAR, later, is_taken=True)
+    for _ in range(100):
+        pacing.enter(hook("another", UserId("anna")), later)
+    put_off = [pacing.enter(one, later) for _ in range(100)]
+    assert max(after for after in put_off if after) < timedelta(seconds=5)
 
 
 def test_webhooks_that_do_not_answer_leave_places_to_others_of_their_user() -> None:
