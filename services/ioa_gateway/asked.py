@@ -13,19 +13,27 @@ from ioa.client.seat import Awaited, awaited_of, people_in
 from ioa.errors import NotFoundError, RateLimitedError, UnavailableError
 from ioa.ports.goal_client import GoalStatus
 from ioa.protocol.api_keys import Scope
-from ioa.protocol.ids import GoalName
+from ioa.protocol.ids import AgentId, GoalName
 from ioa.protocol.team import person_of
 from ioa_gateway.callers import Caller
 from ioa_gateway.calls import ApiCall
 
 
-def asked_of(caller: Caller, status: GoalStatus) -> list[Awaited]:
-    """Say what in a goal is up to people whom a caller answers for."""
+def awaited_people(caller: Caller, status: GoalStatus) -> list[AgentId]:
+    """Name the people whom a caller answers for and a goal waits for, which its standing alone says, without its charter."""
     standing = status.standing
-    if status.result is not None or standing is None or standing.charter is None:
+    if status.result is not None or standing is None:
         return []
-    people = [one for one in people_in(standing.state) if caller.answers_for(person_of(one))]
-    found = [awaited_of(standing.charter, standing.state, one) for one in people]
+    floor = standing.state.floor
+    return [one for one in people_in(standing.state) if one in floor and caller.answers_for(person_of(one))]
+
+
+def asked_of(caller: Caller, status: GoalStatus) -> list[Awaited]:
+    """Say what in a goal is up to people whom a caller answers for; its charter is needed for that."""
+    standing = status.standing
+    if standing is None or standing.charter is None:
+        return []
+    found = [awaited_of(standing.charter, standing.state, one) for one in awaited_people(caller, status)]
     return [one for one in found if one is not None]
 
 

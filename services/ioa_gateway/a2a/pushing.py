@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from a2a.compat.v0_3.conversions import to_compat_task
-from a2a.types.a2a_pb2 import StreamResponse, Task, TaskState
+from a2a.types.a2a_pb2 import StreamResponse, Task
 from google.protobuf.json_format import MessageToDict
 
 from ioa.adapters.nats.loop_share import LoopShare
@@ -14,7 +14,8 @@ from ioa.errors import NotYetError
 from ioa.fair_turns import FairTurns
 from ioa.protocol.ids import GoalName
 from ioa.protocol.webhooks import HookEvent, Notice, PushTarget
-from ioa_gateway.a2a.tasks import Telling, last_page, state_of
+from ioa_gateway.a2a.tasks import Telling, last_page
+from ioa_gateway.asked import awaited_people, questions_to
 from ioa_gateway.callers import Caller
 
 
@@ -28,7 +29,7 @@ async def notification(
         push: What for.
         notice: What has happened.
         caller: Who is told.
-        turns: Whose log is read, which is held until what is pushed is written.
+        turns: Whose charter and log are read, which are held until what is pushed is written.
         share: Of the event loop's time, for writing it.
 
     Raises:
@@ -37,13 +38,17 @@ async def notification(
         UnavailableError: It cannot be read now.
     """
     name = GoalName(notice.user, notice.goal_id)
-    status = await client.system.goal(name, with_team=bool(caller.people))
+    # Groups have dozens of turns a second, of which hardly any asks its caller: that is told by how the goal stands, before its
+    # charter or anything of its log is read.
+    status = await client.system.goal(name, with_team=False)
     if notice.event is HookEvent.ENDED and status.result is None:
         raise NotYetError("The result is not known here yet.")
-    # Before anything of the log is read: groups have dozens of turns a second, of which hardly any asks its caller.
-    if notice.event is HookEvent.TURN and state_of(status, caller) != TaskState.TASK_STATE_INPUT_REQUIRED:
+    awaited = awaited_people(caller, status)
+    if notice.event is HookEvent.TURN and not (awaited or questions_to(caller, status)):
         return None
     async with turns.turn(name.owner):
+        if awaited:
+            status = await client.system.goal(name)
         entries = (await last_page(client, name)).documents
         telling = Telling(status.record.goal, push.base_url, caller)
         return await share.read(lambda: _written(telling.task(status, entries, with_history=False), push.version))

@@ -50,7 +50,7 @@ def _policy(people: list[str], words: int) -> Any:
     return team_of({"team": "t", "leader": "boss", "roles": roles, "nodes": [node]}).policy
 
 
-def _waits(people: list[str] = _PEOPLE, words: int = 7_900) -> tuple[Charter, GroupState]:
+def waits(people: list[str] = _PEOPLE, words: int = 7_900) -> tuple[Charter, GroupState]:
     """How a group stands in which people are to speak side by side, as they are told by long words, and what it was set up with."""
     seated = {person: [seat_of(person)] for person in people}
     group = launched_under(_policy(people, words), {"boss": ["boss"], **seated}, "boss", *map(seat_of, people))
@@ -58,7 +58,8 @@ def _waits(people: list[str] = _PEOPLE, words: int = 7_900) -> tuple[Charter, Gr
     return launch.charter.model_copy(update={"goal": f"{_GRIN}{'g' * 4 * words}"}), group.state
 
 
-def _of(standing: tuple[Charter | None, GroupState], user: UserId, goal: str) -> GroupSnapshot:
+def snapshot_of(standing: tuple[Charter | None, GroupState], user: UserId, goal: str) -> GroupSnapshot:
+    """The same as a goal of a user."""
     charter, state = standing
     named = {"comm_id": CommId(f"{user}-{goal}"), "goal_id": GoalId(goal), "user": user}
     told = charter and charter.model_copy(update=named)
@@ -129,8 +130,8 @@ async def _answered(call: Any, answer: Callable[..., Awaitable[Response]], query
 
 async def test_a_list_of_what_waits_for_people_ends_by_its_bytes() -> None:
     """Ten goals have sixty people wait with 150 kB each; what waits in another user's goal is told, and texts as they begin."""
-    large, small = _waits(), _waits(["ada"], 2_000)
-    call = _call([*(_of(large, _EVE, f"g{number}") for number in range(10)), _of(small, _ANNA, "mine")])
+    large, small = waits(), waits(["ada"], 2_000)
+    call = _call([*(snapshot_of(large, _EVE, f"g{number}") for number in range(10)), snapshot_of(small, _ANNA, "mine")])
     body, went_on = await _answered(call, seats.anybody, None)
     assert MOST_BYTES // 2 < len(body) <= MOST_BYTES + 1_000
     told = json.loads(body)
@@ -145,7 +146,7 @@ async def test_a_list_of_what_waits_for_people_ends_by_its_bytes() -> None:
 
 async def test_what_is_short_is_told_whole() -> None:
     """And that there is no more."""
-    call = _call([_of(_waits(["ada"], 20), _ANNA, "mine")])
+    call = _call([snapshot_of(waits(["ada"], 20), _ANNA, "mine")])
     body, _ = await _answered(call, seats.anybody, None)
     told = json.loads(body)
     assert (told["more"], [(one["as"], one["told"]) for one in told["waiting"]]) == (False, [("ada", [f"{_GRIN}{'q' * 20}"])])
@@ -157,8 +158,8 @@ async def test_questions_to_a_user_are_written_little_by_little() -> None:
     until = START + timedelta(days=1)
     stage = Awaiting(of="user", asker=AgentId("ada"), text=asked, options=(), default="no", since=START, until=until)
     many, other = launched("ada", "bob").state, launched("ada").state
-    groups = [_of((None, many.model_copy(update={"stage": stage, "turn": turn})), _EVE, "large") for turn in range(2_000)]
-    call = _call([*groups, _of((None, other.model_copy(update={"stage": stage})), _EVE, "mine")])
+    groups = [snapshot_of((None, many.model_copy(update={"stage": stage, "turn": turn})), _EVE, "large") for turn in range(2_000)]
+    call = _call([*groups, snapshot_of((None, other.model_copy(update={"stage": stage})), _EVE, "mine")])
     body, went_on = await _answered(call, questions.waiting, questions.QuestionsQuery())
     assert MOST_BYTES // 2 < len(body) <= MOST_BYTES + 1_000
     told = json.loads(body)
@@ -168,7 +169,7 @@ async def test_questions_to_a_user_are_written_little_by_little() -> None:
 
 
 def _status() -> GoalStatus:
-    standing = _of(_waits(), _EVE, "g")
+    standing = snapshot_of(waits(), _EVE, "g")
     goal = Goal(goal_id=standing.state.goal_id, user=_EVE, goal="Decide.")
     return GoalStatus(GoalRecord(goal=goal, accepted_at=START), standing, None)
 
