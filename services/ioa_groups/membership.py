@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Iterator
+from datetime import timedelta
 
 import structlog
 from prometheus_client import Counter
@@ -27,6 +28,7 @@ _AGENTS_AT_ONCE = _GROUPS_AT_ONCE = 4
 _AT_ONCE = _AGENTS_AT_ONCE * _GROUPS_AT_ONCE
 """How many groups are told side by side: the entry where a group stands is at hand meanwhile, and the policy that leads it."""
 _RETRY_SECONDS, _LONGEST_RETRY_SECONDS, _MOST_DOUBLINGS = 1.0, 60.0, 6
+_AT_ANY_TIME = timedelta(0)
 
 _log = structlog.get_logger(__name__)
 
@@ -88,12 +90,13 @@ class MembershipWatch:
         if not (self._registry.is_online(agent_id) or self._registry.is_lost(agent_id)):
             self._in_line.discard(agent_id)
             return
-        comm_ids, failed = iter(await self._memberships.of(agent_id)), list[CommId]()
+        comm_ids, failed = iter(await self._memberships.of(agent_id)), dict[CommId, timedelta]()
         async with TaskGroup() as group:
             for _ in range(_GROUPS_AT_ONCE):
                 group.create_task(self._tell_each(agent_id, comm_ids, failed))
         if failed:
-            raise UnavailableError(f"{len(failed)} groups could not be told of {agent_id}, one of them {failed[0]}.")
+            why = f"{len(failed)} groups could not be told of {agent_id}, one of them {next(iter(failed))}."
+            raise UnavailableError(why, retry_after=max(failed.values()))
 
     async def _next(self) -> AgentId:
         while True:
@@ -128,10 +131,11 @@ class MembershipWatch:
             slots.release()
 
     def _put_off(self, agent_id: AgentId, error: Exception) -> None:
-        """Look again later, and ever later while it fails."""
+        """Look again when there is room, which whoever refused has said; and ever later while looks tell nobody."""
         failures = min(self._failures.get(agent_id, 0), _MOST_DOUBLINGS)
         self._failures[agent_id] = failures + 1
-        seconds = min(_RETRY_SECONDS * 2**failures, _LONGEST_RETRY_SECONDS)
+        asked = error.retry_after if isinstance(error, UnavailableError) else None
+        seconds = max(min(_RETRY_SECONDS * 2**failures, _LONGEST_RETRY_SECONDS), (asked or _AT_ANY_TIME).total_seconds())
         untold.inc()
         _log.warning("membership_put_off", agent_id=agent_id, error=str(error) or type(error).__name__, seconds=seconds)
         if (timer := self._again.pop(agent_id, None)) is not None:
@@ -142,26 +146,25 @@ class MembershipWatch:
         self._again.pop(agent_id, None)
         self.notice(agent_id)
 
-    async def _tell_each(self, agent_id: AgentId, comm_ids: Iterator[CommId], failed: list[CommId]) -> None:
+    async def _tell_each(self, agent_id: AgentId, comm_ids: Iterator[CommId], failed: dict[CommId, timedelta]) -> None:
         for comm_id in comm_ids:
             try:
                 await self._tell(comm_id, agent_id)
             except UnavailableError as error:
-                failed.append(comm_id)
+                failed[comm_id] = error.retry_after or _AT_ANY_TIME
                 _log.debug("group_untold", comm_id=comm_id, agent_id=agent_id, error=error.message)
             except Exception:  # noqa: BLE001 - one group's bug must not keep others from being told
-                failed.append(comm_id)
+                failed[comm_id] = _AT_ANY_TIME
                 _log.exception("group_untold", comm_id=comm_id, agent_id=agent_id)
 
     async def _tell(self, comm_id: CommId, agent_id: AgentId) -> None:
         """Tell one group what is true now, which may have changed while others were told. Of most there is nothing to tell.
 
         Raises:
-            UnavailableError: The group cannot be told now, or the agent was lost and back so often that what it has had appended is
-                too much: it stays lost there for a while.
+            UnavailableError: The group cannot be told now, or the agent was lost and back so often that what came of it in such
+                groups is too much: it stays lost there for a while.
         """
         if self._registry.is_online(agent_id):
-            self._ledger.check_may_append(agent_id)
             kind: type[MemberLost | MemberReturned] = MemberReturned
         elif self._registry.is_lost(agent_id):
             kind = MemberLost
@@ -171,7 +174,10 @@ class MembershipWatch:
         head = await self._ledger.head(comm_id)
         if head is None or (agent_id in head.entry.state.living()) is (kind is MemberReturned):
             return  # before the policy of the group is read, which may have a hundred thousand bytes
+        if kind is MemberReturned:
+            self._ledger.check_may_return(agent_id, head)
         try:
             await self._ledger.record(comm_id, kind(at=self._clock.now(), agent_id=agent_id))
+            self._failures.pop(agent_id, None)
         except IllegalEventError as refusal:
             _log.debug("membership_unchanged", comm_id=comm_id, agent_id=agent_id, code=refusal.code)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from graphlib import CycleError, TopologicalSorter
@@ -318,8 +319,18 @@ def check_question_fits(state: GroupState, question: Question, instead: OfTask |
 
 def open_bytes(state: GroupState) -> int:
     """Return what unfinished tasks, and all that is asked, take up in each entry of a group, to some bytes."""
-    asked = _bytes_of_question(state.stage) if isinstance(state.stage, Awaiting) else 0
-    return _bytes_of(state.unfinished_tasks) + asked
+    return open_bytes_by(state).total()
+
+
+def open_bytes_by(state: GroupState) -> Counter[AgentId]:
+    """Return of whom that comes: tasks of who gave them out, and what is asked of who asks it."""
+    held = Counter[AgentId]()
+    for task in state.unfinished_tasks:
+        held[task.assigner] += _bytes_of_task(task)
+        held[task.assignee] += _bytes_asked(task)
+    if isinstance(state.stage, Awaiting):
+        held[state.stage.asker] += _bytes_of_question(state.stage)
+    return held
 
 
 def _check_room(state: GroupState, specs: Sequence[TaskSpec]) -> None:
@@ -336,13 +347,18 @@ def _check_room(state: GroupState, specs: Sequence[TaskSpec]) -> None:
 
 def _bytes_of(unfinished: Sequence[OpenTask | WaitingTask]) -> int:
     """Return what open and waiting tasks take up in an entry, to some bytes, with the closed ones that they keep in the state."""
-    after = [used for task in unfinished if isinstance(task, WaitingTask) for used in task.after]
-    own = sum([_LEAST_TASK_BYTES + len(task.task_id) + len(task.assignee) + len(task.assigner) for task in unfinished])
-    return own + _bytes_for(after) + sum([bytes_asked(task) for task in unfinished if isinstance(task, OpenTask) and task.asked])
+    return sum([_bytes_of_task(task) + _bytes_asked(task) for task in unfinished])
 
 
-def bytes_asked(task: OpenTask) -> int:
+def _bytes_of_task(task: OpenTask | WaitingTask) -> int:
+    after = _bytes_for(task.after) if isinstance(task, WaitingTask) else 0
+    return _LEAST_TASK_BYTES + len(task.task_id) + len(task.assignee) + len(task.assigner) + after
+
+
+def _bytes_asked(task: OpenTask | WaitingTask) -> int:
     """Return what a task's questions take up in an entry, to some bytes, answered ones of its team among them."""
+    if not isinstance(task, OpenTask) or not task.asked:
+        return 0
     return sum([_bytes_of_question(one) for one in (task.question, task.of_team) if one is not None])
 
 

@@ -6,7 +6,6 @@ it is appended: whoever has had more appended than he may is told when to come b
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 
 from ioa.errors import RateLimitedError
@@ -26,7 +25,8 @@ from ioa.group.events import (
     SubgroupOpened,
 )
 from ioa.group.state import GroupState
-from ioa.group.tasks import bytes_asked
+from ioa.group.tasks import open_bytes_by
+from ioa.ports.group_log import StoredEntry
 from ioa.ports.inspection import FILLING, SlowedCaller
 from ioa.ports.store_room import SUBJECT_BYTES, StoreRoom
 from ioa.protocol.codec import encode
@@ -88,11 +88,31 @@ class Appended:
             hint="Entries carry the open tasks of their group, with what these ask: have fewer open, or say them in fewer words.",
         )
 
+    def check_return(self, agent_id: AgentId, head: StoredEntry) -> None:
+        """See that a group may be told now that a member is back.
+
+        Who restarts is not told of in other groups later, and neither he nor who makes entries large pays for the other elsewhere:
+        how often he was lost and back among such groups is counted by itself.
+
+        Args:
+            agent_id: Who is back.
+            head: Where the group stands.
+
+        Raises:
+            RateLimitedError: He was lost and back too often in groups that are large by the same member.
+        """
+        maker = _made_large_by(head.entry.state, head.size_bytes)
+        after = self._pace.put_off(_as_back(agent_id, maker))
+        if after is not None:
+            why = f"That {agent_id} is lost and back makes too many bytes where {maker} makes entries large."
+            raise RateLimitedError(why, retry_after=after)
+
     def note(self, entry: Entry, size_bytes: int) -> None:
         """Charge whoever has caused an entry of so many bytes, which is pushed to its audience; a goal's last is a result, too."""
-        agent_id, state = _caused_by(entry.event, entry.state), entry.state
+        agent_id, state = _caused_by(entry.event, entry.state, size_bytes), entry.state
         weight = size_bytes + size_bytes * len(entry.audience) // _PUSHED_PART
-        self._pace.charge(agent_id, weight)
+        is_there_or_not = isinstance(entry.event, MemberLost | MemberReturned)
+        self._pace.charge(_as_back(agent_id, _made_large_by(state, size_bytes)) if is_there_or_not else agent_id, weight)
         is_result = state.phase.is_terminal and state.parent is None
         stored_bytes = (2 if is_result else 1) * size_bytes + SUBJECT_BYTES * _subjects_of(entry.event)
         for filling, who in self._who_fills(agent_id, state.user):
@@ -191,8 +211,12 @@ def _begun_by(event: Event) -> AgentId | None:
             return None
 
 
-def _caused_by(event: Event, state: GroupState) -> AgentId:
-    """Who has caused an entry: whose doing it is, or else who asks most of what its state carries, and so the owner."""
+def _as_back(agent_id: AgentId, maker: AgentId) -> str:
+    return f"{agent_id} with {maker}"
+
+
+def _caused_by(event: Event, state: GroupState, size_bytes: int) -> AgentId:
+    """Who has caused an entry: whose doing it is, or else who has put most into it."""
     if (agent_id := _begun_by(event)) is not None:
         return agent_id
     match event:
@@ -203,11 +227,11 @@ def _caused_by(event: Event, state: GroupState) -> AgentId:
         case SubgroupAsked() | SubgroupClosed() if (task := state.task(event.task_id)) is not None:
             return task.assignee
         case _:
-            return _asks_most(state)
+            return _made_large_by(state, size_bytes)
 
 
-def _asks_most(state: GroupState) -> AgentId:
-    asked = Counter[AgentId]()
-    for task in state.open_tasks:
-        asked[task.assignee] += bytes_asked(task)
-    return max(asked, key=lambda agent_id: asked[agent_id]) if asked.total() else state.owner
+def _made_large_by(state: GroupState, size_bytes: int) -> AgentId:
+    """Who has put most into an entry: by tasks and questions, and what else it has is its owner's, who set the group up."""
+    held = open_bytes_by(state)
+    held[state.owner] += max(0, size_bytes - held.total())
+    return max(held, key=lambda agent_id: held[agent_id])

@@ -139,6 +139,15 @@ class GroupLedger:
         if self._appended is not None:
             self._appended.check(agent_id)
 
+    def check_may_return(self, agent_id: AgentId, head: StoredEntry) -> None:
+        """See that a group may be told now that a member is back, who may have been lost and back too often.
+
+        Raises:
+            RateLimitedError: He was, and is told of later.
+        """
+        if self._appended is not None:
+            self._appended.check_return(agent_id, head)
+
     async def check_room(self, event: Event, user: UserId | None) -> None:
         """See that an event in a user's goal comes of nobody who has filled the logs of all.
 

@@ -14,6 +14,8 @@ from ioa.ports.group_log import StoredEntry
 from ioa.protocol.ids import AgentId, CommId
 from ioa.protocol.messages import Discussion, SyncTaskAssignment
 from ioa.protocol.registry import Deregister
+from ioa.quotas import LOG_UNIT_BYTES, Rate
+from ioa.runtime.appended import Appended
 from ioa.runtime.ledger import Recorded
 from ioa.runtime.process import background
 from tests.rig.deadline import eventually
@@ -175,6 +177,38 @@ async def test_a_group_that_can_never_be_told_ends_nothing(monkeypatch: pytest.M
             plane.watch.notice(BOB)
         assert sum(not timer.cancelled() for timer in timers) == 2  # one of each
     assert set(plane.watch._failures.values()) <= set(range(10))
+
+
+async def test_who_is_told_of_by_and_by_is_looked_at_as_soon_as_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Looks that tell some groups, and are told when to come back for the others, are no failures that come ever more seldom."""
+    now, pauses = 0.0, list[float]()
+    plane = Plane(appended=Appended(lambda: now, Rate(1, 9, answer_bytes=LOG_UNIT_BYTES)))
+    rooms = [CommId(f"room-{number}") for number in range(60)]
+    for room in rooms:
+        await plane.ledgers[0].record(room, plane.begin(room, ADA, BOB))
+        await plane.memberships.add((ADA, BOB), room)
+    loop = asyncio.get_running_loop()
+    later = loop.call_later
+
+    def at_once(delay: float, callback: Callable[..., object], *arguments: Any, **context: Any) -> asyncio.TimerHandle:
+        nonlocal now
+        if callback == plane.watch._retry:
+            pauses.append(delay)
+            now += delay
+            delay = 0.0
+        return later(delay, callback, *arguments, **context)
+
+    monkeypatch.setattr(loop, "call_later", at_once)
+    await plane.join(BOB)
+    await lose(plane, BOB, ADA)
+    await plane.join(BOB)
+
+    async def living() -> set[tuple[AgentId, ...]]:
+        return {(await plane.state(room)).living() for room in rooms}
+
+    async with background(plane.watch.follow()):
+        assert await eventually(living, lambda found: found == {(ADA, BOB)})
+    assert max(pauses) <= 5.0
 
 
 async def test_what_is_told_is_what_is_true_by_then() -> None:

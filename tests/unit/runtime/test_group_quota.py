@@ -41,7 +41,7 @@ from ioa.runtime.group_quota import GroupQuota
 from ioa.runtime.stored_shares import StoredShares
 from ioa.testing.manual_clock import NEW_YEAR
 from tests.unit.group.scenario import launched, specs
-from tests.unit.runtime.plane import ADA, BOB, EVE, ROOM, Plane
+from tests.unit.runtime.plane import ADA, BOB, EVE, LEASE, ROOM, Plane
 
 
 async def test_a_group_gives_out_so_many_tasks_in_all() -> None:
@@ -465,6 +465,57 @@ async def test_who_flaps_too_often_stays_lost_for_a_while() -> None:
     assert [member.lost for member in (await plane.state()).members] == [False, False, False]
 
 
+async def test_who_is_back_waits_in_no_group_for_what_another_has_made_large() -> None:
+    """Each may have as much said of it among groups that one member makes large, and launches as before."""
+    now = 0.0
+    plane = Plane(appended=Appended(lambda: now, Rate(1, 20, answer_bytes=LOG_UNIT_BYTES)))
+    await plane.join(ADA, BOB, EVE, level=LEVEL)
+    large, honest = [CommId(f"large-{number}") for number in range(9)], CommId("honest")
+    for room in large:
+        await _begin(plane, room, EVE, BOB)
+        now += 60.0
+        given = AsyncTaskAssignment(tasks=specs(("t1-1:eve",)))
+        question = TaskQuestion(task_id=TaskId("t1-1"), number=1, text="a" * 2_000, default="a" * 2_000, until=_LATER)
+        for said in (given, question):
+            assert isinstance(await plane.says(EVE, said, comm_id=room), Accepted)
+    await _begin(plane, honest, ADA, BOB)
+    now += 60.0
+    for ledger in plane.ledgers:
+        ledger.check_may_append(BOB)
+    plane.clock.advance(LEASE)
+    await plane.join(ADA, EVE, level=LEVEL)
+    await plane.watch.reconcile(BOB)
+    await plane.join(BOB, level=LEVEL)
+    with pytest.raises(UnavailableError):
+        await plane.watch.reconcile(BOB)
+    told = [BOB in (await plane.state(room)).living() for room in (*large, honest)]
+    assert (0 < told.count(True) < 9, told[-1]) == (True, True)
+    plane.ledgers[0].check_may_append(BOB)
+    plane.ledgers[0].check_may_append(EVE)
+
+
+async def test_a_deadline_counts_for_who_has_put_most_into_the_group_and_not_for_who_asks_a_little() -> None:
+    """Who gives out many tasks has an honest member ask in one of them: what passes then is not that one's."""
+    now = 0.0
+    plane = Plane(appended=Appended(lambda: now, Rate(1, 40, answer_bytes=LOG_UNIT_BYTES)))
+    await plane.open(EVE, ADA, BOB, level=LEVEL, max_turns=30)
+    timeout = timedelta(seconds=1)
+    tasks = specs(("t1-1:bob", *(f"t1-{at}:ada" for at in range(2, 33))))
+    timed = tuple([task.model_copy(update={"timeout": timeout * number}) for number, task in enumerate(tasks, 1)])
+    await plane.says(EVE, AsyncTaskAssignment(tasks=(timed[0].model_copy(update={"timeout": None}), *timed[1:])))
+    await plane.says(BOB, TaskQuestion(task_id=TaskId("t1-1"), number=1, text="Which?", default="a", until=_LATER))
+    now += 60.0
+    for ledger in plane.ledgers:
+        for agent_id in (BOB, EVE):
+            ledger.check_may_append(agent_id)
+    for _ in range(9):
+        plane.clock.advance(timedelta(seconds=2))
+        await plane.routers[0].fire_timer(ROOM)
+    plane.ledgers[0].check_may_append(BOB)
+    with pytest.raises(RateLimitedError):
+        plane.ledgers[0].check_may_append(EVE)
+
+
 async def test_a_deadline_that_passes_is_charged_to_who_asks_most() -> None:
     """Else nobody would pay for entries that a member has made large, or the owner who has let him join."""
     plane = Plane(appended=_with_little(90_000))
@@ -513,6 +564,14 @@ async def test_each_entry_carries_so_much_of_what_is_open() -> None:
     assert "120,000 are the most" in taken[-1].message
     await plane.says(ADA, Decision(task_id=TaskId("t1-1"), choice=words[1]))
     assert isinstance(await plane.says(BOB, TaskQuestion(task_id=TaskId("t1-6"), number=1, **asked)), Accepted)
+
+
+async def _begin(plane: Plane, room: CommId, *agents: AgentId) -> None:
+    """Begin a group under the newest rules."""
+    begun = plane.begin(room, *agents)
+    limits = begun.charter.limits.model_copy(update={"level": LEVEL})
+    await plane.ledgers[0].record(room, begun.model_copy(update={"charter": begun.charter.model_copy(update={"limits": limits})}))
+    await plane.memberships.add(agents, room)
 
 
 async def _fill(plane: Plane) -> None:
