@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
+from typing import NamedTuple
 
 import structlog
 from prometheus_client import REGISTRY
@@ -19,6 +21,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
 from ioa.cancellation import TaskGroup, fail_after
 from ioa.errors import InvalidInputError
+from ioa.networks import network_of
 from ioa.telemetry import process_metrics, readiness
 
 _ASK_WITHIN = timedelta(seconds=5)
@@ -39,6 +42,12 @@ NOT_FOUND: Answer = ("404 Not Found", TEXT, b"There are /metrics, /healthz and /
 
 Answering = Callable[[str], Awaitable[Answer]]
 """Answers a request by its path."""
+
+
+class _Caller(NamedTuple):
+    writer: asyncio.StreamWriter
+    network: str
+    address: str
 
 
 @asynccontextmanager
@@ -70,7 +79,8 @@ async def open_health(where: int | Path, is_up: Callable[[], bool], address: str
 async def open_http(answer: Answering, where: int | Path, addresses: Sequence[str | None]) -> AsyncIterator[int]:
     """Answer GET and HEAD requests, each on a connection of its own; yield the port, 0 for a socket.
 
-    At most 20 connections are open at a time: one more ends the one that has been open the longest.
+    At most 20 connections are open at a time: one more ends the oldest of the address that has most, so that whoever floods ends
+    his own. What several ask for at a time is answered once.
 
     Args:
         answer: What to answer.
@@ -80,15 +90,26 @@ async def open_http(answer: Answering, where: int | Path, addresses: Sequence[st
     Raises:
         InvalidInputError: The port cannot be had.
     """
-    talks: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
+    talks: dict[asyncio.Task[None], _Caller] = {}
+    answers: dict[str, asyncio.Task[Answer]] = {}
 
     def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if len(talks) >= _MAX_CONNECTIONS:
-            longest = next(iter(talks))  # whoever asks is answered at once, so that this one is idle, or a flood
-            talks.pop(longest).close()  # also if it has not begun, and so will not close it
-            longest.cancel()
-        talks[talk := group.create_task(_talk(reader, writer, answer))] = writer
+        peer = writer.get_extra_info("peername")
+        address = str(peer[0]) if peer else ""
+        talks[talk := group.create_task(_talk(reader, writer, answered))] = _Caller(writer, network_of(address), address)
         talk.add_done_callback(lambda ended: talks.pop(ended, None))
+        if len(talks) > _MAX_CONNECTIONS:
+            end(_most_crowded(talks))
+
+    def end(talk: asyncio.Task[None]) -> None:
+        talks.pop(talk).writer.transport.abort()  # also if it has not begun, and so will not do it
+        talk.cancel()
+
+    def answered(path: str) -> Awaitable[Answer]:
+        if path not in answers:
+            answers[path] = group.create_task(_answer_or_log(path, answer))
+            answers[path].add_done_callback(lambda _: answers.pop(path))
+        return asyncio.shield(answers[path])
 
     server = await _listen(accept, where, addresses)
     async with TaskGroup() as group:
@@ -97,8 +118,21 @@ async def open_http(answer: Answering, where: int | Path, addresses: Sequence[st
             yield 0 if isinstance(where, Path) else server.sockets[0].getsockname()[1]
         finally:
             server.close()
-            for talk in talks:
-                talk.cancel()
+            for talk in list(talks):
+                end(talk)
+            for one in answers.values():
+                one.cancel()
+
+
+def _most_crowded(talks: Mapping[asyncio.Task[None], _Caller]) -> asyncio.Task[None]:
+    """Find the oldest of the address that has most.
+
+    Of IPv6 it is looked for in the network that has most: whoever has one has any number of addresses, but others may be in it, as
+    the kubelet is in that of its node's pods.
+    """
+    by_network = Counter(caller.network for caller in talks.values())
+    by_address = Counter(caller.address for caller in talks.values())
+    return max(talks, key=lambda talk: (by_network[talks[talk].network], by_address[talks[talk].address]))
 
 
 async def _listen(
@@ -119,7 +153,8 @@ async def _listen(
 
 
 async def _talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, answer: Answering) -> None:
-    """Answer one request and close."""
+    """Answer one request and close; what is not read by then is not sent."""
+    writer.transport.set_write_buffer_limits(0)  # to drain is to have all sent: a close would wait for its reader for ever
     with contextlib.suppress(TimeoutError, OSError, ValueError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
         try:
             async with fail_after(_ASK_WITHIN.total_seconds()):
@@ -130,12 +165,16 @@ async def _talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, answ
                 writer.write("\r\n".join(lines).encode() + (b"" if method == "HEAD" else body))
                 await writer.drain()
         finally:
-            writer.close()
+            writer.transport.abort()
 
 
 async def _answer_to(method: str, path: str, answer: Answering) -> Answer:
     if method not in ("GET", "HEAD"):
         return "405 Method Not Allowed", TEXT, b"GET and HEAD are served.\n"
+    return await answer(path)
+
+
+async def _answer_or_log(path: str, answer: Answering) -> Answer:
     try:
         return await answer(path)
     except Exception:  # noqa: BLE001 - whoever asks gets an answer, the log the bug
