@@ -30,6 +30,7 @@ from ioa.group.questions import waits_for
 from ioa.group.requests import Accepted, Entries, SequencedEntry, Sync
 from ioa.group.state import Ended, OfTask, OpenTask
 from ioa.ports.agent_store import Encounter
+from ioa.ports.asked_for import work_for
 from ioa.protocol.codec import validate
 from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.ids import LOCAL, AgentId, TaskId
@@ -350,18 +351,20 @@ class GroupSession:
 
     def _act(self, group: asyncio.TaskGroup) -> None:
         """Start the duties that are due and cancel those the group has moved past."""
-        self._bind_logs()
+        self._bind()
         due = self._due()
         self._drop_duties(keep=frozenset(due))
         for name, duty in due.items():
             if name not in self._duties:
                 self._duties[name] = group.create_task(self._fulfil(name, duty))
 
-    def _bind_logs(self) -> None:
-        """Have the lines of this session, and of the duties that it starts, say what they are about."""
+    def _bind(self) -> None:
+        """Have the lines of this session, and of the duties that it starts, say what they are about, and these be for its user."""
         charter = self._history.charter
         about = {} if charter is None else {"goal_id": charter.goal_id, "traceparent": charter.traceparent}
         log_context.bind({"comm_id": self._history.comm_id, "agent_id": self.me, **about})
+        if charter is not None:
+            work_for(charter.user or charter.comm_id)
 
     def _due(self) -> dict[str, Duty]:
         state = self._history.state

@@ -36,6 +36,7 @@ from ioa.hosting.brains import Mind, check_models, open_minds
 from ioa.hosting.deployment import as_deployed, replica_of
 from ioa.hosting.settings import WorkerSettings
 from ioa.ports.agent_network import AgentNetwork
+from ioa.ports.asked_for import AskedFor, asked_for
 from ioa.ports.clock import Clock, IdSource
 from ioa.protocol.ids import AgentId, TenantId, parse_agent_id
 from ioa.quotas import RATES, Family
@@ -145,6 +146,7 @@ async def working_for_others(
 async def _work_for(
     tenant: TenantId, settings: WorkerSettings, hosted: Sequence[tuple[Hosted, Mind]], share: LoopShare, stop: StopSignal
 ) -> None:
+    asked_for.set(AskedFor(tenant))
     pause = pauses(_FIRST_PAUSE, _LONGEST_PAUSE)
     names = ",".join(one.agent_id for one, _ in hosted[:_NAMED])
     with readiness.beyond_need():

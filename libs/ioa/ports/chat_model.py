@@ -93,7 +93,7 @@ class AnswerLimits:
 
     Attributes:
         max_tokens: Where the server cuts the answer; what a model reasons before it answers counts.
-        timeout: For the whole call with all its retries.
+        timeout: For the whole call with all its retries, once its turn has come where others ask, too.
         effort: How much to reason; None leaves it to the model's settings.
         cache_key: The same for requests that begin alike, so that a provider sends them where their beginning was read before.
     """

@@ -32,17 +32,24 @@ _AGENT = """
 import asyncio, os, pathlib
 from ioa import Agent
 from ioa.brain import Alone, ConcludeGroupDiscussion, Conclusion, TeamLaunch
+from ioa.ports.asked_for import asked_for
 
 HERE = pathlib.Path(__file__).parent
 
+def note(what):
+    with (HERE / "asked_for").open("a") as file:
+        print(what, *asked_for.get(), file=file)
+
 class Patient:
     async def form_team(self, mission, tools):
+        note("form")
         (HERE / mission.text).touch()
         while mission.text == "wait" and not (HERE / "go").exists():
             await asyncio.sleep(0.02)
         return TeamLaunch(members=())
 
     async def speak(self, view):
+        note("speak")
         return ConcludeGroupDiscussion()
 
     async def conclude(self, view):
@@ -60,7 +67,10 @@ def run(task: str) -> str:
 
 
 async def test_an_agent_works_for_two_tenants(tmp_path: Path) -> None:
-    """While all its slots of one are taken it leads the other's goal, remembers each apart, and whoever refuses it harms nobody."""
+    """While all its slots of one are taken it leads the other's goal, remembers each apart, and whoever refuses it harms nobody.
+
+    What it thinks with is asked for each in turns of its own.
+    """
     (tmp_path / "star.py").write_text(_AGENT)
     (tmp_path / "unknown").write_text(create_seed())
     async with open_tenants(tmp_path, [STAR]) as (one, two), open_town_on(one, ()) as first, open_town_on(two, ()) as second:
@@ -82,6 +92,8 @@ async def test_an_agent_works_for_two_tenants(tmp_path: Path) -> None:
             assert listed[0] == [GoalName(USER, waiting)] and GoalName(USER, waiting) not in listed[1]
     memories = {str(file.relative_to(tmp_path / "agents")) for file in (tmp_path / "agents").rglob("memory.sqlite")}
     assert memories == {"star/memory.sqlite", "of.two/star/memory.sqlite"}
+    asked_for = sorted((tmp_path / "asked_for").read_text().splitlines())
+    assert asked_for == [f"{what} {tenant} {USER}" for what in ("form", "speak") for tenant in (None, TWO)]
 
 
 async def test_what_one_tenant_pushes_holds_up_no_other(tmp_path: Path) -> None:

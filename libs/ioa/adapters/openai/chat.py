@@ -41,6 +41,7 @@ from ioa.adapters.openai.request_body import chat_body
 from ioa.adapters.openai.settings import DEFAULT_CONTEXT_TOKENS, DEFAULT_KEY_HEADER, ModelSettings
 from ioa.cancellation import fail_after
 from ioa.errors import InvalidInputError, IoaError, ModelError, UnavailableError
+from ioa.fair_turns import TenantTurns
 from ioa.json_text import parse_json
 from ioa.ports.chat_model import AnswerLimits, ChatMessage, Hear, ModelAnswer, PromptTooLongError, Tool, check_calls
 from ioa.retry import pauses
@@ -63,6 +64,8 @@ _BYTES_A_TOKEN = 3
 
 _ANSWER_BYTES, _TOKEN_BYTES, _EVENT_BYTES = 1_000_000, 64, 1_000
 """What an answer may have, and besides for each token it may: by its letters, and by the event in which it comes by itself."""
+_KEPT_OF = 16
+"""Of so many questions at a time one is kept for other users than who has all the rest. It would be felt where there are few."""
 _LISTED_BYTES = 4_000_000
 """What a list of models may have."""
 
@@ -105,7 +108,7 @@ class OpenAiChat:
         self._served = 0
         """How many tokens the largest request had that was answered, with its answer, as the server counts them."""
         self._asking_context = asyncio.Lock()
-        self._concurrent = asyncio.Semaphore(settings.concurrency)
+        self._turns = TenantTurns(settings.concurrency, settings.concurrency - settings.concurrency // _KEPT_OF)
 
     @property
     def dialect(self) -> Dialect:
@@ -142,7 +145,7 @@ class OpenAiChat:
         """
         check_calls(messages)
         try:
-            async with fail_after(limits.timeout.total_seconds()), self._concurrent:
+            async with self._turns.turn(), fail_after(limits.timeout.total_seconds()):
                 is_heard = hear is not None and self._settings.stream
                 return await self._ask(ChatRequest(tuple(messages), shape, limits, tuple(tools), may_call, is_heard), hear)
         except TimeoutError:

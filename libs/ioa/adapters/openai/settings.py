@@ -88,7 +88,9 @@ class ModelSettings:
         description="the most tokens of a prompt, with what its model READs, however large the context",
     )
     max_answer: int = Field(default=16_000, ge=16, description="the most tokens of an answer, its reasoning included")
-    timeout: Seconds = Field(default=timedelta(seconds=120), description="for one answer, with the retries of its transport")
+    timeout: Seconds = Field(
+        default=timedelta(seconds=120), description="for one answer, with the retries of its transport, once its turn has come"
+    )
     patience: Seconds = Field(
         default=timedelta(seconds=600),
         description="for one decision with its repairs, and for a model that is away; the agent keeps the floor meanwhile",
@@ -104,7 +106,9 @@ class ModelSettings:
     extra: Annotated[Mapping[str, Any], BeforeValidator(_object)] = Field(
         default_factory=dict, description="an object that is merged into each request"
     )
-    concurrency: int = Field(default=16, ge=1, le=10_000, description="how many questions a process has under way at once")
+    concurrency: int = Field(
+        default=16, ge=1, le=10_000, description="how many questions a process has under way at once; users take turns at them"
+    )
     price_in: Price = Field(default=0.0, description="what a million tokens of prompts cost, in the currency of the goals")
     price_cached: Price | None = Field(default=None, description="the same of those that the server had cached; else as all")
     price_out: Price = Field(default=0.0, description="what a million tokens of answers cost")

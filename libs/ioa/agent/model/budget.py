@@ -23,7 +23,7 @@ class Budget:
         repairs: How often a useless answer goes back to the model.
         calls: How often the model may act while it forms a team (paper, appendix A.2.3).
         hits: Agents to ask discovery for, per need.
-        answer_timeout: For one answer, with the retries of its transport.
+        answer_timeout: For one answer, with the retries of its transport, once its turn has come.
         decision_timeout: For one decision with its repairs and reads, and for a model that is away.
             A floor that cannot be kept longer ends it too.
         temperature: How freely the model chooses.

@@ -9,7 +9,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from ioa.agent.html_text import text_of_html
-from ioa.fair_turns import FairTurns
+from ioa.fair_turns import TenantTurns
 from ioa.idle_child import IdleChildren
 
 SOON_READ_CHARS = 20_000
@@ -23,17 +23,17 @@ class PageReader:
     """Reads pages for all decisions of one brain."""
 
     def __init__(self, longest: timedelta = _READ_WITHIN) -> None:
-        self._turns = FairTurns(_AT_ONCE, _OF_ONE_USER)
+        self._turns = TenantTurns(_AT_ONCE, _OF_ONE_USER)
         self._children = IdleChildren(_AT_ONCE, longest=longest, memory_bytes=_READ_BYTES, answer_bytes=_TEXT_BYTES)
 
-    async def text_of(self, page: str, user: str) -> str:
-        """Return what a page says that a goal of this user wants.
+    async def text_of(self, page: str) -> str:
+        """Return what a page says, in a turn of whom this task works for.
 
         Raises:
             TaskError: It took too long, too much memory, or its text is too large.
         """
         if len(page) <= SOON_READ_CHARS:
             return text_of_html(page)
-        async with self._turns.turn(user):
+        async with self._turns.turn():
             text: str = await self._children.ask("ioa.agent.html_text.text_of_html", page)
             return text

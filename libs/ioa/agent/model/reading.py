@@ -111,8 +111,7 @@ class Reader:
             raise Unreadable(f"{about} cannot be shown as text.")
         try:
             text = (await self.view.files.get_file(file)).decode("utf-8-sig", "replace")
-            charter = self.view.charter
-            return await self.pages.text_of(text, charter.user or charter.comm_id) if kind in _HTML_KINDS else text
+            return await self.pages.text_of(text) if kind in _HTML_KINDS else text
         except IoaError as error:
             raise Unreadable(f"{about} cannot be read now: {error.message}") from None
 

@@ -16,10 +16,11 @@ from ioa.agent.model.answers import Read
 from ioa.agent.model.budget import Budget, tokens_of
 from ioa.agent.model.pages import SOON_READ_CHARS, PageReader
 from ioa.agent.model.reading import MAX_READS, Reader, whole_text
+from ioa.ports.asked_for import AskedFor, asked_for
 from ioa.ports.brain import FileReader
 from ioa.ports.chat_model import ModelAnswer
 from ioa.protocol.goals import Artifact
-from ioa.protocol.ids import TaskId
+from ioa.protocol.ids import TaskId, TenantId
 from ioa.protocol.messages import ConcludeGroupDiscussion
 from ioa.protocol.usage import Overhead, Usage
 from ioa.testing.memory_files import MemoryFiles
@@ -155,17 +156,19 @@ async def test_a_page_that_is_no_longer_than_a_read_starts_no_process(monkeypatc
     monkeypatch.setattr("ioa.idle_child.subprocess.Popen", noted)
     pages, word = PageReader(), "<p>one <b>two</b>"
     short, long = (word * (chars // len(word)) for chars in (SOON_READ_CHARS, 2 * SOON_READ_CHARS))
-    assert (await pages.text_of(short, "eve"), len(started)) == (text_of_html(short), 0)
-    assert (await pages.text_of(long, "eve"), len(started)) == (text_of_html(long), 1)
+    assert (await pages.text_of(short), len(started)) == (text_of_html(short), 0)
+    assert (await pages.text_of(long), len(started)) == (text_of_html(long), 1)
 
 
 async def test_pages_of_one_user_hold_up_nobody_else() -> None:
-    """However many of them take as long as they may."""
+    """However many of them take as long as they may: not who is called the same in another tenant either."""
     pages, long = PageReader(longest=timedelta(minutes=5)), "<b>" * 5_000_000
-    slow = [asyncio.create_task(pages.text_of(f"{long}{number}", "eve")) for number in range(3)]
+    asked_for.set(AskedFor(TenantId("umbra"), "ann"))
+    slow = [asyncio.create_task(pages.text_of(f"{long}{number}")) for number in range(3)]
+    asked_for.set(AskedFor(TenantId("acme"), "ann"))
     try:
         await asyncio.sleep(0)
-        assert await pages.text_of("<p>one" * SOON_READ_CHARS, "ann") == "\n".join(["one"] * SOON_READ_CHARS)
+        assert await pages.text_of("<p>one" * SOON_READ_CHARS) == "\n".join(["one"] * SOON_READ_CHARS)
         assert [one.done() for one in slow] == [False] * 3
     finally:
         for one in slow:
