@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import os
 import random
 import signal
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -35,6 +37,7 @@ from ioa.adapters.nats.requester import NatsRequester
 from ioa.adapters.nats.server import NatsServer, open_nats_server
 from ioa.adapters.nats.service import open_service
 from ioa.adapters.nats.translated_errors import unavailable_unless_answered
+from ioa.adapters.nkey_seeds import Key, create_seed, public_key_of
 from ioa.adapters.system_folder import USER, note_password
 from ioa.errors import InvalidInputError, PayloadTooLargeError, UnavailableError
 from ioa.group.requests import CancelGroup
@@ -561,3 +564,61 @@ async def test_a_client_is_let_in_again_by_the_password_of_the_next_start(tmp_pa
                     async with asyncio.timeout(20):
                         await renewed.wait()
                     assert client.is_connected
+
+
+def _by_key(key: Key) -> tuple[bytes, str]:
+    """Return what the file of a key holds, and the configuration of a server that lets in it alone, as `ioa credentials` does."""
+    may = {"subscribe": [f"{subjects.inbox_prefix_of(key.inbox_owner)}.>"]}
+    return key.written(), json.dumps({"authorization": {"users": [{"nkey": public_key_of(key.seed), "permissions": may}]}})
+
+
+def _by_token(subject: str, number: int) -> tuple[bytes, str]:
+    claims = base64.urlsafe_b64encode(json.dumps({"iss": "us", "sub": subject, "jti": number}).encode()).decode().rstrip("=")
+    return f"a.{claims}.b".encode(), json.dumps({"authorization": {"token": f"a.{claims}.b"}})
+
+
+_HELD = Key(create_seed())
+_REPLACED = [
+    pytest.param("seed", _by_key(_HELD), _by_key(Key(create_seed(), _HELD.inbox_owner)), _by_key(Key(create_seed())), id="seed"),
+    pytest.param("token", _by_token("anna", 1), _by_token("anna", 2), _by_token("bob", 3), id="token"),
+]
+
+
+@pytest.mark.parametrize(("kind", "first", "next_one", "another"), _REPLACED)
+async def test_who_shows_what_is_another_holders_ends_and_who_shows_his_next_one_goes_on(
+    tmp_path: Path, kind: str, first: tuple[bytes, str], next_one: tuple[bytes, str], another: tuple[bytes, str]
+) -> None:
+    """It was let in, and deaf for ever: answers came to where the first one reads, as whom it was no more."""
+    shown, port, renewed = tmp_path / "shown", None, asyncio.Event()
+    settings = NatsSettings("", "stays", seed=str(shown)) if kind == "seed" else NatsSettings("", "stays", token=shown)
+
+    async def hear(settings: NatsSettings) -> None:
+        async with open_connection(settings) as client:
+            with at_renewal(client, renewed.set):
+                renewed.set()
+                await asyncio.Event().wait()
+
+    async with asyncio.TaskGroup() as group:
+        for written, authorization in (first, next_one, another):
+            shown.write_bytes(written)
+            async with open_nats_server(tmp_path / "nats", port, authorization=authorization) as server, asyncio.timeout(20):
+                if port is None:
+                    port, settings = int(server.url.rpartition(":")[2]), replace(settings, url=server.url)
+                    hearing = group.create_task(_refusal_of(hear(settings)))
+                if written != another[0]:
+                    await renewed.wait()
+                    renewed.clear()
+                    continue
+                refusal = await hearing
+                async with open_connection(settings) as anew:
+                    await anew.subscribe(anew.new_inbox())
+                    await anew.flush()
+        assert not renewed.is_set()
+    assert str(shown) in refusal.message and "Start this again" in refusal.hint
+    assert "Violation" not in server.log_path.read_text()
+
+
+async def _refusal_of(work: Coroutine[Any, Any, None]) -> UnavailableError:
+    with pytest.raises(UnavailableError, match="was made anew") as told:
+        await work
+    return told.value

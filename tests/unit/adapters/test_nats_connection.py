@@ -11,7 +11,7 @@ import pytest
 from nats.aio.msg import Msg
 
 from ioa.adapters.nats import connection
-from ioa.adapters.nats.connection import NatsSettings, _LastingClient, open_connection
+from ioa.adapters.nats.connection import NatsSettings, _LastingClient, _Shown, open_connection
 from ioa.adapters.nats.server_control import reload_server
 from tests.rig.deadline import eventually
 
@@ -22,7 +22,7 @@ class _Answering(_LastingClient):
     """Waits for an answer that comes together with the cancellation, which `asyncio.wait_for` of Python 3.11 drops then."""
 
     def __init__(self) -> None:
-        super().__init__(None, asks_to_read=False)
+        super().__init__(NatsSettings("", "tried"), _Shown())
         self._server_info = {"server_id": "S1"}
         self.asked = asyncio.Event()
 
@@ -67,7 +67,7 @@ async def test_an_answer_that_comes_with_the_end_does_not_hold_it_up(goes_on: Ca
 
 async def test_a_refusal_while_requests_end_by_another_ends_no_connection() -> None:
     """Of two requests at once each is refused, and the second refusal may come while both are ending by the first."""
-    client = _LastingClient(None, asks_to_read=False)
+    client = _LastingClient(NatsSettings("", "tried"), _Shown())
     refusal = 'permissions violation for publish to "ioa.v1.say"'
 
     async def ask() -> None:

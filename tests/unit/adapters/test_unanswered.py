@@ -13,7 +13,7 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 from structlog.testing import capture_logs
 
-from ioa.adapters.nats.connection import _LastingClient
+from ioa.adapters.nats.connection import NatsSettings, _LastingClient, _Shown
 from ioa.adapters.nats.direct_gets import answering_reads
 from ioa.adapters.nats.dispatching import RequestDispatcher
 from ioa.adapters.nats.endpoints import USUAL_BOUNDS, HeadedAnswer, ServiceEndpoint
@@ -33,7 +33,7 @@ _STORED = (
 
 async def test_of_a_stored_message_those_headers_are_told_that_can_be_written() -> None:
     """nats-py writes no name with a sign such as `@`, which nats-server stores: the message could not be read at all."""
-    client = _LastingClient(None, asks_to_read=False)
+    client = _LastingClient(NatsSettings("", "tried"), _Shown())
 
     async def request(*_args: object, **_options: object) -> Msg:
         return Msg(client, data=b"{}", headers=read_headers(_STORED))
@@ -58,7 +58,7 @@ async def test_what_cannot_be_answered_is_logged_once_a_second_and_charged_each_
         raise AssertionError("nobody is told in a hurry")
 
     monkeypatch.setattr(Buckets, "charge", charge)
-    client = _LastingClient(None, asks_to_read=False)
+    client = _LastingClient(NatsSettings("", "tried"), _Shown())
     client._status, client._max_payload = Client.CONNECTED, 2**20
     endpoint = ServiceEndpoint("read", subjects.ANY_READ, answer, family=Family.READS, at_most=100, counts=lambda _data: 1)
     shown = {SHOWN_ASKER: json.dumps({"acc": "IOA_USERS", "user": "UEVE"})}

@@ -11,13 +11,13 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, TypeAlias, TypedDict, TypeVar
+from typing import Any, TypeAlias, TypeVar
 from weakref import WeakKeyDictionary
 
 import nats
 import nats.errors
 import structlog
-from nats.aio.client import DEFAULT_FLUSH_TIMEOUT, Client
+from nats.aio.client import DEFAULT_FLUSH_TIMEOUT, DEFAULT_INBOX_PREFIX, Client
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 from nats.aio.transport import TcpTransport, Transport
@@ -147,7 +147,8 @@ async def open_connection(
         any_payload: Connect although the server takes smaller messages than the system sends, to tell so.
 
     Raises:
-        UnavailableError: No server answered within `patience`.
+        UnavailableError: No server answered within `patience`. Or the key, or the token, was made anew, or is another's, since: its
+            holder hears nothing of what was asked before, so that the block is cancelled, and whoever opens it again goes on.
         InvalidInputError: The server takes smaller messages than the system sends.
     """
     client = await _connect(settings, patience)
@@ -155,7 +156,7 @@ async def open_connection(
         if not any_payload:
             check_max_payload(client.max_payload)
         with traffic.watch(client):
-            async with beside(client.subscribe_again()):
+            async with beside(client.subscribe_again(), client.end_with_key()):
                 yield client
     finally:
         await _close(client)
@@ -260,11 +261,19 @@ class _UnencryptedError(nats.errors.Error):
         return "the server there does not encrypt, as tls:// and a certificate authority ask for"
 
 
+class _AnotherHolderError(nats.errors.Error):
+    def __str__(self) -> str:
+        return "what is shown now is no later key or token of the same holder, who alone reads the answers to this connection"
+
+
 class _LastingClient(Client):
     """nats-py's client, for whom no word of the server is the last one, and whose key may be replaced while it runs.
 
     What the server refuses on a standing connection (this key is let in no more, this token has run out) ends that connection;
     nats-py's own client would close for good. It would also talk in clear to whoever says that no encryption is needed.
+
+    What it shows is read anew for each connection, and has to be the same holder's: where answers come stays as it was first, and
+    nobody else may read there. Another one would be let in, and hear nothing.
 
     A subscription that is refused is asked for again: a server that reads its configuration anew may allow it, and tells nobody.
     Nor does one that has left it out since there were too many, once there are fewer; a new connection would lack it, too.
@@ -277,11 +286,12 @@ class _LastingClient(Client):
     Headers are read by `read_headers`, and the lines of messages by `MessageParser`, since strangers write them.
     """
 
-    def __init__(self, seed: str | None, *, asks_to_read: bool) -> None:
+    def __init__(self, settings: NatsSettings, shown: _Shown) -> None:
         super().__init__()
         self._ps = MessageParser(self)
-        self.asks_to_read = asks_to_read
-        self._given_seed = seed
+        self.asks_to_read = settings.asks_to_read
+        self._settings, self._shown = settings, shown
+        self._is_another = asyncio.Event()
         self._reconnecting: asyncio.Task[Any] | None = None
         self.closed = asyncio.Event()
         self._back = asyncio.Event()
@@ -480,6 +490,18 @@ class _LastingClient(Client):
                         await self._ask_for_left_out()
             self._is_deaf.clear()
 
+    async def end_with_key(self) -> None:
+        """Wait until what is shown is another's.
+
+        Raises:
+            UnavailableError: It is.
+        """
+        await self._is_another.wait()
+        raise UnavailableError(
+            f"What {self._settings.seed or self._settings.token} holds was made anew while this ran, and may not read its answers.",
+            hint="Start this again, and it goes on by the new one. `ioa credentials rotate` replaces a key under what runs.",
+        )
+
     async def _ask_for_left_out(self) -> None:
         """Ask for whatever may have been left out, the newest first and one by one, until the server is full again.
 
@@ -537,11 +559,21 @@ class _LastingClient(Client):
             raise _UnencryptedError
         if self._server_info.get("tls_required"):
             _tell_that_it_encrypts(self._transport)
-        if self._given_seed is not None:
-            with suppress(InvalidInputError):  # it may be just being replaced, or gone: the last one is shown again
-                self._nkeys_seed_str = read_key(self._given_seed).seed
-                self._setup_nkeys_seed_connect()
+        with suppress(InvalidInputError):  # it may be just being replaced, or gone: the last one is shown again
+            self._show(_shown(self._settings))
         return super()._connect_command()
+
+    def _show(self, shown: _Shown) -> None:
+        if shown.inbox_prefix != self._shown.inbox_prefix:
+            self._is_another.set()
+            raise _AnotherHolderError
+        if shown.token is not None:
+            self.options["token"] = shown.token
+        if shown.password is not None:
+            self.options["password"] = shown.password
+        if shown.seed is not None:
+            self._nkeys_seed_str = shown.seed
+            self._setup_nkeys_seed_connect()
 
 
 def _tell_that_it_encrypts(transport: Transport | None) -> None:
@@ -597,10 +629,10 @@ def asks_to_read(client: Client) -> bool:
 
 
 async def _attempt(settings: NatsSettings) -> _LastingClient:
-    client, turned_away = (
-        _LastingClient(settings.seed, asks_to_read=settings.asks_to_read),
-        deque[nats.errors.Error | ssl.SSLError](maxlen=1),
-    )
+    tls = await asyncio.to_thread(_tls_of, settings)
+    shown = await asyncio.to_thread(_shown, settings)
+    client = _LastingClient(settings, shown)
+    turned_away = deque[nats.errors.Error | ssl.SSLError](maxlen=1)
     pause = pauses(_RECONNECT_EVERY.total_seconds(), _REFUSED_SECONDS)
 
     async def reconnected() -> None:
@@ -638,15 +670,17 @@ async def _attempt(settings: NatsSettings) -> _LastingClient:
             _log.warning("nats_refused", url=settings.url, error=str(error), hint=hint)
             await asyncio.sleep(next(pause))  # it may be let in again; until then it asks ever less often
 
-    tls = await asyncio.to_thread(_tls_of, settings)
-    shown = await asyncio.to_thread(_shown, settings)
     connecting = asyncio.ensure_future(
         client.connect(
             settings.url.split(","),
             name=settings.name,
             user_credentials=settings.credentials,
             tls=tls,
-            **shown,
+            nkeys_seed_str=shown.seed,
+            token=shown.token,
+            user=None if shown.password is None else USER,
+            password=shown.password,
+            inbox_prefix=shown.inbox_prefix,
             allow_reconnect=True,
             max_reconnect_attempts=-1,
             reconnect_time_wait=_RECONNECT_EVERY.total_seconds(),  # type: ignore[arg-type]  # a float works; nats-py's hint is too narrow
@@ -696,38 +730,31 @@ async def _see_through(
         raise
 
 
-class _Shown(TypedDict, total=False):
-    """What says who connects, as nats-py takes it."""
+@dataclass(frozen=True)
+class _Shown:
+    """What says who connects, and where answers to it come. A system on this machine has a new password with each start."""
 
-    nkeys_seed_str: str
-    token: Callable[[], str]
-    user: str
-    password: Callable[[], str]
-    inbox_prefix: bytes
+    seed: str | None = None
+    token: str | None = None
+    password: str | None = None
+    inbox_prefix: bytes = DEFAULT_INBOX_PREFIX
 
 
 def _shown(settings: NatsSettings) -> _Shown:
-    shown = _Shown()
-    key = None if settings.seed is None else read_key(settings.seed)
-    given = settings.token
-    if key is not None and given is not None:
+    """Read who connects.
+
+    Raises:
+        InvalidInputError: Nothing usable says so, or two things do.
+    """
+    if settings.seed is not None and settings.token is not None:
         raise InvalidInputError("A seed and a token both say who connects.", hint="Set IOA_NATS_SEED, or IOA_NATS_TOKEN_FILE.")
-    if key is not None:
-        shown |= {"nkeys_seed_str": key.seed, "inbox_prefix": inbox_prefix_of(key.inbox_owner).encode()}
-    if given is not None:
-        token = read_token(given)
-        shown |= {"token": lambda: _newest(given, token), "inbox_prefix": inbox_prefix_of(inbox_owner_of(token)).encode()}
-    if settings.password() is not None:  # a new one with each start of the system
-        shown |= {"user": USER, "password": lambda: settings.password() or ""}
-    return shown
-
-
-def _newest(given: str | Path, otherwise: str) -> str:
-    """Read a token anew; while its file is just being replaced, or gone, the first one is shown again."""
-    try:
-        return read_token(given)
-    except InvalidInputError:
-        return otherwise
+    if settings.seed is not None:
+        key = read_key(settings.seed)
+        return _Shown(seed=key.seed, inbox_prefix=inbox_prefix_of(key.inbox_owner).encode())
+    if settings.token is not None:
+        token = read_token(settings.token)
+        return _Shown(token=token, inbox_prefix=inbox_prefix_of(inbox_owner_of(token)).encode())
+    return _Shown(password=settings.password())
 
 
 def _leave_attempt(client: Client) -> None:
