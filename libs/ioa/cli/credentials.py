@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -28,10 +29,10 @@ from ioa.errors import InvalidInputError, UnavailableError
 from ioa.hosting.cluster_credentials import (
     ASKED,
     ISSUER,
-    RETIRING,
     REVOKED,
     AgentIdentity,
     Plan,
+    Retiring,
     SeedsPlan,
     ServiceIdentity,
     UserIdentity,
@@ -41,7 +42,7 @@ from ioa.hosting.cluster_credentials import (
 )
 from ioa.hosting.cluster_credentials import AUTHORIZATION as CONFIGURATION
 from ioa.protocol.codec import in_words
-from ioa.protocol.ids import AgentId, PoolId, TenantId, check_tenant, check_token
+from ioa.protocol.ids import AgentId, PoolId, TenantId, check_tenant, check_token, is_token
 
 AUTHORIZATION, CALLOUT, TENANTS = "nats", "callout", "tenants"
 SEED = "seed"
@@ -74,10 +75,20 @@ class KeptSeed:
         """The public key that it is for."""
         return public_key_of(self.held.seed)
 
-    @property
-    def before(self) -> list[str]:
-        """The public keys before it that are noted, the newest first, whether or not their time is over."""
-        return [one.public_key for one in reversed(retiring_in(self.there, self.key))]
+    def retiring(self, known: Mapping[str, Permissions]) -> Sequence[Retiring]:
+        """Return the keys before it, the newest last: those that are noted, whether or not their time is over.
+
+        Where what is noted cannot be read, those that are let in and read its holder's answers, in any order.
+        """
+        try:
+            return retiring_in(self.there, self.key)
+        except InvalidInputError:
+            owner = self.held.inbox_owner
+            return [Retiring(public_key=key) for key, may in known.items() if (may.inbox_of or key) == owner]
+
+    def keys(self, known: Mapping[str, Permissions]) -> list[str]:
+        """Return its public key and those before it, the newest first."""
+        return [self.public_key, *(one.public_key for one in reversed(self.retiring(known)))]
 
     @property
     def is_of_pool(self) -> bool:
@@ -116,18 +127,23 @@ class FolderSecrets:
         folder = self._levels(name)[-1]
         if not folder.is_dir():
             return None
-        return {file.name: file.read_bytes() for file in folder.iterdir() if not file.name.startswith(".")}
+        return {file.name: file.read_bytes() for file in folder.iterdir() if file.is_file() and not file.name.startswith(".")}
 
     def names(self) -> Mapping[str, str]:
         """Return who has a folder with a seed of his own, by public key."""
-        texts = {name: (self._folder / name / file).read_text(encoding="ascii") for name, file in self.find("*", SEED)}
-        keys = {name: parse_key(text) for name, text in texts.items()}
-        return {public_key_of(key.seed): name for name, key in keys.items() if key is not None}
+        return {one.public_key: one.name for one in self.seeds("*") if not one.is_of_pool}
 
     def seeds(self, secrets: str) -> Iterator[KeptSeed]:
-        """Return the seeds that are somebody's now, and not those that were replaced, of Secrets that match a pattern."""
+        """Return the seeds that are somebody's, of Secrets that match a pattern."""
+        return (one for one in self._anyones(secrets) if _is_somebodys(one))
+
+    def strays(self, secrets: str) -> Iterator[KeptSeed]:
+        """Return seeds that lie beside those that are somebody's, such as copies: nobody goes by them."""
+        return (one for one in self._anyones(secrets) if not _is_somebodys(one))
+
+    def _anyones(self, secrets: str) -> Iterator[KeptSeed]:
         for secret, key in self.find(secrets, "*"):
-            if secret == CALLOUT or key.endswith(RETIRING):
+            if secret == CALLOUT:
                 continue
             there = self.read(secret) or {}
             if parse_key(there.get(key, b"").decode("ascii", "replace")) is not None:
@@ -181,6 +197,12 @@ class FolderSecrets:
             _check_closed(level, _OTHERS)
             _check_own(level)
         return levels
+
+
+def _is_somebodys(seed: KeptSeed) -> bool:
+    """Whether a seed lies where `create` makes one: of who has the folder, or of an agent, called like its pool or as a replica."""
+    is_agents = re.fullmatch(rf"{re.escape(seed.folder)}(-[0-9]+)?", seed.key) is not None
+    return is_token(seed.folder) and is_token(seed.key) and (is_agents or not seed.is_of_pool)
 
 
 def _check_closed(folder: Path, forbidden: int) -> None:

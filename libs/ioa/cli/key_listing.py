@@ -55,6 +55,9 @@ def list_holders(folder: Path, terminal: Terminal) -> None:
         name = one.name if one.has_seed else f"{one.name} (no seed here)".lstrip()
         table.add_row(name, one.role or "not let in", one.pool, one.tenant, old, one.public_key)
     terminal.print(table)
+    kept = FolderSecrets(folder)
+    for stray in (*kept.strays("*"), *kept.strays(f"{TENANTS}/*/*")):
+        terminal.note(f"{folder / stray.secret / stray.key} is nobody's here: no command goes by it, and it may be removed")
 
 
 def _holders(folder: Path) -> Iterator[Holder]:
@@ -64,7 +67,7 @@ def _holders(folder: Path) -> Iterator[Holder]:
     for one in (*kept.seeds("*"), *kept.seeds(f"{TENANTS}/*/*")):
         *tenant, pool = one.secret.removeprefix(f"{TENANTS}/").split("/")
         may = known.get(one.public_key)
-        old = known.keys() & {*one.before} - {one.public_key}
+        old = known.keys() & {*one.keys(known)} - {one.public_key}
         seen |= old | {one.public_key}
         yield Holder(
             name=one.name,

@@ -118,6 +118,7 @@ def rotate(keys: KeyFolder, name: str | None, grace: timedelta, now: datetime, t
         write_known(kept, known)
         told = keys.reload()
         over.forget(kept)
+    _tell_unread(over, terminal)
     files = [str(keys.folder / seed.secret / seed.key) for seed, _ in changed]
     left_out = sorted({seed.name for seed in found} - {seed.name for seed, _ in changed})
     if terminal.as_json:
@@ -153,6 +154,7 @@ def expire(keys: KeyFolder, now: datetime, terminal: Terminal) -> None:
         changed = write_known(kept, known)
         told = bool(changed or over.left) and keys.reload()
         over.forget(kept)
+    _tell_unread(over, terminal)
     ended, waiting = over.ended, over.waiting
     if terminal.as_json:
         soonest = min(waiting).isoformat() if waiting else None
@@ -178,7 +180,8 @@ async def revoke(
         UnavailableError: The server could not be told; all is written.
         IoaError: The server was told, and lets in the key all the same; all else is done.
     """
-    out, told = await asyncio.to_thread(_take_out, keys, name, now, keep_goals=keep_goals)
+    out, told, over = await asyncio.to_thread(_take_out, keys, name, now, keep_goals=keep_goals)
+    _tell_unread(over, terminal)
     door = await _try_door(url, out.seed) if told and out.seed is not None else Door.UNTRIED
     forgotten, why = await _forget([*out.cards], keys.tenant, url) if told else ([], "")
     ended, why_keys = await _end_keys(out.http_keys, keys.tenant, url)
@@ -370,11 +373,11 @@ def _try_again(_error: UnavailableError) -> None:
     """Ask again: all connections of the system may be made anew just now."""
 
 
-def _take_out(keys: KeyFolder, name: str | None, now: datetime, *, keep_goals: bool) -> tuple[Revocation, bool]:
+def _take_out(keys: KeyFolder, name: str | None, now: datetime, *, keep_goals: bool) -> tuple[Revocation, bool, _Graces]:
     """Let in no more whoever bears a name, by a key of which there is no seed either, and remove his seeds.
 
     Who he is, and that he is let in no more, is noted first: behind that nothing else names him. Returns what is to be told of him,
-    and whether the server was.
+    whether the server was, and what became of keys that were replaced.
     """
     kept = FolderSecrets(keys.folder)
     with kept.alone():
@@ -394,7 +397,7 @@ def _take_out(keys: KeyFolder, name: str | None, now: datetime, *, keep_goals: b
         to_tell = before is None or before.server or changed or bool(seeds or over.left)
         told = not to_tell or keys.reload(_GIVEN_AGAIN)
         over.forget(kept)
-    return out, told
+    return out, told, over
 
 
 def _revocation(
@@ -409,14 +412,14 @@ def _revocation(
 ) -> Revocation:
     """Say who is thrown out: whom seeds and keys of a name stand for, and of whom not all was told `before`."""
     out = before or Revocation(name=name, tenant=tenant)
-    keys = dict.fromkeys((*out.public_keys, *(key for seed in seeds for key in (seed.public_key, *seed.before)), *named))
+    keys = dict.fromkeys((*out.public_keys, *(key for seed in seeds for key in seed.keys(known)), *named))
     agents, users = [*out.cards], [*out.http_keys, *out.goals]
     for may in (known[key] for key in keys if key in known):
         agents += [agent] if (agent := agent_of(may.publish)) is not None else []
         users += [user] if (user := user_of(may.publish)) is not None else []
     for seed in seeds:
         # Whom nothing lets in any more may still have cards, goals and keys of HTTP.
-        if not known.keys() & {seed.public_key, *seed.before}:
+        if not known.keys() & {*seed.keys(known)}:
             agents += [AgentId(seed.key)] if seed.is_of_pool else []
             users += [UserId(seed.name)] if not (seed.is_of_pool or seed.name in {*Service}) else []
     if name is None:  # all of the tenant goes with it
@@ -458,7 +461,7 @@ def _rights(seed: KeptSeed, known: Mapping[str, Permissions]) -> Permissions | N
 
     Where a rotation was interrupted the seed is there already, and let in is the one before.
     """
-    return next((known[one] for one in (seed.public_key, *seed.before) if one in known), None)
+    return next((known[one] for one in seed.keys(known) if one in known), None)
 
 
 def _retiring_until(until: datetime, seed: KeptSeed, known: Mapping[str, Permissions]) -> dict[str, bytes]:
@@ -467,12 +470,12 @@ def _retiring_until(until: datetime, seed: KeptSeed, known: Mapping[str, Permiss
     All stay noted: what is not, nobody ends. Where a rotation was interrupted its holder goes by the last of them that is let in,
     which is what is being replaced.
     """
-    in_use = next((one for one in (seed.public_key, *seed.before) if one in known), None)
+    in_use = next((one for one in seed.keys(known) if one in known), None)
 
     def end_of(one: Retiring) -> datetime:
         return until if one.until is None or one.public_key == in_use else min(one.until, until)
 
-    before = [one for one in retiring_in(seed.there, seed.key) if one.public_key != seed.public_key]
+    before = [one for one in seed.retiring(known) if one.public_key != seed.public_key]
     retiring = [Retiring(public_key=one.public_key, until=end_of(one)) for one in before]
     return {**seed.there, f"{seed.key}{RETIRING}": noted(retiring)}
 
@@ -503,11 +506,13 @@ class _Graces:
         ended: How many were let in, and are no more.
         waiting: When the time of the others is over.
         left: What stays noted beside a seed, by its Secret and file, where the time of some is over.
+        unread: Why of others nothing is known.
     """
 
     ended: int
     waiting: Sequence[datetime]
     left: Mapping[tuple[str, str], Sequence[Retiring]]
+    unread: Sequence[str]
 
     def forget(self, kept: FolderSecrets) -> None:
         """Note no more whose time is over: last, when the server was told, so that the command can be given again until then."""
@@ -521,21 +526,30 @@ class _Graces:
 def _end_graces(kept: FolderSecrets, known: dict[str, Permissions], now: datetime, but_for: Sequence[KeptSeed] = ()) -> _Graces:
     """Take the retiring keys whose time is over off those that are let in, but for those before some seeds, which go."""
     going = {(seed.secret, seed.key) for seed in but_for}
-    ended, waiting = 0, list[datetime]()
+    ended, waiting, unread = 0, list[datetime](), list[str]()
     left: dict[tuple[str, str], Sequence[Retiring]] = {}
     for secret, file in (*kept.find("*", f"*{RETIRING}"), *kept.find(f"{TENANTS}/*/*", f"*{RETIRING}")):
         there, key = kept.read(secret) or {}, file.removesuffix(RETIRING)
         if (secret, key) in going:
             continue
-        every = retiring_in(there, key)
-        current = public_key_of(key_in(secret, key, there).seed) if key in there else ""
+        try:
+            every = retiring_in(there, key)
+            current = public_key_of(key_in(secret, key, there).seed) if key in there else ""
+        except InvalidInputError as error:  # it keeps nobody else from being thrown out
+            unread.append(f"{secret}: {error.message}")
+            continue
         over = [one for one in every if one.until is not None and one.until <= now]
         # Where a rotation was interrupted the seed that is to be replaced is noted, and there still.
         ended += sum(known.pop(one.public_key, None) is not None for one in over if one.public_key != current)
         waiting += [one.until for one in every if one.until is not None and one.until > now]
         if over:
             left[secret, file] = [one for one in every if one not in over]
-    return _Graces(ended, waiting, left)
+    return _Graces(ended, waiting, left, unread)
+
+
+def _tell_unread(over: _Graces, terminal: Terminal) -> None:
+    for why in over.unread:
+        terminal.note(f"{why} Old keys may be let in for ever: `ioa credentials rotate` of their holder writes it anew")
 
 
 def _tell_cards(forgotten: Sequence[AgentId], left: Collection[AgentId], why: str, terminal: Terminal) -> None:

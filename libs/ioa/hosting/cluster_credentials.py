@@ -210,8 +210,17 @@ def key_in(name: str, key: str, there: Mapping[str, bytes]) -> Key:
 
 
 def retiring_in(there: Mapping[str, bytes], key: str) -> Sequence[Retiring]:
-    """Return the keys before this one that are noted, whether or not their time is over."""
-    return _RETIRING.validate_json(there.get(f"{key}{RETIRING}", b"[]"))
+    """Return the keys before this one that are noted, whether or not their time is over.
+
+    Raises:
+        InvalidInputError: What is noted cannot be read.
+    """
+    try:
+        return _RETIRING.validate_json(there.get(f"{key}{RETIRING}", b"[]"))
+    except ValidationError:
+        raise InvalidInputError(
+            f"{key}{RETIRING} does not say which keys were before.", hint="Remove it: keys that it named are let in no more then."
+        ) from None
 
 
 def still_let_in(there: Mapping[str, bytes], key: str, now: datetime, *, rotating: bool = False) -> Sequence[Retiring]:

@@ -22,7 +22,7 @@ from ioa.protocol.ids import TenantId
 from ioa.testing.manual_clock import NEW_YEAR
 
 _QUIET = Terminal(as_json=True)
-_NOW = NEW_YEAR
+_NOW, _HOUR = NEW_YEAR, timedelta(hours=1)
 
 
 def _files(folder: Path) -> dict[str, bytes]:
@@ -273,3 +273,55 @@ def test_a_damaged_seed_is_shown_to_nobody(damage: str) -> None:
     with pytest.raises(InvalidInputError) as caught:
         read_key(damage.format(seed))
     assert seed[2:20] not in f"{caught.value} {caught.value!r}"
+
+
+async def test_who_is_thrown_out_is_so_whatever_else_lies_in_the_folder(tmp_path: Path) -> None:
+    """An old seed that was kept, a folder among seeds, and a note of another's that is cut off: each ended the command first."""
+    create_credentials(tmp_path, plan_of(["writer:2"], ["anna", "mallory"], [], []), _QUIET, now=_NOW)
+    keys, old = KeyFolder(tmp_path, None), (tmp_path / "mallory" / "seed").read_bytes()
+    rotate(keys, "mallory", _HOUR, _NOW, _QUIET)
+    stolen = {_public(tmp_path, "mallory/seed"), public_key_of(old.decode())}
+    for name in ("seed.old", "seed-old", "mallory-0-old", "seed.old.retiring"):
+        (tmp_path / "mallory" / name).write_bytes(old)
+    (tmp_path / "anna" / "old").mkdir()
+    (tmp_path / "anna" / "seed.retiring").touch()
+    assert stolen <= _let_in(tmp_path)
+    await revoke(keys, "mallory", None, _NOW, _QUIET)
+    assert not stolen & _let_in(tmp_path)
+    assert sorted(file.name for file in (tmp_path / "mallory").iterdir()) == [
+        "mallory-0-old",
+        "seed-old",
+        "seed.old",
+        "seed.old.retiring",
+    ]
+
+
+async def test_a_note_of_old_keys_that_is_cut_off_keeps_none_of_them_in(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Which they were the authorization tells: it is said whose cannot be read, and they end with their holder or a rotation."""
+    create_credentials(tmp_path, plan_of([], ["anna"], [], ["root"]), _QUIET, now=_NOW)
+    keys, first = KeyFolder(tmp_path, None), {name: _public(tmp_path, f"{name}/seed") for name in ("anna", "root")}
+    for name in first:
+        rotate(keys, name, _HOUR, _NOW, _QUIET)
+        (tmp_path / name / "seed.retiring").write_bytes(b"")
+    expire(keys, _NOW + _HOUR, Terminal(as_json=False))
+    assert "anna: seed.retiring does not say" in capsys.readouterr().err
+    assert {*first.values()} <= _let_in(tmp_path)
+    rotate(keys, "anna", timedelta(0), _NOW, _QUIET)
+    await revoke(keys, "root", None, _NOW, _QUIET)
+    assert not {*first.values()} & _let_in(tmp_path)
+    assert _public(tmp_path, "anna/seed") in _let_in(tmp_path)
+
+
+def test_a_copy_of_a_seed_beside_it_is_no_further_key(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It got a key of its own at the next rotation, which was let in. It is told of, and left as it is."""
+    create_credentials(tmp_path, plan_of(["writer:2"], ["anna"], [], []), _QUIET, now=_NOW)
+    copies = {name: tmp_path / "writer" / name for name in ("writer-0.bak", "writer-0-old", "kept")}
+    seed = (tmp_path / "writer" / "writer-0").read_bytes()
+    for copy in copies.values():
+        copy.write_bytes(seed)
+    let_in = len(_let_in(tmp_path))
+    rotate(KeyFolder(tmp_path, None), "writer", timedelta(0), _NOW, _QUIET)
+    assert (len(_let_in(tmp_path)), {copy.read_bytes() for copy in copies.values()}) == (let_in, {seed})
+    list_holders(tmp_path, Terminal(as_json=False))
+    told = capsys.readouterr().err
+    assert [name for name, copy in copies.items() if f"{copy} is nobody's" in told] == [*copies]
