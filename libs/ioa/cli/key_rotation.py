@@ -185,7 +185,7 @@ async def revoke(
     door = await _try_door(url, out.seed) if told and out.seed is not None else Door.UNTRIED
     forgotten, why = await _forget([*out.cards], keys.tenant, url) if told else ([], "")
     ended, why_keys = await _end_keys(out.http_keys, keys.tenant, url)
-    cancelled, why_goals = await _end_goals(out.goals, keys.tenant, url, by_http=bool(ended))
+    cancelled, why_goals = await _end_goals(out.goals, keys.tenant, url)
     is_out = told and door is not Door.OPEN  # who is not comes back, and launches more
     left = out.after(
         server=is_out,
@@ -233,7 +233,7 @@ async def revoke_subject(keys: KeyFolder, subject: str, url: str | None, termina
     agents, users = [AgentId(one) for one in guests[CAME_AS_AGENT]], [UserId(one) for one in guests[CAME_AS_USER]]
     forgotten, why = await _forget(agents, keys.tenant, url) if told else ([], "")
     ended, why_keys = await _end_keys(users, keys.tenant, url)
-    cancelled, why_goals = await _end_goals([] if keep_goals else users, keys.tenant, url, by_http=bool(ended))
+    cancelled, why_goals = await _end_goals([] if keep_goals else users, keys.tenant, url)
     if terminal.as_json:
         done = {"revoked": subject, "reloaded": told, "file": str(keys.folder / CALLOUT / REVOKED)}
         terminal.document(
@@ -341,13 +341,11 @@ async def _end_keys(users: Collection[UserId], tenant: TenantId | None, url: str
     return ended, ""
 
 
-async def _end_goals(
-    users: Collection[UserId], tenant: TenantId | None, url: str | None, *, by_http: bool
-) -> tuple[list[GoalName], str]:
+async def _end_goals(users: Collection[UserId], tenant: TenantId | None, url: str | None) -> tuple[list[GoalName], str]:
     """Cancel the goals of users, which takes an admin; returns which they were, and why others may go on.
 
-    Who had keys of HTTP a moment ago is let in by gateways until they have read that he has none: what he launches meanwhile is
-    cancelled behind that.
+    Who had keys of HTTP a moment ago is let in by gateways until they have read that he has none, whoever ended those, and nothing
+    tells that he had: what he launches meanwhile is cancelled behind that.
     """
     cancelled: list[GoalName] = []
     if not users:
@@ -356,12 +354,11 @@ async def _end_goals(
     unknown_at = loop.time() + GATEWAYS_LOOK_WITHIN.total_seconds()
     try:
         await _check_tenant(tenant, url)
-        for _ in range(2 if by_http else 1):
+        for look_at in (loop.time(), unknown_at):
+            await asyncio.sleep(look_at - loop.time())
             async with fail_after(_PATIENCE.total_seconds()):
                 for user in users:
                     await end_goals_of(url, user, cancelled)
-            if by_http:
-                await asyncio.sleep(unknown_at - loop.time())
     except IoaError as error:
         return cancelled, f"goals may go on ({error.message}); "
     except TimeoutError:

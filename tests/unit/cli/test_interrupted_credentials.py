@@ -253,16 +253,17 @@ async def test_who_is_let_in_by_a_key_that_is_not_there_is_listed_and_revoked(
     assert lost not in _let_in(tmp_path)
 
 
+@pytest.mark.parametrize("found", [[KeyId("k1")], []], ids=["by this command", "just before, by another"])
 async def test_what_is_launched_by_http_while_gateways_still_know_the_key_ends_too(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, found: list[KeyId]
 ) -> None:
-    """A key of HTTP lets in for some seconds more: goals of that time are no goals that go on behind the revocation."""
+    """A key of HTTP lets in for some seconds more, whoever ended it: what is launched meanwhile does not go on."""
     keys, launched = _made(tmp_path), set[GoalName]()
     ended = asyncio.Event()
 
     async def end_keys(_url: str | None, _user: UserId) -> list[KeyId]:
         ended.set()
-        return [KeyId("k1")]
+        return found
 
     async def end_goals(_url: str | None, _user: UserId, cancelled: list[GoalName]) -> None:
         cancelled += launched - {*cancelled}
