@@ -54,7 +54,7 @@ be decoded."""
 _OF_A_SERVICE, _AT_ONCE_OF_A_SERVICE = 10, 2
 """How many messages a service or an admin of a tenant with a name may send for each that an agent may, a second and at once."""
 _CONNECTING = 10
-"""As how many messages a connection counts at its end: to let somebody in costs the server a quarter of a millisecond."""
+"""As how many messages it counts to be let in, on a connection that one has too: it costs the server a quarter of a millisecond."""
 _AT_ONCE = Rate(10, 20)
 """How many new connections of a key that is put off are ended at once; the others are when they are counted next. Connecting costs
 the server more than a short flood does, and who is ended at once may come back at once."""
@@ -169,12 +169,16 @@ class FloodJudge:
         self._churn = ChurnJudge()
 
     def counted(self, server: str, connections: Sequence[SentTotals], now: float) -> frozenset[str]:
-        """Take in what a server's connections have sent, and return the keys that are put off from now on."""
-        flooding = {one.key for one in connections if self._take(one, now)}
+        """Take in what a server's connections have sent, and return the keys that are put off from now on.
+
+        Of those without a key it is remembered what they had sent before anybody was let in there.
+        """
+        judged = [one for one in connections if one.key]
+        flooding = {one.key for one in judged if self._take(one, now)}
         before = self._seen.get(server)
-        for held in self._held_too_many(connections):
+        for held in self._held_too_many(judged):
             flooding |= {key for key, why in held.items() if self._put_off_for(key, why, now)}
-        churning = self._churn.looked(server, [self._newly(one) for one in connections], now)
+        churning = self._churn.looked(server, [self._newly(one) for one in judged], now)
         flooding |= {key for key in churning if self._put_off_for(key, Excess(CHURNED, LOOKS), now)}
         newest = max((one.connection.number for one in connections), default=0)
         totals = {one.connection.number: one for one in connections}
@@ -197,9 +201,14 @@ class FloodJudge:
             if one.is_agent and not one.is_answerable and self._newly(one).received > self._limits.sent.burst
         ]
 
+    def opened(self, key: str, now: float, *, is_service: bool = False) -> frozenset[str]:
+        """Take in that a key was let in, and return the keys that are put off from now on."""
+        more = _Level(now, messages=_CONNECTING / _OF_A_SERVICE if is_service else _CONNECTING)
+        return frozenset([key] if self._fill(key, more, now) else [])
+
     def closed(self, sent: SentTotals, now: float) -> frozenset[str]:
-        """Take in what a connection had sent at its end, and that it was made; return the keys that are put off from now on."""
-        return frozenset([sent.key] if self._take(replace(sent, messages=sent.messages + _CONNECTING), now) else [])
+        """Take in what a connection had sent at its end; return the keys that are put off from now on."""
+        return frozenset([sent.key] if self._take(sent, now) else [])
 
     def pulled(self, key: str, messages: int, now: float) -> frozenset[str]:
         """Take in that a key may be sent so many messages for one request, and return the keys that are put off from now on."""
@@ -399,25 +408,27 @@ class FloodWatch:
         return [*(SlowedCaller(holder, why.family, why.number) for holder, why in put_off), *named]
 
     def opened(self, sent: SentTotals) -> None:
-        """End it if its holder is put off and does not connect without end."""
-        self._there.opened(sent)
-        if self._judge.ends_at_once(self._by_holder(sent).key, self._now()):
+        """Count it, and end it if its holder is put off and does not connect without end."""
+        holder, now = self._by_holder(self._there.opened(sent)), self._now()
+        if holder.key:
+            self._note(self._judge.opened(holder.key, now, is_service=holder.is_service))
+        if self._judge.ends_at_once(holder.key, now):
             self._put(sent.connection)
 
     def closed(self, sent: SentTotals) -> None:
         """Count what it had sent: who connects anew again and again is no other."""
-        self._there.closed(sent)
-        if sent.key not in self._roster.trusted:
-            self._note(self._judge.closed(self._by_holder(sent), self._now()))
+        known = self._there.closed(sent)
+        if known is not None and (holder := self._by_holder(known)).key:
+            self._note(self._judge.closed(holder, self._now()))
 
     def counted(self, server: str, connections: Sequence[SentTotals]) -> None:
         """Judge, and end what is there of those who are put off."""
         now = self._now()
-        self._there.counted(server, connections)
-        drowning = self._judge.drowning(connections)
-        judged = [self._by_holder(one) for one in connections if one.key not in self._roster.trusted]
-        self._note(self._judge.counted(server, judged, now))
-        for one in judged:
+        known = self._there.counted(server, connections)
+        drowning = self._judge.drowning(known)
+        listed = [self._by_holder(one) for one in known]
+        self._note(self._judge.counted(server, listed, now))
+        for one in listed:
             if self._judge.is_put_off(one.key, now) or one.connection in drowning:
                 self._put(one.connection)
         for connection, told_by in self._there.taken_unknown():
@@ -425,8 +436,8 @@ class FloodWatch:
 
     def glanced(self, server: str, connections: Sequence[SentTotals], at_seconds: float) -> None:
         """Remember what those had who are judged."""
-        judged = [self._by_holder(one) for one in connections if one.key not in self._roster.trusted]
-        self._judge.glanced(server, judged, at_seconds)
+        known = [self._by_holder(self._there.as_known(one)) for one in connections]
+        self._judge.glanced(server, [one for one in known if one.key], at_seconds)
 
     def pulling(self, key: str, messages: int, told_by: TenantId | None = None) -> None:
         """Count what is sent for few requests: each of them costs the server much.
@@ -451,16 +462,15 @@ class FloodWatch:
         sent = self._there.holder_of(connection)
         if sent is None:
             self._there.keep_unknown(connection, told_by)
-        elif sent.key not in self._roster.trusted and told_by in (None, sent.tenant):
+        elif (key := self._by_holder(sent).key) and told_by in (None, sent.tenant):
             self._put(connection)
-            self._note(self._judge.traced(self._by_holder(sent).key, self._now()))
+            self._note(self._judge.traced(key, self._now()))
             self._changed.set()
 
     def uncounted(self, connection: ConnectionId, size: int, told_by: TenantId | None = None) -> None:
         """Count it to the holder of the connection. Gates tell of it, and no tenant; who is not known yet is told of again."""
         sent = self._there.holder_of(connection)
-        if told_by is None and sent is not None and sent.key not in self._roster.trusted:
-            key = self._by_holder(sent).key
+        if told_by is None and sent is not None and (key := self._by_holder(sent).key):
             self._note(self._judge.uncounted(key, size, self._now(), is_service=sent.is_service))
 
     def turned_away(self, host: str) -> None:
@@ -512,12 +522,19 @@ class FloodWatch:
             ended.inc()
 
     def _by_holder(self, sent: SentTotals) -> SentTotals:
-        """Return what was sent by the name of who sent it, under whichever of his keys; observers have no name but their key."""
-        return replace(sent, key=self._roster.names.get(sent.key, sent.key))
+        """Return what was sent by the name of who sent it, under whichever of his keys; observers have no name but their key.
+
+        By none is what those have sent who act for others.
+        """
+        return replace(sent, key="" if sent.key in self._roster.trusted else self._roster.names.get(sent.key, sent.key))
 
 
 class _There:
-    """Whose the connections of each server are, that are judged: those that are open, and the last ones that were."""
+    """Whose the connections of each server are, that are judged: those that are open, and the last ones that were.
+
+    It is whose a connection was when it was heard of first: as it was opened, or in a list, where nobody heard that. Of one that
+    had ended before the list it stays unknown: what else is told of it may be what somebody merely says.
+    """
 
     def __init__(self) -> None:
         self._open = OfServers[dict[int, SentTotals]]()
@@ -527,22 +544,48 @@ class _There:
         self._unknown = defaultdict[TenantId | None, dict[ConnectionId, None]](dict)
         """By who tells: no tenant pushes out of whom others have told."""
 
-    def opened(self, sent: SentTotals) -> None:
-        """Take in that somebody has connected."""
+    def opened(self, sent: SentTotals) -> SentTotals:
+        """Take in that somebody was let in, and return whose the connection is."""
         found = self._open.get(sent.connection.server) or {}
-        found[sent.connection.number] = sent
+        known = found.setdefault(sent.connection.number, sent)
         self._open.put(sent.connection.server, found)
+        return known
 
-    def closed(self, sent: SentTotals) -> None:
-        """Take in that a connection has ended."""
+    def closed(self, sent: SentTotals) -> SentTotals | None:
+        """Take in that a connection has ended, and return whose it was, if that is known."""
+        if self.holder_of(sent.connection) is None:
+            return None
+        self._gone[sent.connection] = known = self.as_known(sent)
         (self._open.get(sent.connection.server) or {}).pop(sent.connection.number, None)
-        self._gone[sent.connection] = sent
         _make_room_in(self._gone)
+        return known
 
-    def counted(self, server: str, connections: Sequence[SentTotals]) -> None:
-        """Take in which connections a server has, that is asked each second. Of one that stays away they are forgotten at last."""
-        self._open.put(server, {one.connection.number: one for one in connections})
-        self._keys.put(server, frozenset(one.key for one in connections))
+    def counted(self, server: str, connections: Sequence[SentTotals]) -> Sequence[SentTotals]:
+        """Take in which connections a server has, that is asked each second, and return whose they are.
+
+        Of those that it does not list some have ended, whose ends may be heard later, and some came when the list was made. Of a
+        server that stays away all are forgotten at last.
+        """
+        known = [self.as_known(one) for one in connections]
+        open_now = {one.connection.number: one for one in known if one.key}
+        newest = max((one.connection.number for one in known), default=0)
+        for number, one in (self._open.get(server) or {}).items():
+            if number > newest:
+                open_now[number] = one
+            elif number not in open_now:
+                self._gone[one.connection] = one
+        _make_room_in(self._gone)
+        self._open.put(server, open_now)
+        self._keys.put(server, frozenset(one.key for one in open_now.values()))
+        return known
+
+    def as_known(self, sent: SentTotals) -> SentTotals:
+        """Return what was sent as by whose the connection is, whatever is said of that now."""
+        if (known := self.holder_of(sent.connection)) is None:
+            return sent
+        is_answerable = sent.is_answerable and not known.is_service
+        whose = replace(sent, key=known.key, tenant=known.tenant, is_agent=known.is_agent, is_service=known.is_service)
+        return replace(whose, is_answerable=is_answerable)
 
     def all(self) -> Iterator[SentTotals]:
         """Return what the connections had sent when they were seen last, that are open."""

@@ -31,9 +31,12 @@ class ShownToken:
 class SentTotals:
     """What a connection has sent since it began, and by which public key its holder was let in; of a guest by a token, his name.
 
+    `key` is empty where the server does not say it of one that is judged: of who is about to be let in, at first or anew, of the
+    services of whose server it is, and of one that has ended. Whose such a connection is follows from what was heard of it before.
+
     `received` is how many messages the server has sent to it, of which few that it sent may be the cause; unless it is answerable
     for them, somebody else may be. An agent's connection is ended if far too many come, and kept out only if it is answerable.
-    Services and admins of a tenant with a name act for many, and may send more; those of whose server it is are not told of.
+    Services and admins of a tenant with a name act for many, and may send more.
     `active_ago` is how many seconds before it was counted it last sent or was sent a message, or did something about a
     subscription; what is less than making the list took is not told apart. `tenant` is whose agent, user or service it is.
     """
@@ -64,13 +67,16 @@ class KeyHolders:
 
 
 class ConnectionHearer(Protocol):
-    """Is told of connections of agents and users, and of services and admins of tenants with a name. None of it may wait."""
+    """Is told of connections, and by name of those of agents, users, and services and admins of tenants with a name.
+
+    None of it may wait.
+    """
 
     def opened(self, sent: SentTotals) -> None:
-        """Hear that somebody has connected, who has sent nothing yet."""
+        """Hear that somebody was let in: on a new connection, who has sent nothing yet, or anew on one that he has."""
 
     def closed(self, sent: SentTotals) -> None:
-        """Hear that a connection has ended."""
+        """Hear that a connection has ended, and not whose."""
 
     def counted(self, server: str, connections: Sequence[SentTotals]) -> None:
         """Hear which connections a server has, that was asked."""

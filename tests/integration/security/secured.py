@@ -6,6 +6,7 @@ import asyncio
 import base64
 import json
 import os
+from asyncio import StreamReader, StreamWriter
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -243,31 +244,34 @@ def passed_over(to: str, subject: str = "anything") -> bytes:
 
 
 @asynccontextmanager
+async def open_wire(secured: Secured, name: str, key: str = "seed") -> AsyncIterator[tuple[StreamReader, StreamWriter]]:
+    """Connect with somebody's credentials, to write the commands of the wire by hand."""
+    seed, address = read_key(str(secured.folder / name / key)), urlsplit(secured.server.url)
+    reader, writer = await asyncio.open_connection(address.hostname, address.port)
+    try:
+        told = json.loads((await reader.readline()).partition(b" ")[2])
+        signature = base64.urlsafe_b64encode(sign_with(seed.seed, told["nonce"].encode()))
+        who = {"nkey": public_key_of(seed.seed), "sig": signature.decode().rstrip("="), "protocol": 1, "headers": True}
+        writer.write(b"CONNECT %s\r\n" % json.dumps({**who, "verbose": False, "pedantic": False, "no_responders": True}).encode())
+        yield reader, writer
+    finally:
+        writer.transport.abort()
+
+
+@asynccontextmanager
 async def commanding(secured: Secured, name: str, key: str, one: bytes, *, again_after: float = 2.0) -> AsyncIterator[None]:
     """Send commands of the wire tens of thousands of times a second; when disconnected, connect again after some seconds.
 
     Clients of NATS wait for two before they do. Who wants to do harm does not.
     """
-    seed = read_key(str(secured.folder / name / key))
     many = one * max(1, _AT_ONCE_BYTES // len(one))
-    address = urlsplit(secured.server.url)
 
     async def connect() -> None:
-        reader, writer = await asyncio.open_connection(address.hostname, address.port)
-        try:
-            told = json.loads((await reader.readline()).partition(b" ")[2])
-            signature = base64.urlsafe_b64encode(sign_with(seed.seed, told["nonce"].encode()))
-            who = {"nkey": public_key_of(seed.seed), "sig": signature.decode().rstrip("="), "protocol": 1, "headers": True}
-            writer.write(
-                b"CONNECT %s\r\n" % json.dumps({**who, "verbose": False, "pedantic": False, "no_responders": True}).encode()
-            )
-            async with beside(_read_all(reader)):
-                while not reader.at_eof():
-                    writer.write(many)
-                    await writer.drain()
-                    await asyncio.sleep(_EVERY_SECONDS)
-        finally:
-            writer.transport.abort()
+        async with open_wire(secured, name, key) as (reader, writer), beside(_read_all(reader)):
+            while not reader.at_eof():
+                writer.write(many)
+                await writer.drain()
+                await asyncio.sleep(_EVERY_SECONDS)
 
     async def flood() -> None:
         while True:

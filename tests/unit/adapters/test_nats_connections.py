@@ -18,7 +18,7 @@ from ioa.adapters.nats.guests import known_by
 from ioa.adapters.nats.headers import read_headers
 from ioa.adapters.nats.keys import LAST_OF
 from ioa.adapters.nats.overheard import messages_pulled
-from ioa.adapters.nats.permissions import CONNECTED, OVERHEARD, PULLS, SHOWN_ASKER, TAKEN, TURNED_AWAY
+from ioa.adapters.nats.permissions import CONNECTED, DISCONNECTED, OVERHEARD, PULLS, SHOWN_ASKER, TAKEN, TURNED_AWAY
 from ioa.adapters.nats.sinks import MessageSink
 from ioa.ports.connections import ConnectionId, SentTotals, ShownToken
 from ioa.protocol import subjects
@@ -86,12 +86,16 @@ class _Hearer:
         self.strangers: list[str] = []
         self.searching: list[tuple[UserId, int, TenantId | None]] = []
         self.counted_last: Sequence[SentTotals] = ()
+        self.came: list[SentTotals] = []
+        self.left: list[SentTotals] = []
 
     def opened(self, sent: SentTotals) -> None:
-        """Nobody connects."""
+        """Note it."""
+        self.came.append(sent)
 
     def closed(self, sent: SentTotals) -> None:
-        """Nobody leaves."""
+        """Note it."""
+        self.left.append(sent)
 
     def counted(self, server: str, connections: Sequence[SentTotals]) -> None:
         """Note it."""
@@ -241,6 +245,26 @@ async def test_what_nobody_of_us_answers_counts_as_what_it_has_others_say() -> N
     assert hearer.pulled == [("UEVE", 500 if subject == "$SRV.>" else 100, None) for subject in OVERHEARD]
 
 
+@pytest.mark.parametrize("said", ["UBOB", "bob", "acme/bob", known_by("user:bob", ShownToken("k", "T"))])
+async def test_nobody_is_named_by_what_a_connection_says_of_itself(said: str) -> None:
+    """Who was let in is named; at its end, and in a list while it asks to be let in anew, a server says what is said there."""
+    client, hearer = _Client(), _Hearer()
+    server = {"id": "S1"}
+    events = {
+        CONNECTED: {"server": server, "client": {"id": 1, "acc": "IOA_AGENTS", "user": "UEVE"}},
+        DISCONNECTED: {"server": server, "client": {"id": 1, "acc": "$G", "user": said}, "sent": {"msgs": 7, "bytes": 9}},
+        "_INBOX.registry": {
+            "server": server,
+            "data": {"connections": [{"cid": 1, "authorized_user": said, "in_msgs": 7, "in_bytes": 9}]},
+        },
+    }
+    async with NatsConnections(cast(Client, client)).hearing(hearer):
+        for subject, told in events.items():
+            client.heard[subject].set_result(Msg(cast(Client, client), subject, data=json.dumps(told).encode()))
+    assert [(one.key, one.is_agent, one.messages) for one in hearer.came] == [("UEVE", True, 0)]
+    assert [(one.key, one.messages) for one in (*hearer.left, *hearer.counted_last)] == [("", 7), ("", 7)]
+
+
 async def test_how_lately_each_was_active_is_told() -> None:
     """Nothing that is nearer than making the list took; an older server says nothing of it."""
     client, hearer = _Pulled(), _Hearer()
@@ -263,7 +287,7 @@ async def test_how_lately_each_was_active_is_told() -> None:
     async with NatsConnections(cast(Client, client)).hearing(hearer):
         told = json.dumps({"server": {"id": "S1"}, "data": {"now": "2026-11-26T12:00:01Z", "connections": listed}})
         client.heard["_INBOX.registry"].set_result(Msg(cast(Client, client), "_INBOX.registry", "", told.encode()))
-    assert [round(one.active_ago, 3) for one in hearer.counted_last] == [0.05, 0.02, math.inf]
+    assert [round(one.active_ago, 3) for one in hearer.counted_last] == [0.05, 0.02, 0.02, math.inf]
 
 
 async def test_acknowledgements_that_have_more_given_out_count() -> None:

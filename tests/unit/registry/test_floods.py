@@ -13,7 +13,7 @@ from structlog.testing import capture_logs
 
 from ioa.cli.examination import quotas_finding
 from ioa.errors import ForbiddenError
-from ioa.ports.connections import ConnectionHearer, ConnectionId, KeyHolders, SentTotals
+from ioa.ports.connections import ConnectionHearer, ConnectionId, Connections, KeyHolders, SentTotals
 from ioa.ports.inspection import FLOOD, RETURNED, TRACED, TURNED_AWAY, UNCOUNTED, SlowedCaller
 from ioa.protocol.audit import AuditLine, Deed
 from ioa.protocol.ids import TenantId, UserId
@@ -148,9 +148,8 @@ async def test_gates_alone_tell_what_servers_do_not_count() -> None:
 def test_who_connects_again_and_again_floods() -> None:
     """Nothing has to be sent on a connection: letting somebody in costs the server more than that; once a second is no flood."""
     judge = FloodJudge(LIMITS)
-    judge.counted("S1", [], 0.0)
-    assert not any(judge.closed(sent(number, "bob", 0), float(number)) for number in range(1, 500))
-    judged = [bool(judge.closed(sent(number, "eve", 0), 500.0)) for number in range(500, 650)]
+    assert not any(judge.opened("bob", float(number)) for number in range(1, 500))
+    judged = [bool(judge.opened("eve", 500.0)) for _ in range(150)]
     assert judged.index(True) == 100
     assert judge.put_off(500.0) == {"eve": Excess(FLOOD, 1_010)}
 
@@ -178,6 +177,72 @@ def test_what_was_sent_before_anybody_looked_counts_for_nothing() -> None:
     assert judge.counted("S1", [sent(8, "eve", 10**6)], 2.0) == {"eve"}
 
 
+def test_what_was_sent_by_who_was_let_in_late_counts() -> None:
+    """Who waits with it until others have come after him was seen meanwhile, with nothing sent."""
+    judge = FloodJudge(LIMITS)
+    judge.counted("S1", [sent(1, "", 0), sent(2, "eve", 0)], 0.0)
+    assert judge.closed(sent(1, "eve", 5_000), 0.5) == {"eve"}
+
+
+def _watching(connections: Connections) -> FloodWatch:
+    """A watch that knows eve and bob."""
+
+    async def roster() -> KeyHolders:
+        return KeyHolders({"UEVE": "eve", "UBOB": "bob"}, frozenset())
+
+    return FloodWatch(connections, LIMITS, roster, AuditLog(_Lines(), ManualClock(), "registry"), lambda: 1.0)
+
+
+async def test_whose_a_connection_is_follows_from_how_it_began() -> None:
+    """It ends under whichever name, is listed under none, or in its place by another's key; also after a list that is older."""
+    server = _Connections([])
+    watch = _watching(server)
+    async with background(watch.follow()):
+        await eventually(lambda: server.hearer is not None)
+        for number in range(1, 5):
+            watch.opened(sent(number, "UEVE", 0))
+            watch.closed(sent(number, ("", "UBOB", "bob", "user:bob")[number - 1], 241))
+        assert watch.slowed() == [SlowedCaller("eve", FLOOD, 1_004)]
+        await watch.readmit(Readmit(name="eve"))
+        for number, key in ((20, ""), (21, "UBOB")):
+            watch.opened(sent(number, "UEVE", 0))
+            server.listed = [sent(10, "UBOB", 0)]
+            await server.count()
+            server.listed = [sent(10, "UBOB", 0), sent(number, key, 5_000)]
+            await server.count()
+            assert watch.slowed()[0].caller == "eve"
+            await eventually(partial(server.has_ended, number))
+            await watch.readmit(Readmit(name="eve"))
+            watch.closed(sent(number, "UBOB", 5_000))
+        assert watch.slowed() == []
+
+
+async def test_whose_a_connection_is_that_nobody_heard_begin_follows_from_a_list() -> None:
+    """Its end counts, whatever is said there; one that no list named is nobody's, since whoever it was may say anybody's name."""
+    server = _Connections([sent(1, "UEVE", 0), sent(2, "", 0)])
+    watch = _watching(server)
+    async with background(watch.follow()):
+        await eventually(lambda: server.hearer is not None)
+        watch.closed(sent(2, "UBOB", 5_000))
+        watch.closed(sent(3, "UBOB", 5_000))
+        assert watch.slowed() == []
+        watch.closed(sent(1, "UBOB", 5_000))
+        assert [one.caller for one in watch.slowed()] == ["eve"]
+
+
+async def test_who_is_let_in_again_and_again_on_one_connection_floods() -> None:
+    """It costs the server as much as on another one."""
+    server = _Connections([])
+    watch = _watching(server)
+    async with background(watch.follow()):
+        await eventually(lambda: server.hearer is not None)
+        for _ in range(100):
+            watch.opened(sent(1, "UEVE", 0))
+        assert watch.slowed() == []
+        watch.opened(sent(1, "UEVE", 0))
+        assert [one.caller for one in watch.slowed()] == ["eve"]
+
+
 async def test_servers_that_are_gone_are_forgotten() -> None:
     """Each start of one has a name of its own: of the newest is known what was sent there, and who is there."""
     judge = FloodJudge(LIMITS)
@@ -191,7 +256,7 @@ async def test_servers_that_are_gone_are_forgotten() -> None:
 
     watch = FloodWatch(_Connections([]), LIMITS, roster, AuditLog(_Lines(), ManualClock(), "registry"), lambda: 1.0)
     for number in range(65):
-        watch.counted(f"S{number}", [sent(1, f"user:u{number}", 0)])
+        watch.counted(f"S{number}", [SentTotals(ConnectionId(f"S{number}", 1), f"user:u{number}", 0, 0)])
     for user in ("u0", "u64"):
         watch.searched(UserId(user), 100_000)
     assert [one.caller for one in watch.slowed()] == ["user:u64"]
@@ -230,6 +295,9 @@ class _Connections:
 
     async def end(self, connection: ConnectionId) -> None:
         self.ended.append(connection.number)
+
+    def has_ended(self, number: int) -> bool:
+        return number in self.ended
 
 
 class _Lines:
@@ -345,7 +413,8 @@ async def test_whose_messages_are_traced_is_put_off_and_no_tenant_names_anothers
     watch = FloodWatch(server, LIMITS, roster, audit, lambda: 1.0)
     async with background(watch.follow()):
         await eventually(lambda: server.hearer is not None)
-        watch.closed(sent(1, "UEVE", 1))
+        watch.opened(sent(1, "UEVE", 0))
+        watch.closed(sent(1, "", 1))
         watch.opened(sent(2, "UGATEWAY", 0))
         watch.opened(replace(sent(3, "UANNA", 0), tenant=umbra))
         for number, told_by in ((1, None), (2, None), (3, acme), (4, acme), (5, umbra)):
@@ -558,7 +627,8 @@ async def test_whose_keys_are_replaced_is_one_holder_under_both() -> None:
     async with background(watch.follow()):
         await eventually(lambda: server.hearer is not None)
         now[0] = 1.0
-        watch.closed(sent(10, "acme/guest", 5_000))
+        watch.opened(sent(10, "acme/guest", 0))
+        watch.closed(sent(10, "", 5_000))
         watch.counted("S1", [sent(20, "UOLD", 600), sent(21, "UNEW", 600)])
         await eventually(lambda: server.kept_out[-1] == ["bob", "acme/guest"])
 

@@ -1,9 +1,10 @@
 """Who is connected to nats-server from outside, read off its system account, as `Connections`.
 
 The control plane imports three things of that account (`ioa.adapters.nats.authorization`): a list of connections with what each has
-sent, the events of its connections, and the request that ends one. Pulls, by which few requests have much sent, are heard as they
-come, with who asks: the server says it in place of whatever a client says. Where the authorization is older nobody answers, and
-nothing is told.
+sent, the events of its connections, and the request that ends one. Who is let in may `CONNECT` again: while that is looked at, and
+where it is refused, the server tells of the connection what he says there, so that the event of an end names nobody. Pulls, by
+which few requests have much sent, are heard as they come, with who asks: the server says it in place of whatever a client says.
+Where the authorization is older nobody answers, and nothing is told.
 """
 
 from __future__ import annotations
@@ -80,22 +81,36 @@ class _Sent(BaseModel):
     bytes: int = 0
 
 
-class _Event(BaseModel):
+class _Opening(BaseModel):
     server: _Server
     client: _Client
+
+    def totals(self) -> SentTotals:
+        """Return whose the connection is, who has sent nothing yet."""
+        at, account = ConnectionId(self.server.id, self.client.number), self.client.account
+        return SentTotals(
+            *(at, self.client.key, 0, 0),
+            is_answerable=False,
+            is_agent=is_of_agents(account),
+            is_service=is_of_services(account),
+            tenant=tenant_of(account),
+        )
+
+
+class _Ended(BaseModel):
+    number: int = Field(alias="id")
+
+
+class _Ending(BaseModel):
+    server: _Server
+    client: _Ended
     sent: _Sent = _Sent()
     received: _Sent = _Sent()
 
     def totals(self) -> SentTotals:
-        """Return what the connection had sent."""
-        at = ConnectionId(self.server.id, self.client.number)
-        sent, is_service = self.sent, is_of_services(self.client.account)
-        return SentTotals(
-            *(at, self.client.key, sent.messages, sent.bytes, self.received.messages),
-            is_answerable=False,
-            is_service=is_service,
-            tenant=tenant_of(self.client.account),
-        )
+        """Return what the connection had sent, whoever's it was."""
+        at, sent = ConnectionId(self.server.id, self.client.number), self.sent
+        return SentTotals(at, "", sent.messages, sent.bytes, self.received.messages, is_answerable=False)
 
 
 class _Connection(BaseModel):
@@ -109,10 +124,10 @@ class _Connection(BaseModel):
     active_at: AwareDatetime | None = Field(default=None, alias="last_activity")
 
     def totals(self, server: str, active_ago: float) -> SentTotals:
-        """Return what the connection has sent."""
+        """Return what the connection has sent. The name that it bears outside of the accounts that are judged is what it says."""
         is_service, is_agent = is_of_services(self.account), is_of_agents(self.account)
         own, at = self.subscriptions > _WATCHES and not is_service, ConnectionId(server, self.number)
-        sent = at, self.key, self.messages, self.bytes, self.received
+        sent = at, self.key if is_judged(self.account) else "", self.messages, self.bytes, self.received
         return SentTotals(*sent, own, is_agent, self.subscriptions, is_service, active_ago, tenant_of(self.account))
 
 
@@ -121,14 +136,14 @@ class _Listed(BaseModel):
     now: AwareDatetime | None = None
 
     def totals(self, server: str) -> Sequence[SentTotals]:
-        """Return what each connection has sent of those that are judged.
+        """Return what each connection has sent.
 
         The list is begun at `now`, and who is looked at later may have been active since: by how much at most, such ones tell.
         """
         listed = self.connections or ()
         ago = [self._ago(one) for one in listed]
         took = max(0.0, -min(ago, default=0.0))
-        return [one.totals(server, max(took, past)) for one, past in zip(listed, ago, strict=True) if is_judged(one.account)]
+        return [one.totals(server, max(took, past)) for one, past in zip(listed, ago, strict=True)]
 
     def _ago(self, one: _Connection) -> float:
         return math.inf if one.active_at is None or self.now is None else (self.now - one.active_at).total_seconds()
@@ -139,7 +154,7 @@ class _List(BaseModel):
     data: _Listed
 
     def totals(self) -> Sequence[SentTotals]:
-        """Return what each connection of the server has sent of those that are judged."""
+        """Return what each connection of the server has sent."""
         return self.data.totals(self.server.id)
 
 
@@ -162,7 +177,7 @@ class NatsConnections:
 
         def opened(message: Msg) -> None:
             with suppress(ValidationError):
-                event = _Event.model_validate_json(message.data)
+                event = _Opening.model_validate_json(message.data)
                 if is_judged(event.client.account):
                     hearer.opened(event.totals())
                     if len(message.data) > _TOLD_BYTES:
@@ -170,9 +185,7 @@ class NatsConnections:
 
         def closed(message: Msg) -> None:
             with suppress(ValidationError):
-                event = _Event.model_validate_json(message.data)
-                if is_judged(event.client.account):
-                    hearer.closed(event.totals())
+                hearer.closed(_Ending.model_validate_json(message.data).totals())
 
         def counted(message: Msg) -> None:
             with suppress(ValidationError):
