@@ -58,7 +58,9 @@ _JUDGED_FROM = 100
 _USUAL_SECONDS = 300.0
 """Of 300 goals three are slower than the ninety-ninth of a hundred. Of 100 one is, so that the time would be that of a single goal:
 two runs of the same system found 0.06 and 0.12 s."""
-_PATIENCE_SECONDS = 60.0
+_PATIENCE_SECONDS = 120.0
+"""Longer than a task waits for who is there and reports nothing (two leases of it, a minute): the stranger's card, which is the
+honest agent's with changes, may have it chosen for one."""
 _SETTLED_PART = 0.25
 """After which part of the time a process has taken what it keeps of everybody, and its growth begins to count."""
 _KEEP = "PT5M"

@@ -113,11 +113,16 @@ class PlanProgress:
         return Job(planned, standing, attempts[-1], tuple(attempts), performer)
 
     def _after_silence(self, planned: PlannedTask, attempts: Sequence[TaskRecord]) -> AgentId | None:
-        """Who does what its assignee fell silent on: one that does it as well, or the same again if it is there."""
+        """Who does what its assignee fell silent on: a replica, who fits next, who speaks of such things, or the same again."""
         if not attempts[-1].given_up or sum(task.given_up for task in attempts) >= MAX_SILENT:
             return None
         silent = attempts[-1].spec.assignee
-        return self._stand_ins.substitute(planned, instead_of=silent) or (silent if silent in self._reachable else None)
+        return (
+            self._stand_ins.replica_of(silent)
+            or self._next_candidate(planned, attempts)
+            or self._stand_ins.substitute(planned, instead_of=silent)
+            or (silent if silent in self._reachable else None)
+        )
 
     def _next_candidate(self, planned: PlannedTask, attempts: Sequence[TaskRecord]) -> AgentId | None:
         """Return the best of those who fit the task and were not given it yet."""

@@ -138,6 +138,19 @@ async def test_a_lost_agents_replica_gets_its_task() -> None:
     assert play.state.stage.reason is Reason.CONCLUDED
 
 
+async def test_who_is_there_and_says_nothing_is_given_the_task_once() -> None:
+    """Whoever was found to fit next gets it then, instead of waiting for a floor's time once more."""
+    play = GroupPlay(charter_of([planned("t1", "a", others=("b",))]))
+    await play.speak()
+    while play.state.open_tasks:
+        play.now = play.state.next_deadline() or play.now
+        play.apply(TimerFired(at=play.now))
+    await play.run()
+    assert [task.spec.assignee for task in play.view(OWNER).tasks] == ["a", "b"]
+    assert isinstance(play.state.stage, Ended)
+    assert play.state.stage.reason is Reason.CONCLUDED
+
+
 @pytest.mark.parametrize("away", [AgentId("b"), AgentId("a")], ids=["needed-next", "at-work"])
 async def test_a_blip_of_a_needed_member_costs_no_part_of_the_answer(away: AgentId) -> None:
     """A task of who is lost only just now is given to it, and given again if its lease ran out meanwhile."""
