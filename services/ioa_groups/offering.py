@@ -61,8 +61,8 @@ class Offering:
         known = await self._ports.open_groups.find(comm_id)
         head = await self._ports.ledger.head(comm_id)  # afterwards, so that a group which opens meanwhile is seen
         if head is not None or await self._ports.endings.of(goal.name) is not None:
-            if head is not None and known is not None and known.offers and head.entry.state.phase.is_terminal:
-                await self._ports.ledger.settle(head.entry.state)  # it may have been noted as open again after its end
+            if known is not None and known.offers:
+                await self.close(goal.name)
             return
         if known is None:
             known = OpenGroup(goal_id=goal.goal_id, deadline=record.deadline, order=order)
@@ -103,6 +103,14 @@ class Offering:
         again = {"queued": queued.model_copy(update={"seq": seq, "taken": None}), "dropped": known.dropped + 1}
         await self._ports.open_groups.put(comm_id, known.model_copy(update=again))
         return min(_LOOK_AGAIN * (known.dropped + 1), TAKEN_WITHIN)
+
+    async def close(self, goal: GoalName) -> None:
+        """See that a goal whose group has ended is not noted as open: it may have been, as the group ended."""
+        if await self._ports.open_groups.find(goal.comm_id) is None:
+            return
+        head = await self._ports.ledger.head(goal.comm_id)
+        if head is not None and head.entry.state.phase.is_terminal:
+            await self._ports.ledger.settle(head.entry.state)
 
     async def end(self, goal: GoalName, reason: Literal[Reason.NO_AGENT, Reason.FAILED], why: str) -> None:
         """End a goal that has no group; one that has ended stays as it ended."""
@@ -159,9 +167,7 @@ class Offering:
                 await self.end(goal.name, reason, str(error))
             return
         await self._note_waiting(record, known, None)
-        head = await self._ports.ledger.head(goal.comm_id)
-        if head is not None and head.entry.state.phase.is_terminal:
-            await self._ports.ledger.settle(head.entry.state)  # it may have been noted as open again after its end
+        await self.close(goal.name)
 
     async def _offer_to(self, addressee: AgentId, record: GoalRecord, known: OpenGroup) -> None:
         """Queue the goal for whom its user named, once there is somebody of this name."""

@@ -383,6 +383,20 @@ async def test_a_goal_comes_back_until_it_has_ended_where_users_are_known() -> N
     assert [record.goal.goal_id for record in plane.goals.all()] == [GOAL, GoalId("another")]
 
 
+async def test_a_goal_that_was_noted_as_open_behind_its_end_is_open_no_more_when_it_comes_back() -> None:
+    """Whoever looked after it as its group ended has written what he read before."""
+    plane = Plane()
+    intake = Intake(plane.intake_ports, LEASE, users_are_known=True)
+    with pytest.raises(NotYetError):
+        await intake.see_through(subjects.goal_of(LOCAL), order(), "1")
+    noted = await plane.open_groups.find(ROOM)
+    assert noted is not None
+    await plane.setup.cancel(LOCAL, CancelGroup(goal_id=GOAL))
+    await plane.open_groups.put(ROOM, noted)
+    await intake.see_through(subjects.goal_of(LOCAL), order(), "1")
+    assert await plane.open_groups.find(ROOM) is None
+
+
 async def test_a_process_that_starts_anew_reads_no_goal_again_that_was_taken_in(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is given all that are open: to read a hundred with large teams took it half a minute. A copy is another message."""
     plane, read = Plane(), list[bytes]()
