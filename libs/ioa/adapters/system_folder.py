@@ -104,7 +104,7 @@ def note_password(folder: Path, url: str, password: str) -> str:
 
 
 def write_private(path: Path, data: bytes) -> None:
-    """Write a file that appears whole or not at all, for its owner alone.
+    """Write a file that appears whole or not at all, also where the machine fails, for its owner alone.
 
     Raises:
         OSError: It cannot be written.
@@ -112,6 +112,8 @@ def write_private(path: Path, data: bytes) -> None:
     draft = path.with_name(f".{path.name}")
     with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, _PRIVATE_FILE), "wb") as file:
         file.write(data)
+        file.flush()
+        os.fsync(file.fileno())  # else the new name may be kept, and the data not
     draft.replace(path)
 
 
