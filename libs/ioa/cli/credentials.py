@@ -51,6 +51,8 @@ _LOCK = ".lock"
 _PRIVATE_FOLDER, _PRIVATE_FILE = 0o700, 0o600
 _OTHERS, _OTHERS_WRITE = 0o077, 0o022
 _MAX_REPLICAS = 1_000
+_OF_A_REPLICA = re.compile(r"-[0-9]+")
+"""How a seed's file ends in a folder with those of several agents."""
 
 
 @dataclass(frozen=True)
@@ -201,7 +203,8 @@ class FolderSecrets:
 
 def _is_somebodys(seed: KeptSeed) -> bool:
     """Whether a seed lies where `create` makes one: of who has the folder, or of an agent, called like its pool or as a replica."""
-    is_agents = re.fullmatch(rf"{re.escape(seed.folder)}(-[0-9]+)?", seed.key) is not None
+    behind = seed.key.removeprefix(seed.folder)
+    is_agents = seed.key.startswith(seed.folder) and (not behind or _OF_A_REPLICA.fullmatch(behind) is not None)
     return is_token(seed.folder) and is_token(seed.key) and (is_agents or not seed.is_of_pool)
 
 

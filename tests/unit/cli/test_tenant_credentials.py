@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from datetime import timedelta
 from pathlib import Path
@@ -68,12 +69,12 @@ def test_naming_everybody_is_naming_everybody_of_one_tenant(tmp_path: Path) -> N
 async def test_keys_of_a_tenant_are_replaced_and_revoked_alone(tmp_path: Path) -> None:
     """The same name in another tenant is somebody else, whatever is done; a grace ends for all alike."""
     for tenant in (None, ACME, UMBRA):
-        _create(tmp_path, tenant, ["writer"])
+        await asyncio.to_thread(_create, tmp_path, tenant, ["writer"])
     others = {name: _let_in(tmp_path, name) for name in ("IOA_AGENTS", "IOA_umbra_AGENTS")}
     keys = KeyFolder(tmp_path, None, ACME)
-    rotate(keys, "writer", timedelta(hours=1), _NOW, _QUIET)
+    await asyncio.to_thread(rotate, keys, "writer", timedelta(hours=1), _NOW, _QUIET)
     graced = len(_let_in(tmp_path, "IOA_acme_AGENTS"))
-    expire(KeyFolder(tmp_path, None), _NOW + timedelta(hours=1), _QUIET)
+    await asyncio.to_thread(expire, KeyFolder(tmp_path, None), _NOW + timedelta(hours=1), _QUIET)
     expired = len(_let_in(tmp_path, "IOA_acme_AGENTS"))
     await revoke(keys, "writer", None, _NOW, _QUIET)
     assert (graced, expired, _let_in(tmp_path, "IOA_acme_AGENTS")) == (2, 1, set())
@@ -83,7 +84,7 @@ async def test_keys_of_a_tenant_are_replaced_and_revoked_alone(tmp_path: Path) -
 async def test_a_tenant_is_thrown_out_as_a_whole(tmp_path: Path) -> None:
     """Nobody of it is let in, none of its accounts is left, and its seeds are gone; others stay."""
     for tenant in (ACME, UMBRA):
-        _create(tmp_path, tenant, ["writer"])
+        await asyncio.to_thread(_create, tmp_path, tenant, ["writer"])
     await revoke(KeyFolder(tmp_path, None, ACME), None, None, _NOW, _QUIET)
     assert [*read_tenants(_rendered(tmp_path))] == [UMBRA]
     assert not [name for name in _files(tmp_path) if name.startswith("tenants/acme/")]
