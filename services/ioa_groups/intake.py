@@ -174,7 +174,8 @@ class Intake:
             self._accepted.popitem(last=False)
         if await self._ports.endings.of(goal) is None:
             raise NotYetError(f"The goal {goal} is open.", retry_after=await self._offering.look_after(goal))
-        await self._offering.close(goal)
+        if await self._ports.open_groups.find(goal.comm_id) is not None:
+            await self._offering.close(goal)
         self._accepted.pop(identity, None)
 
     async def accept_old(self, subject: str, data: bytes, identity: str) -> None:

@@ -105,9 +105,7 @@ class Offering:
         return min(_LOOK_AGAIN * (known.dropped + 1), TAKEN_WITHIN)
 
     async def close(self, goal: GoalName) -> None:
-        """See that a goal whose group has ended is not noted as open: it may have been, as the group ended."""
-        if await self._ports.open_groups.find(goal.comm_id) is None:
-            return
+        """Have a goal whose group has ended be open no more: it may have been noted as open again after its end."""
         head = await self._ports.ledger.head(goal.comm_id)
         if head is not None and head.entry.state.phase.is_terminal:
             await self._ports.ledger.settle(head.entry.state)

@@ -62,8 +62,8 @@ class StandIns:
         return Cards(self._cards)
 
     def substitute(self, task: PlannedTask, *, instead_of: AgentId) -> AgentId | None:
-        """Return a living member that can do a task: a replica of who cannot, else one whose card speaks of such things."""
-        return self.replica_of(instead_of) or self._told.best_for(task.task_desc, ENOUGH_WORDS, but=instead_of)
+        """Return a living member whose card speaks of what a task asks for, where no replica of who cannot do it is left."""
+        return self._told.best_for(task.task_desc, ENOUGH_WORDS, but=instead_of)
 
     def replica_of(self, agent_id: AgentId) -> AgentId | None:
         """Return a living member of the same pool, which does everything as well."""

@@ -139,7 +139,7 @@ async def test_a_lost_agents_replica_gets_its_task() -> None:
 
 
 async def test_who_is_there_and_says_nothing_is_given_the_task_once() -> None:
-    """Whoever was found to fit next gets it then, instead of waiting for a floor's time once more."""
+    """Whoever was found to fit next gets it then, instead of the same one for two more leases."""
     play = GroupPlay(charter_of([planned("t1", "a", others=("b",))]))
     await play.speak()
     while play.state.open_tasks:
