@@ -13,7 +13,7 @@ _ROUNDING = 0.001
 
 
 @dataclass(frozen=True)
-class Rate:
+class RateLimit:
     """A rate limit.
 
     Attributes:
@@ -34,12 +34,12 @@ class _Bucket:
 
 
 class RateLimiter:
-    """Limit the request rate of each caller with one `Rate`.
+    """Limit the request rate of each caller with one `RateLimit`.
 
     All times are seconds of one monotonic clock. A request that costs more than the burst counts as a full burst.
     """
 
-    def __init__(self, rate: Rate) -> None:
+    def __init__(self, rate: RateLimit) -> None:
         self._interval = 1 / rate.per_second
         self._burst = rate.burst
         self._buckets: dict[str, _Bucket] = {}
