@@ -92,6 +92,7 @@ check: $(VENV)/.dev  ## Check format, lint, types, import layers and that genera
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
+	$(BIN)/python -m tools.ratchet
 	$(BIN)/python -m tools.cli_page --check docs/cli.md
 	$(BIN)/python -m tools.group_page --check docs/group.md
 	$(BIN)/python -m tools.metrics_page --check docs/metrics.md
