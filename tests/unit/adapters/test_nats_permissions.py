@@ -19,7 +19,6 @@ from ioa.adapters.nats.permissions import (
     PULLS,
     READABLE,
     STANDING,
-    Permissions,
     Service,
     covers,
     crossing_of,
@@ -69,55 +68,6 @@ EVERYBODY = OUTSIDE | {service.value: of_service(service) for service in Service
 def test_a_pattern_covers_what_it_holds(pattern: str, subject: str, expected: bool) -> None:
     """A pattern covers another if every subject of the other is one of its own."""
     assert covers(pattern, subject) is expected
-
-
-@pytest.mark.parametrize("name", EVERYBODY)
-def test_nobody_but_the_admin_destroys(name: str) -> None:
-    """No stream is deleted, no consumer but one's own watches; only what is open, goes with a goal, is an offer or an old team."""
-    found = {one for one in EVERYBODY[name].publish if ".PURGE." in one or ".DELETE." in one}
-    assert {one for one in found if not one.startswith("$JS.API.CONSUMER.DELETE.KV_")} == _DESTROYS.get(name, set())
-
-
-_INDEXES = {f"$JS.API.STREAM.PURGE.KV_IOA_{bucket}" for bucket in ("MEMBERS", "OPEN")}
-_OF_GOALS = {
-    f"$JS.API.STREAM.PURGE.{stream}" for stream in ("IOA_LOG", "IOA_RESULTS", "IOA_TIMERS", "OBJ_IOA_FILES", "KV_IOA_GOAL_RECORDS")
-}
-_DESTROYS = {
-    "discovery": {"$JS.API.CONSUMER.DELETE.IOA_OUTCOMES.*"},
-    "registry": {"$JS.API.CONSUMER.DELETE.IOA_WORK.*"},
-    "groups": _INDEXES
-    | _OF_GOALS
-    | {f"$JS.API.STREAM.{one}" for one in ("MSG.DELETE.IOA_WORK", "MSG.DELETE.IOA_ORDERS", "PURGE.KV_IOA_TEAMS")},
-    "router": _INDEXES,
-}
-
-
-@pytest.mark.parametrize("name", OUTSIDE)
-def test_nobody_outside_makes_a_consumer(name: str) -> None:
-    """Who makes one has the server deliver to any subject."""
-    may = OUTSIDE[name]
-    made = [one for one in may.publish if ".CONSUMER.CREATE" in one or ".CONSUMER.DURABLE" in one or ".STREAM.CREATE" in one]
-    assert (may.account, made) == (AGENTS if name == "agent" else USERS, [])
-
-
-@pytest.mark.parametrize("name", OUTSIDE)
-def test_what_is_permitted_outside_crosses_over(name: str) -> None:
-    """A permission is of no use for a subject that the account does not import."""
-    may = OUTSIDE[name]
-    crossing = crossings()[may.account]
-    lost = [one for one in may.publish if not any(covers(pattern, one) for pattern in crossing.requests)]
-    lost += [one for one in may.subscribe if not any(covers(pattern, one) for pattern in crossing.pushes)]
-    assert lost == []
-
-
-@pytest.mark.parametrize(
-    "subject",
-    ["ioa.v1.goal", "ioa.v1.goal.*", "ioa.v1.goal.*.*", "ioa.v1.groups.cancel.*", "ioa.v1.result.*.*", "ioa.v1.comm.*.log"],
-)
-def test_agents_are_apart_from_what_is_users(subject: str) -> None:
-    """No answer that an agent asks for can come out where users' goals, cancellations, results and logs are."""
-    crossing = crossings()[AGENTS]
-    assert not any(covers(pattern, subject) for pattern in (*crossing.requests, *crossing.pushes))
 
 
 def test_every_export_names_who_imports_it() -> None:
@@ -256,21 +206,9 @@ def test_nothing_crosses_twice() -> None:
             assert [(a, b) for a in subjects for b in subjects if a != b and covers(a, b)] == []
 
 
-def test_an_agent_names_nobody_else() -> None:
-    """Every subject of an agent that has a place for an agent's id has its own there."""
-    bob = of_agent(AgentId("bob"), PoolId("words"))
-    common = set(ADA.publish) & set(bob.publish)
-    assert not any("ada" in subject or "sums" in subject for subject in common)
-    assert not any(covers(mine, his) for mine in _own(ADA, common) for his in _own(bob, common))
-
-
 def test_the_admin_may_do_everything() -> None:
     """For repairs by hand."""
     assert (of_admin().publish, of_admin().subscribe) == ((">",), (">",))
-
-
-def _own(may: Permissions, common: set[str]) -> list[str]:
-    return [*(subject for subject in may.publish if subject not in common), *may.subscribe]
 
 
 def test_an_authorization_says_by_which_rules_it_was_rendered(monkeypatch: pytest.MonkeyPatch) -> None:
