@@ -101,7 +101,6 @@ check: $(VENV)/.dev  ## Check format, lint, types, import layers and that genera
 	$(BIN)/python -m tools.protocol_page --check docs/protocol.md
 	$(BIN)/python -m tools.settings_page --check docs/settings.md
 	$(BIN)/python -m tools.subjects_page --check docs/subjects.md
-	$(BIN)/python -m tools.threats_page --check docs/threats.md
 
 docs: $(VENV)/.docs  ## Build the documentation into build/site; any broken link, anchor or name is an error.
 	$(BIN)/properdocs build --strict --config-file mkdocs.yml

@@ -43,8 +43,8 @@ Way = Generator["Way[Any] | Awaitable[Any]", Any, _T]
 _END = 2**63 - 1
 """Behind every sequence."""
 _MAX_ENTRIES, _MAX_GROUPS, _MAX_NAMES, _NAME_BYTES = 1_024, 1_024, 200_000, 200
-"""How many entries and groups are remembered, and how many names of files and agents of all groups; so much memory each takes, as
-`docs/threats/bounds.md` adds up. The group that was asked for last is remembered whole: its log is bounded."""
+"""How many entries and groups are remembered, and how many names of files and agents of all groups; so much memory each takes.
+The group that was asked for last is remembered whole: its log is bounded."""
 
 
 _MOST_READ = 5_000

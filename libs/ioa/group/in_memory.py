@@ -1,8 +1,7 @@
 """How much of a process's memory what was decoded takes up, by how much it has encoded.
 
 What is kept or held at once is bounded by this: strangers write it, and choose of what many small parts it is. The numbers are the
-worst that were measured of each kind, rounded up; a test measures them again. What they add up to in each container is in
-docs/threats/bounds.md.
+worst that were measured of each kind, rounded up; a test measures them again.
 """
 
 from __future__ import annotations

@@ -138,7 +138,7 @@ async def test_markers_of_older_versions_are_passed_over(nats_client: Client) ->
 
 
 async def test_a_replica_that_lags_hides_no_membership(nats_client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What it lacks is on a page before one says that there is nothing more: what is on none is taken as ended (T707)."""
+    """What it lacks is on a page before one says that there is nothing more: what is on none is taken as ended."""
     memberships, since = NatsMemberships(nats_client), 0
 
     async def of_before(*asked: Any, **how: Any) -> StreamPage:

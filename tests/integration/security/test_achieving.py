@@ -45,7 +45,7 @@ async def test_a_stranger_achieves_nothing_beyond_its_own_part(town: Town) -> No
 
 
 async def _theft(town: Town, goals: Sequence[GoalId]) -> list[str]:
-    """T1: launch or abandon goals whose ids are known."""
+    """Launch or abandon goals whose ids are known."""
     achieved, network, session = [], town.agents[MALLORY].network, town.agents[MALLORY].session.session
     for goal_id, ticket in itertools.product(goals, (None, "0" * 32)):
         launch = LaunchGroup(owner=MALLORY, members=(), goal_id=goal_id, user=USER, session=session, ticket=ticket)
@@ -62,7 +62,7 @@ async def _theft(town: Town, goals: Sequence[GoalId]) -> list[str]:
 
 
 async def _waiting(town: Town, goals: Sequence[GoalId]) -> list[str]:
-    """T40: learn that goals wait, by their ids."""
+    """Learn that goals wait, by their ids."""
     network = town.agents[MALLORY].network
 
     async def synced(goal_id: GoalId) -> str:
@@ -78,7 +78,7 @@ async def _waiting(town: Town, goals: Sequence[GoalId]) -> list[str]:
 
 
 async def _foreign_pool(town: Town) -> list[str]:
-    """T10: say that one is of another's pool, and idle beyond belief."""
+    """Say that one is of another's pool, and idle beyond belief."""
     mallory, achieved = town.agents[MALLORY], []
     register = Register(card=card(MALLORY, pool=BOB), session=mallory.session)
     for subject in (subjects.register(PoolId(BOB), MALLORY), subjects.register(PoolId(MALLORY), MALLORY)):
@@ -100,7 +100,7 @@ async def _foreign_pool(town: Town) -> list[str]:
 
 
 async def _forged_replies(town: Town, goals: Sequence[GoalId]) -> list[str]:
-    """T6: have the server's answers sent where goals, cancellations, pushes, results and logs are read."""
+    """Have the server's answers sent where goals, cancellations, pushes, results and logs are read."""
     client, room = town.agents[MALLORY].client, comm_id_of_goal(goals[0], USER)
     anybodys = await town.user.launch(GoalOrder(goal="Count to twelve."))
     heard: list[str] = []

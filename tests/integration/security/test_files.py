@@ -68,7 +68,7 @@ async def _open(agent: Agent, goal_id: GoalId) -> tuple[CommId, int, tuple[Artif
 
 
 async def _attacks(mallory: Agent, hers: GoalId, theirs: CommId, seq: int, secret: Artifact) -> list[str]:
-    """T4: read a file of another group, write into it, change what is stored, store more than was announced, and all there is."""
+    """Read a file of another group, write into it, change what is stored, store more than was announced, and all there is."""
     network, achieved = mallory.network, []
     own, first, _, _ = await _open(mallory, hers)
     await network.put_file(MALLORY, own, "a", "a", b"a" * 5_000, "text/plain")

@@ -200,7 +200,7 @@ async def _take_message_id(town: Town, goal_id: GoalId) -> None:
 
 
 async def _cancel(eve: NatsSystemClient, goal: GoalName) -> list[str]:
-    """T17: cancel another's goal by its id, by its group, and in its user's name."""
+    """Cancel another's goal by its id, by its group, and in its user's name."""
     achieved: list[str] = []
     tries: list[tuple[CancelGroup, UserId | None]] = [
         (CancelGroup(comm_id=goal.comm_id), None),

@@ -33,7 +33,7 @@ class _Writing:
 
 
 async def test_a_text_is_told_by_its_end(tmp_path: Path) -> None:
-    """What came before is not copied for each letter, on the loop that the agent shares with all its goals (T705)."""
+    """What came before is not copied for each letter, on the loop that the agent shares with all its goals."""
     ctx = RecordingContext(tmp_path)
     run: Any = agent_framework("writer", _Writing(), description="Writes").function
     began = time.thread_time()

@@ -1,4 +1,4 @@
-"""Whom a card accepts: who may be drafted into a team, and by whom (T22 of the threat model)."""
+"""Whom a card accepts: who may be drafted into a team, and by whom."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ async def test_calls_of_tools_are_put_together() -> None:
 
 
 def test_a_long_answer_in_small_pieces_is_read_at_the_cost_of_its_length() -> None:
-    """Each piece is joined to no more than the end that is told: all that came before was copied for every letter (T705)."""
+    """Each piece is joined to no more than the end that is told: all that came before was copied for every letter."""
     long = "\U0001f600" + "a" * 900_000
     letters = [f"{number % 10}" for number in range(2_000)]
     arguments = [{"index": 0, "id": "a", "function": {"name": "population", "arguments": long}}]
