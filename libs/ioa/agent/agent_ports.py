@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ioa.agent.heard_room import HeardRoom
 from ioa.ports.agent_network import AgentNetwork
 from ioa.ports.agent_store import AgentStore
 from ioa.ports.brain import Brain
@@ -26,7 +25,6 @@ class AgentPorts:
         ids: Names its messages.
         brain: Decides in its turns, forms its teams, and says how its tasks are done.
         chat: The language model that its tasks may ask; None: there is none.
-        room: What it may have heard, with the other agents of its process.
     """
 
     network: AgentNetwork
@@ -35,4 +33,3 @@ class AgentPorts:
     ids: IdSource
     brain: Brain
     chat: ModelChat | None = None
-    room: HeardRoom = field(default_factory=HeardRoom)

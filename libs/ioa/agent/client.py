@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import random
-import sys
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -18,7 +16,6 @@ import structlog
 from ioa.agent.agent_metrics import agents
 from ioa.agent.agent_ports import AgentPorts
 from ioa.agent.asking import until_answered
-from ioa.agent.busyness import load_of
 from ioa.agent.definition import AgentDefinition
 from ioa.agent.function_executor import Functions
 from ioa.agent.history import GroupHistory
@@ -26,10 +23,7 @@ from ioa.agent.hooks import HOOKS_AT_ONCE, Hooks
 from ioa.agent.leading import Leader
 from ioa.agent.local_copies import LocalCopies
 from ioa.agent.outbox import Outbox
-from ioa.agent.probing import FIRST, Probing
-from ioa.agent.report_shares import ReportShares
-from ioa.agent.session import AheadOfLogError, GroupSession, NoRoomError
-from ioa.agent.speaking_shares import SpeakingShares
+from ioa.agent.session import AheadOfLogError, GroupSession
 from ioa.agent.task_runner import TaskRunner
 from ioa.agent.workspace import GroupFiles
 from ioa.cancellation import TaskGroup, fail_after
@@ -49,7 +43,7 @@ from ioa.protocol.cards import AgentCard, ModelReport
 from ioa.protocol.ids import CommId
 from ioa.protocol.load import Load
 from ioa.protocol.registry import Deregister, Lease, Register, Renew, Session
-from ioa.quotas import RATES, Family, Rate
+from ioa.retry import pauses
 from ioa.telemetry import log_context, readiness
 
 _MODEL_PATIENCE = timedelta(seconds=60)
@@ -63,18 +57,14 @@ _TIDY_EVERY = timedelta(hours=1)
 _ENDING = timedelta(seconds=2)
 """What deregistering may take, and functions that were told to stop, when the agent ends."""
 
-_PROBES_AT_ONCE = 8
-_PROBE_SECONDS = 15.0
-"""How long one silent group may keep its place among those that are asked for; its session goes on asking."""
+_MAX_RESTART_SECONDS = 300.0
+"""Longest pause before a failed session is restarted."""
 
 _COPIES = ".copies"
 """Where the files that groups read lie, beside the folders of groups."""
 
 _ENDED_REMEMBERED = 1_000
 """Of how many groups that ended it is remembered that late pushes of them say nothing new."""
-
-_FOR_GOOD = sys.maxsize
-"""Up to which sequence a group has nothing new to say that was left for want of room."""
 
 _log = structlog.get_logger(__name__)
 
@@ -102,16 +92,13 @@ class ClientOptions:
     """Whether the agent plans a team, with a policy, for a goal that it leads and that was given none."""
     keep: timedelta = timedelta(days=1)
     """How long the agent's own memory keeps groups that have ended. Their logs are the record."""
-    say: Rate = RATES[Family.SAY]
-    """How much the routers take of what the agent says."""
     takeover: timedelta = timedelta(seconds=15)
     """How long to ask for an id that is in use: its holder may have been killed, and its lease run out any moment."""
     reform_after: timedelta = timedelta(seconds=1)
     """How long to wait for a member that went away, longer each time, before a team is formed anew."""
-    probe_after: timedelta = FIRST
-    """How long a group may be silent until it is asked for news; after that ever more rarely."""
-    chance: Callable[[], float] = random.random
-    """Draws a number from 0 to 1."""
+    silence: timedelta = timedelta(seconds=3)
+    """Time without a pushed entry after which a group's log is read; the pause doubles each time. Also the first pause before a
+    failed session is restarted."""
 
 
 class AgentClient:
@@ -129,16 +116,13 @@ class AgentClient:
         self._hold = session
         self._network = ports.network
         self._store = ports.store
-        self._room = ports.room
         self._clock = ports.clock
         self._ids = ports.ids
         self._proof = ""
         """What shows the registry that this is the memory of the process that holds the id."""
         self._options = options
         self._copies = LocalCopies(options.files / _COPIES)
-        shares = SpeakingShares(options.say)
-        reports = ReportShares(shares, options.say)
-        self._outbox = Outbox(card.agent_id, ports.network, ports.store, ports.clock, ports.ids, session.session, shares, reports)
+        self._outbox = Outbox(card.agent_id, ports.network, ports.store, ports.clock, ports.ids, session.session)
         self._functions = Functions(card.agent_id, options.tasks_at_once, options.grace, agent.of_one_user)
         self._hooked = Functions(card.agent_id, HOOKS_AT_ONCE, options.grace)
         hooks, timeout = Hooks(agent, ports.store, self._hooked, ports.chat), options.task_timeout
@@ -146,7 +130,9 @@ class AgentClient:
         self._runner = TaskRunner(agent, card, ports, self._outbox, self._functions, hooks, timeout)
         self._leader = Leader(card, ports, session.session, options.reform_after, plans=options.plans, places=options.goals_at_once)
         self._model = _ModelWatch(ports.brain) if isinstance(ports.brain, AsksModel) else None
-        self._sessions: dict[CommId, tuple[GroupSession, asyncio.Task[None]]] = {}
+        self._sessions: dict[CommId, GroupSession] = {}
+        self._running: dict[CommId, asyncio.Task[None]] = {}
+        """The task of each session; it restarts a failed session."""
         self._online = _Switch()
         self._lease: Lease | None = None
         self._news = asyncio.Event()
@@ -156,9 +142,6 @@ class AgentClient:
         self._epoch = ""
         self._following = asyncio.Event()
         """Set while the memory is known to be of the logs that are there now. Until then pushes are passed over."""
-        self._probing = Probing(options.chance, options.probe_after)
-        self._sooner = asyncio.Event()
-        """Set when a group may be due earlier than the one that was next."""
         self._ended: OrderedDict[CommId, int] = OrderedDict()
         self._superseded: asyncio.Queue[ExceptionGroup[SupersededError]] = asyncio.Queue()
 
@@ -208,8 +191,7 @@ class AgentClient:
             staying = [
                 group.create_task(self._listen(sessions, inbox)),
                 group.create_task(self._stay_registered()),
-                group.create_task(self._find_groups()),
-                group.create_task(self._probe(sessions)),
+                group.create_task(self._find_groups(sessions)),
                 group.create_task(self._tidy()),
                 group.create_task(self._give_way()),
                 group.create_task(self._listening.serve()),
@@ -219,7 +201,7 @@ class AgentClient:
                 await stop.wait()
             leading.cancel()
             await self._drain()
-            for task in (*staying, *(running for _, running in self._sessions.values())):
+            for task in (*staying, *self._running.values()):
                 task.cancel()
 
     async def _stay_registered(self) -> None:
@@ -293,10 +275,10 @@ class AgentClient:
         """Ask for everything again: the connection was renewed, and what came meanwhile is lost."""
         self._known = 0
         self._news.set()
-        self._probing.ask_for_all(asyncio.get_running_loop().time())
-        self._sooner.set()
+        for session in self._sessions.values():
+            session.look()
 
-    async def _find_groups(self) -> None:
+    async def _find_groups(self, group: asyncio.TaskGroup) -> None:
         """Ask which groups the agent was put into whenever there may be one it does not know, for ever."""
         await self._online.until(on=True)
         while True:
@@ -305,9 +287,9 @@ class AgentClient:
             if self._lease is not None and self._lease.epoch not in ("", self._epoch):
                 await self._enter(self._lease.epoch)
             self._following.set()
-            await self._ask_for_memberships()
+            await self._ask_for_memberships(group)
 
-    async def _ask_for_memberships(self) -> None:
+    async def _ask_for_memberships(self, group: asyncio.TaskGroup) -> None:
         """Ask for news of the groups that the agent was put into, and have the memory take those as ended that it is in no more.
 
         A membership lasts until its agent is known to know of the end, or that it was removed. So where all are listed, and a group
@@ -320,9 +302,8 @@ class AgentClient:
             request = ListMemberships(agent_id=me, after=after)
             page = await until_answered(lambda request=request: self._network.memberships(request), agent_id=me)  # type: ignore[misc]
             for membership in page.memberships:
-                if membership.comm_id not in self._sessions and self._ended.get(membership.comm_id) != _FOR_GOOD:
-                    self._probing.ask_at_once(membership.comm_id, asyncio.get_running_loop().time())
-                    self._sooner.set()
+                if membership.comm_id not in self._sessions:
+                    self._session(group, membership.comm_id).look()
                 after = max(after, membership.number)
                 left.discard(membership.comm_id)
             if page.complete:
@@ -338,7 +319,7 @@ class AgentClient:
         known = await until_answered(store.epoch, agent_id=me)
         if known not in (None, epoch):
             self._following.clear()
-            running = [task for _, task in self._sessions.values()]
+            running = [*self._running.values()]
             for task in running:
                 task.cancel()
             await asyncio.gather(*running, return_exceptions=True)
@@ -349,43 +330,6 @@ class AgentClient:
         if known != epoch:
             await until_answered(lambda: store.note_epoch(epoch), agent_id=me)
         self._epoch = epoch
-
-    async def _probe(self, group: asyncio.TaskGroup) -> None:
-        """Ask for news of groups that are silent, a few at once, for ever."""
-        slots = asyncio.Semaphore(_PROBES_AT_ONCE)
-        async with TaskGroup() as probes:
-            while True:
-                await slots.acquire()
-                probes.create_task(self._ask_for(group, await self._next_silent(), slots))
-
-    async def _next_silent(self) -> CommId:
-        """Wait for the next group that is due."""
-        now = asyncio.get_running_loop().time
-        while (comm_id := self._probing.take(now())) is None:
-            due = self._probing.next_due()
-            with suppress(TimeoutError):
-                async with fail_after(None if due is None else due - now()):
-                    await self._sooner.wait()
-            self._sooner.clear()
-        return comm_id
-
-    async def _ask_for(self, group: asyncio.TaskGroup, comm_id: CommId, slots: asyncio.Semaphore) -> None:
-        """Have a session look for what is new, and open it if there is none."""
-        try:
-            session = self._session(group, comm_id)
-            running, before = self._sessions[comm_id][1], session.cursor
-            await asyncio.wait((session.look(), running), timeout=_PROBE_SECONDS, return_when=asyncio.FIRST_COMPLETED)
-            if not running.done() and session.cursor > before:
-                self._probing.hear(comm_id, asyncio.get_running_loop().time())
-            elif not running.done():
-                self._find_silent(comm_id, session)
-        finally:
-            slots.release()
-
-    def _find_silent(self, comm_id: CommId, session: GroupSession) -> None:
-        now, deadline = asyncio.get_running_loop().time(), session.deadline
-        waits = None if deadline is None else now + (deadline - self._clock.now()).total_seconds()
-        self._probing.find_silent(comm_id, now, waits)
 
     async def _lead_goals(self) -> None:
         """Take goals while the agent is online: only then does its pool have a queue for certain."""
@@ -415,7 +359,6 @@ class AgentClient:
             is_over = comm_id not in self._sessions and entry.seq <= self._ended.get(comm_id, -1)
             if self._following.is_set() and not is_over:
                 self._session(group, comm_id).receive(entry)
-                self._probing.hear(comm_id, asyncio.get_running_loop().time())
 
     async def _renew(self) -> Lease:
         """Keep the lease; who is offline, or unknown to the registry, registers.
@@ -440,72 +383,67 @@ class AgentClient:
         return lease
 
     def _load(self) -> Load:
-        """How busy the agent is, so that discovery can name the replica that is least so."""
-        following = {
-            comm_id: session.history
-            for comm_id, (session, running) in self._sessions.items()
-            if not (running.done() or session.ended)
-        }
-        return load_of(self._card.agent_id, following, self._options.tasks_at_once)
+        """Return how busy the agent is; discovery chooses the least busy replica. A task that waits for an answer is not counted."""
+        me, sessions = self._card.agent_id, [session for session in self._sessions.values() if not session.ended]
+        tasks = [task for one in sessions if one.history.state is not None for task in one.history.state.open_tasks]
+        mine = sum(one.assignee == me and (one.question is None or one.question.answer is not None) for one in tasks)
+        return Load.counted(tasks=mine, groups=len(sessions), slots=self._options.tasks_at_once)
 
     def _session(self, group: asyncio.TaskGroup, comm_id: CommId) -> GroupSession:
         if comm_id not in self._sessions:
-            history = GroupHistory(comm_id)
-            me, folder = self._card.agent_id, self._options.files / comm_id
-            files = GroupFiles(self._network, me, history, folder, self._copies, self._hold.session)
-            session = GroupSession(self._runner, self._outbox, history, files, self._room)
-            self._sessions[comm_id] = (session, group.create_task(self._follow(session, comm_id)))
+            self._sessions[comm_id] = self._new_session(comm_id)
+            self._running[comm_id] = group.create_task(self._follow(comm_id))
             self._ended.pop(comm_id, None)
-            self._sooner.set()
-        return self._sessions[comm_id][0]
+        return self._sessions[comm_id]
 
-    async def _follow(self, session: GroupSession, comm_id: CommId) -> None:
-        """Let no failed session take the agent down: it is started again from the store, later each time that it fails."""
+    def _new_session(self, comm_id: CommId) -> GroupSession:
+        history = GroupHistory(comm_id)
+        me, folder = self._card.agent_id, self._options.files / comm_id
+        files = GroupFiles(self._network, me, history, folder, self._copies, self._hold.session)
+        return GroupSession(self._runner, self._outbox, history, files, self._options.silence.total_seconds())
+
+    async def _follow(self, comm_id: CommId) -> None:
+        """Run a group's session until the group ends. A failed session is restarted from the store, after a pause that doubles."""
+        restarts = pauses(self._options.silence.total_seconds(), _MAX_RESTART_SECONDS)
         try:
-            await self._run(session, comm_id)
+            while await self._run(self._sessions[comm_id], comm_id, restarts):
+                self._sessions[comm_id] = self._new_session(comm_id)
+                self._sessions[comm_id].look()
         finally:
-            self._sessions.pop(comm_id, None)
+            del self._sessions[comm_id], self._running[comm_id]
             self._runner.hooks.forget(comm_id)
-            self._sooner.set()
 
-    async def _run(self, session: GroupSession, comm_id: CommId) -> None:
+    async def _run(self, session: GroupSession, comm_id: CommId, restarts: Iterator[float]) -> bool:
+        """Run a session; return whether a new session must follow the group."""
         me = self._card.agent_id
-        left_for: type[IoaError] | None = None
+        failure: type[Exception] | None = None
         try:
             await session.run()
-            self._note_end(comm_id, session.cursor)
         except* SupersededError as errors:
             self._superseded.put_nowait(errors)
+            failure = SupersededError
         except* NotFoundError as errors:
-            self._probing.forget(comm_id)
             _log.info("group_not_there", comm_id=comm_id, agent_id=me, why=str(find_error(IoaError, errors)))
-            left_for = NotFoundError
+            failure = NotFoundError
         except* AheadOfLogError as errors:
             _log.warning("group_forgotten", comm_id=comm_id, agent_id=me, why=str(find_error(IoaError, errors)))
-            left_for = AheadOfLogError
-        except* NoRoomError as errors:
-            _log.warning("group_left_for_room", comm_id=comm_id, agent_id=me, why=str(find_error(IoaError, errors)))
-            left_for = NoRoomError
+            failure = AheadOfLogError
         except* IoaError as errors:
             _log.warning("session_failed", comm_id=comm_id, agent_id=me, why=str(find_error(IoaError, errors)))
-            self._find_silent(comm_id, session)
+            failure = IoaError
         except* Exception:  # noqa: BLE001 - a bug in one session ends no other
             _log.exception("session_failed", comm_id=comm_id, agent_id=me)
-            self._find_silent(comm_id, session)
+            failure = Exception
         # Before CPython 3.11.4 who is cancelled in an `except*` leaves it with a group, and is not cancelled: nothing waits there.
-        if left_for is not None:
-            await self._put_away(comm_id, left_for)
-
-    async def _put_away(self, comm_id: CommId, why: type[IoaError]) -> None:
-        """Have the memory forget a group that was left, now or as one that has ended."""
-        if why is NotFoundError:
+        if failure is None:
+            self._note_end(comm_id, session.cursor)
+        elif failure is NotFoundError:
             await self._take_as_ended(comm_id)
-            return
-        await until_answered(lambda: self._store.forget_group(comm_id), comm_id=comm_id, agent_id=self._card.agent_id)
-        if why is AheadOfLogError:
-            self._probing.ask_at_once(comm_id, asyncio.get_running_loop().time())
-        else:
-            self._note_end(comm_id, _FOR_GOOD)
+        elif failure is AheadOfLogError:
+            await until_answered(lambda: self._store.forget_group(comm_id), comm_id=comm_id, agent_id=me)
+        elif failure is not SupersededError:
+            await asyncio.sleep(next(restarts))
+        return failure not in (None, NotFoundError, SupersededError)
 
     async def _take_as_ended(self, comm_id: CommId) -> None:
         """Have the memory keep a group no longer than those that have ended: nobody will tell of its end."""
@@ -517,14 +455,13 @@ class AgentClient:
         raise await self._superseded.get()
 
     def _note_end(self, comm_id: CommId, cursor: int) -> None:
-        self._probing.forget(comm_id)
         self._ended[comm_id] = cursor
         if len(self._ended) > _ENDED_REMEMBERED:
             self._ended.popitem(last=False)
 
     async def _drain(self) -> None:
         """Wait for the tasks that run, at most the drain time; what does not end runs again after the restart."""
-        running = [duty for session, _ in self._sessions.values() for duty in session.working()]
+        running = [duty for session in self._sessions.values() for duty in session.working()]
         if running:
             await asyncio.wait(running, timeout=self._options.drain.total_seconds())
 

@@ -9,7 +9,6 @@ from typing import Any, TypeVar
 
 from ioa.agent.board import Drafts, board_of
 from ioa.agent.conversation import name_of_entry
-from ioa.agent.heard_room import size_of
 from ioa.group.events import Event, GroupLaunched, MemberJoined, QuestionAnswered, Said, SubgroupClosed, TimerFired, files_of
 from ioa.group.forms import blanks_of, no_votes
 from ioa.group.machine import legal_kinds
@@ -56,8 +55,6 @@ class GroupHistory:
         self.charter: Charter | None = None
         self.state: GroupState | None = None
         self._messages: list[Message] = []
-        self._sizes: dict[int, int] = {}
-        """What each message takes up that `forget` kept, by its identity, since senders choose ids: each page of a log asks."""
         self._public: list[Message] = []
         self._specs: dict[TaskId, TaskSpec] = {}
         self._reports: dict[TaskId, tuple[str, tuple[Artifact, ...]]] = {}
@@ -177,7 +174,6 @@ class GroupHistory:
         if at is None or not isinstance(message.payload, Discussion) or self._messages[at].payload != message.payload:
             return
         draft = self._messages.pop(at)
-        self._sizes.pop(id(draft), None)
         if (place := _last(self._log, lambda item: item is draft)) is not None:
             del self._log[place]
 
@@ -242,16 +238,10 @@ class GroupHistory:
         """Return what was said that every member could read, in order."""
         return self._public
 
-    def forget(self, most_bytes: int, keep: Callable[[Message], bool]) -> None:
-        """Keep of what was said the last messages that have so many bytes, and those that are wanted, for who asks for no view."""
-        kept, sizes, left = list[Message](), dict[int, int](), most_bytes
-        for message in reversed(self._messages):
-            size = self._sizes.get(id(message)) or size_of(message)
-            left -= size
-            if left >= 0 or not kept or keep(message):
-                kept.append(message)
-                sizes[id(message)] = size
-        self._messages, self._sizes = kept[::-1], sizes
+    def forget(self, max_messages: int, keep: Callable[[Message], bool]) -> None:
+        """Keep the last `max_messages` messages and those that `keep` selects. No view can be requested afterwards."""
+        first = len(self._messages) - max_messages
+        self._messages = [message for at, message in enumerate(self._messages) if at >= first or keep(message)]
         self._public.clear()
         self._log.clear()
         self._kept.clear()

@@ -38,7 +38,6 @@ class TaskLease:
         self._task = task
         self._number = task.progress
         self._lease = history.state.limits.task_lease.total_seconds()
-        self._until = asyncio.get_running_loop().time() + self._lease
         self.running: RunningTask | None = None
         self.meter = Meter(task.spent)
         self._approach = NOTHING
@@ -95,14 +94,13 @@ class TaskLease:
             draft=self._draft,
         )
         try:
-            await self._outbox.report_progress(self._history, report, self._task.turn, self._until)
+            await self._outbox.report_progress(self._history, report, self._task.turn)
         except SupersededError:
             raise
         except IoaError as error:
             _log.warning("progress_not_heard", task_id=self._task.task_id, error=error.message)
             soon = min(_NEWS_EVERY.total_seconds(), self._lease * _REPORTED_AFTER)
             return max(soon, seconds_to_wait(error))
-        self._until = asyncio.get_running_loop().time() + self._lease
         return self._lease * (_REPORTED_AFTER_IN_LINE if self.running is None else _REPORTED_AFTER)
 
 

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, field
 
 from ioa.agent.asking import until_answered
-from ioa.agent.catching_up import CatchingUp
 from ioa.agent.history import GroupHistory
-from ioa.agent.report_shares import ReportShares
-from ioa.agent.speaking_shares import SpeakingShares
 from ioa.errors import IoaError, SupersededError
-from ioa.group.requests import Accepted, Rejected
+from ioa.group.requests import Accepted, Entries, Rejected, Sync
 from ioa.ports.agent_network import AgentNetwork
 from ioa.ports.agent_store import AgentStore
 from ioa.ports.clock import Clock, IdSource
 from ioa.ports.meter import NOTHING_METERED, Metered
-from ioa.protocol.codec import encode
 from ioa.protocol.decisions import DecidedBy
-from ioa.protocol.ids import LOCAL, AgentId, MessageId, SessionId, TaskId, UserId
+from ioa.protocol.ids import AgentId, MessageId, SessionId, TaskId
 from ioa.protocol.messages import (
     Decision,
     Header,
@@ -36,6 +33,10 @@ from ioa.telemetry.fault_points import fault_point
 
 MAX_TEXT_BYTES = 160_000
 """What one text of a message may hold. A conclusion stands twice in its log entry, and the entry must fit into one NATS message."""
+
+
+_MAX_SYNCS = 4
+"""Pages of logs that one agent requests at once; a page can have a megabyte."""
 
 
 def duty_of(payload: Payload, turn: int) -> str:
@@ -71,9 +72,7 @@ class Outbox:
     clock: Clock
     ids: IdSource
     session: SessionId
-    shares: SpeakingShares
-    reports: ReportShares
-    catching_up: CatchingUp = field(default_factory=CatchingUp)
+    _syncs: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_MAX_SYNCS))
 
     async def say(self, history: GroupHistory, payload: Payload, turn: int, by: DecidedBy | None = None) -> Accepted | Rejected:
         """Say something for a turn, or report a task's result, surviving crashes and outages on the way.
@@ -81,7 +80,7 @@ class Outbox:
         Raises:
             IoaError: The message cannot be sent as it is; it is forgotten.
         """
-        return await self.send(history, await self.prepare(history, payload, turn, by=by))
+        return await self.send(await self.prepare(history, payload, turn, by=by))
 
     async def prepare(
         self,
@@ -108,10 +107,10 @@ class Outbox:
         """Return what was prepared in a group and not answered yet, by the keys of the duties."""
         return dict(await until_answered(lambda: self.store.outgoing(history.comm_id), agent_id=self.me))
 
-    async def send(self, history: GroupHistory, message: Message) -> Accepted | Rejected:
-        """Send a prepared message until it is answered. A process before this one may have prepared it.
+    async def send(self, message: Message) -> Accepted | Rejected:
+        """Send a prepared message until the router replies, after `retry_after` where the router requires a pause.
 
-        It waits for the share of the user whose goal it is, if there are others.
+        An earlier process of the agent may have prepared the message.
 
         Raises:
             SupersededError: Another process speaks for the agent now.
@@ -120,7 +119,6 @@ class Outbox:
         header = message.header.model_copy(update={"session": self.session})
         message = message.model_copy(update={"header": header})
         try:
-            await self.shares.turn(_user(history), len(encode(message)), header.turn)
             answer = await until_answered(lambda: self.network.say(message), comm_id=header.comm_id, agent_id=self.me)
             fault_point("agent.message_answered")
         except SupersededError:
@@ -131,26 +129,31 @@ class Outbox:
         await until_answered(lambda: self.store.drop_outgoing(header.comm_id, header.message_id), agent_id=self.me)
         return answer
 
-    async def report_progress(self, history: GroupHistory, progress: InformTaskProgress, turn: int, until: float) -> None:
-        """Renew a task's lease, which ends at a time of the loop's clock, when it is its turn.
-
-        A report that is lost is made good by the next one, so it is sent once.
+    async def report_progress(self, history: GroupHistory, progress: InformTaskProgress, turn: int) -> None:
+        """Send a progress report, which renews the task's lease. It is sent once, because the next report replaces a lost one.
 
         Raises:
             SupersededError: Another process speaks for the agent now.
-            IoaError: It was not heard, or may not have been.
+            IoaError: The report was rejected, or no reply came.
         """
-        await self.reports.turn(_user(history), until)
         await self.network.say(self._message(history, progress, turn))
 
-    async def keep_floor(self, history: GroupHistory, turn: int, until: float) -> Accepted | Rejected:
-        """Ask for more time for a turn, which ends at a time of the loop's clock, likewise. It is sent once.
+    async def keep_floor(self, history: GroupHistory, turn: int) -> Accepted | Rejected:
+        """Request more time for a turn, once.
 
         Raises:
-            IoaError: It was not heard, or may not have been.
+            IoaError: The request was rejected, or no reply came.
         """
-        await self.reports.turn(_user(history), until)
         return await self.network.say(self._message(history, Thinking(), turn))
+
+    async def sync(self, request: Sync) -> Entries:
+        """Request one page of a group's log; at most `_MAX_SYNCS` requests run at once.
+
+        Raises:
+            IoaError: The request was rejected, or no reply came.
+        """
+        async with self._syncs:
+            return await self.network.sync(request)
 
     def _message(
         self,
@@ -179,8 +182,3 @@ class Outbox:
             session=self.session,
         )
         return Message(header=header, payload=payload)
-
-
-def _user(history: GroupHistory) -> UserId:
-    """Say whose goal it is."""
-    return LOCAL if history.charter is None or history.charter.user is None else history.charter.user

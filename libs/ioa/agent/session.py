@@ -7,8 +7,7 @@ from its other groups. A duty is named by its turn or task; it is started once, 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 
@@ -16,7 +15,6 @@ import structlog
 
 from ioa.agent.agent_metrics import sessions
 from ioa.agent.asking import until_answered
-from ioa.agent.heard_room import HeardRoom, size_of_entry
 from ioa.agent.history import GroupHistory
 from ioa.agent.inquiring import AskedOfMe
 from ioa.agent.listening import GroupEnded
@@ -33,9 +31,10 @@ from ioa.ports.agent_store import Encounter
 from ioa.ports.asked_for import work_for
 from ioa.protocol.codec import validate
 from ioa.protocol.decisions import DecidedBy
-from ioa.protocol.ids import LOCAL, AgentId, TaskId
-from ioa.protocol.messages import Decision, InformTaskResult, TaskOutcome, TaskSpec
+from ioa.protocol.ids import AgentId, TaskId
+from ioa.protocol.messages import Decision, TaskOutcome, TaskSpec
 from ioa.protocol.outcomes import MAX_REPORTED, Outcome, ReportOutcomes, TaskReport
+from ioa.retry import pauses
 from ioa.telemetry import log_context
 
 _INBOX_GRACE_SECONDS = 0.25
@@ -48,19 +47,11 @@ their own, and overtake each other."""
 _MAX_EARLY, _MAX_EARLY_SECONDS = 64, 1.0
 """How many entries wait for what is before them, and how long, whatever else arrives. Then the log is asked."""
 
-_HEARD_AT_ONCE = 64
-"""How many entries of the agent's memory are taken in in one turn of the loop: of short ones a page holds thousands."""
-_LEAVING_SECONDS = 5.0
-"""How long a group that is left may take to be told why."""
-
-
-@dataclass(frozen=True)
-class _Arrival:
-    """An entry that was pushed, and as how much it counts."""
-
-    entry: SequencedEntry
-    size_bytes: int
-
+_MAX_WAITING = 128
+"""Number of pushed entries that wait to be applied; further entries are read from the log."""
+_MAX_SILENCE_SECONDS = 300.0
+_AFTER_DEADLINE_SECONDS = 1.0
+"""How long after a deadline of the group its log is read, if no entry has arrived."""
 
 Duty = Callable[[], Awaitable[Accepted | None]]
 """Something to be done, and the answer to the message that did it."""
@@ -72,27 +63,31 @@ class AheadOfLogError(IoaError):
     """The agent's memory holds of a group what the group's log does not: the log it was read from is gone."""
 
 
-class NoRoomError(IoaError):
-    """More was said in the group than the agent's process has room for, with what was said in others."""
-
-
 class GroupSession:
-    """Follow one group until it has ended."""
+    """Follow one group until it has ended.
 
-    def __init__(self, runner: TaskRunner, outbox: Outbox, history: GroupHistory, files: GroupFiles, room: HeardRoom) -> None:
+    Args:
+        runner: Runs the tasks.
+        outbox: Sends the messages.
+        history: Receives the entries.
+        files: The group's files.
+        silence: Seconds without a pushed entry after which the log is read for the first time; the pause doubles each time.
+    """
+
+    def __init__(self, runner: TaskRunner, outbox: Outbox, history: GroupHistory, files: GroupFiles, silence: float) -> None:
         self._runner = runner
         self._outbox = outbox
         self._files = files
         self._history = history
-        self._room = room
-        self._has_room = True
-        self._arrived: asyncio.Queue[_Arrival | None] = asyncio.Queue()
-        self._early: dict[int, _Arrival] = {}
+        self._silence = silence
+        self._pauses = self._new_pauses()
+        self._arrived: asyncio.Queue[SequencedEntry | None] = asyncio.Queue()
+        self._early: dict[int, SequencedEntry] = {}
         """What came before the entry that it follows, by the sequence of that one."""
         self._is_over = False
         """Whether nobody applies any more what comes."""
-        self._passed_over = False
-        """Whether something has come for which there was no room, so that the log has to be asked for it."""
+        self._must_sync = False
+        """True if the log must be read: a pushed entry was dropped, or the group has been silent."""
         self._head = self._latest = 0
         self._position = 0
         """How far the log holds nothing that this member may see and has not applied; the cursor may lie behind it."""
@@ -134,18 +129,14 @@ class GroupSession:
         return None if self._history.state is None else self._history.state.next_deadline()
 
     def receive(self, entry: SequencedEntry) -> None:
-        """Take a pushed entry in; it may be one that is known, or lie behind a gap. Where too much waits, the log is asked for it.
-
-        The log has it, and tells it a page at a time; what waits here is decoded, and has the whole state of its group.
-        """
+        """Queue a pushed entry, which may be a duplicate or follow a gap. If the queue is full, the entry is read from the log."""
         if self._is_over or entry.seq <= self.cursor:
             return
-        arrival = _Arrival(entry, size_of_entry(entry.entry))
-        if self._room.lets_wait(self, arrival.size_bytes):
+        if self._arrived.qsize() < _MAX_WAITING:
             self._latest = max(self._latest, entry.seq)
-            self._arrived.put_nowait(arrival)
-        elif not self._passed_over:
-            self._passed_over = True
+            self._arrived.put_nowait(entry)
+        elif not self._must_sync:
+            self._must_sync = True
             self._arrived.put_nowait(None)
 
     def catch_up(self, head: int) -> None:
@@ -161,11 +152,6 @@ class GroupSession:
         self._arrived.put_nowait(None)
         return looked
 
-    def leave(self) -> None:
-        """Take part in the group no more: there is no room for what is said in it."""
-        self._has_room = False
-        self._arrived.put_nowait(None)
-
     def working(self) -> list[asyncio.Task[None]]:
         """Return the tasks this member is working on now."""
         return [duty for name, duty in self._duties.items() if name.startswith("task:")]
@@ -176,19 +162,16 @@ class GroupSession:
         Raises:
             NotFoundError: The group is gone, or this agent is none of its members.
             AheadOfLogError: What this agent remembers of the group is of a log that is gone.
-            NoRoomError: There is no room for what is said in the group, which was told so.
         """
         with sessions.track_inprogress():
             try:
                 await self._take_part()
             except Exception as error:
-                if any(find_error(kind, error) for kind in (NotFoundError, AheadOfLogError, NoRoomError)):
+                if any(find_error(kind, error) for kind in (NotFoundError, AheadOfLogError)):
                     await self._files.remove()
                 raise
             finally:
                 self._is_over = True
-                self._room.give_back(self)
-                self._room.waits_no_more(self)
 
     async def _take_part(self) -> None:
         await self._remember()
@@ -204,9 +187,6 @@ class GroupSession:
                 await self._forget_struck()
                 self._act(duties)
                 await self._follow()
-                if not self._has_room and not self.ended:
-                    await self._say_why()
-                    self._check_room()
             self._drop_duties(keep=frozenset())
             await self._forget_struck()
         await self._close()
@@ -215,36 +195,8 @@ class GroupSession:
         """Take in what the agent's memory holds of the group."""
         store, comm_id = self._outbox.store, self._history.comm_id
         while page := await until_answered(lambda: store.entries(comm_id, after=self.cursor), comm_id=comm_id, agent_id=self.me):
-            for number, entry in enumerate(page, start=1):
-                self._hear(entry, size_of_entry(entry.entry))
-                if number % _HEARD_AT_ONCE == 0:
-                    await asyncio.sleep(0)
-            self._check_room()
-
-    def _hear(self, entry: SequencedEntry, size_bytes: int) -> None:
-        self._history.apply(entry)
-        if self._has_room:
-            charter = self._history.charter
-            user = LOCAL if charter is None or charter.user is None else charter.user
-            self._room.take(self, user, size_bytes)
-
-    def _check_room(self) -> None:
-        if not self._has_room:
-            raise NoRoomError(f"More was said in group {self._history.comm_id} than {self.me} has room for.")
-
-    async def _say_why(self) -> None:
-        """Report what this member still has to do as failed, and pass its turn, if that can be told soon."""
-        self._drop_duties(keep=frozenset())
-        state, why = self._history.state, f"{self.me} leaves this group: more was said in it than there is room for."
-        assert state is not None
-        try:
-            async with fail_after(_LEAVING_SECONDS):
-                for task in [one for one in state.open_tasks if one.assignee == self.me]:
-                    failed = InformTaskResult(task_id=task.task_id, outcome=TaskOutcome.FAILED, task_conclusion=why)
-                    await self._outbox.say(self._history, failed, task.turn)
-                await self._turns.pass_on(state.turn, [why])
-        except (IoaError, TimeoutError) as error:
-            _log.info("leaving_not_told", comm_id=self._history.comm_id, agent_id=self.me, why=str(error))
+            for entry in page:
+                self._history.apply(entry)
 
     async def _forget_struck(self) -> None:
         """Forget what was struck before anything else is decided; who still decides by it has been overtaken."""
@@ -259,8 +211,8 @@ class GroupSession:
         """Apply at least one arrival and everything that lies ready behind it, then fetch what is missing."""
         complete = await self._take_arrivals()
         looks, self._looks = self._looks, []
-        passed_over, self._passed_over = self._passed_over, False
-        if not complete or looks or passed_over or self._head > self.position:
+        must_sync, self._must_sync = self._must_sync, False
+        if not complete or looks or must_sync or self._head > self.position:
             await self._repair()
         for looked in looks:
             if not looked.done():
@@ -269,10 +221,10 @@ class GroupSession:
     async def _take_arrivals(self) -> bool:
         """Apply what has arrived, and what comes a moment later where that is missing; False if something stays missing."""
         loop = asyncio.get_running_loop()
-        if not await self._take(await self._arrived.get()):
+        if not await self._take(await self._first_arrival()):
             return False
         until = loop.time() + _MAX_EARLY_SECONDS
-        while self._has_room and (not self._arrived.empty() or (self._early and not self._looks and not self._passed_over)):
+        while not self._arrived.empty() or (self._early and not self._looks and not self._must_sync):
             try:
                 async with fail_after(_OVERTAKEN_SECONDS):
                     arrival = await self._arrived.get()
@@ -286,25 +238,42 @@ class GroupSession:
                 return False
         return not self._early
 
-    async def _take(self, arrival: _Arrival | None) -> bool:
-        """Apply an arrival and what waited for it, or let it wait for what is before it; False if only the log can help."""
-        if arrival is not None and arrival.entry.previous_seq > self.cursor:
-            self._let_go(self._early.get(arrival.entry.previous_seq))
-            self._early[arrival.entry.previous_seq] = arrival
+    def _new_pauses(self) -> Iterator[float]:
+        return pauses(self._silence, _MAX_SILENCE_SECONDS)
+
+    async def _first_arrival(self) -> SequencedEntry | None:
+        """Wait for an arrival; after a silence, or a deadline of the group without an entry, return None and request a sync."""
+        if not self._arrived.empty():
+            return self._arrived.get_nowait()
+        pause = next(self._pauses)
+        if self.deadline is not None:
+            left = (self.deadline - self._outbox.clock.now()).total_seconds()
+            left += next(pauses(_AFTER_DEADLINE_SECONDS, _AFTER_DEADLINE_SECONDS))
+            if 0 < left < pause:
+                pause, self._pauses = left, self._new_pauses()
+        try:
+            async with fail_after(pause):
+                return await self._arrived.get()
+        except TimeoutError:
+            self._must_sync = True
+            return None
+
+    async def _take(self, arrival: SequencedEntry | None) -> bool:
+        """Apply an arrival and the entries that waited for it, or store it until the entry before it arrives.
+
+        Returns:
+            False if the log must be read.
+        """
+        if arrival is not None and arrival.previous_seq > self.cursor:
+            self._early[arrival.previous_seq] = arrival
             return True
         while arrival is not None:
-            self._let_go(arrival)
-            if not await self._apply(arrival.entry, arrival.size_bytes):
+            if not await self._apply(arrival):
                 return False
             arrival = self._early.pop(self.cursor, None)
         return True
 
-    def _let_go(self, *arrivals: _Arrival | None) -> None:
-        for arrival in arrivals:
-            if arrival is not None:
-                self._room.waits_no_more(self, arrival.size_bytes)
-
-    async def _apply(self, entry: SequencedEntry, size_bytes: int) -> bool:
+    async def _apply(self, entry: SequencedEntry) -> bool:
         """Apply the next entry; True also for one that is known already, False if something is missing before it."""
         if entry.seq <= self.cursor:
             return True
@@ -312,20 +281,18 @@ class GroupSession:
             return False
         if not await until_answered(lambda: self._outbox.store.append(entry), comm_id=self._history.comm_id, agent_id=self.me):
             return False
-        self._hear(entry, size_bytes)
+        self._history.apply(entry)
+        self._pauses = self._new_pauses()
         return True
 
     async def _repair(self) -> None:
         """Fetch from the log what was missed."""
-        comm_id, pages = self._history.comm_id, 0
-
-        async def ask() -> Entries:
-            asked = Sync(comm_id=comm_id, agent_id=self.me, after=self.position, session=self._outbox.session)
-            return await self._outbox.network.sync(asked)
+        comm_id = self._history.comm_id
 
         async def next_page() -> Entries:
             try:
-                page = await self._outbox.catching_up.ask(pages, ask)
+                asked = Sync(comm_id=comm_id, agent_id=self.me, after=self.position, session=self._outbox.session)
+                page = await self._outbox.sync(asked)
             except ConflictError as error:
                 raise AheadOfLogError(error.message) from None
             if 0 < page.head < self.position:
@@ -337,16 +304,12 @@ class GroupSession:
         complete = False
         while not complete:
             page = await until_answered(next_page, comm_id=comm_id, agent_id=self.me)
-            pages += 1
             for entry in page.entries:
-                if not await self._apply(entry, size_of_entry(entry.entry)):
+                if not await self._apply(entry):
                     raise ConflictError(f"The memory of {self.me} is not where it was left in group {comm_id}.")
-            if not self._has_room:
-                break
             self._position = page.up_to
             complete = page.complete
         self._head = self.position
-        self._let_go(*self._early.values())
         self._early.clear()
 
     def _act(self, group: asyncio.TaskGroup) -> None:

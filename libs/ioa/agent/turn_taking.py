@@ -113,7 +113,7 @@ class TurnTaker:
                 message = message or await self._prepared(tuple(refusals), turn, invited)
                 if message is None:
                     return None
-                answer = await self._outbox.send(self._history, message)
+                answer = await self._outbox.send(message)
             except SupersededError:
                 raise
             except IoaError as error:
@@ -195,7 +195,7 @@ class TurnTaker:
         why = "\n".join(dict.fromkeys(refusals))
         passed = Pass(cause=PassCause.NO_USABLE_ANSWER, content=shortened(why, _MAX_WHY_BYTES))
         message = await self._outbox.prepare(self._history, passed, turn, self._meter.take())
-        answer = await self._outbox.send(self._history, message)
+        answer = await self._outbox.send(message)
         count_decision(_DECISIONS.get(type(view.state.stage), "speak"), None, str(passed.cause))
         if not isinstance(answer, Accepted):
             return None
@@ -308,19 +308,18 @@ class TurnTaker:
 
     async def _keep_floor(self, turn: int, patience: float) -> None:
         """Ask for more time whenever more than half of it has passed, for ever."""
-        loop = asyncio.get_running_loop()
-        pause, until = patience * _ASKED_AFTER, loop.time() + patience
+        pause = patience * _ASKED_AFTER
         while True:
             await asyncio.sleep(pause)
             pause = patience * _ASKED_AGAIN_AFTER
             try:
-                answer = await self._outbox.keep_floor(self._history, turn, until)
+                answer = await self._outbox.keep_floor(self._history, turn)
             except IoaError as error:
                 _log.info("floor_not_kept", comm_id=self._history.comm_id, agent_id=self._me, why=error.message)
                 pause = max(pause, seconds_to_wait(error))
                 continue
             if isinstance(answer, Accepted):
-                pause, until = patience * _ASKED_AFTER, loop.time() + patience
+                pause = patience * _ASKED_AFTER
                 self._follower.catch_up(answer.seq)
 
     def _tell(self, kind: type[AgentEvent], /, **what: Any) -> None:

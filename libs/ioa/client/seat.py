@@ -51,8 +51,8 @@ from ioa.protocol.team import seat_of
 from ioa.protocol.trace import span_of_message
 
 _TURN = re.compile(r"[0-9]{1,9}")
-_HEARD_BYTES = 8_000_000
-"""How much of what was said is kept while a log is read, as it lies in memory: 64 MB of a log take up four times as much."""
+_MAX_MESSAGES = 128
+"""Number of messages kept while a log is read."""
 _TOO_LATE = (RejectionCode.STALE_TURN, RejectionCode.NOT_YOUR_FLOOR, RejectionCode.GROUP_ENDED, RejectionCode.WRONG_PHASE)
 
 
@@ -217,7 +217,7 @@ class PersonSeat:
                 if name not in told and message.header.sender != self.me:
                     yield message
                 told.add(name)
-            history.forget(_HEARD_BYTES, _Wanted(self.me))
+            history.forget(_MAX_MESSAGES, _Wanted(self.me))
             awaited = None if history.state is None else _awaited_in(history, self.me)
             if awaited is not None and awaited.item != asked:
                 asked = awaited.item
@@ -285,7 +285,7 @@ class PersonSeat:
     async def _history(self, comm_id: CommId, turn: int | None = None, message_id: MessageId | None = None) -> GroupHistory:
         """Read a group's log as this member, of whose own messages that of a turn, or an id, is not forgotten."""
         history = GroupHistory(comm_id)
-        await self._catch_up(history, lambda: history.forget(_HEARD_BYTES, _Wanted(self.me, turn, message_id)))
+        await self._catch_up(history, lambda: history.forget(_MAX_MESSAGES, _Wanted(self.me, turn, message_id)))
         if history.state is None:
             raise NotFoundError(f"The group {comm_id} is not open yet.")
         return history

@@ -28,7 +28,6 @@ from ioa.adapters.this_process import new_session
 from ioa.agent.agent_ports import AgentPorts
 from ioa.agent.client import AgentClient, ClientOptions, Stop
 from ioa.agent.definition import AgentDefinition
-from ioa.agent.heard_room import HeardRoom
 from ioa.beside import beside
 from ioa.cancellation import TaskGroup, fail_after
 from ioa.errors import AlreadyRunningError, InvalidInputError, IoaError
@@ -39,7 +38,6 @@ from ioa.ports.agent_network import AgentNetwork
 from ioa.ports.asked_for import AskedFor, asked_for
 from ioa.ports.clock import Clock, IdSource
 from ioa.protocol.ids import AgentId, TenantId, parse_agent_id
-from ioa.quotas import RATES, Family
 from ioa.retry import pauses
 from ioa.runtime.process import StopSignal, run_process
 from ioa.telemetry import readiness
@@ -195,7 +193,6 @@ class Crew:
         self._network = network
         self._clock = clock
         self._ids = ids
-        self._room = HeardRoom(settings.heard_bytes)
         self._settled: asyncio.Queue[Exception | None] = asyncio.Queue()
         """Of each agent that it has joined, or the error that it has ended with."""
 
@@ -267,7 +264,6 @@ class Crew:
             task_timeout=settings.task_timeout,
             plans=settings.plan_teams,
             keep=settings.agent_keep,
-            say=replace(RATES[Family.SAY], per_second=settings.say_rate, burst=settings.say_burst),
         )
 
     async def _run_as(self, agent_id: AgentId, agent: AgentDefinition, mind: Mind, stop: Stop, takeover: timedelta) -> None:
@@ -278,7 +274,7 @@ class Crew:
             open_sqlite_store(folder / "memory.sqlite") as store,
             agent.opened() as opened,
         ):
-            ports = AgentPorts(self._network, store, self._clock, self._ids, mind.brain, mind.chat, self._room)
+            ports = AgentPorts(self._network, store, self._clock, self._ids, mind.brain, mind.chat)
             client = AgentClient(opened, agent.card_as(agent_id), ports, session, options)
             async with beside(self._note_joined(client)):
                 await client.run(stop)

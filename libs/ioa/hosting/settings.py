@@ -9,9 +9,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field
 
-from ioa.agent.heard_room import MAX_HEARD_BYTES
 from ioa.protocol.ids import TenantId, TenantIdField
-from ioa.quotas import RATES, Family
 from ioa.runtime.settings import ProcessSettings
 
 _LEAVING = timedelta(seconds=6)
@@ -26,9 +24,6 @@ def _by_tenant(written: object) -> object:
     if len({tenant for tenant, _, _ in pairs}) < len(pairs):
         raise ValueError("a tenant has two seeds")
     return {tenant: seed for tenant, _, seed in pairs}
-
-
-_SAY = RATES[Family.SAY]
 
 
 class WorkerSettings(ProcessSettings):
@@ -49,16 +44,6 @@ class WorkerSettings(ProcessSettings):
     )
     agent_keep: timedelta = Field(
         default=timedelta(days=1), ge=timedelta(0), description="how long an agent's memory keeps groups that have ended"
-    )
-    say_rate: float = Field(
-        default=_SAY.per_second, gt=0, description="how many messages a second the routers take of an agent, as they are told"
-    )
-    say_burst: int = Field(default=_SAY.burst, ge=1, description="how many of these they take at once")
-    heard_bytes: int = Field(
-        default=MAX_HEARD_BYTES,
-        ge=1,
-        description="how many bytes of memory hold what was said in the groups of its agents; "
-        "their entries have four times as many on the disk",
     )
 
     sandbox: Literal["auto", "bwrap", "landlock", "none"] = Field(

@@ -20,8 +20,7 @@ class Load(Model):
     """What an agent has to do.
 
     Attributes:
-        tasks: Open tasks it was given, those that wait for a slot included, but for those that wait for an answer. A group in
-            which something is kept from members counts by what all were told of, and as one task at least.
+        tasks: Open tasks it was given, those that wait for a slot included, but for those that wait for an answer.
         groups: Groups it takes part in that have not ended.
         slots: How many tasks it does at once; more than `MAX_SLOTS` is read as that many.
     """

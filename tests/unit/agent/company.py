@@ -14,7 +14,6 @@ from ioa.adapters.this_process import new_session
 from ioa.agent.agent_ports import AgentPorts
 from ioa.agent.client import AgentClient, ClientOptions
 from ioa.agent.definition import AgentDefinition
-from ioa.agent.heard_room import HeardRoom
 from ioa.errors import ConflictError
 from ioa.group.events import Said
 from ioa.group.requests import LaunchGroup
@@ -99,7 +98,6 @@ class Member:
     agent: AgentDefinition
     brain: Brain
     store: MemoryStore = field(default_factory=MemoryStore)
-    room: HeardRoom = field(default_factory=HeardRoom)
     stop: Stop = field(default_factory=Stop)
     client: AgentClient | None = None
     session: SessionId | None = None
@@ -115,7 +113,7 @@ class Company:
         group: asyncio.TaskGroup,
         folder: Path,
         drain: timedelta,
-        probe_after: timedelta,
+        silence: timedelta,
         takeover: timedelta,
         network: MemoryNetwork,
     ) -> None:
@@ -124,7 +122,7 @@ class Company:
         self.members: dict[str, Member] = {}
         self._group = group
         self._drain = drain
-        self._probe_after = probe_after
+        self._silence = silence
         self._takeover = takeover
         self._ids = CountedIds()
 
@@ -161,12 +159,12 @@ class Company:
             grace=timedelta(milliseconds=20),
             takeover=self._takeover,
             reform_after=timedelta(milliseconds=1),
-            probe_after=self._probe_after,
+            silence=self._silence,
         )
         card = member.agent.card_as(AgentId(agent_id))
         session = new_session(self.network.clock, self._ids)
         member.session = session.session
-        ports = AgentPorts(self.network, member.store, self.network.clock, self._ids, member.brain, room=member.room)
+        ports = AgentPorts(self.network, member.store, self.network.clock, self._ids, member.brain)
         member.client = AgentClient(member.agent, card, ports, session, options)
         member.running = self._group.create_task(self._run(member.client, member))
 
@@ -255,13 +253,13 @@ async def open_company(
     drain: timedelta = timedelta(seconds=5),
     renew_every: timedelta = timedelta(milliseconds=20),
     task_lease: timedelta = timedelta(seconds=30),
-    probe_after: timedelta = timedelta(milliseconds=20),
+    silence: timedelta = timedelta(milliseconds=20),
     takeover: timedelta = timedelta(0),
 ) -> AsyncIterator[Company]:
     """Open a company; whoever still works when the block ends is crashed."""
     async with asyncio.TaskGroup() as group:
         network = MemoryNetwork(ManualClock(), renew_every=renew_every, task_lease=task_lease)
-        company = Company(group, folder, drain, probe_after, takeover, network)
+        company = Company(group, folder, drain, silence, takeover, network)
         try:
             yield company
         finally:

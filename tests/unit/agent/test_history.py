@@ -8,9 +8,7 @@ from itertools import pairwise
 
 import pytest
 
-from ioa.agent import history as histories
 from ioa.agent.conversation import heard
-from ioa.agent.heard_room import size_of
 from ioa.agent.history import GroupHistory
 from ioa.group.events import Said
 from ioa.group.folding import KEPT
@@ -67,23 +65,6 @@ def test_a_task_is_timed_from_giving_it_out_to_its_end() -> None:
         task=f"{COMM}.t1-1",
     )
     assert (told[TaskId("t1-1")], told[TaskId("t1-2")].seconds) == (first, 7.0)
-
-
-def test_what_each_message_takes_up_is_found_out_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A long log is read by pages, and each has what is kept looked through."""
-    asked = list[object]()
-
-    def counted(value: object) -> int:
-        asked.append(value)
-        return size_of(value)
-
-    monkeypatch.setattr(histories, "size_of", counted)
-    history = GroupHistory(COMM)
-    for entry in sequenced():
-        history.apply(entry)
-        history.forget(1_000_000, lambda _: False)
-
-    assert len(asked) == len(history.messages()) > 1
 
 
 def test_what_was_struck_is_in_no_view() -> None:

@@ -15,12 +15,11 @@ from structlog.testing import capture_logs
 from ioa.adapters.folder_lock import locked_folder
 from ioa.adapters.this_process import new_session
 from ioa.agent.definition import AgentDefinition
-from ioa.agent.heard_room import MAX_HEARD_BYTES
 from ioa.errors import AlreadyRunningError, InvalidInputError, MissingExtraError, UnavailableError
 from ioa.hosting.brains import Mind
 from ioa.hosting.host import Crew, host, in_sandbox, load_agent
 from ioa.hosting.settings import WorkerSettings
-from ioa.protocol.ids import AgentId, UserId
+from ioa.protocol.ids import AgentId
 from ioa.runtime.settings import settings_from
 from ioa.sandbox import level_here
 from ioa.telemetry import readiness
@@ -46,23 +45,6 @@ async def _serving(
         finally:
             stop.tell()
             await asyncio.wait([serving])
-
-
-def test_a_process_keeps_as_much_of_what_was_said_as_it_is_told() -> None:
-    """A machine with much memory may be in more groups."""
-    left: list[int] = []
-
-    class Member:
-        def leave(self) -> None:
-            left.append(MAX_HEARD_BYTES)
-
-    network, member = MemoryNetwork(ManualClock()), Member()
-    for told in ({"IOA_HEARD_BYTES": str(2 * MAX_HEARD_BYTES)}, {}):
-        crew = Crew(settings_from(WorkerSettings, told), network, network.clock, CountedIds())
-        crew._room.take(member, UserId("eve"), MAX_HEARD_BYTES + 1)
-        left.append(0)
-
-    assert left == [0, MAX_HEARD_BYTES, 0]
 
 
 async def test_an_agent_whose_folder_is_in_use_joins_as_one_more_replica(tmp_path: Path) -> None:
