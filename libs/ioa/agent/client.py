@@ -383,7 +383,7 @@ class AgentClient:
         return lease
 
     def _load(self) -> Load:
-        """Return how busy the agent is; discovery chooses the least busy replica. A task that waits for an answer is not counted."""
+        """Return how busy the agent is. A task that waits for an answer is not counted."""
         me, sessions = self._card.agent_id, [session for session in self._sessions.values() if not session.ended]
         tasks = [task for one in sessions if one.history.state is not None for task in one.history.state.open_tasks]
         mine = sum(one.assignee == me and (one.question is None or one.question.answer is not None) for one in tasks)

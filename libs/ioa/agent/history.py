@@ -239,7 +239,7 @@ class GroupHistory:
         return self._public
 
     def forget(self, max_messages: int, keep: Callable[[Message], bool]) -> None:
-        """Keep the last `max_messages` messages and those that `keep` selects. No view can be requested afterwards."""
+        """Keep the last `max_messages` messages and every message that `keep` selects. No view can be requested afterwards."""
         first = len(self._messages) - max_messages
         self._messages = [message for at, message in enumerate(self._messages) if at >= first or keep(message)]
         self._public.clear()

@@ -20,7 +20,7 @@ class Load(Model):
     """What an agent has to do.
 
     Attributes:
-        tasks: Open tasks it was given, those that wait for a slot included, but for those that wait for an answer.
+        tasks: Open tasks of the agent, including tasks that wait for a slot, excluding tasks that wait for an answer.
         groups: Groups it takes part in that have not ended.
         slots: How many tasks it does at once; more than `MAX_SLOTS` is read as that many.
     """
