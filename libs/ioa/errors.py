@@ -24,7 +24,7 @@ class Fault(StrEnum):
 
 
 class Retry(Enum):
-    """How often work is tried that raised an error: what an outage puts off without end, what else fails five times (ADR 24)."""
+    """The number of attempts after an error: without end for an outage, otherwise five (decision 12)."""
 
     ENDLESS = "endless"
     BOUNDED = "bounded"

@@ -1,7 +1,7 @@
 """What tells a text that is said word for word again: a sketch of it that ignores case, spacing and punctuation.
 
-The machine compares sketches and reads no prose, so that a log can be replayed whatever becomes of the rules for texts. What is
-alike, but not the same, may well be worth saying: voting, consenting, asking the next one, trying again (ADR 15).
+The machine compares sketches and reads no prose, so that a log can be replayed whatever becomes of the rules for texts. A
+message that is similar but not identical is accepted: a vote, a consent, the same question to another member, a retry.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Who is let in: by a key, or by the cookie of a browser that has shown one. Keys are kept elsewhere, and known here for seconds.
 
 A session is no record anywhere: its cookie says for which key and until when, under a seal that every replica knows. It ends with
-the key, too, and on one machine with the run of its system: whoever has taken its port when that was down was sent the cookie. What
-is kept is which ended before their time (decision 112). A cookie counts below the path of its session alone.
+the key, too, and on one machine with the run of its system: whoever has taken its port when that was down was sent the cookie.
+Only sessions that ended early are recorded. A cookie is valid only below the path of its session.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Sessions of browsers as requests show them: a cookie, below a path.
 
 Browsers send a cookie to every port of a host, and so to whoever listens there (RFC 6265, 8.5), but to no path below which it was
-not set. So each session has a path of its own, which nobody guesses; a script of the page keeps it, and what that keeps is told to
-no other port (decision 122).
+not set. So each session has a path of its own, which nobody guesses; a script of the page stores it, in storage that no
+other port can read.
 """
 
 from __future__ import annotations

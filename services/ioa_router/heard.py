@@ -1,7 +1,7 @@
 """What a router has heard of tasks since it began to listen: the evidence by which leases are renewed when a timer looks at them.
 
-It is memory only. What was heard by a router that died, or while the connection was down, is lost; a task is suspected then, and
-has another lease to prove that it is worked on (decision 4).
+It is memory only. Evidence of a router that stopped or lost its connection is lost. Such a task becomes suspect and gets one
+more lease (decision 4).
 """
 
 from __future__ import annotations

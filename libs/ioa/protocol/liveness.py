@@ -9,8 +9,8 @@ The rules:
 - An agent is lost when it was not heard for a whole lease during which others were, be it only the registry's heartbeat.
 - A longer pause in everything that is heard, or a time that goes back, is an *interruption*: the system was away, or its clock was
   set. Whoever was online counts as heard at its end.
-- If most of those online fall silent together, they get one more lease, since what they have in common is more likely than they to
-  have failed (ADR 4 does the same for tasks).
+- If most of those online fall silent together, they get one more lease, since a common cause is more likely than
+  many failures (decision 4).
 - Who leaves in good order is offline at once, and lost a lease later: a restart costs its groups nothing.
 """
 

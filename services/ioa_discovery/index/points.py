@@ -1,9 +1,9 @@
 """How a card lies in Qdrant, the same in its server and in its in-process engine.
 
 A point for the agent, with the named vectors `text` and `bm25`, and a point for each of its example requests, with the named
-vector `examples`. Not one multivector of all examples: its search tree misses one hit in five, whatever is spent on searching
-it (ADR 11). Every point carries what a search may filter by. Booleans are stored as 0 and 1, because a filter on a boolean
-matches nothing in the in-process engine. A card whose words are all stop words has no `bm25` vector.
+vector `examples`. The examples are not one multivector, because the search tree of multivectors misses one hit in five. Every
+point carries what a search may filter by. Booleans are stored as 0 and 1, because a filter on a boolean matches nothing in the
+in-process engine. A card whose words are all stop words has no `bm25` vector.
 """
 
 from __future__ import annotations

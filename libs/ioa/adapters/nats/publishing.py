@@ -1,7 +1,6 @@
 """Publishing on the path of every message: what several get alike is written once, and what somebody waits for at once.
 
-Subjects and headers are ours, or were read off the wire, so that they need no look. Three pushes take 2.6 µs, which take nats-py
-6.1, and an append 3.1, which takes it 3.8 (docs/adr/0126).
+Subjects and headers are ours, or were read off the wire, so they are not validated again.
 """
 
 from __future__ import annotations
