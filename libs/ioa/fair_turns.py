@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import sys
-from collections import Counter, defaultdict, deque
+from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from datetime import timedelta
 from typing import NamedTuple
 
 from ioa.cancellation import fail_after
 from ioa.errors import RateLimitedError
-from ioa.ports.asked_for import asked_for
-from ioa.protocol.ids import full_name
 
 
 class _Waiting(NamedTuple):
@@ -137,27 +134,3 @@ class FairTurns:
     def _may_go_on(self, who: str) -> bool:
         given, places = self._waiting[who][0]  # given up, or had in another's turn: that takes none of this one's
         return given.done() or self._going[who] + places <= self._of_one
-
-
-class TenantTurns:
-    """Hands out turns to one tenant after another, and within each to one user after another: who invents users takes of his own.
-
-    Args:
-        at_once: How many places there are for what goes on at a time, all of which may be one tenant's.
-        of_user: How many of them may be one user's.
-    """
-
-    def __init__(self, at_once: int, of_user: int) -> None:
-        self._of_users = FairTurns(sys.maxsize, of_user)
-        self._of_tenants = FairTurns(at_once, at_once)
-        self._fronts: defaultdict[str, FairTurns] = defaultdict(lambda: FairTurns(1, 1))
-        """Who stands for his tenant in the line of tenants: one at a time, so that no user waits there behind all of another's."""
-
-    @asynccontextmanager
-    async def turn(self) -> AsyncIterator[None]:
-        """Wait for a turn of whom this task works for, and have it for as long as the block."""
-        tenant, user = asked_for.get()
-        async with self._of_users.turn(full_name(tenant, user)), AsyncExitStack() as having:
-            async with self._fronts[tenant or ""].turn(user):
-                await having.enter_async_context(self._of_tenants.turn(tenant or ""))
-            yield

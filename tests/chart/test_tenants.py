@@ -18,7 +18,7 @@ from ioa.cli.credentials import FolderSecrets
 from ioa.hosting.cluster_credentials import Plan, make_credentials
 from ioa.protocol.ids import TenantId
 from ioa.testing.manual_clock import NEW_YEAR
-from tests.chart.rendering import CHART, RefusedError, Rendered, environment_of, main_container, render
+from tests.chart.rendering import CHART, RefusedError, Rendered, environment_of, render
 
 pytestmark = pytest.mark.chart
 
@@ -72,24 +72,6 @@ def test_each_pod_is_let_into_its_own_tenant(tmp_path: Path) -> None:
     assert environment_of(rendered.one("Deployment", "ioa-acme-router"))["IOA_STORE_BYTES"] == "2000000000"
 
 
-def test_a_shared_agent_has_a_key_of_each_tenant(tmp_path: Path) -> None:
-    """Each of its pods finds, under its own name, the seed of its tenant and of the one that it works for too."""
-    rendered = render(_VALUES)
-    plan = _plan(rendered)
-    make_credentials(plan, FolderSecrets(tmp_path), NEW_YEAR)
-    known = read_authorization((tmp_path / plan.authorization / "authorization.conf").read_text(), {})
-    shared = rendered.one("StatefulSet", "ioa-acme-calculator")
-    pod, told = dict(rendered.pods())["StatefulSet/ioa-acme-calculator"], environment_of(shared)
-    mounts = {one["name"]: one for one in main_container(shared)["volumeMounts"]}
-    assert told["IOA_TENANT_SEEDS"] == f"umbra={mounts['of-umbra']['mountPath']}"
-    assert mounts["of-umbra"]["subPathExpr"] == mounts["credentials"]["subPathExpr"] == "$(IOA_REPLICA)"
-    for volume, tenant in (("credentials", ACME), ("of-umbra", UMBRA)):
-        for number in range(2):
-            may = known[public_key_of((tmp_path / _secret_of(pod, volume) / f"ioa-acme-calculator-{number}").read_text())]
-            assert (may.tenant, f"ioa.v1.comm.*.say.calculator-{number}" in may.publish) == (tenant, True)
-    assert "IOA_TENANT_SEEDS" not in environment_of(rendered.one("StatefulSet", "ioa-acme-writer"))
-
-
 def test_a_tenant_shares_no_index_and_is_scaled_by_its_own_queue() -> None:
     """Its discovery reaches no Qdrant, by no variable and no network policy; KEDA looks into its account, at its pool."""
     rendered = render(_VALUES)
@@ -109,7 +91,6 @@ def test_a_tenant_shares_no_index_and_is_scaled_by_its_own_queue() -> None:
     [
         ({"name": "umbra"}, "Two tenants are called"),
         ({"users": [{"name": "router", "role": "user"}]}, "bears the name of a component"),
-        ({"agentPools": [{"name": "a", "target": "a.py:a", "alsoFor": ["elsewhere"]}]}, "which is no tenant"),
         ({"agentPools": [{"name": "anna", "target": "a.py:a"}]}, "Two of the components"),
         ({"name": "Acme"}, "name"),
         ({"storeBytes": None}, "storeBytes"),

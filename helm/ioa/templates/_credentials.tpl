@@ -15,16 +15,12 @@ An agent of a pool has the id <pool>-<number>, and the key of its pod's name.
 {{- range $pool := ternary $tenant.agentPools $root.Values.agentPools (hasKey $tenant "name") -}}
 {{- $component := include "ioa.component" (dict "tenant" $tenant "component" $pool.name) -}}
 {{- $name := include "ioa.name" (dict "root" $root "component" $component) -}}
-{{- range $other := prepend ($pool.alsoFor | default list) $tenant.name -}}
 {{- $seeds := dict -}}
-{{- $of := ternary (dict "tenant" $other) dict (not (empty $other)) -}}
 {{- range $number := until (int ($pool.maxReplicas | default 10)) -}}
-{{- $_ := set $seeds (printf "%s-%d" $name $number) (merge (dict "agent" (printf "%s-%d" $pool.name $number) "pool" $pool.name) $of) -}}
+{{- $_ := set $seeds (printf "%s-%d" $name $number) (merge (dict "agent" (printf "%s-%d" $pool.name $number) "pool" $pool.name) $whose) -}}
 {{- end -}}
-{{- $component := include "ioa.component" (dict "tenant" (dict "name" $other) "component" $pool.name) -}}
 {{- $_ := set $secrets (include "ioa.credentials.secret" (dict "root" $root "component" $component)) (dict
   "given" (hasKey $root.Values.credentials.existingSecrets $component) "seeds" $seeds) -}}
-{{- end -}}
 {{- end -}}
 {{- range $user := ternary $tenant.users $root.Values.credentials.users (hasKey $tenant "name") -}}
 {{- $component := include "ioa.component" (dict "tenant" $tenant "component" $user.name) -}}

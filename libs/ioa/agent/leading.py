@@ -33,8 +33,8 @@ from ioa.errors import (
 )
 from ioa.group.requests import AbandonGoal, LaunchGroup, Sync
 from ioa.ports.agent_network import GoalOffer
-from ioa.ports.asked_for import work_for
 from ioa.ports.brain import AsksModel, Mission, NobodyFits, Plans, TeamLaunch, UndecidedError
+from ioa.ports.current_user import current_user
 from ioa.ports.meter import Meter
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.codec import shortened, validate
@@ -134,7 +134,7 @@ class Leader:
         log_context.bind(
             {"agent_id": self._card.agent_id, "goal_id": goal.goal_id, "comm_id": comm_id, "traceparent": goal.traceparent}
         )
-        work_for(goal.user or comm_id)
+        current_user.set(goal.user or comm_id)
         left = None if offer.deadline is None else (offer.deadline - self._clock.now()).total_seconds()
         if left is not None and left <= 0:
             raise _too_late(goal)

@@ -28,7 +28,7 @@ from ioa.group.questions import waits_for
 from ioa.group.requests import Accepted, Entries, SequencedEntry, Sync
 from ioa.group.state import Ended, OfTask, OpenTask
 from ioa.ports.agent_store import Encounter
-from ioa.ports.asked_for import work_for
+from ioa.ports.current_user import current_user
 from ioa.protocol.codec import validate
 from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.ids import AgentId, TaskId
@@ -327,7 +327,7 @@ class GroupSession:
         about = {} if charter is None else {"goal_id": charter.goal_id, "traceparent": charter.traceparent}
         log_context.bind({"comm_id": self._history.comm_id, "agent_id": self.me, **about})
         if charter is not None:
-            work_for(charter.user or charter.comm_id)
+            current_user.set(charter.user or charter.comm_id)
 
     def _due(self) -> dict[str, Duty]:
         state = self._history.state

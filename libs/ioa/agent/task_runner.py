@@ -35,9 +35,9 @@ from ioa.cancellation import TaskGroup
 from ioa.errors import DeclinedError, InvalidInputError, IoaError, NotFoundError, SupersededError, reason_of, row_of
 from ioa.group.requests import Accepted, LaunchGroup, Sync
 from ioa.group.state import OpenTask, ParentTask
-from ioa.ports.asked_for import asked_for
 from ioa.ports.brain import Alone, GroupView, TaskRecord, TaskView, TeamLaunch
 from ioa.ports.chat_model import Hear
+from ioa.ports.current_user import current_user
 from ioa.ports.meter import Meter
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.codec import shortened
@@ -330,10 +330,10 @@ class TaskRunner:
 
     def _ask(self, history: GroupHistory, task_id: TaskId, meter: Meter) -> Ask:
         """How a task asks the agent's model, whichever thread it runs in, within what its group has left then."""
-        loop, whom = asyncio.get_running_loop(), asked_for.get()
+        loop, user = asyncio.get_running_loop(), current_user.get()
 
         async def answer(question: ChatQuestion, hear: Hear) -> ChatAnswer:
-            asked_for.set(whom)  # which a thread of the author's own does not know
+            current_user.set(user)  # a thread of the author does not inherit it
             state = history.state
             if self.ports.chat is None:
                 raise no_model(self.card.agent_id)

@@ -9,8 +9,8 @@ import importlib.util
 import os
 import sys
 import traceback
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
@@ -20,7 +20,6 @@ import structlog
 from ioa.adapters.folder_lock import locked_folder
 from ioa.adapters.nats.agent_network import NatsAgentNetwork
 from ioa.adapters.nats.connection import open_connection
-from ioa.adapters.nats.loop_share import OF_OTHERS, LoopShare
 from ioa.adapters.otlp import open_live_spans
 from ioa.adapters.sqlite_store import open_sqlite_store
 from ioa.adapters.system_clock import RandomIds, SystemClock
@@ -29,16 +28,14 @@ from ioa.agent.agent_ports import AgentPorts
 from ioa.agent.client import AgentClient, ClientOptions, Stop
 from ioa.agent.definition import AgentDefinition
 from ioa.beside import beside
-from ioa.cancellation import TaskGroup, fail_after
+from ioa.cancellation import TaskGroup
 from ioa.errors import AlreadyRunningError, InvalidInputError, IoaError
 from ioa.hosting.brains import Mind, check_models, open_minds
 from ioa.hosting.deployment import as_deployed, replica_of
 from ioa.hosting.settings import WorkerSettings
 from ioa.ports.agent_network import AgentNetwork
-from ioa.ports.asked_for import AskedFor, asked_for
 from ioa.ports.clock import Clock, IdSource
-from ioa.protocol.ids import AgentId, TenantId, parse_agent_id
-from ioa.retry import pauses
+from ioa.protocol.ids import AgentId, parse_agent_id
 from ioa.runtime.process import StopSignal, run_process
 from ioa.telemetry import readiness
 
@@ -46,9 +43,6 @@ _MAX_REPLICAS = 100
 """How many processes may run one agent without being told which replica each is."""
 _NAMED = 5
 """How many agents a connection is named after."""
-_PATIENCE = timedelta(seconds=2)
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 30.0
-"""How many seconds pass before another tenant is tried again that does not let the agents work for it."""
 
 _log = structlog.get_logger(__name__)
 
@@ -115,50 +109,7 @@ async def _serve(hosted: Sequence[Hosted], environment: Mapping[str, str], setti
         client = await stack.enter_async_context(open_connection(settings.nats(names)))
         minds = await stack.enter_async_context(open_minds([one.agent for one in hosted], environment))
         minded = list(zip(hosted, minds, strict=True))
-        await stack.enter_async_context(working_for_others(settings, minded, stop))
         await Crew(settings, NatsAgentNetwork(client), SystemClock(), RandomIds()).serve(minded, stop)
-
-
-@asynccontextmanager
-async def working_for_others(
-    settings: WorkerSettings, hosted: Sequence[tuple[Hosted, Mind]], stop: StopSignal
-) -> AsyncIterator[None]:
-    """Have agents work for the other tenants of the settings, while the body has them work for their own until it is stopped.
-
-    What becomes of it is nothing to the body: who does not let them in is asked again, ever less often.
-    """
-    ended = asyncio.Event()
-
-    async def work() -> None:
-        async with TaskGroup() as group:
-            others = settings.for_others()
-            for tenant, one in others.items():
-                group.create_task(_work_for(tenant, one, hosted, LoopShare(OF_OTHERS / len(others)), stop))
-        ended.set()
-
-    async with beside(work()):
-        yield
-        await ended.wait()
-
-
-async def _work_for(
-    tenant: TenantId, settings: WorkerSettings, hosted: Sequence[tuple[Hosted, Mind]], share: LoopShare, stop: StopSignal
-) -> None:
-    asked_for.set(AskedFor(tenant))
-    pause = pauses(_FIRST_PAUSE, _LONGEST_PAUSE)
-    names = ",".join(one.agent_id for one, _ in hosted[:_NAMED])
-    with readiness.beyond_need():
-        while not stop.is_set:
-            try:
-                async with open_connection(settings.nats(names), patience=_PATIENCE) as client:
-                    network = NatsAgentNetwork(client, share)
-                    await Crew(settings, network, SystemClock(), RandomIds()).serve(hosted, stop)
-            except Exception as error:  # noqa: BLE001 - what one tenant meets with ends nobody's work for another
-                why = str(error) if isinstance(error, IoaError) else ""
-                _log.warning("not_working_for", tenant=tenant, error=why, exc_info=not why)
-                with suppress(TimeoutError):
-                    async with fail_after(next(pause)):
-                        await stop.wait()
 
 
 def in_sandbox(hosted: Sequence[Hosted], settings: WorkerSettings) -> Sequence[Hosted]:

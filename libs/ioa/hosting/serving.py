@@ -15,7 +15,7 @@ from ioa.agent.definition import AgentDefinition
 from ioa.beside import beside
 from ioa.errors import InvalidInputError
 from ioa.hosting.brains import check_models, open_minds
-from ioa.hosting.host import Crew, host, in_sandbox, working_for_others
+from ioa.hosting.host import Crew, host, in_sandbox
 from ioa.hosting.settings import WorkerSettings
 from ioa.runtime.process import StopSignal
 from ioa.runtime.settings import settings_from, variable
@@ -58,7 +58,6 @@ async def serving(agents: Sequence[AgentDefinition], url: str | None = None) -> 
         client = await stack.enter_async_context(open_connection(settings.nats(",".join(one.agent_id for one in hosted))))
         minds = await stack.enter_async_context(open_minds(agents, environment))
         crew, minded = Crew(settings, NatsAgentNetwork(client), SystemClock(), RandomIds()), list(zip(hosted, minds, strict=True))
-        await stack.enter_async_context(working_for_others(settings, minded, stop))
         async with beside(crew.serve(minded, stop), stop=stop.set):
             await crew.until_joined(len(hosted))
             yield

@@ -12,7 +12,7 @@ from collections.abc import Mapping, MutableMapping
 from ioa.runtime.settings import ProcessSettings, variable
 
 _PR_SET_DUMPABLE, _NOBODY = 4, 0
-_OURS = (variable("nats_seed"), variable("nats_token"), "IOA_TENANT_SEEDS", "IOA_QDRANT_API_KEY")
+_OURS = (variable("nats_seed"), variable("nats_token"), "IOA_QDRANT_API_KEY")
 """Keys that none but the process itself needs. A model's stays: the functions of agents may ask the same model."""
 
 

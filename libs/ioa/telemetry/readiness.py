@@ -7,30 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
 
 _parts: dict[object, tuple[str, Callable[[], bool]]] = {}
-
-
-_beyond_need: ContextVar[bool] = ContextVar("_beyond_need", default=False)
-
-
-@contextmanager
-def beyond_need() -> Iterator[None]:
-    """Have nothing that the block does keep the process from being ready: it does that for others, who may be away."""
-    token = _beyond_need.set(True)
-    try:
-        yield
-    finally:
-        _beyond_need.reset(token)
 
 
 @contextmanager
 def needs(part: str, is_there: Callable[[], bool]) -> Iterator[None]:
     """Make the process ready only while `is_there` says so, until the block ends. It is asked on the event loop."""
-    if _beyond_need.get():
-        yield
-        return
     key = object()
     _parts[key] = (part, is_there)
     try:

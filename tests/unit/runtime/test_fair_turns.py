@@ -8,9 +8,8 @@ from datetime import timedelta
 import pytest
 
 from ioa.errors import RateLimitedError
-from ioa.fair_turns import FairTurns, Sharers, TenantTurns
-from ioa.ports.asked_for import AskedFor, asked_for, work_for
-from ioa.protocol.ids import TenantId, UserId
+from ioa.fair_turns import FairTurns, Sharers
+from ioa.protocol.ids import UserId
 
 EVE, ANNA = UserId("eve"), UserId("anna")
 
@@ -120,49 +119,3 @@ async def test_what_was_had_in_anothers_turn_costs_none() -> None:
             group.create_task(ask(what, who))
         await asyncio.sleep(0)
     assert (done, turns._waiting) == (["both's", "anna's", "bob's", "eve's"], {})
-
-
-async def test_one_tenant_follows_another_and_within_it_one_user_another() -> None:
-    """Namesakes share no turn, and who invents users takes turns of his own tenant alone."""
-    turns, done, let_go = TenantTurns(2, 2), list[str](), asyncio.Event()
-
-    async def ask() -> None:
-        async with turns.turn():
-            done.append("/".join(map(str, asked_for.get())))
-            await let_go.wait()
-
-    asked = [("umbra", "anna")] * 4 + [("umbra", f"u{number}") for number in range(4)] + [("acme", "anna")] * 2 + [("acme", "bob")]
-    async with asyncio.timeout(20), asyncio.TaskGroup() as group:
-        for tenant, user in asked:
-            asked_for.set(AskedFor(TenantId(tenant), user))
-            group.create_task(ask())
-        for _ in range(20):
-            await asyncio.sleep(0)
-        let_go.set()
-    assert done[:7] == [*["umbra/anna"] * 2, "acme/anna", "umbra/u0", "acme/bob", "umbra/u1", "acme/anna"]
-    assert sorted(done[7:]) == ["umbra/anna", "umbra/anna", "umbra/u2", "umbra/u3"]
-
-
-async def test_who_gives_up_in_a_tenants_line_leaves_all_turns_to_others() -> None:
-    """Wherever somebody stands as he gives up: behind his own, for his tenant, or in the moment in which his turn comes."""
-    turns, done, let_go = TenantTurns(1, 1), list[str](), asyncio.Event()
-
-    async def ask(user: str) -> None:
-        work_for(user)
-        async with turns.turn():
-            done.append(user)
-            await let_go.wait()
-
-    async with asyncio.timeout(20):
-        users = ("carl", "eve", "eve", "anna", "eve", "bob")
-        carl, front, behind, *_ = asked = [asyncio.create_task(ask(user)) for user in users]
-        for _ in range(10):
-            await asyncio.sleep(0)
-        for one in (front, behind):
-            one.cancel()
-        carl.cancel()
-        let_go.set()
-        await asyncio.wait(asked)
-        assert [one.cancelled() for one in asked] == [True, True, True, False, False, False]
-        assert (done[0], sorted(done[1:])) == ("carl", ["anna", "bob", "eve"])
-        await ask("dora")

@@ -7,7 +7,6 @@ import hashlib
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import AbstractContextManager, asynccontextmanager
-from functools import partial
 from typing import NamedTuple
 
 import structlog
@@ -17,7 +16,6 @@ from nats.aio.subscription import Subscription
 
 from ioa.adapters.nats.connection import at_renewal
 from ioa.adapters.nats.goals import TICKET, deadline_of
-from ioa.adapters.nats.loop_share import LoopShare, read_in
 from ioa.adapters.nats.queues import Delivery, consume
 from ioa.adapters.nats.requester import NatsRequester
 from ioa.adapters.nats.sinks import MessageSink
@@ -107,13 +105,11 @@ class NatsAgentNetwork:
 
     Args:
         client: The connection.
-        share: How much of the event loop's time may go into reading what comes over it; None is no bound.
     """
 
-    def __init__(self, client: Client, share: LoopShare | None = None) -> None:
+    def __init__(self, client: Client) -> None:
         self._client = client
-        self._share = share
-        self._requester = NatsRequester(client, share=share)
+        self._requester = NatsRequester(client)
         self._routers: OrderedDict[CommId, str] = OrderedDict()
         """Who pushed the last entry of a group. Any router is right for any group; this one has the head in memory."""
         self._inboxes: dict[AgentId, _Inbox] = {}
@@ -264,7 +260,7 @@ class NatsAgentNetwork:
             entry: SequencedEntry | _Push | None = await inbox.arrived.get()
             if isinstance(entry, _Push):
                 inbox.unread_bytes -= entry.size_bytes
-                entry = await read_in(self._share, partial(self._read, agent_id, entry))
+                entry = self._read(agent_id, entry)
             if entry is not None:
                 yield entry
 
@@ -292,7 +288,7 @@ class NatsAgentNetwork:
 
         async def work(delivery: Delivery) -> None:
             try:
-                offer = await read_in(self._share, partial(_offer, delivery))
+                offer = _offer(delivery)
             except InvalidInputError as error:
                 digest = hashlib.sha256(delivery.data).hexdigest()
                 request = SetAside(agent_id=agent_id, seq=delivery.seq, why=error.message, sha256=digest)
@@ -301,7 +297,7 @@ class NatsAgentNetwork:
                 await leader.lead(offer)
 
         async def give_up(delivery: Delivery, error: Exception) -> None:
-            await leader.give_up(await read_in(self._share, partial(_offer, delivery)), reason_of(error))
+            await leader.give_up(_offer(delivery), reason_of(error))
 
         async with TaskGroup() as group:
             for durable in (pool_consumer(pool), *([ANY_AGENT] if anybodys else [])):

@@ -6,7 +6,6 @@ import asyncio
 import time
 from contextlib import suppress
 from datetime import timedelta
-from functools import partial
 from typing import TypeVar
 
 import nats.errors
@@ -15,7 +14,6 @@ from nats.aio.msg import Msg
 
 from ioa.adapters.nats.connection import may_not_publish
 from ioa.adapters.nats.in_turns import asking
-from ioa.adapters.nats.loop_share import LoopShare, read_in
 from ioa.adapters.nats.patience import waited_for
 from ioa.adapters.nats.reply_headers import error_in, patience_headers
 from ioa.adapters.nats.request_metrics import asked, asked_seconds
@@ -44,13 +42,11 @@ class NatsRequester:
     Args:
         client: The connection.
         timeout: How long an answer is waited for if nothing else is said; as long as is usual there (`waited_for`) if None.
-        share: How much of the event loop's time may go into reading answers; None is no bound.
     """
 
-    def __init__(self, client: Client, timeout: timedelta | None = None, *, share: LoopShare | None = None) -> None:
+    def __init__(self, client: Client, timeout: timedelta | None = None) -> None:
         self._client = client
         self._timeout = timeout
-        self._share = share
 
     async def request(
         self, subject: str, request: Model, reply: type[Reply], *, timeout: timedelta | None = None, is_repeatable: bool = False
@@ -71,7 +67,7 @@ class NatsRequester:
             IoaError: What the service reported, as the class it was raised as.
         """
         message = await self.ask(subject, encode(request), timeout=timeout, is_repeatable=is_repeatable)
-        return await read_in(self._share, partial(decode, reply, message.data, max_payload_bytes=MAX_ANSWER_BYTES))
+        return decode(reply, message.data, max_payload_bytes=MAX_ANSWER_BYTES)
 
     async def ask(self, subject: str, data: bytes, *, timeout: timedelta | None = None, is_repeatable: bool = False) -> Msg:
         """Do the same with what is written already, and return the answer as it came.

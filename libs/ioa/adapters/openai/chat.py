@@ -41,9 +41,10 @@ from ioa.adapters.openai.request_body import chat_body
 from ioa.adapters.openai.settings import DEFAULT_CONTEXT_TOKENS, DEFAULT_KEY_HEADER, ModelSettings
 from ioa.cancellation import fail_after
 from ioa.errors import InvalidInputError, IoaError, ModelError, UnavailableError
-from ioa.fair_turns import TenantTurns
+from ioa.fair_semaphore import FairSemaphore
 from ioa.json_text import parse_json
 from ioa.ports.chat_model import AnswerLimits, ChatMessage, Hear, ModelAnswer, PromptTooLongError, Tool, check_calls
+from ioa.ports.current_user import current_user
 from ioa.retry import pauses
 
 __all__ = ["ModelSettings", "OpenAiChat", "open_openai_chat"]
@@ -108,7 +109,7 @@ class OpenAiChat:
         self._served = 0
         """How many tokens the largest request had that was answered, with its answer, as the server counts them."""
         self._asking_context = asyncio.Lock()
-        self._turns = TenantTurns(settings.concurrency, settings.concurrency - settings.concurrency // _KEPT_OF)
+        self._slots = FairSemaphore(settings.concurrency, per_key=settings.concurrency - settings.concurrency // _KEPT_OF)
 
     @property
     def dialect(self) -> Dialect:
@@ -145,7 +146,7 @@ class OpenAiChat:
         """
         check_calls(messages)
         try:
-            async with self._turns.turn(), fail_after(limits.timeout.total_seconds()):
+            async with self._slots.slot(current_user.get()), fail_after(limits.timeout.total_seconds()):
                 is_heard = hear is not None and self._settings.stream
                 return await self._ask(ChatRequest(tuple(messages), shape, limits, tuple(tools), may_call, is_heard), hear)
         except TimeoutError:

@@ -38,7 +38,6 @@ from ioa.agent.model.dialogue import FIRST_PAUSE, LONGEST_PAUSE, DecisionPrompt,
 from ioa.agent.model.formation import Findings, TeamFormation
 from ioa.agent.model.legality import fault_of_adding, is_mute, is_written, objection, usable
 from ioa.agent.model.log_room import KeptLog
-from ioa.agent.model.pages import PageReader
 from ioa.agent.model.payloads import conclusion_of, invite_of, rejecting, utterance_of
 from ioa.agent.model.planning import TeamPlanning
 from ioa.agent.model.private_memory import keep_announced, shortened_thought, take_announced
@@ -109,7 +108,6 @@ class ModelBrain:
         self._budget = budget or Budget()
         self._prompts = Prompts()
         self._sleep = sleep
-        self._pages = PageReader()
         self._dialogue = Dialogue(model, self._prompts, self._budget, self.tally, sleep)
         self._formation = TeamFormation(self._dialogue, self._prompts, self._budget)
         self._planning = TeamPlanning(self._dialogue, self._prompts, self._budget)
@@ -232,9 +230,7 @@ class ModelBrain:
                 raise NoUsableAnswer(Cause.REJECTED, view.refusals[-1])
             told = self._told(view, lambda seen, above: context.ruling(self._prompts, seen, self._budget, above))
             within = self._within_floor(view, view.state.limits.floor_timeout)
-            question = DecisionPrompt(
-                told, view.meter, within=within, reader=Reader(view, self._pages), about=_about(view), purpose="decide"
-            )
+            question = DecisionPrompt(told, view.meter, within=within, reader=Reader(view), about=_about(view), purpose="decide")
             base = Decide if view.offer.about != "watch" else StepOrAdd if ADD in options else Step
             shape = ruling_on(options, base)
             said = await self._dialogue.decide(question, shape, lambda ruling: fault_of_adding(ruling.decision, view))
@@ -296,7 +292,7 @@ class ModelBrain:
 
         told = self._told(view, lambda seen, above: context.tail(self._prompts, seen, self._budget, above))
         within = self._within_floor(view, floor)
-        question = DecisionPrompt(told, view.meter, within=within, reader=Reader(view, self._pages), about=_about(view))
+        question = DecisionPrompt(told, view.meter, within=within, reader=Reader(view), about=_about(view))
         let = view.offer or Offer()
         in_part = speech_in_part(asks=let.asks, invites=bool(let.invites), tasks=let.tasks)
         shape: type[Speech] = Speech if view.part is None else in_part

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from dataclasses import dataclass, field
 
+from ioa.agent.html_text import text_of_html
 from ioa.agent.model.answers import Read
 from ioa.agent.model.legality import files_by_id
 from ioa.agent.model.log_lines import LogEntry, entries_of
-from ioa.agent.model.pages import PageReader
 from ioa.errors import IoaError
 from ioa.fences import defused, fenced, in_one_line
 from ioa.ports.brain import GroupView
@@ -23,6 +24,8 @@ MAX_CHARS = 60_000
 """How much the reads of a decision show together."""
 MAX_FILE_BYTES = 16_000_000
 """A larger file is not fetched to be read."""
+_MAX_HTML_CHARS = 1_000_000
+"""Characters of a page that are converted to text, in a thread."""
 _MAX_KEPT_CHARS = 1_000_000
 """A longer text is read anew by the next read: a decision waits for its model for minutes, and many may at once."""
 
@@ -39,7 +42,6 @@ class Reader:
     """The reads of one decision."""
 
     view: GroupView
-    pages: PageReader
     reads: int = 0
     chars: int = 0
     _kept: tuple[Artifact, str] | None = field(default=None, init=False)
@@ -111,7 +113,7 @@ class Reader:
             raise Unreadable(f"{about} cannot be shown as text.")
         try:
             text = (await self.view.files.get_file(file)).decode("utf-8-sig", "replace")
-            return await self.pages.text_of(text) if kind in _HTML_KINDS else text
+            return await asyncio.to_thread(text_of_html, text[:_MAX_HTML_CHARS]) if kind in _HTML_KINDS else text
         except IoaError as error:
             raise Unreadable(f"{about} cannot be read now: {error.message}") from None
 

@@ -18,8 +18,8 @@ from ioa.agent.rules import RuleBrain
 from ioa.errors import from_wire, row_of
 from ioa.hosting.brains import open_minds
 from ioa.hosting.host import host, serve_hosted
-from ioa.ports.asked_for import asked_for
 from ioa.ports.chat_model import ModelAnswer, PromptTooLongError
+from ioa.ports.current_user import current_user
 from ioa.ports.meter import Meter
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.ids import LOCAL, AgentId, TaskId, comm_id_of_goal
@@ -265,7 +265,7 @@ async def test_a_model_is_asked_in_turns_of_the_goals_user(ioa_system: System) -
 
     class Notes(ScriptedModel):
         async def answer(self, *args: Any, **more: Any) -> ModelAnswer:
-            users.append(asked_for.get().user)
+            users.append(current_user.get())
             return await super().answer(*args, **more)
 
     model = Notes(lambda asked: "Hello." if len(asked.messages) == 1 else "{}")

@@ -22,10 +22,9 @@ from ioa.adapters.openai.request_body import strict_schema
 from ioa.agent.model import ModelBrain, answers
 from ioa.agent.model.budget import Budget, tokens_of
 from ioa.errors import InvalidInputError, IoaError, ModelError, UnavailableError
-from ioa.ports.asked_for import AskedFor, asked_for
 from ioa.ports.chat_model import AnswerLimits, ChatMessage, Finish, ModelAnswer, PromptTooLongError
+from ioa.ports.current_user import current_user
 from ioa.protocol.codec import encode
-from ioa.protocol.ids import TenantId
 from ioa.protocol.messages import Discussion
 from ioa.protocol.usage import MAX_COUNT
 from tests.rig.counted_body import PIECE, CountedBody
@@ -380,8 +379,8 @@ async def test_so_many_questions_are_under_way_at_once() -> None:
     assert (most, [task.result().text for task in asked]) == (2, ["a"] * 5)
 
 
-async def test_questions_for_one_user_hold_up_nobody_elses(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many groups of his ask at once: a place is kept for others, who take turns, and whose time begins with their turn."""
+async def test_requests_of_several_users_are_served_round_robin(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One slot stays free for other users, and the timeout of a request starts when it gets a slot."""
     asked, answered, limited = list[str](), asyncio.Semaphore(0), list[float]()
 
     def noted(seconds: float) -> asyncio.Timeout:
@@ -405,27 +404,23 @@ async def test_questions_for_one_user_hold_up_nobody_elses(monkeypatch: pytest.M
     async with httpx.AsyncClient(transport=httpx.MockTransport(answer)) as client, asyncio.TaskGroup() as group:
         model = OpenAiChat(ModelSettings("http://x/v1", "tiny"), client)
 
-        def ask(tenant: str, user: str, times: int = 1) -> list[asyncio.Task[ModelAnswer]]:
-            asked_for.set(AskedFor(TenantId(tenant), user))
-            question = (ChatMessage("user", f"{tenant} {user}"),)
-            return [group.create_task(model.answer(question, None, LIMITS)) for _ in range(times)]
+        def ask(user: str, times: int = 1) -> None:
+            current_user.set(user)
+            for _ in range(times):
+                group.create_task(model.answer((ChatMessage("user", user),), None, LIMITS))
 
-        stranger = ask("umbra", "anna", 100)
-        assert await settle() == ["umbra anna"] * 15
-        ask("acme", "anna")
-        assert await settle() == ["acme anna"]
-        ask("umbra", "bob", 100)
-        ask("acme", "anna", 2)
-        ask("acme", "carl")
+        ask("anna", 100)
+        assert await settle() == ["anna"] * 15
+        ask("bob")
+        assert await settle() == ["bob"]
+        ask("carl", 2)
+        ask("dora")
         assert (await settle(), len(limited)) == ([], 16)
-        for one in stranger[15:50]:
-            one.cancel()
         freed = list[str]()
-        for _ in range(6):
+        for _ in range(5):
             answered.release()
             freed += await settle()
-        assert freed[:3] == ["acme anna", "acme carl", "acme anna"]
-        assert (freed[3:], len(limited)) == (["umbra bob", "umbra anna", "umbra bob"], 22)
+        assert (freed, len(limited)) == (["anna", "carl", "dora", "anna", "carl"], 21)
         for _ in range(300):
             answered.release()
 

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import subprocess
-from datetime import timedelta
-from typing import Any
-
 import pytest
 
 from ioa.agent.html_text import text_of_html
@@ -14,13 +9,11 @@ from ioa.agent.model import ModelBrain
 from ioa.agent.model import brain as brain_module
 from ioa.agent.model.answers import Read
 from ioa.agent.model.budget import Budget, tokens_of
-from ioa.agent.model.pages import SOON_READ_CHARS, PageReader
 from ioa.agent.model.reading import MAX_READS, Reader, whole_text
-from ioa.ports.asked_for import AskedFor, asked_for
 from ioa.ports.brain import FileReader
 from ioa.ports.chat_model import ModelAnswer
 from ioa.protocol.goals import Artifact
-from ioa.protocol.ids import TaskId, TenantId
+from ioa.protocol.ids import TaskId
 from ioa.protocol.messages import ConcludeGroupDiscussion
 from ioa.protocol.usage import Overhead, Usage
 from ioa.testing.memory_files import MemoryFiles
@@ -136,54 +129,21 @@ async def test_what_is_not_there_is_answered_with_what_is(what: str) -> None:
     assert said == f"<read>\nThere is nothing called `{what}` to read. {there}\n</read>"
 
 
-async def test_a_page_that_takes_long_is_read_where_it_can_be_ended() -> None:
-    """A thread would go on with it, whoever waits, and all threads of the loop were taken by six such reads."""
-    team, _ = await with_files(b_html=("text/html", b"<b>" * 5_000_000))
-    reader = Reader(team.view(ANN), PageReader(longest=timedelta(seconds=0.2)))
-    said = await reader.read(Read(type="READ", what="t1-x/b.html"), 60_000)
-    assert "cannot be read now: No answer was computed within 0.2 s." in said
+async def test_read_of_a_large_page_converts_the_first_million_characters() -> None:
+    """A longer page is cut before it is converted."""
+    team, _ = await with_files(b_html=("text/html", b"<p>one</p>" * 200_000))
+    said = await Reader(team.view(ANN)).read(Read(type="READ", what="t1-x/b.html"), 60_000)
+    assert "of 399999 characters" in said
 
 
-async def test_a_page_that_is_no_longer_than_a_read_starts_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Most are longer, and take as long as a process does to start: so what is short is read in place, with the same words."""
-    started: list[object] = []
-    popen = subprocess.Popen
-
-    def noted(*arguments: Any, **options: Any) -> object:
-        started.append(arguments)
-        return popen(*arguments, **options)
-
-    monkeypatch.setattr("ioa.idle_child.subprocess.Popen", noted)
-    pages, word = PageReader(), "<p>one <b>two</b>"
-    short, long = (word * (chars // len(word)) for chars in (SOON_READ_CHARS, 2 * SOON_READ_CHARS))
-    assert (await pages.text_of(short), len(started)) == (text_of_html(short), 0)
-    assert (await pages.text_of(long), len(started)) == (text_of_html(long), 1)
-
-
-async def test_pages_of_one_user_hold_up_nobody_else() -> None:
-    """However many of them take as long as they may: not who is called the same in another tenant either."""
-    pages, long = PageReader(longest=timedelta(minutes=5)), "<b>" * 5_000_000
-    asked_for.set(AskedFor(TenantId("umbra"), "ann"))
-    slow = [asyncio.create_task(pages.text_of(f"{long}{number}")) for number in range(3)]
-    asked_for.set(AskedFor(TenantId("acme"), "ann"))
-    try:
-        await asyncio.sleep(0)
-        assert await pages.text_of("<p>one" * SOON_READ_CHARS) == "\n".join(["one"] * SOON_READ_CHARS)
-        assert [one.done() for one in slow] == [False] * 3
-    finally:
-        for one in slow:
-            one.cancel()
-        await asyncio.gather(*slow, return_exceptions=True)
-
-
-@pytest.mark.parametrize(("words", "fetched"), [(50_000, 2), (400_000, 4)])
+@pytest.mark.parametrize(("words", "fetched"), [(50_000, 2), (400_000, 3)])
 async def test_a_text_is_kept_for_the_next_read_of_a_decision(words: int, fetched: int) -> None:
     """Of pages of a usual length the last one; one that is far longer is fetched and read anew, since many decisions may wait."""
     texts = {"a_html": ("text/html", b"<p>" + b"word " * words), "b_txt": ("text/plain", b"word " * words)}
     team, _ = await with_files(**texts)
     files = _Counted(team.files)
     team.files = files
-    reader = Reader(team.view(ANN), PageReader())
+    reader = Reader(team.view(ANN))
     for name in ("a.html", "a.html", "b.txt", "b.txt"):
         assert "word word" in await reader.read(Read(type="READ", what=f"t1-x/{name}", start=10, end=100), 60_000)
     assert files.fetched == fetched
