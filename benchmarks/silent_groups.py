@@ -34,7 +34,6 @@ from ioa.protocol import subjects
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.codec import encode
 from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, MessageId, SessionId
-from ioa.protocol.levels import LEVEL
 from ioa.protocol.messages import Discussion, Header, Message, Phase
 from ioa.protocol.policy import Casting, Policy
 from ioa.protocol.registry import Session
@@ -74,7 +73,7 @@ def create_charter(agent_ids: Sequence[AgentId], turns: int, policy: Policy | No
         owner=agent_ids[0],
         team_members=tuple(AgentCard(agent_id=one, name=one, description="Says something.", pool=one) for one in agent_ids),
         team_up_depth=0,
-        limits=limits if policy is None else limits.model_copy(update={"level": LEVEL}),
+        limits=limits,
         policy=policy,
         cast=tuple(Casting(role=role.name, members=tuple(agent_ids[number :: len(roles)])) for number, role in enumerate(roles)),
     )

@@ -78,10 +78,6 @@ LIMITS: dict[str, tuple[str, str]] = {
         "the time in which all members pass since their models are away, from the floor in which the last of them began to",
         "the group fails with `model_unavailable`, and says whose models and since when",
     ),
-    "level": (
-        "which rules the group is held to for its whole life: the latest that all its members' software knew at the launch",
-        _RULES,
-    ),
     "repetition": (
         "whether the routers compare what a member says with what it has said since anything else happened",
         "`verbatim`: the same words are refused; `off`: nothing is compared",

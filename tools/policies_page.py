@@ -12,7 +12,6 @@ from pydantic import BaseModel
 
 from ioa.group.floor import ROUNDS_OF_SILENCE
 from ioa.group.policy.watching import MAX_STRUCK
-from ioa.protocol.levels import FORKS, REVIEWS, SECRETS_HOLD, VISIBILITY, WORDS
 from ioa.protocol.policy import (
     MAX_NODES,
     MAX_PROMPT_CHARS,
@@ -254,13 +253,7 @@ half of what is left.
 **Nobody hides** that something happened, when, and how many turns it took; who is in the group, lost or removed; and which nodes,
 forms and exits the policy has. So a group shows what somebody played that was removed, where a node is passed over once nobody is
 left who speaks in it: the next night is shorter by the seer's turns. Whoever opens the group, its `leader` or else the first role,
-reads the whole file. Users with the right to read logs, and operators, see everything: `ioa replay` and transcripts are theirs.
-
-All this needs agents and routers of level {VISIBILITY}, guards, reviews, watchers and people of level {REVIEWS}, forks, joins,
-`writes`, `asks` and `invites` of level {FORKS}, `tasks`, `says`, a role's `silent`, `add`, and `invites` where not all hear all
-at once of level {WORDS}, `secret` of level {SECRETS_HOLD}; a policy with `heard_by`, `secret`, `peers = "never"`, `guards`,
-`review`, `watchers`, `human`, `take`, `join`, `writes`, `asks`, `invites`, `tasks`, `says` or a role's `silent` is cast with no
-others. A group with older members whose policy has none of them tells all to all, and leaves `peers = "after"` to its clients."""
+reads the whole file. Users with the right to read logs, and operators, see everything: `ioa replay` and transcripts are theirs."""
 
 
 def render() -> str:

@@ -134,10 +134,6 @@ class OverQuotaError(IoaError):
     """Whoever stores a file would store more than one may: another try will find no more room until files of his own go."""
 
 
-class UnknownVersionError(UnavailableError):
-    """Data is of a version that this process does not know. Another one may, or this one after its upgrade."""
-
-
 class ModelError(IoaError):
     """The language model did not give a usable answer."""
 
@@ -176,7 +172,6 @@ ERRORS: dict[type[Exception], ErrorRow] = {
     RateLimitedError: ErrorRow("rate_limited", Fault.CALLER, Retry.ENDLESS, "info"),
     StoreFullError: ErrorRow("store_full", Fault.SYSTEM, Retry.ENDLESS, "warning"),
     OverQuotaError: ErrorRow("over_quota", Fault.CALLER, Retry.BOUNDED, "info"),
-    UnknownVersionError: ErrorRow("unknown_version", Fault.SYSTEM, Retry.ENDLESS, "warning"),
     ModelError: ErrorRow("model", Fault.SYSTEM, Retry.BOUNDED, "warning"),
     BudgetSpentError: ErrorRow("budget", Fault.CALLER, Retry.BOUNDED, "info"),
     TaskError: ErrorRow("task", Fault.AGENT, Retry.BOUNDED, "warning"),

@@ -9,7 +9,6 @@ from ioa.errors import InvalidInputError, NoAgentError
 from ioa.ports.registry_store import RegistryView
 from ioa.protocol.cards import AgentCard, may_draft
 from ioa.protocol.ids import AgentId, PoolId
-from ioa.protocol.levels import LEVEL
 from ioa.protocol.policy import Casting, Policy
 from ioa.protocol.team import Filling, TeamSpec
 
@@ -17,8 +16,8 @@ from ioa.protocol.team import Filling, TeamSpec
 def cast_roles(team: TeamSpec, found: Sequence[Casting], owner: AgentId, registry: RegistryView) -> tuple[Casting, ...]:
     """Return who holds each role, in the order of the roles.
 
-    A role that names a pool is given to replicas that are online and know the policy, of which some may be of an older release: to
-    the owner first, then to who plays nothing yet and is least busy. Roles that speak in one node are given to different replicas.
+    A role that names a pool is given to replicas that are online: to the owner first, then to
+    members without a role, the least busy first. Roles that speak in one node are given to different replicas.
 
     Args:
         team: What is cast.
@@ -33,7 +32,7 @@ def cast_roles(team: TeamSpec, found: Sequence[Casting], owner: AgentId, registr
     needs = {one.role: one.members for one in found}
     if wrong := needs.keys() - {one.role for one in team.fillings if one.need}:
         raise InvalidInputError(f"The roles {', '.join(sorted(wrong))} name no need: nobody is found for them.")
-    able = _Able(registry, team.policy.level, owner)
+    able = _Able(registry, owner)
     people = {role.name: role.human for role in team.policy.roles}
     apart, cast = _apart(team.policy), dict[str, tuple[AgentId, ...]]()
     for filling in team.fillings:
@@ -78,23 +77,9 @@ def card_of_seat(seat: AgentId) -> AgentCard:
         pool=PoolId(seat),
         may_team_up=False,
         leads=False,
-        level=LEVEL,
         patience=timedelta(days=30),
         speaks="human",
     )
-
-
-def check_levels(policy: Policy, cards: Sequence[AgentCard]) -> None:
-    """Refuse members whose software does not know all that a policy holds.
-
-    Raises:
-        NoAgentError: It names them.
-    """
-    old = [card.agent_id for card in cards if card.level < policy.level]
-    if old:
-        raise NoAgentError(
-            f"{', '.join(old)} cannot join a team with a policy: of an older release.", hint="Upgrade these agents, or cast others."
-        )
 
 
 def _apart(policy: Policy) -> Mapping[str, set[str]]:
@@ -107,11 +92,10 @@ def _apart(policy: Policy) -> Mapping[str, set[str]]:
 
 
 class _Able:
-    """Who may play in a team by who lives, and knows all that a policy holds. Each pool is looked at once, however many name it."""
+    """Agents that can play in a team. Each pool is read once, however many roles name it."""
 
-    def __init__(self, registry: RegistryView, level: int, owner: AgentId) -> None:
+    def __init__(self, registry: RegistryView, owner: AgentId) -> None:
         self._registry = registry
-        self._level = level
         self._owner = owner
         self._replicas: dict[PoolId, Mapping[AgentId, None]] = {}
 
@@ -136,7 +120,7 @@ class _Able:
         free = [
             one.card.agent_id
             for one in self._registry.of_pool(pool)
-            if self._registry.is_online(one.card.agent_id) and one.card.level >= self._level and may_draft(drafter, one.card)
+            if self._registry.is_online(one.card.agent_id) and may_draft(drafter, one.card)
         ]
 
         def rank(agent: AgentId) -> tuple[object, ...]:

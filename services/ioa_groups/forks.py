@@ -57,7 +57,6 @@ from ioa.runtime.group_quota import GroupQuota
 from ioa.runtime.ledger import GroupLedger, entry_of
 from ioa.runtime.stored_shares import StoredShares
 from ioa.telemetry.fault_points import fault_point
-from ioa_groups.casting import check_levels
 from ioa_groups.launching import CARDS_BYTES, check_launch_size
 from ioa_groups.presence import absence
 
@@ -270,7 +269,7 @@ class Forks:
         """Copy what a goal goes on from, and have it go on. What was begun before is finished.
 
         Raises:
-            NoAgentError: Who is needed to go on is not there, or of an older release.
+            NoAgentError: A required member is offline.
             UnavailableError: It has to come back; a `NotYetError`, if another fork is under way here, or somebody else copies.
             IoaError: It cannot be copied any more, as in `check`.
         """
@@ -457,7 +456,7 @@ class Forks:
         Who was lost at the entry is not missed, but hears of the copy, where its tasks are open: it is asked by what it has left.
 
         Raises:
-            NoAgentError: Somebody is gone, is of an older release, or does not accept whose team it is.
+            NoAgentError: A member is gone, or its card does not accept the team's pool.
             UnavailableError: Somebody is away for a moment.
         """
         registry, drafters = self._ports.registry, self._drafters(charter)
@@ -469,15 +468,10 @@ class Forks:
                 raise NoAgentError(f"{agent_id} cannot go on: it is not registered.", hint="Replace it by another one.")
             if record is None:
                 continue
-            asked_by = drafters if is_needed else [as_drafter(one) for one in drafters]  # what it knows matters if it comes back
-            if why := _why_not_drafted(asked_by, record.card):
+            if why := _why_not_drafted(drafters, record.card):
                 raise NoAgentError(f"{agent_id} cannot join: {why}.", hint="Replace it by another one.")
             if is_needed and not registry.is_online(agent_id):
                 raise absence(registry, agent_id)
-            if is_needed and record.card.level < state.level_of_members:
-                raise NoAgentError(f"{agent_id} cannot go on: it is of an older release than the group.", hint="Upgrade it.")
-        if charter.policy is not None:
-            check_levels(charter.policy, charter.team_members)
 
     def _drafters(self, charter: Charter) -> Sequence[AgentCard]:
         """Return the cards of those whose team a copy is: of who opened the first group, as it is now, and of who leads the copy.
@@ -494,7 +488,7 @@ class Forks:
         for member in state.members:
             if member.lost and not member.human:
                 record = self._ports.registry.card(member.agent_id)
-                if record is None or record.card.level < state.level_of_members or _why_not_drafted(drafters, record.card):
+                if record is None or _why_not_drafted(drafters, record.card):
                     left_out.add(member.agent_id)
         return left_out
 

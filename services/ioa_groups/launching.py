@@ -55,7 +55,7 @@ class GroupOpening:
         Raises:
             PayloadTooLargeError: Goal, plan and cards together do not fit into it.
         """
-        request, level = self.request, min(mandate.limits.level, *(card.level for card in self.cards))
+        request = self.request
         launched = GroupLaunched(
             at=self.at,
             charter=Charter(
@@ -66,7 +66,7 @@ class GroupOpening:
                 owner=request.owner,
                 team_members=self.cards,
                 team_up_depth=mandate.depth,
-                limits=mandate.limits.model_copy(update={"level": level}),
+                limits=mandate.limits,
                 inputs=mandate.inputs,
                 parent=mandate.parent,
                 plan=request.plan,

@@ -16,7 +16,6 @@ from ioa.group.rejection import IllegalEventError
 from ioa.ports.open_groups import OpenGroup, QueuedGoal, QueuedOffer
 from ioa.protocol.goals import GoalRecord, Reason
 from ioa.protocol.ids import AgentId, CommId, GoalName, PoolId
-from ioa.protocol.policy import Policy
 from ioa.runtime.goal_metrics import accepted
 from ioa.telemetry import log_context
 from ioa_groups.intake_ports import IntakePorts
@@ -169,12 +168,10 @@ class Offering:
 
     async def _offer_to(self, addressee: AgentId, record: GoalRecord, known: OpenGroup) -> None:
         """Queue the goal for whom its user named, once there is somebody of this name."""
-        pool, team = self.pool_of(addressee), record.goal.team
+        pool = self.pool_of(addressee)
         why = ""
         if pool is None:
             why = f"No agent or pool {addressee!r} has ever registered; `ioa agents` lists those that have."
-        elif team is not None and not self._knows(team.policy, pool):
-            why = f"{addressee} is of an older release, and leads no goal with a team such as {team.team}: upgrade it."
         if why or pool is None:
             if self._ports.clock.now() < record.accepted_at + self._patience:
                 raise NotYetError(f"Nobody called {addressee} who may lead the goal has registered yet.", retry_after=_LOOK_AGAIN)
@@ -223,9 +220,6 @@ class Offering:
         if self._users_are_known:
             waiting = known.model_copy(update={"waits": True, "queued": queued})
             await self._ports.open_groups.put(record.goal.comm_id, waiting)
-
-    def _knows(self, policy: Policy, pool: PoolId) -> bool:
-        return any(one.card.level >= policy.level for one in self._ports.registry.of_pool(pool))
 
 
 def _count(record: GoalRecord, pool: PoolId | None) -> None:

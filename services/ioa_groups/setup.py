@@ -39,7 +39,6 @@ from ioa.protocol.cards import AgentCard, abridged, why_not_drafted
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES, shortened
 from ioa.protocol.goals import GoalRecord, Reason
 from ioa.protocol.ids import AgentId, CommId, GoalId, GoalName, PoolId, UserId, comm_id_of_task
-from ioa.protocol.levels import LEVEL
 from ioa.protocol.named_teams import TeamReference
 from ioa.protocol.policy import Casting, Policy, people_of
 from ioa.protocol.policy_check import MAX_STATE_BYTES, state_bytes
@@ -49,7 +48,7 @@ from ioa.protocol.tickets import is_ticket
 from ioa.runtime.endings import Endings
 from ioa.runtime.ledger import GroupLedger
 from ioa.telemetry.fault_points import fault_point
-from ioa_groups.casting import card_of_seat, cast_roles, check_levels
+from ioa_groups.casting import card_of_seat, cast_roles
 from ioa_groups.launching import CARDS_BYTES, GroupMandate, GroupOpening, check_asked, check_number, team_of
 from ioa_groups.needed import NeededAgents, TeamOfTask
 from ioa_groups.presence import Absences
@@ -141,8 +140,6 @@ class GroupSetup:
         if team is not None:
             everybody, cast = seated(team.policy, comm_id, everybody, cast)
         cards = self._cards_of(everybody, people)
-        if team is not None:
-            check_levels(team.policy, cards)
         check_number(cards)
         opening = GroupOpening(request, team, cast, cards, self._ports.clock.now())
         mandate = await self._mandate_of_task(request, parent, opening) if parent else self._mandate_of_goal(request, record)
@@ -189,8 +186,6 @@ class GroupSetup:
             await self._ports.memberships.add([agent_id], comm_id)  # it has joined; whoever put it into the group may have died
             return SayReply(answer=Accepted(seq=head.seq))
         card = self._cards_of((request.by, agent_id), frozenset())[-1]  # who invites itself is there once
-        if card.level < head.entry.state.level_of_members:
-            raise NoAgentError(f"{agent_id} cannot join: it is of an older release than the group.", hint="Upgrade it.")
         speaks = {one.agent_id: one.speaks for one in charter.team_members}
         if charter.policy is not None and _is_full(charter.policy, head.entry.state, request.role):
             why = f"With another {request.role} the state might grow beyond {MAX_STATE_BYTES:,} bytes."
@@ -348,17 +343,8 @@ class GroupSetup:
         )
 
     def _check_given(self, record: GoalRecord, agent_id: AgentId) -> None:
-        """Refuse who is of another pool than the goal addresses.
-
-        A goal that an older version accepted was queued without a ticket: of it the address alone decides. An agent of a release
-        without policies neither opens nor ends a goal with a team, which so comes to a replica that knows them.
-        """
+        """Reject an agent of a pool that the goal does not address."""
         goal = record.goal
-        known = self._ports.registry.card(agent_id)
-        if goal.team is not None and known is not None and known.card.level < goal.team.policy.level:
-            raise ForbiddenError(
-                f"{agent_id} is of an older release, and leads no goal with a team such as {goal.goal_id}.", hint="Upgrade it."
-            )
         pool = self._pool_of(agent_id)
         if goal.agent not in (None, agent_id, pool) and (pool is None or self._pool_of(goal.agent) != pool):
             raise ForbiddenError(f"The goal {goal.goal_id} is {goal.agent}'s to lead, and not {agent_id}'s.")
@@ -460,7 +446,6 @@ class GroupSetup:
             pause_timeout=self._timeouts.pause_timeout,
             conclusion_timeout=self._timeouts.conclusion_timeout,
             model_patience=self._timeouts.model_patience,
-            level=LEVEL,
             repetition=record.goal.repetition,
         )
 

@@ -85,8 +85,7 @@ class Teams:
                 why = f"So much is kept of the goals and teams of {user} that others need what is left of the store."
                 raise RateLimitedError(why, retry_after=_COME_BACK, hint="Put it when goals were removed (`ioa prune`).")
             version = 1 if newest is None else newest.version + 1
-            level, at = request.team.policy.level, self._clock.now()
-            put = NamedTeam(level=level, name=name, version=version, user=user, at=at, team=request.team)
+            put = NamedTeam(name=name, version=version, user=user, at=self._clock.now(), team=request.team)
             size = len(encode(put))
             if size > MAX_GOAL_BYTES:
                 raise PayloadTooLargeError(f"The team has {size:,} bytes; {MAX_GOAL_BYTES:,} are the most.")

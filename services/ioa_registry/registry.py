@@ -222,5 +222,5 @@ def _succeeds(request: Register, claim: Claim) -> bool:
 
 def _digest(card: AgentCard) -> str:
     """Tell cards apart by what their author wrote: not by the id, and not by what its client adds."""
-    written = card.model_copy(update={"agent_id": "", "level": 0, "speaks": None, "patience": None})
+    written = card.model_copy(update={"agent_id": "", "speaks": None, "patience": None})
     return hashlib.sha256(encode(written)).hexdigest()

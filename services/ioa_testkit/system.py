@@ -32,7 +32,6 @@ from ioa.ports.system_client import SystemClient
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.goal_order import GoalOrder, parse_goal
 from ioa.protocol.ids import LOCAL, AgentId, PoolId, comm_id_of_goal, parse_agent_id
-from ioa.protocol.levels import LEVEL
 from ioa.protocol.registry import Register
 from ioa.runtime.process import StopSignal
 from ioa.telemetry.library_logs import handed_to_logging
@@ -193,7 +192,7 @@ class System:
         async with self._open_plane() as plane, self._serving(plane, [agent], _mind(brain, model), progress):
             for member in scripted:
                 does = "A member that a test speaks for."
-                card = AgentCard(agent_id=member, name=member, description=does, pool=PoolId(member), level=LEVEL)
+                card = AgentCard(agent_id=member, name=member, description=does, pool=PoolId(member))
                 await plane.network.register(Register(card=card))
             await self._until_found(plane.client, [under_test, *scripted])
             goal_id = await plane.client.launch(order, files)

@@ -10,7 +10,6 @@ from ioa.protocol.cards import AgentCard
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Artifact, Reason
 from ioa.protocol.ids import AgentId, CommId, GoalId, MessageId, TaskId
-from ioa.protocol.levels import LEVEL
 from ioa.protocol.messages import (
     AsyncTaskAssignment,
     ConcludeGroupDiscussion,
@@ -94,7 +93,7 @@ class Stage:
         """Register all of them."""
         for agent_id, (description, examples) in _CARDS.items():
             told = {"agent_id": agent_id, "name": agent_id, "description": description, "examples": examples}
-            card = AgentCard.model_validate({**told, "pool": agent_id, "level": LEVEL})
+            card = AgentCard.model_validate({**told, "pool": agent_id})
             await self._plane.network.register(Register(card=card))
         await eventually(lambda: self._plane.client.agents(online_only=True), lambda found: len(found) == len(_CARDS))
 

@@ -7,10 +7,9 @@ from typing import Any
 
 from ioa.client.documents import EntryDocument, told
 from ioa.client.transcript import Transcript
-from ioa.group.events import Entry, Event, Said
+from ioa.group.events import Event, Said
 from ioa.group.forking import reworded
 from ioa.ports.group_log import StoredEntry
-from ioa.protocol.codec import validate
 from tests.browser.looking import Looking
 from tests.unit.client import golden_documents
 from tests.unit.group import golden
@@ -38,10 +37,8 @@ _WORDS = """async (logs) => {
 def _logs() -> list[list[StoredEntry]]:
     """Every log on record."""
     logs = [golden_documents.LOG]
-    for path in sorted(golden.FOLDER.glob("*/*.jsonl")):
-        recorded = [{"version": 3, "event": event, "state": state, "audience": ()} for event, state in golden.read(path)]
-        logs.append([StoredEntry(seq, validate(Entry, one)) for seq, one in enumerate(recorded, 1)])
-    return logs
+    recorded = [golden.accepted(steps) for steps in golden.read().values()]
+    return logs + [[StoredEntry(seq, entry) for seq, entry in enumerate(entries, 1)] for entries in recorded]
 
 
 def _lines(log: list[StoredEntry]) -> list[list[Any]]:

@@ -31,7 +31,7 @@ async def cast_needs(
     taken: set[AgentId] = {agent for one in team.fillings for agent in one.agents}
     cast: list[Casting] = []
     for filling, hits in zip(wanted, found, strict=True):
-        fitting = [hit.card.agent_id for hit in hits.hits if hit.card.level >= team.policy.level]
+        fitting = [hit.card.agent_id for hit in hits.hits]
         checks = bool(team.policy.checked[filling.role])
         chosen = sorted(fitting, key=lambda agent: (checks and agent == leader, agent in taken))[: filling.count]
         if len(chosen) < filling.count:

@@ -23,7 +23,6 @@ from ioa.protocol.cards import AgentCard, Skill
 from ioa.protocol.codec import in_words
 from ioa.protocol.goals import plain_file_name
 from ioa.protocol.ids import AgentId, CommId, GoalId, PoolId, TaskId
-from ioa.protocol.levels import LEVEL
 from ioa.protocol.usage import MICROS, Usage
 
 if TYPE_CHECKING:  # an author's file loads no more than a card needs
@@ -357,7 +356,6 @@ class AgentDefinition:
                 leads=self.leads,
                 declines=self.declines,
                 patience=self.patience,
-                level=LEVEL,
                 accepts=None if self.accepts is None else tuple(PoolId(pool) for pool in self.accepts),
             )
         except ValidationError as error:

@@ -33,7 +33,7 @@ from ioa.group.policy.offer import TO_CONCLUDE, Offer
 from ioa.group.policy.part import Part
 from ioa.group.state import Charter, Concluding, GroupState, Votes
 from ioa.ports.agent_store import AgentStore, StoredObservation
-from ioa.ports.brain import GroupView, Invite, Posted, TaskRecord, Utterance, WholeConclusion, announcement_of
+from ioa.ports.brain import GroupView, Invite, Posted, TaskRecord, Utterance, WholeConclusion
 from ioa.protocol.codec import CUT, validate
 from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.goals import Reason
@@ -41,6 +41,7 @@ from ioa.protocol.ids import AgentId, CommId, GoalId, TaskId, task_id_of_turn
 from ioa.protocol.messages import (
     AskUser,
     AsyncTaskAssignment,
+    ConcludeGroupDiscussion,
     Decision,
     Discussion,
     Message,
@@ -342,28 +343,21 @@ class Hooks:
         return filtered
 
     async def speak(self, view: GroupView, files: GroupFiles) -> Utterance | Decision | Invite:
-        """Say what the author's function says. A conclusion goes with its announcement, or is kept for `conclude`.
+        """Say what the author's function says. A conclusion is sent with its announcement.
 
         Raises:
             InvalidInputError: The function gives nothing that can be said; it is told so, and asked again.
         """
         said = await self._said(view, files)
-        if not isinstance(said, WholeConclusion):
-            return said
-        announcement = announcement_of(said, view)
-        if announcement.conclusion is not None:
-            return announcement
-        view.kept[WholeConclusion] = said
-        return announcement
+        return ConcludeGroupDiscussion(conclusion=said) if isinstance(said, WholeConclusion) else said
 
     async def conclude(self, view: GroupView, files: GroupFiles) -> WholeConclusion:
-        """State the conclusion that was announced, or ask the author's function for it. Under a policy its words are one.
+        """Ask the author's function for the conclusion. Under a policy its words are one.
 
         Raises:
             InvalidInputError: The function gives none; it is told so, and asked again.
         """
-        announced: WholeConclusion | None = view.kept.pop(WholeConclusion, None)
-        said = announced or await self._said(view, files)
+        said = await self._said(view, files)
         if isinstance(said, Discussion) and view.part is not None:
             return WholeConclusion(
                 content=said.content,

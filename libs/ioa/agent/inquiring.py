@@ -20,7 +20,6 @@ from ioa.group.state import OpenTask
 from ioa.protocol.codec import validate
 from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.ids import AgentId, TaskId
-from ioa.protocol.levels import QUESTIONS
 from ioa.protocol.messages import AskUser, TaskQuestion
 
 MOST_OF_THE_TIME = 0.9
@@ -174,8 +173,6 @@ class Inquirer:
         task = state.task(self._task_id)
         if not isinstance(task, OpenTask):
             raise InvalidInputError(f"The task {self._task_id} has ended, and asks nothing more.")
-        if state.limits.level < QUESTIONS:
-            raise InvalidInputError("A member of this group is of an older release, and knows no questions of tasks: upgrade it.")
         question = inquiry.question(task.task_id, task.asked + 1, self._outbox.clock.now(), task.deadline or state.limits.deadline)
         news = history.news()
         answer = await self._outbox.say(history, question, task.turn, DecidedBy(kind="function"))

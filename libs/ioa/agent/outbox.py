@@ -24,8 +24,6 @@ from ioa.protocol.messages import (
     Payload,
     TaskQuestion,
     Thinking,
-    phase_for_header,
-    version_of,
 )
 from ioa.protocol.trace import span_of_message
 from ioa.protocol.usage import NOTHING
@@ -166,11 +164,10 @@ class Outbox:
         assert history.state is not None
         message_id = MessageId(self.ids.new("m"))
         header = Header(
-            version=version_of(payload),
             message_id=message_id,
             comm_id=history.comm_id,
             sender=self.me,
-            state=phase_for_header(history.state.phase),
+            state=history.state.phase,
             turn=turn,
             after=history.cursor,
             traceparent=span_of_message(charter.traceparent, self.me, message_id) if (charter := history.charter) else "",

@@ -43,7 +43,6 @@ from ioa.protocol.cards import AgentCard
 from ioa.protocol.codec import in_words
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, CommId, GoalId, MessageId, PoolId, comm_id_of_task, task_id_of_turn
-from ioa.protocol.levels import LEVEL
 from ioa.protocol.messages import (
     Conclusion,
     Decision,
@@ -479,7 +478,7 @@ def _charter(team: TeamSpec) -> Charter:
         owner=leader,
         team_members=tuple(_card(agent) for agent in members),
         team_up_depth=0,
-        limits=Limits(max_turns=team.max_turns, deadline=_START + timedelta(days=1), level=LEVEL),
+        limits=Limits(max_turns=team.max_turns, deadline=_START + timedelta(days=1)),
         policy=team.policy,
         cast=cast,
     )

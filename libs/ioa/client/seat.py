@@ -43,8 +43,6 @@ from ioa.protocol.messages import (
     PassCause,
     Payload,
     Thinking,
-    phase_for_header,
-    version_of,
 )
 from ioa.protocol.policy import FieldValue
 from ioa.protocol.team import seat_of
@@ -319,11 +317,10 @@ class PersonSeat:
         comm_id = history.comm_id
         message_id = _id_of(self.me, comm_id, turn, payload) if key is None else id_under(self.me, comm_id, key)
         header = Header(
-            version=version_of(payload),
             message_id=message_id,
             comm_id=comm_id,
             sender=self.me,
-            state=phase_for_header(history.state.phase),
+            state=history.state.phase,
             turn=turn,
             after=history.cursor,
             traceparent=span_of_message(history.charter.traceparent, self.me, message_id),

@@ -13,7 +13,6 @@ from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import GroupState, Loan, OpenTask
 from ioa.protocol.decisions import counted, counted_once
 from ioa.protocol.ids import CommId
-from ioa.protocol.levels import FLOORS_ARE_PASSED, RESERVES, TASKS_HAVE_SHARES
 from ioa.protocol.messages import TASK_REPORTS
 from ioa.protocol.usage import NOTHING, Usage
 
@@ -44,10 +43,10 @@ def charge(state: GroupState, said: Said, *, has_floor: bool) -> GroupState:
     elif usage is not NOTHING and not has_floor:
         usage = within_share(state, usage)
     changed: dict[str, object] = {} if usage is NOTHING else {"spent": state.spent.plus(usage)}
-    if usage is not NOTHING and usage.tokens > state.dearest_turn and _reserves(state) and has_floor:
+    if usage is not NOTHING and usage.tokens > state.dearest_turn and has_floor and state.limits.max_tokens is not None:
         changed["dearest_turn"] = usage.tokens
     by = said.message.header.decided_by
-    if by is not None and not isinstance(payload, TASK_REPORTS) and state.limits.level >= FLOORS_ARE_PASSED:
+    if by is not None and not isinstance(payload, TASK_REPORTS):
         changed["decisions"] = counted_once(state.decisions, by)
     return state.model_copy(update=changed) if changed else state
 
@@ -104,8 +103,6 @@ def share_of_task(state: GroupState) -> tuple[int | None, int | None]:
     The group keeps a tenth of what is left, and what its dearest turn took, so that no report on a task ends it.
     """
     tokens, cost = tokens_left(state), cost_left(state)
-    if state.limits.level < TASKS_HAVE_SHARES:
-        return tokens, cost
     return (
         None if tokens is None else max(0, tokens - max(1, tokens // _KEPT_BUDGET, state.dearest_turn)),
         None if cost is None else max(0, cost - max(1, cost // _KEPT_BUDGET)),
@@ -114,8 +111,6 @@ def share_of_task(state: GroupState) -> tuple[int | None, int | None]:
 
 def within_share(state: GroupState, usage: Usage) -> Usage:
     """Return what counts of a usage that is told of a task: no more than the task's share."""
-    if state.limits.level < TASKS_HAVE_SHARES:
-        return usage
     tokens, cost = share_of_task(state)
     tokens_in = usage.tokens_in if tokens is None else min(usage.tokens_in, tokens)
     return usage.model_copy(
@@ -127,9 +122,9 @@ def within_share(state: GroupState, usage: Usage) -> Usage:
     )
 
 
-def exceeds_share(state: GroupState, task: OpenTask, told: Usage | None) -> bool:
+def exceeds_share(task: OpenTask, told: Usage | None) -> bool:
     """Whether more is told of a task than has been counted, by `charge`, since it is more than its share."""
-    if told is None or state.limits.level < TASKS_HAVE_SHARES:
+    if told is None:
         return False
     more = told.beyond(task.spent)
     return more.tokens > 0 or more.cost_micros > 0
@@ -167,10 +162,6 @@ def repay(state: GroupState, closed: SubgroupClosed) -> GroupState:
             "decisions": counted(state.decisions, closed.decisions) if closed.decisions else state.decisions,
         }
     )
-
-
-def _reserves(state: GroupState) -> bool:
-    return state.limits.max_tokens is not None and state.limits.level >= RESERVES
 
 
 def _left(limit: int | None, spent: int, lent: list[int | None]) -> int | None:

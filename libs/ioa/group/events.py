@@ -13,15 +13,14 @@ from pydantic import Field
 from ioa.errors import InvalidInputError
 from ioa.group.encoding import encode_state
 from ioa.group.rejection import RejectionCode
-from ioa.group.state import MAX_MEMBERS, Awaiting, Charter, Gathering, GroupState, OpenTask, ParentTask, Sketch
+from ioa.group.state import MAX_MEMBERS, Charter, GroupState, ParentTask, Sketch
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.codec import CUT, MAX_PAYLOAD_BYTES, check_size, encode_around, read_field
 from ioa.protocol.decisions import DecidedBy, Decisions
 from ioa.protocol.goals import Artifact, Degraded, Reason
 from ioa.protocol.ids import AgentId, AgentIdField, CommIdField, GoalIdField, MessageId, MessageIdField, TaskIdField, UserIdField
-from ioa.protocol.levels import ASKS_AND_GATHERINGS, FORKS, QUESTIONS, SECRETS_HOLD, TASKS_NAME_TEAMS, WORDS
 from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, Decision, InformTaskResult, Message, Payload
-from ioa.protocol.model import Model, Time, known_up_to
+from ioa.protocol.model import Model, Time
 from ioa.protocol.model_calls import ModelCalls
 from ioa.protocol.policy import Name
 from ioa.protocol.questions import Answer, AnswerKey, Question
@@ -301,12 +300,7 @@ def name_of(kind: Kind) -> str:
 class Entry(Model):
     """One entry of a group's log: what happened, who may see it, and the state it led to.
 
-    The state comes last, which is nearly all of a large entry and is encoded apart. Entries of groups under a policy are of version
-    2: a process that does not know policies leaves them to those that do. With what only groups of level 4 know they are of version
-    3, of version 4 where not all hear all, of version 5 with what only policies of level 6 hold, of version 6 with what only
-    groups of level 7 know, of version 7 with what only policies of level 8 hold, and of version 8 with what those of level 9 do.
-    All of a group that is a copy, or was one, are of version 7 at least: who knows of none would drop what it is. As long as a task
-    that names a team is open or waits they are of version 9: who knows of none would have its assignee do it alone.
+    The state comes last, because it is most of a large entry and is encoded apart.
 
     Attributes:
         audience: Who is told what happened.
@@ -315,7 +309,6 @@ class Entry(Model):
             later, if the policy lets others join; empty where all hear all.
     """
 
-    version: Annotated[Literal[1, 2, 3, 4, 5, 6, 7, 8, 9], known_up_to(9)] = 1
     event: Event
     audience: Annotated[tuple[AgentIdField, ...], Field(max_length=MAX_MEMBERS)]
     noticed: Annotated[tuple[AgentIdField, ...], Field(max_length=MAX_MEMBERS, exclude_if=operator.not_)] = ()
@@ -332,16 +325,9 @@ class Entry(Model):
         chain: tuple[int, ...] = (),
     ) -> Entry:
         """Return the entry for an event and the state that it led to, told to some members."""
-        version = _version_of(event, state, is_scoped=bool(chain))
         if chain:
-            return cls(version=version, event=event, audience=audience, noticed=noticed, chain=chain, state=state)
-        return cls(version=version, event=event, audience=audience, state=state)
-
-    def version_for(self, told: GroupState) -> int:
-        """Return the version of this entry for a member, by its state as it is told: of other tasks it says nothing."""
-        if self.version < _NAMES_TEAM:
-            return self.version
-        return _version_of(self.event, self.state.model_copy(update={"tasks": told.tasks}), is_scoped=bool(self.chain))
+            return cls(event=event, audience=audience, noticed=noticed, chain=chain, state=state)
+        return cls(event=event, audience=audience, state=state)
 
     def is_shown_to(self, agent_id: AgentId) -> bool:
         """Whether who was a member then may see this entry, if only that there is one."""
@@ -359,37 +345,6 @@ class Entry(Model):
     def link_of(self, number: int) -> int:
         """Return the sequence of the entry before this one that a member may see, by its number; also of who joins later."""
         return self.chain[min(number, len(self.chain) - 1)]
-
-
-_NAMES_TEAM: Literal[9] = 9
-
-
-def _version_of(event: Event, state: GroupState, *, is_scoped: bool) -> Literal[1, 2, 3, 4, 5, 6, 7, 8, 9]:
-    if state.limits.level >= TASKS_NAME_TEAMS and any(task.team for task in state.unfinished_tasks):
-        return _NAMES_TEAM
-    version = _version_of_state(state)
-    if isinstance(event, QuestionAnswered | SubgroupAsked | MemberJoined):
-        version = max(version, 6)
-    return max(version, 4) if is_scoped else version
-
-
-def _version_of_state(state: GroupState) -> Literal[1, 2, 3, 5, 6, 7, 8]:
-    if state.course is not None and state.course.level >= SECRETS_HOLD:
-        return 8
-    if state.forked_from is not None or (state.course is not None and state.course.level >= WORDS):
-        return 7
-    if state.limits.level >= QUESTIONS and _asks(state):
-        return 6
-    if state.course is not None:
-        if state.course.level:
-            return 6 if state.course.level >= FORKS else 5
-        return 3 if state.limits.level >= ASKS_AND_GATHERINGS else 2
-    return 3 if state.tally is not None or state.dearest_turn or isinstance(state.stage, Gathering) else 1
-
-
-def _asks(state: GroupState) -> bool:
-    """Whether a state holds what only groups that know of questions can read."""
-    return isinstance(state.stage, Awaiting) or any(isinstance(task, OpenTask) and task.asked for task in state.tasks)
 
 
 MAX_ENTRY_BYTES = MAX_PAYLOAD_BYTES - 1_000

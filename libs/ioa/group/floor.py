@@ -20,7 +20,6 @@ from ioa.group.state import (
 )
 from ioa.protocol.goals import Artifact, Degraded, ForcedReason, Reason
 from ioa.protocol.ids import AgentId, MessageId
-from ioa.protocol.levels import FLOORS_ARE_PASSED, LOST_MEMBERS_ARE_NAMED
 from ioa.protocol.messages import Phase, TaskOutcome
 
 ROUNDS_OF_SILENCE = 2
@@ -97,14 +96,13 @@ def until(state: GroupState, agent_id: AgentId, at: datetime, within: timedelta 
     """Until when a member may speak that is let now; `within` is how long, None: as its card says, or its group."""
     if within is not None:
         return min(at + within, state.limits.deadline)
-    return floor_time(state, agent_id, at, state.limits.floor_timeout)[0]
+    return floor_time(state, agent_id, at, state.limits.floor_timeout)
 
 
-def floor_time(state: GroupState, agent_id: AgentId, at: datetime, timeout: timedelta) -> tuple[datetime, datetime | None]:
-    """Until when a member has a floor that it is given now, and since when as the stage tells it."""
+def floor_time(state: GroupState, agent_id: AgentId, at: datetime, timeout: timedelta) -> datetime:
+    """Return when a floor granted to the member at `at` ends."""
     patience = state.patience_of(agent_id)
-    until = at + timeout if patience is None else min(at + patience, state.limits.deadline)
-    return until, at if state.limits.level >= FLOORS_ARE_PASSED else None
+    return at + timeout if patience is None else min(at + patience, state.limits.deadline)
 
 
 def open_conclusion(state: GroupState, agent_id: AgentId, at: datetime, *, forced: ForcedReason | None) -> GroupState:
@@ -194,8 +192,7 @@ def next_living(state: GroupState, agent_id: AgentId) -> AgentId:
 
 def mark_lost(state: GroupState, agent_id: AgentId, at: datetime) -> GroupState:
     """Record that a member's lease has run out."""
-    told = state.limits.level >= LOST_MEMBERS_ARE_NAMED
-    return _mark(state, agent_id, lost=True, lost_at=at if told else None)
+    return _mark(state, agent_id, lost=True, lost_at=at)
 
 
 def mark_living(state: GroupState, agent_id: AgentId) -> GroupState:
@@ -204,10 +201,8 @@ def mark_living(state: GroupState, agent_id: AgentId) -> GroupState:
 
 
 def _granted(state: GroupState, agent_id: AgentId, at: datetime, within: timedelta | None = None) -> dict[str, object]:
-    ends, since = floor_time(state, agent_id, at, state.limits.floor_timeout)
-    if within is not None:
-        ends = min(at + within, state.limits.deadline)
-    return {"stage": Discussing(holder=agent_id, until=ends, since=since), "turn": state.turn + 1}
+    stage = Discussing(holder=agent_id, until=until(state, agent_id, at, within), since=at)
+    return {"stage": stage, "turn": state.turn + 1}
 
 
 def _grant_if_paid(state: GroupState, agent_id: AgentId, at: datetime, within: timedelta | None = None) -> GroupState:
@@ -223,8 +218,8 @@ def _mark(state: GroupState, agent_id: AgentId, **standing: object) -> GroupStat
 
 def _grant_conclusion(state: GroupState, agent_id: AgentId, at: datetime, *, forced: ForcedReason | None) -> GroupState:
     speaker = _living_or_substitute(state, agent_id)
-    until, since = floor_time(state, speaker, at, state.limits.conclusion_timeout)
-    stage = Concluding(speaker=speaker, until=until, forced=forced, since=since)
+    ends = floor_time(state, speaker, at, state.limits.conclusion_timeout)
+    stage = Concluding(speaker=speaker, until=ends, forced=forced, since=at)
     return state.model_copy(update={"stage": stage, "turn": state.turn + 1})
 
 

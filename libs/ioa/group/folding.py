@@ -9,7 +9,6 @@ from collections.abc import Iterable
 
 from ioa.group.state import Assigned, AwaitingAcks, ClosedTask, Earshot, FoldedTasks, GroupState, Paused, Task, WaitingTask
 from ioa.protocol.ids import AgentId, TaskId, turn_of_task_id
-from ioa.protocol.levels import IDS_TELL_TURNS, TASKS_ARE_FOLDED
 from ioa.protocol.usage import MAX_COUNT
 
 KEPT = 32
@@ -25,7 +24,7 @@ def fold(before: GroupState, state: GroupState) -> GroupState:
         before: The state that the step began with.
         state: The state that it has led to.
     """
-    if len(state.tasks) <= KEPT or state.limits.level < TASKS_ARE_FOLDED:
+    if len(state.tasks) <= KEPT:
         return state
     closed = [task for task in state.tasks if isinstance(task, ClosedTask)]
     if len(closed) <= KEPT:
@@ -37,9 +36,7 @@ def fold(before: GroupState, state: GroupState) -> GroupState:
     if not gone:
         return state
     leaving = {task.task_id for task in gone}
-    stay = tuple([task for task in state.tasks if task.task_id not in leaving])
-    if state.limits.level >= IDS_TELL_TURNS:
-        stay = tuple(map(_short, stay))
+    stay = tuple([_short(task) for task in state.tasks if task.task_id not in leaving])
     return state.model_copy(update={"tasks": stay, "folded": _counted(state.folded, gone)})
 
 

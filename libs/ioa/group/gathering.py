@@ -15,7 +15,6 @@ from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import Gathering, GroupState, Seat, Votes
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId
-from ioa.protocol.levels import ASKS_AND_GATHERINGS
 from ioa.protocol.messages import Discussion
 from ioa.protocol.policy import FormField
 from ioa.protocol.policy_check import faults_of
@@ -64,9 +63,7 @@ def check_names(state: GroupState, sender: AgentId, payload: Discussion) -> None
     """
     named, willing = payload.next_speakers, state.living()
     why = ""
-    if state.limits.level < ASKS_AND_GATHERINGS:
-        why = f"Groups gather from level {ASKS_AND_GATHERINGS} on, and this one is held to the rules of {state.limits.level}"
-    elif payload.next_speaker is not None:
+    if payload.next_speaker is not None:
         why = "Name one next speaker, or several who speak side by side, and not both"
     elif len(set(named)) < len(named) or sender in named or not set(named) <= set(willing):
         others = ", ".join(one for one in willing if one != sender)

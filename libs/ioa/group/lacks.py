@@ -9,7 +9,6 @@ from __future__ import annotations
 from ioa.group.state import ClosedTask, GroupState
 from ioa.protocol.goals import Degraded
 from ioa.protocol.ids import TaskId, name_of_task_id
-from ioa.protocol.levels import LOST_MEMBERS_ARE_NAMED
 from ioa.protocol.messages import TaskOutcome
 
 MAX_NAMED = 64
@@ -18,8 +17,6 @@ MAX_NAMED = 64
 
 def of_conclusion(state: GroupState) -> Degraded | None:
     """Say what a conclusion that is stated now may lack; None if nobody was lost, in nested teams neither."""
-    if state.limits.level < LOST_MEMBERS_ARE_NAMED:
-        return None
     lost = tuple(member.agent_id for member in state.members if member.lost)
     if not lost:
         return state.lacks

@@ -101,11 +101,7 @@ def legal_kinds(state: GroupState, agent_id: AgentId, at: datetime, policy: Poli
             return by_table
         return row.kind in offered.kinds and (by_table or row.kind is Discussion)
 
-    return tuple(
-        row.kind
-        for row in TABLE.values()
-        if row.sender in senders and phase in row.cells and row.level <= state.limits.level and is_offered(row)
-    )
+    return tuple(row.kind for row in TABLE.values() if row.sender in senders and phase in row.cells and is_offered(row))
 
 
 def _with_way_out(refused: IllegalEventError, state: GroupState, event: Event, policy: Policy | None = None) -> IllegalEventError:
@@ -125,7 +121,7 @@ def _open(event: Event) -> GroupState:
 
 
 def _apply(state: GroupState, event: Event, policy: Policy | None) -> GroupState:
-    if policy is not None and hides(policy, state) and (by := _speaker(event)) is not None:
+    if policy is not None and hides(policy) and (by := _speaker(event)) is not None:
         check_floor(policy, state, by)
     row, cell = _find(state, event)
     has_floor = row.sender is Sender.FLOOR_HOLDER
@@ -201,9 +197,6 @@ def _find(state: GroupState, event: Event) -> tuple[Row, Cell]:
         raise IllegalEventError(RejectionCode.WRONG_PHASE, f"{row.name} is not legal while {phase}.")
     if isinstance(event, MemberLost) and any(one.human and one.agent_id == event.agent_id for one in state.members):
         raise IllegalEventError(RejectionCode.NO_CHANGE, f"{event.agent_id} is a person, and is waited for.")
-    if row.level > state.limits.level:
-        why = f"{row.name} is legal in groups of level {row.level}, and this one is held to the rules of {state.limits.level}."
-        raise IllegalEventError(RejectionCode.WRONG_PHASE, why)
     return row, cell
 
 

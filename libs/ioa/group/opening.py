@@ -12,7 +12,6 @@ from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import Charter, Discussing, Ended, GroupState, Limits, Member
 from ioa.protocol.decisions import Decisions
 from ioa.protocol.ids import AgentId
-from ioa.protocol.levels import FLOORS_ARE_PASSED, SECRETS_HOLD
 from ioa.protocol.policy import people_of
 
 
@@ -23,7 +22,6 @@ def launch(launched: GroupLaunched) -> GroupState:
         IllegalEventError: The owner is not in its own team.
     """
     charter = launched.charter
-    counts = charter.limits.level >= FLOORS_ARE_PASSED
     patience = _patience_of(charter)
     plays = {
         card.agent_id: tuple([number for number, casting in enumerate(charter.cast) if card.agent_id in casting.members])
@@ -46,11 +44,11 @@ def launch(launched: GroupLaunched) -> GroupState:
         limits=charter.limits,
         depth=charter.team_up_depth,
         parent=charter.parent,
-        stage=Discussing(holder=charter.owner, until=launched.at + charter.limits.floor_timeout),
+        stage=Discussing(holder=charter.owner, until=launched.at + charter.limits.floor_timeout, since=launched.at),
         turn=1,
         spent=launched.usage,
-        decisions=(Decisions(by=launched.decided_by, count=1),) if counts and launched.decided_by is not None else (),
-        ruled=_ruled(charter) if counts and charter.policy is None else (),
+        decisions=(Decisions(by=launched.decided_by, count=1),) if launched.decided_by is not None else (),
+        ruled=_ruled(charter) if charter.policy is None else (),
         forked_from=charter.forked_from,
         drawn_as=charter.drawn_as,
         copying=charter.copied,
@@ -59,8 +57,8 @@ def launch(launched: GroupLaunched) -> GroupState:
         raise IllegalEventError(RejectionCode.NOT_A_MEMBER, f"The owner {charter.owner} is not in its own team.")
     if charter.policy is not None:
         return begin(state.model_copy(update={"turn": 0}), charter.policy, launched.at)
-    until, since = floor.floor_time(state, charter.owner, launched.at, charter.limits.floor_timeout)
-    return state.model_copy(update={"stage": Discussing(holder=charter.owner, until=until, since=since)})
+    until = floor.until(state, charter.owner, launched.at)
+    return state.model_copy(update={"stage": Discussing(holder=charter.owner, until=until, since=launched.at)})
 
 
 def _patience_of(charter: Charter) -> Mapping[AgentId, timedelta | None]:
@@ -69,11 +67,9 @@ def _patience_of(charter: Charter) -> Mapping[AgentId, timedelta | None]:
     Where roles are secret all agents are for as long as the most patient one, since the time tells who has the floor.
     """
     limits = charter.limits
-    if limits.level < FLOORS_ARE_PASSED:
-        return {card.agent_id: None for card in charter.team_members}
     patience = {card.agent_id: card.patience for card in charter.team_members}
     policy = charter.policy
-    if policy is None or not policy.secrets or limits.level < SECRETS_HOLD:
+    if policy is None or not policy.secrets:
         return patience
     people = people_of(policy, charter.cast)
     longest = max((time for agent, time in patience.items() if time is not None and agent not in people), default=None)

@@ -14,7 +14,6 @@ from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import Asking, ClosedTask, Concluding, Discussing, Gathering, GroupState, Passed, Paused
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId
-from ioa.protocol.levels import ASKS_AND_GATHERINGS
 from ioa.protocol.messages import Pass, PassCause, TaskOutcome
 
 
@@ -101,8 +100,7 @@ def _what_failed(state: GroupState, passes: Sequence[Passed], away: Sequence[Pas
         who = ", ".join(one.agent_id for one in passes)
         why = f"No language model of the members answers: that of {who}, since {since:%Y-%m-%d %H:%M:%S} UTC."
     elif last.cause is PassCause.NO_USABLE_ANSWER:
-        nobody = "No member gave a" if state.limits.level >= ASKS_AND_GATHERINGS else "The language models of all members gave no"
-        why = f"{nobody} usable answer: {', '.join(one.agent_id for one in passes)}."
+        why = f"No member gave a usable answer: {', '.join(one.agent_id for one in passes)}."
     else:
         why = "No member states a conclusion."
     done = sum(folded.done for folded in state.folded)

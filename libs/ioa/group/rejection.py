@@ -27,7 +27,6 @@ class RejectionCode(StrEnum):
     BAD_TASK_ID = "bad_task_id"
     BAD_TEAM = "bad_team"
     TOO_MANY_TASKS = "too_many_tasks"
-    TASK_ID_TAKEN = "task_id_taken"
     UNKNOWN_TASK = "unknown_task"
     NOT_YOUR_TASK = "not_your_task"
     TASK_CLOSED = "task_closed"

@@ -32,7 +32,6 @@ from ioa.protocol.ids import (
     turn_of_task_id,
 )
 from ioa.protocol.labels import Labels
-from ioa.protocol.levels import COPIES
 from ioa.protocol.messages import PassCause, Phase, TaskOutcome
 from ioa.protocol.model import Model, Time
 from ioa.protocol.named_teams import ReferenceField
@@ -64,7 +63,6 @@ class Limits(Model):
         task_lease: How long an open task may go without progress.
         pause_timeout: How long a pause may last.
         conclusion_timeout: How long the concluding speaker may stay silent.
-        level: Which rules the group is held to (`ioa.protocol.levels`), for its whole life.
         repetition: Whether a member may say the same again with nothing new in between.
         model_patience: How long the models of all members may be away before the group ends.
     """
@@ -78,7 +76,6 @@ class Limits(Model):
     task_lease: Timeout = timedelta(seconds=30)
     pause_timeout: Timeout = timedelta(minutes=10)
     conclusion_timeout: Timeout = timedelta(seconds=60)
-    level: Annotated[int, Field(ge=0)] = 0
     repetition: RepetitionRule = RepetitionRule.VERBATIM
     model_patience: Timeout = timedelta(minutes=5)
 
@@ -352,7 +349,7 @@ class Loan(Model):
 
 
 class Discussing(Model):
-    """`holder` has the floor for turn `GroupState.turn`, from `since` (None in older groups) until `until`.
+    """`holder` has the floor for turn `GroupState.turn`, from `since` until `until`.
 
     `repeated` is a message of this turn that was refused.
     """
@@ -361,7 +358,7 @@ class Discussing(Model):
     holder: AgentIdField
     until: Time
     repeated: MessageIdField | None = None
-    since: Time | None = None
+    since: Time
 
 
 class FieldVotes(Model):
@@ -504,7 +501,7 @@ class Concluding(Model):
     speaker: AgentIdField
     until: Time
     forced: ForcedReason | None = None
-    since: Time | None = None
+    since: Time
 
 
 class Elsewhere(Model):
@@ -653,7 +650,6 @@ class Course(Model):
         done: The nodes that were left, and neither entered nor forked to since; kept where a node waits for others.
         board: What members have written, in the order in which each thing was written first.
         said: What of the words that an exit of the node waits for was said last, by the places of these words in the node.
-        level: That of the policy, if routers need more than that of visibility to know what it means.
     """
 
     policy: str
@@ -677,7 +673,6 @@ class Course(Model):
     done: Annotated[tuple[Count, ...], Field(max_length=MAX_NODES, exclude_if=operator.not_)] = ()
     board: Annotated[tuple[Version, ...], Field(exclude_if=operator.not_)] = ()
     said: Annotated[tuple[Count, ...], Field(max_length=MAX_EXITS, exclude_if=operator.not_)] = ()
-    level: Annotated[Count, Field(exclude_if=operator.not_)] = 0
 
 
 class GroupState(Model):
@@ -850,11 +845,6 @@ class GroupState(Model):
     def number_of(self, agent_id: AgentId) -> int:
         """Return the place of a member in the order of joining."""
         return [member.agent_id for member in self.members].index(agent_id)
-
-    @property
-    def level_of_members(self) -> int:
-        """The least level of who may be a member."""
-        return self.limits.level if self.forked_from is None else max(self.limits.level, COPIES)
 
     def living(self) -> tuple[AgentId, ...]:
         """Return the members whose lease stands and who are not removed, in the order they joined."""

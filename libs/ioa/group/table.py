@@ -40,7 +40,6 @@ from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import Awaiting, AwaitingAcks, Concluding, Discussing, Gathering, GroupState, Paused
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId
-from ioa.protocol.levels import ASKS_AND_GATHERINGS, CONCLUDED_AT_ONCE, FLOORS_ARE_PASSED, INVITES, QUESTIONS
 from ioa.protocol.messages import (
     AskUser,
     AsyncTaskAssignment,
@@ -106,7 +105,6 @@ class Row:
     Attributes:
         apply: The rule. It takes an event of this kind, and the state, which is None before there is a group.
         offered: Asked only of kinds that members send.
-        level: Groups of a lower level know nothing of the kind.
     """
 
     kind: Kind
@@ -114,7 +112,6 @@ class Row:
     apply: Callable[[Any, Any], GroupState]
     cells: Mapping[Phase | None, Cell]
     offered: Offer
-    level: int = 0
 
     @cached_property
     def name(self) -> str:
@@ -137,7 +134,6 @@ def _message(
     apply: Callable[[GroupState, Said, P], GroupState],
     *cells: Cell,
     offered: Offer = _always,
-    level: int = 0,
 ) -> Row:
     """Return the row of a kind of message; its rule is handed the payload by itself, when what it rejects is rejected."""
 
@@ -145,12 +141,12 @@ def _message(
         payload: Any = event.message.payload
         return apply(tasks.reject(state, rejects_of(payload), event.message.header.sender), event, payload)
 
-    return _row(kind, sender, apply_payload, cells, offered, level)
+    return _row(kind, sender, apply_payload, cells, offered)
 
 
-def _event(kind: type[E], sender: Sender, apply: Callable[[GroupState, E], GroupState], *cells: Cell, level: int = 0) -> Row:
+def _event(kind: type[E], sender: Sender, apply: Callable[[GroupState, E], GroupState], *cells: Cell) -> Row:
     """Return the row of an event of the control plane."""
-    return _row(kind, sender, apply, cells, level=level)
+    return _row(kind, sender, apply, cells)
 
 
 def _opening(kind: type[E], sender: Sender, apply: Callable[[E], GroupState], *cells: Cell) -> Row:
@@ -168,9 +164,8 @@ def _row(
     apply: Callable[[Any, Any], GroupState],
     cells: Iterable[Cell],
     offered: Offer = _always,
-    level: int = 0,
 ) -> Row:
-    return Row(kind, sender, apply, {cell.phase: cell for cell in cells}, offered, level)
+    return Row(kind, sender, apply, {cell.phase: cell for cell in cells}, offered)
 
 
 def _discussion(state: GroupState, said: Said, payload: Discussion) -> GroupState:
@@ -207,8 +202,7 @@ def _conclude(state: GroupState, said: Said, payload: ConcludeGroupDiscussion) -
         still_open = ", ".join(task.task_id for task in state.unfinished_tasks)
         raise IllegalEventError(RejectionCode.TASKS_OPEN, f"Tasks are still open: {still_open}.")
     sender = said.message.header.sender
-    at_once = state.limits.level >= CONCLUDED_AT_ONCE and floor.concludes(state, sender)
-    if payload.conclusion is not None and at_once:
+    if payload.conclusion is not None and floor.concludes(state, sender):
         return _conclusion(state, said, payload.conclusion)
     return floor.open_conclusion(state, sender, said.at, forced=None)
 
@@ -216,7 +210,7 @@ def _conclude(state: GroupState, said: Said, payload: ConcludeGroupDiscussion) -
 def _conclusion(state: GroupState, said: Said, payload: Conclusion) -> GroupState:
     """End the group. A limit that forced the conclusion is the reason, unless the goal was reached all the same."""
     forced = state.forced
-    reached = payload.reason is Reason.CONCLUDED and state.limits.level >= CONCLUDED_AT_ONCE
+    reached = payload.reason is Reason.CONCLUDED
     reason = payload.reason if forced is None or reached else forced
     limit = forced if reached else None
     return floor.end(state, reason, payload.content, said.at, payload.artifacts, lacks.of_conclusion(state), limit)
@@ -372,7 +366,6 @@ _ROWS = (
         Sender.FLOOR_HOLDER,
         _decision,
         Cell(_Q, (_Q, _D, _G, _C), "what is chosen is done; a choice that is no option is refused, and costs a try", _CHARGED),
-        level=ASKS_AND_GATHERINGS,
     ),
     _message(
         Pause,
@@ -418,7 +411,6 @@ _ROWS = (
         Cell(
             _C, (_C, _FAILED), "the next member has to conclude; when all have passed the group fails, with models away not at once"
         ),
-        level=FLOORS_ARE_PASSED,
     ),
     _message(
         Thinking,
@@ -435,7 +427,6 @@ _ROWS = (
         ),
         Cell(_C, (_C,), "a member with patience keeps the floor for as long again, in the second half of its time"),
         offered=passing.may_prolong,
-        level=FLOORS_ARE_PASSED,
     ),
     _message(
         AskUser,
@@ -448,28 +439,27 @@ _ROWS = (
             " has the floor",
             _CHARGED,
         ),
-        level=QUESTIONS,
     ),
     _message(
         InformTaskProgress,
         Sender.ASSIGNEE,
         tasks.progress,
-        *(Cell(phase, (phase,), _ACKNOWLEDGES, _CHARGED) for phase in (_D, _G, _Q)),
-        Cell(_W, (_W,), _ACKNOWLEDGES, _CHARGED_AND_FREED),
-        Cell(_A, (_A,), _ACKNOWLEDGES, _CHARGED_AND_FREED),
-        Cell(_P, (_P,), _ACKNOWLEDGES, _CHARGED_AND_FREED),
+        *(Cell(phase, (phase,), _ACKNOWLEDGES) for phase in (_D, _G, _Q)),
+        Cell(_W, (_W,), _ACKNOWLEDGES, _FREED),
+        Cell(_A, (_A,), _ACKNOWLEDGES, _FREED),
+        Cell(_P, (_P,), _ACKNOWLEDGES, _FREED),
     ),
     _message(
         InformTaskResult,
         Sender.ASSIGNEE,
         tasks.result,
         *(
-            Cell(phase, (phase,), "closes the task; what waited for it starts, or is cancelled if it failed", _CHARGED)
+            Cell(phase, (phase,), "closes the task; what waited for it starts, or is cancelled if it failed")
             for phase in (_D, _G, _Q)
         ),
-        Cell(_W, (_W,), "closes the task, which answers the assignment too", _CHARGED_AND_FREED),
-        Cell(_A, (_A,), "closes the task", _CHARGED_AND_FREED),
-        Cell(_P, (_P,), "closes the task", _CHARGED_AND_FREED),
+        Cell(_W, (_W,), "closes the task, which answers the assignment too", _FREED),
+        Cell(_A, (_A,), "closes the task", _FREED),
+        Cell(_P, (_P,), "closes the task", _FREED),
     ),
     _message(
         TaskQuestion,
@@ -477,7 +467,6 @@ _ROWS = (
         questions.ask_of_task,
         *(Cell(phase, (phase,), "the task waits for an answer; its lease is renewed") for phase in (_D, _G, _Q, _W, _A, _P)),
         offered=_a_question_may_be_asked,
-        level=QUESTIONS,
     ),
     _message(
         TaskDecision,
@@ -485,7 +474,6 @@ _ROWS = (
         questions.decide_for_task,
         *(Cell(phase, (phase,), "the task is answered what it asks, without the floor") for phase in (_D, _G, _Q, _W, _A, _P)),
         offered=_a_question_waits,
-        level=QUESTIONS,
     ),
     _event(
         TimerFired,
@@ -528,7 +516,6 @@ _ROWS = (
         joining.join,
         Cell(_D, (_D,), "who has the floor has invited an agent, which hears from now on, and reads what was said before"),
         Cell(_Q, (_Q, _D, _G, _C), "who watches has an agent join; that is its answer"),
-        level=INVITES,
     ),
     _event(
         CancelRequested,
@@ -577,12 +564,12 @@ _ROWS = (
         Sender.NESTED_TEAM,
         tasks.close_subgroup,
         *(
-            Cell(phase, (phase,), "the nested team's conclusion closes the task; what it has used up is counted", _CHARGED)
+            Cell(phase, (phase,), "the nested team's conclusion closes the task; what it has used up is counted")
             for phase in (_D, _G, _Q)
         ),
-        Cell(_W, (_W,), "the nested team's conclusion closes the task; what it has used up is counted", _CHARGED),
-        Cell(_A, (_A,), "the nested team's conclusion closes the task; what it has used up is counted", _CHARGED_AND_FREED),
-        Cell(_P, (_P,), "the nested team's conclusion closes the task; what it has used up is counted", _CHARGED_AND_FREED),
+        Cell(_W, (_W,), "the nested team's conclusion closes the task; what it has used up is counted"),
+        Cell(_A, (_A,), "the nested team's conclusion closes the task; what it has used up is counted", _FREED),
+        Cell(_P, (_P,), "the nested team's conclusion closes the task; what it has used up is counted", _FREED),
         Cell(_C, (_C,), "what a team has used up whose task is closed already is counted"),
     ),
     _event(
@@ -591,7 +578,6 @@ _ROWS = (
         questions.answer,
         *(Cell(phase, (phase,), "the task is answered what it asks") for phase in (_D, _G, _Q, _W, _A)),
         Cell(_P, (_P, _D), "the task is answered what it asks, or the floor returns to who has asked out of the group", _FREED),
-        level=QUESTIONS,
     ),
     _event(
         SubgroupAsked,
@@ -601,7 +587,6 @@ _ROWS = (
             Cell(phase, (phase,), "the nested team waits for an answer of who gave out its task")
             for phase in (_D, _G, _Q, _W, _A, _P)
         ),
-        level=QUESTIONS,
     ),
     _opening(
         GroupLaunched,

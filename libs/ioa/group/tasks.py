@@ -29,7 +29,6 @@ from ioa.group.state import (
 from ioa.protocol.codec import encode
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, TaskId, turn_of_task_id
-from ioa.protocol.levels import TASKS_ARE_FOLDED, TASKS_ARE_REJECTED, TASKS_NAME_TEAMS, TASKS_WAIT
 from ioa.protocol.messages import (
     AsyncTaskAssignment,
     InformTaskProgress,
@@ -68,19 +67,17 @@ def assign(state: GroupState, said: Said, payload: SyncTaskAssignment | AsyncTas
     `earshot` are the members that are told of it, by number; empty if all are.
     """
     sender = said.message.header.sender
-    if state.limits.level >= TASKS_ARE_FOLDED:
-        _check_room(state, payload.tasks)
+    _check_room(state, payload.tasks)
     reachable = {sender, *state.reachable(said.at)}
-    waits = state.limits.level >= TASKS_WAIT
-    given = {spec.task_id for spec in payload.tasks} if waits else set()
+    given = {spec.task_id for spec in payload.tasks}
     for spec in payload.tasks:
         _check_spec(state, sender, spec, reachable, given)
-    if waits and (cycle := find_cycle({spec.task_id: spec.uses for spec in payload.tasks})):
+    if cycle := find_cycle({spec.task_id: spec.uses for spec in payload.tasks}):
         raise IllegalEventError(RejectionCode.BAD_USES, f"These tasks wait for each other: {', '.join(cycle)}.")
     monologue.check_tasks(state, sender, payload.tasks, said.sketches)
     absent = {member.agent_id for member in state.members if member.lost} - {sender}
     mode = TaskMode.SYNC if isinstance(payload, SyncTaskAssignment) else TaskMode.ASYNC
-    unfinished = {*given, *(task.task_id for task in state.tasks_left(sender))} if waits else given
+    unfinished = {*given, *(task.task_id for task in state.tasks_left(sender))}
     waiting = [
         WaitingTask(
             task_id=spec.task_id,
@@ -150,8 +147,6 @@ def reject(state: GroupState, rejects: Sequence[RejectedTask], by: AgentId) -> G
     Raises:
         IllegalEventError: One of them is not done, or has left the state, or who rejects it was told nothing of it.
     """
-    if not rejects or state.limits.level < TASKS_ARE_REJECTED:
-        return state
     for one in rejects:
         task = state.task_told_to(by, one.task_id)
         if not isinstance(task, ClosedTask) or task.outcome is not TaskOutcome.DONE:
@@ -165,7 +160,7 @@ def reject(state: GroupState, rejects: Sequence[RejectedTask], by: AgentId) -> G
 def progress(state: GroupState, said: Said, payload: InformTaskProgress) -> GroupState:
     """Acknowledge a task and renew its lease."""
     task = check_progress(state, said, payload)
-    if budget.exceeds_share(state, task, payload.usage):
+    if budget.exceeds_share(task, payload.usage):
         return replaced(state, task.closed(TaskOutcome.FAILED, _TOO_DEAR.format(task.assignee)))
     return replaced(state, renewed(state, task, said.at).model_copy(update={"progress": payload.number}))
 
@@ -207,7 +202,7 @@ def result(state: GroupState, said: Said, payload: InformTaskResult) -> GroupSta
     if task.team and payload.outcome is TaskOutcome.DONE:
         why = f"Task {task.task_id} is the team {task.team}'s: it is done when that has concluded."
         raise IllegalEventError(RejectionCode.BAD_TEAM, why)
-    if budget.exceeds_share(state, task, payload.usage):
+    if budget.exceeds_share(task, payload.usage):
         return replaced(state, task.closed(TaskOutcome.FAILED, _TOO_DEAR.format(task.assignee)))
     return replaced(state, task.closed(payload.outcome))
 
@@ -299,8 +294,6 @@ def suspect(state: GroupState, agent_id: AgentId, at: datetime) -> GroupState:
 
 def has_room(state: GroupState) -> bool:
     """Whether one more task may be given out."""
-    if state.limits.level < TASKS_ARE_FOLDED:
-        return True
     open_tasks = state.unfinished_tasks
     return len(open_tasks) < MAX_OPEN_TASKS and _bytes_of(open_tasks) + _LEAST_TASK_BYTES <= MAX_OPEN_TASK_BYTES
 
@@ -338,7 +331,7 @@ def _check_room(state: GroupState, specs: Sequence[TaskSpec]) -> None:
     open_tasks = state.unfinished_tasks
     if len(open_tasks) + len(specs) > MAX_OPEN_TASKS:
         why = f"{len(open_tasks)} tasks are open, and {MAX_OPEN_TASKS:,} may be"
-    elif _bytes_of(open_tasks) + sum(_bytes_to_be(spec, state) for spec in specs) > MAX_OPEN_TASK_BYTES:
+    elif _bytes_of(open_tasks) + sum(_bytes_to_be(spec) for spec in specs) > MAX_OPEN_TASK_BYTES:
         why = f"{len(open_tasks)} tasks are open, which with what they ask nearly fill the group's entries"
     else:
         return
@@ -368,10 +361,9 @@ def _bytes_of_question(question: Question) -> int:
     return own + _LONGEST_ANSWER_BYTES if isinstance(question, OfTask) and question.turn else own
 
 
-def _bytes_to_be(spec: TaskSpec, state: GroupState) -> int:
+def _bytes_to_be(spec: TaskSpec) -> int:
     """Return what a task will take up at most, if it is given out."""
-    waits = state.limits.level >= TASKS_WAIT
-    return _LEAST_TASK_BYTES + len(spec.task_id) + len(spec.assignee) + (_bytes_for(spec.uses) if waits else 0)
+    return _LEAST_TASK_BYTES + len(spec.task_id) + len(spec.assignee) + _bytes_for(spec.uses)
 
 
 def _bytes_for(after: Collection[TaskId]) -> int:
@@ -410,17 +402,9 @@ def _check_spec(
     if state.members[state.number_of(spec.assignee)].human:
         why = f"{spec.assignee} is a person, who speaks and decides, and is given no tasks."
         raise IllegalEventError(RejectionCode.BAD_ASSIGNEE, why)
-    if spec.team and state.limits.level < TASKS_NAME_TEAMS:
-        why = (
-            f"Task {spec.task_id} names the team {spec.team}, which this group cannot have: somebody in it is of an older release."
-        )
-        raise IllegalEventError(RejectionCode.BAD_TEAM, why)
     if spec.team and state.depth + 1 > state.limits.max_depth:
         raise IllegalEventError(RejectionCode.TOO_DEEP, _TOO_DEEP.format(state.limits.max_depth))
-    if state.limits.level < TASKS_ARE_FOLDED:
-        if state.task(spec.task_id) is not None:
-            raise IllegalEventError(RejectionCode.TASK_ID_TAKEN, f"The group has a task {spec.task_id} already.")
-    elif turn_of_task_id(spec.task_id) != state.turn:
+    if turn_of_task_id(spec.task_id) != state.turn:
         why = f"{spec.task_id} cannot be the id of a task of turn {state.turn}: it has to begin with t{state.turn}-."
         raise IllegalEventError(RejectionCode.BAD_TASK_ID, why)
     others = [task_id for task_id in spec.uses if task_id not in given]

@@ -20,7 +20,6 @@ from ioa.ports.meter import Meter
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.goals import Artifact
 from ioa.protocol.ids import AgentId, MessageId, TaskId
-from ioa.protocol.levels import CONCLUDED_AT_ONCE
 from ioa.protocol.messages import (
     AskUser,
     AsyncTaskAssignment,
@@ -367,9 +366,3 @@ class Plans(Protocol):
         Raises:
             UnavailableError: Discovery does not answer.
         """
-
-
-def announcement_of(conclusion: Conclusion | None, view: GroupView) -> ConcludeGroupDiscussion:
-    """Build the message that ends the group, with the conclusion if there is one and the group's level takes both at once."""
-    at_once = view.charter.limits.level >= CONCLUDED_AT_ONCE
-    return ConcludeGroupDiscussion(conclusion=conclusion if at_once else None)

@@ -11,10 +11,9 @@ from ioa.errors import PayloadTooLargeError
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES, encode, encode_value, shortened
 from ioa.protocol.decisions import Decider
 from ioa.protocol.ids import AgentIdField, PoolId, PoolIdField
-from ioa.protocol.levels import TASKS_HAVE_SHARES
 from ioa.protocol.load import IDLE, Load
 from ioa.protocol.model import Model, Time
-from ioa.protocol.usage import MAX_COUNT, Count
+from ioa.protocol.usage import Count
 
 Text = Annotated[str, Field(min_length=1, max_length=4_000)]
 Tag = Annotated[str, Field(min_length=1, max_length=64)]
@@ -53,8 +52,6 @@ class AgentCard(Model):
     """Whether the agent is one to lead goals that address nobody: true for coordinators, false for who only serves tasks."""
     declines: bool | None = None
     """Whether the agent refuses what it does not understand, so that it may be asked where nobody is sure to fit."""
-    level: Annotated[int, Field(ge=0, le=MAX_COUNT)] = 0
-    """Which rules of groups the agent's software knows (`ioa.protocol.levels`)."""
     patience: Patience | None = None
     """How long the agent may have the floor, or a task without a report, before others go on; None: as its group says."""
     speaks: Decider | None = None
@@ -74,23 +71,17 @@ def may_draft(drafter: AgentCard | None, card: AgentCard) -> bool:
 
 
 def why_not_drafted(drafter: AgentCard | None, card: AgentCard) -> str:
-    """Say why an agent may not have another one in its teams; empty if it may.
-
-    A card says whom it accepts. And a group is held to the rules that all its members know: one that knows none of those which keep
-    a report of a task from ending the group would take them from it.
-    """
+    """Say why an agent may not have another one in its teams; empty if it may."""
     pool = None if drafter is None else drafter.pool
     if pool == card.pool:
         return ""
     if card.accepts is not None and pool not in card.accepts:
         return f"its card accepts no teams of the pool {pool}"
-    if drafter is not None and card.level < TASKS_HAVE_SHARES <= drafter.level:
-        return f"its card says that it is of an older release (level {card.level}) than {drafter.agent_id} plays with"
     return ""
 
 
 def as_drafter(card: AgentCard) -> AgentCard:
-    """Leave of a card what tells into whose teams others are drafted: nothing that it offers, nor which rules its agent knows."""
+    """Leave of a card what tells into whose teams others are drafted: nothing that it offers."""
     return AgentCard(agent_id=card.agent_id, name=card.agent_id, description=card.agent_id, pool=card.pool)
 
 

@@ -16,7 +16,7 @@ from pydantic import Field, model_validator
 from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.goals import Artifact, ObjectName, Reason
 from ioa.protocol.ids import AgentIdField, CommIdField, MessageIdField, SessionIdField, TaskIdField
-from ioa.protocol.model import Model, Time, known_up_to
+from ioa.protocol.model import Model, Time
 from ioa.protocol.model_calls import ModelCalls
 from ioa.protocol.named_teams import ReferenceField
 from ioa.protocol.policy import MAX_FIELDS, MAX_WRITES, FieldValue, FormField, Name
@@ -320,10 +320,9 @@ class Header(Model):
     """Sender, group, and the log position that the sender had seen.
 
     Attributes:
-        version: That of the payload, by `version_of`.
         turn: The turn the floor was granted for; the assignee of a task repeats the turn of its assignment.
         after: The log sequence the sender had applied when it spoke; its message can only lie behind it.
-        state: The phase the sender believed the group in, as `phase_for_header` puts it.
+        state: The phase of the group as the sender knew it.
         causation_id: The message this one answers.
         usage: What its sender has spent for it, thoughts that were refused included; None is nothing. What a task costs stands in
             the reports on the task.
@@ -334,7 +333,6 @@ class Header(Model):
             it stands in no entry.
     """
 
-    version: Annotated[Literal[1, 2, 3, 4], known_up_to(4)] = 1
     message_id: MessageIdField
     comm_id: CommIdField
     sender: AgentIdField
@@ -349,23 +347,6 @@ class Header(Model):
     decided_by: DecidedBy | None = None
     session: SessionIdField | None = None
     traceparent: Annotated[str, Field(max_length=200)] = ""
-
-
-def phase_for_header(phase: Phase) -> Phase:
-    """Name a phase so that routers of an older release can read it: to them what they do not know is a part of `DISCUSSING`.
-
-    A release that raises the header's version can say the phase as it is; this one reads it already.
-    """
-    return Phase.DISCUSSING if phase in (Phase.AWAITING_ACKS, Phase.GATHERING, Phase.DECIDING) else phase
-
-
-def version_of(payload: Payload) -> Literal[1, 2, 3, 4]:
-    """Return the version of a message with a payload: a router that does not know what it holds leaves it to those that do."""
-    if isinstance(payload, _ASSIGNMENTS) and any(task.team for task in payload.tasks):
-        return 4
-    if isinstance(payload, Decision):
-        return 2 if payload.task_id is None else 3
-    return 3 if isinstance(payload, AskUser | TaskQuestion) else 1
 
 
 class Message(Model):

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, GetCoreSchemaHandler
+from pydantic import AfterValidator, BaseModel, ConfigDict, GetCoreSchemaHandler
 from pydantic_core import CoreSchema
-
-from ioa.errors import UnknownVersionError
 
 _WITH_ELEMENTS = ("tuple", "list", "set", "frozenset", "dict")
 _set = object.__setattr__
@@ -95,24 +93,3 @@ def as_seconds(written: object) -> object:
         return float(written) if isinstance(written, str) else written
     except ValueError:
         return written
-
-
-def known_up_to(last: int) -> BeforeValidator:
-    """Leave what a newer process wrote to those that know it. Not a `ValueError`: it is no garbage that anybody may put aside."""
-
-    def check(version: object) -> object:
-        if isinstance(version, int) and not isinstance(version, bool) and version > last:
-            raise UnknownVersionError(
-                f"This is of version {version}, and version {last} is known here.", hint="A process of a newer release can read it."
-            )
-        return version
-
-    return BeforeValidator(check)
-
-
-Version = Annotated[Literal[1], known_up_to(1)]
-"""The version of a form of data. It is the first field, so that it is read before anything else is looked at.
-
-Raises:
-    UnknownVersionError: Whoever wrote the data knows a later version.
-"""

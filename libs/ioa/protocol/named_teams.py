@@ -12,8 +12,7 @@ from pydantic import AfterValidator, Field
 
 from ioa.errors import InvalidInputError
 from ioa.protocol.ids import UserIdField, check_token
-from ioa.protocol.levels import LEVEL
-from ioa.protocol.model import Instruction, Model, Time, known_up_to
+from ioa.protocol.model import Instruction, Model, Time
 from ioa.protocol.team import TeamField
 
 TeamName = NewType("TeamName", str)
@@ -81,12 +80,10 @@ class NamedTeam(Model):
     """One version of a team.
 
     Attributes:
-        level: That of its policy. It is read first, so that what a later release has put is left to those that know it.
         user: Whose it is: who has put the first version.
         at: When this version was put.
     """
 
-    level: Annotated[int, known_up_to(LEVEL)]
     name: TeamNameField
     version: VersionNumber
     user: UserIdField

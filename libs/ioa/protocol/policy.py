@@ -1,8 +1,7 @@
 """Policies: who speaks when in a group, and what leads on. A policy is data in the charter, and never changes.
 
 A group under a policy walks through nodes. In each of them some roles speak, in an order that the node names, until one of its
-exits leads on. The machine asks this data and nothing else, so that a log refolds to the same states. What a policy means is named
-by its `version`: a new meaning is a new version.
+exits leads on. The machine asks this data and nothing else, so that a log refolds to the same states.
 """
 
 from __future__ import annotations
@@ -19,24 +18,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, StrictBool, StrictInt, 
 
 from ioa.protocol.codec import encode_value
 from ioa.protocol.ids import AgentId, AgentIdField
-from ioa.protocol.levels import (
-    ASKS_AND_GATHERINGS,
-    BOARDS,
-    FORKS,
-    INVITES,
-    MEMORIES,
-    NEWCOMERS,
-    PEOPLE,
-    POLICIES,
-    QUESTIONS,
-    REVIEWS,
-    SECRETS_HOLD,
-    TASKS_UNDER_POLICIES,
-    VISIBILITY,
-    WATCHERS,
-    WORDS,
-)
-from ioa.protocol.model import FailFast, Version
+from ioa.protocol.model import FailFast
 from ioa.protocol.word_forms import is_held
 
 MAX_ROLES = 64
@@ -422,10 +404,6 @@ class Node(PolicyPart):
         return tuple(dict.fromkeys(said))
 
 
-_LET: Mapping[str, int] = {"tasks": TASKS_UNDER_POLICIES, "writes": BOARDS, "invites": INVITES, "asks": QUESTIONS}
-"""What a node may let its speakers do, with the level that a group needs for it: of forks, or above."""
-
-
 WatchVerb = Literal["remove", "add", "hint", "end", "go"]
 """What a watcher may do: take members out, have one join, tell some something, end the discussion, or begin a node anew."""
 
@@ -455,7 +433,6 @@ class Policy(PolicyPart):
     """How a group is led. The first node is entered first.
 
     Attributes:
-        version: Names the meaning of all of this.
         leader: The role that states the conclusion; None is the owner of the group.
         ends: Who says the result: the leader, in a conclusion, or whoever had the last turn, by it, which all hear then.
         seed: Of the random order.
@@ -464,7 +441,6 @@ class Policy(PolicyPart):
         watchers: Who is asked after messages whether to step in, in this order.
     """
 
-    version: Version = 1
     roles: Annotated[tuple[Role, ...], Field(min_length=1, max_length=MAX_ROLES)]
     nodes: Annotated[tuple[Node, ...], Field(min_length=1, max_length=MAX_NODES)]
     leader: Name | None = None
@@ -512,35 +488,6 @@ class Policy(PolicyPart):
     def times_floors(self) -> bool:
         """Whether a role says how long its holders have the floor."""
         return any(role.timeout is not None for role in self.roles)
-
-    @cached_property
-    def level(self) -> int:
-        """The level that a group needs to be led by it."""
-        return max(self._levels)
-
-    def level_before(self, level: int) -> int:
-        """Return the level that a group needed to be led by it before there was some level."""
-        return max(one for one in self._levels if one < level)
-
-    @cached_property
-    def _levels(self) -> frozenset[int]:
-        """The levels of what it holds."""
-        nodes = self.nodes
-        needed = (
-            (SECRETS_HOLD, bool(self.secrets)),
-            (WORDS, self.voices_silence or any(node.awaited_words for node in nodes)),
-            (NEWCOMERS, any("add" in watcher.may for watcher in self.watchers) or (self.takes_in and self.is_scoped)),
-            (FORKS, self.forks),
-            *((level, any(getattr(node, name) for node in nodes)) for name, level in _LET.items()),
-            (REVIEWS, any(node.guards or node.review for node in nodes)),
-            (MEMORIES, any(role.memory for role in self.roles)),
-            (WATCHERS, bool(self.watchers)),
-            (PEOPLE, any(role.human for role in self.roles)),
-            (VISIBILITY, self.hides),
-            (ASKS_AND_GATHERINGS, any(map(_asks_or_gathers, nodes))),
-            (POLICIES, True),
-        )
-        return frozenset([level for level, is_needed in needed if is_needed])
 
     @cached_property
     def takes_in(self) -> bool:

@@ -156,7 +156,7 @@ class TeamError(InvalidInputError):
 HEARD_BY = "it is a role, `all`, `node`, `leader`, a list of roles, or a table: for roles that speak here who hears them"
 """How who hears a node may be written."""
 
-_TOP = ("team", "goal", "max_turns", "version", "leader", "ends", "seed", "silent", "heard_by", "watchers", "roles", "nodes")
+_TOP = ("team", "goal", "max_turns", "leader", "ends", "seed", "silent", "heard_by", "watchers", "roles", "nodes")
 _OF_ROLE = ("agent", "agents", "need", "count", *(name for name in Role.model_fields if name != "name"))
 _OF_NODE = (*Node.model_fields, "then")
 
@@ -372,8 +372,6 @@ class _Reading:
             self._wrong("", str(error))
             return None
         self._keys("", document, _TOP)
-        if document.get("version", 1) != 1:
-            self._wrong("", f"version {_cut(document['version'])} of policies is not yet known; this release runs version 1")
         roles, nodes = document.get("roles"), document.get("nodes")
         if not isinstance(roles, Mapping) or not roles:
             self._lacks("roles", roles, "a table with who plays which part, under `[roles]`")

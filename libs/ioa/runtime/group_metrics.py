@@ -67,7 +67,7 @@ def count_entry(before: GroupState | None, event: Event, after: GroupState) -> N
         entries.counts[(event.message.payload.type,)] += 1
         turns.counts[()] += after.turns_taken - before.turns_taken
         if after.turn != before.turn:
-            floor_held.observe((event.at - (old.since or old.until - before.limits.floor_timeout)).total_seconds())
+            floor_held.observe((event.at - old.since).total_seconds())
     else:
         _count_more(before, event, after)
 
@@ -104,14 +104,10 @@ def _count_more(before: GroupState, event: Event, after: GroupState) -> None:
 
 
 def _count_stage(before: GroupState, event: Event, after: GroupState) -> None:
-    old, new, limits = before.stage, after.stage, before.limits
+    old, new = before.stage, after.stage
     if after.turn != before.turn or type(new) is not type(old):
-        if isinstance(old, Discussing):
-            floor_held.observe((event.at - (old.since or old.until - limits.floor_timeout)).total_seconds())
-        elif isinstance(old, Asking):
+        if isinstance(old, Discussing | Asking | Concluding):
             floor_held.observe((event.at - old.since).total_seconds())
-        elif isinstance(old, Concluding):
-            floor_held.observe((event.at - (old.since or old.until - limits.conclusion_timeout)).total_seconds())
     if isinstance(old, Gathering):
         closed = len(old.seats) - (len(new.seats) if isinstance(new, Gathering) and after.turn == before.turn else 0)
         for _ in range(closed):

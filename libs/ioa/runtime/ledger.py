@@ -578,7 +578,7 @@ class GroupLedger:
 def entry_of(head: StoredEntry | None, event: Event, transition: Transition, policy: Policy | None) -> Entry:
     """Return the entry of a transition, with its links where not all hear all."""
     chain: tuple[int, ...] = ()
-    if policy is not None and is_scoped(policy, transition.state):
+    if policy is not None and is_scoped(policy):
         chain = chain_of(policy, transition.state, None if head is None else (head.seq, head.entry))
     return Entry.of(event, transition.state, transition.audience, transition.noticed, chain)
 

@@ -21,7 +21,6 @@ from ioa.group.state import Asking, ClosedTask, Discussing, Ended, Gathering, Gr
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol.goals import GoalResult, Reason
 from ioa.protocol.ids import AgentId, CommId, GoalId, MessageId, TaskId
-from ioa.protocol.levels import TASKS_WAIT
 from ioa.protocol.messages import (
     AsyncTaskAssignment,
     Decision,
@@ -239,8 +238,7 @@ def check_uses(evidence: Evidence) -> Iterator[str]:
         ended: dict[TaskId, TaskOutcome] = {}
         for stored in log:
             tasks = stored.entry.state.tasks
-            if stored.entry.state.limits.level >= TASKS_WAIT:
-                after |= {spec.task_id: tuple(used for used in spec.uses if used not in ended) for spec in _specs(stored)}
+            after |= {spec.task_id: tuple(used for used in spec.uses if used not in ended) for spec in _specs(stored)}
             ended |= {task.task_id: task.outcome for task in tasks if isinstance(task, ClosedTask)}
             for task in tasks:
                 lacks = [used for used in after.get(task.task_id, ()) if ended.get(used) is not TaskOutcome.DONE]

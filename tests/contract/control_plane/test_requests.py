@@ -31,7 +31,6 @@ from ioa.errors import (
     PayloadTooLargeError,
     RateLimitedError,
     UnavailableError,
-    UnknownVersionError,
     row_of,
 )
 from ioa.ports.inspection import SlowedCaller
@@ -131,7 +130,7 @@ async def test_of_what_one_caller_does_wrong_a_line_in_a_second_is_logged(nats_c
     """He makes the words of each, and is told each; others' lines, and those of what is not a caller's fault, stand beside his."""
 
     async def refuse(subject: str, data: bytes) -> bytes:
-        error = {"anna": UnavailableError, "eve": UnknownVersionError}.get(subject.rpartition(".")[2], InvalidInputError)
+        error = {"anna": UnavailableError}.get(subject.rpartition(".")[2], InvalidInputError)
         raise error(f"{subject} says {data.decode()}.")
 
     by_name = ServiceEndpoint("refuse", f"{SUBJECT}.*", refuse, caller_at=CALLER_AT, family=Family.SAY, is_own=own)

@@ -11,7 +11,6 @@ from ioa.group.state import ParentTask
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.ids import AgentId, CommId, GoalId, GoalName, MessageId, PoolId, TaskId, comm_id_of_goal
-from ioa.protocol.levels import LEVEL
 from ioa.protocol.messages import (
     ConcludeGroupDiscussion,
     Conclusion,
@@ -71,7 +70,7 @@ class Members:
         """Register agents and wait until discovery knows them."""
         client = self._plane.client
         for agent_id in agents:
-            card = AgentCard(agent_id=agent_id, name=agent_id, description=f"{agent_id} counts", pool=PoolId(agent_id), level=LEVEL)
+            card = AgentCard(agent_id=agent_id, name=agent_id, description=f"{agent_id} counts", pool=PoolId(agent_id))
             await self._plane.network.register(Register(card=card))
         await eventually(client.index_status, lambda status: status.cards >= len(agents))
         await eventually(lambda: client.agents(online_only=True), lambda found: len(found) >= len(agents))

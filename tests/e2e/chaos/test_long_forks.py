@@ -20,7 +20,6 @@ from ioa.group.events import Said
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.ids import GoalId, PoolId, comm_id_of_goal
-from ioa.protocol.levels import LEVEL
 from ioa.protocol.messages import Discussion, Phase
 from ioa.protocol.registry import Register
 from ioa_testkit.planes import Plane
@@ -76,9 +75,7 @@ async def test_a_long_goal_is_forked_while_others_go_on(fleet: Fleet) -> None:
     client, ended_meanwhile = Client(inspection.system), 0
     async with beside(network.take_goals(ADA, PoolId(ADA), members.given, max_concurrent=1, anybodys=False)):
         for one in (ADA, BOB):
-            await network.register(
-                Register(card=AgentCard(agent_id=one, name=one, description="counts", pool=PoolId(one), level=LEVEL))
-            )
+            await network.register(Register(card=AgentCard(agent_id=one, name=one, description="counts", pool=PoolId(one))))
         last = await _long_talk(fleet, members, client)
         forking = asyncio.create_task(client.fork(GOAL, at=last.seq, goal_id=_FORK, accepted_within=_MEANWHILE))
         await eventually(lambda: _copied(client), lambda copied: copied > _ENTRIES // 4, within=_MEANWHILE)

@@ -20,7 +20,6 @@ from ioa.ports.inspection import DROPPED
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.ids import AgentId, GoalName, MessageId, TaskId
-from ioa.protocol.levels import LEVEL
 from ioa.protocol.messages import AsyncTaskAssignment, Header, InformTaskProgress, Message, Payload, Phase, TaskQuestion, TaskSpec
 from ioa.protocol.usage import Usage
 from ioa.testing.manual_clock import NEW_YEAR
@@ -41,7 +40,7 @@ def _of_this_release(monkeypatch: pytest.MonkeyPatch) -> None:
     of_before = towns.card
 
     def of_today(agent_id: AgentId, pool: str) -> AgentCard:
-        return of_before(agent_id, pool).model_copy(update={"level": LEVEL})
+        return of_before(agent_id, pool)
 
     monkeypatch.setattr(towns, "card", of_today)
 

@@ -20,7 +20,6 @@ from ioa.ports.brain import Mission, NobodyFits, TeamLaunch, TeamTools, Undecide
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.goals import Goal, GoalResult, Reason
 from ioa.protocol.ids import LOCAL, AgentId, GoalName, SessionId, TaskId, comm_id_of_goal
-from ioa.protocol.levels import LEVEL
 from ioa.protocol.registry import Register
 from ioa.protocol.team import TeamSpec, team_of
 from ioa.protocol.usage import Usage
@@ -428,13 +427,13 @@ async def test_a_goal_is_ended_when_the_model_gives_no_usable_answers() -> None:
     )
 
 
-KNOWING = card(WORKER, level=LEVEL)
+KNOWING = card(WORKER)
 
 
 async def _led_by(brain: Planner, *, plans: bool = True, goal: Goal = GOAL) -> GroupLaunched:
     """How the group of a goal begins that was offered once."""
     desk = Desk(brain, plans=plans)
-    await desk.open(KNOWING, goal=goal, lead=card(LEAD, level=LEVEL))
+    await desk.open(KNOWING, goal=goal, lead=card(LEAD))
     assert await desk.deliver() is None
     return await desk.launched()
 
@@ -467,6 +466,6 @@ async def test_a_given_team_is_not_planned_again() -> None:
 async def test_nobody_is_planned_in_who_was_not_asked() -> None:
     """A person is put into teams by who writes them, and never by an agent."""
     desk = Desk(Planner(pair(human="anna")), plans=True)
-    await desk.open(KNOWING, lead=card(LEAD, level=LEVEL))
+    await desk.open(KNOWING, lead=card(LEAD))
     assert await desk.deliver() is None
     assert "has planned people in (worker), whom nobody has asked" in (await desk.result()).content

@@ -147,7 +147,7 @@ async def test_more_needs_than_one_search_may_have_are_looked_for_by_several() -
     async def search(needs: Sequence[Need]) -> SearchResult:
         validate(Search, {"needs": needs})
         asked.append(len(needs))
-        hits = (Hit(card=card(AgentId("ada")).model_copy(update={"level": 9}), score=1.0, similarity=1.0),)
+        hits = (Hit(card=card(AgentId("ada")), score=1.0, similarity=1.0),)
         return SearchResult(by_need=tuple(NeedHits(need=need, hits=hits) for need in needs), merged=hits)
 
     names = [f"r{number}" for number in range(40)]
@@ -163,7 +163,7 @@ async def test_who_leads_checks_others_only_where_nobody_else_fits(found: Sequen
     """Group setup refuses it then, if it plays what is checked."""
 
     async def search(needs: Sequence[Need]) -> SearchResult:
-        hits = tuple([Hit(card=card(AgentId(one)).model_copy(update={"level": 9}), score=1.0, similarity=1.0) for one in found])
+        hits = tuple([Hit(card=card(AgentId(one)), score=1.0, similarity=1.0) for one in found])
         return SearchResult(by_need=tuple(NeedHits(need=need, hits=hits) for need in needs), merged=hits)
 
     roles = {"writer": "bob", "critic": {"need": "judges"}}

@@ -23,7 +23,6 @@ from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, GoalName, MessageId
-from ioa.protocol.levels import LEVEL
 from ioa.protocol.messages import Decision, Discussion, Message
 from ioa.protocol.team import read_toml, team_of
 from ioa_testkit import System
@@ -356,7 +355,7 @@ async def test_nobody_says_a_persons_answer_for_him() -> None:
     roles = {"player": "any", "anna": {"human": True}}
     policy = team_of({"team": "t", "roles": roles, "nodes": [talk], "leader": "player"}).policy
     plane, anna = Plane(), AgentId("human-anna")
-    await plane.join(EVE, level=LEVEL)
+    await plane.join(EVE)
     launch = plane.begin(ROOM, EVE, anna)
     led = launched_under(policy, {"player": [EVE], "anna": [anna]}, EVE, anna).log[0]
     assert isinstance(led, GroupLaunched)
@@ -394,7 +393,7 @@ async def _lectured(heard_by: str) -> Plane:
     roles = {"player": "any", "anna": {"human": True}}
     policy = team_of({"team": "t", "roles": roles, "nodes": [talk, ask], "leader": "player"}).policy
     plane, anna = Plane(), AgentId("human-anna")
-    await plane.join(EVE, level=LEVEL)
+    await plane.join(EVE)
     launch = plane.begin(ROOM, EVE, anna)
     led = launched_under(policy, {"player": [EVE], "anna": [anna]}, EVE, anna).log[0]
     assert isinstance(led, GroupLaunched)

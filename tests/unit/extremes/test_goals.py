@@ -14,7 +14,6 @@ from ioa.protocol.codec import decode, encode
 from ioa.protocol.goal_order import find_goal_id
 from ioa.protocol.goals import GoalRecord
 from ioa.protocol.ids import LOCAL, GoalName
-from ioa.protocol.levels import LEVEL
 from ioa.protocol.tickets import ticket_of
 from ioa.testing.memory_goals import MemoryTickets
 from tests.unit.extremes.logged import no_bug_logged
@@ -54,7 +53,7 @@ async def test_whatever_a_goal_says_it_is_refused_or_ends() -> None:
 
 async def _try_all() -> None:
     plane = Plane()
-    await plane.join(ADA, BOB, level=LEVEL)
+    await plane.join(ADA, BOB)
     taken: dict[GoalName, str] = {}
     for number, (place, data) in enumerate(_goals()):
         data = data.replace(b'"goal_id": "g"', f'"goal_id": "g{number}"'.encode())

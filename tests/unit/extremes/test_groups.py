@@ -34,7 +34,6 @@ from ioa.protocol.codec import MAX_MESSAGE_BYTES, decode, encode, receive
 from ioa.protocol.goal_order import parse_goal
 from ioa.protocol.goals import GoalRecord
 from ioa.protocol.ids import LOCAL, AgentId, GoalId, GoalName
-from ioa.protocol.levels import LEVEL
 from ioa.protocol.messages import (
     AskUser,
     AsyncTaskAssignment,
@@ -143,15 +142,14 @@ def test_whatever_is_said_can_be_read(story: str) -> None:
 @pytest.mark.parametrize("number", EXTREMES, ids=repr)
 def test_whatever_stands_on_a_card_ends_no_group(number: object) -> None:
     """A member with such a card does a task, and its group comes to its end."""
-    for name in ("level", "patience", "name", "description", "version", "tags", "speaks", "leads"):
+    for name in ("patience", "name", "description", "version", "tags", "speaks", "leads"):
         try:
-            other = receive(AgentCard, packed({**card("bob", level=LEVEL).model_dump(mode="json"), name: number}) or b"")
+            other = receive(AgentCard, packed({**card("bob").model_dump(mode="json"), name: number}) or b"")
         except IoaError:
             continue
         free = charter("ada", "bob", limits=limits())
         team = (free.team_members[0], other)
-        level = min(LEVEL, other.level)
-        story = _launched(free.model_copy(update={"team_members": team, "limits": limits(level=level)}))
+        story = _launched(free.model_copy(update={"team_members": team, "limits": limits()}))
         with _telling(name):
             working = story.assigns_and_waits("ada", "t1-1:bob").progresses("t1-1")
             _check(working)
@@ -175,7 +173,6 @@ def test_whatever_a_goal_may_use_up_its_group_ends(number: object) -> None:
             max_tokens=goal.max_tokens,
             max_cost_micros=goal.max_cost_micros,
             deadline=record.deadline,
-            level=LEVEL,
         )
         story = _launched(charter("ada", "bob", limits=rules))
         with _telling(name):

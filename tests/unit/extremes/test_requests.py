@@ -11,12 +11,11 @@ from typing import Any
 
 import pytest
 
-from ioa.errors import Fault, IoaError, UnknownVersionError, row_of
+from ioa.errors import Fault, IoaError, row_of
 from ioa.group.events import Entry, encode_entry
 from ioa.group.requests import LaunchGroup
 from ioa.protocol.codec import decode, encode, receive
 from ioa.protocol.ids import LOCAL, CommId
-from ioa.protocol.levels import LEVEL
 from ioa.protocol.messages import SyncTaskAssignment
 from ioa.protocol.model import Model
 from ioa.protocol.subjects import say
@@ -95,8 +94,6 @@ def test_what_stands_in_a_field_is_read_or_refused(name: str) -> None:
     for place, data in _cases(kind):
         try:
             found = receive(kind, data)
-        except UnknownVersionError:
-            continue  # it is left to those that know it
         except IoaError as error:
             assert row_of(error).fault is Fault.CALLER, place
             continue
@@ -134,7 +131,7 @@ async def test_what_stands_in_a_field_is_answered(name: str) -> None:
 async def _at_work() -> Plane:
     """A plane in which Ada leads a goal with a budget, and Bob has a task."""
     plane = Plane()
-    await plane.join(ADA, BOB, level=LEVEL)
+    await plane.join(ADA, BOB)
     await plane.accept(max_tokens=1_000)
     await plane.setup.launch(LaunchGroup(owner=ADA, members=(BOB,), goal_id=GOAL, ticket=TICKET))
     await plane.says(ADA, SyncTaskAssignment(tasks=specs((f"{_TASK}:{BOB}",))))

@@ -11,7 +11,7 @@ from typing import Any
 
 from ioa.adapters.nats.tail import TailPage
 from ioa.beside import beside
-from ioa.errors import InvalidInputError, UnknownVersionError
+from ioa.errors import InvalidInputError, UnavailableError
 from ioa.group.events import Entry
 from ioa.group.machine import step
 from ioa.group.state import Ended
@@ -65,7 +65,7 @@ class _Place:
         """One, and then none that can be read."""
         self.asked.append(after)
         if after >= 4:
-            raise UnknownVersionError("An entry is of version 99.")
+            raise UnavailableError("The log does not answer.")
         event = launched("ada", "bob").log[0]
         return TailPage((), [StoredEntry(4, Entry(event=event, audience=(), state=step(None, event).state))], 4)
 

@@ -1,13 +1,14 @@
-"""Logs on record, so that a later machine can show that it comes to the same states.
+"""Golden logs: events, and for each the machine's decision, state, effects and views, as one file of JSON lines.
 
-`python -m tests.unit.group.golden FOLDER [STORY…]` records all stories and walks, or the stories that are named. A folder holds
-what one version of the machine wrote; it is recorded once, by that version, and never changed. Each file is one log, each line an
-entry: its event, and those fields of the state that are not as the line before left them.
+`python -m tests.unit.group.golden` plays the recorded events again and writes the file anew. A commit that changes the file states
+the intended differences. `python -m tests.unit.group.golden --stories` also replaces the events of the stories below.
+A state is recorded as the fields that changed since the previous step, and so is each member's view.
 """
 
 from __future__ import annotations
 
 import json
+import lzma
 import random
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,9 +17,15 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from ioa.group.events import Event, GroupLaunched, LaunchAbandoned, TimerFired
-from ioa.group.machine import step
-from ioa.group.state import GroupState, ParentTask
+from pydantic import TypeAdapter
+
+from ioa.group.effects import Effect
+from ioa.group.events import Entry, Event, GroupLaunched, LaunchAbandoned, TimerFired
+from ioa.group.machine import legal_kinds, step
+from ioa.group.policy.audience import chain_of, view_for
+from ioa.group.policy.let_pass import let_pass
+from ioa.group.rejection import IllegalEventError
+from ioa.group.state import ParentTask
 from ioa.protocol.goals import Origin, Reason
 from ioa.protocol.ids import AgentId, CommId, TaskId
 from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, Decision, Discussion, PassCause, Phase
@@ -28,33 +35,82 @@ from tests.unit.group.scenario import COMM, GOAL, MAX_TOKENS, START, Scenario, l
 from tests.unit.group.test_policy import Told, group
 from tests.unit.group.walk import any_event, any_launch, any_time, is_legal
 
-FOLDER = Path(__file__).parents[2] / "data" / "logs"
-WALKS = 30
 _STEPS = 40
 
 
-def read(path: Path) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
-    """Yield each event of a log and the state on record after it, as plain data."""
-    state: dict[str, Any] = {}
-    for line in path.read_text(encoding="utf-8").splitlines():
-        entry = json.loads(line)
-        state = {**state, **entry["state"]}
-        yield entry["event"], state
+FILE = Path(__file__).parents[2] / "data" / "golden" / "groups.jsonl.xz"
+
+_EVENT: TypeAdapter[Event] = TypeAdapter(Event)
+_EFFECT: TypeAdapter[Effect] = TypeAdapter(Effect)
+
+Json = dict[str, Any]
 
 
-def write(path: Path, events: Sequence[Event]) -> None:
-    """Record what the machine makes of some events."""
-    state, policy = None, policy_of(events[0])
-    before: dict[str, Any] = {}
-    lines = []
+def read() -> Mapping[str, list[Json]]:
+    """Return the recorded steps of each log by its name."""
+    with lzma.open(FILE, "rt", encoding="utf-8") as lines:
+        return {log["name"]: log["steps"] for log in map(json.loads, lines)}
+
+
+def events_of(steps: Sequence[Json]) -> list[Event]:
+    """Return the events of recorded steps, the rejected ones too."""
+    return [_EVENT.validate_json(json.dumps(one["event"])) for one in steps]
+
+
+def accepted(steps: Sequence[Json]) -> list[Entry]:
+    """Return the entries that recorded steps lead to, with the machine of this version."""
+    state, entries = None, list[Entry]()
+    events = events_of(steps)
+    policy = policy_of(events[0])
+    for event, one in zip(events, steps, strict=True):
+        if "refused" not in one:
+            moved = step(state, let_pass(policy, state, event), policy)
+            state = moved.state
+            entries.append(Entry.of(event, state, moved.audience))
+    return entries
+
+
+def play(events: Sequence[Event]) -> Iterator[Json]:
+    """Yield what the machine makes of each event, as it is recorded."""
+    state, head, seq, policy = None, None, 0, policy_of(events[0])
+    before: dict[str, Json] = {}
     for event in events:
-        state = step(state, event, policy).state
-        after = state.model_dump(mode="json")
-        gone = {name: GroupState.model_fields[name].default for name in before if name not in after}  # by default it is not told
-        changed = gone | {name: value for name, value in after.items() if name not in before or before[name] != value}
-        lines.append(json.dumps({"event": event.model_dump(mode="json"), "state": changed}, separators=(",", ":")))
-        before = after
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        told: Json = {"event": event.model_dump(mode="json")}
+        try:
+            event = let_pass(policy, state, event)
+            moved = step(state, event, policy)
+        except IllegalEventError as refused:
+            yield {**told, "refused": [refused.code, refused.message, list(refused.legal)]}
+            continue
+        state, seq = moved.state, seq + 1
+        scoped = policy is not None and policy.is_scoped
+        chain = chain_of(policy, state, head) if policy is not None and scoped else ()
+        entry = Entry.of(event, state, moved.audience, moved.noticed, chain)
+        head = (seq, entry)
+        shown = [one.agent_id for one in state.members if scoped and entry.is_shown_to(one.agent_id)]
+        views = {agent_id: view_for(policy, entry, agent_id).model_dump(mode="json") for agent_id in shown}
+        now = {"": state.model_dump(mode="json"), **{agent_id: view.pop("state") for agent_id, view in views.items()}}
+        yield {
+            **told,
+            "state": _changed(before.get("", {}), now[""]),
+            "effects": [[type(one).__name__, _EFFECT.dump_python(one, mode="json")] for one in moved.effects],
+            "stamp": [moved.audience, moved.noticed, chain],
+            "legal": {one: [kind.__name__ for kind in legal_kinds(state, one, event.at, policy)] for one in state.living()},
+            "views": {one: {**view, "state": _changed(before.get(one, {}), now[one])} for one, view in views.items()},
+        }
+        before |= now
+
+
+def _changed(before: Json, after: Json) -> Json:
+    gone = {name: None for name in before if name not in after}
+    return gone | {name: value for name, value in after.items() if name not in before or before[name] != value}
+
+
+def record(logs: Mapping[str, Sequence[Event]]) -> None:
+    """Write the file."""
+    with lzma.open(FILE, "wt", encoding="utf-8", preset=9) as file:
+        for name, events in logs.items():
+            file.write(json.dumps({"name": name, "steps": list(play(events))}, separators=(",", ":")) + "\n")
 
 
 def policy_of(launch: Event) -> Policy | None:
@@ -341,13 +397,11 @@ def _gives_out(tasks: int) -> Scenario:
 
 
 def main() -> None:
-    """Record the logs of this version of the machine."""
-    folder, names = Path(sys.argv[1]), sys.argv[2:]
-    folder.mkdir(parents=True)
-    told = stories()
-    logs = {name: told[name] for name in names} or {**told, **{f"walk-{seed}": walk(seed) for seed in range(WALKS)}}
-    for name, events in logs.items():
-        write(folder / f"{name}.jsonl", events)
+    """Record the file again."""
+    logs: dict[str, Sequence[Event]] = {name: events_of(steps) for name, steps in read().items()}
+    if "--stories" in sys.argv:
+        logs |= {f"story-{name}": events for name, events in stories().items()}
+    record(logs)
 
 
 if __name__ == "__main__":

@@ -37,7 +37,6 @@ from ioa.protocol.cards import AgentCard
 from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, CommId, GoalId, MessageId, TaskId
-from ioa.protocol.levels import LEVEL
 from ioa.protocol.messages import (
     AskUser,
     AsyncTaskAssignment,
@@ -84,7 +83,7 @@ def card(agent_id: str, **more: object) -> AgentCard:
     return AgentCard.model_validate({"agent_id": agent_id, "name": agent_id, "description": f"{agent_id} helps", **more})
 
 
-def limits(*, max_turns: int = 10, max_depth: int = 3, deadline: timedelta = timedelta(days=1), level: int = LEVEL) -> Limits:
+def limits(*, max_turns: int = 10, max_depth: int = 3, deadline: timedelta = timedelta(days=1)) -> Limits:
     """Limits whose time-outs all differ: floor 60 s, conclusion 50 s, lease 30 s, pause 600 s. A thousand tokens, ten of money."""
     return Limits(
         max_turns=max_turns,
@@ -96,7 +95,6 @@ def limits(*, max_turns: int = 10, max_depth: int = 3, deadline: timedelta = tim
         task_lease=timedelta(seconds=30),
         pause_timeout=timedelta(seconds=600),
         conclusion_timeout=timedelta(seconds=50),
-        level=level,
     )
 
 
@@ -347,9 +345,7 @@ class Scenario:
         return self.happens(CancelRequested(at=self.now))
 
     def out_of_budget(self) -> Scenario:
-        """The budget is spent by the floor holder, who gives itself a task; or by one that runs, at levels where that can be."""
-        if self.holder is None and self.state.open_tasks:
-            return self.progresses(self.state.open_tasks[0].task_id, tokens=MAX_TOKENS)
+        """The budget is spent by the floor holder, who gives itself a task."""
         assert self.holder is not None
         payload = AsyncTaskAssignment(tasks=specs((f"t{self.state.turn}-last:{self.holder}",)))
         return self.speaks(self.holder, payload, usage=Usage(tokens_in=MAX_TOKENS))
@@ -386,12 +382,11 @@ def launched(
     max_depth: int = 3,
     depth: int = 0,
     parent: ParentTask | None = None,
-    level: int = LEVEL,
     patient: Collection[str] = (),
     ruled: Collection[str] | None = None,
 ) -> Scenario:
     """A group that has just been opened; the first member owns it and has the floor."""
-    rules = limits(max_turns=max_turns, max_depth=max_depth, level=level)
+    rules = limits(max_turns=max_turns, max_depth=max_depth)
     opened = charter(*members, limits=rules, depth=depth, parent=parent, patient=patient, ruled=ruled)
     event = GroupLaunched(at=START, charter=opened)
     return Scenario(step(None, event).state, (event,))
@@ -403,10 +398,9 @@ def launched_under(
     *members: str,
     max_turns: int = 100,
     patient: Collection[str] = (),
-    level: int = LEVEL,
 ) -> Scenario:
     """A group that a policy leads, with who plays which role; the first member owns it."""
     castings = tuple(Casting(role=role.name, members=tuple(map(AgentId, cast[role.name]))) for role in policy.roles)
-    free = charter(*members, limits=limits(max_turns=max_turns, level=level), patient=patient)
+    free = charter(*members, limits=limits(max_turns=max_turns), patient=patient)
     event = GroupLaunched(at=START, charter=Charter.model_validate({**dict(free), "policy": policy, "cast": castings}))
     return Scenario(step(None, event).state, (event,), policy=policy)

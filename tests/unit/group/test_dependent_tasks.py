@@ -194,12 +194,3 @@ def test_what_waiting_tasks_keep_in_the_state_is_bounded() -> None:
 
     story = story.speaks("ada", waiting(story))
     assert story.refusal(said("ada", waiting(story), story.state.turn, story.now)).code is RejectionCode.TOO_MANY_TASKS
-
-
-def test_a_group_of_an_older_level_has_no_waiting_tasks() -> None:
-    """There a task that uses an open one starts at once, and one of the same message is unknown."""
-    story = launched("ada", "bob", level=1).assigns("ada", "t1-a:bob").progresses("t1-a").assigns("ada", "t2-b:bob:t1-a")
-    refused = launched("ada", "bob", level=1).refusal(
-        said("ada", AsyncTaskAssignment(tasks=specs(("t1-a:bob", "t1-b:bob:t1-a"))), 1)
-    )
-    assert (story.waiting(), refused.code) == ((), RejectionCode.UNKNOWN_TASK)

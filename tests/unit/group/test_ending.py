@@ -31,14 +31,13 @@ def test_a_conclusion_publishes_the_goals_result() -> None:
     )
 
 
-@pytest.mark.parametrize(("level", "phase"), [(2, Phase.CONCLUDED), (1, Phase.CONCLUDING)])
-def test_a_conclusion_may_come_with_its_announcement(level: int, phase: Phase) -> None:
-    """One message ends the group with its result and files; in a group of an older level it only announces."""
+def test_a_conclusion_may_come_with_its_announcement() -> None:
+    """One message ends the group with its result and files."""
     file = Artifact(name="ten.txt", object_name="room/t1-1/ten.txt", size_bytes=3, sha256="0" * 64)
     conclusion = Conclusion(content="Ten.", artifacts=(file,))
-    story = launched("ada", "bob", level=level).says("ada", to="bob").speaks("bob", ConcludeGroupDiscussion(conclusion=conclusion))
-    ended = (_result(story).reason, _result(story).content, _result(story).artifacts) if story.effects else None
-    assert (story.phase, ended) == (phase, (Reason.CONCLUDED, "Ten.", (file,)) if level == 2 else None)
+    story = launched("ada", "bob").says("ada", to="bob").speaks("bob", ConcludeGroupDiscussion(conclusion=conclusion))
+    ended = (_result(story).reason, _result(story).content, _result(story).artifacts)
+    assert (story.phase, ended) == (Phase.CONCLUDED, (Reason.CONCLUDED, "Ten.", (file,)))
 
 
 def test_a_conclusion_of_one_message_may_be_a_failure() -> None:
@@ -55,12 +54,10 @@ def test_who_may_not_conclude_only_announces() -> None:
     assert (story.phase, story.holder) == (Phase.CONCLUDING, "ada")
 
 
-@pytest.mark.parametrize(
-    ("level", "expected"), [(2, (Reason.CONCLUDED, Reason.BUDGET, Phase.CONCLUDED)), (1, (Reason.BUDGET, None, Phase.FAILED))]
-)
-def test_a_forced_conclusion_may_say_that_the_goal_was_reached(level: int, expected: tuple[Reason, Reason | None, Phase]) -> None:
-    """Then the result is a success that names the limit; in a group of an older level the limit is the reason."""
-    story = launched("ada", "bob", level=level).out_of_budget().concludes("ada")
+def test_a_forced_conclusion_may_say_that_the_goal_was_reached() -> None:
+    """Then the result is a success that names the limit."""
+    expected = Reason.CONCLUDED, Reason.BUDGET, Phase.CONCLUDED
+    story = launched("ada", "bob").out_of_budget().concludes("ada")
     assert (_result(story).reason, _result(story).limit, story.phase) == expected
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from functools import cache
 
-import pytest
-
 from ioa.group.events import Entry, encode_entry
 from ioa.group.folding import KEPT
 from ioa.group.machine import step
@@ -14,7 +12,6 @@ from ioa.group.state import ClosedTask, FoldedTasks, GroupState
 from ioa.group.tasks import untold
 from ioa.protocol.codec import decode
 from ioa.protocol.ids import AgentId, TaskId, turn_of_task_id
-from ioa.protocol.levels import IDS_TELL_TURNS
 from ioa.protocol.messages import (
     InformTaskProgress,
     InformTaskResult,
@@ -118,12 +115,6 @@ def test_a_report_on_a_task_that_has_left_comes_too_late() -> None:
     assert [story.refusal(said("eve", report, 2)).code for report in reports] == [RejectionCode.TASK_CLOSED] * 2
 
 
-def test_a_group_of_level_0_keeps_its_tasks() -> None:
-    """Its log was written so."""
-    story = launched("ada", "bob", max_turns=200, level=0)
-    assert len(_done(story, KEPT + 5).state.tasks) == KEPT + 5
-
-
 def test_what_is_encoded_decodes_to_the_same() -> None:
     """Each task is encoded once, without what it has by default, and read back as it was."""
     story = (
@@ -149,12 +140,11 @@ def test_a_step_takes_a_large_group_for_what_it_is() -> None:
     assert sum(one is other for one, other in zip(story.state.tasks, after.tasks, strict=True)) == 8 * 32 - 1
 
 
-@pytest.mark.parametrize(("level", "told"), [(IDS_TELL_TURNS, 0), (IDS_TELL_TURNS - 1, KEPT)])
-def test_the_turn_of_a_task_is_told_by_its_id_alone_once_others_have_left(level: int, told: int) -> None:
-    """So the state after four thousand tasks is as large as after forty; groups that older members are in keep both."""
-    story = _done(launched("ada", "bob", max_turns=5_000, level=level), KEPT + 8)
+def test_the_turn_of_a_task_is_told_by_its_id_alone_once_others_have_left() -> None:
+    """So the state after four thousand tasks is as large as after forty."""
+    story = _done(launched("ada", "bob", max_turns=5_000), KEPT + 8)
     tasks = [task for task in story.state.tasks if isinstance(task, ClosedTask)]
-    assert sum(task.turn > 0 for task in tasks[:-1]) == max(0, told - 1)
+    assert not any(task.turn for task in tasks[:-1])
     assert [task.given_in for task in tasks] == [turn_of_task_id(task.task_id) for task in tasks]
 
 

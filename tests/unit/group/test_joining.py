@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from ioa.group.events import Entry, MemberJoined, encode_entry
+from ioa.group.events import MemberJoined
 from ioa.group.machine import step
 from ioa.group.policy.offer import offer
 from ioa.group.rejection import RejectionCode
-from ioa.protocol.codec import decode
 from ioa.protocol.ids import AgentId
-from ioa.protocol.levels import INVITES
 from ioa.protocol.messages import Decision
 from tests.unit.group.scenario import Scenario, card, launched, said
 from tests.unit.group.test_policy import Told, X, Y, group
@@ -33,15 +31,6 @@ def test_who_joins_hears_and_speaks() -> None:
     assert told.says("zoe", to="ada").assigns("ada", "t5-1:zoe").state.open_tasks[0].assignee == "zoe"
 
 
-def test_its_entry_is_of_a_version_that_older_routers_leave_alone() -> None:
-    """They do not know the event; the entries behind it they can read."""
-    story = launched("ada", "bob").invites("ada", "zoe")
-    entry = Entry.of(story.log[-1], story.state, story.state.hearing)
-    assert (decode(Entry, encode_entry(entry).data), entry.version) == (entry, 6)
-    after = story.says("ada", to="zoe")
-    assert Entry.of(after.log[-1], after.state, after.state.hearing).version == 1
-
-
 @pytest.mark.parametrize(
     ("about", "code"),
     [
@@ -55,12 +44,6 @@ def test_only_who_has_the_floor_invites(about: dict[str, object], code: Rejectio
     """For the turn that it has, and nobody twice."""
     story = launched("ada", "bob")
     assert story.refusal(joining(story, **about)).code is code
-
-
-def test_nobody_joins_a_group_of_an_older_level() -> None:
-    """Its members would not know of the newcomer."""
-    story = launched("ada", "bob", level=INVITES - 1)
-    assert story.refusal(joining(story)).code is RejectionCode.WRONG_PHASE
 
 
 @pytest.mark.parametrize(

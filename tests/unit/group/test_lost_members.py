@@ -116,9 +116,3 @@ def test_what_a_nested_team_lacks_its_parent_lacks_too() -> None:
     )
     ended = story.happens(closed).announces("ada").concludes("ada")
     assert _degraded(ended) == Degraded(lost=(AgentId("zoe"),), tasks=(TaskId("t1-1"),))
-
-
-def test_a_group_of_level_0_is_held_to_the_rules_of_its_time() -> None:
-    """Its log was written by them, and goes on by them."""
-    story = launched("ada", "bob", level=0).loses("bob").announces("ada").concludes("ada")
-    assert (story.state.members[1].lost_at, _degraded(story)) == (None, None)

@@ -123,16 +123,6 @@ def test_the_end_says_whose_model_is_away_and_since_when() -> None:
     )
 
 
-@pytest.mark.parametrize("payload", [Pass(cause=NOTHING), Thinking()], ids=lambda payload: payload.type)
-def test_groups_of_an_older_level_know_nothing_of_it(payload: Pass | Thinking) -> None:
-    """A member that cannot read the kinds is never sent them, and the group counts and times as it did."""
-    story = talking(level=1, patient=["ada"], ruled=["bob"]).after(59)
-    refused = story.refusal(said("ada", payload, 1, story.now, by=MODEL))
-    spoken = story.speaks("ada", Discussion(content="Well.", next_speaker=AgentId("bob"))).state
-    assert (refused.code, payload.type in refused.legal) == (RejectionCode.WRONG_PHASE, False)
-    assert (spoken.decisions, spoken.ruled, spoken.patience_of(AgentId("ada"))) == ((), (), None)
-
-
 def test_thinking_keeps_the_floor_in_the_second_half_of_its_time() -> None:
     """A patient member may think as long as it says so; the start of its floor stays what it was, and no turn is used up."""
     story = talking(patient=["ada"])

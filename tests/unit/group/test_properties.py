@@ -50,7 +50,6 @@ from ioa.group.state import (
 )
 from ioa.group.table import STATE_RULES, TABLE
 from ioa.protocol.codec import decode, encode
-from ioa.protocol.levels import LEVEL, QUESTIONS, TASKS_HAVE_SHARES
 from ioa.protocol.messages import Discussion, Payload, Phase, SyncTaskAssignment, TaskOutcome
 from ioa.protocol.usage import MICROS, Usage
 from tests.unit.group.scenario import START, launched
@@ -172,8 +171,7 @@ class GroupWalk(RuleBasedStateMachine):
         if holder is not None and holder not in living and living:
             lost = next(member for member in self.state.members if member.agent_id == holder)
             assert isinstance(stage, Discussing) and lost.lost_at is not None
-            granted = stage.since or stage.until - self.state.limits.floor_timeout
-            assert granted - lost.lost_at < self.state.limits.floor_timeout
+            assert stage.since - lost.lost_at < self.state.limits.floor_timeout
 
     @_after_each_change
     @invariant()
@@ -188,7 +186,7 @@ class GroupWalk(RuleBasedStateMachine):
     def the_state_stays_small(self) -> None:
         """Closed tasks that nothing names have left it, a step after they were too many."""
         closed = sum(isinstance(task, ClosedTask) for task in self.state.tasks)
-        assert self.state.limits.level == 0 or closed <= KEPT + 64 or self.state.phase.is_terminal
+        assert closed <= KEPT + 64 or self.state.phase.is_terminal
 
     @_after_each_change
     @invariant()
@@ -347,25 +345,19 @@ def test_every_arrow_of_the_table_is_walked_and_no_other() -> None:
 
 
 def _rare_states() -> Iterator[GroupState]:
-    """Where walks come last: nested teams, questions, and several who speak, with little money left, or no turn.
-
-    A report on a task may end groups of the level before ours.
-    """
+    """Where walks come last: nested teams, questions, and several who speak, with little money left, or no turn."""
     ada, bob, eve = AGENTS
-    for level in (TASKS_HAVE_SHARES - 1, LEVEL):
-        start = launched(*AGENTS, level=level, patient=AGENTS).speaks(
-            ada, Discussion(content="Ada.", next_speaker=bob), usage=Usage(cost_micros=9 * MICROS)
-        )
-        handing = start.assigns(bob, f"t2-1:{ada}", f"t2-2:{eve}")
-        talking = start.assigns(bob, f"t2-1:{ada}").progresses("t2-1")
-        assigned = start.assigns_and_waits(bob, f"t2-1:{ada}", f"t2-2:{eve}")
-        gathering = talking.speaks(bob, Discussion(content="Well?", next_speakers=(ada, eve)))
-        yield from (talking.passes(bob, eve).state, gathering.passes(ada).state)
-        for story in (handing, talking, talking.pauses(bob, "t2-1"), assigned, gathering):
-            yield from (story.state, story.nests("t2-1", "sub-t2-1").state)
-            if level >= QUESTIONS:
-                yield story.task_asks("t2-1").state
-        yield start.announces(bob).passes(bob, eve).state
+    start = launched(*AGENTS, patient=AGENTS).speaks(
+        ada, Discussion(content="Ada.", next_speaker=bob), usage=Usage(cost_micros=9 * MICROS)
+    )
+    handing = start.assigns(bob, f"t2-1:{ada}", f"t2-2:{eve}")
+    talking = start.assigns(bob, f"t2-1:{ada}").progresses("t2-1")
+    assigned = start.assigns_and_waits(bob, f"t2-1:{ada}", f"t2-2:{eve}")
+    gathering = talking.speaks(bob, Discussion(content="Well?", next_speakers=(ada, eve)))
+    yield from (talking.passes(bob, eve).state, gathering.passes(ada).state)
+    for story in (handing, talking, talking.pauses(bob, "t2-1"), assigned, gathering):
+        yield from (story.state, story.nests("t2-1", "sub-t2-1").state, story.task_asks("t2-1").state)
+    yield start.announces(bob).passes(bob, eve).state
     last_turn = launched(*AGENTS, max_turns=1)
     late = (last_turn.asks(ada), last_turn.assigns_and_waits(ada, f"t1-1:{bob}"), last_turn.assigns(ada, f"t1-1:{bob}"))
     yield from (story.state for story in late)
@@ -381,8 +373,7 @@ def _sort(state: GroupState) -> object:
     nested = any(task.subgroup is not None for task in state.open_tasks)
     asked = any(task.question is not None for task in state.open_tasks)
     unpaid = len(state.loans) > nested
-    older = state.limits.level < TASKS_HAVE_SHARES
-    return type(state.stage), state.turns_left == 0, len(state.open_tasks[:2]), nested, asked, unpaid, older
+    return type(state.stage), state.turns_left == 0, len(state.open_tasks[:2]), nested, asked, unpaid
 
 
 def test_an_ended_group_refuses_whatever_comes() -> None:

@@ -25,9 +25,9 @@ from tests.unit.group.scenario import Scenario, launched, rejected, said, specs
 WRONG = rejected("t1-1")
 
 
-def _done(level: int = 2) -> Scenario:
+def _done() -> Scenario:
     """A group in which one task is done and another one runs."""
-    return launched("ada", "bob", "eve", level=level).assigns("ada", "t1-1:bob", "t1-2:eve").progresses("t1-2").finishes("t1-1")
+    return launched("ada", "bob", "eve").assigns("ada", "t1-1:bob", "t1-2:eve").progresses("t1-2").finishes("t1-1")
 
 
 @pytest.mark.parametrize(
@@ -91,9 +91,3 @@ def test_rejected_tasks_are_counted_when_they_leave_the_state() -> None:
         turn = story.state.turn
         story = story.assigns_and_waits("ada", f"t{turn}-x:bob").finishes(f"t{turn}-x")
     assert [one.rejected for one in story.state.folded] == [1]
-
-
-def test_a_group_of_an_older_level_rejects_nothing() -> None:
-    """Routers of an older release do not know the field, and the state is the same whichever router answers."""
-    story = _done(level=1).rejects("ada", "t1-1", to="bob")
-    assert story.outcome("t1-1") is TaskOutcome.DONE

@@ -25,7 +25,6 @@ from ioa.group.state import MAX_MEMBERS, GroupState
 from ioa.group.tasks import MAX_OPEN_TASKS
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import MAX_ID_CHARS, AgentId, CommId, TaskId
-from ioa.protocol.levels import ASKS_AND_GATHERINGS, LEVEL, TASKS_HAVE_SHARES, TASKS_NAME_TEAMS
 from ioa.protocol.messages import (
     AsyncTaskAssignment,
     ConcludeGroupDiscussion,
@@ -39,7 +38,6 @@ from ioa.protocol.messages import (
 )
 from ioa.protocol.policy import FormField, Guard, Node, Opening, Policy, Role, Turns
 from tests.unit.group.scenario import (
-    MAX_TOKENS,
     START,
     Scenario,
     card,
@@ -60,8 +58,8 @@ def _to(speaker: str) -> Discussion:
     return Discussion(content="…", next_speaker=AgentId(speaker))
 
 
-def _tasked(level: int = LEVEL) -> Scenario:
-    return launched("ada", "bob", "eve", level=level).assigns("ada", "t1-1:bob").progresses("t1-1")
+def _tasked() -> Scenario:
+    return launched("ada", "bob", "eve").assigns("ada", "t1-1:bob").progresses("t1-1")
 
 
 def _full(tasks: int, *, longest: bool = False) -> Scenario:
@@ -138,8 +136,6 @@ CASES: dict[RejectionCode, list[Callable[[], Case]]] = {
         lambda: (launched("ada", "bob"), said("ada", _to("ada"), 1)),
         lambda: (launched("ada", "bob"), said("ada", _to("mallory"), 1)),
         lambda: (launched("ada", "bob").loses("bob"), said("ada", _to("bob"), 1, at=START + timedelta(seconds=60))),
-        lambda: (launched("ada", "bob", level=0).loses("bob"), said("ada", _to("bob"), 1)),
-        lambda: (launched("ada", "bob", level=ASKS_AND_GATHERINGS - 1), said("ada", _to_all("bob"), 1)),
         lambda: (launched("ada", "bob"), said("ada", _to_all("bob", "bob"), 1)),
         lambda: (launched("ada", "bob"), said("ada", _to_all("bob", "ada"), 1)),
         lambda: (launched("ada", "bob").loses("bob"), said("ada", _to_all("bob"), 1)),
@@ -153,7 +149,6 @@ CASES: dict[RejectionCode, list[Callable[[], Case]]] = {
             launched("ada", "bob").loses("bob"),
             said("ada", AsyncTaskAssignment(tasks=specs(("t1-1:bob",))), 1, at=START + timedelta(seconds=60)),
         ),
-        lambda: (launched("ada", "bob", level=0).loses("bob"), said("ada", AsyncTaskAssignment(tasks=specs(("t1-1:bob",))), 1)),
         lambda: (launched("ada", "bob"), said("ada", AsyncTaskAssignment(tasks=specs(("t1-1:ada", "t1-2:mallory"))), 1)),
     ],
     RejectionCode.BAD_TASK_ID: [
@@ -161,7 +156,6 @@ CASES: dict[RejectionCode, list[Callable[[], Case]]] = {
         lambda: (_tasked(), said("ada", AsyncTaskAssignment(tasks=specs(("t2-1:bob", "sum:eve"))), 2)),
     ],
     RejectionCode.BAD_TEAM: [
-        lambda: (launched("ada", "bob", level=TASKS_NAME_TEAMS - 1), said("ada", SyncTaskAssignment(tasks=(_FOR_A_TEAM,)), 1)),
         lambda: (
             launched("ada", "bob").speaks("ada", AsyncTaskAssignment(tasks=(_FOR_A_TEAM,))),
             said("bob", InformTaskResult(task_id=TaskId("t1-1"), task_conclusion="I did it."), 1),
@@ -171,10 +165,6 @@ CASES: dict[RejectionCode, list[Callable[[], Case]]] = {
         lambda: (_full(MAX_OPEN_TASKS), said("ada", AsyncTaskAssignment(tasks=specs(("t2-9:bob",))), 2)),
         lambda: (_full(MAX_OPEN_TASKS - 1), said("ada", SyncTaskAssignment(tasks=specs(("t2-8:bob", "t2-9:bob"))), 2)),
         lambda: (_full(1_020, longest=True), said("ada", AsyncTaskAssignment(tasks=specs(("t2-9:bob",))), 2)),
-    ],
-    RejectionCode.TASK_ID_TAKEN: [
-        lambda: (_tasked(level=0), said("ada", AsyncTaskAssignment(tasks=specs(("t1-1:bob",))), 2)),
-        lambda: (_tasked(level=0).finishes("t1-1"), said("ada", AsyncTaskAssignment(tasks=specs(("t1-1:bob",))), 2)),
     ],
     RejectionCode.UNKNOWN_TASK: [
         lambda: (_tasked(), said("bob", _result("t1-7"), 1)),
@@ -194,7 +184,6 @@ CASES: dict[RejectionCode, list[Callable[[], Case]]] = {
     ],
     RejectionCode.TOO_LITTLE_LEFT: [
         lambda: (_last_turns(1), _opened("sub")),
-        lambda: (_tasked(TASKS_HAVE_SHARES - 1).progresses("t1-1", tokens=MAX_TOKENS - 1), _opened("sub")),
     ],
     RejectionCode.TOO_LATE: [
         lambda: (launched("ada", "bob"), said("ada", _to("bob"), 1, at=START + timedelta(days=1))),

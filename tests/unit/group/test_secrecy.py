@@ -61,7 +61,7 @@ class World:
         if not last.is_shown_to(agent_id):
             return None
         view, me = view_for(self.policy, last, agent_id), last.state.members[last.state.number_of(agent_id)]
-        if is_scoped(self.policy, last.state):
+        if is_scoped(self.policy):
             assert view.state.members == tuple([as_known(self.policy, one, me) for one in last.state.members])
         shown = encode_entry(view).data
         assert shown == encode(view)

@@ -14,7 +14,6 @@ from ioa.group.policy.audience import seen_by, view_for
 from ioa.group.policy.offer import offer
 from ioa.group.state import Assigned, Awaiting, Elsewhere, Gathering, Paused
 from ioa.protocol.ids import AgentId, TaskId
-from ioa.protocol.levels import TASKS_UNDER_POLICIES
 from ioa.protocol.messages import (
     AsyncTaskAssignment,
     ConcludeGroupDiscussion,
@@ -48,7 +47,6 @@ def scoped(**more: Any) -> Scenario:
 def test_who_is_not_told_of_a_task_does_not_see_that_a_team_serves_it() -> None:
     """Neither by what it is shown nor by how that is written, which the assignee reads as it is."""
     shown: dict[str, list[list[bytes]]] = {A: [], "joe": []}
-    versions = set[int]()
     nodes = ({**WORK, "heard_by": "node", "max": 1, "then": "talk"}, {"name": "talk", "roles": ["c", "d"], "max": 2})
     begun = launched_under(policy_of(*nodes, roles={"d": {}}), {"a": [A], "b": [B], "c": [C], "d": ["joe"]}, A, B, C, "joe")
     for team in (None, "debate"):
@@ -57,10 +55,9 @@ def test_who_is_not_told_of_a_task_does_not_see_that_a_team_serves_it() -> None:
         story = given.speaks(A, Discussion(content="Well.")).speaks(C, Discussion(content="All hear this, and it is open yet."))
         assert story.policy is not None
         log = entries(story.log, story.policy)
-        versions |= {entry.version for entry in log}
         for member, seen in shown.items():
             seen.append([encode_entry(view).data for view in record(story.policy, log, AgentId(member))])
-    assert 9 in versions and shown["joe"][0] == shown["joe"][1] and shown[A][0] != shown[A][1]
+    assert shown["joe"][0] == shown["joe"][1] and shown[A][0] != shown[A][1]
 
 
 def test_the_floor_returns_to_who_gave_out_tasks_and_no_turn_of_the_node_is_used() -> None:
@@ -251,15 +248,6 @@ def test_what_time_renews_of_tasks_is_shown_to_who_was_told_of_them() -> None:
     log = entries((*story.log, heard), story.policy)
     told = {name: view_for(story.policy, log[-1], AgentId(name)).event for name in (A, B, C)}
     assert (told[A], told[C]) == (heard, heard.model_copy(update={"heard": ()}))
-
-
-def test_routers_of_older_releases_leave_such_groups_alone() -> None:
-    """Their entries are of a version that those do not know, and older agents are not cast."""
-    story = group(WORK)
-    assert story.policy is not None
-    assert story.policy.level == TASKS_UNDER_POLICIES
-    made = entries(story.log, story.policy)
-    assert made[0].version == 7
 
 
 def test_a_pause_shows_of_its_triggers_what_a_member_knows() -> None:

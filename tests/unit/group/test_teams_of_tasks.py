@@ -5,13 +5,12 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from ioa.group.events import Entry, encode_entry
+from ioa.group.events import Entry
 from ioa.group.state import WaitingTask
-from ioa.protocol.codec import decode, encode
 from ioa.protocol.ids import AgentId, TaskId
-from ioa.protocol.messages import SyncTaskAssignment, TaskOutcome, TaskSpec, version_of
+from ioa.protocol.messages import SyncTaskAssignment, TaskOutcome, TaskSpec
 from tests.unit.group.golden import forked
-from tests.unit.group.scenario import Scenario, launched, said
+from tests.unit.group.scenario import Scenario, launched
 
 
 def task(name: str = "t1-a", *, team: str | None = "debate@3", uses: str = "") -> TaskSpec:
@@ -46,30 +45,10 @@ def test_one_that_waits_keeps_its_team() -> None:
 
 
 def test_in_a_fork_the_team_begins_anew() -> None:
-    """What was at work in the original is not copied; the task names its team still, and processes that know none leave it."""
+    """What was at work in the original is not copied; the task names its team still."""
     copy = forked(given(task()).nests("t1-a"))
-    assert (copy.open("t1-a").subgroup, copy.open("t1-a").team, entry(copy).version) == (None, "debate@3", 9)
+    assert (copy.open("t1-a").subgroup, copy.open("t1-a").team) == (None, "debate@3")
     assert copy.nests("t1-a", "again").nested_ends("t1-a", "again").outcome("t1-a") is TaskOutcome.DONE
-
-
-def test_a_process_that_knows_no_such_tasks_leaves_them_to_others() -> None:
-    """As long as one is open or waits: it would drop the name, and have the assignee do the task alone."""
-    story = given(task(team=None), task("t1-b", uses="t1-a"))
-    versions = [entry(story).version]
-    for later in (story.finishes("t1-a"), story.finishes("t1-a").nests("t1-b").nested_ends("t1-b")):
-        versions.append(entry(later).version)
-        assert decode(Entry, encode_entry(entry(later)).data).state == later.state
-    assert versions == [9, 9, 1]
-    assert [version_of(SyncTaskAssignment(tasks=(task(team=team),))) for team in ("debate", None)] == [4, 1]
-
-
-def test_without_a_team_all_is_written_as_before() -> None:
-    """So that older processes read it, byte for byte."""
-    story = given(task(team=None))
-    assert entry(story).version == 1
-    for written in (encode_entry(entry(story)).data, encode(said("ada", SyncTaskAssignment(tasks=(task(team=None),)), 1).message)):
-        assert b"team" not in written.replace(b"team_", b"")
-    assert decode(TaskSpec, encode(task())) == task()
 
 
 @pytest.mark.parametrize("team", ["", "debate@0", "debate@x", "a b", "../debate"])

@@ -12,7 +12,6 @@ from ioa.group.events import (
     Entry,
     Event,
     GroupLaunched,
-    MemberJoined,
     QuestionAnswered,
     Said,
     SubgroupClosed,
@@ -21,15 +20,13 @@ from ioa.group.events import (
 )
 from ioa.group.folding import KEPT
 from ioa.group.machine import legal_kinds, step
-from ioa.group.policy.audience import audience, chain_of, is_withheld, seen_by, shares_view, view_for
-from ioa.group.policy.hearing import is_scoped
+from ioa.group.policy.audience import chain_of, is_withheld, seen_by, shares_view, view_for
 from ioa.group.policy.offer import offer
 from ioa.group.rejection import IllegalEventError
 from ioa.group.state import Discussing, GroupState, OpenTask
 from ioa.protocol.codec import decode
 from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.ids import AgentId, MessageId, SessionId, TaskId
-from ioa.protocol.levels import VISIBILITY
 from ioa.protocol.messages import (
     AskUser,
     AsyncTaskAssignment,
@@ -47,7 +44,7 @@ from ioa.protocol.model_calls import ModelCall
 from ioa.protocol.policy import Exit, Node, Policy, Role
 from ioa.protocol.usage import NOTHING, Overhead, Usage
 from tests.unit.group.scenario import Scenario, launched_under, said
-from tests.unit.group.test_policy_laws import MEMBERS, cast, entry_version, run
+from tests.unit.group.test_policy_laws import MEMBERS, cast, run
 from tests.unit.protocol.policies import Choose, any_scoped_policy
 
 GROUPS = 160
@@ -378,14 +375,13 @@ def test_links_lead_from_each_entry_of_a_member_to_the_one_before() -> None:
 
 
 def test_refolding_gives_the_same_audiences_through_the_encoding() -> None:
-    """A router that reads the group from its log goes on as the other one did; old processes leave it alone."""
+    """A router that reads the group from its log goes on as the other one did."""
     for policy, _, log in played():
         state: GroupState | None = None
         for entry in log:
             read = decode(Entry, encode_entry(entry).data)
             after = step(state, read.event, policy)
             assert (after.state, after.audience, after.noticed) == (read.state, read.audience, read.noticed)
-            assert read.version == entry_version(policy, 4)
             state = read.state
 
 
@@ -416,14 +412,3 @@ def test_who_is_to_speak_beside_others_is_not_shown_what_they_said() -> None:
                 assert not hidden or agent_id in entry.state.floor
         assert not any(is_withheld(policy, log[-1].state, one.event, AgentId(name)) for one in log for name in MEMBERS)
     assert withheld
-
-
-def test_a_group_with_members_of_an_older_release_hears_as_it_did() -> None:
-    """They are cast under no policy that keeps something for good; under others all are told all, as clients of then expect."""
-    for policy, story, log in played():
-        assert policy.level >= VISIBILITY
-        old = story.state.model_copy(update={"limits": story.state.limits.model_copy(update={"level": VISIBILITY - 1})})
-        told = {audience(policy, old, entry.event) for entry in log if not isinstance(entry.event, MemberJoined)}
-        assert told == {old.hearing}
-        assert not is_scoped(policy, old)
-        assert seen_by(policy, old, AgentId("ada")) is old

@@ -31,7 +31,6 @@ from ioa.group.rejection import IllegalEventError
 from ioa.group.state import Awaiting, ClosedTask, Ended, Gathering, GroupState
 from ioa.protocol.goals import Degraded, Reason
 from ioa.protocol.ids import AgentId, CommId, MessageId, TaskId
-from ioa.protocol.levels import LEVEL, TASKS_HAVE_SHARES
 from ioa.protocol.messages import (
     AskUser,
     AsyncTaskAssignment,
@@ -74,13 +73,12 @@ class Choose(Protocol):
 
 
 def any_launch(choose: Choose) -> GroupLaunched:
-    """A group of one to three members and one to twelve turns, seldom one of an older level."""
+    """A group of one to three members and one to twelve turns."""
     members = AGENTS[: choose((1, 2, 3))]
     rules = limits(
         max_turns=choose((1, 2, 3, 6, 12)),
         max_depth=choose((0, 1)),
         deadline=choose((timedelta(hours=1), timedelta(days=1))),
-        level=choose((LEVEL, LEVEL, TASKS_HAVE_SHARES - 1, choose((LEVEL, 0, 1)))),
     )
     patient, ruled = choose(((), AGENTS[:1], AGENTS)), choose((None, None, AGENTS[1:]))
     return GroupLaunched(at=START, charter=charter(*members, limits=rules, patient=patient, ruled=ruled))

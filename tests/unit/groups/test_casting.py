@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from ioa.errors import ForbiddenError, InvalidInputError, NoAgentError, NotYetError
-from ioa.group.requests import AbandonGoal, LaunchGroup
+from ioa.errors import InvalidInputError, NoAgentError
+from ioa.group.requests import LaunchGroup
 from ioa.protocol import subjects
 from ioa.protocol.goal_order import GoalOrder
-from ioa.protocol.goals import Reason
 from ioa.protocol.ids import LOCAL, AgentId, GoalId, GoalName
-from ioa.protocol.levels import LEVEL, POLICIES, TASKS_HAVE_SHARES
 from ioa.protocol.load import Load
-from ioa.protocol.policy import MAX_ROLES, Casting, Policy
+from ioa.protocol.policy import MAX_ROLES, Casting
 from ioa.protocol.registry import Register
 from ioa.protocol.team import TeamSpec, team_of
 from ioa.protocol.tickets import is_ticket
@@ -32,10 +29,10 @@ def team(roles: Mapping[str, Any], *nodes: Sequence[str]) -> TeamSpec:
     return team_of({"team": "t", "roles": roles, "nodes": [*told[:-1], {**told[-1], "then": "end"}]})
 
 
-async def pool(plane: Plane, name: str, replicas: int, level: int = LEVEL) -> None:
+async def pool(plane: Plane, name: str, replicas: int) -> None:
     """Register some replicas of a pool."""
     for number in range(1, replicas + 1):
-        await plane.registry.register(Register(card=card(f"{name}-{number}", pool=name, level=level)))
+        await plane.registry.register(Register(card=card(f"{name}-{number}", pool=name)))
 
 
 def cast(plane: Plane, of: TeamSpec, *found: Casting, owner: str = "ada") -> dict[str, tuple[str, ...]]:
@@ -82,19 +79,10 @@ async def test_a_pool_is_looked_at_once_however_many_name_it(monkeypatch: pytest
     assert sorted(asked) == ["writer-1", "writer-2", "writer-3"]
 
 
-async def test_replicas_of_an_older_release_are_passed_over() -> None:
-    """In the middle of an upgrade a pool has some of each; those that know the policy play."""
-    plane, both = Plane(), team({"pro": "debater", "con": "debater"})
-    await pool(plane, "debater", 2, level=POLICIES - 1)
-    for name in ("new-1", "new-2"):
-        await plane.registry.register(Register(card=card(name, pool="debater", level=LEVEL)))
-    assert cast(plane, both, owner="new-2") == {"pro": ("new-2",), "con": ("new-1",)}
-
-
 async def test_an_agent_is_not_cast_twice_in_one_node() -> None:
     """A debate with itself is hardly ever meant."""
     plane = Plane()
-    await plane.join(ADA, level=LEVEL)
+    await plane.join(ADA)
     assert cast(plane, team({"pro": ADA, "con": ADA}, ["pro"], ["con"])) == {"pro": (ADA,), "con": (ADA,)}
     with pytest.raises(NoAgentError, match="The role con finds nobody"):
         cast(plane, team({"pro": ADA, "con": ADA}))
@@ -103,7 +91,7 @@ async def test_an_agent_is_not_cast_twice_in_one_node() -> None:
 async def test_whom_the_leader_found_plays_what_names_a_need() -> None:
     """And nothing else."""
     plane = Plane()
-    await plane.join(ADA, BOB, level=LEVEL)
+    await plane.join(ADA, BOB)
     one = team({"lead": ADA, "helper": {"need": "sums"}})
     assert cast(plane, one, Casting(role="helper", members=(BOB,))) == {"lead": (ADA,), "helper": (BOB,)}
     with pytest.raises(InvalidInputError, match="The roles lead name no need"):
@@ -113,7 +101,7 @@ async def test_whom_the_leader_found_plays_what_names_a_need() -> None:
 async def test_a_need_is_filled_by_as_many_different_agents_as_it_wants() -> None:
     """One that is named thrice is one, and nobody is found beyond what was asked for."""
     plane = Plane()
-    await plane.join(ADA, level=LEVEL)
+    await plane.join(ADA)
     jury = team({"lead": ADA, "voter": {"need": "votes", "count": 2}})
     assert cast(plane, jury, Casting(role="voter", members=(BOB, EVE)))["voter"] == (BOB, EVE)
     with pytest.raises(NoAgentError, match="The role voter finds nobody"):
@@ -138,7 +126,7 @@ async def test_who_leads_is_not_found_to_check_itself(checks: dict[str, Any]) ->
     told = {"watchers": [node.pop("watched")]} if "watched" in node else {}
     after = {"name": "y", "roles": ["judge"], "max": 2}
     of = {"team": "t", "nodes": [{name: value for name, value in node.items() if value is not None}, after], **told}
-    await plane.join(ADA, level=LEVEL)
+    await plane.join(ADA)
     by_need = team_of({**of, "roles": {"lead": ADA, "judge": {"need": "judges"}}})
     with pytest.raises(NoAgentError, match="The role judge finds nobody: “judges” needs another one than ada, which is lead"):
         cast(plane, by_need, Casting(role="judge", members=(ADA,)))
@@ -150,13 +138,13 @@ async def test_who_leads_is_not_found_to_check_itself(checks: dict[str, Any]) ->
 async def test_a_goal_with_a_team_is_launched_under_its_policy() -> None:
     """With those who were cast, in a charter that holds the policy; whoever leads need not name them."""
     plane, two = Plane(), team({"pro": ADA, "con": BOB})
-    await plane.join(ADA, BOB, EVE, level=LEVEL)
+    await plane.join(ADA, BOB, EVE)
     await plane.accept(team=two)
     launch = LaunchGroup(owner=EVE, members=(), goal_id=GOAL, ticket=TICKET, policy=two.policy.digest)
     opened = await plane.setup.launch(launch)
     assert opened.charter is not None
     assert [one.agent_id for one in opened.charter.team_members] == [EVE, ADA, BOB]
-    assert (opened.charter.policy, opened.state.floor_holder, opened.state.limits.level) == (two.policy, ADA, LEVEL)
+    assert (opened.charter.policy, opened.state.floor_holder) == (two.policy, ADA)
 
 
 async def test_a_team_that_its_leader_has_planned_recalls_no_other_group() -> None:
@@ -165,7 +153,7 @@ async def test_a_team_that_its_leader_has_planned_recalls_no_other_group() -> No
     launch = LaunchGroup(owner=ADA, members=(), goal_id=GOAL, ticket=TICKET, policy=recalls.policy.digest)
     for given, planned in ((recalls, None), (None, recalls)):
         plane = Plane()
-        await plane.join(ADA, BOB, level=LEVEL)
+        await plane.join(ADA, BOB)
         await plane.accept(team=given)
         if planned is None:
             assert (await plane.setup.launch(launch)).charter is not None
@@ -180,7 +168,7 @@ async def test_members_join_in_an_order_that_tells_nobody_who_holds_a_secret_rol
     orders = set[tuple[Sequence[AgentId], Sequence[AgentId]]]()
     for spy in listed:
         plane, roles = Plane(), {"host": ADA, "spy": {"agent": spy, "secret": True}, "player": {"agents": [*listed]}}
-        await plane.join(ADA, *map(AgentId, listed), level=LEVEL)
+        await plane.join(ADA, *map(AgentId, listed))
         game = team(roles, ["host", "player"])
         await plane.accept(team=game)
         launch = LaunchGroup(owner=ADA, members=(), goal_id=GOAL, ticket=TICKET, policy=game.policy.digest)
@@ -191,63 +179,20 @@ async def test_members_join_in_an_order_that_tells_nobody_who_holds_a_secret_rol
     assert members == (ADA, *players) and {*players} == {*listed}
 
 
-async def test_a_member_of_an_older_release_is_not_cast() -> None:
-    """It would not know what it may say."""
-    plane, two = Plane(), team({"pro": ADA, "con": BOB})
-    await plane.join(ADA, level=LEVEL)
-    await plane.join(BOB, level=POLICIES - 1)
-    await plane.accept(team=two)
-    with pytest.raises(NoAgentError, match="bob cannot join: its card says that it is of an older release"):
-        await plane.setup.launch(LaunchGroup(owner=ADA, members=(), goal_id=GOAL, ticket=TICKET, policy=two.policy.digest))
-
-
-async def test_a_member_that_does_not_know_the_policy_is_not_cast() -> None:
-    """Its release is not that old, but what it may say under this policy came later."""
-    plane, two = Plane(), team({"pro": ADA, "con": BOB})
-    first, second = two.policy.model_dump(mode="json")["roles"]
-    policy = Policy.model_validate({**two.policy.model_dump(mode="json"), "roles": [first, {**second, "secret": True}]})
-    hidden = two.model_copy(update={"policy": policy})
-    await plane.join(ADA, level=LEVEL)
-    await plane.join(BOB, level=TASKS_HAVE_SHARES)
-    await plane.accept(team=hidden)
-    with pytest.raises(NoAgentError, match="bob cannot join a team with a policy: of an older release"):
-        await plane.setup.launch(LaunchGroup(owner=ADA, members=(), goal_id=GOAL, ticket=TICKET, policy=hidden.policy.digest))
-
-
 async def test_a_leader_that_has_not_read_the_policy_opens_no_group() -> None:
     """Neither with another one nor with none: nobody leads a goal with a team as a free group."""
     plane, two = Plane(), team({"pro": ADA, "con": BOB})
-    await plane.join(ADA, BOB, level=LEVEL)
+    await plane.join(ADA, BOB)
     await plane.accept(team=two)
     for policy in ("", "other"):
         with pytest.raises(InvalidInputError, match="another policy"):
             await plane.setup.launch(LaunchGroup(owner=ADA, members=(BOB,), goal_id=GOAL, ticket=TICKET, policy=policy))
 
 
-async def test_a_leader_of_an_older_release_neither_opens_nor_ends_the_goal() -> None:
-    """It comes to a replica that knows policies; if there is none, its user is told so."""
-    plane, two = Plane(), team({"pro": ADA, "con": BOB})
-    await plane.join(ADA, level=POLICIES - 1)
-    await plane.join(BOB, level=LEVEL)
-    await plane.accept(team=two)
-    launch = LaunchGroup(owner=ADA, members=(BOB,), goal_id=GOAL, ticket=TICKET)
-    abandon = AbandonGoal(goal_id=GOAL, by=ADA, reason=Reason.FAILED, content="No.", ticket=TICKET)
-    for asked in (plane.setup.launch(launch), plane.setup.abandon(abandon)):
-        with pytest.raises(ForbiddenError, match="ada is of an older release, and leads no goal with a team"):
-            await asked
-    data = GoalOrder(goal="Argue.", goal_id=GoalId("g7"), team=two).model_dump_json().encode()
-    with pytest.raises(NotYetError):  # it may be about to come back, upgraded
-        await plane.intake.accept(subjects.goal_of(LOCAL), data, "1")
-    plane.clock.advance(timedelta(minutes=1))
-    await plane.intake.accept(subjects.goal_of(LOCAL), data, "1")
-    result = await plane.results.get(GoalName(LOCAL, GoalId("g7")))
-    assert result is not None and (result.reason, "upgrade it" in result.content) == (Reason.NO_AGENT, True)
-
-
 async def test_group_setup_of_an_older_release_takes_no_ticket_of_a_goal_with_a_team() -> None:
     """It would read nothing of the team, and open a free group."""
     plane = Plane()
-    await plane.join(ADA, BOB, level=LEVEL)
+    await plane.join(ADA, BOB)
     taken = []
     for goal_id, two in (("g7", team({"pro": ADA, "con": BOB})), ("g8", None)):
         order = GoalOrder(goal="Argue.", goal_id=GoalId(goal_id), agent=ADA, team=two)
@@ -262,7 +207,7 @@ async def test_group_setup_of_an_older_release_takes_no_ticket_of_a_goal_with_a_
 async def test_intake_sends_a_team_to_its_leader() -> None:
     """With the turns of the team; the same file that `ioa team check` takes travels in the goal."""
     plane = Plane()
-    await plane.join(ADA, BOB, level=LEVEL)
+    await plane.join(ADA, BOB)
     two = team({"pro": ADA, "con": BOB}).model_copy(update={"max_turns": 7})
     order = GoalOrder(goal="Argue.", goal_id=GoalId("g7"), team=two)
     await plane.intake.accept(subjects.goal_of(LOCAL), order.model_dump_json().encode(), "1")

@@ -7,7 +7,6 @@ import pytest
 from ioa.errors import NoAgentError
 from ioa.group.requests import LaunchGroup
 from ioa.protocol.ids import AgentId, PoolId
-from ioa.protocol.levels import LEVEL
 from ioa.protocol.registry import Register
 from ioa.protocol.search import Need, Search
 from ioa_groups.casting import cast_roles
@@ -23,7 +22,7 @@ from tests.unit.runtime.plane import ADA, BOB, GOAL, Plane
 async def test_only_pools_that_a_card_accepts_draft_its_agent(accepts: list[str] | None, may: bool) -> None:
     """Who is not accepted opens no group with the agent, casts no replica of it, and finds it by no search; the others do."""
     plane, town = Plane(), Town()
-    drafted = card(BOB, pool="bobs", accepts=accepts, level=LEVEL)
+    drafted = card(BOB, pool="bobs", accepts=accepts)
     for one in (card(ADA), drafted):
         await plane.registry.register(Register(card=one))
     await town.join(card(ADA), drafted)

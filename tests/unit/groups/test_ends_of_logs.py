@@ -8,7 +8,6 @@ from ioa.errors import NotFoundError
 from ioa.group.events import GroupLaunched, MemberLost
 from ioa.group.requests import Sync
 from ioa.protocol.ids import AgentId
-from ioa.protocol.levels import LEVEL
 from ioa.protocol.messages import Discussion
 from ioa.protocol.team import team_of
 from tests.unit.group.scenario import launched_under
@@ -23,7 +22,7 @@ async def test_who_asks_for_the_ends_of_a_log_is_told_no_more_than_who_reads_it_
     policy = team_of({"team": "t", "roles": roles, "leader": "chair", "nodes": [vote, hide]}).policy
     plane, story = Plane(), launched_under(policy, {"chair": [ADA], "player": [BOB, EVE]}, ADA, BOB, EVE)
     for agent_id in (ADA, BOB, EVE):
-        await plane.join(agent_id, level=LEVEL)
+        await plane.join(agent_id)
     launch = plane.begin(ROOM, ADA, BOB, EVE)
     led = story.log[0].charter.model_copy(update={"comm_id": ROOM, "limits": launch.charter.limits})  # type: ignore[union-attr]
     await plane.ledgers[0].record(ROOM, launch.model_copy(update={"charter": led}))

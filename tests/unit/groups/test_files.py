@@ -42,7 +42,6 @@ from ioa.protocol.files import (
 )
 from ioa.protocol.goals import Artifact
 from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, GoalName, TaskId, UserId, comm_id_of_goal
-from ioa.protocol.levels import LEVEL
 from ioa.protocol.messages import (
     AsyncTaskAssignment,
     ConcludeGroupDiscussion,
@@ -60,7 +59,7 @@ from ioa.testing.memory_goals import MemoryTickets
 from ioa_groups.files import INTERRUPTED_AFTER, FileQuotas
 from tests.unit.runtime.plane import ADA, BOB, EVE, GOAL, ROOM, Plane
 
-PLACE = "t1/chart.svg"
+PLACE = "t1-1/chart.svg"
 ANNA = UserId("anna")
 TWO_PIECES = b"x" * (PIECE_BYTES + 100)
 
@@ -124,13 +123,13 @@ async def plane() -> Plane:
     """Ada's group with bob, who has a task; eve is in none."""
     made = Plane()
     await made.open(ADA, BOB)
-    await made.says(ADA, SyncTaskAssignment(tasks=(TaskSpec(task_id=TaskId("t1"), assignee=BOB, task_desc="Draw."),)))
+    await made.says(ADA, SyncTaskAssignment(tasks=(TaskSpec(task_id=TaskId("t1-1"), assignee=BOB, task_desc="Draw."),)))
     return made
 
 
 async def reported(plane: Plane, file: Artifact) -> int:
     """Bob reports his task with a file; returns the entry's sequence."""
-    await plane.says(BOB, InformTaskResult(task_id=TaskId("t1"), task_conclusion="Done.", artifacts=(file,)))
+    await plane.says(BOB, InformTaskResult(task_id=TaskId("t1-1"), task_conclusion="Done.", artifacts=(file,)))
     return (await plane.entries())[-1].seq
 
 
@@ -151,10 +150,10 @@ async def test_a_file_is_read_whoever_names_it_first() -> None:
     """Nobody keeps a member's file from its readers by naming it before its author does, who is asked for it by a true entry."""
     plane = Plane()
     await plane.open(ADA, BOB, EVE)
-    given = [TaskSpec(task_id=TaskId(name), assignee=who, task_desc=f"Draw {name}.") for name, who in (("t1", BOB), ("t2", EVE))]
+    given = [TaskSpec(task_id=TaskId(name), assignee=who, task_desc=f"Draw {name}.") for name, who in (("t1-1", BOB), ("t1-2", EVE))]
     await plane.says(ADA, SyncTaskAssignment(tasks=(*given,)))
     file = await put(plane, BOB)
-    await plane.says(EVE, InformTaskResult(task_id=TaskId("t2"), task_conclusion="Mine.", artifacts=(file,)))
+    await plane.says(EVE, InformTaskResult(task_id=TaskId("t1-2"), task_conclusion="Mine.", artifacts=(file,)))
     await reported(plane, file)
     await plane.says(ADA, ConcludeGroupDiscussion())
     history = GroupHistory(ROOM)
@@ -188,7 +187,7 @@ async def test_a_reference_that_was_never_told_opens_nothing(plane: Plane) -> No
 async def test_users_name_a_group_that_has_to_know_a_file(plane: Plane) -> None:
     """A true reference opens a file by a group in which its author told of it, and by no other, nor where it is only named."""
     file, secret = await put(plane, BOB), await upload(plane, b"secret")
-    await plane.says(BOB, InformTaskResult(task_id=TaskId("t1"), task_conclusion="Done.", artifacts=(file, secret)))
+    await plane.says(BOB, InformTaskResult(task_id=TaskId("t1-1"), task_conclusion="Done.", artifacts=(file, secret)))
     assert await fetch(plane, file, ROOM) == b"chart"
     for wanted, where in ((secret, ROOM), (file, CommId("elsewhere"))):
         with pytest.raises(NotFoundError, match="rightly told"):
@@ -213,7 +212,7 @@ class ReadLog:
 async def test_the_log_is_read_once_however_often_a_file_is_refused(plane: Plane, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who asks again for what it was refused, by one file or by another, has only that read which is new since."""
     secrets = [await upload(plane, text, text.decode()) for text in (b"a", b"b")]
-    await plane.says(BOB, InformTaskResult(task_id=TaskId("t1"), task_conclusion="Done.", artifacts=(*secrets,)))
+    await plane.says(BOB, InformTaskResult(task_id=TaskId("t1-1"), task_conclusion="Done.", artifacts=(*secrets,)))
     seq, log = (await plane.entries())[-1].seq, ReadLog(plane, monkeypatch)
 
     async def is_refused(seq: int, file: Artifact, *who: AgentId) -> None:
@@ -250,11 +249,11 @@ async def test_a_file_that_many_nested_teams_handed_on_is_followed_once(monkeypa
     plane, teams = Plane(), 12
     log = ReadLog(plane, monkeypatch)
     await plane.open(ADA, BOB, max_turns=10_000)
-    await plane.says(ADA, SyncTaskAssignment(tasks=(TaskSpec(task_id=TaskId("t1"), assignee=BOB, task_desc="Draw."),)))
+    await plane.says(ADA, SyncTaskAssignment(tasks=(TaskSpec(task_id=TaskId("t1-1"), assignee=BOB, task_desc="Draw."),)))
     file = await put(plane, BOB)
     await reported(plane, file)
     for number in range(teams):
-        task = TaskId(f"n{number}")
+        task = TaskId(f"t{(await plane.state()).turn}-n{number}")
         await plane.says(ADA, SyncTaskAssignment(tasks=(TaskSpec(task_id=task, assignee=ADA, task_desc=f"Do {number}."),)))
         parent = ParentTask(comm_id=ROOM, task_id=task)
         request = LaunchGroup(owner=ADA, members=(), goal_id=GOAL, parent=parent, goal="Count.", inputs=(file,))
@@ -286,17 +285,17 @@ async def test_the_author_of_a_file_is_not_made_to_hand_it_on_elsewhere() -> Non
     room = comm_id_of_goal(goal_id)
     await plane.open(ADA, BOB)
     secret = await put(plane, BOB, b"secret")
-    await plane.says(ADA, SyncTaskAssignment(tasks=(TaskSpec(task_id=TaskId("t1"), assignee=BOB, task_desc="Draw."),)))
+    await plane.says(ADA, SyncTaskAssignment(tasks=(TaskSpec(task_id=TaskId("t1-1"), assignee=BOB, task_desc="Draw."),)))
     told = await reported(plane, secret)
     await plane.join(EVE, mal)
     await plane.accept(goal_id)
     ticket = ticket_of(MemoryTickets.key, GoalName(LOCAL, goal_id))
     await plane.setup.launch(LaunchGroup(owner=BOB, members=(mal, EVE), goal_id=goal_id, ticket=ticket))
-    tasks = [TaskSpec(task_id=TaskId(name), assignee=who, task_desc=f"Do {name}.") for name, who in (("t1", mal), ("t2", BOB))]
+    tasks = [TaskSpec(task_id=TaskId(name), assignee=who, task_desc=f"Do {name}.") for name, who in (("t1-1", mal), ("t1-2", BOB))]
     await plane.says(BOB, AsyncTaskAssignment(tasks=(*tasks,)), comm_id=room)
-    await plane.says(mal, InformTaskResult(task_id=TaskId("t1"), task_conclusion="x", artifacts=(secret,)), comm_id=room)
+    await plane.says(mal, InformTaskResult(task_id=TaskId("t1-1"), task_conclusion="x", artifacts=(secret,)), comm_id=room)
     by_stranger = (await plane.entries(room))[-1].seq
-    parent = ParentTask(comm_id=room, task_id=TaskId("t2"))
+    parent = ParentTask(comm_id=room, task_id=TaskId("t1-2"))
     request = LaunchGroup(owner=BOB, members=(mal,), goal_id=goal_id, parent=parent, goal="Count.", inputs=(secret,))
     nested = (await plane.setup.launch(request)).state.comm_id
     await plane.says(BOB, ConcludeGroupDiscussion(), comm_id=room)
@@ -316,7 +315,7 @@ async def test_a_nested_team_hands_on_what_its_members_know(plane: Plane, is_kno
     """What a nested team is given, and what it concludes with, opens only what was rightly told on the way there."""
     await plane.join(EVE)
     file = await put(plane, BOB if is_known else ADA, b"a file", "a")
-    parent = ParentTask(comm_id=ROOM, task_id=TaskId("t1"))
+    parent = ParentTask(comm_id=ROOM, task_id=TaskId("t1-1"))
     request = LaunchGroup(owner=BOB, members=(EVE,), goal_id=GOAL, parent=parent, goal="Count.", inputs=(file,))
     nested = (await plane.setup.launch(request)).state.comm_id
     given = (await plane.entries(nested))[0].seq
@@ -354,7 +353,7 @@ async def test_a_nested_teams_end_opens_what_its_leader_was_told_of(*, is_told: 
         }
     )
     await plane.teams.put(LOCAL, PutTeam(team=team))
-    await plane.open(ADA, BOB, EVE, zoe, level=LEVEL, max_turns=60)
+    await plane.open(ADA, BOB, EVE, zoe, max_turns=60)
     task = TaskSpec(task_id=TaskId("t1-1"), assignee=EVE, task_desc="Judge it.", team="panel")
     await plane.says(ADA, SyncTaskAssignment(tasks=(task,)))
     nested = (await plane.nest("t1-1", EVE)).comm_id
@@ -438,7 +437,7 @@ async def test_nobody_goes_on_with_anothers_upload(plane: Plane) -> None:
     rest = TWO_PIECES[PIECE_BYTES:]
     others = (
         (putting(plane, ADA), file, standing),
-        (putting(plane, BOB, place="t1/b"), file, standing),
+        (putting(plane, BOB, place="t1-1/b"), file, standing),
         (putting(plane, BOB), file.model_copy(update={"sha256": "0" * 64}), standing),
         (putting(plane, BOB), file, standing.model_copy(update={"seq": 0})),
         (putting(plane, BOB), file, standing.model_copy(update={"seal": "é" * 64})),

@@ -41,7 +41,6 @@ from ioa.protocol import subjects
 from ioa.protocol.goal_order import parse_goal
 from ioa.protocol.goals import Goal, Origin, Reason
 from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, GoalName, TaskId, UserId, comm_id_of_goal, comm_id_of_task
-from ioa.protocol.levels import LEVEL
 from ioa.protocol.messages import (
     AsyncTaskAssignment,
     ConcludeGroupDiscussion,
@@ -71,7 +70,7 @@ COPY = comm_id_of_goal(AGAIN)
 
 async def a_conversation(plane: Plane) -> list[StoredEntry]:
     """A goal with a task that is done, one that runs, and the floor with ada."""
-    await plane.open(ADA, BOB, level=LEVEL)
+    await plane.open(ADA, BOB)
     await plane.says(ADA, AsyncTaskAssignment(tasks=specs(("t1-1:bob", "t1-2:bob"))))
     await plane.says(BOB, InformTaskProgress(task_id=TaskId("t1-1"), number=1))
     await plane.says(BOB, InformTaskProgress(task_id=TaskId("t1-2"), number=1))
@@ -106,7 +105,7 @@ async def test_a_fork_goes_on_where_the_original_stood() -> None:
     entries = await a_conversation(plane)
     before = [(stored.seq, stored.entry) for stored in entries]
     plane.clock.advance(timedelta(days=2))
-    await plane.join(ADA, BOB, level=LEVEL)
+    await plane.join(ADA, BOB)
     await forked(plane, order(entries[-1].seq))
     state = await plane.state(COPY)
     assert (state.floor_holder, state.turn, state.copying) == (ADA, entries[-1].entry.state.turn, 0)
@@ -253,7 +252,7 @@ async def test_another_agent_takes_ones_place() -> None:
     """It is given the task that runs; the one it stands for is not in the copy."""
     plane = Plane()
     entries = await a_conversation(plane)
-    await plane.join(EVE, level=LEVEL)
+    await plane.join(EVE)
     await forked(plane, order(entries[-1].seq, replace=[{"old": BOB, "new": EVE}]))
     state = await plane.state(COPY)
     assert [member.agent_id for member in state.members] == [ADA, EVE]
@@ -274,7 +273,7 @@ async def test_without_those_who_took_part_there_is_no_fork() -> None:
 async def test_who_was_lost_when_it_was_forked_and_is_there_is_back() -> None:
     """Nobody else would tell the copy: that agent has not returned just now."""
     plane = Plane()
-    await plane.open(ADA, BOB, level=LEVEL)
+    await plane.open(ADA, BOB)
     await plane.ledgers[0].record(ROOM, MemberLost(at=plane.clock.now(), agent_id=BOB))
     entries = await plane.entries()
     await forked(plane, order(entries[-1].seq))
@@ -308,7 +307,7 @@ async def test_what_cannot_be_forked_is_refused_with_the_reason(about: Mapping[s
 async def test_a_nested_team_that_ended_is_in_the_copy_and_retention_leaves_the_original_alone() -> None:
     """The copy's own team bears an id of its own, so that nothing of the original goes with the fork."""
     plane = Plane()
-    await plane.open(ADA, BOB, EVE, level=LEVEL)
+    await plane.open(ADA, BOB, EVE)
     await plane.says(ADA, AsyncTaskAssignment(tasks=specs(("t1-1:bob",))))
     await plane.says(BOB, InformTaskProgress(task_id=TaskId("t1-1"), number=1))
     await plane.nest("t1-1", BOB, EVE)
@@ -357,7 +356,7 @@ async def test_a_fork_that_is_cancelled_while_the_original_is_read_stays_cancell
 async def test_who_was_lost_is_back_even_if_whoever_copied_died_before_that_was_noted() -> None:
     """Whoever takes the order next notes it."""
     plane = Plane()
-    await plane.open(ADA, BOB, level=LEVEL)
+    await plane.open(ADA, BOB)
     await plane.ledgers[0].record(ROOM, MemberLost(at=plane.clock.now(), agent_id=BOB))
     entries = await plane.entries()
     appended = 0
@@ -411,13 +410,13 @@ async def test_a_fork_that_ended_just_now_is_not_noted_as_open() -> None:
 async def test_a_fork_opens_what_was_told_up_to_its_place_and_nothing_else() -> None:
     """A file told before is told to stand-ins too; one told in the original later is not, even to who names it by its digest."""
     plane = Plane()
-    await plane.open(ADA, BOB, level=LEVEL)
+    await plane.open(ADA, BOB)
     await plane.says(ADA, AsyncTaskAssignment(tasks=specs(("t1-1:bob", "t1-2:bob"))))
     told_early, told_late = await put(plane, BOB, b"early", "a"), await put(plane, BOB, b"late", "b")
     await plane.says(BOB, InformTaskResult(task_id=TaskId("t1-1"), task_conclusion="One.", artifacts=(told_early,)))
     place = (await plane.entries())[-1].seq
     await plane.says(BOB, InformTaskResult(task_id=TaskId("t1-2"), task_conclusion="Two.", artifacts=(told_late,)))
-    await plane.join(ADA, EVE, level=LEVEL)
+    await plane.join(ADA, EVE)
     await forked(plane, order(place, replace=[{"old": BOB, "new": EVE}]))
     await plane.says(EVE, InformTaskResult(task_id=TaskId("t1-2"), task_conclusion="Mine.", artifacts=(told_late,)), comm_id=COPY)
     copied, named = [one.seq for one in await plane.entries(COPY) if files_of(one.entry.event)]
@@ -430,9 +429,9 @@ async def test_a_file_is_not_told_by_its_owner_where_he_stands_in_for_another() 
     """He has said nothing of it there: what was said in his name opened his file to a stranger who knew its digest."""
     plane, mine = Plane(), GoalId("mine")
     room, mal = comm_id_of_goal(mine), AgentId("mal")
-    await plane.open(ADA, BOB, level=LEVEL)
+    await plane.open(ADA, BOB)
     secret = await put(plane, BOB, b"secret", "a")
-    await plane.join(EVE, mal, level=LEVEL)
+    await plane.join(EVE, mal)
     await plane.accept(mine)
     ticket = ticket_of(MemoryTickets.key, GoalName(LOCAL, mine))
     await plane.setup.launch(LaunchGroup(owner=EVE, members=(mal,), goal_id=mine, ticket=ticket))
@@ -456,11 +455,11 @@ async def test_a_file_is_not_told_by_its_owner_where_he_stands_in_for_another() 
 async def test_who_wrote_a_file_goes_on_with_it_in_a_fork() -> None:
     """It was put into the group that the copy comes from, and told of there: its author reads it here, and hands it on."""
     plane = Plane()
-    await plane.open(ADA, BOB, level=LEVEL)
+    await plane.open(ADA, BOB)
     await plane.says(ADA, AsyncTaskAssignment(tasks=specs(("t1-1:bob",))))
     file = await put(plane, BOB, b"told", "a")
     await plane.says(BOB, InformTaskResult(task_id=TaskId("t1-1"), task_conclusion="x", artifacts=(file,)))
-    await plane.join(EVE, level=LEVEL)
+    await plane.join(EVE)
     await forked(plane, order((await plane.entries())[-1].seq, replace=[{"old": ADA, "new": EVE}]))
     await plane.says(EVE, SyncTaskAssignment(tasks=specs((f"t{(await plane.state(COPY)).turn}-x:bob",))), comm_id=COPY)
     given = (await plane.state(COPY)).open_tasks[0].task_id
@@ -472,7 +471,7 @@ async def test_who_wrote_a_file_goes_on_with_it_in_a_fork() -> None:
 async def test_an_entry_opens_in_a_fork_what_it_opened_there() -> None:
     """Its owner's word of a file, which others may not hear, makes no word of it right that a stranger has said before."""
     plane = Plane()
-    await plane.open(ADA, BOB, EVE, level=LEVEL)
+    await plane.open(ADA, BOB, EVE)
     await plane.says(ADA, AsyncTaskAssignment(tasks=specs(("t1-1:eve", "t1-2:bob"))))
     file = await put(plane, BOB, b"told", "a")
     for who, task_id in ((EVE, "t1-1"), (BOB, "t1-2")):
@@ -493,7 +492,7 @@ async def test_the_end_of_a_fork_opens_nothing_that_its_leader_has_not_heard() -
     document = {"team": "t", "leader": "a", "roles": {"a": "ada", "b": "bob", "c": "eve"}, "nodes": nodes}
     story = launched_under(team_of(document).policy, {"a": [ADA], "b": [BOB], "c": [EVE]}, ADA, BOB, EVE)
     plane = Plane()
-    await plane.join(ADA, BOB, EVE, level=LEVEL)
+    await plane.join(ADA, BOB, EVE)
     await plane.accept()
     launch, told = plane.begin(ROOM, ADA, BOB, EVE), story.log[0]
     assert isinstance(told, GroupLaunched)
@@ -519,7 +518,7 @@ async def test_a_fork_drafts_nobody_who_does_not_accept_its_owner_any_more() -> 
     """Who has changed its card since is no more put into the copy than into a new group."""
     plane = Plane()
     entries = await a_conversation(plane)
-    await plane.registry.register(Register(card=card(BOB, accepts=[], level=LEVEL)))
+    await plane.registry.register(Register(card=card(BOB, accepts=[])))
     await forked(plane, order(entries[-1].seq))
     result = await plane.results.get(GoalName(LOCAL, AGAIN))
     assert result is not None and result.reason is Reason.NO_AGENT and "accepts no teams of the pool" in result.content
@@ -530,9 +529,9 @@ BOSS, BUYER, HAND, PUB = (AgentId(one) for one in ("boss", "buyer", "hand", "pub
 
 async def _a_task_of_pub(plane: Plane, accepting: Mapping[AgentId, Mapping[str, object]]) -> int:
     """A goal that pub leads, where hand has a task. Others are there, with these cards. Return where it stands."""
-    await plane.open(PUB, HAND, level=LEVEL)
+    await plane.open(PUB, HAND)
     for agent_id, told in accepting.items():
-        await plane.registry.register(Register(card=card(agent_id, **{"level": LEVEL, **told})))
+        await plane.registry.register(Register(card=card(agent_id, **told)))
     await plane.says(PUB, AsyncTaskAssignment(tasks=specs(("t1-1:hand",))))
     return (await plane.entries())[-1].seq
 
@@ -613,7 +612,7 @@ async def test_an_older_fork_whose_first_goal_is_gone_is_forked() -> None:
 
 async def _lost(plane: Plane) -> int:
     """A goal in which bob is lost. Return where it stands."""
-    await plane.open(ADA, BOB, level=LEVEL)
+    await plane.open(ADA, BOB)
     await plane.ledgers[0].record(ROOM, MemberLost(at=plane.clock.now(), agent_id=BOB))
     return (await plane.entries())[-1].seq
 
@@ -622,20 +621,18 @@ async def test_who_was_lost_and_would_not_take_part_is_not_drafted() -> None:
     """It was asked by nobody, counted as back, and given tasks; its agent hears of the copy in any case."""
     plane = Plane()
     at = await _lost(plane)
-    await plane.registry.register(Register(card=card(BOB, accepts=[], level=LEVEL)))
+    await plane.registry.register(Register(card=card(BOB, accepts=[])))
     await forked(plane, order(at))
     result = await plane.results.get(GoalName(LOCAL, AGAIN))
     assert result is not None and result.reason is Reason.NO_AGENT and "bob cannot join: its card accepts no" in result.content
 
 
-@pytest.mark.parametrize("is_forgotten", [False, True], ids=["of an older release", "forgotten"])
-async def test_who_was_lost_and_is_gone_for_good_stays_lost(*, is_forgotten: bool) -> None:
-    """The fork goes on without it, and nothing has it be back there unless it is asked."""
+async def test_lost_member_without_card_stays_lost_in_fork() -> None:
+    """The fork continues without a member whose card was removed."""
     plane = Plane()
     at = await _lost(plane)
-    await plane.join(BOB, level=0)
-    if is_forgotten:
-        del plane.cards.records[BOB]
+    await plane.join(BOB)
+    del plane.cards.records[BOB]
     await forked(plane, order(at))
     assert (await plane.state(COPY)).living() == (ADA,) and COPY not in await plane.memberships.of(BOB)
 
@@ -645,7 +642,7 @@ async def test_who_was_lost_is_asked_again_when_it_is_put_into_the_copy() -> Non
     plane = Plane()
     at = await _lost(plane)
     await half_copied(plane, at)
-    await plane.registry.register(Register(card=card(BOB, accepts=[], level=LEVEL)))
+    await plane.registry.register(Register(card=card(BOB, accepts=[])))
     await forked(plane, order(at))
     assert (await plane.state(COPY)).living() == (ADA,) and COPY not in await plane.memberships.of(BOB)
 
@@ -653,14 +650,14 @@ async def test_who_was_lost_is_asked_again_when_it_is_put_into_the_copy() -> Non
 async def test_who_had_joined_and_was_lost_is_asked_when_it_is_invited_again() -> None:
     """That it is in the group already says nothing of a copy, into which it was not put."""
     plane = Plane()
-    await plane.open(ADA, BOB, level=LEVEL)
-    await plane.join(EVE, level=LEVEL)
+    await plane.open(ADA, BOB)
+    await plane.join(EVE)
     invitation = InviteMember(comm_id=ROOM, by=ADA, turn=1, agent_id=EVE)
     await plane.setup.invite(invitation)
     await plane.ledgers[0].record(ROOM, MemberLost(at=plane.clock.now(), agent_id=EVE))
     del plane.cards.records[EVE]
     await forked(plane, order((await plane.entries())[-1].seq))
-    await plane.registry.register(Register(card=card(EVE, accepts=[], level=LEVEL)))
+    await plane.registry.register(Register(card=card(EVE, accepts=[])))
     with pytest.raises(NoAgentError, match="accepts no teams"):
         await plane.setup.invite(invitation.model_copy(update={"comm_id": COPY}))
     assert COPY not in await plane.memberships.of(EVE)
@@ -809,7 +806,7 @@ async def test_of_a_log_that_is_forked_one_entry_is_held_decoded() -> None:
 
 async def _with_nested_teams(plane: Plane, *prompts: str, at_once: int = 1) -> list[StoredEntry]:
     """A goal with nested teams that have ended, so many of them open at a time, each led by a policy of its own prompt."""
-    await plane.open(ADA, BOB, level=LEVEL, max_turns=10_000)
+    await plane.open(ADA, BOB, max_turns=10_000)
     await plane.says(ADA, AsyncTaskAssignment(tasks=specs(tuple(f"t1-{number}:bob" for number in range(len(prompts))))))
     opened = list[CommId]()
     for number, prompt in enumerate(prompts):

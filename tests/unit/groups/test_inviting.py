@@ -8,7 +8,6 @@ from ioa.errors import IoaError, NoAgentError, NotFoundError
 from ioa.group.events import MemberJoined, MemberLost
 from ioa.group.requests import Accepted, InviteMember, Rejected, Sync
 from ioa.protocol.ids import AgentId
-from ioa.protocol.levels import LEVEL
 from ioa.protocol.messages import Discussion
 from tests.unit.groups.test_membership import lose
 from tests.unit.runtime.plane import ADA, BOB, EVE, ROOM, Plane
@@ -19,8 +18,8 @@ INVITE = InviteMember(comm_id=ROOM, by=ADA, turn=1, agent_id=EVE, why="Count wit
 async def talking() -> Plane:
     """Ada and Bob talk, and Eve is online."""
     plane = Plane()
-    await plane.open(ADA, BOB, level=LEVEL)
-    await plane.join(EVE, level=LEVEL)
+    await plane.open(ADA, BOB)
+    await plane.join(EVE)
     return plane
 
 
@@ -59,19 +58,15 @@ async def test_what_the_group_refuses_is_told() -> None:
 
 
 @pytest.mark.parametrize(
-    ("about", "level", "expected"),
-    [
-        ({"agent_id": AgentId("zoe")}, LEVEL, NoAgentError),
-        ({}, LEVEL - 1, NoAgentError),
-        ({"by": EVE}, LEVEL, NotFoundError),
-    ],
-    ids=["not registered", "of an older release", "by a stranger"],
+    ("about", "expected"),
+    [({"agent_id": AgentId("zoe")}, NoAgentError), ({"by": EVE}, NotFoundError)],
+    ids=["not registered", "by a stranger"],
 )
-async def test_who_cannot_join_does_not(about: dict[str, AgentId], level: int, expected: type[IoaError]) -> None:
+async def test_who_cannot_join_does_not(about: dict[str, AgentId], expected: type[IoaError]) -> None:
     """And a stranger is told nothing of the group."""
     plane = Plane()
-    await plane.open(ADA, BOB, level=LEVEL)
-    await plane.join(EVE, level=level)
+    await plane.open(ADA, BOB)
+    await plane.join(EVE)
     with pytest.raises(expected):
         await plane.setup.invite(INVITE.model_copy(update=about))
 

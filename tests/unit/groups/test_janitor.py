@@ -25,7 +25,7 @@ from tests.unit.runtime.plane import ADA, BOB, EVE, GOAL, ROOM, TICKET, Plane
 
 KEEP = timedelta(days=30)
 LATER = timedelta(days=31)
-NESTED = comm_id_of_task(ROOM, TaskId("t1"))
+NESTED = comm_id_of_task(ROOM, TaskId("t1-1"))
 
 
 async def made(plane: Plane, object_name: str) -> Artifact:
@@ -40,11 +40,11 @@ async def conclude(plane: Plane) -> None:
     order = {"goal": "Count to ten.", "goal_id": GOAL, "inputs": [f"{GOAL}/in/0-in.csv"]}
     await plane.intake.accept(subjects.goal_of(LOCAL), json.dumps(order).encode(), "1")
     await plane.setup.launch(LaunchGroup(owner=ADA, members=(BOB,), goal_id=GOAL, ticket=TICKET))
-    await plane.says(ADA, SyncTaskAssignment(tasks=specs(("t1:bob",))))
-    await plane.nest("t1", BOB, EVE)
-    await plane.says(BOB, SyncTaskAssignment(tasks=specs(("t1:eve",))), comm_id=NESTED)
+    await plane.says(ADA, SyncTaskAssignment(tasks=specs(("t1-1:bob",))))
+    await plane.nest("t1-1", BOB, EVE)
+    await plane.says(BOB, SyncTaskAssignment(tasks=specs(("t1-1:eve",))), comm_id=NESTED)
     chart = await made(plane, f"{NESTED}/t1/chart.png")
-    await plane.says(EVE, InformTaskResult(task_id=TaskId("t1"), task_conclusion="Five.", artifacts=(chart,)), comm_id=NESTED)
+    await plane.says(EVE, InformTaskResult(task_id=TaskId("t1-1"), task_conclusion="Five.", artifacts=(chart,)), comm_id=NESTED)
     await plane.says(BOB, ConcludeGroupDiscussion(), comm_id=NESTED)
     await plane.says(BOB, Conclusion(content="Five.", artifacts=(chart,)), comm_id=NESTED)
     await plane.says(ADA, ConcludeGroupDiscussion())

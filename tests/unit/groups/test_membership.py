@@ -45,9 +45,9 @@ async def test_a_lost_assignee_is_suspect() -> None:
     """A lost member's task is not failed at once, since it may return within its lease."""
     plane = Plane()
     await plane.open(ADA, BOB)
-    await plane.says(ADA, SyncTaskAssignment(tasks=specs(("t1:bob",))))
+    await plane.says(ADA, SyncTaskAssignment(tasks=specs(("t1-1:bob",))))
     await lose(plane, BOB, ADA)
-    assert open_task(await plane.state(), "t1").suspect
+    assert open_task(await plane.state(), "t1-1").suspect
 
 
 async def test_looking_again_records_nothing() -> None:

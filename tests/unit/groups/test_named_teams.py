@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import json
 
-import msgpack
 import pytest
 
-from ioa.errors import ForbiddenError, InvalidInputError, OverQuotaError, PayloadTooLargeError, UnknownVersionError
+from ioa.errors import ForbiddenError, InvalidInputError, OverQuotaError, PayloadTooLargeError
 from ioa.protocol import subjects
-from ioa.protocol.codec import decode, encode
 from ioa.protocol.goal_order import GoalOrder, parse_goal
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import LOCAL, UserId
-from ioa.protocol.levels import LEVEL
 from ioa.protocol.named_teams import GetTeam, NamedTeam, PutTeam, TeamName, TeamReference
 from ioa.testing.memory_teams import MemoryTeams
 from ioa_groups.teams import MAX_NAMES, VERSIONS_KEPT, Teams
@@ -82,15 +79,6 @@ async def test_what_no_name_can_be_is_refused() -> None:
         await teams.put(ANNA, PutTeam(team=large))
 
 
-async def test_what_a_later_release_has_put_is_left_to_it() -> None:
-    """It may hold what cannot be read here: a goal that names it waits for a replica that knows it, and is no dead letter."""
-    put = await Plane().teams.put(ANNA, PutTeam(team=debate()))
-    raw = msgpack.unpackb(encode(put))
-    raw["team"]["nodes"][0]["later"] = True
-    with pytest.raises(UnknownVersionError):
-        decode(NamedTeam, msgpack.packb({**raw, "level": LEVEL + 1}))
-
-
 async def test_goal_and_team_fit_into_a_launch_together() -> None:
     """What each may have alone can be too much for the group's first entry: it is told at once, not when the group is to open."""
     plane = Plane()
@@ -121,7 +109,7 @@ def test_a_reference_is_read_as_it_is_written() -> None:
 async def test_a_goal_has_the_turns_of_the_team_that_it_names(said: dict[str, int], turns: int) -> None:
     """Unless it says how many, on whatever way it comes."""
     plane = Plane()
-    await plane.join(ADA, BOB, level=LEVEL)
+    await plane.join(ADA, BOB)
     await plane.teams.put(ANNA, PutTeam(team=debate()))
     order = GoalOrder.model_validate({"goal": "Talk.", "goal_id": GOAL, "team": "debate", **said})
     order = parse_goal(order.model_dump_json(exclude_none=True).encode())
@@ -143,7 +131,7 @@ async def test_a_goal_that_names_no_team_there_is_ends() -> None:
 async def test_another_version_is_another_goal() -> None:
     """A goal on record keeps the version it began with, which its name alone means too; another one is a conflict."""
     plane = Plane()
-    await plane.join(ADA, BOB, level=LEVEL)
+    await plane.join(ADA, BOB)
     for most in (2, 3):
         await plane.teams.put(ANNA, PutTeam(team=debate(most=most)))
     for number, name in enumerate(("debate@1", "debate", "debate@1", "debate@2")):

@@ -12,7 +12,6 @@ import pytest
 from ioa.errors import RateLimitedError, UnavailableError
 from ioa.group.state import ParentTask
 from ioa.protocol.ids import AgentId, GoalId, GoalName, TaskId, UserId
-from ioa.protocol.levels import LEVEL
 from ioa.protocol.search import Hit, NeedHits, Search, SearchResult
 from ioa.protocol.team import team_of
 from ioa.testing.manual_clock import ManualClock
@@ -40,7 +39,7 @@ class Shown:
         await self.may.wait()
         if search.by in self.late:
             raise UnavailableError("Discovery does not answer.")
-        hits = (Hit(card=card("any", level=LEVEL), score=0.9, similarity=0.9),)
+        hits = (Hit(card=card("any"), score=0.9, similarity=0.9),)
         return SearchResult(by_need=tuple(NeedHits(need=need, hits=hits) for need in search.needs), merged=hits)
 
 

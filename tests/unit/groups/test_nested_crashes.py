@@ -33,7 +33,7 @@ from ioa.protocol.messages import (
 from tests.unit.group.scenario import specs
 from tests.unit.runtime.plane import ADA, BOB, EVE, GOAL, ROOM, Plane
 
-NESTED = comm_id_of_task(ROOM, TaskId("t1"))
+NESTED = comm_id_of_task(ROOM, TaskId("t1-1"))
 _MOST_WRITES = 40
 _Act = Callable[[], Awaitable[object]]
 _WRITES = {
@@ -84,14 +84,14 @@ class _Deaths:
 
 async def _nest(plane: Plane) -> None:
     with suppress(ConflictError, ForbiddenError):  # it was refused, since its task or its group has ended
-        await plane.nest("t1", BOB, EVE)
+        await plane.nest("t1-1", BOB, EVE)
 
 
 async def _with_task() -> tuple[Plane, _Deaths]:
     plane = Plane()
     await plane.open(ADA, BOB, EVE, max_turns=10)
-    await plane.says(ADA, AsyncTaskAssignment(tasks=specs(("t1:bob",))))
-    await plane.says(BOB, InformTaskProgress(task_id=TaskId("t1"), number=1))
+    await plane.says(ADA, AsyncTaskAssignment(tasks=specs(("t1-1:bob",))))
+    await plane.says(BOB, InformTaskProgress(task_id=TaskId("t1-1"), number=1))
     return plane, _Deaths(plane)
 
 
@@ -145,9 +145,9 @@ async def test_a_launch_that_dies_is_made_good(then: str, *, swept: bool) -> Non
             await _nest(plane)
             await plane.send(await _conclusion(plane, NESTED, "Five."), 1)
         elif then == "works alone":
-            await plane.says(BOB, InformTaskResult(task_id=TaskId("t1"), task_conclusion="Five."), router=1)
+            await plane.says(BOB, InformTaskResult(task_id=TaskId("t1-1"), task_conclusion="Five."), router=1)
         if then != "is gone":
-            task = (await plane.state()).task(TaskId("t1"))
+            task = (await plane.state()).task(TaskId("t1-1"))
             assert isinstance(task, ClosedTask) and task.outcome is TaskOutcome.DONE, before
             assert not (await plane.state()).loans, before
             await plane.send(await _conclusion(plane, ROOM, "Ten."), 1)
@@ -187,7 +187,7 @@ async def _concludes(plane: Plane) -> tuple[_Act, _Act]:
 @pytest.mark.parametrize("swept", [True, False])
 @pytest.mark.parametrize("repeated", [True, False])
 @pytest.mark.parametrize(
-    ("ending", "ended"), [(_cancels, (Reason.CANCELLED, "Cancelled on request.")), (_concludes, (Reason.MAX_TURNS, "Ten."))]
+    ("ending", "ended"), [(_cancels, (Reason.CANCELLED, "Cancelled on request.")), (_concludes, (Reason.CONCLUDED, "Ten."))]
 )
 async def test_a_goal_ends_over_its_nested_team(
     ending: Callable[[Plane], Awaitable[tuple[_Act, _Act]]], ended: tuple[Reason, str], *, repeated: bool, swept: bool

@@ -15,7 +15,6 @@ from ioa.group.events import Entry, Event, GroupLaunched, Said
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol.goals import Artifact, Origin
 from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, GoalName, TaskId
-from ioa.protocol.levels import LEVEL
 from ioa.protocol.messages import Discussion, InformTaskProgress, InformTaskResult, SyncTaskAssignment
 from ioa_groups.provenance import Provenance, TrackedFile, owner_of
 from tests.unit.group.scenario import specs
@@ -27,7 +26,7 @@ _FORKS = 1_000
 
 async def _told(plane: Plane) -> Artifact:
     """Have bob tell of a file in the group of a goal."""
-    await plane.open(ADA, BOB, level=LEVEL, max_turns=100)
+    await plane.open(ADA, BOB, max_turns=100)
     await plane.says(ADA, SyncTaskAssignment(tasks=specs(("t1-1:bob",))))
     await plane.says(BOB, InformTaskProgress(task_id=TaskId("t1-1"), number=1))
     file = await put(plane, BOB, b"told", "a")

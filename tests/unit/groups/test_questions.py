@@ -10,8 +10,7 @@ from ioa.errors import ConflictError, ForbiddenError, InvalidInputError, NotFoun
 from ioa.group.requests import AnswerQuestion
 from ioa.group.state import Awaiting
 from ioa.protocol.ids import LOCAL, CommId, TaskId, UserId, comm_id_of_task
-from ioa.protocol.levels import LEVEL
-from ioa.protocol.messages import AskUser, Decision, Discussion, Phase, SyncTaskAssignment
+from ioa.protocol.messages import AskUser, Decision, Phase, SyncTaskAssignment
 from tests.unit.group.scenario import specs
 from tests.unit.runtime.plane import ADA, BOB, EVE, ROOM, Plane, open_task
 
@@ -28,7 +27,7 @@ def question(plane: Plane, minutes: float = 5) -> AskUser:
 async def asked() -> Plane:
     """A group whose user is asked."""
     plane = Plane()
-    await plane.open(ADA, BOB, level=LEVEL)
+    await plane.open(ADA, BOB)
     await plane.says(ADA, question(plane))
     return plane
 
@@ -75,7 +74,7 @@ async def test_a_nested_team_asks_who_gave_out_its_task_and_goes_on_with_the_ans
 async def nested() -> Plane:
     """A nested team of Bob's that has asked."""
     plane = Plane()
-    await plane.open(ADA, BOB, EVE, level=LEVEL)
+    await plane.open(ADA, BOB, EVE)
     await plane.says(ADA, SyncTaskAssignment(tasks=specs(("t1-1:bob",))))
     await plane.nest("t1-1", BOB, EVE)
     await plane.says(BOB, question(plane), comm_id=NESTED)
@@ -116,11 +115,3 @@ async def test_a_team_takes_its_default_whatever_its_parent_does() -> None:
     assert (await plane.state(NESTED)).floor_holder == BOB
     await plane.says(ADA, Decision(task_id=TASK, choice="yes"))
     assert not isinstance((await plane.state(NESTED)).stage, Awaiting)
-
-
-async def test_an_older_member_keeps_its_group_free_of_questions() -> None:
-    """A group of an older level refuses the question, and goes on."""
-    plane = Plane()
-    await plane.open(ADA, BOB, level=6)
-    assert (await plane.says(ADA, question(plane))).outcome == "rejected"
-    assert (await plane.says(ADA, Discussion(content="You.", next_speaker=BOB))).outcome == "accepted"

@@ -11,7 +11,6 @@ from ioa.group.events import GroupLaunched
 from ioa.group.requests import Accepted, InviteMember, Rejected, Sync
 from ioa.protocol.files import Announced, PutFile
 from ioa.protocol.ids import AgentId
-from ioa.protocol.levels import LEVEL
 from ioa.protocol.messages import Discussion
 from ioa.protocol.team import team_of
 from tests.unit.group.scenario import launched_under
@@ -84,7 +83,7 @@ async def _without_eve(then: str) -> tuple[Plane, GroupLaunched]:
     policy = team_of({"team": "t", "roles": {"player": "any"}, "nodes": [vote, talk] if then == "talk" else [vote]}).policy
     story, plane = launched_under(policy, {"player": [ADA, BOB, EVE]}, ADA, BOB, EVE), Plane()
     for agent_id in (ADA, BOB, EVE, ZOE):
-        await plane.join(agent_id, level=LEVEL)
+        await plane.join(agent_id)
     launch = plane.begin(ROOM, ADA, BOB, EVE)
     led = story.log[0].charter.model_copy(update={"comm_id": ROOM, "limits": launch.charter.limits})  # type: ignore[union-attr]
     await plane.ledgers[0].record(ROOM, launch.model_copy(update={"charter": led}))

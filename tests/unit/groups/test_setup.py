@@ -43,7 +43,6 @@ from ioa.protocol.decisions import DecidedBy, Decisions
 from ioa.protocol.files import Announced, PutFile
 from ioa.protocol.goals import Goal, GoalRecord, Reason
 from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, GoalName, SessionId, TaskId, UserId, comm_id_of_task
-from ioa.protocol.levels import LEVEL, TASKS_HAVE_SHARES
 from ioa.protocol.messages import (
     AsyncTaskAssignment,
     ConcludeGroupDiscussion,
@@ -64,7 +63,7 @@ from ioa.testing.memory_goals import MemoryTickets
 from tests.unit.group.scenario import card, specs
 from tests.unit.runtime.plane import ADA, BOB, EVE, GOAL, ROOM, TICKET, Plane, open_task, session
 
-NESTED = comm_id_of_task(ROOM, TaskId("t1"))
+NESTED = comm_id_of_task(ROOM, TaskId("t1-1"))
 LAUNCH = LaunchGroup(owner=ADA, members=(BOB,), goal_id=GOAL)
 
 
@@ -109,9 +108,9 @@ async def test_a_card_has_others_wait_within_bounds(said: timedelta, kept: timed
     That holds for who is in the team and for who joins it, since both say so themselves.
     """
     plane = Plane()
-    await plane.join(ADA, level=LEVEL)
+    await plane.join(ADA)
     for agent_id in (BOB, EVE):
-        await plane.registry.register(Register(card=card(agent_id, level=LEVEL).model_copy(update={"patience": said})))
+        await plane.registry.register(Register(card=card(agent_id).model_copy(update={"patience": said})))
     await plane.accept()
     await plane.setup.launch(LAUNCH)
     invited = await plane.setup.invite(InviteMember(comm_id=ROOM, by=ADA, turn=1, agent_id=EVE))
@@ -155,9 +154,9 @@ async def test_a_group_is_told_of_however_large_it_is(described: int, goal: str,
     """
     plane = Plane()
     await plane.open(ADA, BOB)
-    await plane.says(ADA, SyncTaskAssignment(tasks=specs(("t1:bob",))))
+    await plane.says(ADA, SyncTaskAssignment(tasks=specs(("t1-1:bob",))))
     plan = tuple(PlannedTask(task_id=TaskId(f"t{number}"), assignee=BOB, task_desc="d" * described) for number in range(40))
-    parent = ParentTask(comm_id=ROOM, task_id=TaskId("t1"))
+    parent = ParentTask(comm_id=ROOM, task_id=TaskId("t1-1"))
     nested = LaunchGroup(owner=BOB, members=(ADA,), goal_id=GOAL, goal=goal, parent=parent, plan=plan)
     launched = await plane.setup.launch(nested)
     assert launched.charter is not None
@@ -372,7 +371,7 @@ async def test_why_a_goal_is_cancelled_is_recorded_in_short(is_led: bool) -> Non
 async def test_a_launch_that_comes_too_late_leaves_nobody_in_the_group() -> None:
     """Its members are noted before it is recorded; who is no agent, as invented people are, takes nothing back by itself."""
     plane = Plane()
-    await plane.join(ADA, level=LEVEL)
+    await plane.join(ADA)
     team = team_of(
         {"team": "t", "roles": {"a": ADA, "b": {"human": "nobody"}}, "nodes": [{"name": "w", "roles": ["a"], "then": "end"}]}
     )
@@ -511,35 +510,35 @@ async def with_task() -> Plane:
     """A group in which bob has the task t1 and eve is there to help."""
     plane = Plane()
     await plane.open(ADA, BOB, EVE)
-    await plane.says(ADA, SyncTaskAssignment(tasks=specs(("t1:bob",))))
+    await plane.says(ADA, SyncTaskAssignment(tasks=specs(("t1-1:bob",))))
     return plane
 
 
 async def test_a_task_is_served_by_a_nested_team() -> None:
     """The assignee's team is one deeper, has a share of the turns and the time left, and is known to the parent."""
     plane = await with_task()
-    nested = await plane.nest("t1", BOB, EVE)
+    nested = await plane.nest("t1-1", BOB, EVE)
     parent = await plane.state()
     assert (nested.comm_id, nested.depth, nested.floor_holder) == (NESTED, 1, BOB)
     assert (nested.limits.max_turns, parent.limits.deadline - nested.limits.deadline) == (4, timedelta(minutes=6))
-    assert open_task(parent, "t1").subgroup == NESTED
+    assert open_task(parent, "t1-1").subgroup == NESTED
 
 
 async def test_nested_teams_leave_their_group_turns_of_its_own() -> None:
     """Who was given several tasks and opens a team for each has neither the group ended nor others' tasks cancelled."""
     plane = Plane()
     await plane.open(ADA, BOB, EVE, max_turns=40)
-    tasks = [f"t{number}" for number in range(6)]
-    await plane.says(ADA, AsyncTaskAssignment(tasks=specs((*(f"{task}:bob" for task in tasks), "t6:eve"))))
+    tasks = [f"t1-{number}" for number in range(6)]
+    await plane.says(ADA, AsyncTaskAssignment(tasks=specs((*(f"{task}:bob" for task in tasks), "t1-6:eve"))))
     for task in tasks[:3]:
         await plane.nest(task, BOB)
     with pytest.raises(ForbiddenError, match="a group keeps 4 of its turns"):
         await plane.nest(tasks[3], BOB)
-    for agent, task in ((BOB, "t3"), (BOB, "t4"), (BOB, "t5"), (EVE, "t6")):
+    for agent, task in ((BOB, "t1-3"), (BOB, "t1-4"), (BOB, "t1-5"), (EVE, "t1-6")):
         await plane.says(agent, InformTaskProgress(task_id=TaskId(task), number=1))
     await plane.says(ADA, Discussion(content="And then?", next_speaker=EVE))
     state = await plane.state()
-    assert (state.phase, open_task(state, "t6").assignee) == (Phase.DISCUSSING, EVE)
+    assert (state.phase, open_task(state, "t1-6").assignee) == (Phase.DISCUSSING, EVE)
 
 
 async def test_a_nested_team_that_cannot_be_opened_is_lent_nothing() -> None:
@@ -547,7 +546,7 @@ async def test_a_nested_team_that_cannot_be_opened_is_lent_nothing() -> None:
     plane = await with_task()
     plan = tuple(PlannedTask(task_id=TaskId(f"t{number}"), assignee=EVE, task_desc="d" * 20_000) for number in range(48))
     request = LaunchGroup(
-        owner=BOB, members=(EVE,), goal_id=GOAL, goal="x", parent=ParentTask(comm_id=ROOM, task_id=TaskId("t1")), plan=plan
+        owner=BOB, members=(EVE,), goal_id=GOAL, goal="x", parent=ParentTask(comm_id=ROOM, task_id=TaskId("t1-1")), plan=plan
     )
     with pytest.raises(PayloadTooLargeError):
         await plane.setup.launch(request)
@@ -557,16 +556,16 @@ async def test_a_nested_team_that_cannot_be_opened_is_lent_nothing() -> None:
 async def test_opening_a_nested_team_again_gives_the_same() -> None:
     """Launches of one nested team that are repeated or race open it once."""
     plane = await with_task()
-    states = await asyncio.gather(*(plane.nest("t1", BOB, EVE) for _ in range(6)))
+    states = await asyncio.gather(*(plane.nest("t1-1", BOB, EVE) for _ in range(6)))
     assert (states, len(await plane.entries(NESTED))) == ([await plane.state(NESTED)] * 6, 1)
 
 
 async def test_who_leads_a_nested_team_is_not_told_to_others() -> None:
     """A stranger learns of no group by launching a nested team, and a member only what it is told of the task."""
     plane = await with_task()
-    await plane.nest("t1", BOB, EVE)
+    await plane.nest("t1-1", BOB, EVE)
     told = list[str]()
-    for task_id in ("t1", "t-none"):
+    for task_id in ("t1-1", "t-none"):
         parent = ParentTask(comm_id=ROOM, task_id=TaskId(task_id))
         with pytest.raises(NotFoundError) as stranger:
             await plane.setup.launch(LaunchGroup(owner=AgentId("zoe"), members=(EVE,), goal_id=GOAL, parent=parent, goal="Count."))
@@ -583,7 +582,7 @@ async def test_who_hears_nothing_of_a_task_learns_of_no_team_that_serves_it() ->
     roles = {"chief": BOB, "clerk": zoe, "crowd": EVE}
     plan = {"name": "plan", "roles": ["chief"], "heard_by": ["chief", "clerk"], "max": 9, "tasks": True, "then": "talk"}
     team = team_of({"team": "panel", "roles": roles, "nodes": [plan, {"name": "talk", "roles": ["crowd"], "max": 9}]})
-    await plane.join(ADA, BOB, EVE, zoe, level=LEVEL)
+    await plane.join(ADA, BOB, EVE, zoe)
     await plane.accept(max_turns=60, team=team)
     launch = LaunchGroup(owner=ADA, members=(), goal_id=GOAL, ticket=TICKET, policy=team.policy.digest)
     await plane.setup.launch(launch)
@@ -606,11 +605,11 @@ async def test_who_hears_nothing_of_a_task_learns_of_no_team_that_serves_it() ->
 async def test_a_nested_conclusion_closes_the_task() -> None:
     """What the nested team concludes is the result of the task, and the floor returns to the assigner."""
     plane = await with_task()
-    await plane.nest("t1", BOB, EVE)
+    await plane.nest("t1-1", BOB, EVE)
     await plane.says(BOB, ConcludeGroupDiscussion(), comm_id=NESTED)
     await plane.says(BOB, Conclusion(content="Five."), comm_id=NESTED)
     parent = await plane.state()
-    task = parent.task(TaskId("t1"))
+    task = parent.task(TaskId("t1-1"))
     assert isinstance(task, ClosedTask)
     assert (task.outcome, parent.floor_holder, await plane.reason()) == (TaskOutcome.DONE, ADA, None)
 
@@ -619,7 +618,7 @@ async def test_a_nested_conclusion_closes_the_task() -> None:
 async def test_a_nested_failure_fails_the_task(how: str) -> None:
     """A nested team that ends without its conclusion fails the task and nothing else."""
     plane = await with_task()
-    await plane.nest("t1", BOB, EVE)
+    await plane.nest("t1-1", BOB, EVE)
     if how == "cancelled":
         await plane.setup.cancel(LOCAL, CancelGroup(comm_id=NESTED))
     else:
@@ -628,7 +627,7 @@ async def test_a_nested_failure_fails_the_task(how: str) -> None:
             assert due is not None
             plane.clock.advance_to(due)
             await plane.routers[1].fire_timer(NESTED)
-    task = (await plane.state()).task(TaskId("t1"))
+    task = (await plane.state()).task(TaskId("t1-1"))
     assert isinstance(task, ClosedTask)
     assert task.outcome is TaskOutcome.FAILED
 
@@ -636,9 +635,9 @@ async def test_a_nested_failure_fails_the_task(how: str) -> None:
 async def test_cancelling_the_parent_cancels_the_nested_team() -> None:
     """The goal's end ends every team that works for it, down to the last."""
     plane = await with_task()
-    await plane.nest("t1", BOB, EVE)
-    await plane.says(BOB, SyncTaskAssignment(tasks=specs(("t2:eve",))), comm_id=NESTED)
-    parent = ParentTask(comm_id=NESTED, task_id=TaskId("t2"))
+    await plane.nest("t1-1", BOB, EVE)
+    await plane.says(BOB, SyncTaskAssignment(tasks=specs(("t1-2:eve",))), comm_id=NESTED)
+    parent = ParentTask(comm_id=NESTED, task_id=TaskId("t1-2"))
     deepest = await plane.setup.launch(LaunchGroup(owner=EVE, members=(ADA,), goal_id=GOAL, parent=parent, goal="Count to two."))
     await plane.setup.cancel(LOCAL, CancelGroup(goal_id=GOAL))
     phases = [(await plane.state(comm_id)).phase for comm_id in (ROOM, NESTED, deepest.state.comm_id)]
@@ -648,8 +647,8 @@ async def test_cancelling_the_parent_cancels_the_nested_team() -> None:
 async def test_a_task_closed_by_its_assignee_cancels_the_nested_team() -> None:
     """An assignee that reports by itself no longer needs its team."""
     plane = await with_task()
-    await plane.nest("t1", BOB, EVE)
-    await plane.says(BOB, InformTaskResult(task_id=TaskId("t1"), task_conclusion="Ten."))
+    await plane.nest("t1-1", BOB, EVE)
+    await plane.says(BOB, InformTaskResult(task_id=TaskId("t1-1"), task_conclusion="Ten."))
     assert (await plane.state(NESTED)).phase is Phase.CANCELLED
 
 
@@ -668,7 +667,7 @@ async def test_a_nested_team_is_not_launched_for_a_goal_that_ends_meanwhile() ->
 
 async def _nested(plane: Plane) -> None:
     try:
-        await plane.nest("t1", BOB, EVE)
+        await plane.nest("t1-1", BOB, EVE)
     except (ConflictError, ForbiddenError):
         return
 
@@ -676,9 +675,9 @@ async def _nested(plane: Plane) -> None:
 async def test_a_nested_team_whose_launch_is_on_its_way_is_stopped() -> None:
     """A nested team that the parent knows of, but nobody has launched yet, can be launched no more once its task is closed."""
     plane = await with_task()
-    opened = SubgroupOpened(at=plane.clock.now(), task_id=TaskId("t1"), by=BOB, subgroup=NESTED)
+    opened = SubgroupOpened(at=plane.clock.now(), task_id=TaskId("t1-1"), by=BOB, subgroup=NESTED)
     await plane.ledgers[0].record(ROOM, opened)
-    await plane.says(BOB, InformTaskResult(task_id=TaskId("t1"), task_conclusion="Ten."))
+    await plane.says(BOB, InformTaskResult(task_id=TaskId("t1-1"), task_conclusion="Ten."))
     late = plane.begin(NESTED, BOB, EVE)
     with pytest.raises(IllegalEventError) as refused:
         await plane.ledgers[1].record(NESTED, late)
@@ -690,17 +689,17 @@ async def test_only_the_assignee_may_nest() -> None:
     plane = await with_task()
     await plane.join(AgentId("mallory"))
     with pytest.raises(NotFoundError, match=f"There is no group {ROOM}"):
-        await plane.nest("t1", AgentId("mallory"), BOB)
+        await plane.nest("t1-1", AgentId("mallory"), BOB)
     with pytest.raises(ForbiddenError):
-        await plane.nest("t1", EVE, BOB)
+        await plane.nest("t1-1", EVE, BOB)
     with pytest.raises(ForbiddenError):
         await plane.nest("t9", BOB, EVE)
-    parent = ParentTask(comm_id=ROOM, task_id=TaskId("t1"))
+    parent = ParentTask(comm_id=ROOM, task_id=TaskId("t1-1"))
     with pytest.raises(InvalidInputError):
         await plane.setup.launch(LaunchGroup(owner=BOB, members=(EVE,), goal_id=GoalId("other"), parent=parent, goal="x"))
-    await plane.says(BOB, InformTaskResult(task_id=TaskId("t1"), task_conclusion="Ten."))
+    await plane.says(BOB, InformTaskResult(task_id=TaskId("t1-1"), task_conclusion="Ten."))
     with pytest.raises(ForbiddenError):
-        await plane.nest("t1", BOB, EVE)
+        await plane.nest("t1-1", BOB, EVE)
     assert list(plane.log.comm_ids()) == [ROOM]
 
 
@@ -854,7 +853,7 @@ async def test_an_agent_is_told_its_memberships_page_by_page() -> None:
 async def test_what_is_launched_is_open_until_its_end_is_known_to_all() -> None:
     """Root groups and nested teams are in the index from before their launch until their result, or their parent, has been told."""
     plane = await with_task()
-    await plane.nest("t1", BOB, EVE)
+    await plane.nest("t1-1", BOB, EVE)
     both = list(plane.open_groups.comm_ids())
     await plane.setup.cancel(LOCAL, CancelGroup(goal_id=GOAL))
     assert (both, list(plane.open_groups.comm_ids())) == (sorted([ROOM, NESTED]), [])
@@ -863,7 +862,7 @@ async def test_what_is_launched_is_open_until_its_end_is_known_to_all() -> None:
 async def test_a_removed_member_is_told_of_its_removal_and_of_nothing_after_it() -> None:
     """Its membership is over when it knows; the others go on."""
     plane = Plane()
-    await plane.join(ADA, BOB, EVE, level=LEVEL)
+    await plane.join(ADA, BOB, EVE)
     vote = {"name": "vote", "roles": ["a", "b", "c"], "turns": "together", "form": {"out": "member"},
             "exits": [{"to": "talk", "remove": {"field": "out"}}]}  # fmt: skip
     three = team_of(
@@ -892,41 +891,10 @@ async def test_an_asynchronous_task_may_be_nested_beside_the_discussion() -> Non
     """The parent's discussion goes on while a nested team works."""
     plane = Plane()
     await plane.open(ADA, BOB, EVE)
-    await plane.says(ADA, AsyncTaskAssignment(tasks=specs(("t1:bob",))))
-    await plane.nest("t1", BOB, EVE)
+    await plane.says(ADA, AsyncTaskAssignment(tasks=specs(("t1-1:bob",))))
+    await plane.nest("t1-1", BOB, EVE)
     answer = await plane.says(ADA, Discussion(content="Meanwhile.", next_speaker=EVE))
     assert (answer.outcome, (await plane.state(NESTED)).phase) == ("accepted", Phase.DISCUSSING)
-
-
-@pytest.mark.parametrize(("of_bob", "expected"), [(LEVEL, LEVEL), (TASKS_HAVE_SHARES, TASKS_HAVE_SHARES), (LEVEL + 1, LEVEL)])
-async def test_a_group_is_held_to_the_rules_that_all_its_members_know(of_bob: int, expected: int) -> None:
-    """An agent of an older release takes part by its own rules; one of a newer release keeps to those of group setup."""
-    plane = Plane()
-    for agent_id, level in ((ADA, LEVEL), (BOB, of_bob)):
-        await plane.registry.register(Register(card=card(agent_id).model_copy(update={"level": level})))
-    await plane.accept()
-    standing = await plane.setup.launch(LAUNCH)
-    assert standing.state.limits.level == expected
-
-
-@pytest.mark.parametrize(("of_ada", "pool", "may"), [(LEVEL, "bob", False), (LEVEL, "ada", True), (0, "bob", True)])
-async def test_who_takes_the_rules_that_protect_a_group_is_not_drafted(of_ada: int, pool: str, may: bool) -> None:
-    """A stranger's card of level 0 had one report of a task end the group. A replica of one's own pool may, and among old ones."""
-    plane = Plane()
-    await plane.registry.register(Register(card=card("ada", level=of_ada)))
-    await plane.registry.register(Register(card=card("bob", pool=pool, level=TASKS_HAVE_SHARES - 1)))
-    await plane.accept()
-    with nullcontext() if may else pytest.raises(NoAgentError, match=r"older release \(level 6\) than ada plays with"):
-        await plane.setup.launch(LAUNCH)
-
-
-async def test_a_nested_team_has_no_later_rules_than_its_parent() -> None:
-    """How it ends is told in its parent's log, which an older member of the parent has to read."""
-    plane = Plane()
-    await plane.open(ADA, BOB, EVE, level=0)
-    await plane.says(ADA, AsyncTaskAssignment(tasks=specs(("t1:bob",))))
-    await plane.join(BOB, EVE, level=LEVEL)
-    assert (await plane.nest("t1", BOB, EVE)).limits.level == 0
 
 
 @pytest.mark.parametrize("request_", [ListMemberships, Sync])

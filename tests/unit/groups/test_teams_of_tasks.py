@@ -20,7 +20,6 @@ from ioa.group.events import GroupLaunched
 from ioa.group.requests import LaunchGroup
 from ioa.group.state import ParentTask
 from ioa.protocol.ids import LOCAL, GoalId, TaskId, UserId, comm_id_of_goal, comm_id_of_task
-from ioa.protocol.levels import LEVEL
 from ioa.protocol.messages import AsyncTaskAssignment, SyncTaskAssignment, TaskSpec
 from ioa.protocol.named_teams import PutTeam
 from ioa.protocol.policy import Policy
@@ -45,7 +44,7 @@ async def given(team: TeamSpec | None, *, user: UserId = LOCAL, name: str = "pan
     plane = Plane()
     if team is not None:
         await plane.teams.put(user, PutTeam(team=team))
-    await plane.open(ADA, BOB, EVE, level=LEVEL)
+    await plane.open(ADA, BOB, EVE)
     task = TaskSpec(task_id=T1, assignee=BOB, task_desc="Judge it.", team=name)
     await plane.says(ADA, SyncTaskAssignment(tasks=(task,)))
     return plane
@@ -88,7 +87,7 @@ async def test_no_more_is_searched_for_of_a_task_than_its_assignee_may_search_fo
     roles: dict[str, Any] = {"chair": "bob", **{f"r{number}": {"need": f"part {number}"} for number in range(30)}, "last": "nobody"}
     wanted = team_of({"team": "panel", "roles": roles, "nodes": [{"name": "talk", "roles": list(roles)}]})
     plane, searched = await given(wanted), list[int]()
-    plane.discovery.found = [(card(f"a{number}", level=LEVEL), 0.9) for number in range(3)]
+    plane.discovery.found = [(card(f"a{number}"), 0.9) for number in range(3)]
     search = plane.discovery.search
 
     async def counted(asked: Search) -> SearchResult:
@@ -115,7 +114,7 @@ async def test_who_leads_another_goal_of_the_user_has_no_team_of_his_wait() -> N
     ]
     plane = await given(named[1])
     await plane.teams.put(LOCAL, PutTeam(team=named[0]))
-    plane.discovery.found = [(card("eve", level=LEVEL), 0.9)]
+    plane.discovery.found = [(card("eve"), 0.9)]
     hers = GoalId("hers")
     room = comm_id_of_goal(hers)
     await plane.accept(hers)
@@ -145,7 +144,7 @@ async def test_nothing_is_searched_for_of_a_launch_that_may_not_be() -> None:
     ask = LaunchGroup(owner=BOB, members=(), goal_id=GOAL, parent=ParentTask(comm_id=ROOM, task_id=T1), goal="Judge it.")
     with pytest.raises(InvalidInputError, match="another policy"):
         await plane.setup.launch(ask.model_copy(update={"policy": "another"}))
-    await plane.registry.register(Register(card=card("bob", may_team_up=False, level=LEVEL)))
+    await plane.registry.register(Register(card=card("bob", may_team_up=False)))
     with pytest.raises(ForbiddenError, match="its card says so"):
         await plane.setup.launch(ask)
     assert searched == []
@@ -157,7 +156,7 @@ async def test_a_team_waits_after_a_search_that_took_too_long() -> None:
     plane.discovery.reachable = False
     with pytest.raises(UnavailableError):
         await plane.nest(T1, BOB)
-    plane.discovery.reachable, plane.discovery.found = True, [(card("eve", level=LEVEL), 0.8)]
+    plane.discovery.reachable, plane.discovery.found = True, [(card("eve"), 0.8)]
     with pytest.raises(RateLimitedError, match="not answered in time"):
         await plane.nest(T1, BOB)
     plane.clock.advance(timedelta(seconds=5))
@@ -167,7 +166,7 @@ async def test_a_team_waits_after_a_search_that_took_too_long() -> None:
 async def test_roles_that_name_a_need_are_filled_by_discovery() -> None:
     """For the owner, who is shown nothing of the team."""
     plane = await given(panel(critic={"need": "finds faults"}))
-    plane.discovery.found = [(card("old"), 0.9), (card("eve", level=LEVEL), 0.8)]
+    plane.discovery.found = [(card("old"), 0.9), (card("eve"), 0.8)]
     nested = await plane.nest(T1, BOB)
     assert [member.agent_id for member in nested.members] == [BOB, EVE]
 
@@ -203,7 +202,7 @@ async def test_a_guess_tells_of_no_team(user: UserId, guessed: str) -> None:
 async def test_who_opens_no_teams_opens_none_that_is_named() -> None:
     """Its card says so to all alike."""
     plane = await given(panel())
-    await plane.registry.register(Register(card=card("bob", may_team_up=False, level=LEVEL)))
+    await plane.registry.register(Register(card=card("bob", may_team_up=False)))
     with pytest.raises(ForbiddenError, match="its card says so"):
         await plane.nest(T1, BOB)
 

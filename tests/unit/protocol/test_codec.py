@@ -47,7 +47,6 @@ from ioa.protocol.messages import (
     Phase,
     SyncTaskAssignment,
     TaskSpec,
-    phase_for_header,
 )
 from ioa.protocol.model import Model
 from ioa.protocol.policy import Casting, FormField
@@ -125,14 +124,6 @@ class Span(Model):
     """A duration alone."""
 
     length: timedelta
-
-
-@pytest.mark.parametrize("phase", Phase)
-def test_a_header_is_written_for_routers_of_every_release(phase: Phase) -> None:
-    """What the first release knew is all that is written in a header; what is read may be any phase."""
-    known = {"discussing", "assigned", "paused", "concluding", "concluded", "failed", "cancelled"}
-    read = validate(Header, {**RAW_HEADER, "state": phase.value}).state
-    assert (phase_for_header(phase) in known, read) == (True, phase)
 
 
 @given(st.builds(Message, header=HEADERS, payload=PAYLOADS))

@@ -16,7 +16,6 @@ from ioa.group.requests import Accepted, CancelGroup, LaunchGroup, Rejected
 from ioa.group.state import ClosedTask, ParentTask
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalName, TaskId, comm_id_of_task
-from ioa.protocol.levels import LEVEL
 from ioa.protocol.messages import (
     AsyncTaskAssignment,
     ConcludeGroupDiscussion,
@@ -38,7 +37,7 @@ from ioa.protocol.usage import Usage
 from tests.unit.runtime.plane import ADA, BOB, EVE, GOAL, ROOM, TICKET, Plane, messages_of, open_task
 
 WORDS = ("The river rises.", "Nobody owns a boat.", "Ask the miller about flour.", "Two bells rang at noon.", "Paint dries slowly.")
-T1 = TaskId("t1")
+T1 = TaskId("t1-1")
 
 
 def _task(timeout: timedelta | None = None, assignee: AgentId = BOB) -> TaskSpec:
@@ -107,7 +106,7 @@ async def _cancelled(plane: Plane) -> None:
 
 
 async def _model_unavailable(plane: Plane) -> None:
-    await plane.open(ADA, BOB, level=LEVEL)
+    await plane.open(ADA, BOB)
     await _talk(plane)
     for member in (ADA, BOB):
         await plane.says(member, Pass(cause=PassCause.MODEL_UNAVAILABLE))
@@ -117,7 +116,7 @@ async def _model_unavailable(plane: Plane) -> None:
 
 async def _open_team(plane: Plane, roles: Mapping[str, Any], node: Mapping[str, Any]) -> None:
     team = team_of({"team": "t", "roles": roles, "nodes": [node]})
-    await plane.join(ADA, BOB, level=LEVEL)
+    await plane.join(ADA, BOB)
     await plane.accept(team=team)
     launch = LaunchGroup(owner=ADA, members=(), goal_id=GOAL, ticket=TICKET, policy=team.policy.digest)
     await plane.setup.launch(launch)

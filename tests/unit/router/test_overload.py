@@ -34,7 +34,7 @@ from ioa.quotas import SAY_UNIT_BYTES, Family
 from tests.unit.group.scenario import specs
 from tests.unit.runtime.plane import ADA, BOB, EVE, GOAL, ROOM, Plane, messages_of, open_task
 
-T1 = TaskId("t1")
+T1 = TaskId("t1-1")
 
 
 async def _talk(plane: Plane, turns: int) -> list[Message]:
@@ -51,7 +51,7 @@ async def _talk(plane: Plane, turns: int) -> list[Message]:
 async def _at_work(plane: Plane, *, max_tokens: int | None = None) -> None:
     """Give Bob a task that he has acknowledged."""
     await plane.open(ADA, BOB, max_tokens=max_tokens)
-    await plane.says(ADA, SyncTaskAssignment(tasks=specs(("t1:bob",))))
+    await plane.says(ADA, SyncTaskAssignment(tasks=specs(("t1-1:bob",))))
     await plane.says(BOB, InformTaskProgress(task_id=T1, number=1))
 
 
@@ -126,9 +126,9 @@ async def test_deadlines_and_cancellations_go_before_messages() -> None:
     """A group that is busy with messages ends at its deadline: none of those that wait is taken any more."""
     plane = Plane()
     await plane.open(ADA, BOB, timeout=timedelta(seconds=45))
-    await plane.says(ADA, AsyncTaskAssignment(tasks=specs(tuple(f"t{number}:bob" for number in range(20)))))
+    await plane.says(ADA, AsyncTaskAssignment(tasks=specs(tuple(f"t1-{number}:bob" for number in range(20)))))
     results = [
-        await plane.message(BOB, InformTaskResult(task_id=TaskId(f"t{number}"), task_conclusion="Ten.")) for number in range(20)
+        await plane.message(BOB, InformTaskResult(task_id=TaskId(f"t1-{number}"), task_conclusion="Ten.")) for number in range(20)
     ]
     async with asyncio.TaskGroup() as group:
         sent = [group.create_task(plane.send(result)) for result in results]
@@ -280,7 +280,7 @@ async def test_a_report_clears_a_suspicion() -> None:
 
 
 async def test_usage_is_an_entry_where_there_is_a_budget() -> None:
-    """A report that tells of more usage than is counted ends the discussion when that spends the budget; without one it waits."""
+    """A report of more usage than was counted is an entry where the group has a budget; above its share the task fails."""
     plane, free = Plane(), Plane()
     await _at_work(plane, max_tokens=100)
     await _at_work(free)
@@ -290,7 +290,7 @@ async def test_usage_is_an_entry_where_there_is_a_budget() -> None:
         await one.says(BOB, InformTaskProgress(task_id=T1, number=4, usage=Usage(tokens_out=100)))
     numbers = [_reported(await one.entries()) for one in (plane, free)]
     assert numbers == [[1, 2, 4], [1]]
-    assert [(await one.state()).phase for one in (plane, free)] == [Phase.CONCLUDING, Phase.ASSIGNED]
+    assert [(await one.state()).phase for one in (plane, free)] == [Phase.DISCUSSING, Phase.ASSIGNED]
 
 
 def _reported(entries: Sequence[StoredEntry]) -> list[int]:
@@ -323,9 +323,10 @@ async def test_a_report_is_judged_on_the_log_before_it_is_refused() -> None:
     plane = Plane()
     await plane.open(ADA, BOB)
     await plane.says(ADA, Discussion(content="You.", next_speaker=BOB), router=0)
-    await plane.says(BOB, SyncTaskAssignment(tasks=specs(("t1:ada",))), router=1)
-    await plane.says(ADA, InformTaskProgress(task_id=T1, number=1), router=1)
-    answer = await plane.says(ADA, InformTaskProgress(task_id=T1, number=2), router=0)
+    await plane.says(BOB, SyncTaskAssignment(tasks=specs(("t2-1:ada",))), router=1)
+    task_id = TaskId("t2-1")
+    await plane.says(ADA, InformTaskProgress(task_id=task_id, number=1), router=1)
+    answer = await plane.says(ADA, InformTaskProgress(task_id=task_id, number=2), router=0)
     assert (answer, len(await plane.entries())) == (Accepted(seq=(await plane.entries())[-1].seq), 4)
 
 
@@ -334,7 +335,7 @@ async def test_what_is_refused_again_and_again_has_no_more_of_the_log_read_than_
     """A head of 200 kB is read for twenty messages, and then for four a second; what memory knows to be legal waits for nothing."""
     plane = Plane()
     await plane.open(ADA, BOB)
-    [asked] = specs(("t1:bob",))
+    [asked] = specs(("t1-1:bob",))
     await plane.says(ADA, SyncTaskAssignment(tasks=(asked.model_copy(update={"task_desc": "x" * 200_000}),)))
     message, read = await plane.message(BOB, payload, turn=0), plane.log.heads_read
     sent = (plane.send(_again(message, number)) for number in range(50))

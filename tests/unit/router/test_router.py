@@ -162,7 +162,7 @@ async def test_a_stranger_is_told_of_no_group() -> None:
     plane, told = Plane(), set[str]()
     await plane.open(ADA, BOB)
     hello = await plane.message(EVE, Discussion(content="Hello.", next_speaker=ADA))
-    report = await plane.message(EVE, InformTaskProgress(task_id=TaskId("t1"), number=1))
+    report = await plane.message(EVE, InformTaskProgress(task_id=TaskId("t1-1"), number=1))
     nowhere = hello.model_copy(update={"header": hello.header.model_copy(update={"comm_id": CommId("nowhere")})})
     for has_ended in (False, True):
         for message in (hello, report, nowhere):

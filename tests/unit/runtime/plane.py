@@ -116,10 +116,10 @@ class Plane(MemoryServices[FoundAgents]):
         for router in self.routers:
             self.progress.listen(router.hear)
 
-    async def join(self, *agents: AgentId, level: int = 0) -> None:
-        """Register agents, whose software knows the rules of a level."""
+    async def join(self, *agents: AgentId) -> None:
+        """Register agents."""
         for agent_id in agents:
-            await self.registry.register(Register(card=card(agent_id, level=level)))
+            await self.registry.register(Register(card=card(agent_id)))
 
     async def accept(
         self,
@@ -154,10 +154,9 @@ class Plane(MemoryServices[FoundAgents]):
         max_tokens: int | None = None,
         timeout: timedelta = timedelta(hours=1),
         repetition: RepetitionRule = RepetitionRule.VERBATIM,
-        level: int = 0,
     ) -> GroupState:
         """Register agents, accept a goal and open its group; the first agent owns it."""
-        await self.join(*agents, level=level)
+        await self.join(*agents)
         await self.accept(max_turns=max_turns, max_tokens=max_tokens, timeout=timeout, repetition=repetition)
         return (await self.setup.launch(LaunchGroup(owner=agents[0], members=agents[1:], goal_id=GOAL, ticket=TICKET))).state
 

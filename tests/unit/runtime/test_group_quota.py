@@ -18,7 +18,6 @@ from ioa.ports.store_room import StoreRoom
 from ioa.protocol.codec import encode
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, TaskId, UserId, comm_id_of_task
-from ioa.protocol.levels import LEVEL, TASKS_ARE_FOLDED
 from ioa.protocol.messages import (
     AskUser,
     AsyncTaskAssignment,
@@ -47,7 +46,7 @@ from tests.unit.runtime.plane import ADA, BOB, EVE, LEASE, ROOM, Plane
 async def test_a_group_gives_out_so_many_tasks_in_all() -> None:
     """Tasks that are done, and have left the state, count too; each router says so to who gives out more, and what it can do."""
     plane = Plane(GroupQuota(tasks=3))
-    await plane.open(ADA, BOB, level=TASKS_ARE_FOLDED)
+    await plane.open(ADA, BOB)
     for _ in range(2):
         await plane.says(ADA, given := await _one_task(plane))
         await plane.says(BOB, InformTaskResult(task_id=given.tasks[0].task_id, task_conclusion="Done."))
@@ -56,7 +55,7 @@ async def test_a_group_gives_out_so_many_tasks_in_all() -> None:
     for router in (0, 1):
         refused = await plane.says(ADA, two, router=router)
         assert isinstance(refused, Rejected)
-        assert (refused.code, refused.legal) == ("too_many_tasks", ("CONCLUDE_GROUP_DISCUSSION",))
+        assert (refused.code, refused.legal) == ("too_many_tasks", ("CONCLUDE_GROUP_DISCUSSION", "PASS"))
         assert refused.message.startswith("This group has given out 2 tasks, and a group may give out 3.")
     assert not isinstance(await plane.says(ADA, await _one_task(plane)), Rejected)
 
@@ -64,7 +63,7 @@ async def test_a_group_gives_out_so_many_tasks_in_all() -> None:
 async def test_a_group_that_has_filled_its_log_can_only_be_concluded() -> None:
     """What begins something is refused by each router; an eighth is kept for results of tasks, and the conclusion is taken."""
     plane = Plane(GroupQuota(log_bytes=40_000))
-    await plane.open(ADA, BOB, level=TASKS_ARE_FOLDED)
+    await plane.open(ADA, BOB)
     await plane.says(ADA, Discussion(content="a" * 32_000, next_speaker=BOB))
     await plane.says(BOB, given := await _one_task(plane))
     for router in (0, 1):
@@ -94,7 +93,7 @@ async def _held(plane: Plane, comm_id: CommId = ROOM) -> tuple[int, int | None]:
 
 async def _nested(plane: Plane) -> None:
     """Open a group with a task, and a nested team for it."""
-    await plane.open(ADA, BOB, EVE, level=LEVEL)
+    await plane.open(ADA, BOB, EVE)
     await plane.says(ADA, AsyncTaskAssignment(tasks=specs(("t1-1:bob", "t1-2:eve"))))
     await plane.nest("t1-1", BOB, EVE)
 
@@ -124,8 +123,8 @@ async def test_a_nested_team_takes_its_log_from_its_parents() -> None:
 async def test_a_full_log_lends_nothing_and_takes_nobody_in() -> None:
     """What nested teams have filled counts as well: then none is opened any more, nor anybody invited."""
     plane = Plane(GroupQuota(log_bytes=400_000))
-    await plane.open(ADA, BOB, level=LEVEL)
-    await plane.join(EVE, level=LEVEL)
+    await plane.open(ADA, BOB)
+    await plane.join(EVE)
     await _fill(plane)
     invited = (await plane.setup.invite(InviteMember(comm_id=ROOM, by=ADA, turn=1, agent_id=EVE))).answer
     plane = Plane(GroupQuota(log_bytes=400_000))
@@ -147,7 +146,7 @@ async def test_who_fills_the_logs_of_all_leaves_room_for_others() -> None:
     Nobody is told to conclude, and who has had little appended is never put off: that the store is full is not his doing.
     """
     plane = Plane(appended=(appended := _with_little(12_000)))
-    await plane.open(ADA, BOB, level=LEVEL, max_turns=30)
+    await plane.open(ADA, BOB, max_turns=30)
     plane.log.free_bytes = 1_000_000
     await plane.says(ADA, Discussion(content="a" * 16_000, next_speaker=BOB))
     await plane.says(BOB, Discussion(content="b", next_speaker=ADA))
@@ -167,8 +166,8 @@ async def test_who_fills_the_logs_of_all_leaves_room_for_others() -> None:
 async def test_nobody_is_counted_in_a_group_that_may_not_be_launched_now() -> None:
     """Who has filled the logs is put off; whom he names waits for no group until that goal's deadline."""
     plane = Plane(appended=_with_little(12_000))
-    await plane.open(ADA, BOB, level=LEVEL, max_turns=30)
-    await plane.join(EVE, level=LEVEL)
+    await plane.open(ADA, BOB, max_turns=30)
+    await plane.join(EVE)
     plane.log.free_bytes = 1_000_000
     await plane.says(ADA, Discussion(content="a" * 16_000, next_speaker=BOB))
     another = GoalId("another")
@@ -186,7 +185,7 @@ async def test_nobody_is_counted_in_a_group_that_may_not_be_launched_now() -> No
 async def test_what_one_user_has_an_agent_fill_is_not_held_against_it_in_goals_of_others() -> None:
     """Both are named. Beyond nine tenths neither goes on with others, since nobody can tell whose doing it was."""
     plane, appended = Plane(), _with_little(1_000)
-    await plane.open(ADA, BOB, level=LEVEL)
+    await plane.open(ADA, BOB)
     [first] = await plane.log.read(ROOM, after=0, limit=1)
     anna, eve, launched = UserId("anna"), UserId("eve"), first.entry.event
     assert isinstance(launched, GroupLaunched)
@@ -232,7 +231,7 @@ def test_the_little_that_each_may_always_have_is_a_part_of_the_share() -> None:
 async def test_who_has_filled_the_logs_ends_his_groups_in_few_words() -> None:
     """A conclusion is stored twice and counts so; from nine tenths on only short ones are taken."""
     plane = Plane(appended=_with_little(1_000))
-    await plane.open(ADA, BOB, level=LEVEL, max_turns=30)
+    await plane.open(ADA, BOB, max_turns=30)
     await plane.says(ADA, Discussion(content="a" * 16_000, next_speaker=BOB))
     await plane.says(BOB, Discussion(content="b", next_speaker=ADA))
     await plane.says(ADA, ConcludeGroupDiscussion())
@@ -246,7 +245,7 @@ async def test_who_has_filled_the_logs_ends_his_groups_in_few_words() -> None:
 async def test_results_take_no_more_than_nineteen_twentieths() -> None:
     """A result carries the state of its group, and one user's goals may have 25,600: who has had so much waits with them, too."""
     plane = Plane(appended=(appended := _with_little(1_000)))
-    await plane.open(ADA, BOB, level=LEVEL, max_turns=30)
+    await plane.open(ADA, BOB, max_turns=30)
     await plane.says(ADA, AsyncTaskAssignment(tasks=specs(tuple(f"t1-{at}:bob" for at in range(1, 4)))))
 
     async def report(at: int) -> Accepted | Rejected:
@@ -265,7 +264,7 @@ async def test_results_take_no_more_than_nineteen_twentieths() -> None:
 async def test_results_wait_by_what_was_filled_in_goals_of_the_same_user() -> None:
     """Else one user's goals would have the tasks of an agent fail that it has in goals of others."""
     plane, appended = Plane(), _with_little(1_000)
-    await plane.open(ADA, BOB, level=LEVEL)
+    await plane.open(ADA, BOB)
     [first] = await plane.log.read(ROOM, after=0, limit=1)
     anna, eve, room = UserId("anna"), UserId("eve"), StoreRoom(5_000, 105_000)
     appended.note(first.entry.model_copy(update={"state": first.entry.state.model_copy(update={"user": eve})}), 100_000)
@@ -282,7 +281,7 @@ async def test_results_wait_by_what_was_filled_in_goals_of_the_same_user() -> No
 async def test_a_group_passes_on_no_further_than_its_log_reaches() -> None:
     """Who has nobody to hand the floor to, or an accomplice, passes for ever, and no turn is used up."""
     plane = Plane(GroupQuota(log_bytes=40_000))
-    await plane.open(ADA, level=LEVEL)
+    await plane.open(ADA)
     away, answers = Pass(cause=PassCause.MODEL_UNAVAILABLE), list[Accepted | Rejected]()
     for number in range(40):
         answers.append(await plane.says(ADA, away, router=number % 2))
@@ -298,7 +297,7 @@ async def test_a_group_passes_on_no_further_than_its_log_reaches() -> None:
 async def test_who_has_filled_the_logs_passes_on_no_more() -> None:
     """A pass ends nothing: it waits as what begins something, and its floor runs out."""
     plane = Plane(appended=_with_little(1_000))
-    await plane.open(ADA, BOB, level=LEVEL, max_turns=30)
+    await plane.open(ADA, BOB, max_turns=30)
     await plane.says(ADA, Discussion(content="a" * 16_000, next_speaker=BOB))
     await plane.says(BOB, Discussion(content="b", next_speaker=ADA))
     plane.log.free_bytes = 1_000
@@ -311,7 +310,7 @@ async def test_entries_are_charged_to_who_has_caused_them() -> None:
     now = 0.0
     appended = Appended(lambda: now, Rate(10, 25, answer_bytes=LOG_UNIT_BYTES))
     plane = Plane(appended=appended)
-    await plane.open(ADA, BOB, level=LEVEL, max_turns=30)
+    await plane.open(ADA, BOB, max_turns=30)
     await plane.says(ADA, AsyncTaskAssignment(tasks=specs(tuple(f"t1-{at}:bob" for at in range(1, 5)))))
     asked = {"text": "𐍈" * 2_000, "until": plane.clock.now() + timedelta(minutes=9), "default": "No."}
     for at in range(1, 3):
@@ -329,7 +328,7 @@ async def test_who_says_the_same_again_is_charged_with_what_is_pushed_again() ->
     """A copy of some hundred bytes of a large message, which is the last one, has it pushed to all members once more."""
     now, members = 0.0, tuple(AgentId(f"m{number}") for number in range(31))
     plane = Plane(appended=(appended := Appended(lambda: now, Rate(100, 400, answer_bytes=LOG_UNIT_BYTES))))
-    await plane.open(ADA, *members, level=LEVEL, max_turns=30)
+    await plane.open(ADA, *members, max_turns=30)
     message = await plane.message(ADA, Discussion(content="a" * 100_000, next_speaker=members[0]))
     first = await plane.send(message)
     assert isinstance(first, Accepted)
@@ -351,7 +350,7 @@ async def test_who_says_the_same_again_is_charged_with_what_is_pushed_again() ->
 async def test_who_says_the_same_again_is_charged_with_what_is_read_for_it_again() -> None:
     """What a group owes is done again: a router reads where each nested team stands that has not told that it has ended."""
     plane = Plane()
-    await plane.open(ADA, BOB, level=LEVEL)
+    await plane.open(ADA, BOB)
     message = await plane.message(ADA, AsyncTaskAssignment(tasks=specs(("t1-1:bob",))))
     assert isinstance(first := await plane.send(message), Accepted)
     await plane.nest("t1-1", BOB)
@@ -427,7 +426,7 @@ def _reads_of(plane: Plane) -> list[CommId]:
 async def test_who_is_lost_and_back_again_and_again_fills_the_logs_of_his_groups() -> None:
     """He is charged with what is said of it, and stays lost while others need the room; that he is lost is always said."""
     plane = Plane(appended=(appended := _with_little(12_000)))
-    await plane.open(ADA, BOB, level=LEVEL, max_turns=30)
+    await plane.open(ADA, BOB, max_turns=30)
     at = plane.clock.now()
     await plane.says(ADA, AsyncTaskAssignment(tasks=specs(("t1-1:ada",))))
     words = tuple(f"{at:02}" + "a" * 190 for at in range(16))
@@ -451,7 +450,7 @@ async def test_who_flaps_too_often_stays_lost_for_a_while() -> None:
     """Group setup tells groups of his return as soon as he may have more appended; others are told of at once."""
     now = 0.0
     plane = Plane(appended=Appended(lambda: now, Rate(1, 4, answer_bytes=LOG_UNIT_BYTES)))
-    await plane.open(ADA, BOB, EVE, level=LEVEL)
+    await plane.open(ADA, BOB, EVE)
     at = plane.clock.now()
     with pytest.raises(UnavailableError):
         for _ in range(9):
@@ -469,7 +468,7 @@ async def test_who_is_back_waits_in_no_group_for_what_another_has_made_large() -
     """Each may have as much said of it among groups that one member makes large, and launches as before."""
     now = 0.0
     plane = Plane(appended=Appended(lambda: now, Rate(1, 20, answer_bytes=LOG_UNIT_BYTES)))
-    await plane.join(ADA, BOB, EVE, level=LEVEL)
+    await plane.join(ADA, BOB, EVE)
     large, honest = [CommId(f"large-{number}") for number in range(9)], CommId("honest")
     for room in large:
         await _begin(plane, room, EVE, BOB)
@@ -483,9 +482,9 @@ async def test_who_is_back_waits_in_no_group_for_what_another_has_made_large() -
     for ledger in plane.ledgers:
         ledger.check_may_append(BOB)
     plane.clock.advance(LEASE)
-    await plane.join(ADA, EVE, level=LEVEL)
+    await plane.join(ADA, EVE)
     await plane.watch.reconcile(BOB)
-    await plane.join(BOB, level=LEVEL)
+    await plane.join(BOB)
     with pytest.raises(UnavailableError):
         await plane.watch.reconcile(BOB)
     told = [BOB in (await plane.state(room)).living() for room in (*large, honest)]
@@ -498,7 +497,7 @@ async def test_a_deadline_counts_for_who_has_put_most_into_the_group_and_not_for
     """Who gives out many tasks has an honest member ask in one of them: what passes then is not that one's."""
     now = 0.0
     plane = Plane(appended=Appended(lambda: now, Rate(1, 40, answer_bytes=LOG_UNIT_BYTES)))
-    await plane.open(EVE, ADA, BOB, level=LEVEL, max_turns=30)
+    await plane.open(EVE, ADA, BOB, max_turns=30)
     timeout = timedelta(seconds=1)
     tasks = specs(("t1-1:bob", *(f"t1-{at}:ada" for at in range(2, 33))))
     timed = tuple([task.model_copy(update={"timeout": timeout * number}) for number, task in enumerate(tasks, 1)])
@@ -519,7 +518,7 @@ async def test_a_deadline_counts_for_who_has_put_most_into_the_group_and_not_for
 async def test_a_deadline_that_passes_is_charged_to_who_asks_most() -> None:
     """Else nobody would pay for entries that a member has made large, or the owner who has let him join."""
     plane = Plane(appended=_with_little(90_000))
-    await plane.open(ADA, BOB, EVE, level=LEVEL, max_turns=30)
+    await plane.open(ADA, BOB, EVE, max_turns=30)
     await plane.says(ADA, AsyncTaskAssignment(tasks=specs(tuple(f"t1-{at}:bob" for at in range(1, 6)))))
     asked = {"text": "a" * 2_000, "default": "a" * 2_000, "until": plane.clock.now() + timedelta(minutes=30)}
     for at in range(1, 5):
@@ -536,7 +535,7 @@ async def test_a_deadline_that_passes_is_charged_to_who_asks_most() -> None:
 async def test_who_has_filled_the_logs_keeps_no_task_open() -> None:
     """A report that is no entry renews a lease, which is one: it is put off, while that of another is heard."""
     plane = Plane(appended=_with_little(6_000))
-    await plane.open(ADA, BOB, EVE, level=LEVEL, max_turns=30)
+    await plane.open(ADA, BOB, EVE, max_turns=30)
     await plane.says(ADA, AsyncTaskAssignment(tasks=specs(("t1-1:bob", "t1-2:eve"))))
     await plane.says(BOB, TaskQuestion(task_id=TaskId("t1-1"), number=1, text="a" * 2_000, default="No.", until=_LATER))
     for agent_id, task_id in ((BOB, "t1-1"), (EVE, "t1-2")):
@@ -553,7 +552,7 @@ async def test_who_has_filled_the_logs_keeps_no_task_open() -> None:
 async def test_each_entry_carries_so_much_of_what_is_open() -> None:
     """A question or a task too many is refused, with what is legal still, until something is answered."""
     plane = Plane(GroupQuota(tasks=300))
-    await plane.open(ADA, BOB, level=LEVEL, max_turns=30)
+    await plane.open(ADA, BOB, max_turns=30)
     await plane.says(ADA, AsyncTaskAssignment(tasks=specs(tuple(f"t1-{at}:bob" for at in range(1, 10)))))
     words = tuple(f"{at:02}" + "𐍈" * 198 for at in range(16))
     asked = {"text": "𐍈" * 2_000, "options": words, "default": words[0], "until": _LATER}
@@ -567,10 +566,8 @@ async def test_each_entry_carries_so_much_of_what_is_open() -> None:
 
 
 async def _begin(plane: Plane, room: CommId, *agents: AgentId) -> None:
-    """Begin a group under the newest rules."""
-    begun = plane.begin(room, *agents)
-    limits = begun.charter.limits.model_copy(update={"level": LEVEL})
-    await plane.ledgers[0].record(room, begun.model_copy(update={"charter": begun.charter.model_copy(update={"limits": limits})}))
+    """Begin a group."""
+    await plane.ledgers[0].record(room, plane.begin(room, *agents))
     await plane.memberships.add(agents, room)
 
 
@@ -586,7 +583,7 @@ async def _fill(plane: Plane) -> None:
 async def test_a_question_carries_no_more_than_a_policy_would(letters: int, is_taken: bool) -> None:
     """Four fields of sixteen options, four bytes a letter: what is more than a policy may add to each entry is refused."""
     plane = Plane()
-    await plane.open(ADA, BOB, EVE, level=LEVEL)
+    await plane.open(ADA, BOB, EVE)
     before = len(encode(await plane.state()))
     fields = [
         FormField(name=f"f{at}", kind="option", options=tuple(f"{at:02}" + "𐍈" * letters for at in range(16))) for at in range(4)

@@ -63,10 +63,10 @@ async def test_both_of_two_racing_events_are_recorded() -> None:
     """Two replicas that record different legal events at once both get their place, and the states follow from the order."""
     plane = Plane()
     await plane.open(ADA, BOB, EVE)
-    await plane.says(ADA, SyncTaskAssignment(tasks=specs(("t1:bob", "t2:eve"))))
+    await plane.says(ADA, SyncTaskAssignment(tasks=specs(("t1-1:bob", "t1-2:eve"))))
     reports = [
         await plane.message(agent_id, InformTaskProgress(task_id=TaskId(task_id), number=1))
-        for agent_id, task_id in ((BOB, "t1"), (EVE, "t2"))
+        for agent_id, task_id in ((BOB, "t1-1"), (EVE, "t1-2"))
     ]
     await asyncio.gather(*(plane.send(report, router) for router, report in enumerate(reports)))
     entries = await plane.entries()
@@ -163,7 +163,7 @@ async def test_a_timer_that_fires_during_a_slow_append_is_replaced() -> None:
         assert plane.timers.take_due()
 
     plane.log.on_append = dawdle
-    await plane.says(ADA, AsyncTaskAssignment(tasks=specs(("t1:bob",))))
+    await plane.says(ADA, AsyncTaskAssignment(tasks=specs(("t1-1:bob",))))
     due = (await plane.state()).next_deadline()
     assert due is not None
     assert min(plane.timers.pending(ROOM)) <= max(due, plane.clock.now())

@@ -48,7 +48,7 @@ async def test_groups_and_tasks_are_counted_by_where_they_stand() -> None:
     await metrics.measure()
     seen = [(value("ioa_groups", phase="handing"), value("ioa_tasks", state="running"))]
     await plane.open(ADA, BOB)
-    task = TaskSpec(task_id=TaskId("t1"), assignee=BOB, task_desc="Count the lines.")
+    task = TaskSpec(task_id=TaskId("t1-1"), assignee=BOB, task_desc="Count the lines.")
     await plane.says(ADA, AsyncTaskAssignment(tasks=(task,)))
     await metrics.measure()
     seen.append((value("ioa_groups", phase="handing"), value("ioa_tasks", state="running")))

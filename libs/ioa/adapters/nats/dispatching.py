@@ -36,7 +36,6 @@ from ioa.errors import (
     PayloadTooLargeError,
     RateLimitedError,
     UnavailableError,
-    UnknownVersionError,
     row_of,
 )
 from ioa.json_text import parse_json
@@ -460,7 +459,7 @@ class RequestDispatcher:
         It is told why each time itself. To write all down, of which he makes the words, costs more than to refuse him does. A line
         names the caller: it says how many of his were left out, and is not the same as another one's.
         """
-        is_chosen = row.fault is Fault.CALLER or isinstance(error, UnknownVersionError)  # which version, the caller says
+        is_chosen = row.fault is Fault.CALLER
         left_out = self._failed.left_out((endpoint.name, caller, row.wire_code)) if is_chosen else 0
         if left_out is not None:
             more = _of_whom(caller, left_out)

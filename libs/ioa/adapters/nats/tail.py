@@ -7,6 +7,7 @@ writes the next one goes on there; two that both take themselves for the one are
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from nats.aio.client import Client
@@ -18,7 +19,7 @@ from ioa.adapters.nats.reading import DirectReads
 from ioa.adapters.nats.streams import next_messages
 from ioa.adapters.nats.topology import GATEWAY, LOG, RESULTS, TAIL
 from ioa.adapters.nats.translated_errors import unavailable_unless_answered
-from ioa.errors import InvalidInputError, PayloadTooLargeError, UnknownVersionError
+from ioa.errors import InvalidInputError, PayloadTooLargeError
 from ioa.little_by_little import little_by_little
 from ioa.ports.group_log import StoredEntry, UnreadableEntryError
 from ioa.protocol import subjects
@@ -102,43 +103,29 @@ class NatsTail:
         return {} if record is None else record.goal.labels
 
     async def results(self, after: int) -> TailPage:
-        """Read the next results behind a sequence, up to one of a newer version.
+        """Read the next results after a sequence.
 
         Raises:
             UnavailableError: The stream does not answer.
-            UnknownVersionError: The very next one is of a newer version.
         """
         page = await next_messages(self._client, RESULTS, ">", after=after, limit=_PAGE, max_bytes=_PAGE_BYTES)
         found, upto = [], after
         async for message in little_by_little(page.messages):
-            try:
+            with suppress(InvalidInputError, PayloadTooLargeError):
                 found.append((message.seq, decode_result(message.data)))
-            except (InvalidInputError, PayloadTooLargeError):
-                pass  # nobody can read it, whatever his version
-            except UnknownVersionError:
-                if upto == after:
-                    raise
-                break
             upto = message.seq
         return TailPage(found, (), upto)
 
     async def entries(self, after: int) -> TailPage:
-        """Read the next entries of all groups behind a sequence, up to one of a newer version.
+        """Read the next entries of all groups after a sequence.
 
         Raises:
             UnavailableError: The stream does not answer.
-            UnknownVersionError: The very next one is of a newer version.
         """
         page = await next_messages(self._client, LOG, ">", after=after, limit=_PAGE, max_bytes=_PAGE_BYTES)
         found, upto = [], after
         async for message in little_by_little(page.messages):
-            try:
+            with suppress(UnreadableEntryError):  # the router writes a dead letter
                 found.append(decoded_entry(subjects.parse_comm(message.subject), message.seq, message.data))
-            except UnreadableEntryError:
-                pass  # the router puts it aside
-            except UnknownVersionError:
-                if upto == after:
-                    raise
-                break
             upto = message.seq
         return TailPage((), found, upto)

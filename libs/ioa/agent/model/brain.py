@@ -40,7 +40,7 @@ from ioa.agent.model.legality import fault_of_adding, is_mute, is_written, objec
 from ioa.agent.model.log_room import KeptLog
 from ioa.agent.model.payloads import conclusion_of, invite_of, rejecting, utterance_of
 from ioa.agent.model.planning import TeamPlanning
-from ioa.agent.model.private_memory import keep_announced, shortened_thought, take_announced
+from ioa.agent.model.private_memory import shortened_thought
 from ioa.agent.model.prompts import Prompts, cut, excerpt
 from ioa.agent.model.reading import MAX_FILE_BYTES, Reader, whole_text
 from ioa.agent.model.tally import Cause, Decision, ModelTally
@@ -61,13 +61,12 @@ from ioa.ports.brain import (
     TeamTools,
     UndecidedError,
     Utterance,
-    announcement_of,
 )
 from ioa.ports.chat_model import ChatModel
 from ioa.ports.meter import Meter
 from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.ids import TaskId
-from ioa.protocol.messages import Conclusion, Pass, PassCause
+from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, Pass, PassCause
 from ioa.protocol.messages import Decision as ToDecide
 from ioa.protocol.team import TeamSpec
 from ioa.protocol.usage import Usage
@@ -186,20 +185,14 @@ class ModelBrain:
         if not isinstance(decision, Conclude):
             return rejecting(utterance_of(decision, view), said.rejects)
         conclusion = await _conclusion(said, view) if is_written(decision) else None
-        announcement = announcement_of(conclusion, view)
-        keep_announced(view, conclusion if announcement.conclusion is None else None)  # who does not take both at once asks for it
-        return rejecting(announcement, said.rejects)
+        return rejecting(ConcludeGroupDiscussion(conclusion=conclusion), said.rejects)
 
     async def conclude(self, view: GroupView) -> Conclusion | Pass:
-        """Let the model write the conclusion, unless it did so when it announced it.
+        """Let the model write the conclusion.
 
         Raises:
             UndecidedError: As in `speak`.
         """
-        announced = take_announced(view)
-        if announced is not None:
-            view.meter.decided_by = self._by_model
-            return announced
         self.tally.decisions["conclude"] += 1
         try:
             said = await self._speech(view, view.state.limits.conclusion_timeout)

@@ -265,7 +265,7 @@ def _told_part(prompts: Prompts, view: GroupView, choices: str) -> str:
 def _heard_by(view: GroupView, offered: Offer) -> str:
     """Tell who hears what is said now, as far as the speaker knows; what does not fit into one line of names is cut."""
     others = {one.agent_id for one in view.state.members if not one.removed and one.agent_id != view.me}
-    if not hides(view.charter.policy, view.state) or others <= {*offered.addressees}:
+    if not hides(view.charter.policy) or others <= {*offered.addressees}:
         return "All members hear it."
     heard = ", ".join(offered.addressees)
     return (
@@ -277,7 +277,7 @@ def _heard_by(view: GroupView, offered: Offer) -> str:
 
 def _told_of_choice(view: GroupView, offered: Offer) -> str:
     """Tell who is told what is chosen and why, which is fewer than hear what is said."""
-    if not hides(view.charter.policy, view.state):
+    if not hides(view.charter.policy):
         return "All members are told what you choose, and why."
     also = {"review": "its author and who reviews, besides who hears all", "watch": "who hears all, and of a hint whom it names"}
     return f"What you choose, and why, is told to {also.get(offered.about or 'exit', 'nobody but who hears all')}."

@@ -37,7 +37,6 @@ from ioa.group.tasks import find_cycle
 from ioa.ports.brain import GroupView
 from ioa.protocol.goals import Artifact
 from ioa.protocol.ids import TaskId
-from ioa.protocol.levels import INVITES, TASKS_ARE_REJECTED, TASKS_NAME_TEAMS, TASKS_WAIT
 from ioa.protocol.messages import (
     MAX_ARTIFACTS,
     MAX_REJECTS,
@@ -96,8 +95,6 @@ def _may_invite(view: GroupView) -> bool:
 
 def _why_nobody_is_invited(view: GroupView) -> str:
     """Say why nobody can be invited now; empty if somebody can. A model invites once in a turn, and goes on with who has joined."""
-    if view.state.limits.level < INVITES:
-        return "a member's software is too old for it"
     if len(view.state.members) >= MAX_MEMBERS:
         return "the group has as many members as it may have"
     if newest := view.joined.get(view.state.turn):
@@ -261,8 +258,6 @@ def _only_talks(said: Speech, offered: Offer) -> bool:
 
 def _of_rejects(said: Speech, view: GroupView) -> str | None:
     rejects = said.rejects
-    if rejects and view.charter.limits.level < TASKS_ARE_REJECTED:
-        return "`rejects` is closed in this group, which has a member of an older release; say in `content` what is wrong."
     if rejects and view.charter.policy is not None and view.offer is not None and _only_talks(said, view.offer):
         return "`rejects` is closed here, where no tasks are given out; say in `content` what is wrong."
     done = [task_id for task_id in finished(view) if view.state.task(task_id) is not None]
@@ -333,23 +328,17 @@ def _of_assignment(said: Assign, view: GroupView) -> str | None:
 
 
 def _of_uses(uses: Sequence[str], names: Sequence[str], view: GroupView) -> str | None:
-    may_wait = view.charter.limits.level >= TASKS_WAIT
-    legal = [task.spec.task_id for task in view.tasks if task.outcome in (_USABLE if may_wait else (TaskOutcome.DONE,))]
-    if may_wait:
-        kinds, listed = "tasks that are done, rejected or open, or are given out by this same message", _listed([*legal, *names])
-    else:
-        kinds, listed = "tasks that are done", _listed(legal)
+    legal = [task.spec.task_id for task in view.tasks if task.outcome in _USABLE]
+    kinds, listed = "tasks that are done, rejected or open, or are given out by this same message", _listed([*legal, *names])
     for used in uses:
-        if may_wait and names.count(used) > 1:
+        if names.count(used) > 1:
             return f"`{used}` is the name of several tasks of this message; give each a name of its own."
-        if used in legal or (may_wait and used in names):
+        if used in legal or used in names:
             continue
         task = view.task(TaskId(used))
         if task is not None:
             how = "open" if task.outcome is None else str(task.outcome)
             return f"`{used}` is {how}, and `uses` names {kinds}: {listed or 'none are yet'}."
-        if used in names:
-            return f"`{used}` is given out by this same message; give out what uses it when it is done."
         return f"`{used}` is no task, and `uses` names {kinds}: {listed or 'none are yet'}."
     if len(set(uses)) > MAX_TASKS_PER_ASSIGNMENT:
         return f"{len(uses)} tasks are too many to use; {MAX_TASKS_PER_ASSIGNMENT} may be."
@@ -359,7 +348,7 @@ def _of_uses(uses: Sequence[str], names: Sequence[str], view: GroupView) -> str 
 def _of_team(team: str, view: GroupView) -> str | None:
     if not team:
         return None
-    if view.state.limits.level < TASKS_NAME_TEAMS or view.state.depth >= view.state.limits.max_depth:
+    if view.state.depth >= view.state.limits.max_depth:
         return "No team can serve a task of this group; leave `team` empty."
     try:
         TeamReference.parse(team)

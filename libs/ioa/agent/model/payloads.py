@@ -25,7 +25,6 @@ from ioa.group.state import GroupState
 from ioa.ports.brain import GroupView, Invite, Utterance, WholeConclusion
 from ioa.protocol.goals import Artifact, Reason
 from ioa.protocol.ids import AgentId, TaskId, is_token, task_id_of_turn
-from ioa.protocol.levels import TASKS_WAIT
 from ioa.protocol.messages import (
     AsyncTaskAssignment,
     Pass,
@@ -88,8 +87,7 @@ def rejecting(said: Said, rejects: Sequence[Reject]) -> Said:
 def _specs(tasks: Sequence[AssignedTask], state: GroupState) -> tuple[TaskSpec, ...]:
     """Build the tasks; what one of them uses by its name in this same message gets its id."""
     ids = _ids(tasks, state)
-    may_wait = state.limits.level >= TASKS_WAIT
-    known = {task.name: task_id for task, task_id in zip(tasks, ids, strict=True)} if may_wait else {}
+    known = {task.name: task_id for task, task_id in zip(tasks, ids, strict=True)}
     return tuple(
         TaskSpec(
             task_id=task_id,

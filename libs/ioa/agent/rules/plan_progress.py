@@ -11,7 +11,6 @@ from ioa.agent.rules.assignment import StandIns, plan_of
 from ioa.group.state import PlannedTask
 from ioa.ports.brain import GroupView, TaskRecord
 from ioa.protocol.ids import (
-    MAX_ID_CHARS,
     AgentId,
     TaskId,
     name_in_long_ids,
@@ -19,7 +18,6 @@ from ioa.protocol.ids import (
     task_id_of_turn,
     turn_of_task_id,
 )
-from ioa.protocol.levels import TASKS_ARE_FOLDED
 from ioa.protocol.messages import MAX_TASKS_PER_ASSIGNMENT, TaskOutcome
 
 MAX_SILENT = 2
@@ -138,17 +136,13 @@ def _came_to_nothing(task: TaskRecord) -> bool:
 
 
 def _attempts(plan: Iterable[TaskId], view: GroupView) -> Mapping[TaskId, Sequence[TaskRecord]]:
-    """Find by their ids what was given out for each planned task. In groups of level 0 the planned id served, or with `-2`."""
+    """Find by their ids what was given out for each planned task."""
     itself = {task_id: task_id for task_id in plan}
     named = {name_in_long_ids(task_id): task_id for task_id in itself} | itself
-    is_old = view.charter.limits.level < TASKS_ARE_FOLDED
-    old = {f"{task_id[: MAX_ID_CHARS - 2]}-2": task_id for task_id in itself} | itself if is_old else {}
     found = defaultdict[TaskId, list[TaskRecord]](list)
     for task in view.tasks:
         task_id = task.spec.task_id
         turn, planned = turn_of_task_id(task_id), named.get(name_of_task_id(task_id))
-        if turn is None or planned is None or task_id != task_id_of_turn(turn, planned):
-            planned = old.get(task_id)
-        if planned is not None:
+        if turn is not None and planned is not None and task_id == task_id_of_turn(turn, planned):
             found[planned].append(task)
     return found

@@ -1,7 +1,5 @@
 """What to say with the floor: hand out the plan, wait for what is open, conclude when nothing is left.
 
-In a group of an older level a task that uses others is handed out when they are closed, and those that are ready till then.
-
 Stateless: the same group record gives the same utterance, whoever holds the floor and whatever happened before.
 """
 
@@ -14,7 +12,6 @@ from ioa.agent.rules.plan_progress import Job, PlanProgress, PlanStatus
 from ioa.agent.rules.titles import title_of
 from ioa.ports.brain import GroupView, Utterance
 from ioa.protocol.ids import TaskId, task_id_of_turn
-from ioa.protocol.levels import TASKS_WAIT
 from ioa.protocol.messages import (
     MAX_TASKS_PER_ASSIGNMENT,
     AsyncTaskAssignment,
@@ -34,17 +31,15 @@ PATIENCE = 1
 def next_utterance(view: GroupView) -> Utterance:
     """Decide what to say now; always something that is legal, if anything is."""
     progress = PlanProgress(view)
-    ready = [] if progress.is_led_by_others else _to_give_out(view, progress)
+    ready = [] if progress.is_led_by_others else _to_give_out(progress)
     if len(view.refusals) > PATIENCE or not ready or SyncTaskAssignment not in view.legal:
         return _without_assigning(view, progress)
     return _assignment(view, progress.jobs, ready)
 
 
-def _to_give_out(view: GroupView, progress: PlanProgress) -> list[Job]:
+def _to_give_out(progress: PlanProgress) -> list[Job]:
     """Return what can be given out now, with who gets it: what is ready, and what waits for this, or for what is open, alone."""
     jobs = progress.jobs
-    if view.charter.limits.level < TASKS_WAIT:
-        return [job for job in jobs if job.standing is PlanStatus.READY][:MAX_TASKS_PER_ASSIGNMENT]
     chosen: list[Job] = []
     provided = {job.plan.task_id for job in jobs if job.standing.is_settled or job.standing is PlanStatus.OPEN}
     known = {job.plan.task_id for job in jobs}
@@ -60,7 +55,7 @@ def _to_give_out(view: GroupView, progress: PlanProgress) -> list[Job]:
 
 
 def _assignment(view: GroupView, jobs: Sequence[Job], ready: Sequence[Job]) -> Utterance:
-    given_out = (PlanStatus.DONE,) if view.charter.limits.level < TASKS_WAIT else (PlanStatus.DONE, PlanStatus.OPEN)
+    given_out = (PlanStatus.DONE, PlanStatus.OPEN)
     known = {job.plan.task_id: job.attempt.spec.task_id for job in jobs if job.attempt is not None and job.standing in given_out}
     known |= {job.plan.task_id: task_id_of_turn(view.state.turn, job.plan.task_id) for job in ready}
     tasks = tuple(

@@ -8,7 +8,6 @@ from __future__ import annotations
 from ioa.group.policy.casting import Scene
 from ioa.group.policy.conditions import holds
 from ioa.group.state import Course
-from ioa.protocol.levels import TURNS_RUN_OUT
 from ioa.protocol.policy import END, Exit
 
 
@@ -81,7 +80,7 @@ def _done_behind(scene: Scene) -> frozenset[int]:
 
 def _branches_of(scene: Scene) -> frozenset[int]:
     """Return what a node forks to, now or not, and what that leads to: up to a node that waits for others, or to the fork."""
-    policy, node, forked = scene.policy, scene.course.node, frozenset(_forked(scene, only_open=scene.level < TURNS_RUN_OUT))
+    policy, node, forked = scene.policy, scene.course.node, frozenset(_forked(scene, only_open=False))
     found, left = {node}, set(forked - {node})
     while ready := {number for number in left if found.issuperset(policy.awaited.get(number, ()))}:
         found |= ready

@@ -55,7 +55,6 @@ from ioa.group.state import (
 )
 from ioa.protocol.goals import Degraded
 from ioa.protocol.ids import AgentId, TaskId
-from ioa.protocol.levels import VISIBILITY
 from ioa.protocol.messages import (
     TASK_REPORTS,
     AsyncTaskAssignment,
@@ -90,7 +89,7 @@ def audience(policy: Policy | None, state: GroupState, event: Event) -> tuple[Ag
     """
     if isinstance(event, MemberJoined):
         return (*state.hearing, event.card.agent_id)
-    if policy is None or not hides(policy, state):
+    if policy is None or not hides(policy):
         return state.hearing
     if state.tasks and (task := _task_of(state, event)) is not None:
         return tuple([one for one in state.hearing if state.is_told_of(one, task)])
@@ -111,7 +110,7 @@ def noticed(policy: Policy | None, before: GroupState, after: GroupState, told: 
 
     It has the floor since, or has it no more, or its task was taken from it, or it is removed, or all is over.
     """
-    if not hides(policy, before):
+    if not hides(policy):
         return ()
     is_over = isinstance(after.stage, Ended)
     staying = set(after.hearing)
@@ -201,7 +200,7 @@ def view_for(policy: Policy | None, entry: Entry, agent_id: AgentId, joined_as: 
         event = _without_costs(event, agent_id)
     told = entry.audience if set(entry.audience).issuperset(entry.state.hearing) else ()
     state = seen_by(policy, entry.state, agent_id)
-    shown = {"version": entry.version_for(state), "event": event, "audience": told, "noticed": (), "chain": (), "state": state}
+    shown = {"event": event, "audience": told, "noticed": (), "chain": (), "state": state}
     return entry.model_copy(update=shown)
 
 
@@ -224,7 +223,7 @@ def _with_header(said: Said, changed: Mapping[str, object]) -> Said:
 
 def _hears_costs(policy: Policy, state: GroupState, agent_id: AgentId) -> bool:
     """Whether a member is told what it costs that others speak: only if nothing is kept from it."""
-    if not hides(policy, state):
+    if not hides(policy):
         return True
     return state.is_member(agent_id) and hears_all(policy, state.members[state.number_of(agent_id)])
 
@@ -298,7 +297,7 @@ def shares_view(policy: Policy, entry: Entry, agent_id: AgentId) -> Hashable:
 
 def seen_by(policy: Policy, state: GroupState, agent_id: AgentId) -> GroupState:
     """Return a group's state as a member may see it; what it has seen before it sees in the same way."""
-    if not is_scoped(policy, state) or (state.course is not None and not state.course.policy):
+    if not is_scoped(policy) or (state.course is not None and not state.course.policy):
         return state  # a view is not judged once more, by less than the router knows
     if not state.is_member(agent_id):
         return _before_joining(policy, state, agent_id)
@@ -361,7 +360,7 @@ def charter_for(charter: Charter, agent_id: AgentId, joined_as: Sequence[int] = 
     """
     policy = charter.policy
     held = [*joined_as, *(number for number, casting in enumerate(charter.cast) if agent_id in casting.members)]
-    if policy is None or not policy.hides or charter.limits.level < VISIBILITY or not policy.hearing_all.isdisjoint(held):
+    if policy is None or not policy.hides or not policy.hearing_all.isdisjoint(held):
         return charter
     hidden = policy.secrets.difference(held)
     roles = [

@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 from ioa.group.state import Course, GroupState, Member
 from ioa.protocol.ids import AgentId, CommId
-from ioa.protocol.levels import SECRETS_HOLD
 from ioa.protocol.policy import Node, Policy
 
 
@@ -21,7 +20,6 @@ class Scene(NamedTuple):
             removed has its place.
         cast: Those of them that are not removed.
         present: Those of these that live and have a turn left.
-        level: To which rules the group is held.
     """
 
     policy: Policy
@@ -32,7 +30,6 @@ class Scene(NamedTuple):
     places: Sequence[int]
     cast: tuple[int, ...]
     present: tuple[int, ...]
-    level: int
 
     def holders(self, role: str) -> tuple[int, ...]:
         """Return who is present and holds a role of the node."""
@@ -60,29 +57,23 @@ class Scene(NamedTuple):
         return self.members[number].agent_id
 
 
-_NONE = frozenset[int]()
-
-
 def scene_of(policy: Policy, state: GroupState, course: Course) -> Scene:
     """See who plays in the node that a course has come to."""
     members, roles = state.members, policy.speaking[course.node]
-    secrets = policy.secrets if course.level >= SECRETS_HOLD else _NONE
-    places = _seated(roles, secrets, tuple([member.roles for member in members]))
+    places = _seated(roles, policy.secrets, tuple([member.roles for member in members]))
     cast = tuple([number for number in places if not members[number].removed])
     present = tuple([number for number in cast if not members[number].lost])
     if policy.counts_totals:
         present = tuple([number for number in present if _has_a_turn(policy, roles, members, course, number)])
-    drawn_as, level = state.drawn_as or state.comm_id, state.limits.level
     return Scene(
         policy=policy,
         node=policy.nodes[course.node],
         course=course,
-        drawn_as=drawn_as,
+        drawn_as=state.drawn_as or state.comm_id,
         members=members,
         places=places,
         cast=cast,
         present=present,
-        level=level,
     )
 
 

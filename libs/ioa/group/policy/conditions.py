@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 
 from ioa.group.policy.casting import Scene
-from ioa.protocol.levels import TURNS_RUN_OUT
 from ioa.protocol.policy import Condition, FieldValue, Node, Removal, Words
 from ioa.protocol.word_forms import has_form, looks_like
 
@@ -29,8 +28,7 @@ def holds(when: Condition, scene: Scene) -> bool:
 def has_had(scene: Scene, rounds: int) -> bool:
     """Whether everybody who is present has had so many turns in this visit; nobody has where nobody is."""
     taken = scene.course.taken
-    anybody = bool(scene.present) or scene.level < TURNS_RUN_OUT
-    return anybody and all(taken[number] >= rounds for number in scene.present)
+    return bool(scene.present) and all(taken[number] >= rounds for number in scene.present)
 
 
 def removed_by(removal: Removal, scene: Scene) -> int | None:

@@ -15,13 +15,11 @@ from ioa.group.policy.ways_out import is_judged, judged, past, way_out
 from ioa.group.state import Ask, Asking, Course, GroupState, Version, Votes
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId
-from ioa.protocol.levels import HUBS_COME_BACK, SECRETS_HOLD, VISIBILITY
 from ioa.protocol.policy import END, STAY, Exit, FieldValue, FormField, Policy
 
 
 def begin(state: GroupState, policy: Policy, at: datetime) -> GroupState:
     """Enter the first node of a group that was just launched."""
-    level = policy.level if state.limits.level >= SECRETS_HOLD else policy.level_before(SECRETS_HOLD)
     course = Course(
         policy=policy.digest,
         leader=None if policy.leader is None else policy.role_numbers[policy.leader],
@@ -29,7 +27,6 @@ def begin(state: GroupState, policy: Policy, at: datetime) -> GroupState:
         visits=(0,) * len(policy.nodes),
         total=(0,) * len(state.members) if policy.counts_totals else (),
         entered=(0,) * len(policy.nodes) if policy.rewinds else (),
-        level=level if level > VISIBILITY else 0,
     )
     return _enter(state, policy, course, policy.nodes[0].name, at, {}, None)
 
@@ -98,7 +95,7 @@ def let_answer(state: GroupState, scene: Scene, at: datetime, changed: Mapping[s
     if draft.by in scene.present:
         return _grant(state, scene, draft.by, at, changed)
     scene = without_draft(scene)
-    return go_on(state, scene, at, changed, named=back_to_hub(state, scene))
+    return go_on(state, scene, at, changed, named=back_to_hub(scene))
 
 
 def let_go_on(state: GroupState, scene: Scene, number: int, at: datetime) -> GroupState | None:
@@ -115,13 +112,13 @@ def pass_over(state: GroupState, policy: Policy, at: datetime) -> GroupState:
     """Give the floor of a lost holder to who is next, uncounted; if nobody is present it stays, since the holder may come back."""
     assert state.course is not None
     scene = without_draft(scene_of(policy, state, state.course))
-    return _next_floor(state, scene, at, {}, back_to_hub(state, scene)) or state
+    return _next_floor(state, scene, at, {}, back_to_hub(scene)) or state
 
 
-def back_to_hub(state: GroupState, scene: Scene) -> int | None:
+def back_to_hub(scene: Scene) -> int | None:
     """Return who has the floor again when whom it has named is not present any more; None where there is no hub."""
     turns = scene.node.turns
-    if turns.mode != "hub" or turns.by is None or state.limits.level < HUBS_COME_BACK:
+    if turns.mode != "hub" or turns.by is None:
         return None
     return next(iter(scene.holders(turns.by)), None)
 

@@ -7,21 +7,20 @@ from weakref import ref
 
 from ioa.group.state import Course, Gathering, GroupState, Member
 from ioa.protocol.ids import AgentId, CommId
-from ioa.protocol.levels import VISIBILITY
 from ioa.protocol.messages import AsyncTaskAssignment, Message, SyncTaskAssignment
 from ioa.protocol.policy import Policy
 
 _MAX_REMEMBERED = 1_024
 
 
-def is_scoped(policy: Policy | None, state: GroupState) -> bool:
+def is_scoped(policy: Policy | None) -> bool:
     """Whether not all members hear all at once in a group."""
-    return policy is not None and policy.is_scoped and state.limits.level >= VISIBILITY
+    return policy is not None and policy.is_scoped
 
 
-def hides(policy: Policy | None, state: GroupState) -> bool:
+def hides(policy: Policy | None) -> bool:
     """Whether something is kept from members of a group for good."""
-    return policy is not None and policy.hides and state.limits.level >= VISIBILITY
+    return policy is not None and policy.hides
 
 
 def hears_all(policy: Policy, member: Member) -> bool:
@@ -67,7 +66,7 @@ def told_of_tasks(policy: Policy, state: GroupState, message: Message) -> tuple[
     """Return who is told of an assignment, and of what comes of its tasks: who hears its sender, and who does one of them."""
     payload = message.payload
     assert isinstance(payload, SyncTaskAssignment | AsyncTaskAssignment)
-    if not hides(policy, state):
+    if not hides(policy):
         return state.hearing
     heard = hearing(policy, state, state.members[state.number_of(message.header.sender)], state.members)
     told = {*(one.agent_id for one in heard), *(task.assignee for task in payload.tasks)}
@@ -91,7 +90,7 @@ def known_roles(policy: Policy, member: Member, to: Member) -> tuple[int, ...]:
 
 def addressees(policy: Policy, state: GroupState, agent_id: AgentId) -> tuple[AgentId, ...]:
     """Return to whom a speaker may narrow what it says: those of whom it knows that they would hear it."""
-    if not hides(policy, state):
+    if not hides(policy):
         return ()
     me = state.members[state.number_of(agent_id)]
     others = [as_known(policy, one, me) for one in state.members if one is not me]

@@ -17,7 +17,6 @@ from ioa.group.policy.ways_out import offered_ways
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import Ask, Asking, Choices, Discussing, Gathering, GroupState
 from ioa.protocol.ids import AgentId
-from ioa.protocol.levels import ASKS_AND_GATHERINGS
 from ioa.protocol.messages import (
     AskUser,
     AsyncTaskAssignment,
@@ -163,9 +162,7 @@ def offer_in(scene: Scene, state: GroupState, agent_id: AgentId, *, narrows: boo
 def _choices(scene: Scene, state: GroupState, me: int) -> Choices:
     """Return what a floor holder may choose, by where the group stands."""
     others = may_be_named(scene, me)
-    one_only = (
-        len(others) < 2 or state.limits.level < ASKS_AND_GATHERINGS or is_reviewed(scene.policy, scene.node, scene.members[me])
-    )
+    one_only = len(others) < 2 or is_reviewed(scene.policy, scene.node, scene.members[me])
     most = 1 if one_only else most_named(scene, state.turns_left)
     names = tuple([scene.agent(number) for number in others])
     ways = _ways(scene, me)

@@ -56,7 +56,6 @@ from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import Asking, Assigned, Awaiting, AwaitingAcks, Discussing, Gathering, GroupState, Next, Paused, Watch
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId
-from ioa.protocol.levels import HUBS_COME_BACK, SECRETS_HOLD
 from ioa.protocol.messages import (
     AskUser,
     AsyncTaskAssignment,
@@ -105,14 +104,14 @@ def _go_on_after(
     state: GroupState, scene: Scene, at: datetime, changed: Mapping[str, object], then: Next, words: str | None
 ) -> GroupState:
     """Go on as a message has chosen; whom it has named, and who is not present any more after an ask, is left out."""
-    named = [number for number in then.named if number in scene.present or not scene.course.level]
+    named = [number for number in then.named if number in scene.present]
     last = scene.course.last
     if then.several and named and last is not None and way_out(scene, None) is None:
         votes = forms.no_votes(state.turn + 1, scene.agent(last), then.question)
         return gather(state, scene, named, at, changed, votes=votes, form=then.question)
     one = None if then.several or not named else named[0]
     if then.named and not named:
-        one = back_to_hub(state, scene)
+        one = back_to_hub(scene)
     return proceed(state, scene, at, changed, go=then.go, named=one, words=words, gathered=then.gathered)
 
 
@@ -177,7 +176,7 @@ def _rejected_for_good(state: GroupState, scene: Scene, at: datetime, changed: M
         course = scene.course.model_copy(update={"draft": draft.model_copy(update={"passed": True})})
         return let_answer(state, scene._replace(course=course), at, changed)
     if review.then == "end":
-        speaker = "is said" if _is_kept(state, scene.policy) else f"{author} says"
+        speaker = "is said" if scene.policy.secrets else f"{author} says"
         why = f"Nothing that {speaker} in {scene.node.name} is passed by {review.by}."
         return floor.end(state.model_copy(update={**changed, "course": scene.course}), Reason.REFUSED, why, at)
     course = counted(state.model_copy(update={"course": scene.course}), scene.policy, author)
@@ -193,7 +192,7 @@ def _assign(state: GroupState, said: Said, policy: Policy) -> GroupState:
     )
     state = tasks.reject(state, payload.rejects, sender)
     told = told_of_tasks(policy, state, said.message)
-    scoped = hides(policy, state) and len(told) < len(state.members)
+    scoped = hides(policy) and len(told) < len(state.members)
     return tasks.assign(state, said, payload, tuple([state.number_of(one) for one in told]) if scoped else ())
 
 
@@ -310,15 +309,10 @@ def _silent(state: GroupState, policy: Policy, at: datetime, reason: Reason) -> 
 def _given_up(state: GroupState, policy: Policy, silences: int, silent: Sequence[AgentId]) -> str:
     """Say why the group ends, since too much was silent; empty if it goes on."""
     if policy.silent == "end":
-        return "Somebody said nothing." if _is_kept(state, policy) else f"{', '.join(silent)} said nothing."
+        return "Somebody said nothing." if policy.secrets else f"{', '.join(silent)} said nothing."
     return (
         f"Nobody speaks: {silences} turns in a row were silent." if silences >= floor.ROUNDS_OF_SILENCE * len(state.members) else ""
     )
-
-
-def _is_kept(state: GroupState, policy: Policy) -> bool:
-    """Whether who speaks may tell who holds a secret role, so that what all are told in the end names nobody."""
-    return bool(policy.secrets) and state.limits.level >= SECRETS_HOLD
 
 
 def _repetition_refused(state: GroupState, refused: RepetitionRefused, policy: Policy) -> GroupState:
@@ -419,14 +413,14 @@ def _gathered(state: GroupState, policy: Policy, at: datetime, words: str | None
     if again:
         votes = stage.votes and stage.votes.model_copy(update={"turn": state.turn + 1})
         anew = gather(state, scene, again, at, {}, votes=votes, form=stage.form)
-        if isinstance(anew.stage, Gathering) and is_scoped(policy, state):
+        if isinstance(anew.stage, Gathering) and is_scoped(policy):
             begun = anew.stage.model_copy(update={"begun": stage.begun or state.turn})
             return anew.model_copy(update={"stage": begun})
         return anew
     changed = {} if stage.votes is None else {"tally": stage.votes}
     if course.watch is not None:
         return _ask_watchers(state, scene, at, changed, course.watch.due, course.watch.then)
-    return proceed(state, scene, at, changed, named=back_to_hub(state, scene), words=words, gathered=True)
+    return proceed(state, scene, at, changed, named=back_to_hub(scene), words=words, gathered=True)
 
 
 def _seat_passes(state: GroupState, said: Said, policy: Policy) -> GroupState:
@@ -478,8 +472,8 @@ def _decided(state: GroupState, choice: str, policy: Policy, at: datetime, membe
         return let_speak(state, scene, chosen, at)
     if choice == STAY:
         named = course.nominated
-        if named is not None and named not in scene.present and state.limits.level >= HUBS_COME_BACK:
-            named = back_to_hub(state, scene)
+        if named is not None and named not in scene.present:
+            named = back_to_hub(scene)
         return go_on(state, scene, at, {}, named=named)
     way = way_to(scene, choice, [way for way in scene.node.exits if way.judge is not None])
     return leave(state, scene, way, at, {}, chosen=True)

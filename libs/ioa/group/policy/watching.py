@@ -8,7 +8,6 @@ from ioa.group.policy.casting import Scene
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import MAX_MEMBERS, Asking, Course, GroupState, Member
 from ioa.protocol.ids import AgentId
-from ioa.protocol.levels import STRIKES_ARE_BOUNDED
 from ioa.protocol.messages import Decision
 from ioa.protocol.policy import Policy, Watcher
 
@@ -45,7 +44,7 @@ def steps_in(watcher: Watcher, state: GroupState, scene: Scene) -> tuple[str, ..
         "go": False,
     }
     numbers = scene.policy.node_numbers
-    is_full = state.limits.level >= STRIKES_ARE_BOUNDED and len(scene.course.struck) >= MAX_STRUCK
+    is_full = len(scene.course.struck) >= MAX_STRUCK
     earlier = [to for to in watcher.go if scene.course.visits[numbers[to]] and has_visit(scene, to) and not is_full]
     return (*(verb for verb in watcher.may if able.get(verb, True)), *earlier)
 

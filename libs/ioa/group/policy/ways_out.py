@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from ioa.group.policy.agenda import alternatives, has_visit, upcoming, waits
 from ioa.group.policy.casting import Scene
 from ioa.group.policy.conditions import has_had, holds
-from ioa.protocol.levels import TURNS_RUN_OUT
 from ioa.protocol.policy import END, Exit
 
 _TO_THE_END = Exit(to=END)
@@ -49,7 +48,7 @@ def past(scene: Scene) -> Exit:
 
     If somebody has spoken in it and nobody is left who could go on, its turns are over.
     """
-    if scene.course.turns and scene.level >= TURNS_RUN_OUT:
+    if scene.course.turns:
         return at_last(scene)
     ways = [way for way in scene.node.exits if is_open(scene, way)]
     return next((way for way in ways if way.by == "rule"), ways[0] if ways else _if_none_is_open(scene))

@@ -22,7 +22,6 @@ from ioa.ports.brain import Contact, Mission, TaskView
 from ioa.protocol.cards import AgentCard, Skill
 from ioa.protocol.goals import Artifact
 from ioa.protocol.ids import AgentId, CommId, GoalId, TaskId
-from ioa.protocol.levels import LEVEL
 from ioa.protocol.load import Load
 from ioa.protocol.messages import (
     AsyncTaskAssignment,
@@ -81,7 +80,7 @@ TOTALS = "region,total\nNorth,231324.8\nSouth,180220.0\nWest,99871.5\n(418 rows;
 
 def group(**limits: object) -> Group:
     """Open the group of the examples."""
-    told = {"max_turns": 40, "max_depth": 1, "deadline": START + timedelta(hours=1), "level": LEVEL, **limits}
+    told = {"max_turns": 40, "max_depth": 1, "deadline": START + timedelta(hours=1), **limits}
     return Group.launch(
         Charter(
             comm_id=CommId("c1"),

@@ -9,7 +9,6 @@ from datetime import timedelta
 from ioa.agent.model import Budget
 from ioa.group.state import Charter, Limits
 from ioa.protocol.ids import AgentId, CommId, GoalId, TaskId
-from ioa.protocol.levels import LEVEL
 from ioa.protocol.messages import AsyncTaskAssignment, InformTaskProgress, TaskSpec
 from tests.unit.agent.model.machine_group import START, Group, card
 
@@ -18,7 +17,7 @@ CARDS = (card("ann", "leads work"), card("bob", "computes statistics of CSV file
 SHORT = Budget(max_answer=1_000, answer_timeout=timedelta(seconds=5))
 
 
-def launched(goal: str = "total sales in sales.csv", max_turns: int = 6, level: int = LEVEL) -> Group:
+def launched(goal: str = "total sales in sales.csv", max_turns: int = 6) -> Group:
     """Open a group of ann, bob and carl, in which ann has the floor."""
     return Group.launch(
         Charter(
@@ -28,7 +27,7 @@ def launched(goal: str = "total sales in sales.csv", max_turns: int = 6, level: 
             owner=ANN,
             team_members=CARDS,
             team_up_depth=0,
-            limits=Limits(max_turns=max_turns, max_depth=1, deadline=START + timedelta(hours=1), level=level),
+            limits=Limits(max_turns=max_turns, max_depth=1, deadline=START + timedelta(hours=1)),
         )
     )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import hashlib
 import json
 from collections.abc import Sequence
@@ -25,7 +24,6 @@ from ioa.ports.chat_model import ModelAnswer
 from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.goals import Artifact, Reason
 from ioa.protocol.ids import TaskId
-from ioa.protocol.levels import INVITES, LEVEL
 from ioa.protocol.messages import (
     AsyncTaskAssignment,
     ConcludeGroupDiscussion,
@@ -537,19 +535,6 @@ async def test_gives_out_a_chain_by_the_names_of_one_message() -> None:
     assert (said.tasks[0].uses, [task.task_id for task in group.state.open_tasks]) == ((totals, "t1-1"), ["t1-1", totals])
 
 
-async def test_an_older_group_waits_for_nothing_and_rejects_nothing() -> None:
-    """The model is told so, since some member could not follow."""
-    chain = [given("bob", "x", name="a"), given("bob", "y", uses=["a"])]
-    ann, model = brain(
-        decision(type="ASSIGN", mode="wait", tasks=chain),
-        speech([("t1-1", "no")], type="DISCUSSION", next_speaker="bob", content="No."),
-        DISCUSS,
-    )
-    await ann.speak(launched(level=1).view(ANN))
-    told = ("`a` is given out by this same message", "`rejects` is closed in this group")
-    assert [words in asked.prompt for words, asked in zip(told, model.asked[1:], strict=True)] == [True, True]
-
-
 async def test_a_conclusion_goes_with_its_announcement() -> None:
     """One message ends the group; results that it names follow word for word."""
     group = with_open_task(launched())
@@ -561,37 +546,6 @@ async def test_a_conclusion_goes_with_its_announcement() -> None:
     assert (ended.content, ended.reason, len(model.asked)) == ("All rows:\n\nrow 1\nrow 2", Reason.CONCLUDED, 1)
 
 
-async def test_who_announces_a_conclusion_to_an_older_group_has_written_it() -> None:
-    """The group takes the announcement first; the conclusion follows without another question."""
-    group = launched(level=1)
-    ann, model = brain(CONCLUDE)
-    announced = await ann.speak(group.view(ANN))
-    group.say(ANN, announced)
-    said = await ann.conclude(group.view(ANN))
-    assert (announced, said.content, len(model.asked)) == (ConcludeGroupDiscussion(), "That is all.", 1)
-
-
-async def test_what_was_announced_in_one_tenant_is_stated_in_no_other() -> None:
-    """Groups are called after user and goal, so those of two tenants may be called alike; one agent may be in both."""
-    group, other = launched(level=1), launched(level=1)
-    ann, model = brain(CONCLUDE, decision(type="CONCLUDE", goal_reached=True, content="Nothing yet."))
-    announced = await ann.speak(group.view(ANN))
-    other.say(ANN, announced)
-    said = await ann.conclude(other.view(ANN))
-    assert (stated(said).content, len(model.asked)) == ("Nothing yet.", 2)
-
-
-@pytest.mark.parametrize("level", [1, LEVEL])
-async def test_what_was_announced_goes_with_its_group(level: int) -> None:
-    """It may have megabytes, and hardly any group asks for it once more: a thousand of them stayed for ever."""
-    written = "What nobody else has written."
-    ann, _ = brain(decision(type="CONCLUDE", goal_reached=True, content=written))
-    await ann.speak(launched(level=level).view(ANN))
-    gc.collect()
-    assert not [one for one in gc.get_objects() if isinstance(one, Conclusion) and one.content == written]
-    assert ann.answers == 1
-
-
 async def test_a_conclusion_without_words_is_asked_for_when_it_is_announced() -> None:
     """A model that only says that it is done writes the answer next, and then has to."""
     group = launched()
@@ -600,15 +554,6 @@ async def test_a_conclusion_without_words_is_asked_for_when_it_is_announced() ->
     group.say(ANN, await ann.speak(group.view(ANN)))
     said = await ann.conclude(group.view(ANN))
     assert (group.state.phase, said.content, "`content` is empty" in model.asked[2].prompt) == ("concluding", "That is all.", True)
-
-
-async def test_a_conclusion_that_was_refused_is_asked_for_anew() -> None:
-    """What was written at the announcement is stated once; after a refusal the model reads why and writes it again."""
-    group = launched(level=1)
-    ann, model = brain(CONCLUDE, decision(type="CONCLUDE", goal_reached=True, content="Shorter."))
-    group.say(ANN, await ann.speak(group.view(ANN)))
-    said = [await ann.conclude(group.view(ANN)), await ann.conclude(replace(group.view(ANN), refusals=("It is too long.",)))]
-    assert ([one.content for one in said], "It is too long." in model.asked[1].prompt) == (["That is all.", "Shorter."], True)
 
 
 async def test_passes_the_conclusion_on_if_the_model_fails() -> None:
@@ -761,7 +706,7 @@ async def test_what_each_answer_cost_is_counted() -> None:
 
 
 async def test_a_model_invites_whom_it_lacks_and_goes_on_with_it() -> None:
-    """In a group that no policy leads it says for what; one is enough for a turn, and older groups take nobody in."""
+    """In a group that no policy leads it says for what; one is enough for a turn."""
     inviting = decision(type="INVITE", need="Speaks Frisian.")
     group = launched()
     mind, model = brain(inviting, inviting, DISCUSS)
@@ -770,8 +715,6 @@ async def test_a_model_invites_whom_it_lacks_and_goes_on_with_it() -> None:
     group.invite(ANN, card("zoe", "speaks Frisian"))
     assert isinstance(await mind.speak(group.view(ANN)), Discussion)
     assert "INVITE is closed now: zoe has joined in this turn" in model.asked[2].prompt
-    old, _ = brain(inviting, DISCUSS)
-    assert isinstance(await old.speak(launched(level=INVITES - 1).view(ANN)), Discussion)
 
 
 @pytest.mark.parametrize("need", [" ", "y" * 2_001])

@@ -15,7 +15,6 @@ from ioa.ports.brain import GroupView, TaskRecord
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.goals import Artifact
 from ioa.protocol.ids import AgentId, CommId, GoalId, MessageId, TaskId, name_of_task_id
-from ioa.protocol.levels import LEVEL
 from ioa.protocol.messages import (
     AsyncTaskAssignment,
     Header,
@@ -56,7 +55,6 @@ def charter_of(
     members: Sequence[AgentCard] = (),
     goal: str = "do it",
     max_turns: int = 40,
-    level: int = LEVEL,
     **more: object,
 ) -> Charter:
     """A charter for a plan; its assignees are members."""
@@ -72,7 +70,7 @@ def charter_of(
             "owner": OWNER,
             "team_members": tuple(cards.values()),
             "team_up_depth": 0,
-            "limits": Limits(max_turns=max_turns, max_tokens=MAX_TOKENS, deadline=START + timedelta(hours=9), level=level),
+            "limits": Limits(max_turns=max_turns, max_tokens=MAX_TOKENS, deadline=START + timedelta(hours=9)),
             "plan": tuple(plan),
             **more,
         }

@@ -98,7 +98,7 @@ def test_a_task_is_an_attempt_at_one_that_was_planned() -> None:
     """Ids of groups of level 0 are cut: one long report stood in an answer once for each that begins alike."""
     plan = [planned(f"{'x' * 62}{number}", "a", "do it") for number in range(10, 20)]
     spec = TaskSpec(task_id=TaskId(f"{'x' * 62}-2"), assignee=AgentId("a"), task_desc="do it")
-    told = conclude(view_of(plan, [TaskRecord(spec, TaskOutcome.FAILED, "a long report", ())], level=0)).content
+    told = conclude(view_of(plan, [TaskRecord(spec, TaskOutcome.FAILED, "a long report", ())])).content
     assert told.count("a long report") == 1
 
 

@@ -16,7 +16,6 @@ from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import Ended, PlannedTask
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, TaskId
-from ioa.protocol.levels import LEVEL
 from ioa.protocol.messages import Conclusion, Pause, SyncTaskAssignment, TaskOutcome, TaskSpec
 from tests.unit.agent.rules.group_play import OWNER, GroupPlay, card, charter_of, planned
 
@@ -36,14 +35,13 @@ async def test_independent_tasks_run_side_by_side() -> None:
     assert play.kinds == [A, P, C, E]
 
 
-@pytest.mark.parametrize(("level", "kinds", "third_id"), [(LEVEL, [A, P, C, E], "t1-t3"), (1, [A, P, S, C, E], "t3-t3")])
-async def test_dependent_task_follows_with_results(level: int, kinds: list[str], third_id: str) -> None:
-    """A plan is given out at once, each task with those it uses; in a group of an older level a task once those are closed."""
+async def test_dependent_task_follows_with_results() -> None:
+    """A plan is given out at once, each task with those it uses."""
     plan = [planned("t1", "a"), planned("t2", "b"), planned("t3", "c", uses=("t1", "t2"))]
-    play = GroupPlay(charter_of(plan, level=level))
+    play = GroupPlay(charter_of(plan))
     await play.run()
-    assert play.kinds == kinds
-    third = play.view(OWNER).task(TaskId(third_id))
+    assert play.kinds == [A, P, C, E]
+    third = play.view(OWNER).task(TaskId("t1-t3"))
     assert third is not None
     assert third.spec.uses == ("t1-t1", "t1-t2")
 
@@ -62,17 +60,6 @@ async def test_a_single_task_needs_no_pause() -> None:
     play = GroupPlay(charter_of([planned("t1", "a")]))
     await play.run()
     assert play.kinds == [S, C, E]
-
-
-async def test_a_wave_starts_when_its_own_inputs_are_there() -> None:
-    """In a group of an older level the pause waits for what frees the next task, not for everything that is open."""
-    play = GroupPlay(charter_of([planned("t1", "a"), planned("t2", "b"), planned("t3", "c", uses=("t2",))], level=1))
-    await play.speak()
-    play.acknowledge()
-    await play.speak()
-    pause = play.messages[-1].payload
-    assert isinstance(pause, Pause)
-    assert pause.triggers == ("t1-t2",)
 
 
 async def test_a_task_without_its_inputs_is_skipped() -> None:
@@ -266,13 +253,11 @@ _MOVES = st.sampled_from(["speak"] * 6 + ["answer", "done", "done", "failed", "w
 
 
 @settings(max_examples=150, deadline=None)
-@given(plans(), st.integers(1, 12), st.lists(st.tuples(_MOVES, st.integers(0, 99)), max_size=60), st.sampled_from((LEVEL, 1)))
-async def test_every_group_ends_without_a_rejection(
-    plan: list[PlannedTask], turns: int, moves: list[tuple[str, int]], level: int
-) -> None:
+@given(plans(), st.integers(1, 12), st.lists(st.tuples(_MOVES, st.integers(0, 99)), max_size=60))
+async def test_every_group_ends_without_a_rejection(plan: list[PlannedTask], turns: int, moves: list[tuple[str, int]]) -> None:
     """Whatever happens to tasks, members and timers, all that the rules say is accepted, and the group reaches its end."""
     members = [card(agent, pool=agent if agent != "b" else "a") for agent in _AGENTS if agent != "owner"]
-    play = GroupPlay(charter_of(plan, members=members, max_turns=turns, level=level))
+    play = GroupPlay(charter_of(plan, members=members, max_turns=turns))
     for move, number in [*moves, *([("speak", 0), ("wait", 0), ("long wait", 0)] * 90)]:
         if play.state.phase.is_terminal:
             break
