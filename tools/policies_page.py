@@ -168,7 +168,7 @@ and not secret, and keeps the floor; no turn is used up. All are told who joins,
 is one that all hear. Nobody has an agent join in a role that hears anything which he does not hear himself, a draft or a decision
 included; who hears all may, in any. A newcomer hears from then on, and speaks as the turns of the node say. It reads all that was
 said before; where not all hear all at once, what each member was told, whoever had been removed by then as well. Groups without a
-policy can do so at any time. An agent that is not there, that accepts no teams of the inviter's pool or is of an older release
+policy can do so at any time. An agent that is not there, that accepts no teams of the inviter's pool
 than the group does not join, and neither does the 65th member, or one with whom the policy might add more than 16,000 bytes to the
 state (`too_many_members`).
 

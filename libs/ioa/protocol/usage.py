@@ -22,8 +22,7 @@ class Usage(Model):
     """Tokens read and written, and what was paid, in millionths of the currency.
 
     `tokens_cached` are those of `tokens_in` that the model's server had read before, as far as it says so.
-    `fallbacks` counts the decisions that a model was asked for and that rules took in its place, so that whoever looks at what
-    work has cost sees whose work it was. Groups of level 2 tell more by their decisions.
+    `fallbacks` counts the decisions that a model was asked for and that rules took in its place.
     """
 
     tokens_in: Count = 0

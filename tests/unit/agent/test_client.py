@@ -68,16 +68,6 @@ async def test_a_goal_is_led_to_its_result(company: Company, brain: Callable[[],
     assert (result.reason, result.content, await company.records_are_complete(ROOM, BOTH)) == (Reason.CONCLUDED, "All done.", True)
 
 
-async def test_headers_name_no_phase_that_an_older_router_refuses(company: Company) -> None:
-    """A router of an older release knows no phase of waiting for answers, so whoever answers calls it a discussion."""
-    await _open(company, task_beside())
-    await company.result()
-
-    states = {message.payload.type: message.header.state for message in await company.messages(ROOM)}
-
-    assert (states["INFORM_TASK_PROGRESS"], states["CONCLUSION"]) == (Phase.DISCUSSING, Phase.CONCLUDING)
-
-
 def _lost(_to: AgentId, _entry: SequencedEntry) -> Sequence[SequencedEntry]:
     return []
 

@@ -150,7 +150,9 @@ async def test_a_file_is_read_whoever_names_it_first() -> None:
     """Nobody keeps a member's file from its readers by naming it before its author does, who is asked for it by a true entry."""
     plane = Plane()
     await plane.open(ADA, BOB, EVE)
-    given = [TaskSpec(task_id=TaskId(name), assignee=who, task_desc=f"Draw {name}.") for name, who in (("t1-1", BOB), ("t1-2", EVE))]
+    given = [
+        TaskSpec(task_id=TaskId(name), assignee=who, task_desc=f"Draw {name}.") for name, who in (("t1-1", BOB), ("t1-2", EVE))
+    ]
     await plane.says(ADA, SyncTaskAssignment(tasks=(*given,)))
     file = await put(plane, BOB)
     await plane.says(EVE, InformTaskResult(task_id=TaskId("t1-2"), task_conclusion="Mine.", artifacts=(file,)))

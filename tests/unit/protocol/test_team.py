@@ -272,7 +272,6 @@ def test_what_is_written_reads_back_to_the_same() -> None:
             + (V + '[[watchers]]\nrole = "a"\nmay = "go"\ngo = "w"'),
             "watcher 1: cannot begin w anew, which is a branch of a fork: let it begin the node that forks",
         ),
-        ("version = 2\n" + HEAD + X, "version 2 of policies is not yet known; this release runs version 1"),
         ('team = "t"\n' + X, "`roles` is missing: it is a table with who plays which part"),
         (HEAD, "`nodes` is missing: it is a list of the stretches of the discussion"),
         (HEAD + '[[nodes]]\nname = "x"', "node x: `roles` is missing: who speaks in it"),
