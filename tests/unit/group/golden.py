@@ -89,7 +89,8 @@ def play(events: Sequence[Event]) -> Iterator[Json]:
         head = (seq, entry)
         shown = [one.agent_id for one in state.members if scoped and entry.is_shown_to(one.agent_id)]
         views = {agent_id: view_for(policy, entry, agent_id).model_dump(mode="json") for agent_id in shown}
-        now = {"": state.model_dump(mode="json"), **{agent_id: view.pop("state") for agent_id, view in views.items()}}
+        now: dict[str, Json] = {"": state.model_dump(mode="json")}
+        now |= {agent_id: view.pop("state") for agent_id, view in views.items()}
         yield {
             **told,
             "state": _changed(before.get("", {}), now[""]),
@@ -102,7 +103,7 @@ def play(events: Sequence[Event]) -> Iterator[Json]:
 
 
 def _changed(before: Json, after: Json) -> Json:
-    gone = {name: None for name in before if name not in after}
+    gone: Json = {name: None for name in before if name not in after}
     return gone | {name: value for name, value in after.items() if name not in before or before[name] != value}
 
 
