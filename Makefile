@@ -51,7 +51,6 @@ age: $(VENV)/.dev  ## Measure a system with 1,000,000 goals that have ended and 
 
 trespass: $(VENV)/.dev  ## Try what a stranger's key should not achieve, and throw malformed frames; ARGS="--frames 200000 --seconds 3600 --seed 11": longer.
 	$(BIN)/pytest -q -n 3 --dist loadfile --no-loadscope-reorder tests/integration/security
-	$(BIN)/python -m benchmarks.textures
 	$(BIN)/python -m benchmarks.trespass $(ARGS)
 
 chart-check: $(VENV)/.chart  ## Check the Helm chart: lint, schemas of five Kubernetes minors, every option; against a cluster too if KUBECONFIG is set.

@@ -37,7 +37,6 @@ SMALLEST: dict[str, str] = {
     "saturation": "--groups 1 --routers 1 --messages 100 --paced 100",
     "similarity": "",
     "soak": "--seconds 3 --usual 3 --seed 1",
-    "textures": "--most 4096",
     "trespass": "--frames 1000 --seed 1",
     "turns": "--members 2 --turns 4 --agents 4:40 --peers",
     "versions": ". --rounds 2 --turns 20",

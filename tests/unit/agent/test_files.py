@@ -13,7 +13,7 @@ from ioa.agent.file_names import names_in
 from ioa.errors import DeclinedError, InvalidInputError
 from ioa.files import came, missing, pick, read_and_tell, read_text, text_of_html
 from ioa.testing import RecordingContext, input_file, upstream
-from tests.unit.growth.measuring import seconds_of
+from tests.rig.cpu_time import is_linear
 
 TABLES = (".csv", ".tsv")
 
@@ -184,8 +184,7 @@ def test_marks_are_told_from_words_as_browsers_do(page: str, said: str) -> None:
 def test_a_page_is_read_once(of: str) -> None:
     """Whatever it is made of: a page of four times as much takes about four times as long, and not sixteen."""
     _read(of * 10)
-    short, long = (seconds_of(_read, lambda size, _salt: of * (size // len(of)), size, repeats=3) for size in (50_000, 200_000))
-    assert long < 10 * short
+    assert is_linear(_read, lambda size: of * (size // len(of)), 200_000)
 
 
 def test_a_mark_takes_little_more_memory_than_it_has_letters() -> None:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import fcntl
-import re
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 import csv_analyst
-import text_analyst
 from ioa.agent.definition import InputFile
 from ioa.errors import DeclinedError, InvalidInputError, TaskError
 from ioa.sandbox import SandboxLimits
@@ -29,13 +27,9 @@ def _script(folder: Path, code: str) -> InputFile:
     ("task", "expected"),
     [
         ("run this: ```python\nprint(sum(range(10)))\n```", "45"),
-        ("execute `2 ** 10`", "1024"),
         ("run this Python code: `print('a'); print('b')`", "a\nb"),
-        ("run ```for i in range(2):\n    print(i)\n'é' * 3```", "0\n1"),
         ("run ```x = 1```", "The code printed nothing."),
-        ("run this: ```\n# thrice\n'é' * 3  # as it is\n```", "ééé"),
         ("run `None`", "The code printed nothing."),
-        ("what does this python code print: `print([n * n for n in range(4)])`", "[0, 1, 4, 9]"),
         ("run this code: `'a' in ['a']`", "True"),
     ],
 )
@@ -86,7 +80,6 @@ def test_isolation(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
             "did not end within 0.3 seconds",
         ),
         ("x = bytearray(900_000_000)", SandboxLimits(memory_bytes=400_000_000), "MemoryError"),
-        ("open('big', 'wb').write(b'x' * 200_000)", SandboxLimits(file_bytes=100_000), "File too large"),
         ("1 / 0", SandboxLimits(), "ZeroDivisionError"),
         ("raise SystemExit(3)", SandboxLimits(), "status 3"),
     ],
@@ -133,46 +126,10 @@ def test_refusals(run: Run) -> None:
         run(agent, "run ```x = 1\ndef f(```")
 
 
-@pytest.mark.parametrize(
-    "task",
-    [
-        "add 5 to the result of “Run `print(6*7)` in Python”",
-        "explain this code: ```print(1)```",
-        "run `print(1)` every minute",
-        "find the bug in: `print(1)`",
-        "translate script.py into Rust",
-        "what does script.py do",
-        "```python\nprint(1)\n```\nRun other.py",
-    ],
-)
-def test_what_is_not_running_is_refused(task: str, run: Run, tmp_path: Path) -> None:
-    """What a code prints is no answer to who wants something else of it."""
-    (tmp_path / "script.py").write_text("print(1)")
-    with pytest.raises(InvalidInputError, match=r"not understood here.*Code is run as it is"):
-        run(agent, task, [tmp_path / "script.py"])
-
-
-@pytest.mark.parametrize(("fence", "language"), [("```js", "js"), ("``` sql", "sql"), ("```c++", "c++"), ("```pycon", "pycon")])
-def test_code_in_another_language_is_refused(fence: str, language: str, run: Run) -> None:
-    """By the name of the language, so that nothing of it is run: what it says may be Python, too, by chance."""
-    with pytest.raises(InvalidInputError, match=re.escape(f"its code is {language}, and Python alone")):
-        run(agent, f"run this:\n{fence}\nprint(1)\n```")
-
-
 @pytest.mark.parametrize("fence", ["```", "```py", "```Python", "``` python", "```python3.12"])
 def test_code_in_python_is_run(fence: str, run: Run) -> None:
     """Whichever way its language is written."""
     assert run(agent, f"run this:\n{fence}\nprint(1)\n```").text == "1"
-
-
-@pytest.mark.parametrize(
-    "task", ["show made.py", "print the code in made.py", "give me made.py", "show made.py and run it", "write made.py"]
-)
-def test_what_asks_for_the_code_itself_is_not_run(task: str, run: Run, tmp_path: Path) -> None:
-    """What a script prints is no answer to who wants to see it."""
-    (tmp_path / "made.py").write_text("print(5)")
-    with pytest.raises(DeclinedError, match="does not ask to run it"):
-        run(agent, task, [tmp_path / "made.py"])
 
 
 def test_of_several_snippets_none_is_run(run: Run) -> None:
@@ -197,12 +154,6 @@ def test_errors_show_the_line_that_was_written(run: Run) -> None:
     ]
 
 
-def test_a_snippet_is_a_main_module(run: Run) -> None:
-    """Nothing that it did not import is there, and what it defines is found by its module."""
-    code = "import pickle\nclass A: pass\na = pickle.loads(pickle.dumps(A()))\nprint(__name__, type(a) is A)\nprint('ast' in dir())"
-    assert run(agent, f"run ```{code}```").text == "__main__ True\nFalse"
-
-
 def test_a_script_is_run_as_python_runs_it(run: Run, tmp_path: Path) -> None:
     """In the encoding that it declares, beside modules of its own, and without showing a last value."""
     (tmp_path / "helper.py").write_text("WORD = 'helped'")
@@ -216,16 +167,6 @@ def test_a_script_is_run_as_python_runs_it(run: Run, tmp_path: Path) -> None:
     assert 'File "bad.py", line 2, in <module>\n    print(x / 0)' in error.value.hint
 
 
-def test_a_name_in_backticks_is_the_files(run: Run, tmp_path: Path) -> None:
-    """It is no code; beside code it is not told which of them is meant."""
-    (tmp_path / "primes.py").write_text("print(5)")
-    assert run(agent, "Run `primes.py`", [tmp_path / "primes.py"]).text == "5"
-    with pytest.raises(InvalidInputError, match=r"'primes.py' did not come"):
-        run(agent, "Run `primes.py`")
-    with pytest.raises(InvalidInputError, match=r"several pieces of code"):
-        run(agent, "Run `primes.py` and `print(3)`", [tmp_path / "primes.py"])
-
-
 @pytest.mark.parametrize("task", ["Run primes.py on b.csv", "Run primes.py with 10", "run primes.py --fast"])
 def test_a_script_gets_no_arguments(task: str, run: Run, tmp_path: Path) -> None:
     """Who asks for it is told so by who runs scripts, and by no reader of tables."""
@@ -237,39 +178,6 @@ def test_a_script_gets_no_arguments(task: str, run: Run, tmp_path: Path) -> None
     assert not isinstance(refused.value, DeclinedError)
     with pytest.raises(DeclinedError, match=r"primes.py is no table"):
         run(csv_analyst.agent, "Run primes.py on b.csv", files)
-
-
-@pytest.mark.parametrize("wish", ["show me the code", "give me the script", "return the program", "the code"])
-def test_who_wants_to_see_the_code_too_is_refused(wish: str, run: Run, tmp_path: Path) -> None:
-    """What it prints is half of it."""
-    (tmp_path / "primes.py").write_text("print(5)")
-    with pytest.raises(InvalidInputError, match=r"asks for more.*Say 'run primes.py'"):
-        run(agent, f"Run primes.py and {wish}", [tmp_path / "primes.py"])
-
-
-@pytest.mark.parametrize(
-    "task",
-    [
-        "Run primes.py and show me the output of the script",
-        "run primes.py, then give me its result",
-        "Execute the script primes.py and tell me what it prints",
-        "what does primes.py print?",
-        "primes.py: run this script and return the value",
-        "Run the attached script with Python.",
-    ],
-)
-def test_what_it_comes_to_is_told(task: str, run: Run, tmp_path: Path) -> None:
-    """In whichever words it is asked for."""
-    (tmp_path / "primes.py").write_text("print(5)")
-    assert run(agent, task, [tmp_path / "primes.py"]).text == "5"
-
-
-def test_two_scripts_are_run_one_by_one(run: Run, tmp_path: Path) -> None:
-    """Which ones was said."""
-    for name in ("one.py", "two.py"):
-        (tmp_path / name).write_text("print(5)")
-    with pytest.raises(InvalidInputError, match=r"One script is run at a time.*Say 'run one.py', and each in a sentence"):
-        run(agent, "Run one.py and two.py", [tmp_path / "one.py", tmp_path / "two.py"])
 
 
 def test_a_file_that_is_asked_for_is_written(run: Run) -> None:
@@ -309,19 +217,3 @@ def test_what_cannot_be_handed_on_is_a_failure(code: str, said: str, run: Run, t
 def test_what_is_printed_stands_in_its_order(run: Run) -> None:
     """Errors behind what was printed before them."""
     assert run(agent, "run ```import sys\nprint('fine')\nprint('warn', file=sys.stderr)```").text == "fine\nwarn"
-
-
-def test_the_newest_file_is_read(run: Run, tmp_path: Path) -> None:
-    """Where an earlier script wrote it anew, and one that is new can be named."""
-    (tmp_path / "new").mkdir()
-    for folder, text in ((tmp_path, "n\n1\n2\n"), (tmp_path / "new", "n\n7\n")):
-        for name in ("data.csv", "poem.txt"):
-            (folder / name).write_text(text)
-    (tmp_path / "new" / "made.csv").write_text("n\n8\n9\n")
-    (tmp_path / "see.py").write_text("print(open('data.csv').read().split(), open('made.csv').read().split())")
-    came = [tmp_path / "data.csv", tmp_path / "poem.txt", tmp_path / "see.py"]
-    results = [upstream("run clean.py", "cleaned", *sorted((tmp_path / "new").iterdir()))]
-    assert "n: 7 (1 of 1 rows)" in run(csv_analyst.agent, "total n in data.csv", came, results=results).text
-    assert "n: 17 (2 of 2 rows)" in run(csv_analyst.agent, "total n in made.csv", came, results=results).text
-    assert run(text_analyst.agent, "how many lines in poem.txt", came, results=results).text == "poem.txt: lines: 2"
-    assert run(agent, "run see.py", came, results=results).text == "['n', '7'] ['n', '8', '9']"

@@ -39,22 +39,7 @@ def test_report_of_both(run: Run, data: Path) -> None:
     assert base64.b64decode(str(image["src"]).removeprefix("data:image/png;base64,")) == next(iter(chart.files.values()))
 
 
-@pytest.mark.parametrize(
-    ("task", "title"),
-    [
-        ("put the results into an HTML report", "Find the best month"),
-        ("write up everything in one document", "Find the best month"),
-        ("a final report about the findings", "Find the best month"),
-    ],
-)
-def test_title(task: str, title: str, run: Run) -> None:
-    """The title says what the first result is about."""
-    assert run(agent, task, results=[upstream("find the best month", "May")], goal="x").text.startswith(f"Report '{title}' ")
-
-
-@pytest.mark.parametrize(
-    "task", ["translate the report into French", "summarise the result", "a radar chart of it", "write three sentences about it"]
-)
+@pytest.mark.parametrize("task", ["translate the report into French", "a radar chart of it", "write three sentences about it"])
 def test_what_is_no_report_is_refused(task: str, run: Run) -> None:
     """A wish that is not fulfilled is refused, rather than answered with a report of everything."""
     with pytest.raises(DeclinedError, match=r"is no request for a report of results alone\. Say 'write a report of both'"):
@@ -64,13 +49,7 @@ def test_what_is_no_report_is_refused(task: str, run: Run) -> None:
 @pytest.mark.parametrize(
     "task",
     [
-        "Add both results", "Total the results", "Find the difference of both", "Make a chart of the results", "Chart it",
-        "Both in kg?",
-        "Make a pie chart of both results", "Write a report of both in German", "Write a PDF report of both",
-        "Write a report without it",
-        "Find the best month and put it into a report", "Write code with both results", "Divide both",
-        "Get both results from the web",
-        "write a report of both with a chart", "a report with the table", "a report about the best month",
+        "Add both results", "Write a PDF report of both", "a report about the best month",
     ],
 )  # fmt: skip
 def test_what_is_more_than_a_report_of_results_is_refused(task: str, run: Run) -> None:
@@ -98,15 +77,6 @@ def test_hostile_text_is_escaped(run: Run, tmp_path: Path) -> None:
     assert [cell.get_text() for cell in page.find_all(["th", "td"])] == ["name", hostile, "a|b", "1"]
 
 
-def test_the_name_of_a_chart_is_no_markup(run: Run, tmp_path: Path) -> None:
-    """Who names a file cannot have the page load anything from elsewhere."""
-    chart = tmp_path / "c>) ![x](<https:&#47;&#47;evil.example&#47;x.png"
-    chart.write_bytes(b"\x89PNG")
-    done = run(agent, "a report", results=[upstream("draw it", "drawn", chart)], goal="draw it")
-    page = BeautifulSoup(done.files["report.html"], "html.parser")
-    assert [str(image["src"])[:22] for image in page.find_all("img")] == ["data:image/png;base64,"]
-
-
 def test_points(run: Run) -> None:
     """What a result says is quoted, line by line."""
     done = run(agent, "a report", results=[upstream("my <title>", "found:\n- one\n- two")], goal="read it")
@@ -128,33 +98,6 @@ def test_long_table_is_cut(run: Run, tmp_path: Path) -> None:
     page = BeautifulSoup(done.files["report.html"], "html.parser")
     assert len(page.select("tbody tr")) == 60
     assert "40 more rows" in page.get_text()
-
-
-def test_wide_table_is_cut(run: Run, tmp_path: Path) -> None:
-    """Whoever sends one with thousands of columns gets a page that can be opened, and keeps the agent from nobody for minutes."""
-    table = tmp_path / "wide.csv"
-    table.write_text(f"{','.join(f'c{n}' for n in range(100))}\n{','.join('1' * 100)}\n")
-    done = run(agent, "a report", results=[upstream("squares", "squares:", table)])
-    page = BeautifulSoup(done.files["report.html"], "html.parser")
-    assert len(page.select("thead th")) == 60
-    assert "40 more columns" in page.get_text()
-
-
-def test_long_names_and_cells_are_cut(run: Run, tmp_path: Path) -> None:
-    """One may have megabytes, and is in memory several times over before anybody sees that no page is that long."""
-    table = tmp_path / "long.csv"
-    table.write_text(f"{'<' * 3_000_000},b\n{'<' * 100_000},1\n")
-    done = run(agent, "a report", results=[upstream("squares", "squares:", table)])
-    page = BeautifulSoup(done.files["report.html"], "html.parser")
-    assert [len(cell.get_text()) for cell in page.select("th, td")] == [1_001, 1, 1_001, 1]
-
-
-def test_a_page_of_too_many_tables_is_not_written(run: Run, tmp_path: Path) -> None:
-    """As little as one of too many images."""
-    table = tmp_path / "full.csv"
-    table.write_text("\n".join([",".join(f"c{n}" for n in range(60)), *[",".join(["<" * 1_000] * 60)] * 60]))
-    with pytest.raises(InvalidInputError, match=r"would have more than 20,000,000 bytes\. Ask for one of fewer results\."):
-        run(agent, "a report", results=[upstream("squares", "squares:", table)] * 3)
 
 
 def test_images_that_no_page_can_hold_are_not_read(run: Run, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import random
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,7 +17,6 @@ from ioa.protocol.policy_check import MOST_FINDINGS, SHORT_FORMS, check
 from ioa.protocol.team import Filling, TeamError, TeamSpec, document_of, read_json, read_toml, team_of, to_toml
 from ioa.protocol.team_check import check_team
 from tests.rig.calls import calls_of
-from tests.unit.growth.teams import forking_nodes
 from tests.unit.protocol.policies import SHIPPED, any_team
 
 HEAD = 'team = "t"\n[roles]\na = "ada"\nb = "bob"\n'
@@ -655,9 +655,24 @@ def test_a_team_that_forks_everywhere_is_refused_at_once(word: str, value: str) 
     assert time.process_time() - began < 1
 
 
+def _forking_nodes(exits: int) -> list[dict[str, Any]]:
+    """Write the maximum number of nodes, forks and joins, each node with this number of exits and a last exit."""
+    return [
+        {
+            "name": f"n{at}",
+            "roles": ["a"],
+            "max": 1,
+            "take": "all" if at < 16 else "one",
+            "join": "all" if at >= 112 else "any",
+            "exits": [*({"to": f"n{(at + ahead) % 128}"} for ahead in range(1, exits + 1)), {"to": "end"}],
+        }
+        for at in range(128)
+    ]
+
+
 def test_a_team_that_forks_as_often_as_it_may_is_read_in_few_steps_and_once() -> None:
     """Two goals a second with such a team had everybody else's take over a second: what leads where was looked for again."""
-    file, exits = {"team": "t", "roles": {"a": "ada"}, "nodes": forking_nodes(31)}, 128 * 32
+    file, exits = {"team": "t", "roles": {"a": "ada"}, "nodes": _forking_nodes(31)}, 128 * 32
     teams: list[TeamSpec] = []
     assert calls_of(lambda: teams.append(team_of(file))) < 100 * exits
     document = document_of(teams[0])

@@ -20,7 +20,7 @@ from ioa.ports.chat_model import ModelAnswer, ToolCall
 from ioa.react import ReactTool, react_agent, tool
 from ioa.testing import RecordingContext, ScriptedModel, wants
 from ioa.testing.scripted_model import Line, ScriptedCall
-from tests.unit.patterns.bounding import bounded
+from tests.rig.cpu_time import bounded
 
 RAN: list[str] = []
 

@@ -14,10 +14,10 @@ from ioa.agent.rules.text.goal_splitting import MAX_READ_CHARS
 from ioa.errors import PayloadTooLargeError, UnavailableError
 from ioa.ports.brain import Alone, Mission, NobodyFits, TeamLaunch
 from ioa.protocol.search import Need, SearchResult
+from tests.rig.cpu_time import bounded
 from tests.unit.agent.rules.found_agents import TabledTools, tools_of
 from tests.unit.agent.rules.group_play import card
 from tests.unit.agent.rules.test_teams import task_view
-from tests.unit.patterns.bounding import bounded
 
 ME = card("me", "greets people")
 CSV = card("csv-analyst", "computes statistics of CSV files")

@@ -1,0 +1,268 @@
+"""Every decoder of input from strangers, with a valid example of its input."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from types import SimpleNamespace
+from typing import Any, Literal
+
+import msgpack
+from starlette.requests import HTTPConnection
+
+from ioa.adapters.nats.headers import header_bytes, read_headers
+from ioa.adapters.nats.tokens import claims_of
+from ioa.adapters.openai.completion import read_completion
+from ioa.agent.file_names import names_in
+from ioa.agent.html_text import text_of_html
+from ioa.agent.model.answers import Speech
+from ioa.agent.model.dialogue import read_answer
+from ioa.agent.rules.text.goal_splitting import MAX_READ_CHARS, split_goal
+from ioa.errors import InvalidInputError, ModelError, PayloadTooLargeError
+from ioa.fences import defused, in_one_line
+from ioa.files import decoded
+from ioa.foreign_text import continued, escaped_json, shown, shown_in_line
+from ioa.group.requests import AnswerQuestion, CancelGroup, LaunchGroup
+from ioa.json_text import find_object
+from ioa.protocol import subjects
+from ioa.protocol.api_keys import parse_key
+from ioa.protocol.codec import MAX_MESSAGE_BYTES, MAX_PAYLOAD_BYTES, receive, shortened
+from ioa.protocol.files import PutFile
+from ioa.protocol.goal_order import MAX_GOAL_BYTES, find_goal_id, parse_goal
+from ioa.protocol.goals import check_file_name, plain_file_name
+from ioa.protocol.ids import LOCAL, AgentId, GoalId, GoalName, check_token
+from ioa.protocol.labels import read_labels
+from ioa.protocol.messages import Discussion, Message
+from ioa.protocol.model import Model
+from ioa.protocol.named_teams import PutTeam, TeamReference
+from ioa.protocol.outcomes import kind_of_need
+from ioa.protocol.registry import Register, Renew
+from ioa.protocol.search import MAX_NEED_CHARS, Search
+from ioa.protocol.team import read_json, read_toml
+from ioa.protocol.trace import trace_of_goal
+from ioa.repetition import sketches_of
+from ioa.telemetry.logs import hide_secrets
+from ioa_discovery.search.terms import document_terms, query_terms
+from ioa_gateway.a2a.old_params import WrongRequestError, check_request
+from ioa_gateway.api_table import TABLE
+from ioa_gateway.calls import MAX_BODY_BYTES, ApiRow, Nothing, read_object
+from ioa_gateway.limits import CallerLimits
+from ioa_gateway.outward.posting import check_url
+from ioa_gateway.routes.goals import sequence_in
+from ioa_gateway.sessions import session_in
+
+Form = Literal["msgpack", "JSON", "text", "bytes"]
+_ADA, _GOAL = AgentId("ada"), GoalId("g1")
+_MAX_HEAD = 65_536
+_MAX_TEXT = 200_000
+TEAM = {
+    "team": "panel",
+    "goal": "Decide.",
+    "roles": {"chair": {"agent": "ada", "prompt": "Lead."}, "peer": {"agents": ["bob", "eve"]}},
+    "nodes": [
+        {
+            "name": "talk",
+            "roles": ["chair", "peer"],
+            "max": 6,
+            "form": {"sum": {"kind": "number", "lowest": -5, "highest": 5}, "so": "this|that?"},
+            "guards": [{"longest": 500}, {"without": ["apple"]}],
+            "exits": [{"to": "vote", "when": {"turns": 2, "says": "*go*", "of": "chair"}}, {"to": "end", "when": {"rounds": 3}}],
+        },
+        {"name": "vote", "roles": ["peer"], "max": 4, "then": ["talk"]},
+    ],
+}
+_ORDER = {
+    "goal": "Count.",
+    "goal_id": "g",
+    "agent": "ada",
+    "max_turns": 5,
+    "max_cost": 1.5,
+    "timeout": 60,
+    "inputs": [{"name": "a.csv", "text": "x"}],
+    "traceparent": f"00-{'a' * 32}-{'b' * 16}-01",
+    "labels": {"a": "b"},
+}
+_COMPLETION = {
+    "choices": [{"message": {"content": "x", "tool_calls": [{"id": "1", "function": {"name": "f", "arguments": "{}"}}]}}],
+    "usage": {"prompt_tokens": 1, "completion_tokens": 2},
+}
+_SPEECH = {"thought": "", "decision": {"type": "DISCUSSION", "content": "x", "next_speaker": "bob"}}
+_A2A = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "message/send",
+    "params": {"message": {"messageId": "a", "role": "user", "parts": [{"kind": "text", "text": "x"}]}},
+}
+_BODIES: dict[str, Any] = {
+    "POST /goals": _ORDER,
+    "POST /agents/search": {"needs": [{"text": "a sum"}], "limit": 3},
+    "POST /webhooks": {"url": "https://example.org/", "goal_id": "g1"},
+    "PUT /teams/{name}": TEAM,
+    "POST /groups/{comm_id}/answer": {"turn": 1, "answer": "x"},
+    "POST /groups/{comm_id}/messages": {"seat": "eve", "turn": 1, "payload": {"text": "x"}},
+    "POST /goals/{goal_id}/cancel": {"why": "x"},
+    "POST /goals/{goal_id}/fork": {"at": 3},
+    "POST /chat/completions": {"model": "ioa", "messages": [{"role": "user", "content": [{"type": "text", "text": "Count."}]}]},
+    "POST /agui/{pool}": {
+        "threadId": "t",
+        "runId": "r",
+        "state": {},
+        "messages": [{"id": "1", "role": "user", "content": "Count."}],
+        "tools": [],
+        "context": [{"description": "x", "value": "y"}],
+        "forwardedProps": {},
+    },
+    "POST /session": {"key": "ioa_a_b"},
+}
+
+
+@dataclass(frozen=True)
+class Decoder:
+    """A function that reads bytes of a stranger.
+
+    Attributes:
+        form: How the input is written.
+        example: A valid input, as a document if `form` is msgpack or JSON.
+        most: Maximum size of an input in bytes.
+        errors: The errors that reject an input.
+    """
+
+    name: str
+    read: Callable[[bytes], object]
+    form: Form
+    example: Any
+    most: int = MAX_PAYLOAD_BYTES
+    errors: tuple[type[Exception], ...] = (InvalidInputError, PayloadTooLargeError)
+
+    def write(self, document: object) -> bytes | None:
+        """Write a document as an input, or return None if the form cannot express it."""
+        try:
+            if self.form == "JSON":
+                return json.dumps(document).encode()
+            packed: bytes = msgpack.packb(document)
+        except (TypeError, ValueError, OverflowError):
+            return None
+        return packed
+
+
+_FILE = {"name": "a", "size_bytes": 1, "sha256": "0" * 64}
+_HEADER = {
+    "message_id": "m",
+    "comm_id": "c",
+    "sender": "ada",
+    "state": "discussing",
+    "turn": 1,
+    "after": 0,
+    "sent_at": "2026-01-01T00:00:00Z",
+}
+_TASKS = [
+    {"task_id": "t1-1", "assignee": "bob", "task_desc": "Add."},
+    {"task_id": "t1-2", "assignee": "eve", "task_desc": "Add.", "depends_on": ["t1-1"]},
+]
+_CARD = {"agent_id": "ada", "name": "ada", "description": "Adds.", "examples": ["1 + 1"], "tags": ["sum"], "pool": "ada"}
+_REQUESTS: tuple[tuple[type[Model], Any], ...] = (
+    (Message, {"header": _HEADER, "payload": {"type": "DISCUSSION", "content": "Well?", "next_speaker": "bob"}}),
+    (Message, {"header": _HEADER, "payload": {"type": "SYNC_TASK_ASSIGNMENT", "content": "Go.", "tasks": _TASKS}}),
+    (Register, {"card": _CARD, "session": {"session": "s", "host": "box", "pid": 7, "since": "2026-01-01T00:00:00Z"}}),
+    (Renew, {"agent_id": "ada", "pool": "ada", "session": "s", "load": {"tasks": 1, "groups": 2, "slots": 3}}),
+    (LaunchGroup, {"owner": "ada", "members": ["bob"], "goal_id": "g1", "user": "local", "ticket": "0" * 32}),
+    (Search, {"needs": [{"text": "count cars"}], "filters": {"online_only": True}, "purpose": "g1", "limit": 3}),
+    (PutFile, {"agent_id": "ada", "comm_id": "c", "place": "a", "file": _FILE, "data": b"x"}),
+    (CancelGroup, {"goal_id": "g1", "why": "x"}),
+    (AnswerQuestion, {"comm_id": "c", "turn": 1, "answer": "x"}),
+    (PutTeam, {"team": TEAM}),
+)
+
+
+def _requests() -> list[Decoder]:
+    return [
+        Decoder(f"{kind.__name__} {number}", partial(receive, kind), "msgpack", example, MAX_MESSAGE_BYTES)
+        for number, (kind, example) in enumerate(_REQUESTS)
+    ]
+
+
+def _bodies() -> list[Decoder]:
+    rows = {f"{row.method} {row.path}": row for row in TABLE if row.body is not Nothing}
+    return [
+        Decoder(f"body of {name}", partial(_read_body, row), "JSON", _BODIES.get(name, _ORDER), MAX_BODY_BYTES)
+        for name, row in rows.items()
+    ]
+
+
+def _read_body(row: ApiRow[Any, Any], data: bytes) -> object:
+    call: Any = SimpleNamespace(caller=SimpleNamespace(key_id="key", user=LOCAL), limits=CallerLimits(lambda: 0.0))
+
+    async def read() -> object:
+        async with row.read_body(call, data) as body:
+            return body
+
+    return asyncio.run(read())
+
+
+def _text(
+    name: str, read: Callable[[str], object], example: str, most: int = _MAX_TEXT, error: type[Exception] = InvalidInputError
+) -> Decoder:
+    return Decoder(name, lambda data: read(data.decode("utf-8", "replace")), "text", example, most, (error,))
+
+
+def _read_subject(text: str) -> None:
+    parsers = (subjects.parse_say, subjects.parse_caller, subjects.parse_member, subjects.parse_comm, subjects.parse_goal_subject)
+    for parse in parsers:
+        try:
+            parse(text)
+        except ValueError:
+            continue
+    subjects.kind_of(text)
+
+
+def _read_cookies(text: str) -> None:
+    headers = [(b"cookie", text.encode("latin-1", "replace"))]
+    session_in(HTTPConnection({"type": "http", "path": f"/s/{'0' * 32}/v1/goals", "headers": headers}))
+
+
+_NAMES = [f"{'my ' * number}a.csv" for number in range(20)]
+
+DECODERS = (
+    *_requests(),
+    *_bodies(),
+    Decoder("goals", parse_goal, "JSON", _ORDER, MAX_GOAL_BYTES),
+    Decoder("ids of rejected goals", find_goal_id, "JSON", _ORDER, MAX_GOAL_BYTES),
+    Decoder("objects of HTTP bodies", read_object, "JSON", _ORDER, MAX_BODY_BYTES),
+    Decoder("A2A 0.3 requests", check_request, "JSON", _A2A, errors=(WrongRequestError, InvalidInputError)),
+    Decoder("team files as JSON", lambda data: read_json(data.decode("utf-8", "replace")), "JSON", TEAM, _MAX_TEXT),
+    _text("team files as TOML", read_toml, 'team = "t"\n[roles]\na = "ada"\n[[nodes]]\nname = "x"\nroles = ["a"]\n', 400),
+    Decoder(
+        "model completions",
+        lambda data: read_completion(data.decode("utf-8", "replace"), "x", str),
+        "JSON",
+        _COMPLETION,
+        errors=(ModelError,),
+    ),
+    Decoder("model answers", lambda data: read_answer(data.decode("utf-8", "replace"), Speech), "JSON", _SPEECH, 500_000),
+    _text("objects in model answers", find_object, 'Well: {"a": 1}'),
+    Decoder("NATS headers", lambda data: header_bytes(read_headers(b"NATS/1.0\r\n" + data)), "bytes", b"a: b\r\n\r\n"),
+    Decoder("text files", lambda data: decoded(data, "a.csv"), "bytes", b"a,b\n1,2\n"),
+    Decoder("web pages as files", lambda data: decoded(data, "a.html", is_page=True), "bytes", b'<meta charset="utf-8">'),
+    _text("web pages", text_of_html, "<p>a</p>"),
+    _text("goals for rules", lambda text: split_goal(text, _NAMES), "1. Count. 2. Add.", MAX_READ_CHARS),
+    _text("names of files in text", lambda text: names_in(text, _NAMES), "my a.csv"),
+    _text("names of files", lambda text: (check_file_name(text), plain_file_name(text)), "a.csv", error=ValueError),
+    _text("labels", lambda text: read_labels(text.split(",")), "a=b,c=d", 300),
+    _text("trace headers", lambda text: trace_of_goal(GoalName(None, _GOAL), text), f"00-{'a' * 32}-{'b' * 16}-01", _MAX_HEAD),
+    _text("webhook URLs", check_url, "https://example.org/", 20_000),
+    _text("cookies", _read_cookies, "ioa_session=a;", _MAX_HEAD),
+    _text("API keys", parse_key, "ioa_a_b", _MAX_HEAD),
+    _text("tokens", claims_of, "eyJhbGciOiJub25lIn0.e30.", _MAX_HEAD, ValueError),
+    _text("numbers in paths", sequence_in, "12", 8_000),
+    _text("subjects", _read_subject, "ioa.v1.comm.c1.say.ada", 4_000),
+    _text("ids", check_token, "ada", 4_000, ValueError),
+    _text("team references", TeamReference.parse, "debate@2", 4_000),
+    _text("needs", lambda text: (query_terms(text), document_terms(text), kind_of_need(text)), "count cars", MAX_NEED_CHARS * 3),
+    _text("repeated contents", lambda text: sketches_of(Discussion(content=text)), "Well."),
+    _text("prompts", lambda text: in_one_line(defused(shortened(text, 60_000))), "<goal>"),
+    _text("terminal output", lambda text: (continued(shown(text)), shown_in_line(text), escaped_json(text)), "a\x1b[0m"),
+    _text("log lines", lambda text: hide_secrets(None, "", {"error": text, "content": text[:20_000]}), "token=a"),
+)
