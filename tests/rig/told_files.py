@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from ioa.agent.history import GroupHistory
-from ioa.agent.local_copies import LocalCopies
 from ioa.agent.workspace import GroupFiles
 from ioa.group.requests import LaunchGroup, Sync
 from ioa.protocol.cards import AgentCard
@@ -32,4 +31,4 @@ async def files_of_group(folder: Path, *given: tuple[str, bytes]) -> tuple[Group
     history = GroupHistory(comm_id)
     for entry in (await network.sync(Sync(comm_id=comm_id, agent_id=ME))).entries:
         history.apply(entry)
-    return GroupFiles(network, ME, history, folder / comm_id, LocalCopies(folder / "copies"), session.session), inputs
+    return GroupFiles(network, ME, history, folder / comm_id, session.session), inputs

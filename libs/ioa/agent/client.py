@@ -21,12 +21,12 @@ from ioa.agent.function_executor import Functions
 from ioa.agent.history import GroupHistory
 from ioa.agent.hooks import HOOKS_AT_ONCE, Hooks
 from ioa.agent.leading import Leader
-from ioa.agent.local_copies import LocalCopies
 from ioa.agent.outbox import Outbox
 from ioa.agent.session import AheadOfLogError, GroupSession
 from ioa.agent.task_runner import TaskRunner
 from ioa.agent.workspace import GroupFiles
 from ioa.cancellation import TaskGroup, fail_after
+from ioa.disk import remove_folder
 from ioa.errors import (
     AlreadyRunningError,
     IdTakenError,
@@ -36,7 +36,6 @@ from ioa.errors import (
     UnavailableError,
     find_error,
 )
-from ioa.foreign_folders import remove
 from ioa.group.requests import ListMemberships, SequencedEntry
 from ioa.ports.brain import AsksModel, Brain
 from ioa.protocol.cards import AgentCard, ModelReport
@@ -59,9 +58,6 @@ _ENDING = timedelta(seconds=2)
 
 _MAX_RESTART_SECONDS = 300.0
 """Longest pause before a failed session is restarted."""
-
-_COPIES = ".copies"
-"""Where the files that groups read lie, beside the folders of groups."""
 
 _ENDED_REMEMBERED = 1_000
 """Of how many groups that ended it is remembered that late pushes of them say nothing new."""
@@ -121,7 +117,6 @@ class AgentClient:
         self._proof = ""
         """What shows the registry that this is the memory of the process that holds the id."""
         self._options = options
-        self._copies = LocalCopies(options.files / _COPIES)
         self._outbox = Outbox(card.agent_id, ports.network, ports.store, ports.clock, ports.ids, session.session)
         self._functions = Functions(card.agent_id, options.tasks_at_once, options.grace, agent.of_one_user)
         self._hooked = Functions(card.agent_id, HOOKS_AT_ONCE, options.grace)
@@ -185,7 +180,7 @@ class AgentClient:
 
     async def _serve(self, stop: Stop) -> None:
         # What a process before this one had fetched or begun there serves nothing: an attempt has a folder of its own.
-        await asyncio.to_thread(remove, self._options.files)
+        await asyncio.to_thread(remove_folder, self._options.files)
         # Sessions are a group of their own, which is the last to end: until then those who stay may open one. So no session fails.
         async with self._network.inbox(self._card.agent_id) as inbox, TaskGroup() as sessions, TaskGroup() as group:
             staying = [
@@ -399,7 +394,7 @@ class AgentClient:
     def _new_session(self, comm_id: CommId) -> GroupSession:
         history = GroupHistory(comm_id)
         me, folder = self._card.agent_id, self._options.files / comm_id
-        files = GroupFiles(self._network, me, history, folder, self._copies, self._hold.session)
+        files = GroupFiles(self._network, me, history, folder, self._hold.session)
         return GroupSession(self._runner, self._outbox, history, files, self._options.silence.total_seconds())
 
     async def _follow(self, comm_id: CommId) -> None:

@@ -1,19 +1,17 @@
-"""Names of files in what is said: which stand there whole, and are no part of a longer name."""
+"""Names of files in a text."""
 
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Collection, Iterable
-
-from ioa.agent.whole_names import WholeNames
-from ioa.normal_form import in_normal_form
 
 _PATH = re.compile(r"(?<![\w.\-/\\])[\w.-]++(?:[/\\][\w.-]++)++")
 _WORD, _ENDS = re.compile(r"[\w.-]+"), re.compile(r"(?<=\w)(?!\w)")
 
 
 class FileNames:
-    """Names of files to be found in what is said, in some texts.
+    """Find the names of files in texts.
 
     Args:
         names: The names.
@@ -22,38 +20,38 @@ class FileNames:
     def __init__(self, names: Collection[str]) -> None:
         self._names = names
         self._known = {name: comparable(name) for name in names}
-        self._alike, self._written = WholeNames(self._known.values()), WholeNames(map(composed, names))
+        self._any_case, self._as_written = _pattern(self._known.values()), _pattern(map(composed, names))
 
-    def said_in(self, text: str) -> set[str]:
-        """Return the names that stand whole in a text, in any case; of two that differ by case alone the one that is said so.
+    def find_in(self, text: str) -> set[str]:
+        """Return the names that occur in a text as whole words, in any case.
 
-        `out/x.csv` is `out-x.csv`, as a file is attached that code writes there, if there is such a name; else `x.csv`. Where one
-        name stands within another, the longer one is named: `my notes.txt` does not name `notes.txt`.
+        If two names differ only by case, the name with the case of the text is returned. The path `out/x.csv` matches the attached
+        file `out-x.csv` if it exists, otherwise `x.csv`. At each place the longest name counts.
         """
         text = as_attached(text, self._names)
-        said = self._alike.found_in(comparable(text))
+        said = set(self._any_case.findall(comparable(text)))
         found = {name for name, one in self._known.items() if one in said}
-        if not found:
+        if len(found) == len(said):
             return found
-        written = self._written.found_in(composed(text))
-        as_written = {name for name in found if composed(name) in written}
-        said_so = {self._known[name] for name in as_written}
-        return {name for name in found if name in as_written or self._known[name] not in said_so}
+        written = set(self._as_written.findall(composed(text)))
+        exact = {name for name in found if composed(name) in written}
+        exact_known = {self._known[name] for name in exact}
+        return {name for name in found if name in exact or self._known[name] not in exact_known}
 
 
 def names_in(text: str, names: Collection[str]) -> set[str]:
-    """Return the names that stand whole in one text; see `FileNames.said_in`."""
-    return FileNames(names).said_in(text)
+    """Return the names that occur in one text; see `FileNames.find_in`."""
+    return FileNames(names).find_in(text)
 
 
 def words_in(names: Iterable[str]) -> set[str]:
-    """Return, in lower case, every word that stands whole in one of these names, and so may be meant by it."""
+    """Return, in lower case, every word of these names that a text may use for the file."""
     words = [word for name in names for word in _WORD.findall(comparable(name))]
     return {word[: end.start()] for word in words for end in _ENDS.finditer(word)}
 
 
 def as_attached(text: str, names: Iterable[str]) -> str:
-    """Write paths in a text as the names of files that were attached from folders: those with a dash where a folder ends."""
+    """Replace paths in a text by the names of files that were attached from folders, with a dash for each separator."""
     known = {comparable(name) for name in names}
 
     def attached(path: re.Match[str]) -> str:
@@ -64,10 +62,15 @@ def as_attached(text: str, names: Iterable[str]) -> str:
 
 
 def composed(name: str) -> str:
-    """Write a name as any system does: some write one accent as two characters."""
-    return in_normal_form("NFC", name)
+    """Return a name in Unicode's form NFC."""
+    return unicodedata.normalize("NFC", name)
 
 
 def comparable(name: str) -> str:
-    """Write a name as those are alike that differ by case alone."""
+    """Return a name in the form in which names that differ only by case are equal."""
     return composed(name).casefold()
+
+
+def _pattern(names: Iterable[str]) -> re.Pattern[str]:
+    longest_first = sorted(filter(None, names), key=len, reverse=True)
+    return re.compile(rf"(?<![\w.-])(?:{'|'.join(map(re.escape, longest_first))})(?!\w)" if longest_first else r"(?!)")

@@ -6,7 +6,8 @@ import asyncio
 import hashlib
 import mimetypes
 import threading
-from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Collection, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -21,24 +22,25 @@ from ioa.agent.definition import InputFile, UpstreamResult, report, spent, trace
 from ioa.agent.history import GroupHistory
 from ioa.agent.inquiring import WITHIN, Inquire, Inquiring, Inquiry
 from ioa.agent.listening import TaskEvent
-from ioa.agent.local_copies import LocalCopies
 from ioa.agent.outbox import MAX_TEXT_BYTES
 from ioa.agent.searching import Searching
 from ioa.agent.under_way import UnderWay
-from ioa.disk_room import ROOM_OF_TASKS
-from ioa.errors import InvalidInputError, NotFoundError
-from ioa.foreign_folders import remove
+from ioa.disk import check_free_space, remove_folder
+from ioa.errors import InvalidInputError, NotFoundError, TaskError
 from ioa.ports.agent_network import AgentNetwork
 from ioa.ports.chat_model import ChatMessage, Tool
 from ioa.ports.meter import Meter
 from ioa.protocol.codec import encode, shortened
 from ioa.protocol.files import whole
 from ioa.protocol.goals import Artifact, plain_file_name
-from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, SessionId, TaskId
+from ioa.protocol.ids import AgentId, CommId, GoalId, SessionId, TaskId
 from ioa.protocol.messages import MAX_ARTIFACTS, Conclusion
 from ioa.protocol.search import Need
 
 MAX_ARTIFACT_BYTES = 64 * 1024 * 1024
+MAX_GROUP_BYTES = 4_000_000_000
+"""Maximum bytes of the files that one member downloads in a group."""
+_READ_ONLY = 0o444
 MAX_ARTIFACTS_BYTES = 1_000_000_000
 """What all files may hold that a task attaches."""
 ANSWER_FILE = "answer.md"
@@ -65,33 +67,31 @@ class MadeFile:
 
 
 class GroupFiles:
-    """A group's files as one of its members reads and puts them: local copies, each fetched once.
+    """A group's files, as one member reads and writes them. Each file is downloaded once into the group's folder.
 
     Args:
         network: Where they are.
         me: The member.
         history: Tells which entry told of which file.
         folder: Where the group's files and those of its tasks lie.
-        copies: Those of all groups of the member.
         session: The process that asks.
     """
 
-    def __init__(
-        self, network: AgentNetwork, me: AgentId, history: GroupHistory, folder: Path, copies: LocalCopies, session: SessionId
-    ) -> None:
+    def __init__(self, network: AgentNetwork, me: AgentId, history: GroupHistory, folder: Path, session: SessionId) -> None:
         self._network = network
-        self._copies = copies
         self._me = me
         self._session = session
         self.history = history
         self._folder = folder
         self._fetching = asyncio.Lock()
+        self._fetched_bytes = 0
 
     async def fetch(self, artifacts: Sequence[Artifact]) -> tuple[InputFile, ...]:
         """Fetch files that are not here yet.
 
         Raises:
             NotFoundError: A file is gone from the store.
+            TaskError: The disk has no room, or the group's files would exceed `MAX_GROUP_BYTES`.
             UnavailableError: The store does not answer.
         """
         async with self._fetching:
@@ -134,11 +134,11 @@ class GroupFiles:
 
     async def remove_workspace(self, folder: Path) -> None:
         """Delete the folder of an attempt that has ended, with the copies of files that its function has made in it."""
-        await asyncio.to_thread(remove, folder)
+        await asyncio.to_thread(remove_folder, folder)
 
     def remove_workspace_later(self, folder: Path) -> None:
         """Delete it in a thread that nobody waits for."""
-        asyncio.get_running_loop().run_in_executor(None, remove, folder)
+        asyncio.get_running_loop().run_in_executor(None, remove_folder, folder)
 
     async def upload(self, task_id: TaskId, made: Sequence[MadeFile]) -> tuple[Artifact, ...]:
         """Store what a task made. What another attempt made of the same name lies elsewhere: a stored file never changes."""
@@ -173,10 +173,7 @@ class GroupFiles:
 
     async def remove(self) -> None:
         """Delete all local copies."""
-        try:
-            await asyncio.to_thread(remove, self._folder)
-        finally:
-            await self._copies.release(self.history.comm_id)
+        await asyncio.to_thread(remove_folder, self._folder)
 
     def _stream(self, artifact: Artifact) -> AsyncGenerator[bytes, None]:
         seq = self.history.told.get((artifact.object_name, artifact.sha256))
@@ -189,11 +186,16 @@ class GroupFiles:
 
     async def _fetch(self, artifact: Artifact) -> None:
         path = self._path(artifact)
-        if not await asyncio.to_thread(self._copies.stands, artifact, path):
-            pieces = self._stream(artifact)
-            charter = self.history.charter
-            user = LOCAL if charter is None or charter.user is None else charter.user
-            await self._copies.place(artifact, pieces, path, self.history.comm_id, user)
+        if await asyncio.to_thread(path.exists):
+            return
+        size = artifact.size_bytes
+        if self._fetched_bytes + size > MAX_GROUP_BYTES:
+            raise TaskError(f"{artifact.name!r} has {size:,} bytes; the files of a group may have {MAX_GROUP_BYTES:,} together.")
+        async with aclosing(self._stream(artifact)) as pieces:
+            await asyncio.to_thread(path.parent.mkdir, parents=True, exist_ok=True)
+            await asyncio.to_thread(check_free_space, path.parent, size, f"{artifact.name!r} with {size:,} bytes")
+            await _download(pieces, path)
+        self._fetched_bytes += size
 
     async def _put(self, place: str, name: str, data: bytes, media_type: str) -> Artifact:
         digest = hashlib.sha256(data).hexdigest()[:_PLACE_DIGITS]
@@ -355,9 +357,9 @@ class RunningTask:
         with self._attaching:
             sizes = {made.name: made.size_bytes for made in self.made}
             content, kind = checked_artifact(name, data, media_type, sizes)
-            sizes[name] = size = len(content)
-            with ROOM_OF_TASKS.taken(self.workspace, sum(sizes.values()), f"{name!r} with {size:,} bytes"):
-                _write(path, content)
+            size = len(content)
+            check_free_space(self.workspace, size, f"{name!r} with {size:,} bytes")
+            _write(path, content)
             with self._lock:
                 self._made[name] = MadeFile(name, path, kind, size)
         return path
@@ -431,8 +433,22 @@ def _short_named(files: Sequence[Artifact]) -> tuple[Artifact, ...]:
 
 
 def _make_empty(folder: Path) -> None:
-    remove(folder)
+    remove_folder(folder)
     folder.mkdir(parents=True)
+
+
+async def _download(pieces: AsyncIterable[bytes], path: Path) -> None:
+    """Write a file that the network verifies against its SHA-256 digest after the last piece. Tasks of the group share the copy."""
+    part = path.with_name(f".{path.name}.part")
+    try:
+        with part.open("wb") as file:
+            async for piece in pieces:
+                await asyncio.to_thread(file.write, piece)
+        part.chmod(_READ_ONLY)
+        part.replace(path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
 
 
 def _write(path: Path, data: bytes) -> None:

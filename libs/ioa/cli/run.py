@@ -20,8 +20,8 @@ from ioa.cli.following import follow_goal, size, tell_result
 from ioa.cli.options import DATA
 from ioa.cli.reach import reach
 from ioa.cli.terminal import Terminal
+from ioa.disk import remove_folder
 from ioa.errors import InvalidInputError, UnavailableError
-from ioa.foreign_folders import remove
 from ioa.hosting.place import listens, read_url
 from ioa.local.pool import read_pool
 from ioa.local.system import open_embedded_system
@@ -130,7 +130,7 @@ def _temporary_folder() -> Iterator[Path]:
         raise
     finally:
         if not failed:
-            remove(folder)
+            remove_folder(folder)
 
 
 async def _connect(stack: AsyncExitStack, nats: NatsSettings) -> SystemClient:

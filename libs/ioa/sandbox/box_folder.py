@@ -5,16 +5,15 @@ What a command leaves there is hostile: links, closed folders, thousands of fold
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shutil
 import tarfile
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import IO
 
-from ioa.disk_room import ROOM_OF_TASKS
-from ioa.foreign_folders import empty, walk
+from ioa.disk import check_free_space, remove_folder
 from ioa.sandbox.limits import SandboxLimits
 
 BLOCK_BYTES = 512
@@ -30,21 +29,22 @@ def lay(files: Mapping[str, Path], box: Path) -> None:
         box: The folder, on the disk where boxes lie.
 
     Raises:
-        TaskError: The copies in all boxes, and what tasks have attached, would take more of the disk than they leave.
+        TaskError: The disk has no room for the copies.
     """
     size = sum(path.stat().st_size for path in files.values())
-    with ROOM_OF_TASKS.taken(box, size, f"copies of {len(files)} files with {size:,} bytes"):
-        box.mkdir()
-        for name, path in files.items():
-            (box / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(path, box / name)
+    check_free_space(box.parent, size, f"copies of {len(files)} files with {size:,} bytes")
+    box.mkdir()
+    for name, path in files.items():
+        (box / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, box / name)
 
 
 def give(box: Path, user: int) -> None:
     """Make a user the owner of a box and of all that is in it."""
     os.chown(box, user, user, follow_symlinks=False)
-    for folder, _, entry in walk(box):
-        os.chown(entry.name, user, user, dir_fd=folder, follow_symlinks=False)
+    for _, folders, files, handle in os.fwalk(box):
+        for name in (*folders, *files):
+            os.chown(name, user, user, dir_fd=handle, follow_symlinks=False)
 
 
 def contents(box: Path, limits: SandboxLimits) -> tuple[int, int, int]:
@@ -54,15 +54,20 @@ def contents(box: Path, limits: SandboxLimits) -> tuple[int, int, int]:
         PermissionError: The command has closed a folder, so that nobody knows what is in it.
     """
     files, size, deepest = 0, 0, 1
-    with contextlib.closing(walk(box)) as found:
-        for _, depth, entry in found:
-            files += 1
-            with contextlib.suppress(FileNotFoundError):  # it is gone meanwhile
-                size += entry.stat(follow_symlinks=False).st_blocks * BLOCK_BYTES
-            deepest = max(deepest, depth + entry.is_dir(follow_symlinks=False))
-            if files > limits.files or deepest > _DEEPEST:
-                break
+    for path, folders, others, handle in os.fwalk(box, onerror=_raise_if_closed):
+        deepest = max(deepest, len(Path(path).relative_to(box).parts) + 1 + bool(folders))
+        files += len(folders) + len(others)
+        if files > limits.files or deepest > _DEEPEST:
+            break
+        for name in (*folders, *others):
+            with suppress(FileNotFoundError):  # removed during the walk
+                size += os.stat(name, dir_fd=handle, follow_symlinks=False).st_blocks * BLOCK_BYTES
     return files, size, deepest
+
+
+def _raise_if_closed(error: OSError) -> None:
+    if isinstance(error, PermissionError):
+        raise error
 
 
 def overfull(box: Path, before: int, limits: SandboxLimits) -> str:
@@ -96,7 +101,8 @@ def unpack(packed: IO[bytes], box: Path, limits: SandboxLimits, cancelled: Calla
     if not packed.seek(0, os.SEEK_END):  # it was killed before it could hand anything out
         return ""
     packed.seek(0)
-    empty(box)
+    remove_folder(box)
+    box.mkdir()
     try:
         with tarfile.open(fileobj=packed, mode="r:") as archive:
             for count, member in enumerate(archive):

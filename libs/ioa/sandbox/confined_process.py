@@ -20,8 +20,8 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
+from ioa.disk import remove_folder
 from ioa.errors import InvalidInputError
-from ioa.foreign_folders import empty
 from ioa.sandbox import landlock, seccomp
 from ioa.sandbox.box_folder import BLOCK_BYTES, contents, give, overfull, pack, unpack
 from ioa.sandbox.levels import Level
@@ -149,7 +149,8 @@ def run(  # noqa: PLR0913 - each is for the caller to say
         if stdin is not None:
             return unpack(stdout, box, limits, cancelled) or reason
         if too_full := overfull(box, before, limits):
-            empty(box)
+            remove_folder(box)
+            box.mkdir()
         return reason or too_full
 
 

@@ -32,14 +32,11 @@ from ioa.group.requests import ListMemberships, Rejected, Sync
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, CommId, MessageId, SessionId, TaskId, UserId, comm_id_of_goal
-from ioa.protocol.load import Load
 from ioa.protocol.messages import Discussion, Header, InformTaskProgress, Message, Phase
-from ioa.protocol.outcomes import UNTRIED, Record
-from ioa.protocol.search import Need, Search
 from ioa.protocol.team import team_of
 from ioa.runtime.process import StopSignal
 from ioa.testing.manual_clock import NEW_YEAR
-from tests.integration.security.secured import SERVICES, Secured, open_intruder, open_processes, open_secured, open_user
+from tests.integration.security.secured import Secured, open_intruder, open_secured
 from tests.rig.deadline import eventually
 
 SOON = timedelta(seconds=30)
@@ -74,28 +71,18 @@ TEAM: Mapping[str, Any] = {
         {"name": "sign", "roles": ["boss"]},
     ],
 }
-WORKING: Mapping[str, Any] = {
-    "team": "working",
-    "leader": "chair",
-    "roles": {"chair": {"agent": "chair", "hears_all": True}, "red": {"agents": ["ada", "ben"]}, "guest": "mallory"},
-    "nodes": [
-        {"name": "work", "roles": ["red"], "heard_by": "red", "tasks": True, "max": 1, "then": "close"},
-        {"name": "close", "roles": ["guest"]},
-    ],
-}
 _SAID = ("prompt", "node", "opening", "words", "field", "why", "aside", "draft", "reason")
 _ASKED = ("question", "option", "default", "answer")
 _TASKS = ("given", "task", "progress", "inquiry", "result", "file")
 CANARIES = tuple([f"canary-{what}".encode() for what in (*_SAID, *_ASKED, *_TASKS)])
 
 
-def player(name: str, let_go: asyncio.Event) -> Agent:
-    """An agent that tells a canary wherever mallory does not hear it. Its tasks last until it is let go."""
+def player(name: str) -> Agent:
+    """An agent that tells a canary wherever mallory does not hear it."""
     agent = Agent(name, description=f"Plays {name}.")
 
     @agent.task
     async def work(task: str, ctx: TaskContext) -> str:
-        await let_go.wait()
         ctx.progress("canary-progress")
         ctx.artifact("canary-file.txt", "Nothing.")
         await ctx.ask("canary-inquiry", default="canary-default", within=timedelta(seconds=1))
@@ -129,9 +116,9 @@ def player(name: str, let_go: asyncio.Event) -> Agent:
 
 
 @asynccontextmanager
-async def playing(secured: Secured, folder: Path, name: AgentId, let_go: asyncio.Event) -> AsyncIterator[tuple[Client, SessionId]]:
+async def playing(secured: Secured, folder: Path, name: AgentId) -> AsyncIterator[tuple[Client, SessionId]]:
     """Serve an agent by its own key and memory."""
-    agent, clock, ids = player(name, let_go), SystemClock(), RandomIds()
+    agent, clock, ids = player(name), SystemClock(), RandomIds()
     options = ClientOptions(folder / name, drain=timedelta(0), grace=timedelta(0), takeover=timedelta(0))
     stop, session = StopSignal(), new_session(clock, ids)
     async with open_intruder(secured, name, name) as client, open_sqlite_store(folder / f"{name}.db") as store:
@@ -189,8 +176,7 @@ async def probing(client: Client, session: SessionId, comm_id: CommId) -> None:
 
 async def test_a_key_reads_nothing_that_its_agent_does_not_hear(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not in pushes, answers, refusals or pages, and not in the agent's file; who hears all reads all of it."""
-    members, let_go = (CHAIR, ADA, BEN, MALLORY), asyncio.Event()
-    let_go.set()
+    members = (CHAIR, ADA, BEN, MALLORY)
     arrived: defaultdict[Client, bytearray] = defaultdict(bytearray)
     receive = StraightReader._receive
 
@@ -206,7 +192,7 @@ async def test_a_key_reads_nothing_that_its_agent_does_not_hear(tmp_path: Path, 
             process = await secured.fork_server.start(secured.service(service))
             stack.push_async_callback(process.stop, 15.0)
         user = await stack.enter_async_context(open_system(secured.settings("user"), patience=SOON))
-        clients = {name: await stack.enter_async_context(playing(secured, tmp_path, name, let_go)) for name in members}
+        clients = {name: await stack.enter_async_context(playing(secured, tmp_path, name)) for name in members}
         await eventually(lambda: online(user), set(clients).issubset, within=SOON)
         boss = await stack.enter_async_context(open_intruder(secured, BOSS, BOSS))
         goal_id = await user.launch(GoalOrder(goal="Play.", team=team_of(TEAM)))
@@ -224,38 +210,6 @@ async def test_a_key_reads_nothing_that_its_agent_does_not_hear(tmp_path: Path, 
     assert found[CHAIR] == entered
     red = {*found[ADA], *found[BEN]}  # a draft hears who wrote it, which is the one of them whom the hash of the group puts first
     assert red == {one for one in entered if one != b"canary-why"}
-
-
-async def test_a_search_does_not_tell_who_has_a_task_that_not_all_heard_of(tmp_path: Path) -> None:
-    """Who works at it seems as busy as who does not: a member asks while the task runs, and is told of both alike."""
-    members, let_go = (CHAIR, ADA, BEN, MALLORY), asyncio.Event()
-    async with AsyncExitStack() as stack:
-        secured = await stack.enter_async_context(open_secured(tmp_path, members))
-        await stack.enter_async_context(open_processes(secured, map(secured.service, SERVICES)))
-        clients = {name: await stack.enter_async_context(playing(secured, tmp_path, name, let_go)) for name in members}
-        user = await stack.enter_async_context(open_user(secured, members))
-        goal_id = await user.launch(GoalOrder(goal="Play.", team=team_of(WORKING)))
-        network, need = NatsAgentNetwork(clients[MALLORY][0]), Need(text="Plays.", k=9)
-
-        async def told() -> dict[AgentId, tuple[Load, Record]]:
-            found = await network.search(Search(needs=(need,), by=MALLORY))
-            return {hit.card.agent_id: (hit.load, hit.record) for hit in found.merged if hit.card.agent_id in (ADA, BEN)}
-
-        comm_id = comm_id_of_goal(goal_id, UserId("user"))
-        await eventually(lambda: at_work(user, comm_id), within=SOON)
-        alike = (Load(tasks=1, groups=1, slots=4), UNTRIED)
-        await eventually(told, lambda hits: hits == {ADA: alike, BEN: alike}, within=SOON)
-        let_go.set()
-        result = await user.wait_for_result(goal_id)
-        assert result.reason is Reason.CONCLUDED, result
-
-
-async def at_work(user: NatsSystemClient, comm_id: CommId) -> bool:
-    """Whether the group has given out its task."""
-    try:
-        return bool((await user.group(comm_id)).state.open_tasks)
-    except IoaError:
-        return False
 
 
 def files_of(folder: Path, name: AgentId) -> bytes:

@@ -407,8 +407,8 @@ async def test_sessions_end_with_their_groups(company: Company) -> None:
 
 
 async def test_an_agent_starts_whatever_was_left_of_its_files(company: Company) -> None:
-    """Folders that code has made in each other ended each start, and so the agent for all its users."""
-    dig(company.folder / "worker" / ROOM)
+    """Files of an earlier process are removed."""
+    dig(company.folder / "worker" / ROOM, depth=100)
     await _open(company, one_task())
 
     assert ((await company.result()).reason, (company.folder / "worker" / ROOM / "d").exists()) == (Reason.CONCLUDED, False)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import time
 import tracemalloc
 import unicodedata
 from pathlib import Path
 
 import pytest
 
-from ioa.agent.file_names import names_in
 from ioa.errors import DeclinedError, InvalidInputError
 from ioa.files import came, missing, pick, read_and_tell, read_text, text_of_html
 from ioa.testing import RecordingContext, input_file, upstream
@@ -57,14 +55,6 @@ def test_names_that_differ_by_case_alone(task: str, names: list[str], tmp_path: 
 def test_a_name_within_a_longer_one_is_not_said(task: str, names: list[str], tmp_path: Path) -> None:
     """Where the longer one is that of a file, too."""
     assert [file.name for file in pick(task, _context(tmp_path, "a.csv", "my a.csv"), TABLES)] == names
-
-
-def test_a_hundred_names_are_looked_for_at_once() -> None:
-    """Each within the next, in a text of little else: looked for one by one, and taken out of one another, they take a minute."""
-    names, began = ["a" * length for length in range(1, 101)], time.thread_time()
-    assert names_in(f"{'a' * 60_000} and aaa.", names) == {"aaa"}
-    assert missing(" ".join(f"{number}.csv" for number in range(8_000)), TABLES, [f"{number}.csv" for number in range(8_000)]) == ""
-    assert time.thread_time() - began < 2
 
 
 @pytest.mark.parametrize("path", ["clean/a.csv", "./clean/a.csv", "clean\\A.csv", "clean-a.csv"])

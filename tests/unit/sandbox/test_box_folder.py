@@ -13,42 +13,37 @@ from types import SimpleNamespace
 
 import pytest
 
-from ioa.disk_room import DiskRoom
+from ioa.disk import remove_folder
 from ioa.errors import TaskError
-from ioa.foreign_folders import remove
-from ioa.sandbox import SandboxLimits, box_folder, lay
+from ioa.sandbox import SandboxLimits, lay
 from ioa.sandbox.box_folder import BLOCK_BYTES, give, overfull, unpack
-from tests.rig.hostile_folders import as_an_ordinary_user, dig, few_handles
+from tests.rig.hostile_folders import as_an_ordinary_user, dig
 
 
-def test_boxes_leave_as_much_of_the_disk_as_they_take(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many tasks there are: what finds no room has no box, and does once another one is removed."""
+def test_copies_of_a_box_need_free_disk_space(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No box is created if the copies would take more than half of the free space; a copy is a separate file."""
     (given := tmp_path / "given").write_bytes(b"x" * 20)
-    boxes = [tmp_path / f"box-{number}" for number in range(4)]
-    monkeypatch.setattr(box_folder, "ROOM_OF_TASKS", DiskRoom())
-    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=100 - 20 * sum(map(Path.exists, boxes))))
-    for box in boxes[:2]:
-        lay({"a/one.bin": given}, box)
-    with pytest.raises(TaskError, match=r"no room for copies of 1 files with 20 bytes: 60 are free, and files that .* take 40"):
-        lay({"a/one.bin": given}, boxes[2])
-    assert not boxes[2].exists()
-    shutil.rmtree(boxes[0])
-    lay({"a/one.bin": given}, boxes[3])
-    assert (boxes[3] / "a" / "one.bin").read_bytes() == b"x" * 20
-    assert given.stat().st_ino != (boxes[3] / "a" / "one.bin").stat().st_ino
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=39))
+    with pytest.raises(TaskError, match=r"no room for copies of 1 files with 20 bytes: 39 bytes are free"):
+        lay({"a/one.bin": given}, tmp_path / "box")
+    assert not (tmp_path / "box").exists()
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=40))
+    lay({"a/one.bin": given}, tmp_path / "box")
+    assert (tmp_path / "box" / "a" / "one.bin").read_bytes() == b"x" * 20
+    assert given.stat().st_ino != (tmp_path / "box" / "a" / "one.bin").stat().st_ino
 
 
-def test_what_no_path_reaches_counts(tmp_path: Path) -> None:
-    """What lay below folders whose names were longer together than a path may be was counted by nobody, and changed no owner."""
+def test_content_of_a_box_is_counted(tmp_path: Path) -> None:
+    """Files, bytes and depth are limited."""
     box, limits = tmp_path / "box", SandboxLimits(files=100, box_bytes=1_000_000)
-    dig(box, 18, "n" * 250)
-    with few_handles():
-        assert overfull(box, 0, limits) == ""
-        assert overfull(box, 0, SandboxLimits(files=18)) == "made more than 18 files"
-        give(box, os.geteuid())
-    remove(box)
-    dig(box, 18, "n" * 250, size=2_000_000)
+    dig(box, 18)
+    assert overfull(box, 0, limits) == ""
+    assert overfull(box, 0, SandboxLimits(files=18)) == "made more than 18 files"
+    give(box, os.geteuid())
+    remove_folder(box)
+    dig(box, 18, size=2_000_000)
     assert overfull(box, 0, limits) == "wrote more than 1000000 bytes"
+    remove_folder(box)
     dig(box, 40)
     assert overfull(box, 0, limits) == "made folders more than 32 deep"
 

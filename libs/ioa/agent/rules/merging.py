@@ -92,7 +92,7 @@ def _without_outdated(sections: Sequence[Section], inputs: Sequence[Artifact]) -
         if record := section.record:
             under = lineage.under(section.task_id)
             others = [name for name, bits in wrote.items() if bits & ~under]
-            named = names.said_in(f"{record.spec.task_desc[:MAX_READ_CHARS]} {section.text[:MAX_READ_CHARS]}") if others else ()
+            named = names.find_in(f"{record.spec.task_desc[:MAX_READ_CHARS]} {section.text[:MAX_READ_CHARS]}") if others else ()
             anew = next((name for name in others if name in named), None)
             if anew is not None or outdated & under:
                 outdated |= lineage.bit(section.task_id)

@@ -1,0 +1,43 @@
+"""Checks of free disk space, and removal of folders."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import structlog
+
+from ioa.errors import TaskError
+
+_OWNER_ONLY = 0o700
+
+_log = structlog.get_logger(__name__)
+
+
+def check_free_space(folder: Path, size_bytes: int, what: str) -> None:
+    """Check that the disk of an existing folder has room for `size_bytes`, and that at least as much stays free.
+
+    Raises:
+        TaskError: The disk has less room.
+    """
+    free = shutil.disk_usage(folder).free
+    if size_bytes > free // 2:
+        raise TaskError(
+            f"The disk has no room for {what}: {free:,} bytes are free.", hint="Free disk space, or use a smaller file."
+        )
+
+
+def remove_folder(folder: Path) -> None:
+    """Remove a folder and its content. A link is not followed; content that cannot be removed is logged."""
+    try:
+        folder.chmod(_OWNER_ONLY)
+        for parent, names, _ in os.walk(folder):
+            for path in (Path(parent, name) for name in names):
+                if not path.is_symlink():
+                    path.chmod(_OWNER_ONLY)
+        shutil.rmtree(folder)
+    except FileNotFoundError:
+        pass
+    except (OSError, RecursionError) as error:
+        _log.warning("folder_not_removed", folder=str(folder), error=str(error))
