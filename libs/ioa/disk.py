@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from pathlib import Path
+from stat import S_ISLNK
 
 import structlog
 
@@ -32,10 +33,10 @@ def remove_folder(folder: Path) -> None:
     """Remove a folder and its content. A link is not followed; content that cannot be removed is logged."""
     try:
         folder.chmod(_OWNER_ONLY)
-        for parent, names, _ in os.walk(folder):
-            for path in (Path(parent, name) for name in names):
-                if not path.is_symlink():
-                    path.chmod(_OWNER_ONLY)
+        for _, names, _, handle in os.fwalk(folder):
+            for name in names:
+                if not S_ISLNK(os.stat(name, dir_fd=handle, follow_symlinks=False).st_mode):
+                    os.chmod(name, _OWNER_ONLY, dir_fd=handle)
         shutil.rmtree(folder)
     except FileNotFoundError:
         pass

@@ -102,7 +102,7 @@ def unpack(packed: IO[bytes], box: Path, limits: SandboxLimits, cancelled: Calla
         return ""
     packed.seek(0)
     remove_folder(box)
-    box.mkdir()
+    box.mkdir(exist_ok=True)
     try:
         with tarfile.open(fileobj=packed, mode="r:") as archive:
             for count, member in enumerate(archive):

@@ -150,7 +150,7 @@ def run(  # noqa: PLR0913 - each is for the caller to say
             return unpack(stdout, box, limits, cancelled) or reason
         if too_full := overfull(box, before, limits):
             remove_folder(box)
-            box.mkdir()
+            box.mkdir(exist_ok=True)
         return reason or too_full
 
 
