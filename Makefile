@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help demo test cov test-torch test-model chaos outages age trespass chart-check fault-check package-check frameworks http-check browser-check e2e-k8s audit sbom check docs docs-serve format bench bench-smoke eval-discovery lock clean
+.PHONY: help demo test cov test-torch test-model chaos outages age chart-check fault-check package-check frameworks http-check browser-check e2e-k8s audit sbom check docs docs-serve format bench bench-smoke eval-discovery lock clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -48,10 +48,6 @@ outages: $(VENV)/.dev  ## Take each part away for longer than a lease and compar
 
 age: $(VENV)/.dev  ## Measure a system with 1,000,000 goals that have ended and 500,000 open memberships; ARGS=--smoke for a short look.
 	$(BIN)/python -m benchmarks.age $(ARGS)
-
-trespass: $(VENV)/.dev  ## Try what a stranger's key should not achieve, and throw malformed frames; ARGS="--frames 200000 --seconds 3600 --seed 11": longer.
-	$(BIN)/pytest -q -n 3 --dist loadfile --no-loadscope-reorder tests/integration/security
-	$(BIN)/python -m benchmarks.trespass $(ARGS)
 
 chart-check: $(VENV)/.chart  ## Check the Helm chart: lint, schemas of five Kubernetes minors, every option; against a cluster too if KUBECONFIG is set.
 	$(BIN)/helm lint --strict --quiet helm/ioa

@@ -23,7 +23,6 @@ SMALLEST: dict[str, str] = {
     "discovery_loop": "--agents 20 --pools 2",
     "discovery_scale": "--agents 200 --queries 10",
     "files": "--megabytes 2 --at-once 2",
-    "floods": "--seconds 0.1 --only registry.renew.mallory.",
     "freshness": "--agents 5 --rate 20 --held 20",
     "gateway": "--followers 5 --messages 4 --kills 1 --streams 5",
     "idle": "--groups 5 --seconds 1",
@@ -36,8 +35,6 @@ SMALLEST: dict[str, str] = {
     "robots": "--seeds 1 --no-peer",
     "saturation": "--groups 1 --routers 1 --messages 100 --paced 100",
     "similarity": "",
-    "soak": "--seconds 3 --usual 3 --seed 1",
-    "trespass": "--frames 1000 --seed 1",
     "turns": "--members 2 --turns 4 --agents 4:40 --peers",
     "versions": ". --rounds 2 --turns 20",
 }
@@ -46,7 +43,7 @@ SMALLEST: dict[str, str] = {
 _LONGEST_SECONDS = 120.0
 _AT_ONCE = 2
 
-RUN_BY = {"bare_relay": "saturation", "soak_senders": "soak"}
+RUN_BY = {"bare_relay": "saturation"}
 """Programs that a benchmark starts."""
 
 

@@ -26,7 +26,7 @@ SECTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Registry, group setup and routers", ("ioa.runtime.audit",)),
     ("Registry, group setup, routers and discovery", ("ioa.adapters.nats.buckets",)),
     ("Group setup", ("ioa.runtime.open_work_metrics", "ioa_groups.membership")),
-    ("Registry", ("ioa_registry.agent_count", "ioa_registry.floods")),
+    ("Registry", ("ioa_registry.agent_count",)),
     ("Discovery", ("ioa_discovery.recall", "ioa_discovery.assessment", "ioa_discovery.workers.worker_process")),
     ("Auth callout", ("ioa_authcallout.entrance",)),
     ("Gateway", ("ioa_gateway.app", "ioa_gateway.rooms", "ioa_gateway.outward.webhooks", "ioa_gateway.outward.traces")),

@@ -88,7 +88,6 @@ SECTIONS = (
     ),
     Section("Discovery", known_settings.DISCOVERY, ("ioa_discovery.settings:DiscoverySettings",)),
     Section("Auth callout", known_settings.CALLOUT, ("ioa_authcallout.settings:CalloutSettings",)),
-    Section("Gate of nats-server", known_settings.GATE, ("ioa.hosting.gate:GateSettings",)),
     Section("Gateway", known_settings.GATEWAY, ("ioa_gateway.settings:GatewaySettings",)),
     Section(
         "Agents",

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Collection
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 
@@ -18,10 +17,7 @@ from ioa.adapters.nats.authorization import names_in, read_tenants
 from ioa.adapters.nats.callout import answer_callouts
 from ioa.adapters.nats.connection import open_connection
 from ioa.adapters.nats.endpoints import OF_ANYBODY, ServiceEndpoint, answer
-from ioa.adapters.nats.guests import NatsGuests
-from ioa.adapters.nats.kept_out import NatsKeptOut
 from ioa.adapters.nats.service import open_service
-from ioa.adapters.nats.tokens import inbox_owner
 from ioa.adapters.system_clock import SystemClock
 from ioa.distribution import installed_version
 from ioa.protocol import subjects
@@ -29,7 +25,6 @@ from ioa.protocol.authcallout import AskCalloutStatus
 from ioa.runtime.audit import open_audit_log
 from ioa.runtime.process import StopSignal, background, run_process
 from ioa.runtime.watched_file import WatchedFile, lines
-from ioa_authcallout import withdrawal
 from ioa_authcallout.entrance import CalloutEntrance
 from ioa_authcallout.issuer import ProviderKeys, StaticKeys, check_private
 from ioa_authcallout.settings import HINT, CalloutSettings
@@ -52,7 +47,6 @@ async def serve(settings: CalloutSettings, stop: StopSignal) -> None:
             web = await stack.enter_async_context(create_client())
             keys = ProviderKeys(settings.callout_issuer, web, asyncio.get_running_loop().time)
             await stack.enter_async_context(background(keys.follow(asyncio.sleep)))
-        kept_out = NatsKeptOut(time.monotonic)
         judge = TokenJudge(
             keys,
             settings.callout_issuer,
@@ -64,12 +58,8 @@ async def serve(settings: CalloutSettings, stop: StopSignal) -> None:
             now=_now,
         )
         client = await stack.enter_async_context(open_connection(settings.nats("ioa-authcallout")))
-        await stack.enter_async_context(kept_out.hearing(client))
         audit = await stack.enter_async_context(open_audit_log(NatsAuditSink(client), SystemClock(), "authcallout"))
-        entrance = CalloutEntrance(judge.judge, keys, settings.callout_issuer, audit, kept_out.names, time.monotonic)
-        guests = NatsGuests(client)
-        ending = withdrawal.end_taken_no_more(keys, _owners_of(revoked, settings.callout_issuer), guests, withdrawal.SURE_SECONDS)
-        await stack.enter_async_context(background(ending))
+        entrance = CalloutEntrance(judge.judge, keys, settings.callout_issuer, audit, time.monotonic)
         asked = await stack.enter_async_context(open_connection(settings.asked()))
         await stack.enter_async_context(background(answer_callouts(asked, seed, entrance, _now)))
         endpoints = [
@@ -82,15 +72,6 @@ async def serve(settings: CalloutSettings, stop: StopSignal) -> None:
 
 def _now() -> datetime:
     return datetime.now(UTC)
-
-
-def _owners_of(revoked: WatchedFile[frozenset[str]], issuer: str) -> Callable[[], Awaitable[Collection[str]]]:
-    """Say whose tokens are taken no more, as servers know who came by one."""
-
-    async def owners() -> Collection[str]:
-        return {inbox_owner(issuer, subject) for subject in await revoked.said()}
-
-    return owners
 
 
 def _tenants_in(rendered: str) -> frozenset[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable
 from functools import partial
 
 import structlog
@@ -37,10 +37,7 @@ _MOST_REFUSED = 10_000
 
 
 class CalloutEntrance:
-    """Judges who comes, and keeps count.
-
-    `kept_out` returns the names of those who are not let in for now, since they flooded; `clock` seconds that never go back.
-    """
+    """Judges who comes, and keeps count. `clock` returns seconds that never go back."""
 
     def __init__(
         self,
@@ -48,14 +45,12 @@ class CalloutEntrance:
         keys: Keys,
         issuer: str,
         audit: AuditLog,
-        kept_out: Callable[[], Collection[str]],
         clock: Callable[[], float],
     ) -> None:
         self._judge = judge
         self._keys = keys
         self._issuer = issuer
         self._audit = audit
-        self._kept_out = kept_out
         self._let_in = 0
         self._refused: Counter[str] = Counter()
         self._clock = clock
@@ -67,8 +62,6 @@ class CalloutEntrance:
         """Say who the holder of a token is, as `TokenJudge` does, and note it."""
         try:
             guest = await self._looked_at(token)
-            if guest.holder in self._kept_out():
-                raise HolderRefusedError("The token's holder has flooded the server, and is kept out for a while.", guest.subject)
         except IoaError as error:
             self._refused[error.message] += 1
             self._refusals.note(address)

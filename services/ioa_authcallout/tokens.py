@@ -155,7 +155,7 @@ class TokenJudge:
         until = datetime.fromtimestamp(lasts, now.tzinfo)
         may = replace(holder.of_role(), tenant=holder.tenant)
         known_by = full_name(holder.tenant, f"{holder.role}:{holder.called}")
-        return Guest(name, holder.role, subject, known_by, may, inbox_owner(str(claims["iss"]), subject), until, key.thumbprint)
+        return Guest(name, holder.role, subject, known_by, may, inbox_owner(str(claims["iss"]), subject), until)
 
     async def _check_names(self, holder: _AgentClaim | _OtherClaim, subject: str) -> None:
         """See that nobody who comes with a key is called so, in capitals or not: people and file systems take both for the same."""

@@ -15,7 +15,6 @@ from ioa.adapters.nats.api_keys import NatsApiKeys
 from ioa.adapters.nats.connection import open_connection
 from ioa.adapters.nats.delivery import NatsDeadLetters
 from ioa.adapters.nats.in_turns import ask_in_turns
-from ioa.adapters.nats.refused_callers import tell_refused
 from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.adapters.nats.tail import NatsTail
 from ioa.adapters.nats.webhooks import NatsWebhooks, deliver_notices
@@ -40,7 +39,6 @@ from ioa_gateway.outward.traces import TraceExport
 from ioa_gateway.outward.webhooks import Webhooks
 from ioa_gateway.reach import Reach
 from ioa_gateway.reading import Reads
-from ioa_gateway.refusals import RefusalCounter
 from ioa_gateway.rooms import open_rooms
 from ioa_gateway.seats import networks_of, open_seats
 from ioa_gateway.server import bound, open_server
@@ -100,9 +98,7 @@ async def serve(settings: GatewaySettings, stop: StopSignal) -> None:
             is_there=lambda: connection.is_connected,
         )
         arrivals = Arrivals(most_of_address=settings.http_address_connections, user_of=keyring.user_of)
-        refusals = RefusalCounter(create_app(reach, guard), keyring.user_of, time.monotonic)
-        await stack.enter_async_context(background(tell_refused(connection, me, refusals.slowed)))
-        await stack.enter_async_context(open_server(refusals, listening, arrivals))
+        await stack.enter_async_context(open_server(create_app(reach, guard), listening, arrivals))
         _log.info("http_served", port=port)
         await stop.wait()
         rooms.close()

@@ -112,7 +112,6 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
                     background(
                         OrderLines(client, take, set_aside, settings.quota_goals, at_once, parts.waiting.is_over).follow(),
                         parts.waiting.follow(),
-                        parts.refused.follow(),
                         parts.refusals.follow(),
                         consume(client, OLD_GOALS, INTAKE, take_old, set_aside=into_dead),
                         parts.watch.follow(),

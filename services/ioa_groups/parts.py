@@ -17,7 +17,7 @@ from ioa.ports.registry_store import LivenessView, Sessions
 from ioa.ports.retention import EndedGoals, GoalPages, GoalRemoval
 from ioa.ports.store_room import SharedStore, WaitingGoals
 from ioa.ports.team_store import TeamStore
-from ioa.protocol.ids import PoolId, UserId
+from ioa.protocol.ids import PoolId
 from ioa.quotas import RATES, Family, Rate
 from ioa.runtime.caller_pace import tell_nobody
 from ioa.runtime.endings import Endings
@@ -128,7 +128,6 @@ class GroupParts:
         ports: What they work with.
         rules: What they go by.
         now: Seconds of a clock that never goes back.
-        goes_on: Is told of users who go on with goals that are refused.
         slowed: Is told who is slowed down, and by which family.
     """
 
@@ -137,13 +136,12 @@ class GroupParts:
         ports: GroupServicePorts,
         rules: GroupServiceRules,
         now: Callable[[], float],
-        goes_on: Callable[[UserId], None],
         slowed: Callable[[str, Family], None] = tell_nobody,
     ) -> None:
         self.fills_store = StoredShares(now, FILLING_STORE, slowed, part=1)
         self.fills_queue = StoredShares(now, FILLING_QUEUE, slowed)
         self.kept = KeptShares(ports.store, self.fills_store, StoredShares(now, FILLING_STORE, part=0))
-        self.waiting = WaitingShares(ports.waiting, self.fills_queue, ports.clock, goes_on)
+        self.waiting = WaitingShares(ports.waiting, self.fills_queue, ports.clock)
         self.teams, self.dropped = Teams(ports.teams, ports.clock, self.kept), DroppedGoals(now)
         self.needed = NeededAgents(ports.casting, ports.clock, now, slowed)
         self.setup = _group_setup(ports, self.teams, self.needed, rules.timeouts)

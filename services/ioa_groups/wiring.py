@@ -11,7 +11,6 @@ from ioa.adapters.nats.connection import Connection
 from ioa.adapters.nats.delivery import NatsDeadLetters, NatsPassingResults
 from ioa.adapters.nats.discovery import NatsDiscovery
 from ioa.adapters.nats.files import NatsFileStore
-from ioa.adapters.nats.flood_tellers import NatsRefusalTeller
 from ioa.adapters.nats.goals import NatsGoalRecords, NatsWorkQueue
 from ioa.adapters.nats.open_groups import NatsMemberships
 from ioa.adapters.nats.retention import NatsGoalPages, NatsGoalRemoval
@@ -60,11 +59,7 @@ class NatsGroupServices(GroupParts):
         kept_letters = SharedDeadLetters(NatsDeadLetters(js), user_of_goal, time.monotonic, kept_in(store_bytes))
         self.dead = AuditedDeadLetters(CountedDeadLetters(kept_letters), audit)
         self.stores = group_stores(client, clock, AuditedGoalRecords(NatsGoalRecords(js), audit), self.dead, audit)
-        self.registry, self.tickets, self.refused = (
-            NatsRegistryView(client, settings.lease),
-            NatsTickets(js),
-            NatsRefusalTeller(client),
-        )
+        self.registry, self.tickets = NatsRegistryView(client, settings.lease), NatsTickets(js)
         filling = StoredShares(time.monotonic, FILLING, audit.note_slowed)
         self._appended = Appended(time.monotonic, settings.append_rate, audit.note_slowed, filling)
         self.ledger = self.stores.ledger(settings, self._appended)
@@ -95,7 +90,7 @@ class NatsGroupServices(GroupParts):
             waiting=NatsWaitingGoals(client),
             filling=filling,
         )
-        super().__init__(ports, _rules(settings, shares), time.monotonic, self.refused.note, audit.note_slowed)
+        super().__init__(ports, _rules(settings, shares), time.monotonic, audit.note_slowed)
         self.registry.listen_for_losses(self.watch.notice)
 
     def slowed(self) -> Sequence[SlowedCaller]:

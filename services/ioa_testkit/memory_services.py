@@ -13,7 +13,7 @@ from ioa.ports.delivery import Inboxes
 from ioa.ports.discovery import Discovery
 from ioa.ports.inspection import FILLING
 from ioa.ports.registry_store import RegistryView
-from ioa.protocol.ids import CommId, UserId
+from ioa.protocol.ids import CommId
 from ioa.runtime.appended import Appended
 from ioa.runtime.endings import Endings
 from ioa.runtime.group_quota import DEFAULT_GROUP_QUOTA, GroupQuota
@@ -113,7 +113,6 @@ class MemoryServices(GroupParts, Generic[D]):
 
         self.fills_logs = StoredShares(now, FILLING)
         self.passing = passing or MemoryPassingResults(self.results)
-        self.goes_on: list[UserId] = []
         """Users who went on with goals that were refused."""
         self.removal = MemoryGoalRemoval(
             self.log, self.timers, self.artifacts, self.memberships, self.results, self.goals, self.open_groups
@@ -145,7 +144,7 @@ class MemoryServices(GroupParts, Generic[D]):
             waiting=self.room,
             filling=self.fills_logs,
         )
-        super().__init__(ports, rules, now, self.goes_on.append)
+        super().__init__(ports, rules, now)
         self.registry = self._registry(clock, ids, rules, work)
 
     def _ledger(self, clock: Clock, rules: ServiceRules, inboxes: Inboxes) -> GroupLedger:

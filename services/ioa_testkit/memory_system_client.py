@@ -39,7 +39,6 @@ from ioa.protocol.files import (
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Artifact, GoalRecord, GoalResult, ending_of
 from ioa.protocol.ids import LOCAL, CommId, GoalId, GoalName, UserId, complete_goal, complete_id
-from ioa.protocol.kept_out import Readmit
 from ioa.protocol.named_teams import GetTeam, ListTeams, NamedTeam, PutTeam, TeamReference, TeamRow
 from ioa.protocol.registry import Agents, ListAgents, RemoveAgent
 from ioa.protocol.retention import Prune, Pruned
@@ -286,9 +285,6 @@ class MemorySystemClient:
     async def remove_agent(self, request: RemoveAgent) -> None:
         """Forget an agent."""
         await self._plane.remove_agent(request)
-
-    async def readmit(self, request: Readmit) -> None:
-        """Do nothing: in one process nobody is kept out."""
 
     async def put_team(self, team: TeamSpec) -> NamedTeam:
         """Keep a team under its own name."""

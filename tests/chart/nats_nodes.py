@@ -14,8 +14,7 @@ from pathlib import Path
 from ioa.adapters.nats.connection import NatsSettings
 from ioa.adapters.nats.server import find_nats_server
 from ioa.cli.credentials import FolderSecrets
-from ioa.hosting.cluster_credentials import AUTHORIZATION, Plan, make_credentials
-from ioa.hosting.gate import Gate
+from ioa.hosting.cluster_credentials import Plan, make_credentials
 from ioa.testing.manual_clock import NEW_YEAR
 from tests.chart.rendering import Rendered, main_container
 from tests.rig.ports import held_ports
@@ -81,8 +80,6 @@ async def _node(folder: Path, config: str, here: Mapping[str, str], secrets: Pat
     for there, place in here.items():
         config = config.replace(there, place)
     await asyncio.to_thread(_lay_out, folder, config, secrets)
-    gate = await asyncio.to_thread(Gate, folder / "authorization" / AUTHORIZATION, folder / "let-in" / "let-in.conf")
-    await gate.write(frozenset())
     with (folder / "log").open("wb") as log:
         process = await asyncio.create_subprocess_exec(
             str(find_nats_server()), "--config", str(folder / "nats.conf"), stdout=log, stderr=log,

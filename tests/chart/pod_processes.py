@@ -82,8 +82,6 @@ def _environment(
         "IOA_HTTP_ADDRESS": "127.0.0.1",
         "GATEWAY": f"http://127.0.0.1:{http}",
     }
-    if "authorization" in secrets:
-        here["IOA_AUTHORIZATION"] = str(cluster.secrets / secrets["authorization"] / "authorization.conf")
     told = {key: here.get(key, value) for key, value in environment_of(manifest).items()}
     told |= {"IOA_HTTP_PORT": str(http)} if "IOA_HTTP_URLS" in told else {}
     return {"PATH": os.environ["PATH"], "PYTHONPATH": f"{_ROOT / 'libs'}:{_ROOT / 'services'}", **told}

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import shlex
-import signal
 import stat
 import subprocess
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from datetime import timedelta
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 import yaml
 
@@ -24,7 +23,6 @@ from ioa.cli.credentials import FolderSecrets, plan_of
 from ioa.hosting.cluster_credentials import ASKED, ISSUER, REVOKED, make_credentials
 from ioa.testing.manual_clock import NEW_YEAR
 from tests.rig.deadline import eventually
-from tests.rig.multipath import takes_second_paths
 from tests.rig.ports import held_ports
 
 pytestmark = pytest.mark.chart
@@ -77,7 +75,7 @@ def test_everybody_finds_the_seed_that_is_made_for_it(name: str, tmp_path: Path)
     assert _part_of_credentials(service) == ("user" if name == "ioa" else name)
 
 
-@pytest.mark.parametrize("name", [name for name in _RUN_IOA if name not in {"volumes", "qdrant-key", "nats", "ioa"}])
+@pytest.mark.parametrize("name", [name for name in _RUN_IOA if name not in {"volumes", "qdrant-key", "ioa"}])
 def test_what_runs_is_there(name: str) -> None:
     """Each command is a module of the project, and each agent a file in the image."""
     written = _SERVICES[name]["command"]
@@ -140,32 +138,31 @@ def test_volumes_belong_to_those_who_write() -> None:
     assert (mounted, handed_over) == (set(_FILE["volumes"]), {f"/{name}" for name in _FILE["volumes"]})
 
 
-async def test_nats_server_runs_with_its_gate_beside_it(tmp_path: Path) -> None:
-    """What the container of both runs, with a real nats-server: the gate sees its connections, and is started anew without it."""
+async def test_nats_server_accepts_the_configuration_and_reports_its_health(tmp_path: Path) -> None:
+    """nats-server starts with the configuration and the credentials of Compose, and answers on the path of the health check."""
     with held_ports(2) as (port, monitor):
-        async with _nats(tmp_path, port, monitor) as process:
-            first = await _gate_that_sees(process, tmp_path / "log", 1)
-            os.kill(first, signal.SIGKILL)
-            second = await _gate_that_sees(process, tmp_path / "log", 2)
+        async with _nats(tmp_path, port, monitor), httpx.AsyncClient() as http:
             where = str(_SERVICES["nats"]["healthcheck"]["test"][-1]).replace("8222", str(monitor))
-            healthy = await asyncio.create_subprocess_exec(sys.executable, _ROOT / "deploy" / "docker" / "healthcheck.py", where)
-            assert (second != first, await healthy.wait(), process.returncode) == (True, 0, None)
-            assert await asyncio.to_thread(takes_second_paths, port) is False
+
+            async def status() -> int:
+                try:
+                    return (await http.get(where)).status_code
+                except httpx.TransportError:
+                    return 0
+
+            assert await eventually(status, within=timedelta(seconds=30)) == 200
 
 
 @asynccontextmanager
-async def _nats(folder: Path, port: int, monitor: int) -> AsyncIterator[asyncio.subprocess.Process]:
-    """Run the image's script as the container `nats` does, with folders and ports of this machine, and log to `folder / "log"`."""
-    service, etc = _SERVICES["nats"], folder / "etc"
+async def _nats(folder: Path, port: int, monitor: int) -> AsyncIterator[None]:
+    """Run nats-server as the container `nats` does, with folders and ports of this machine."""
     here = {
-        "/etc/nats": str(etc),
+        "/etc/nats": str(folder / "etc"),
         "/data": str(folder / "data"),
         ":4222": f":{port}",
         ":8222": f":{monitor}",
         "0.0.0.0": "127.0.0.1",
     }
-    [mounted] = [one for one in service["volumes"] if isinstance(one, dict)]
-    here[f"{mounted['target']}/"] = f"{folder / mounted['volume']['subpath']}/"
 
     def on_this_machine(text: str) -> str:
         for there, place in here.items():
@@ -173,57 +170,17 @@ async def _nats(folder: Path, port: int, monitor: int) -> AsyncIterator[asyncio.
         return text
 
     def lay_out() -> None:
-        _credentials(folder)
-        for name, program in ("python3", sys.executable), ("nats-server", find_nats_server()):
-            script = folder / "bin" / name
-            script.parent.mkdir(exist_ok=True)
-            script.write_text(f'#!/bin/sh\nexec {program} "$@"\n', encoding="utf-8")
-            script.chmod(0o700)
-        (etc / "let-in").mkdir(parents=True)
-        (etc / "nats.conf").write_text(on_this_machine(_FILE["configs"]["nats"]["content"]), encoding="utf-8")
+        [mounted] = [one for one in _SERVICES["nats"]["volumes"] if isinstance(one, dict)]
+        (folder / "etc").mkdir()
+        made = _credentials(folder / "credentials") / mounted["volume"]["subpath"]
+        Path(on_this_machine(mounted["target"])).symlink_to(made)
+        (folder / "etc" / "nats.conf").write_text(on_this_machine(_FILE["configs"]["nats"]["content"]), encoding="utf-8")
 
     await asyncio.to_thread(lay_out)
-    environment = {name: on_this_machine(value) for name, value in service["environment"].items()}
-    environment |= {"PATH": f"{folder / 'bin'}:{os.environ['PATH']}", "PYTHONPATH": os.pathsep.join(sys.path)}
-    command = [on_this_machine(argument) for argument in service["command"]]
-    with (folder / "log").open("wb") as log:
-        process = await asyncio.create_subprocess_exec(
-            "sh",
-            _ROOT / "deploy" / "docker" / "nats.sh",
-            *command,
-            env=environment,
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-        )
+    command = [on_this_machine(argument) for argument in _SERVICES["nats"]["command"]]
+    process = await asyncio.create_subprocess_exec(str(find_nats_server()), *command, stderr=subprocess.DEVNULL)
     try:
-        yield process
+        yield
     finally:
-        # In a container all ends when this one ends.
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
+        process.terminate()
         await process.wait()
-
-
-async def _gate_that_sees(process: asyncio.subprocess.Process, log: Path, times: int) -> int:
-    """Wait until as many gates have said that they see the server's connections, and return the pid of the one that runs."""
-
-    def watched() -> int:
-        assert process.returncode is None, log.read_text(encoding="utf-8")
-        return log.read_text(encoding="utf-8").count("uncounted_watched")
-
-    await eventually(lambda: asyncio.to_thread(watched), lambda seen: seen == times, within=timedelta(seconds=30))
-    [gate] = await asyncio.to_thread(_gates_of, process.pid)
-    return gate
-
-
-def _gates_of(group: int) -> list[int]:
-    pids = [int(folder.name) for folder in Path("/proc").glob("[0-9]*")]
-    return [pid for pid in pids if _group_of(pid) == group and b"ioa.hosting.gate" in Path(f"/proc/{pid}/cmdline").read_bytes()]
-
-
-def _group_of(pid: int) -> int | None:
-    try:
-        return os.getpgid(pid)
-    except ProcessLookupError:
-        return None

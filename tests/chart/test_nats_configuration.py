@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+import signal
 import subprocess
-import sys
 from base64 import b64decode
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -20,19 +20,19 @@ from typing import Any
 import httpx
 import pytest
 
+from ioa.adapters.nats.authorization import authorization, read_authorization
 from ioa.adapters.nats.connection import NatsSettings, open_connection
 from ioa.adapters.nats.server import MAX_SUBSCRIBED_PARTS
 from ioa.adapters.nats.topology import ensure_pool_consumer
+from ioa.adapters.nkey_seeds import public_key_of, read_key
 from ioa.errors import UnavailableError
-from ioa.protocol import subjects
+from ioa.hosting.cluster_credentials import AUTHORIZATION
 from ioa.protocol.ids import PoolId
-from ioa.protocol.kept_out import KeptOut
 from ioa.runtime.control_plane import ControlPlaneSettings, open_topology
 from tests.chart.nats_nodes import Cluster, open_nodes
 from tests.chart.rendering import Manifest, main_container, render, tool
 from tests.rig.deadline import eventually
 from tests.rig.letting_in import is_let_in
-from tests.rig.multipath import takes_second_paths
 
 pytestmark = pytest.mark.chart
 
@@ -54,35 +54,36 @@ async def test_services_and_agents_are_let_in_by_their_seeds(tmp_path: Path, nod
         assert (log.num_replicas, connected) == (nodes, True)
 
 
-async def test_the_gate_beside_nats_keeps_out_whom_the_registry_names(tmp_path: Path) -> None:
-    """The container as it is rendered finds the authorization and its server, by whose certificate it is that; others stay."""
+def test_the_reloader_watches_the_authorization_and_may_signal_nats() -> None:
+    """The reloader watches the file that nats-server includes, and finds its process by the pid file, in one process namespace."""
+    pod = render().one("StatefulSet", "ioa-nats")["spec"]["template"]["spec"]
+    nats, reloader = pod["containers"]
+    options = dict(zip(reloader["args"][::2], reloader["args"][1::2], strict=True))
+    config = render().one("ConfigMap", "ioa-nats")["data"]["nats.conf"]
+    assert (options["-pid"], pod["shareProcessNamespace"]) == (re.findall(r"(?m)^pid_file: (.+)$", config)[0], True)
+    assert "include authorization/authorization.conf" in config
+    mounted = {one["name"]: one["mountPath"] for one in reloader["volumeMounts"]}
+    assert options["-config"] == f"{mounted['authorization']}/authorization.conf"
+    assert mounted.items() <= {one["name"]: one["mountPath"] for one in nats["volumeMounts"]}.items()
+
+
+async def test_a_revoked_key_is_refused_after_a_reload(tmp_path: Path) -> None:
+    """SIGHUP makes nats-server read the authorization again, as the chart includes it."""
     rendered = await asyncio.to_thread(render, {"nats": {"replicas": 1}})
-    pod = rendered.one("StatefulSet", "ioa-nats")["spec"]["template"]["spec"]
-    [once], [gate] = pod["initContainers"], pod["containers"][1:]
-    assert once["command"] == [*gate["command"], "--once"]
     async with open_nodes(tmp_path, rendered) as cluster:
-        told = {one["name"]: one["value"] for one in gate["env"] if "value" in one} | {
-            "IOA_NATS_URL": cluster.url,
-            "IOA_NATS_CA": str(cluster.authority),
-            "IOA_GATE_AUTHORIZATION": str(tmp_path / "node-0" / "authorization" / "authorization.conf"),
-            "IOA_GATE_LET_IN": str(tmp_path / "node-0" / "let-in" / "let-in.conf"),
-        }
-        process = await asyncio.create_subprocess_exec(
-            sys.executable, *gate["command"][1:], env={**os.environ, **told}, stdout=subprocess.DEVNULL
-        )
-        try:
-            async with open_connection(cluster.settings("ioa-registry-nats"), patience=_PATIENCE) as registry:
+        first, second = (cluster.settings("ioa-calculator-nats", f"ioa-calculator-{number}") for number in (1, 2))
+        assert await is_let_in(first)
+        included = cluster.secrets / "ioa-nats-authorization" / AUTHORIZATION
+        key = public_key_of(read_key(str(first.seed)).seed)
+        known = read_authorization(await asyncio.to_thread(included.read_text), {})
+        await asyncio.to_thread(included.write_text, authorization({one: may for one, may in known.items() if one != key}))
+        os.kill(int(await asyncio.to_thread((tmp_path / "nats.pid").read_text)), signal.SIGHUP)
 
-                async def is_kept_out() -> bool:
-                    told = KeptOut(by="r1", names=("calculator-1",))
-                    await registry.publish(subjects.KEPT_OUT, told.model_dump_json().encode())
-                    return not await is_let_in(cluster.settings("ioa-calculator-nats", "ioa-calculator-1"))
+        async def is_refused() -> bool:
+            return not await is_let_in(first)
 
-                await eventually(is_kept_out, within=_PATIENCE)
-                assert await is_let_in(cluster.settings("ioa-calculator-nats", "ioa-calculator-2"))
-        finally:
-            process.terminate()
-            await process.wait()
+        await eventually(is_refused, within=_PATIENCE)
+        assert await is_let_in(second)
 
 
 async def test_nobody_gets_in_without_a_seed(tmp_path: Path) -> None:
@@ -122,12 +123,6 @@ def test_every_server_takes_subscriptions_of_as_few_parts() -> None:
     told = [render().one("ConfigMap", "ioa-nats")["data"]["nats.conf"]]
     told += [(root / name).read_text(encoding="utf-8") for name in ("deploy/compose.yaml", "docs/security.md")]
     assert [re.findall(r"(?m)^ *max_sub_tokens: (\d+)$", one) for one in told] == [[str(MAX_SUBSCRIBED_PARTS)]] * 3
-
-
-async def test_a_connection_has_one_path(tmp_path: Path) -> None:
-    """Of a second one, by MPTCP, neither the server nor its gate would know."""
-    async with _running(tmp_path, 1) as cluster, open_connection(cluster.settings("ioa-registry-nats"), patience=_PATIENCE):
-        assert not await asyncio.to_thread(takes_second_paths, int(cluster.url.rpartition(":")[2]))
 
 
 async def test_probes_ask_what_the_server_answers(tmp_path: Path) -> None:

@@ -273,7 +273,7 @@ def test_only_nodes_of_nats_reach_its_cluster_port() -> None:
 def test_an_image_by_digest_is_exactly_that() -> None:
     """A tag can be moved, a digest cannot."""
     digest = f"sha256:{'a' * 64}"
-    images = {key: {"digest": digest} for key in ("service", "discovery", "agent", "nats", "qdrant")}
+    images = {key: {"digest": digest} for key in ("service", "discovery", "agent", "nats", "natsReloader", "qdrant")}
 
     used = {one["image"] for _, one in _containers(render({"images": images, "qdrant": {"enabled": True}}))}
     assert {image.partition("@")[2] for image in used} == {digest}

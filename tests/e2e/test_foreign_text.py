@@ -117,7 +117,6 @@ COMMANDS: dict[str, list[str]] = {
     "credentials rotate": [f"ada{HOSTILE}", "--out", f"creds{HOSTILE}"],
     "credentials expire": ["--out", f"nowhere{HOSTILE}"],
     "credentials revoke": [f"ada{HOSTILE}", "--out", f"creds{HOSTILE}"],
-    "credentials readmit": [f"ada{HOSTILE}"],
     "audit": [],
     "keys create": ["--name", f"ci{HOSTILE}"],
     "keys list": [],
@@ -158,7 +157,6 @@ SHOWS_NOTHING_FOREIGN = {
     "dead retry",
     "audit",
     "credentials list",
-    "credentials readmit",
 }
 
 

@@ -46,20 +46,6 @@
   value: {{ .Values.quotas.waiting.requests | int64 | quote }}
 - name: IOA_QUOTA_WAITING_BYTES
   value: {{ .Values.quotas.waiting.bytes | int64 | quote }}
-- name: IOA_QUOTA_SENT
-  value: {{ .Values.quotas.sent.perSecond | int64 | quote }}
-- name: IOA_QUOTA_SENT_BURST
-  value: {{ .Values.quotas.sent.burst | int64 | quote }}
-- name: IOA_QUOTA_SENT_BYTES
-  value: {{ .Values.quotas.sent.bytes | int64 | quote }}
-- name: IOA_QUOTA_SENT_UNCOUNTED
-  value: {{ .Values.quotas.sent.uncounted | int64 | quote }}
-- name: IOA_QUOTA_SENT_PAUSE
-  value: {{ .Values.quotas.sent.pauseSeconds | quote }}
-- name: IOA_QUOTA_CONNECTIONS
-  value: {{ .Values.quotas.connections.each | int64 | quote }}
-- name: IOA_QUOTA_SUBSCRIPTIONS
-  value: {{ .Values.quotas.subscriptions.each | int64 | quote }}
 - name: IOA_QUOTA_GOALS
   value: {{ .Values.quotas.goals.open | int64 | quote }}
 - name: IOA_QUOTA_GOALS_WAITING

@@ -53,37 +53,19 @@ something of a tenant that is gone.
 {{- toJson $paths -}}
 {{- end -}}
 
-{{/*
-The gate of a nats-server, which writes whom it lets in (docs/security.md): whom the authorization lets in, but those whom the registry keeps out for a
-flood. Takes `own`, and `once` where it is to write and end, before nats-server starts.
-*/}}
-{{- define "ioa.nats.gate" -}}
-name: {{ ternary "gate-once" "gate" .once }}
-image: {{ include "ioa.image" (dict "root" .root "image" .root.Values.images.service) }}
+{{/* Container that sends SIGHUP to nats-server when the authorization changes: an update of the Secret reaches the pod after 60 to 90 s. */}}
+{{- define "ioa.nats.reloader" -}}
+name: reloader
+image: {{ include "ioa.image" (dict "root" .root "image" .root.Values.images.natsReloader) }}
 imagePullPolicy: {{ .root.Values.images.pullPolicy }}
-command: [python3, -m, ioa.hosting.gate{{ if .once }}, --once{{ end }}]
-env:
-  - name: POD_NAME
-    valueFrom: {fieldRef: {fieldPath: metadata.name}}
-  - name: IOA_NATS_URL
-    value: {{ printf "%s://$(POD_NAME).%s:4222" (ternary "tls" "nats" (include "ioa.tls.enabled" .root | eq "true")) (include "ioa.nats.headless" .root) }}
-  {{- if include "ioa.tls.enabled" .root }}
-  - {name: IOA_NATS_CA, value: /etc/nats/tls/ca.crt}
-  {{- end }}
-  - {name: IOA_GATE_AUTHORIZATION, value: /etc/nats/authorization/authorization.conf}
-  - {name: IOA_GATE_LET_IN, value: /let-in/gate/let-in.conf}
-  - {name: IOA_LOG_LEVEL, value: {{ .root.Values.logLevel }}}
+args: [-pid, /var/run/nats/nats.pid, -config, /etc/nats/authorization/authorization.conf]
 securityContext:
   {{- toYaml .own.containerSecurityContext | nindent 2 }}
 resources:
   {{- toYaml .root.Values.workloads.resources | nindent 2 }}
 volumeMounts:
   - {name: authorization, mountPath: /etc/nats/authorization, readOnly: true}
-  - {name: let-in, mountPath: /let-in}
-  - {name: tmp, mountPath: /tmp}
-  {{- if include "ioa.tls.enabled" .root }}
-  - {name: tls, mountPath: /etc/nats/tls, readOnly: true}
-  {{- end }}
+  - {name: run, mountPath: /var/run/nats, readOnly: true}
 {{- end -}}
 
 {{/* nats-server's configuration. Every write is synced before it is acknowledged: with anything less, a power cut costs acknowledged messages. */}}
@@ -107,7 +89,7 @@ jetstream {
   max_file_store: {{ .Values.nats.jetstream.maxFileStore }}
   sync_interval: always
 }
-include let-in/let-in.conf
+include authorization/authorization.conf
 {{- if include "ioa.tls.enabled" . }}
 tls {
   cert_file: /etc/nats/tls/tls.crt

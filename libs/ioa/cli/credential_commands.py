@@ -157,22 +157,3 @@ def revoke(
             run_to_end(revoke_subject(keys, name or "", url, terminal, keep_goals=keep_goals))
         else:
             run_to_end(revoke_keys(keys, name, url, datetime.now(UTC), terminal, keep_goals=keep_goals))
-
-
-@credentials.command()
-def readmit(
-    name: Annotated[
-        str, typer.Argument(metavar="NAME", help="As `ioa doctor` names who floods: anna, acme/anna, or a public key.")
-    ],
-    url: Url = None,
-    as_json: AsJson = False,
-) -> None:
-    """Let in again somebody who flooded the server, before the time is over for which he is kept out.
-
-    Run it with an admin's IOA_NATS_SEED, of the tenant without a name.
-    """
-    with reported(as_json=as_json):
-        from ioa.cli.foreground import run_to_end
-        from ioa.cli.readmission import readmit as readmit_holder
-
-        run_to_end(readmit_holder(url, name, Terminal(as_json=as_json)))

@@ -19,20 +19,12 @@ from ioa.ports.delivery import DeadReason
 from ioa.ports.inspection import (
     ANYBODY,
     CHANGING,
-    CHURNED,
     DROPPED,
     FILLING,
     FILLING_FILES,
     FILLING_QUEUE,
     FILLING_STORE,
-    FLOOD,
-    HELD,
     KEPT,
-    REFUSED,
-    RETURNED,
-    TRACED,
-    TURNED_AWAY,
-    UNCOUNTED,
     DeadLetterKind,
     SlowedCaller,
     StorageFacts,
@@ -367,8 +359,8 @@ def _user_of(queue: QueueStats) -> str:
 
 
 _TOO_MUCH = (
-    "If it means no harm, raise its quota (IOA_QUOTA_…, or quotas of the chart), and let in again who is kept out with"
-    " `ioa credentials readmit`; else stop it, or take its key away."
+    "If the caller is honest, raise its limit (IOA_QUOTA_…, or quotas of the chart); otherwise stop it, or revoke its key"
+    " (`ioa credentials revoke NAME`)."
 )
 _DROPPING = (
     "Somebody with a key of the pool acknowledges goals without leading them: stop every process of the pool that is not yours, or"
@@ -380,44 +372,11 @@ _FILLING = (
     " if it means harm."
 )
 _KEEPING = "Whose model is away, or slow, keeps goals in good faith; who does not work at them is stopped as who drops them."
-_REFUSING = (
-    "Of a user, stop what asks so often, or for so much, or revoke its key (`ioa keys`); an address showed no key that lets in, and"
-    " is to be kept from the gateway, by a firewall or a network policy, if it goes on."
-)
-_KEEPING_AWAY = (
-    "Stop what runs there with a key that is let in no more. If it goes on, keep the address from nats-server, by a firewall or a"
-    " network policy: to refuse somebody costs it as much as to let him in."
-)
 _CHANGING = "Its newest card is indexed all the same, ten seconds later at most. Stop what registers it again and again."
-_RETURNING = (
-    "Who stops, or has lost what it needs, gives goals back in good faith. Else stop it, or take its key away: others begin what it"
-    " gives back."
-)
-_MUCH = {FLOOD: "messages"} | dict(zip(HELD, HELD, strict=True))
 _ASKING = "asking"
-_UNHEARD = "Look again in a moment. Who floods may be what keeps them busy: `ioa audit --what slowed` tells whom they named before."
-_CHURNING = (
-    "Each costs all others who share its account some of theirs. If it means no harm, have it keep its subscriptions, and let it in"
-    " again with `ioa credentials readmit`; else stop it, or take its key away."
-)
-_TRACING = (
-    "nats-server writes traces in its place to services, up to six times what it sends, and its own messages wait behind them. Have"
-    " it leave out the header Nats-Trace-Dest, and let it in again with `ioa credentials readmit`; else take its key away."
-)
-_UNCOUNTING = (
-    "nats-server reads it, which takes time from others, and counts nothing of it: subscriptions made, refused or ended without"
-    " end, or messages that it passes over, of which its log may tell. If it means no harm, have it leave that out, or raise"
-    " IOA_QUOTA_SENT_UNCOUNTED (quotas.sent.uncounted of the chart), and let it in again with `ioa credentials readmit`; else take"
-    " its key away."
-)
+_UNHEARD = "Look again in a moment: `ioa audit --what slowed` lists the callers that they named before."
 _TOLD: Mapping[str, tuple[str, str, str]] = {
-    FLOOD: ("Flooding the server, and disconnected: {}.", "{caller} ({refused:,} {much})", _TOO_MUCH),
-    CHURNED: ("Making and ending subscriptions without end, and disconnected: {}.", "{caller} (seen {refused:,} times)", _CHURNING),
-    UNCOUNTED: ("Sending what nats-server does not count, and disconnected: {}.", "{caller} ({refused:,} MB)", _UNCOUNTING),
-    TRACED: ("Having messages traced to services, and disconnected: {}.", "{caller}", _TRACING),
     _ASKING: ("Asking too often, and slowed down: {}.", "{caller} ({refused:,} of {family} refused)", _TOO_MUCH),
-    REFUSED: ("Refused by the gateway again and again: {}.", "{caller} ({refused:,} requests)", _REFUSING),
-    TURNED_AWAY: ("Connecting again and again without a key that lets in: {}.", "{caller} ({refused:,} times)", _KEEPING_AWAY),
     CHANGING: ("Changing their cards so often that changes wait: {}.", "{caller} ({refused:,} changes)", _CHANGING),
     FILLING: ("Filling the logs of groups, and put off: {}.", "{caller} ({refused:,} MB)", _FILLING),
     FILLING_STORE: ("Filling the store with goals on record and teams, and put off: {}.", "{caller} ({refused:,} MB)", _FILLING),
@@ -428,7 +387,6 @@ _TOLD: Mapping[str, tuple[str, str, str]] = {
         "{queue} ({refused:,} goals)",
         _DROPPING,
     ),
-    RETURNED: ("Taking goals and giving them back again and again: {}.", "{caller} ({refused:,} times)", _RETURNING),
     KEPT: (
         "Keeping goals for minutes without a group, which were offered again: somebody at {}.",
         "{queue} ({refused:,} goals)",
@@ -439,14 +397,12 @@ _TOLD: Mapping[str, tuple[str, str, str]] = {
 
 
 def _kind_of(one: SlowedCaller) -> str:
-    if one.family in _MUCH:
-        return FLOOD
     return one.family if one.family in _TOLD else _ASKING
 
 
 def _named(each: str, one: SlowedCaller) -> str:
     queue = "the queue for any agent" if one.caller == ANYBODY else f"the queue of {one.caller}"
-    return each.format(caller=one.caller, family=one.family, refused=one.refused, much=_MUCH.get(one.family, ""), queue=queue)
+    return each.format(caller=one.caller, family=one.family, refused=one.refused, queue=queue)
 
 
 def quotas_finding(slowed: Sequence[SlowedCaller], unheard: Sequence[str] = ()) -> Finding:

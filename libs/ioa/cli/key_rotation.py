@@ -583,8 +583,7 @@ def _check_door(keys: KeyFolder, name: str | None, door: Door) -> None:
     if door is Door.OPEN:
         raise IoaError(
             f"nats-server was told to reload, and lets in {name or keys.tenant} all the same, {TRIED.total_seconds():.0f} s later.",
-            hint=f"It does not go by {keys.included}: see what its configuration includes. If that is a gate's file, the gate"
-            " (`python -m ioa.hosting.gate`) does not run, or reads another file: start it. Until then that key is let in.",
+            hint=f"Its configuration does not include {keys.included}: change that, and reload it. Until then the key is accepted.",
         )
 
 

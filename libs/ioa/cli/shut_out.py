@@ -11,7 +11,7 @@ from ioa.adapters.nats.connection import NatsSettings, NotLetInError, open_conne
 from ioa.errors import IoaError
 
 TRIED = timedelta(seconds=15)
-"""How long to wait for a server to go by what is written: its gate looks each ten seconds."""
+"""Maximum time until a server that was signalled uses the new authorization."""
 _EACH, _PAUSE = timedelta(seconds=2), 0.5
 
 

@@ -69,16 +69,6 @@ class DeadLetterKind:
     subject: str
 
 
-FLOOD = "flood"
-"""The family of all that somebody sends to the server, whatever it is."""
-HELD = ("connections", "subscriptions")
-"""The families of what somebody has of the server while others want it too."""
-CHURNED = "churned"
-"""The family of who makes subscriptions and ends them without end, which no server counts."""
-TRACED = "traced"
-"""The family of who has the server write to services in his place, by having what he sends traced."""
-UNCOUNTED = "uncounted"
-"""The family of who sends what no server counts: commands without end, or messages that it passes over."""
 DROPPED = "dropped"
 """The family of goals that were taken off a queue, and neither led nor given back."""
 KEPT = "kept"
@@ -90,15 +80,7 @@ FILLING_STORE, FILLING_QUEUE, FILLING_FILES = "filling_store", "filling_queue", 
 agent's room for files, by what it stores in their goals."""
 CHANGING = "changing"
 """The family of who changes its card so often that discovery holds changes back."""
-RETURNED = "returned"
-"""The family of who gives goals back that it took, again and again: each is given out anew, and another agent begins it."""
-TURNED_AWAY = "turned_away"
-"""The family of an address from which somebody connects again and again whom nats-server lets in by no key."""
-REFUSED = "refused"
-"""The family of users, and networks of callers without a key, whose requests by HTTP the gateway refuses again and again."""
-DISCONNECTED = frozenset({FLOOD, *HELD, CHURNED, TRACED, UNCOUNTED})
-"""The families of those who are disconnected, and kept out: they are told those first who were last."""
-SEEN_BY_ALL = DISCONNECTED | {REFUSED, TURNED_AWAY, CHANGING, RETURNED, FILLING_QUEUE}
+SEEN_BY_ALL = frozenset({CHANGING, FILLING_QUEUE})
 """The families of which each replica of a service sees, and tells, all there is; of others each counts what it did itself."""
 ANYBODY = "*"
 """Who is named for what was taken off the queue for anybody: no pool is called so."""
@@ -108,11 +90,9 @@ ANYBODY = "*"
 class SlowedCaller:
     """Somebody who asked a service too often within the last minute: how many requests of a family were refused.
 
-    With the family `FLOOD`, or one of `HELD`, it has been disconnected, and `refused` is how many of them led to that; so it has
-    with `TRACED`, with `UNCOUNTED`, where `refused` is how many MB, and with `CHURNED`, where it is how often it was seen. With
-    `DROPPED` or `KEPT` it is a pool, or `ANYBODY`, some of whose agents drop or keep goals, and `refused` is how many goals; with
-    `FILLING`, `FILLING_STORE`, `FILLING_QUEUE` or `FILLING_FILES` how many MB; with `CHANGING` how many changes of its card were
-    held back; with `RETURNED` how many goals were given back. With `REFUSED` it is a user or a network.
+    With `DROPPED` or `KEPT` the caller is a pool, or `ANYBODY`, some of whose agents drop or keep goals, and `refused` is the
+    number of goals; with `FILLING`, `FILLING_STORE`, `FILLING_QUEUE` or `FILLING_FILES` the number of MB; with `CHANGING` the
+    number of delayed changes of its card.
     """
 
     caller: str

@@ -6,7 +6,6 @@ from typing import Protocol
 
 from ioa.ports.dead_letter_box import DeadLetterBox
 from ioa.protocol.files import StoredBytes
-from ioa.protocol.kept_out import Readmit
 from ioa.protocol.registry import RemoveAgent
 from ioa.protocol.retention import Prune, Pruned
 
@@ -35,13 +34,5 @@ class OperatorClient(Protocol):
         Raises:
             NotFoundError: There is no such agent.
             ConflictError: It is online.
-            ForbiddenError: Who asks may not.
-        """
-
-    async def readmit(self, request: Readmit) -> None:
-        """Let in again who is kept out for a flood; who is not stays let in.
-
-        Raises:
-            UnavailableError: Nobody answers, since no registry keeps anybody out.
             ForbiddenError: Who asks may not.
         """

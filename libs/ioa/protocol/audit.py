@@ -37,8 +37,6 @@ class Deed(StrEnum):
     PRUNED = "pruned"
     DISCARDED = "discarded"
     SLOWED = "slowed"
-    READMITTED = "readmitted"
-    """Before the time was over for which somebody was kept out for a flood."""
     UNWRITTEN = "unwritten"
 
 

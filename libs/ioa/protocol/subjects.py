@@ -6,7 +6,7 @@ The sender of a message stands in its subject, so that NATS permissions make it 
 from __future__ import annotations
 
 from ioa.errors import InvalidInputError
-from ioa.protocol.ids import AgentId, CommId, GoalId, GoalName, PoolId, TenantId, UserId, check_token
+from ioa.protocol.ids import AgentId, CommId, GoalId, GoalName, PoolId, UserId, check_token
 
 ROOT = "ioa.v1"
 
@@ -36,16 +36,6 @@ ANY_OUTCOME = f"{ROOT}.outcome.*"
 ANY_INBOX = f"{ROOT}.inbox.*.*"
 ANY_AUDIT = f"{ROOT}.audit.*"
 ANY_READ = f"{ROOT}.read.*"
-SERVER_CONNECTIONS = f"{ROOT}.server.connections"
-"""Where the control plane asks each server who is connected, and what each connection has sent."""
-PULLED = f"{ROOT}.server.pulled"
-"""Where a control plane tells the one that looks after the whole server how much its agents ask JetStream for, whose goals it
-refuses, and by which connections the server was had to write traces to services."""
-ANY_PULLED = f"{PULLED}.*"
-REFUSED = f"{ROOT}.gateway.refused"
-"""Where gateways tell whose requests by HTTP they refuse again and again, to the registry, whose statistics say so."""
-KEPT_OUT = f"{ROOT}.server.kept_out"
-"""Where registries tell whom they keep out for a flood, each once a second, to the gate of nats-server and to auth callouts."""
 
 ANY_REGISTER = f"{ROOT}.registry.register.*.*"
 ANY_RENEW = f"{ROOT}.registry.renew.*.*"
@@ -59,8 +49,6 @@ LIST_AGENTS = f"{ROOT}.registry.list"
 """Where cards are listed, by pages."""
 REMOVE_AGENT = f"{ROOT}.registry.remove"
 """Where an agent is forgotten that is not coming back."""
-READMIT = f"{ROOT}.registry.readmit"
-"""Where somebody is let in again who was kept out for a flood."""
 ANY_SEARCH = f"{ROOT}.discovery.search.*"
 INDEX_STATUS = f"{ROOT}.discovery.status"
 """Where it is asked how discovery's index stands."""
@@ -205,16 +193,6 @@ def report(agent_id: AgentId) -> str:
 def read(stream: str) -> str:
     """Where group setup is asked for what a stream holds."""
     return f"{ROOT}.read.{stream}"
-
-
-def pulled_by(tenant: TenantId) -> str:
-    """Where the control plane that looks after the whole server hears what a tenant's tells of its agents and users."""
-    return f"{PULLED}.{tenant}"
-
-
-def parse_pulled_by(subject: str) -> TenantId | None:
-    """Return the tenant that tells on a subject; None is the one without a name."""
-    return None if subject == PULLED else TenantId(subject.rpartition(".")[2])
 
 
 def parse_read(subject: str) -> str:

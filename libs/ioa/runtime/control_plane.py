@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
-from pathlib import Path
 from typing import Self
 
 from pydantic import Field, model_validator
@@ -152,35 +151,6 @@ class ControlPlaneSettings(ProcessSettings):
     )
     quota_waiting: int = Field(default=Bounds.caller_max_queued, ge=1, description="requests of one caller that may wait")
     quota_waiting_bytes: int = Field(default=Bounds.caller_max_queued_bytes, ge=1, description="bytes that those may take")
-
-    authorization: Path | None = Field(
-        default=None,
-        description="what nats-server includes: with it, the registry knows whose a key is, and disconnects who floods the server",
-    )
-    quota_sent: float = Field(
-        default=1_000, gt=0, description="messages a second that the connections of one key may send, whatever they are about"
-    )
-    quota_sent_burst: int = Field(
-        default=20_000, ge=1_000, description="how many of these may come at once; whoever sends more is disconnected"
-    )
-    quota_sent_bytes: int = Field(
-        default=128_000_000, ge=1_000_000, description="bytes a second of those messages; four times as many may come at once"
-    )
-    quota_sent_uncounted: int = Field(
-        default=100_000,
-        ge=10_000,
-        description="bytes a second that they may send of which nats-server counts nothing, such as subscribing, where its gate can"
-        " tell; 50 times as many may come at once",
-    )
-    quota_sent_pause: timedelta = Field(
-        default=timedelta(seconds=60),
-        gt=timedelta(0),
-        description="for how long somebody is kept out who has sent more, the first time",
-    )
-    quota_connections: int = Field(
-        default=50, ge=1, description="connections of one holder at one server; who has more is kept out as who sends more is"
-    )
-    quota_subscriptions: int = Field(default=2_000, ge=100, description="subscriptions on the connections of one holder, likewise")
 
     @property
     def leading_pools(self) -> tuple[PoolId, ...]:

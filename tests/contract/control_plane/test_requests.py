@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
 
-import nats.errors
 import pytest
 from nats.aio.client import Client
 from nats.aio.msg import Msg
@@ -18,7 +16,6 @@ from structlog.testing import capture_logs
 
 from ioa.adapters.nats.connection import NatsSettings, open_connection
 from ioa.adapters.nats.endpoints import Bounds, ServiceEndpoint, answer
-from ioa.adapters.nats.permissions import SHOWN_ASKER
 from ioa.adapters.nats.requester import NatsRequester
 from ioa.adapters.nats.server import NatsServer
 from ioa.adapters.nats.service import open_service
@@ -37,7 +34,7 @@ from ioa.ports.inspection import SlowedCaller
 from ioa.protocol.codec import encode
 from ioa.protocol.model import Model
 from ioa.protocol.registry import Deregister
-from ioa.protocol.subjects import CALLER_AT, PULLED
+from ioa.protocol.subjects import CALLER_AT
 from ioa.quotas import Family, Rate
 from ioa.telemetry import log_context
 from tests.contract.control_plane.conftest import heard
@@ -446,30 +443,6 @@ async def test_who_goes_on_regardless_is_answered_each_time(nats_client: Client,
     assert len(set(answered)) == 300
 
 
-async def test_who_sends_thousands_at_once_is_answered_each_time_and_told_of(nats_client: Client, own: bool) -> None:
-    """nats-server keeps what is not answered, for whoever sends it, so that he is ended; not who asks too often now and then.
-
-    Of what is more than is wanted at a time the server says itself that nobody hears it.
-    """
-    endpoint = ServiceEndpoint("echo", "ioa.v1.test.*", answer(Echo, echo), is_own=own, caller_at=CALLER_AT)
-    bounds = Bounds(rates={Family.OTHERS: Rate(per_second=0.5, burst=1)})
-    times = {"bob": 300, "mallory": 6_000}
-    told, answered, inbox = list[dict[str, int]](), set[str](), nats_client.new_inbox()
-    await nats_client.subscribe(PULLED, future=MessageSink(lambda one: told.append(json.loads(one.data)["messages"])))
-    await nats_client.subscribe(f"{inbox}.>", future=MessageSink(lambda one: answered.add(one.subject)))
-    async with open_service(nats_client, "ioa-test", "Tests", "0.1.0", [endpoint], bounds=bounds):
-        await heard(nats_client)
-        for caller in times:
-            shown = {SHOWN_ASKER: json.dumps({"acc": "IOA_AGENTS", "user": f"U{caller.upper()}"})}
-            for number in range(times[caller]):
-                reply = f"{inbox}.{caller}.{number}"
-                await nats_client.publish(f"ioa.v1.test.{caller}", encode(Echo(text="x")), reply=reply, headers=shown)
-        await eventually(lambda: len(answered), lambda found: found == sum(times.values()), within=timedelta(seconds=10))
-        await eventually(lambda: told, bool)
-    assert {key for one in told for key in one} == {"UMALLORY"}
-    assert told[0]["UMALLORY"] >= 10_000
-
-
 async def test_a_request_that_is_too_large_is_refused_unread(nats_client: Client, own: bool) -> None:
     """Each subject has a size, beyond which its requests are not looked at; the error says both sizes."""
     read = list[bytes]()
@@ -689,87 +662,6 @@ async def test_what_may_not_be_asked_twice_is_asked_once(nats_client: Client) ->
     with pytest.raises(UnavailableError, match="did not answer"):
         await NatsRequester(nats_client).request(SUBJECT, Echo(text="it"), Echo, timeout=SOON)
     assert len(heard_of) == 1
-
-
-async def test_what_the_server_has_written_itself_is_no_request_and_listened_to_no_more_for_a_moment(nats_client: Client) -> None:
-    """Whose it is is told; who asks meanwhile is answered a little later."""
-    told: asyncio.Queue[Msg] = asyncio.Queue()
-    handled = list[str]()
-
-    async def handle(_subject: str, data: bytes) -> bytes:
-        handled.append(data.decode())
-        return data
-
-    text = b'{"server":{"id":"S1"},"request":{},"events":[{"type":"in","ts":"","kind":0,"cid":7,"acc":"IOA_USERS"}]}'
-    await nats_client.subscribe(PULLED, future=MessageSink(told.put_nowait))
-    async with serving(nats_client, ServiceEndpoint("echo", SUBJECT, handle)):
-        await nats_client.publish(SUBJECT, text, headers={SHOWN_ASKER: '{"acc":"IOA_USERS","kind":"Account"}'})
-        async with asyncio.timeout(5):
-            heard_of = json.loads((await told.get()).data)["traced"]
-            for number in range(100):
-                await nats_client.publish(SUBJECT, b"%d" % number)
-            answer = await nats_client.request(SUBJECT, b"after", timeout=5)
-    assert (heard_of, handled, answer.data) == ([{"server": "S1", "number": 7}], ["after"], b"after")
-
-
-async def test_what_the_server_has_written_to_the_statistics_is_told_and_they_are_told_again_after_a_moment(
-    nats_client: Client,
-) -> None:
-    """More of them might have the connection ended, as where services are asked."""
-    told: asyncio.Queue[Msg] = asyncio.Queue()
-    text = b'{"server":{"id":"S1"},"request":{},"events":[{"type":"in","ts":"","kind":0,"cid":7,"acc":"IOA_USERS"}]}'
-    await nats_client.subscribe(PULLED, future=MessageSink(told.put_nowait))
-
-    async def is_told() -> bool:
-        try:
-            return b"ioa-test" in (await nats_client.request("$SRV.STATS", b"", timeout=1)).data
-        except nats.errors.Error:
-            return False
-
-    async with serving(nats_client, ServiceEndpoint("echo", SUBJECT, _echoed)), asyncio.timeout(20):
-        await nats_client.publish("$SRV.STATS", text, headers={SHOWN_ASKER: '{"acc":"IOA_USERS","kind":"Account"}'})
-        assert json.loads((await told.get()).data)["traced"] == [{"server": "S1", "number": 7}]
-        await eventually(is_told, bool)
-
-
-async def test_statistics_that_many_asked_for_at_once_are_told_again(nats_client: Client) -> None:
-    """The server drops what is beyond the bound, again and again, and whoever asks later is told."""
-    async with serving(nats_client, ServiceEndpoint("echo", SUBJECT, _echoed)):
-        for _ in range(2):
-            answers = list[Msg]()
-            inbox = nats_client.new_inbox()
-            heard = await nats_client.subscribe(inbox, future=MessageSink(answers.append))
-            for _ in range(400):
-                await nats_client.publish("$SRV.STATS", reply=inbox)
-
-            async def is_told() -> bool:
-                try:
-                    return b"ioa-test" in (await nats_client.request("$SRV.STATS", b"", timeout=1)).data
-                except nats.errors.Error:
-                    return False
-
-            await eventually(is_told, bool)
-            await heard.unsubscribe()
-            told = [one for one in answers if b"ioa-test" in one.data]
-            assert 0 < len(told) <= 100, "those of two moments at most"
-
-
-async def test_a_service_ends_well_that_rests_from_its_statistics(nats_client: Client) -> None:
-    """Nothing is listened to for a moment once the server has written there itself, which is no fault of whoever ends it then."""
-    text = b'{"server":{"id":"S1"},"request":{},"events":[{"type":"in","ts":"","kind":0,"cid":7,"acc":"IOA_USERS"}]}'
-    told = asyncio.Event()
-    heard_of = await nats_client.subscribe(PULLED, cb=_setting(told))
-    async with asyncio.timeout(20), serving(nats_client, ServiceEndpoint("echo", SUBJECT, _echoed)):
-        await nats_client.publish("$SRV.STATS", text, headers={SHOWN_ASKER: '{"acc":"IOA_USERS","kind":"Account"}'})
-        await told.wait()
-    await heard_of.unsubscribe()
-
-
-def _setting(event: asyncio.Event) -> Callable[[Msg], Awaitable[None]]:
-    async def hear(_message: Msg) -> None:
-        event.set()
-
-    return hear
 
 
 async def _echoed(_subject: str, data: bytes) -> bytes:

@@ -20,7 +20,6 @@ from ioa.adapters.nats.permissions import SHOWN_ASKER
 from ioa.adapters.nats.requester import NatsRequester
 from ioa.adapters.nats.service import open_service
 from ioa.errors import NotFoundError, RateLimitedError, UnavailableError, row_of
-from ioa.protocol import subjects
 from ioa.protocol.codec import encode
 from ioa.protocol.model import Model
 from ioa.quotas import Family, Rate
@@ -136,29 +135,6 @@ async def test_who_asks_for_much_is_told_when_to_come_back(nats_client: Client) 
         shown = {SHOWN_ASKER: json.dumps({"acc": "IOA_USERS", "user": "eve"})}
         refused = await nats_client.request(_SUBJECT, b"eve", headers=shown)
     assert (done.count("eve"), (refused.headers or {})["Nats-Service-Error-Code"]) == (3, row_of(RateLimitedError).wire_code)
-
-
-async def test_who_goes_on_regardless_is_told_of_at_once(nats_client: Client) -> None:
-    """Whose requests the server cannot drop by a name is ended by who looks after it; not who is refused now and then."""
-    told: list[dict[str, int]] = []
-
-    async def hear(message: Msg) -> None:
-        told.append(json.loads(message.data)["messages"])
-
-    async def note(_subject: str, data: bytes) -> bytes:
-        return data
-
-    endpoint = ServiceEndpoint("shared", _SUBJECT, note, family=Family.READS, at_most=4_000, counts=lambda _data: 1)
-    bounds = Bounds(rates={Family.READS: Rate(1, 10)})
-    await nats_client.subscribe(subjects.PULLED, cb=hear)
-    async with open_service(nats_client, "ioa-test", "Tests", "0.1.0", [endpoint], bounds=bounds):
-        await heard(nats_client)
-        await _ask_for(nats_client, "UANNA", 100)
-        await _ask_for(nats_client, "UEVE", 900)
-        began = time.monotonic()
-        await eventually(lambda: told, bool)
-    assert (time.monotonic() - began < 0.5, [[*one] for one in told]) == (True, [["UEVE"]])
-    assert told[0]["UEVE"] >= 10_000
 
 
 async def test_what_waits_of_who_floods_is_not_worked_off(nats_client: Client) -> None:

@@ -28,10 +28,8 @@ from ioa.adapters.nats.connection import (
     asking_until_heard,
     at_renewal,
     open_connection,
-    until_connected,
     until_refused,
 )
-from ioa.adapters.nats.connections import NatsConnections
 from ioa.adapters.nats.endpoints import ServiceEndpoint
 from ioa.adapters.nats.requester import NatsRequester
 from ioa.adapters.nats.server import NatsServer, open_nats_server
@@ -387,30 +385,6 @@ async def _pass(_message: Msg) -> None:
 
 async def _lose() -> None:
     """Take an answer of the server as if it had not come."""
-
-
-async def test_nobody_looks_at_connections_while_there_is_no_server(nats_server: NatsServer) -> None:
-    """Looks that were kept came all at once, when everybody had just come back, who was taken to churn and kept out."""
-    looks: list[bytes] = []
-
-    async def hear(message: Msg) -> None:
-        looks.append(message.data)
-
-    async with open_connection(NatsSettings(nats_server.url, "looking")) as client:
-        await client.subscribe(subjects.SERVER_CONNECTIONS, cb=hear)
-        connections = NatsConnections(client)
-        await connections.count()
-        await client.flush()
-        of_one = len(looks)
-        await crash(nats_server)
-        await eventually(lambda: not client.is_connected)
-        for _ in range(3):
-            await connections.count()
-        await nats_server.start()
-        await until_connected(client)
-        await connections.count()
-        await client.flush()
-        assert len(looks) < 3 * of_one, "what was asked three times meanwhile was kept"
 
 
 async def test_who_asks_a_client_that_is_closed_while_there_is_no_server_is_told(nats_server: NatsServer) -> None:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Sequence
-from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 
@@ -13,12 +10,10 @@ from structlog.testing import capture_logs
 
 from ioa.adapters.nats.api_keys import NatsApiKeys
 from ioa.adapters.nats.connection import NatsSettings, open_connection
-from ioa.adapters.nats.refused_callers import NatsRefusedCallers
 from ioa.adapters.nats.server import open_nats_server
 from ioa.adapters.nats.topology import Topology
 from ioa.beside import beside
 from ioa.hosting.place import listens
-from ioa.ports.inspection import REFUSED, SlowedCaller
 from ioa.runtime.process import StopSignal
 from ioa_gateway.__main__ import serve
 from ioa_gateway.settings import GatewaySettings
@@ -49,28 +44,6 @@ async def test_an_outage_is_told_and_gotten_over(tmp_path: Path, port: int) -> N
             assert await eventually(status, lambda told: told != 200, within=timedelta(seconds=3)) == 503
             await server.start()
             assert await eventually(status, lambda told: told == 200) == 200
-
-
-async def test_it_tells_whom_it_refuses_again_and_again(tmp_path: Path, port: int) -> None:
-    """Who shows no key is named by his address to the registry, of which the doctor asks."""
-    async with open_nats_server(tmp_path, None) as server, open_connection(NatsSettings(server.url, "test")) as client:
-        await Topology().ensure(client.jetstream())
-        await NatsApiKeys(client).put(key())
-        told, stop = NatsRefusedCallers(time.monotonic), StopSignal()
-        async with (
-            told.hearing(client),
-            beside(serve(GatewaySettings(nats_url=server.url, http_port=port), stop), stop=stop.set),
-            httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}/v1") as http,
-        ):
-
-            async def refused() -> Sequence[SlowedCaller]:
-                with suppress(httpx.TransportError):
-                    for _ in range(20):
-                        await http.get("/goals", timeout=3)
-                return told.slowed()
-
-            found = await eventually(refused, within=timedelta(seconds=60))
-    assert [(one.caller, one.family) for one in found] == [("127.0.0.1", REFUSED)]
 
 
 async def test_others_reach_it_once_there_is_a_key(tmp_path: Path, port: int) -> None:

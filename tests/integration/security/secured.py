@@ -23,14 +23,11 @@ from ioa.adapters.nats.connection import NatsSettings, open_connection
 from ioa.adapters.nats.server import NatsServer, open_nats_server
 from ioa.adapters.nats.system_client import NatsSystemClient, open_system
 from ioa.adapters.nkey_seeds import public_key_of, read_key, sign_with
-from ioa.beside import beside
 from ioa.cli.credentials import AUTHORIZATION, FolderSecrets, plan_of
 from ioa.errors import UnavailableError
 from ioa.hosting.cluster_credentials import make_credentials
-from ioa.hosting.gate import Gate
 from ioa.local.fork_server import ChildProcess, ForkServer, Program
 from ioa.ports.inspection import Inspection, SlowedCaller
-from ioa.protocol.subjects import inbox_prefix_of
 from ioa.testing.manual_clock import NEW_YEAR
 from tests.rig.deadline import eventually
 from tests.rig.forks import fork_server
@@ -42,9 +39,6 @@ _READ_THEMSELVES = (*SERVICES, "admin", "gateway")
 
 _PATIENCE = timedelta(seconds=60)
 _STOP_GRACE_SECONDS = 15.0
-_AT_ONCE_BYTES = 64 * 1024
-_EVERY_SECONDS = 0.02
-_PASSED_OVER_BYTES = 8_000
 
 
 @dataclass(frozen=True)
@@ -65,9 +59,6 @@ class Secured:
     def service(self, name: str) -> Program:
         """A service as a process."""
         env = {"IOA_NATS_SEED": str(self.folder / name / "seed"), "IOA_INDEX_FOLDER": str(self.folder.with_name("index"))}
-        authorization = self.folder / AUTHORIZATION / "authorization.conf"
-        if authorization.exists():  # a tenant's folder has none
-            env["IOA_AUTHORIZATION"] = str(authorization)
         return Program(f"ioa_{name}", f"ioa_{name}", (), {**env, **self.told})
 
     def agent(self, file: str, pool: str, key: str, at: Path = EXAMPLES / "agents") -> Program:
@@ -75,19 +66,6 @@ class Secured:
         env = {"IOA_NATS_SEED": str(self.folder / pool / key), "IOA_AGENT_DATA": str(self.folder.with_name("agents"))}
         replica = () if key == pool else (key.removeprefix(f"{pool}-"),)
         return Program(key, "ioa.hosting", (f"{at}/{file}.py:agent", *replica), env)
-
-    def gate(self) -> Program:
-        """The gate of nats-server, where it was opened with one."""
-        env = {
-            "IOA_GATE_AUTHORIZATION": str(self.folder / AUTHORIZATION / "authorization.conf"),
-            "IOA_GATE_LET_IN": str(self.let_in),
-        }
-        return Program("ioa_gate", "ioa.hosting.gate", (), env)
-
-    @property
-    def let_in(self) -> Path:
-        """What nats-server includes where it has a gate."""
-        return self.folder.with_name("gate") / "let-in.conf"
 
     @property
     def pid_file(self) -> Path:
@@ -107,20 +85,12 @@ async def open_secured(  # all that there is
     callout: bool = False,
     users: Sequence[str] = ("user", "eve"),
     gateways: Sequence[str] = (),
-    gate: bool = False,
 ) -> AsyncIterator[Secured]:
-    """Run a nats-server with credentials for the services, pools such as `writer:2`, users, gateways, and one of each other role.
-
-    With `gate` it includes what its gate writes, which the caller runs.
-    """
+    """Run a nats-server with credentials for services, pools such as `writer:2`, users, gateways, and one of each other role."""
     plan = plan_of(pools, users, ["observer"], ["admin"], ["auditor"], callout=callout, gateways=gateways)
     credentials = folder / "credentials"
     await asyncio.to_thread(make_credentials, plan, FolderSecrets(credentials), NEW_YEAR)
     included = credentials / AUTHORIZATION / "authorization.conf"
-    if gate:
-        let_in = folder / "gate" / "let-in.conf"
-        await (await asyncio.to_thread(Gate, included, let_in)).write(frozenset())
-        included = let_in
     authorization = await asyncio.to_thread(included.read_text)
     async with open_nats_server(folder / "nats", None, authorization=authorization) as server:
         secured = secured_by(server, credentials, folder / "logs")
@@ -188,14 +158,14 @@ async def open_intruder(secured: Secured, name: str, key: str = "seed") -> Async
 
 
 async def told_of(inspection: Inspection) -> Sequence[SlowedCaller]:
-    """Return whom the services slow down. The registry is waited for, as the doctor does: it may be busy with a flood."""
+    """Return whom the services slow down. Waits for the registry, as `ioa doctor` does."""
     return (await inspection.slowed(("ioa-registry",))).callers
 
 
 async def until_told(
     inspection: Inspection, until: Callable[[Sequence[SlowedCaller]], bool] = bool, *, within: timedelta
 ) -> Sequence[SlowedCaller]:
-    """Ask whom the services slow down until that is as it should be, also where a server that is flooded answers too late."""
+    """Ask whom the services slow down until the answer is as expected."""
 
     async def told() -> Sequence[SlowedCaller]:
         try:
@@ -204,15 +174,6 @@ async def until_told(
             return ()
 
     return await eventually(told, until, within=within)
-
-
-async def is_refused(secured: Secured, name: str) -> bool:
-    """Whether the server lets somebody in no more; a connection that was let in and ended is none that was refused."""
-    try:
-        async with open_connection(secured.settings(name), patience=timedelta(0)):
-            return False
-    except UnavailableError as error:
-        return "lets nobody in" in error.message
 
 
 @asynccontextmanager
@@ -224,23 +185,6 @@ async def open_once(url: str, **shown: Any) -> AsyncIterator[Client]:
     finally:
         with suppress(nats.errors.Error, OSError):
             await client.close()
-
-
-@asynccontextmanager
-async def flooding(
-    secured: Secured, name: str, key: str, subject: str, request: bytes, *, again_after: float = 2.0
-) -> AsyncIterator[None]:
-    """Send a request, by the wire, tens of thousands of times a second; see `commanding`."""
-    inbox = inbox_prefix_of(read_key(str(secured.folder / name / key)).inbox_owner)
-    one = b"PUB %s %s.none %d\r\n%s\r\n" % (subject.encode(), inbox.encode(), len(request), request)
-    async with commanding(secured, name, key, one, again_after=again_after):
-        yield
-
-
-def passed_over(to: str, subject: str = "anything") -> bytes:
-    """Write a message, for `commanding`, that nats-server drops before it counts it: its traces would go where they may not."""
-    block = b"NATS/1.0\r\nNats-Trace-Dest: %s\r\nX: %s\r\n\r\n" % (to.encode(), b"x" * _PASSED_OVER_BYTES)
-    return b"HPUB %s %d %d\r\n%s\r\n" % (subject.encode(), len(block), len(block), block)
 
 
 @asynccontextmanager
@@ -256,35 +200,3 @@ async def open_wire(secured: Secured, name: str, key: str = "seed") -> AsyncIter
         yield reader, writer
     finally:
         writer.transport.abort()
-
-
-@asynccontextmanager
-async def commanding(secured: Secured, name: str, key: str, one: bytes, *, again_after: float = 2.0) -> AsyncIterator[None]:
-    """Send commands of the wire tens of thousands of times a second; when disconnected, connect again after some seconds.
-
-    Clients of NATS wait for two before they do. Who wants to do harm does not.
-    """
-    many = one * max(1, _AT_ONCE_BYTES // len(one))
-
-    async def connect() -> None:
-        async with open_wire(secured, name, key) as (reader, writer), beside(_read_all(reader)):
-            while not reader.at_eof():
-                writer.write(many)
-                await writer.drain()
-                await asyncio.sleep(_EVERY_SECONDS)
-
-    async def flood() -> None:
-        while True:
-            with suppress(OSError, ValueError):
-                await connect()
-            await asyncio.sleep(again_after)
-
-    async with beside(flood()):
-        yield
-
-
-async def _read_all(reader: asyncio.StreamReader) -> None:
-    """Read what is answered, for nobody: a server disconnects who does not."""
-    with suppress(OSError):
-        while await reader.read(_AT_ONCE_BYTES):
-            pass

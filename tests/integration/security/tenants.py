@@ -18,20 +18,6 @@ ONE, TWO = TenantId("one"), TenantId("two")
 
 
 @asynccontextmanager
-async def open_looked_after(folder: Path, pools: Sequence[str]) -> AsyncIterator[tuple[Secured, Secured]]:
-    """Run it with the tenant that has no name, which looks after the server, and one with a name, pools and a user."""
-    credentials = folder / "credentials"
-    for plan in (plan_of([], [], ["observer"], ["admin"]), plan_of(pools, ["user"], ["observer"], ["admin"], tenant=ONE)):
-        await asyncio.to_thread(create_credentials, credentials, plan, Terminal(as_json=True), now=NEW_YEAR)
-    authorization = await asyncio.to_thread((credentials / AUTHORIZATION / "authorization.conf").read_text)
-    async with open_nats_server(folder / "nats", None, authorization=authorization) as server:
-        yield (
-            secured_by(server, credentials, folder / "logs"),
-            secured_by(server, credentials / in_folder(ONE, ""), folder / "logs" / ONE),
-        )
-
-
-@asynccontextmanager
 async def open_tenants(folder: Path, pools: Sequence[str], *limits_of_two: str) -> AsyncIterator[tuple[Secured, Secured]]:
     """Run it with credentials for the services, pools, a user and one of each role of both tenants."""
     credentials = folder / "credentials"

@@ -4,28 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from ioa.adapters.nats.inspection import NatsInspection, open_inspection
+from ioa.adapters.nats.inspection import NatsInspection
 from ioa.adapters.nats.system_client import open_system
-from ioa.cli.examination import Health, probe_finding, quotas_finding
+from ioa.cli.examination import Health, probe_finding
 from ioa.cli.probe import send_probe
 from ioa.errors import ForbiddenError, NotFoundError
-from ioa.protocol import subjects
 from ioa.protocol.ids import GoalId
-from tests.integration.security.secured import flooding, open_intruder, told_of
-from tests.integration.security.town import BOB, EVE, SLACK_SECONDS, SOON, Town
-from tests.rig.deadline import eventually
-
-
-async def test_asking_how_streams_stand_stops_nobody_and_is_named(town: Town) -> None:
-    """A user who asks as fast as he can delays no goals; an observer is answered meanwhile, and told by the doctor who it is."""
-    usual = await town.lead_one()
-    async with open_inspection(town.secured.settings("observer"), patience=SOON) as inspection:
-        async with flooding(town.secured, EVE, "seed", subjects.standing_of(EVE), b"\x80"):
-            took = await town.lead_one()
-            storage = await eventually(inspection.storage, bool, within=SOON)
-        found = quotas_finding(await told_of(inspection))
-    assert took <= 3 * usual + SLACK_SECONDS, f"undisturbed it takes {usual:.3f} s"
-    assert (storage is not None and storage.streams > 0, "_eve" in found.message) == (True, True)
+from tests.integration.security.secured import open_intruder
+from tests.integration.security.town import BOB, SOON, Town
 
 
 async def test_observers_and_users_see_the_same_as_an_admin(town: Town) -> None:

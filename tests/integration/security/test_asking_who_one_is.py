@@ -11,7 +11,6 @@ from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.adapters.nats.whoami import ask_user
 from ioa.errors import ForbiddenError, UnavailableError
 from ioa.protocol.ids import AgentId, UserId
-from ioa.protocol.kept_out import Readmit
 from ioa.protocol.registry import RemoveAgent
 from tests.integration.security.secured import open_intruder, open_secured
 from tests.rig.standstill import freeze, thaw
@@ -41,9 +40,9 @@ async def test_who_is_no_admin_is_told_so(tmp_path: Path) -> None:
     async with open_secured(tmp_path, ["writer"]) as secured:
         async with open_intruder(secured, "auditor") as auditor, open_intruder(secured, "user") as user:
             with pytest.raises(ForbiddenError, match="no admin's"):
-                await NatsSystemClient(auditor).readmit(Readmit(name="eve"))
+                await NatsSystemClient(auditor).remove_agent(RemoveAgent(agent_id=AgentId("writer")))
             with pytest.raises(ForbiddenError, match="no admin's"):
                 await NatsSystemClient(user).remove_agent(RemoveAgent(agent_id=AgentId("writer")))
         async with open_intruder(secured, "admin") as admin:
             with pytest.raises(UnavailableError, match="Nobody serves"):
-                await NatsSystemClient(admin).readmit(Readmit(name="eve"))
+                await NatsSystemClient(admin).remove_agent(RemoveAgent(agent_id=AgentId("writer")))

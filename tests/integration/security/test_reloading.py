@@ -1,4 +1,4 @@
-"""What honest clients see while nats-server reads its configuration anew, as its gate has it do when somebody is kept out."""
+"""Requests of clients while nats-server reloads its configuration."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _ASKED_BETWEEN = 10
 
 
 async def test_nobodys_request_fails_while_the_server_reloads(tmp_path: Path) -> None:
-    """Who asks how JetStream stands, whose his key is, reads a log or launches a goal is not refused since others are kept out."""
+    """Status requests, identity requests, log reads and goals succeed while nats-server reloads its configuration."""
     async with AsyncExitStack() as stack:
         secured = await stack.enter_async_context(open_secured(tmp_path, (BOB,)))
         admin = await stack.enter_async_context(open_intruder(secured, "admin"))

@@ -10,6 +10,7 @@ import pytest
 
 from ioa.adapters.nats.connection import NotLetInError
 from ioa.cli import key_rotation, reach
+from ioa.cli.credentials import AUTHORIZATION
 from ioa.cli.key_rotation import KeyFolder, revoke
 from ioa.cli.shut_out import Door, try_door
 from ioa.cli.terminal import Terminal
@@ -19,23 +20,29 @@ from tests.integration.security.secured import open_secured
 _SOON = timedelta(seconds=1)
 
 
-@pytest.mark.parametrize("gate", [False, True], ids=["the authorization", "a gate that does not run"])
+@pytest.mark.parametrize("included", [True, False], ids=["the authorization", "another file"])
 async def test_a_revoked_key_is_tried(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], gate: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], included: bool
 ) -> None:
-    """A server that includes what a gate writes, which does not run, goes on letting in who was revoked: no word that he is out."""
+    """A server that includes another file goes on accepting a revoked key: the command fails and gives the reason."""
     monkeypatch.setattr(reach, "configure_logs", lambda *_: None)
     monkeypatch.setattr(key_rotation, "TRIED", _SOON)
-    async with open_secured(tmp_path, ("writer:2",), gate=gate) as secured:
+    async with open_secured(tmp_path, ("writer:2",)) as secured:
+        if not included:
+            (folder := secured.folder / AUTHORIZATION).joinpath("other.conf").write_text(
+                (folder / "authorization.conf").read_text()
+            )
+            configuration = secured.server.log_path.with_name("nats-server.conf")
+            configuration.write_text(configuration.read_text().replace("/authorization.conf", "/other.conf"))
         monkeypatch.setenv("IOA_NATS_URL", secured.server.url)
         keys, terminal = KeyFolder(secured.folder, secured.pid_file), Terminal(as_json=False)
-        if gate:
+        if included:
+            await revoke(keys, "writer-0", None, datetime.now(UTC), terminal)
+        else:
             with pytest.raises(IoaError, match="lets in writer-0 all the same") as raised:
                 await revoke(keys, "writer-0", None, datetime.now(UTC), terminal)
-            assert not isinstance(raised.value, UnavailableError) and "gate" in raised.value.hint
-        else:
-            await revoke(keys, "writer-0", None, datetime.now(UTC), terminal)
-        assert ("writer-0 is let in no more, which was tried" in capsys.readouterr().err) is not gate
+            assert not isinstance(raised.value, UnavailableError) and "does not include" in raised.value.hint
+        assert ("writer-0 is let in no more, which was tried" in capsys.readouterr().err) is included
         there = secured.settings("writer", "writer-1")
         assert await try_door(there, str(there.seed), timedelta(0)) is Door.OPEN
     assert await try_door(there, str(there.seed), timedelta(0)) is Door.UNTRIED

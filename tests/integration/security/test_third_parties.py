@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import shutil
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -13,13 +12,10 @@ from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
-import nats.errors
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 from nats.aio.client import Client
 
-from ioa.adapters.nats import callout as nats_callout
-from ioa.adapters.nats import guests
 from ioa.adapters.nats.agent_network import NatsAgentNetwork
 from ioa.adapters.nats.api_keys import NatsApiKeys
 from ioa.adapters.nats.audit import NatsAuditTrail
@@ -27,7 +23,6 @@ from ioa.adapters.nats.authorization import authorization, names_in, read_author
 from ioa.adapters.nats.buckets import NatsCards
 from ioa.adapters.nats.connection import NatsSettings, open_connection
 from ioa.adapters.nats.inspection import NatsInspection
-from ioa.adapters.nats.permissions import WHO_AM_I
 from ioa.adapters.nats.system_client import open_system
 from ioa.adapters.nats.whoami import ask_user
 from ioa.beside import beside
@@ -37,9 +32,8 @@ from ioa.cli.key_rotation import KeyFolder, revoke_subject, rotate
 from ioa.cli.keys import create_key
 from ioa.cli.terminal import Terminal
 from ioa.errors import InvalidInputError, UnavailableError
-from ioa.hosting.cluster_credentials import REVOKED, make_credentials
+from ioa.hosting.cluster_credentials import make_credentials
 from ioa.local.fork_server import Program
-from ioa.ports.inspection import FLOOD, TRACED
 from ioa.protocol import subjects
 from ioa.protocol.audit import Deed
 from ioa.protocol.goal_order import GoalOrder
@@ -47,25 +41,21 @@ from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, PoolId, SessionId, UserId
 from ioa.protocol.registry import Register, Session
 from ioa.retry import until_available
-from ioa.runtime.process import StopSignal, background
+from ioa.runtime.process import StopSignal
 from ioa.testing.manual_clock import NEW_YEAR
-from ioa_authcallout import issuer, withdrawal
 from ioa_authcallout.__main__ import serve
 from ioa_authcallout.settings import CalloutSettings
 from tests.integration.security.secured import (
     EXAMPLES,
     Secured,
     open_intruder,
-    open_once,
     open_processes,
     open_running,
     open_secured,
-    until_told,
 )
 from tests.integration.security.town import card
 from tests.rig.deadline import eventually
 from tests.rig.identity_provider import Provider, open_provider
-from tests.rig.letting_in import is_let_in
 
 _SOON, _BRIEFLY = timedelta(seconds=20), timedelta(milliseconds=100)
 _BOB = {"role": "user", "name": "bob"}
@@ -104,9 +94,8 @@ class House:
 
 
 @pytest.fixture
-async def closed_house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[House]:
+async def closed_house(tmp_path: Path) -> AsyncIterator[House]:
     """A nats-server with credentials that asks an auth callout, where none runs, and a provider."""
-    monkeypatch.setattr(withdrawal, "SURE_SECONDS", 0.5)
     async with open_secured(tmp_path, ["calculator"], callout=True) as secured, open_provider() as provider:
         yield House(provider, secured)
 
@@ -172,49 +161,6 @@ async def test_a_guest_may_do_what_its_token_says(house: House) -> None:
         await eventually(lambda: len(heard), lambda count: count == 8, within=_SOON)
 
 
-async def test_a_guest_who_floods_is_kept_out_by_the_callout(house: House) -> None:
-    """He is known by role and name, on whichever connection; other guests stay, and come in, whatever he is called."""
-    bob, carol = house.provider.token(_BOB, sub="bob"), house.provider.token({"role": "user", "name": "carol"}, sub="carol")
-    others = [
-        house.provider.token(claim, sub="other")
-        for claim in ({"role": "observer", "name": "bob"}, {"role": "agent", "agent": "bob"})
-    ]
-    async with (
-        open_processes(house.secured, [house.secured.service("registry")]),
-        open_intruder(house.secured, "observer") as observer,
-        open_connection(house.by_token(carol), patience=_SOON) as other,
-    ):
-        inspection = NatsInspection(observer)
-        await eventually(lambda: inspection.answers("ioa-registry"), within=_SOON)
-        for _ in range(2):
-            with suppress(nats.errors.Error, OSError):
-                async with open_once(house.secured.server.url, token=bob) as guest:
-                    for _ in range(15_000):
-                        await guest.publish(subjects.goal_of(UserId("bob")), b"{}")
-                    await guest.flush()
-        slowed = await until_told(inspection, lambda found: FLOOD in {one.family for one in found}, within=_SOON)
-        await eventually(lambda: is_let_in(house.by_token(bob)), lambda let_in: not let_in, within=_SOON)
-        assert [one.caller for one in slowed if one.family == FLOOD] == ["user:bob"]
-        assert [await is_let_in(house.by_token(one)) for one in (carol, *others)] == [True] * 3
-        assert not other.stats["reconnects"]
-
-
-async def test_a_guest_who_has_the_server_write_in_his_place_is_kept_out_by_the_callout(house: House) -> None:
-    """He is known by role and name, by the connection that the server tells of."""
-    bob = house.provider.token(_BOB, sub="bob")
-    async with (
-        open_processes(house.secured, [house.secured.service("registry")]),
-        open_intruder(house.secured, "observer") as observer,
-    ):
-        inspection = NatsInspection(observer)
-        await eventually(lambda: inspection.answers("ioa-registry"), within=_SOON)
-        async with open_once(house.secured.server.url, token=bob) as guest:
-            await guest.publish(subjects.cancel(UserId("bob")), b"{}", headers={"Nats-Trace-Dest": WHO_AM_I})
-            slowed = await until_told(inspection, lambda found: TRACED in {one.family for one in found}, within=_SOON)
-        await eventually(lambda: is_let_in(house.by_token(bob)), lambda let_in: not let_in, within=_SOON)
-    assert [one.caller for one in slowed if one.family == TRACED] == ["user:bob"]
-
-
 async def test_what_is_no_token_of_the_provider_lets_nobody_in(house: House) -> None:
     """Not a forged one, nor one whose claim bears a key's name, a wildcard or too much; none is written to the server's log."""
     forged = Provider(url=house.provider.url).token()
@@ -234,32 +180,6 @@ async def test_what_is_no_token_of_the_provider_lets_nobody_in(house: House) -> 
     with pytest.raises(UnavailableError, match="lets nobody in"):
         async with open_connection(house.by_token(forged), patience=_BRIEFLY):
             pass
-
-
-async def test_who_connects_again_and_again_keeps_no_guest_out(house: House) -> None:
-    """By a hundred connections at a time, with forged tokens: guests come in beside them, and the doctor is told from where."""
-    forger, address = Provider(url=house.provider.url), urlsplit(house.secured.server.url)
-
-    async def come_again() -> None:
-        while True:
-            reader, writer = await asyncio.open_connection(address.hostname, address.port)
-            try:
-                await reader.readline()
-                shown = {"auth_token": forger.token(sub=f"eve-{id(writer)}"), "verbose": False}
-                writer.write(f"CONNECT {json.dumps(shown)}\r\nPING\r\n".encode())
-                await reader.readline()
-            except OSError:
-                continue
-            finally:
-                writer.close()
-
-    async with AsyncExitStack() as stack:
-        for _ in range(100):
-            await stack.enter_async_context(background(come_again()))
-        observer = NatsInspection(await stack.enter_async_context(open_intruder(house.secured, "observer")))
-        await eventually(observer.callout, lambda status: status is not None and "127.0.0.1" in status.crowding, within=_SOON)
-        bob = house.provider.token(_BOB, sub="bob")
-        assert [await is_let_in(house.by_token(bob)) for _ in range(5)] == [True] * 5
 
 
 async def test_a_connection_ends_with_its_token_and_goes_on_with_the_next(house: House, tmp_path: Path) -> None:
@@ -292,84 +212,6 @@ async def test_a_provider_that_is_away_shuts_nobody_out_whose_key_is_known(house
         status = await inspection.callout()
         assert status is not None
         assert (guest.is_connected, status.let_in, sum(status.refused.values()) > 0) == (True, 2, True)
-
-
-async def test_who_came_by_a_key_that_is_withdrawn_is_ended_and_others_stay(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    """He stayed until his token ran out. By a key that is newer than what is known, or a set without any, nobody is ended."""
-    monkeypatch.setattr(issuer, "_AGAIN_SECONDS", 0.0)
-    provider = house.provider
-    provider.keys["k2"] = ec.generate_private_key(ec.SECP256R1())
-    leaked = Provider(url=provider.url, keys=dict(provider.keys))
-    unknown = Provider(provider.url, keys={"k3": leaked.keys["k1"]}).token(key_id="k3")
-    async with (
-        open_connection(house.by_token(provider.token()), patience=_SOON) as stranger,
-        open_connection(house.by_token(provider.token(_BOB, sub="bob", key_id="k2")), patience=_SOON) as bob,
-        open_connection(house.secured.settings("user"), patience=_SOON) as user,
-    ):
-        for told in ({}, {"k2": leaked.keys["k2"]}):
-            assert stranger.is_connected
-            provider.keys = told
-            await house.is_refused(unknown)  # by a key that is not known, so that the provider is asked
-        await eventually(lambda: stranger.is_connected, lambda connected: not connected, within=_SOON)
-        await house.is_refused(leaked.token())
-        assert not stranger.is_connected
-        assert [client.stats["reconnects"] for client in (bob, user)] == [0, 0]
-        assert await is_let_in(house.by_token(provider.token(_BOB, sub="bob", key_id="k2")))
-
-
-async def test_who_came_by_a_key_that_is_withdrawn_while_no_callout_runs_is_ended_by_the_next(
-    closed_house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Which key let him in is seen of his connection, on whichever page of them, here by a callout that reads another file."""
-    monkeypatch.setattr(guests, "_PAGE", 1)
-    house, files = closed_house, [tmp_path / "before.json", tmp_path / "after.json"]
-    house.provider.keys["k2"] = ec.generate_private_key(ec.SECP256R1())
-    tokens = [house.provider.token(_BOB, sub="bob", key_id=key) for key in ("k1", "k2")]
-    files[0].write_text(json.dumps(house.provider.answer("/keys")))
-    house.provider.keys.pop("k1")
-    files[1].write_text(json.dumps(house.provider.answer("/keys")))
-    async with AsyncExitStack() as stack:
-        async with open_callout(house, files[0]):
-            by_first, by_second = [
-                await stack.enter_async_context(open_connection(house.by_token(token), patience=_SOON)) for token in tokens
-            ]
-        async with open_callout(house, files[1]):
-            await eventually(lambda: by_first.is_connected, lambda connected: not connected, within=_SOON)
-            assert (by_second.is_connected, by_second.stats["reconnects"]) == (True, 0)
-
-
-async def test_who_was_let_in_by_an_older_callout_comes_again(closed_house: House) -> None:
-    """It did not say by which key, so that he stayed when that was withdrawn. He is ended once, and known when he is back."""
-    house = closed_house
-    async with AsyncExitStack() as stack:
-        with pytest.MonkeyPatch.context() as older:
-            older.setattr(nats_callout, "known_by", lambda holder, _token: holder)
-            async with open_callout(house):
-                guest = await stack.enter_async_context(open_connection(house.by_token(house.provider.token()), patience=_SOON))
-        user = await stack.enter_async_context(open_connection(house.secured.settings("user"), patience=_SOON))
-        async with open_callout(house):
-            await eventually(lambda: (guest.stats["reconnects"], guest.is_connected), lambda seen: seen == (1, True), within=_SOON)
-            async with open_connection(house.secured.settings("authcallout"), patience=_SOON) as looking:
-                [token] = (await guests.NatsGuests(looking).connected()).values()
-            assert (user.stats["reconnects"], token.key == "unknown") == (0, False)
-
-
-async def test_who_is_revoked_and_let_in_by_a_callout_that_does_not_know_it_is_ended(closed_house: House, tmp_path: Path) -> None:
-    """Its file is older, as in a pod for a minute: he stayed until his token ran out, whatever came behind. Others stay."""
-    house, older = closed_house, tmp_path / "older"
-    await asyncio.to_thread(shutil.copytree, house.secured.folder / CALLOUT, older)
-    revoked = {REVOKED: b"guest@example.com\n"}
-    await asyncio.to_thread(FolderSecrets(house.secured.folder).extend, CALLOUT, revoked)
-    async with AsyncExitStack() as stack:
-        async with open_callout(house, keys=older):
-            guest, bob = [
-                await stack.enter_async_context(open_connection(house.by_token(token), patience=_SOON))
-                for token in (house.provider.token(), house.provider.token(_BOB, sub="bob"))
-            ]
-        async with open_callout(house):
-            await eventually(lambda: guest.is_connected, lambda connected: not connected, within=_SOON)
-            await house.is_refused(house.provider.token())
-            assert (bob.is_connected, bob.stats["reconnects"]) == (True, 0)
 
 
 async def test_keys_come_and_go_while_guests_are_let_in(house: House) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable
 from datetime import timedelta
 from pathlib import Path
 
@@ -14,18 +14,16 @@ from nats.aio.client import Client
 from nats.js.api import Header
 
 from ioa.adapters.nats.connection import NatsSettings, open_connection
-from ioa.adapters.nats.connections import NatsConnections
 from ioa.adapters.nats.delivery import NatsDeadLetters
 from ioa.adapters.nats.inspection import NatsInspection
 from ioa.adapters.nats.permissions import WHO_AM_I
 from ioa.adapters.nats.topology import LOG, WORK, Topology, ensure_pool_consumer
-from ioa.adapters.nkey_seeds import create_seed, public_key_of, read_key
+from ioa.adapters.nkey_seeds import create_seed, public_key_of
 from ioa.cli.examination import Health, dead_letter_findings
 from ioa.errors import UnavailableError
-from ioa.ports.connections import ConnectionId, SentTotals
 from ioa.ports.delivery import DeadReason
 from ioa.protocol import subjects as names
-from ioa.protocol.ids import PoolId, TenantId, UserId
+from ioa.protocol.ids import PoolId
 from ioa.protocol.stream_reads import ReadStream
 from tests.integration.security.secured import Secured, open_intruder, open_processes, open_secured
 from tests.rig.deadline import eventually
@@ -126,57 +124,6 @@ async def test_nobody_traces_a_message_to_another(secured: Secured) -> None:
     async with open_intruder(secured, "user") as client:
         await client.publish("ioa.v1.goal.user", b"Count to ten.", headers={"Nats-Trace-Dest": traced})
         assert await refusals(secured, "user", 1) == _subjects([traced])
-
-
-async def test_nobody_pulls_in_the_name_of_another(secured: Secured) -> None:
-    """Who asks for goals the server says, whatever headers it sends, so that nobody else is kept out for it."""
-    heard, pull = _Pullers(), b'{"batch":1,"expires":29,"idle_heartbeat":1}'
-    async with open_connection(secured.settings("registry")) as registry, open_intruder(secured, "ada", "ada") as client:
-        connections = NatsConnections(registry)
-        async with connections.hearing(heard):
-            await connections.count()
-            await registry.flush()
-            told = json.dumps({"acc": "IOA_AGENTS", "user": "UVICTIM"})
-            own = public_key_of(read_key(str(secured.folder / "ada" / "ada")).seed)
-
-            async def pulled() -> set[tuple[str, int]]:
-                for header in ("Nats-Request-Info", "nats-request-info"):
-                    await client.publish(f"$JS.API.CONSUMER.MSG.NEXT.{WORK}.any", pull, headers={header: told})
-                return set(heard.pulls)
-
-            assert await eventually(pulled, lambda _: len(heard.pulls) > 1) == {(own, 29)}
-
-
-class _Pullers:
-    def __init__(self) -> None:
-        self.pulls: list[tuple[str, int]] = []
-
-    def opened(self, sent: SentTotals) -> None: ...
-
-    def closed(self, sent: SentTotals) -> None: ...
-
-    def counted(self, server: str, connections: Sequence[SentTotals]) -> None: ...
-
-    def pulling(self, key: str, messages: int, told_by: TenantId | None = None) -> None:
-        self.pulls.append((key, messages))
-
-    def glanced(self, server: str, connections: Sequence[SentTotals], at_seconds: float) -> None:
-        """Nothing is looked at."""
-
-    def refused(self, user: UserId, goals: int, told_by: TenantId | None) -> None:
-        """Nothing is refused."""
-
-    def traced(self, connection: ConnectionId, told_by: TenantId | None = None) -> None: ...
-
-    def uncounted(self, connection: ConnectionId, size: int, told_by: TenantId | None = None) -> None: ...
-
-    def searched(self, user: UserId, messages: int, told_by: TenantId | None = None) -> None:
-        """Nobody has anything searched."""
-
-    def turned_away(self, host: str) -> None:
-        """All are let in."""
-
-    def gave_back(self, key: str) -> None: ...
 
 
 async def test_a_stranger_is_not_let_in(secured: Secured) -> None:

@@ -13,14 +13,12 @@ from pathlib import Path
 from nats.aio.client import Client
 
 from ioa.adapters.nats.agent_network import NatsAgentNetwork
-from ioa.adapters.nats.inspection import open_inspection
 from ioa.adapters.nats.requester import NatsRequester
 from ioa.adapters.nats.system_client import NatsSystemClient, open_system
 from ioa.beside import beside
 from ioa.errors import IoaError, UnavailableError
 from ioa.group.requests import Accepted, LaunchGroup, Sync
 from ioa.group.state import GroupState
-from ioa.ports.inspection import SlowedCaller
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Reason
@@ -30,7 +28,7 @@ from ioa.protocol.registry import Register, Renew, Session
 from ioa.retry import until_available
 from ioa.testing.manual_clock import NEW_YEAR
 from ioa_testkit.given_goals import GivenGoals
-from tests.integration.security.secured import Secured, commanding, open_intruder, open_processes, open_secured, until_told
+from tests.integration.security.secured import Secured, open_intruder, open_secured
 from tests.rig.deadline import eventually
 
 BOB, MALLORY = AgentId("bob"), AgentId("mallory")
@@ -200,25 +198,3 @@ async def _stay_online(agents: Collection[Agent]) -> None:
 def card(agent_id: AgentId, pool: str) -> AgentCard:
     """A card of an agent that counts."""
     return AgentCard(agent_id=agent_id, name=agent_id, description="Counts things.", pool=PoolId(pool))
-
-
-async def told_for(
-    family: str, folder: Path, name: str, key: str, command: bytes, *, within: timedelta = SOON, again_after: float = 2.0
-) -> Sequence[SlowedCaller]:
-    """Have somebody send a command without end until the doctor is told of a family, and return of whom.
-
-    Goals of others take as long as undisturbed then.
-    """
-    async with (
-        open_secured(folder, (BOB, MALLORY), gate=True) as secured,
-        open_processes(secured, [secured.gate()]),
-        open_town_on(secured, (BOB,)) as town,
-        open_inspection(secured.settings("user"), patience=SOON) as inspection,
-    ):
-        usual = await town.lead_some()
-        async with commanding(secured, name, key, command, again_after=again_after):
-            slowed = await until_told(inspection, lambda found: family in {one.family for one in found}, within=within)
-            await town.lead_one()  # what was sent before is worked off
-            took = await town.lead_some()
-    assert took <= 3 * usual + SLACK_SECONDS, f"undisturbed they take {usual:.3f} s"
-    return [one for one in slowed if one.family == family]

@@ -8,7 +8,6 @@ import pytest
 import yaml
 
 from ioa.adapters.nats.authorization import AccountLimits
-from ioa.runtime.control_plane import ControlPlaneSettings
 
 _ROOT = Path(__file__).parents[3]
 
@@ -18,4 +17,3 @@ def test_the_chart_and_what_is_rendered_without_it_bound_connections_alike(side:
     """Who runs nats-server without the chart has as many, if nothing else is said."""
     said = yaml.safe_load((_ROOT / "helm/ioa/values.yaml").read_text(encoding="utf-8"))["quotas"]["connections"]
     assert said[side] == getattr(AccountLimits(), f"{side.removesuffix('s')}_connections")
-    assert said["each"] == ControlPlaneSettings().quota_connections

@@ -17,7 +17,6 @@ from ioa.adapters.nats.authorization import (
     read_tenants,
 )
 from ioa.adapters.nats.permissions import Permissions, account_of, of_admin, of_agent, of_user, tenant_of
-from ioa.protocol import subjects
 from ioa.protocol.ids import AgentId, PoolId, TenantId, UserId, check_tenant
 
 ACME, UMBRA = TenantId("acme"), TenantId("umbra-2")
@@ -28,13 +27,10 @@ SMALL = AccountLimits(max_file=1_000_000, agent_connections=7, user_subscription
 
 
 def test_a_system_without_tenants_is_what_it_was() -> None:
-    """Whoever has no tenants has the same configuration with them near, but for what is heard of how much their agents ask for."""
+    """Accounts of the unnamed tenant are the same with and without named tenants."""
     alone = json.loads(authorization({"D": ANNA}))["accounts"]
     beside = json.loads(authorization(KEYS))["accounts"]
-    told = {name: {"account": f"IOA_{name}", "subject": subjects.PULLED} for name in (ACME, UMBRA)}
-    heard = [{"stream": one, "to": f"{subjects.PULLED}.{name}"} for name, one in told.items()]
-    assert beside["IOA"]["imports"] == alone["IOA"]["imports"] + heard
-    assert {name: beside[name] for name in alone if name != "IOA"} == {name: alone[name] for name in alone if name != "IOA"}
+    assert {name: beside[name] for name in alone} == alone
 
 
 @pytest.mark.parametrize("may", [*KEYS.values(), replace(of_admin(), tenant=ACME)])
@@ -44,14 +40,14 @@ def test_somebody_is_told_as_one_of_a_tenant(may: Permissions) -> None:
 
 
 def test_nothing_crosses_from_one_tenant_to_another() -> None:
-    """Each account imports from its own tenant's alone, and exports to nobody else's; the unnamed one hears how much is pulled."""
+    """Each account imports from accounts of its own tenant and exports to these only."""
     accounts = json.loads(authorization(KEYS))["accounts"]
     crossing = {
         (tenant_of(name), tenant_of(other))
         for name, account in accounts.items()
         for other in (
-            *(next(iter(one.values()))["account"] for one in account.get("imports", ()) if subjects.PULLED not in str(one)),
-            *(importer for one in account.get("exports", ()) if subjects.PULLED not in str(one) for importer in one["accounts"]),
+            *(next(iter(one.values()))["account"] for one in account.get("imports", ())),
+            *(importer for one in account.get("exports", ()) for importer in one["accounts"]),
         )
     }
     assert crossing == {(None, None), (ACME, ACME), (UMBRA, UMBRA)}

@@ -63,7 +63,7 @@ async def test_what_cannot_be_answered_is_logged_once_a_second_and_charged_each_
     endpoint = ServiceEndpoint("read", subjects.ANY_READ, answer, family=Family.READS, at_most=100, counts=lambda _data: 1)
     shown = {SHOWN_ASKER: json.dumps({"acc": "IOA_USERS", "user": "UEVE"})}
     async with asyncio.timeout(5), asyncio.TaskGroup() as group:
-        dispatcher = RequestDispatcher(group, USUAL_BOUNDS, lambda *_: None, lambda _: False, lambda _: None, write)
+        dispatcher = RequestDispatcher(group, USUAL_BOUNDS, lambda *_: None, write)
         dispatcher._failed = OneASecond(lambda: 0.0)
         with capture_logs() as logs:
             for _ in range(20):

@@ -13,7 +13,7 @@ import pytest
 from ioa.adapters.nats.callout import Guest
 from ioa.adapters.nats.permissions import of_user
 from ioa.errors import ForbiddenError, UnavailableError
-from ioa.protocol.audit import AuditLine, Deed
+from ioa.protocol.audit import AuditLine
 from ioa.protocol.authcallout import AskCalloutStatus
 from ioa.protocol.ids import UserId
 from ioa.runtime.audit import AuditLog
@@ -39,21 +39,6 @@ class _AtHand(Keys):
         return None
 
 
-async def test_who_is_kept_out_is_noted_by_the_subject_of_the_token() -> None:
-    """The name that its claim gives a guest may be another one's subject: he would stand in the log for what he did not do."""
-    kept, guest = _Kept(), Guest("carol", "user", "bob", "user:carol", of_user(UserId("carol")), "T1", NEW_YEAR, "k")
-
-    async def judge(_token: str) -> Guest:
-        return guest
-
-    audit = AuditLog(kept, ManualClock(), "authcallout")
-    entrance = CalloutEntrance(judge, _AtHand(), "https://id.example.com", audit, lambda: {"user:carol"}, lambda: 0.0)
-    with pytest.raises(ForbiddenError, match="kept out"):
-        await entrance.judge("token", "192.0.2.7")
-    await audit.flush()
-    assert [(line.deed, line.who, line.target, line.refused) for line in kept.lines] == [(Deed.CONNECTED, "", "bob", "forbidden")]
-
-
 async def test_a_token_that_was_refused_is_not_looked_at_again_at_once() -> None:
     """It costs a digest for some seconds; one whose issuer is away is looked at each time, and so is one that lets in."""
     now, judged = [0.0], list[str]()
@@ -63,7 +48,7 @@ async def test_a_token_that_was_refused_is_not_looked_at_again_at_once() -> None
         judged.append(token)
         if token in refusals:
             raise refusals[token]
-        return Guest("carol", "user", "carol", "user:carol", of_user(UserId("carol")), "T1", NEW_YEAR, "k")
+        return Guest("carol", "user", "carol", "user:carol", of_user(UserId("carol")), "T1", NEW_YEAR)
 
     entrance = _entrance(judge, now)
     for at, token in ((0, "forged"), (1, "forged"), (2, "away"), (3, "away"), (4, "good"), (4.5, "good"), (5.5, "forged")):
@@ -127,4 +112,4 @@ async def test_from_where_very_many_come_is_told_and_they_are_answered_no_more()
 
 def _entrance(judge: Callable[[str], Awaitable[Guest]], now: list[float]) -> CalloutEntrance:
     audit = AuditLog(_Kept(), ManualClock(), "authcallout")
-    return CalloutEntrance(judge, _AtHand(), "https://id.example.com", audit, lambda: (), lambda: now[0])
+    return CalloutEntrance(judge, _AtHand(), "https://id.example.com", audit, lambda: now[0])

@@ -13,7 +13,7 @@ from ioa.group.requests import CancelGroup
 from ioa.ports.inspection import FILLING_QUEUE, FILLING_STORE
 from ioa.ports.store_room import SUBJECT_BYTES, StoreRoom
 from ioa.protocol import subjects
-from ioa.protocol.goals import EndedGoal, Reason
+from ioa.protocol.goals import Reason
 from ioa.protocol.ids import GoalId, GoalName, UserId
 from ioa.protocol.named_teams import PutTeam
 from ioa_groups.intake import Intake
@@ -191,40 +191,6 @@ async def test_whoever_waits_for_a_goal_that_nobody_can_work_on_is_told() -> Non
     ):
         await plane.intake.give_up(subject, data, "x", RuntimeError("gone wrong"))
     assert [one.goal_id for one in plane.passing.told.values()] == ["two"]
-
-
-async def test_who_goes_on_although_all_is_refused_is_told_of() -> None:
-    """Goals that he had published before are no sign of that, however many are refused; nor is anything once there is room."""
-    plane, second = Plane(), timedelta(seconds=1)
-    await plane.join(ADA)
-    plane.room.left, plane.room.of_users = _FULL, {EVE: 99_000}
-    await plane.waiting.look()
-    found = plane.clock.now()
-    assert [await _launch(plane, EVE, f"old-{number}", found - second) for number in range(3)] == [None] * 3
-    assert plane.goes_on == []
-    assert await _launch(plane, EVE, "new", found + second) is None
-    plane.room.left = _ROOMY
-    await plane.waiting.look()
-    assert await _launch(plane, EVE, "later", found + 2 * second) is not None
-    assert plane.goes_on == [EVE]
-
-
-async def test_who_goes_on_by_what_is_no_goal_is_told_of_too() -> None:
-    """Garbage, the id of another goal, and one that has ended are refused before anybody looks who has filled what."""
-    plane, second = Plane(), timedelta(seconds=1)
-    await plane.join(ADA)
-    await _launch(plane, EVE, "one")
-    await plane.ended.put(EndedGoal(goal_id=GoalId("old"), user=EVE, reason=None, ended_at=plane.clock.now(), digest=_DIGEST))
-    plane.room.left, plane.room.of_users = _FULL, {EVE: 99_000}
-    await plane.waiting.look()
-    later = plane.clock.now() + second
-    for number, data in enumerate((b"{", b'{"goal_id": "one", "goal": "Say bye."}', b'{"goal_id": "old", "goal": "Say hello."}')):
-        assert await plane.intake.accept(subjects.goal_to(EVE, ADA), data, f"more-{number}", later) is None
-    assert plane.goes_on == [EVE] * 3
-    plane.room.left = _ROOMY
-    await plane.waiting.look()
-    assert await plane.intake.accept(subjects.goal_to(EVE, ADA), b"{", "last", later + second) is None
-    assert plane.goes_on == [EVE] * 3, "nothing is refused of him any more"
 
 
 async def _waits(intake: Intake, user: UserId, goal_id: str, size_bytes: int, *, copy: datetime | None = None) -> bool:

@@ -18,34 +18,24 @@ from ioa.adapters.nats.accounts import AGENTS, CALLOUT, CONTROL_PLANE, USERS
 from ioa.adapters.nats.keys import subject_of
 from ioa.adapters.nats.patience import kept_for
 from ioa.adapters.nats.permissions import (
-    CONNECTED,
-    DISCONNECTED,
-    LISTS_CONNECTIONS,
-    SYSTEM,
-    TURNED_AWAY,
     WHO_AM_I,
     Permissions,
     Service,
     account_of,
     crossings,
-    disconnecting,
     is_answered_often,
-    is_judged,
     of_admin,
     of_agent,
     of_auditor,
     of_callout,
-    of_gate,
     of_gateway,
     of_observer,
     of_service,
     of_user,
-    reloading,
     tenant_of,
 )
 from ioa.adapters.nats.topology import API_KEYS, STREAMS, WORK, pool_consumer
 from ioa.errors import InvalidInputError
-from ioa.ports.connections import KeyHolders
 from ioa.protocol import subjects
 from ioa.protocol.ids import AgentId, PoolId, TenantId, UserId, full_name
 from ioa.protocol.model import Model
@@ -146,10 +136,9 @@ def _rendered(
     rules: str,
 ) -> str:
     limits = {may.tenant: AccountLimits() for may in users.values() if may.tenant is not None} | dict(tenants)
-    accounts = _accounts(None, own or AccountLimits(), users, rules) | {SYSTEM: _of_the_server()}
+    accounts = _accounts(None, own or AccountLimits(), users, rules)
     for tenant, bounds in sorted(limits.items()):
         accounts |= _accounts(tenant, bounds, users, rules)
-    accounts[CONTROL_PLANE]["imports"] = [*_imports_of_the_server(), *map(_pulled_by, sorted(limits))]
     asked: dict[str, Any] = {}
     if callout is not None:
         accounts[CALLOUT] = {"users": [_user(callout.user, of_callout())]}
@@ -176,74 +165,16 @@ def is_of_this_version(subscribe: Collection[str]) -> bool:
     return _rules() in subscribe
 
 
-def at_the_gate(rendered: str, gate: str, kept_out: Collection[str]) -> str:
-    """Render whom the gate of a server lets in: whom an authorization lets in, but those who are kept out, and the gate itself.
-
-    Agents, users, observers and auditors can be kept out, and services and admins of tenants with a name: no service of whose
-    server it is, and no gateway, which acts for many.
-
-    Args:
-        rendered: The authorization.
-        gate: The gate's public key.
-        kept_out: Names, as `full_name` has them, or public keys.
-
-    Raises:
-        InvalidInputError: It is no authorization of this version.
-    """
-    known = roster_of(rendered)
-    out = {key for key, name in known.names.items() if name in kept_out} | (set(kept_out) - known.trusted)
-    whole = json.loads(rendered)
-    accounts = whole.pop("accounts")
-    for name, account in accounts.items():
-        if is_judged(name):
-            account["users"] = [user for user in account["users"] if user["nkey"] not in out]
-    accounts[CONTROL_PLANE]["users"].append(_user(gate, of_gate()))
-    return _whole(accounts, whole)
-
-
 def _whole(accounts: Mapping[str, Mapping[str, Any]], others: Mapping[str, Any]) -> str:
     written = ",\n".join(f"{json.dumps(name)}: {_written(account)}" for name, account in accounts.items())
     after = "".join(f",\n{json.dumps(name)}: {json.dumps(value)}" for name, value in others.items())
     return f'{{"accounts": {{\n{written}\n}}{after}}}\n'
 
 
-def _of_the_server() -> dict[str, Any]:
-    """Return what the server's own account lets the control plane without a name do: end connections, and what `of_gate` may.
-
-    Nobody is let into it. It has a list of nobody for older versions, which read one of each account.
-    """
-    to = {"accounts": [CONTROL_PLANE]}
-    exports = [
-        {"service": LISTS_CONNECTIONS, "response_type": "stream"} | to,
-        {"service": disconnecting("*")} | to,
-        {"service": reloading("*")} | to,
-        *({"stream": events} | to for events in (CONNECTED, DISCONNECTED, TURNED_AWAY)),
-    ]
-    return {"exports": exports, "users": []}
-
-
-def _imports_of_the_server() -> list[dict[str, Any]]:
-    return [
-        {"service": {"account": SYSTEM, "subject": LISTS_CONNECTIONS}, "to": subjects.SERVER_CONNECTIONS},
-        {"service": {"account": SYSTEM, "subject": disconnecting("*")}},
-        {"service": {"account": SYSTEM, "subject": reloading("*")}},
-        *({"stream": {"account": SYSTEM, "subject": events}} for events in (CONNECTED, DISCONNECTED, TURNED_AWAY)),
-    ]
-
-
-def _pulled_by(tenant: TenantId) -> dict[str, Any]:
-    """Hear how much a tenant's agents ask for, under the tenant's name. nats-server lets no request be heard two accounts away."""
-    told = {"account": account_of(CONTROL_PLANE, tenant), "subject": subjects.PULLED}
-    return {"stream": told, "to": subjects.pulled_by(tenant)}
-
-
 def _accounts(
     tenant: TenantId | None, limits: AccountLimits, users: Mapping[str, Permissions], rules: str
 ) -> dict[str, dict[str, Any]]:
-    """Return the three accounts of a tenant. They import from each other, and from nobody else.
-
-    How much the agents of one with a name ask for is told to the control plane without a name, which looks after the whole server.
-    """
+    """Return the three accounts of a tenant. They import from each other, and from no other account."""
     importers: dict[tuple[str, str], list[str]] = defaultdict(list)
     control_plane = account_of(CONTROL_PLANE, tenant)
     accounts: dict[str, dict[str, Any]] = {}
@@ -255,8 +186,6 @@ def _accounts(
             "imports": [_imported(kind, control_plane, subject, shown=subject in crossing.shown) for kind, subject in crossed]
         }
     exports = [_exported(kind, subject, names) for (kind, subject), names in importers.items()]
-    if tenant is not None:
-        exports.append(_exported("stream", subjects.PULLED, [CONTROL_PLANE]))
     bounds = limits if tenant is None else _of_a_tenant(limits)
     stored = {limit: value for limit in _STORING if (value := getattr(bounds, limit)) is not None}
     accounts = {CONTROL_PLANE: {"jetstream": stored or "enabled", "exports": exports}} | accounts
@@ -334,32 +263,6 @@ def names_of(may: Permissions) -> frozenset[str]:
     """Return what an agent and its pool, or a user, are called, by what they may do; nobody else bears a name there."""
     found = (named.fullmatch(one) for one in may.publish for named in (_AGENT, _POOL, _USER))
     return frozenset(match[1] for match in found if match)
-
-
-def roster_of(rendered: str) -> KeyHolders:
-    """Tell from the authorization of this version what agents and users are called, and which keys are the gateway's.
-
-    Services and admins are those of tenants with a name alone, and called so that nobody else is.
-
-    Raises:
-        InvalidInputError: It is none.
-    """
-    named: dict[str, str] = {}
-    trusted, users = set[str](), set[str]()
-    gateway = of_gateway().publish
-    services = {of_service(service).publish: f"service:{service}" for service in Service}
-    for key, may in read_authorization(rendered, {}).items():
-        if may.publish == gateway:
-            trusted.add(key)
-        elif may.account == CONTROL_PLANE:
-            if may.tenant is not None:
-                named[key] = full_name(may.tenant, services.get(may.publish, "service:admin"))
-        elif user := user_of(may.publish):
-            named[key] = full_name(may.tenant, user)
-            users.add(named[key])
-        elif agent := agent_of(may.publish):
-            named[key] = full_name(may.tenant, agent)
-    return KeyHolders(named, frozenset(trusted), frozenset(users))
 
 
 def read_authorization(rendered: str, names: Mapping[str, str]) -> dict[str, Permissions]:

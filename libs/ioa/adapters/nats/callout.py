@@ -19,7 +19,6 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 
 from ioa.adapters.nats.arrivals import Arrival, ArrivalQueue
-from ioa.adapters.nats.guests import known_by
 from ioa.adapters.nats.permissions import WHO_IS_THIS, Permissions, account_of
 from ioa.adapters.nats.sinks import MessageSink
 from ioa.adapters.nats.tokens import claims_of
@@ -27,7 +26,6 @@ from ioa.adapters.nkey_seeds import account_key_of, sign_with
 from ioa.cancellation import TaskGroup
 from ioa.errors import ForbiddenError, IoaError
 from ioa.networks import network_of
-from ioa.ports.connections import ShownToken
 from ioa.protocol.subjects import inbox_prefix_of
 
 _QUEUE = "ioa-authcallout"
@@ -44,8 +42,8 @@ _log = structlog.get_logger(__name__)
 class Guest:
     """Somebody who is let in by a token: under which name and role, what he may do, where he reads answers, and until when.
 
-    `subject` is whose token it is, by which it is revoked. `holder` is who he is to nats-server, and what is kept out if he floods:
-    no key and nobody of another role is called so. `key` is the thumbprint of the key that has signed his token.
+    `subject` is that of the token, by which it is revoked. `holder` is the name that nats-server lists for the connection: no key
+    and no holder of another role has it.
     """
 
     name: str
@@ -55,7 +53,6 @@ class Guest:
     may: Permissions
     inbox_owner: str
     until: datetime
-    key: str
 
 
 class CalloutJudge(Protocol):
@@ -170,9 +167,8 @@ def _user(issuer: str, user: str, guest: Guest, now: datetime) -> dict[str, obje
     }
     if may.answering is not None:
         rights["resp"] = {"max": may.answering.times, "ttl": may.answering.seconds * _NANOSECONDS}
-    name = known_by(guest.holder, ShownToken(guest.key, guest.inbox_owner))
     times = {"iat": int(now.timestamp()), "exp": int(guest.until.timestamp())}
-    return {"iss": issuer, "sub": user, "aud": account_of(may.account, may.tenant), "name": name, **times, "nats": rights}
+    return {"iss": issuer, "sub": user, "aud": account_of(may.account, may.tenant), "name": guest.holder, **times, "nats": rights}
 
 
 def _encoded(value: Mapping[str, object]) -> str:

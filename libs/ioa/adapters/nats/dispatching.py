@@ -22,7 +22,6 @@ from nats.aio.msg import Msg
 from nats.micro.request import ERROR_CODE_HEADER, ERROR_HEADER, Request
 
 from ioa.adapters.nats.endpoints import Bounds, HeadedAnswer, ServiceEndpoint
-from ioa.adapters.nats.guests import holder_of
 from ioa.adapters.nats.headers import header_bytes, written_bytes
 from ioa.adapters.nats.listening import Listener
 from ioa.adapters.nats.permissions import SHOWN_ASKER
@@ -143,15 +142,11 @@ class RequestDispatcher:
         group: asyncio.TaskGroup,
         bounds: Bounds,
         slowed: Callable[[str, Family], None],
-        is_of_nobody: Callable[[Msg], bool],
-        goes_on: Callable[[Msg], None],
         write: Callable[[bytes], Awaitable[None]],
     ) -> None:
         self._group = group
         self._bounds = bounds
         self._slowed = slowed
-        self._is_of_nobody = is_of_nobody
-        self._goes_on = goes_on
         self._write = write
         self._loop = asyncio.get_running_loop()
         self._waiting = 0
@@ -179,9 +174,6 @@ class RequestDispatcher:
     def take(self, endpoint: ServiceEndpoint, listener: Listener, message: Msg) -> None:
         """Answer a request as soon as there is room. One that comes after all is closed was not taken."""
         if self._closed:
-            return
-        if self._is_of_nobody(message):  # the server has written it itself
-            listener.rest()
             return
         caller = ""
         if endpoint.caller_at is not None:
@@ -229,18 +221,12 @@ class RequestDispatcher:
             self._shared.waking.cancel()
 
     def _put_off(self, endpoint: ServiceEndpoint, listener: Listener, caller: str, message: Msg, judged: QuotaRefusal) -> None:
-        """Refuse what came too early; where that is a flood have the server drop it, or tell who can end it.
-
-        He is told of who goes on regardless, too: what has come by then is on its way through the server, and stays there if it is
-        not answered, whether or not it drops what comes after.
-        """
+        """Reject a request that exceeds the rate of its caller, and stop listening to a caller that goes on regardless."""
         if judged.is_flood and endpoint.caller_at is None:
             self._refuse_waiting(f"caller {caller}")
         elif judged.is_flood:
             listener.close_out(caller)
         self._refuse(endpoint, caller, message, judged.retry_after, is_first=judged.is_first)
-        if judged.retry_after is None or (judged.is_flood and endpoint.caller_at is None):
-            self._goes_on(message)
 
     def _refuse_waiting(self, lane: str) -> None:
         """Refuse what waits in a lane: who floods has others wait for it, and is about to be ended."""
@@ -518,7 +504,7 @@ def _asker(message: Msg) -> str:
     """Who asks on a subject that many share, as the server tells where users have keys; empty where they have none."""
     try:
         told = parse_json((message.headers or {})[SHOWN_ASKER])
-        return f"{told['acc']} {holder_of(told['user'])}"
+        return f"{told['acc']} {told['user']}"
     except (KeyError, ValueError, TypeError, AttributeError):
         return ""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from ioa.adapters.nats.permissions import is_overheard, is_pulled
+from ioa.adapters.nats.permissions import is_pulled
 from ioa.adapters.nats.reply_headers import USUAL_PATIENCE
 
 READ_PATIENCE = timedelta(seconds=10)
@@ -37,8 +37,6 @@ _WAITED = {
 """By the third and fourth part of a subject, or the third alone. All else, what JetStream answers too, is waited for as usual."""
 PULLED_WITHIN = timedelta(seconds=8)
 """For how long the server keeps a pull that is not answered: a client of ours waits for five."""
-_OVERHEARD_WITHIN = timedelta(seconds=1)
-"""For how long it keeps what the registry overhears, and never answers."""
 _ON_ITS_WAY = timedelta(seconds=1)
 """How much longer the server keeps it: an answer is on its way."""
 
@@ -54,8 +52,6 @@ def kept_for(subject: str) -> timedelta:
 
     It looks as seldom, so that some stay for twice as long. What may be answered often it keeps from the last answer.
     """
-    if is_overheard(subject):
-        return _OVERHEARD_WITHIN
     if is_pulled(subject):
         return PULLED_WITHIN
     return waited_for(subject) + _ON_ITS_WAY

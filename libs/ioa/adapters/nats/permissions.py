@@ -64,28 +64,18 @@ from ioa.protocol import subjects
 from ioa.protocol.ids import ADMIN, LOCAL, AgentId, CommId, PoolId, TenantId, UserId
 
 WHO_AM_I = "$SYS.REQ.USER.INFO"
-"""Where the server itself tells a connection what it may do. It needs to cross over from no account: so it
-does only for the registry, which overhears it."""
+"""Subject on which nats-server returns the permissions of a connection. It answers in every account, without an import."""
 
 WHO_IS_THIS = "$SYS.REQ.USER.AUTH"
 """Where the server asks an auth callout about somebody whose key it does not know (NATS ADR-26)."""
-
-SYSTEM = "$SYS"
-"""The account of the server itself."""
-LISTS_CONNECTIONS = "$SYS.REQ.SERVER.PING.CONNZ"
-"""Where a list of all connections is asked for, in the server's own account: in another one it tells of that account alone."""
-CONNECTED, DISCONNECTED = "$SYS.ACCOUNT.*.CONNECT", "$SYS.ACCOUNT.*.DISCONNECT"
-"""Where a server tells who has come and gone."""
-TURNED_AWAY = "$SYS.SERVER.*.CLIENT.AUTH.ERR"
-"""Where it tells whom it has not let in, and from which address."""
 
 READS = "$JS.API.DIRECT.GET."
 """Where streams are read past all quotas and bounds: by the control plane and the gateway. Users ask group setup."""
 _NEXT = "$JS.API.CONSUMER.MSG.NEXT."
 PULLS = f"{_NEXT}{WORK}."
-"""Where agents ask for goals. The registry hears it too: who asks says where answers go, and how often he is told of none."""
+"""Prefix of the subjects on which agents pull goals."""
 TAKEN = f"$JS.ACK.{WORK}.>"
-"""Where agents say how the goals stand that they took. The registry hears that too: by `+NXT` one asks for more there."""
+"""Subjects on which agents acknowledge the goals that they pulled."""
 
 STANDING = (
     subjects.GET_AGENTS,
@@ -101,10 +91,6 @@ SHOWN_ASKER = "Nats-Request-Info"
 _READ_BY_USERS = (RESULTS, LOG, DEAD, GOALS, stream_of(GOAL_RECORDS), stream_of(ENDED), stream_of(OPEN))
 READABLE = (*_READ_BY_USERS, AUDIT)
 """The streams of which group setup tells those who may ask."""
-
-OVERHEARD = ("$SYS.*.USER.INFO", "$SRV.>", subjects.CALLOUT_STATUS)
-"""What the registry hears besides those who answer, since nobody of the control plane may: by what the server writes there in a
-user's place its own messages wait. The first is as what `WHO_AM_I` crosses over."""
 
 _OF_TENANT = re.compile(rf"{CONTROL_PLANE}_([a-z0-9-]+)(?:_[A-Z]+)?")
 _API = "$JS.API"
@@ -238,7 +224,7 @@ def of_gateway() -> Permissions:
         *_working_off(HOOKS, DELIVERING),
         f"{_API}.STREAM.INFO.{HOOKS}",
     )
-    return Permissions(USERS, (*anybody.publish, *keys, *webhooks, subjects.REFUSED), anybody.subscribe)
+    return Permissions(USERS, (*anybody.publish, *keys, *webhooks), anybody.subscribe)
 
 
 def of_observer() -> Permissions:
@@ -259,49 +245,9 @@ def of_callout() -> Permissions:
     return Permissions(CALLOUT, (), (WHO_IS_THIS,), _ANSWERS_ONCE)
 
 
-def of_gate() -> Permissions:
-    """Return what the gate of a server may do: hear who is kept out, and have that server read its configuration anew.
-
-    And see what that server does not count, which it tells: for that it asks for the list of connections.
-    """
-    return Permissions(CONTROL_PLANE, (reloading(_ANY), subjects.SERVER_CONNECTIONS, subjects.PULLED), (subjects.KEPT_OUT,))
-
-
 def of_admin() -> Permissions:
     """Everything but the server's own account: for repairs by hand."""
     return Permissions(CONTROL_PLANE, (">",), (">",))
-
-
-def disconnecting(server: str) -> str:
-    """Where a server is told to end a connection."""
-    return f"$SYS.REQ.SERVER.{server}.KICK"
-
-
-def reloading(server: str) -> str:
-    """Where a server is told to read its configuration anew."""
-    return f"$SYS.REQ.SERVER.{server}.RELOAD"
-
-
-def is_outside(account: str) -> bool:
-    """Whether an account is one of agents or users, of any tenant: those whose holders nobody of the control plane answers for."""
-    tenant = tenant_of(account)
-    return account in {account_of(AGENTS, tenant), account_of(USERS, tenant)}
-
-
-def is_of_services(account: str) -> bool:
-    """Whether an account is that of the services and admins of a tenant with a name, for whom its operator answers."""
-    tenant = tenant_of(account)
-    return tenant is not None and account == account_of(CONTROL_PLANE, tenant)
-
-
-def is_judged(account: str) -> bool:
-    """Whether who floods from an account is kept out: all but the services of whose server it is."""
-    return is_outside(account) or is_of_services(account)
-
-
-def is_of_agents(account: str) -> bool:
-    """Whether an account is that of a tenant's agents."""
-    return account == account_of(AGENTS, tenant_of(account))
 
 
 def account_of(account: str, tenant: TenantId | None) -> str:
@@ -339,7 +285,7 @@ def crossings() -> dict[str, Crossing]:
     information = f"{_API}.INFO"
     of_agents = (*agent.publish, TAKEN)
     outside = (of_user(UserId(_ANY)), of_gateway(), of_observer(), of_auditor())
-    of_users = [subject for one in outside for subject in one.publish]
+    of_users = [subject for one in outside for subject in one.publish if subject != WHO_AM_I]
     return {
         AGENTS: Crossing((information, *_crossing(of_agents)), _without_covered(agent.subscribe), _shown(of_agents)),
         USERS: Crossing(
@@ -368,11 +314,6 @@ def _shown(requests: Iterable[str]) -> frozenset[str]:
     served = {subjects.ANY_SLOWED, *(pattern for heard in _SERVED.values() for pattern in heard)}
     served -= {subjects.ANY_GOAL, subjects.ANY_ADDRESSED_GOAL}
     return frozenset(crossing_of(one) for one in requests if any(covers(pattern, one) for pattern in served))
-
-
-def is_overheard(subject: str) -> bool:
-    """Whether the registry hears requests on a subject, or on one that crosses over as it, that somebody else answers."""
-    return subject == crossing_of(WHO_AM_I)
 
 
 def is_answered_often(subject: str) -> bool:
@@ -513,18 +454,6 @@ _SERVED = {
         subjects.GET_AGENTS,
         subjects.LIST_AGENTS,
         subjects.REMOVE_AGENT,
-        subjects.READMIT,
-        CONNECTED,
-        DISCONNECTED,
-        TURNED_AWAY,
-        f"{PULLS}*",
-        TAKEN,
-        subjects.ANY_PULLED,
-        subjects.ANY_GOAL,
-        subjects.ANY_ADDRESSED_GOAL,
-        subjects.PULLED,
-        subjects.REFUSED,
-        *OVERHEARD,
     ),
     Service.GROUPS: (
         subjects.ANY_LAUNCH,
@@ -555,7 +484,7 @@ _SERVED = {
     ),
     Service.ROUTER: (subjects.ANY_SAY, subjects.ANY_SAY_TO, subjects.ANY_PROGRESS),
     Service.DISCOVERY: (subjects.ANY_SEARCH, subjects.INDEX_STATUS, subjects.ANY_REPORT),
-    Service.AUTHCALLOUT: (subjects.CALLOUT_STATUS, subjects.KEPT_OUT),
+    Service.AUTHCALLOUT: (subjects.CALLOUT_STATUS,),
 }
 
 _NEEDED = {
@@ -569,10 +498,6 @@ _NEEDED = {
         f"{_API}.STREAM.INFO.{LOG}",
         _MAKING_POOL_QUEUES,
         f"{_API}.CONSUMER.DELETE.{WORK}.*",
-        subjects.SERVER_CONNECTIONS,
-        disconnecting(_ANY),
-        subjects.KEPT_OUT,
-        subjects.PULLED,
     ),
     Service.GROUPS: (
         *_writing_logs(),
@@ -604,7 +529,6 @@ _NEEDED = {
         *_working_off(GOALS, "*"),
         f"{_API}.CONSUMER.DURABLE.CREATE.{GOALS}.*",
         *_working_off(OLD_GOALS, INTAKE),
-        subjects.PULLED,
         f"{_API}.STREAM.LIST",
         *(f"{_API}.CONSUMER.LIST.{stream}" for stream in (OLD_GOALS, GOALS, WORK, TIMERS)),
     ),
@@ -620,7 +544,6 @@ _NEEDED = {
         *(subject for bucket in (GOAL_RECORDS, ENDED, SESSIONS) for subject in _looking_up(bucket)),
         _reading(RESULTS),
         *_working_off(TIMERS, ROUTERS),
-        subjects.PULLED,
     ),
     Service.DISCOVERY: (
         *_following(CARDS),
@@ -630,7 +553,6 @@ _NEEDED = {
         *_consuming(OUTCOMES),
         subjects.ANY_OUTCOME,
         _reading(LOG),
-        subjects.PULLED,
     ),
-    Service.AUTHCALLOUT: (subjects.ANY_AUDIT, subjects.PULLED, subjects.SERVER_CONNECTIONS, disconnecting(_ANY)),
+    Service.AUTHCALLOUT: (subjects.ANY_AUDIT,),
 }

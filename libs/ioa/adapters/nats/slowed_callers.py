@@ -13,7 +13,7 @@ from itertools import chain, islice, zip_longest
 from typing import Any
 
 from ioa.json_text import parse_json
-from ioa.ports.inspection import DISCONNECTED, SlowedCaller
+from ioa.ports.inspection import SlowedCaller
 
 _SERVICE, _SLOWED = "service", "slowed"
 _MOST = 200
@@ -23,8 +23,8 @@ _NOT_TOLD = (ValueError, KeyError, TypeError, AttributeError, OverflowError)
 
 
 def most_first(callers: Iterable[SlowedCaller]) -> list[SlowedCaller]:
-    """Sort by how much was refused, after those who were disconnected: their number says only what it took to notice them."""
-    return sorted(callers, key=lambda one: (False, 0) if one.family in DISCONNECTED else (True, -one.refused))
+    """Sort callers by the number of their rejected requests, largest first."""
+    return sorted(callers, key=lambda one: -one.refused)
 
 
 def slowed_statistics(*found: Sequence[SlowedCaller]) -> dict[str, list[list[str | int]]]:

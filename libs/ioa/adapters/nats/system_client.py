@@ -62,7 +62,6 @@ from ioa.protocol.files import (
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Artifact, GoalRecord, GoalResult, ending_of
 from ioa.protocol.ids import ADMIN, LOCAL, CommId, GoalId, GoalName, UserId
-from ioa.protocol.kept_out import Readmit
 from ioa.protocol.model import Model
 from ioa.protocol.named_teams import GetTeam, ListTeams, NamedTeam, PutTeam, TeamList, TeamReference, TeamRow
 from ioa.protocol.registry import Acknowledged, Agents, ListAgents, RemoveAgent
@@ -332,15 +331,6 @@ class NatsSystemClient:
             ForbiddenError: Who asks may not.
         """
         await self._ask_as_operator(subjects.REMOVE_AGENT, request, Acknowledged)
-
-    async def readmit(self, request: Readmit) -> None:
-        """Let in again who is kept out for a flood. For operators.
-
-        Raises:
-            UnavailableError: Nobody answers, since no registry keeps anybody out.
-            ForbiddenError: Who asks may not.
-        """
-        await self._ask_as_operator(subjects.READMIT, request, Acknowledged)
 
     async def _ask_as_operator(
         self, subject: str, request: Model, reply: type[Reply], *, timeout: timedelta | None = None
