@@ -1,0 +1,35 @@
+"""How well discovery finds agents, on the sets that come with the project."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks.discovery_figures import measure
+from benchmarks.discovery_sets import OWN, sets_in, variants_of
+from benchmarks.discovery_ways import Ours
+from ioa_discovery.embedding.embedder import open_embedder
+from ioa_discovery.index.edge_index import open_edge_index
+from ioa_discovery.indexer import Indexer
+from ioa_discovery.search.searcher import Searcher
+
+_GOLDEN = {
+    "field": (0.690, 0.966, 0.800),
+    "office": (0.831, 1.0, 0.891),
+}
+"""Top@1, Top@10 and mean reciprocal rank by set, for cards with examples, as `make eval-discovery` reports them."""
+_TOLERANCE = 0.01
+
+
+async def test_quality_of_shipped_sets_matches_the_golden_figures() -> None:
+    """A change of ranking states its effect in this table."""
+    found: dict[str, tuple[float, float, float]] = {}
+    async with open_embedder() as embedder:
+        for variant in (one for folder in sets_in(OWN) for one in variants_of(folder) if one.cards_are == "examples"):
+            async with open_edge_index(model_id=embedder.model_id, dimension=embedder.dimension) as index:
+                await Indexer(index, embedder).rebuild(variant.cards, [card.agent_id for card in variant.cards])
+                way = Ours(Searcher(index, embedder), with_keywords=False)
+                figures = await measure(way, variant.cases, lambda: None)
+            found[variant.set_name] = (figures.top_1, figures.top_10, figures.mrr)
+    assert found.keys() == _GOLDEN.keys()
+    for name, golden in _GOLDEN.items():
+        assert found[name] == pytest.approx(golden, abs=_TOLERANCE), name
