@@ -26,7 +26,7 @@ from benchmarks import machine
 from benchmarks.parts import note, run, temporary_folder
 from ioa.adapters.nats.connection import NatsSettings, open_connection
 from ioa.adapters.nats.keys import stream_of, subject_of
-from ioa.adapters.nats.requester import NatsRequester
+from ioa.adapters.nats.request import NatsRequester
 from ioa.adapters.nats.server import NatsServer, open_nats_server
 from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.adapters.nats.topology import ENDED, GOAL_RECORDS, LOG, MEMBERS, RESULTS, Topology

@@ -18,7 +18,8 @@ SECTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
         (
             "ioa.telemetry.process_metrics",
             "ioa.adapters.nats.traffic",
-            "ioa.adapters.nats.request_metrics",
+            "ioa.adapters.nats.request",
+            "ioa.adapters.nats.service",
             "ioa.adapters.nats.queues",
         ),
     ),

@@ -16,7 +16,7 @@ from ioa.adapters.nats.audit import NatsAuditSink
 from ioa.adapters.nats.authorization import names_in, read_tenants
 from ioa.adapters.nats.callout import answer_callouts
 from ioa.adapters.nats.connection import open_connection
-from ioa.adapters.nats.endpoints import OF_ANYBODY, ServiceEndpoint, answer
+from ioa.adapters.nats.endpoints import ServiceEndpoint, answer
 from ioa.adapters.nats.service import open_service
 from ioa.adapters.system_clock import SystemClock
 from ioa.distribution import installed_version
@@ -62,9 +62,7 @@ async def serve(settings: CalloutSettings, stop: StopSignal) -> None:
         entrance = CalloutEntrance(judge.judge, keys, settings.callout_issuer, audit, time.monotonic)
         asked = await stack.enter_async_context(open_connection(settings.asked()))
         await stack.enter_async_context(background(answer_callouts(asked, seed, entrance, _now)))
-        endpoints = [
-            ServiceEndpoint("status", subjects.CALLOUT_STATUS, answer(AskCalloutStatus, entrance.status), at_most=OF_ANYBODY)
-        ]
+        endpoints = [ServiceEndpoint("status", subjects.CALLOUT_STATUS, answer(AskCalloutStatus, entrance.status))]
         about = "Says whom nats-server lets in by a token"
         await stack.enter_async_context(open_service(client, "ioa-authcallout", about, installed_version(), endpoints))
         await stop.wait()

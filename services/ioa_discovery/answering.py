@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import replace
 from functools import partial
 from typing import Protocol, TypeVar
 
 from ioa.adapters.nats.buckets import NatsRegistryView
 from ioa.adapters.nats.connection import Connection
-from ioa.adapters.nats.endpoints import OF_ANYBODY, Handler, ServiceEndpoint, answer, answer_as
+from ioa.adapters.nats.endpoints import Handler, ServiceEndpoint, answer, answer_as
 from ioa.adapters.nats.log import NatsGroupLog
 from ioa.adapters.nats.outcomes import NatsOutcomes
 from ioa.adapters.nats.service import open_service
@@ -27,7 +28,6 @@ from ioa.protocol.codec import MAX_PAYLOAD_BYTES, count_elements, encode, receiv
 from ioa.protocol.ids import AgentId
 from ioa.protocol.outcomes import ReportOutcomes
 from ioa.protocol.search import MAX_NEEDS, NEEDS_FIELDS, NEEDS_OF_ONE, AskIndexStatus, IndexStatus, Search, SearchResult
-from ioa.quotas import Family
 from ioa.runtime.control_plane import ControlPlaneSettings
 from ioa.runtime.process import background
 from ioa_discovery.assessment import Assessor
@@ -59,13 +59,18 @@ class OpenedEngines(Protocol):
 
 E = TypeVar("E", bound=OpenedEngines)
 
+_SEARCH_COST = 10
+"""Cost of a search in a caller's token bucket: it takes that much longer than other requests."""
+_MAX_SEARCHES, _MAX_SEARCHES_PER_CALLER = 64, 8
+"""Searches that are handled at once, of all callers and of one."""
 
-def searches_asked(data: bytes) -> int:
-    """Return as how many searches a request counts, by its needs; as one, if it will be refused."""
+
+def search_cost(data: bytes) -> int:
+    """Return the cost of a search: a fixed cost for each two needs; that of one search if the request is invalid."""
     try:
-        return max(1, -(-count_elements(data, NEEDS_FIELDS, MAX_NEEDS) // NEEDS_OF_ONE))
+        return _SEARCH_COST * max(1, -(-count_elements(data, NEEDS_FIELDS, MAX_NEEDS) // NEEDS_OF_ONE))
     except InvalidInputError:
-        return 1
+        return _SEARCH_COST
 
 
 class Searching(Protocol):
@@ -134,10 +139,8 @@ async def open_answering(
                 "search",
                 subjects.ANY_SEARCH,
                 answer_search(searcher),
-                family=Family.SEARCH,
-                caller_max_concurrent=1,
-                for_many=(subjects.GROUP_SETUP,),
-                counts=searches_asked,
+                cost=search_cost,
+                exempt_callers=(subjects.GROUP_SETUP,),
                 max_bytes=MAX_PAYLOAD_BYTES,
             ),
             by_name(
@@ -146,7 +149,7 @@ async def open_answering(
                 answer_as(ReportOutcomes, assessor.report, lambda told: told.agent_id),
                 max_bytes=MAX_PAYLOAD_BYTES,
             ),
-            ServiceEndpoint("status", subjects.INDEX_STATUS, answer(AskIndexStatus, status), at_most=OF_ANYBODY),
+            ServiceEndpoint("status", subjects.INDEX_STATUS, answer(AskIndexStatus, status)),
         ]
         upkeep = Upkeep(Indexer(index, engines.card_embedder, stem=stem, changes=feed), feed)
         async with (
@@ -157,9 +160,7 @@ async def open_answering(
                 "Finds agents by meaning",
                 installed_version(),
                 endpoints,
-                bounds=settings.bounds,
-                known=sessions.agents,
-                also_slowed=feed.slowed,
+                limits=replace(settings.limits, max_concurrent=_MAX_SEARCHES, max_concurrent_per_key=_MAX_SEARCHES_PER_CALLER),
             ),
         ):
             yield engines, feed

@@ -14,7 +14,7 @@ import structlog
 from ioa.adapters.nats.api_keys import NatsApiKeys
 from ioa.adapters.nats.connection import open_connection
 from ioa.adapters.nats.delivery import NatsDeadLetters
-from ioa.adapters.nats.in_turns import ask_in_turns
+from ioa.adapters.nats.direct_gets import limit_reads
 from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.adapters.nats.tail import NatsTail
 from ioa.adapters.nats.webhooks import NatsWebhooks, deliver_notices
@@ -38,7 +38,7 @@ from ioa_gateway.outward.tail import Tail
 from ioa_gateway.outward.traces import TraceExport
 from ioa_gateway.outward.webhooks import Webhooks
 from ioa_gateway.reach import Reach
-from ioa_gateway.reading import Reads
+from ioa_gateway.reading import read_slots
 from ioa_gateway.rooms import open_rooms
 from ioa_gateway.seats import networks_of, open_seats
 from ioa_gateway.server import bound, open_server
@@ -52,7 +52,7 @@ async def serve(settings: GatewaySettings, stop: StopSignal) -> None:
     async with AsyncExitStack() as stack:
         settings.hosts(settings.http_port)
         connection = await stack.enter_async_context(open_connection(settings.nats("ioa-gateway")))
-        ask_in_turns(connection, Reads())
+        limit_reads(connection, read_slots())
         keyring, limits = Keyring(NatsApiKeys(connection), SystemClock().now, run=settings.http_run), CallerLimits(time.monotonic)
         await _open(keyring, settings)
         listening = stack.enter_context(bound(settings.http_address, settings.http_port))

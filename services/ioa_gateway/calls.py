@@ -8,7 +8,6 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import KW_ONLY, dataclass, field
 from datetime import timedelta
-from functools import partial
 from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel
@@ -154,7 +153,7 @@ class ApiCall:
         """
         self.caller.check_person(person)
         self.limits.check_seat(self.caller.key_id, person)
-        async with self.limits.seats.turn(self.caller.user):
+        async with self.limits.seats.slot(self.caller.user):
             yield await self.seats.of(person)
 
     async def goal(self, user: UserId | None, goal_id: str | None = None) -> GoalName:
@@ -180,7 +179,7 @@ class ApiCall:
         Raises:
             NotFoundError: There is no such goal.
         """
-        async with self.limits.pages.turn(self.caller.user):
+        async with self.limits.pages.slot(self.caller.user):
             yield await self.client.system.goal(name, with_team=with_team)
 
     def ending(
@@ -201,7 +200,7 @@ class ApiCall:
         """
 
         async def written() -> Sequence[T]:
-            async with self.limits.pages.turn(self.caller.user):
+            async with self.limits.pages.slot(self.caller.user):
                 result = await self.client.result(name)
                 if result is None:
                     raise _no_goal(name)
@@ -220,7 +219,7 @@ class ApiCall:
 
     async def webhooks(self, is_wanted: Callable[[Webhook], bool]) -> Sequence[Webhook]:
         """Read some webhooks, in a turn of the caller's user; of others nothing is kept."""
-        async with self.limits.lists.turn(self.caller.user):
+        async with self.limits.lists.slot(self.caller.user):
             return [hook async for hook in self.hooks.store.all() if is_wanted(hook)]
 
     async def group(self) -> CommId:
@@ -452,19 +451,16 @@ def read_object(data: bytes) -> dict[str, Any]:
 
 
 async def read_in_turn(call: ApiCall, data: bytes, check: Callable[[dict[str, Any]], T]) -> T:
-    """Parse a body that may hold a team, and check it, in a turn of its user and a part of the event loop's time.
-
-    Others have their turn between the two: either takes long enough by itself.
+    """Parse and check a body that may contain a team, in a turn of its user. Other requests run between the two steps.
 
     Raises:
         InvalidInputError: It is no object of JSON, or not what it is to be.
         PayloadTooLargeError: It has more than 5,000 values.
     """
-    share = call.limits.orders_share
-    async with call.limits.orders.turn(call.caller.user):
-        found = await share.read(partial(read_object, data))
+    async with call.limits.orders.slot(call.caller.user):
+        found = read_object(data)
         await asyncio.sleep(0)
-        return await share.read(partial(check, found))
+        return check(found)
 
 
 def _no_number(said: str) -> None:

@@ -17,7 +17,7 @@ from datetime import timedelta
 import structlog
 
 from ioa.errors import RateLimitedError, UnavailableError
-from ioa.fair_turns import FairTurns
+from ioa.fair_semaphore import FairSemaphore
 
 LONGEST = timedelta(seconds=5)
 """How long a place is had at least, while others wait for one."""
@@ -81,8 +81,11 @@ class HeldPlaces:
     """
 
     def __init__(self, at_once: int, of_one: int) -> None:
-        self._turns = FairTurns(at_once, of_one)
+        self._slots = FairSemaphore(at_once, of_one)
+        self._at_once = at_once
         self._held = list[HeldPlace]()
+        self.waiting = 0
+        """Requests that wait for a place."""
 
     @property
     def taken(self) -> int:
@@ -93,12 +96,15 @@ class HeldPlaces:
     async def place(self, user: str, within: timedelta) -> AsyncIterator[HeldPlace | None]:
         """Have a place for as long as the block; None if it does not come in time."""
         async with AsyncExitStack() as stack:
+            self.waiting += 1
             try:
-                await stack.enter_async_context(self._turns.turn(user, within))
-                has_turn = True
+                await stack.enter_async_context(self._slots.slot(user, within))
+                is_granted = True
             except RateLimitedError:
-                has_turn = False
-            yield self._begin(user, stack) if has_turn else None
+                is_granted = False
+            finally:
+                self.waiting -= 1
+            yield self._begin(user, stack) if is_granted else None
 
     def _begin(self, user: str, stack: AsyncExitStack) -> HeldPlace:
         held = HeldPlace(user, closes_connection.get())
@@ -118,8 +124,8 @@ class HeldPlaces:
         held.look = asyncio.get_running_loop().call_later(after.total_seconds(), self._look_in, _LOOK, held)
 
     def _make_room(self) -> None:
-        """Take a place from somebody, if all are taken and more wait for one than lose theirs already."""
-        if self._turns.wanted() <= sum(one.is_lost for one in self._held):
+        """Close the slowest connection that holds a place, if all places are taken and more requests wait than places get free."""
+        if len(self._held) < self._at_once or self.waiting <= sum(one.is_lost for one in self._held):
             return
         now, has = asyncio.get_running_loop().time(), Counter(one.user for one in self._held)
         longest = LONGEST.total_seconds()

@@ -8,11 +8,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 
-from ioa.adapters.nats.loop_share import LoopShare
 from ioa.errors import RateLimitedError
-from ioa.fair_turns import FairTurns
+from ioa.fair_semaphore import FairSemaphore
 from ioa.protocol.ids import UserId
-from ioa.quotas import Admitted, Buckets, Family, Rate
+from ioa.rate_limit import RateLimit, RateLimiter
 from ioa_gateway.callers import Caller
 
 LAUNCHES_A_MINUTE, TEAMS_A_MINUTE, WEBHOOKS_A_MINUTE, SIGN_OUTS_A_MINUTE, STREAMS = 60, 60, 60, 60, 50
@@ -31,13 +30,12 @@ COMING = 100
 """How many bodies of one user, of whatever size, may be on their way at a time: each holds a connection."""
 PAGES, PAGES_OF_USER, DRAWINGS = 8, 2, 1
 """How many pages of entries or single goals, and how many lists, are read at a time, of all and of one user; and files drawn."""
-ORDERS, ORDERS_PART = 1, 0.5
-"""How many bodies that may hold a team, or come by A2A 0.3, are read at a time, of all, and in which part of the event loop's time:
-while one is parsed, or its team is checked, nobody else is answered."""
+ORDERS = 1
+"""Request bodies that may contain a team, or use A2A 0.3, that are parsed at once."""
 PUTS, PUTS_OF_USER = 8, 2
 """How many teams are put at a time, of all and of one user: in memory one is forty times as large as it was sent."""
 SEATS, SEATS_OF_USER = 16, 4
-SEATS_RATE = Rate(5, 50)
+SEATS_RATE = RateLimit(5, 50)
 """How many requests in the names of people are answered at a time, of all and by keys of one user, and how often one key may ask in
 that of one person: group setup and routers bound what comes of the person, by whichever key, and name him."""
 TOLD, TOLD_USER = 4, 1
@@ -64,7 +62,6 @@ class CallerLimits:
         pages: Whose page of entries, or whose goal, is read.
         lists: Whose list of goals, agents or webhooks is read.
         orders: Whose body is read that takes long, such as one that may hold a team.
-        orders_share: Of the event loop's time, for that.
         puts: Whose team is put.
         seats: By whose key somebody asks in the name of a person.
         drawings: Whose file is drawn.
@@ -76,13 +73,12 @@ class CallerLimits:
         self._clock = clock
         self._launches, self._teams = _a_minute(LAUNCHES_A_MINUTE), _a_minute(TEAMS_A_MINUTE)
         self._webhooks = _a_minute(WEBHOOKS_A_MINUTE)
-        self._sign_outs, self._seats = _a_minute(SIGN_OUTS_A_MINUTE), Buckets({Family.OTHERS: SEATS_RATE})
-        self.seats = FairTurns(SEATS, SEATS_OF_USER)
-        self.pages, self.lists = FairTurns(PAGES, PAGES_OF_USER), FairTurns(PAGES, PAGES_OF_USER)
-        self.orders, self.puts = FairTurns(ORDERS, ORDERS), FairTurns(PUTS, PUTS_OF_USER)
-        self.orders_share = LoopShare(ORDERS_PART, now=clock)
-        self.drawings, self.told = FairTurns(DRAWINGS, DRAWINGS), FairTurns(TOLD, TOLD_USER)
-        self.whole_files = FairTurns(WHOLE_FILES, WHOLE_FILES_OF_USER)
+        self._sign_outs, self._seats = _a_minute(SIGN_OUTS_A_MINUTE), RateLimiter(SEATS_RATE)
+        self.seats = FairSemaphore(SEATS, SEATS_OF_USER)
+        self.pages, self.lists = FairSemaphore(PAGES, PAGES_OF_USER), FairSemaphore(PAGES, PAGES_OF_USER)
+        self.orders, self.puts = FairSemaphore(ORDERS, ORDERS), FairSemaphore(PUTS, PUTS_OF_USER)
+        self.drawings, self.told = FairSemaphore(DRAWINGS, DRAWINGS), FairSemaphore(TOLD, TOLD_USER)
+        self.whole_files = FairSemaphore(WHOLE_FILES, WHOLE_FILES_OF_USER)
         self._streams: Counter[str] = Counter()
         self._streams_of: Counter[str] = Counter()
         self._requests: Counter[str] = Counter()
@@ -99,7 +95,7 @@ class CallerLimits:
         Raises:
             RateLimitedError: There were too many in the last minute.
         """
-        self._judge(self._launches, key_id, f"This key launches more than {LAUNCHES_A_MINUTE} goals a minute.")
+        self._check_rate(self._launches, key_id, f"This key launches more than {LAUNCHES_A_MINUTE} goals a minute.")
 
     def check_team(self, key_id: str) -> None:
         """Count a team that is to be put.
@@ -107,7 +103,7 @@ class CallerLimits:
         Raises:
             RateLimitedError: There were too many in the last minute.
         """
-        self._judge(self._teams, key_id, f"This key puts more than {TEAMS_A_MINUTE} teams a minute.")
+        self._check_rate(self._teams, key_id, f"This key puts more than {TEAMS_A_MINUTE} teams a minute.")
 
     def check_webhook(self, key_id: str) -> None:
         """Count a webhook that is to be made, before its name is looked up, which takes time of whoever asks for nothing.
@@ -115,7 +111,7 @@ class CallerLimits:
         Raises:
             RateLimitedError: There were too many in the last minute.
         """
-        self._judge(self._webhooks, key_id, f"This key makes more than {WEBHOOKS_A_MINUTE} webhooks a minute.")
+        self._check_rate(self._webhooks, key_id, f"This key makes more than {WEBHOOKS_A_MINUTE} webhooks a minute.")
 
     def check_sign_out(self, key_id: str) -> None:
         """Count a session of a key that is to end before its time, which is written down, and read by all gateways.
@@ -123,7 +119,7 @@ class CallerLimits:
         Raises:
             RateLimitedError: There were too many in the last minute.
         """
-        self._judge(self._sign_outs, key_id, f"This key ends more than {SIGN_OUTS_A_MINUTE} sessions a minute.")
+        self._check_rate(self._sign_outs, key_id, f"This key ends more than {SIGN_OUTS_A_MINUTE} sessions a minute.")
 
     def check_seat(self, key_id: str, person: str) -> None:
         """Count what a key asks in the name of a person.
@@ -132,12 +128,12 @@ class CallerLimits:
             RateLimitedError: It has asked too often lately.
         """
         too_many = f"This key asks more than {SEATS_RATE.per_second:g} times a second for {person}."
-        self._judge(self._seats, f"{key_id} {person}", too_many)
+        self._check_rate(self._seats, f"{key_id} {person}", too_many)
 
-    def _judge(self, buckets: Buckets[Family], key_id: str, too_many: str) -> None:
-        judged = buckets.judge(key_id, Family.OTHERS, self._clock())
-        if not isinstance(judged, Admitted):
-            raise RateLimitedError(too_many, retry_after=timedelta(seconds=judged.retry_after or _A_MINUTE))
+    def _check_rate(self, limiter: RateLimiter, key: str, too_many: str) -> None:
+        retry_after = limiter.acquire(key, self._clock())
+        if retry_after:
+            raise RateLimitedError(too_many, retry_after=timedelta(seconds=retry_after))
 
     @contextmanager
     def new_stream(self, caller: Caller) -> Iterator[None]:
@@ -254,8 +250,8 @@ class CallerLimits:
             yield
 
 
-def _a_minute(most: int) -> Buckets[Family]:
-    return Buckets({Family.OTHERS: Rate(most / _A_MINUTE, most)})
+def _a_minute(count: int) -> RateLimiter:
+    return RateLimiter(RateLimit(count / _A_MINUTE, count))
 
 
 @contextmanager

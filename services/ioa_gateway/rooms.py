@@ -1,6 +1,6 @@
 """Groups and lists of goals as those see them who follow them by HTTP: each is read once, however many follow it.
 
-It is read in the turn of whichever of them comes first, so that nobody waits for it behind what another of them reads besides.
+It is read in the turns of its first follower's user.
 
 A room keeps the last entries of a group and its nested teams, encoded, and a list the rows of the newest goals. A follower takes
 them at its own pace and has no queue: one that is behind what the room keeps reads the log by itself until it has caught up, a
@@ -28,10 +28,10 @@ from ioa.client.client import Client, Group
 from ioa.client.documents import EntryDocument, told
 from ioa.client.watching import watch
 from ioa.errors import IoaError, UnavailableError
-from ioa.fair_turns import FairTurns, Sharers
+from ioa.fair_semaphore import FairSemaphore
 from ioa.ports.group_log import StoredEntry
 from ioa.ports.system_client import SystemClient
-from ioa.protocol.ids import CommId
+from ioa.protocol.ids import CommId, UserId
 from ioa_gateway.callers import Caller
 from ioa_gateway.event_stream import HEARTBEAT, encode_event
 from ioa_gateway.goal_pages import page_of_goals
@@ -80,11 +80,11 @@ class _Followed:
     """What several follow. Each of them waits for an event of its own, which may be that of something else, too.
 
     Attributes:
-        users: Whose followers these are: it is read in their turns.
+        user: The first follower's user, in whose turns it is read.
     """
 
+    user: UserId
     followers: set[asyncio.Event] = field(default_factory=set)
-    users: Sharers = field(default_factory=Sharers)
     reader: asyncio.Task[None] = field(init=False)
 
     def wake(self) -> None:
@@ -234,8 +234,8 @@ class Rooms:
         system: SystemClient,
         readers: asyncio.TaskGroup,
         stands: Callable[[Caller], bool],
-        pages: FairTurns,
-        lists: FairTurns,
+        pages: FairSemaphore,
+        lists: FairSemaphore,
     ) -> None:
         self._system = system
         self._pages, self._page_lists = pages, lists
@@ -286,12 +286,12 @@ class Rooms:
         room, places = None, deque[_InRoom | _InList]()
         with ExitStack() as stack:
             if comm_id is not None:
-                found = stack.enter_context(_following(self._rooms, comm_id, lambda: self._begin_room(comm_id), heard, caller))
+                found = stack.enter_context(_following(self._rooms, comm_id, lambda: self._begin_room(comm_id, caller.user), heard))
                 room = _InRoom(comm_id, found, after)
                 places.append(room)
             if listed is not None:
                 of = frozenset(listed.items())
-                rows = stack.enter_context(_following(self._lists, of, lambda: self._begin_list(listed), heard, caller))
+                rows = stack.enter_context(_following(self._lists, of, lambda: self._begin_list(listed, caller.user), heard))
                 places.append(_InList(rows))
             stack.enter_context(streams.track_inprogress())
             yield _RETRY
@@ -390,7 +390,7 @@ class Rooms:
         found, size = list[tuple[int, bytes]](), 0
         reading = Client(self._system).read(Group(place.comm_id), after=place.after)
         try:
-            async with self._pages.turn(caller.user), aclosing(reading) as entries:
+            async with self._pages.slot(caller.user), aclosing(reading) as entries:
                 async for stored in entries:
                     event = encoded(stored)
                     size += len(event)
@@ -402,8 +402,8 @@ class Rooms:
             _log.warning("log_out_of_reach", error=error.message)
         return found
 
-    def _begin_room(self, comm_id: CommId) -> _Room:
-        room = _Room(most_bytes=self._share)
+    def _begin_room(self, comm_id: CommId, user: UserId) -> _Room:
+        room = _Room(user, most_bytes=self._share)
         room.reader = self._readers.create_task(self._read(comm_id, room))
         for other in self._rooms.values():  # of which nothing may come any more
             other.make_room()
@@ -413,16 +413,16 @@ class Rooms:
         """Return how many bytes each room may keep, one that is about to begin counted in."""
         return min(_KEPT_BYTES, _ALL_KEPT_BYTES // (len(self._rooms) + 1))
 
-    def _begin_list(self, labels: Mapping[str, str]) -> _List:
-        rows = _List()
+    def _begin_list(self, labels: Mapping[str, str], user: UserId) -> _List:
+        rows = _List(user)
         rows.reader = self._readers.create_task(self._look(labels, rows))
         return rows
 
     async def _look(self, labels: Mapping[str, str], rows: _List) -> None:
-        reads_for.set(rows.users)
+        reads_for.set(rows.user)
         while True:
             try:
-                async with self._page_lists.turn(rows.users):
+                async with self._page_lists.slot(rows.user):
                     goals, _ = await page_of_goals(Client(self._system), labels=labels)
                 rows.take(goals)
             except IoaError as error:
@@ -432,7 +432,7 @@ class Rooms:
             await asyncio.sleep(_LOOK.total_seconds())
 
     async def _read(self, comm_id: CommId, room: _Room) -> None:
-        reads_for.set(room.users)
+        reads_for.set(room.user)
         seq = 0
         try:
             async with watch(self._system, comm_id) as coming:
@@ -472,15 +472,14 @@ def _next(places: deque[_InRoom | _InList]) -> bytes:
 
 
 @contextmanager
-def _following(kept: dict[K, F], key: K, begin: Callable[[], F], heard: asyncio.Event, caller: Caller) -> Iterator[F]:
+def _following(kept: dict[K, F], key: K, begin: Callable[[], F], heard: asyncio.Event) -> Iterator[F]:
     """Follow something for as long as the block; it is kept while anybody does."""
     if key not in kept:
         kept[key] = begin()
     followed = kept[key]
     followed.followers.add(heard)
     try:
-        with followed.users.joined(caller.user):
-            yield followed
+        yield followed
     finally:
         followed.followers.remove(heard)
         if not followed.followers:
@@ -500,7 +499,7 @@ async def _is_heard(heard: asyncio.Event, until: float) -> bool:
 
 @asynccontextmanager
 async def open_rooms(
-    system: SystemClient, stands: Callable[[Caller], bool], pages: FairTurns, lists: FairTurns
+    system: SystemClient, stands: Callable[[Caller], bool], pages: FairSemaphore, lists: FairSemaphore
 ) -> AsyncIterator[Rooms]:
     """Read what is followed for as long as the block.
 

@@ -9,8 +9,8 @@ from functools import partial
 from ioa.adapters.nats.audit import NatsAuditSink
 from ioa.adapters.nats.clock import open_nats_clock
 from ioa.adapters.nats.connection import Connection, at_renewal, open_connection
-from ioa.adapters.nats.direct_gets import answering_reads, messages_asked, walks
-from ioa.adapters.nats.endpoints import OF_ANYBODY, Bounds, ServiceEndpoint, answer, answer_admin, answer_as, answer_user
+from ioa.adapters.nats.direct_gets import answering_reads
+from ioa.adapters.nats.endpoints import ServiceEndpoint, answer, answer_admin, answer_as, answer_user
 from ioa.adapters.nats.goals import since_when_goals_have_users
 from ioa.adapters.nats.orders import OrderLines
 from ioa.adapters.nats.permissions import READABLE
@@ -39,7 +39,6 @@ from ioa.protocol.ids import AgentId
 from ioa.protocol.named_teams import GetTeam, ListTeams, PutTeam
 from ioa.protocol.retention import Prune
 from ioa.protocol.standing import AskStoreStanding
-from ioa.quotas import Family
 from ioa.runtime.audit import AuditLog, audited, open_audit_log
 from ioa.runtime.control_plane import ControlPlaneSettings, open_topology
 from ioa.runtime.open_work_metrics import OpenWorkMetrics
@@ -47,17 +46,14 @@ from ioa.runtime.process import StopSignal, background, run_process
 from ioa_groups.files import FileService
 from ioa_groups.wiring import NatsGroupServices
 
-_FILES_AT_ONCE = Bounds(
-    max_concurrent=8, max_queued=1_000, max_queued_bytes=64_000_000, lane_max_concurrent=1, caller_max_queued_bytes=16_000_000
-)
-"""Files wait for files: however many are on their way, launches and everything else go on, and each caller has one at a time, in
-turn."""
-
-_READS_AT_ONCE = Bounds(
-    lane_max_queued=4_000, caller_max_queued=4_000, caller_max_queued_bytes=16_000_000, max_queued_bytes=32_000_000
-)
-_READS_AT_MOST = 4_000
-"""A page of a list asks for a hundred messages at once, one by one."""
+_MAX_REQUESTS_PER_CALLER = 4
+"""Requests of one caller that are handled at once. Many of them read a log or a team file, up to 1 MB, over one connection."""
+_MAX_FILE_REQUESTS = 8
+"""Requests for pieces of files that are handled at once, at most one of each caller."""
+_MAX_READS, _MAX_READS_PER_CALLER = 64, 32
+"""Reads of streams that are handled at once, of all callers and of one."""
+_SYNC_COST, _FILE_COST = 2, 2
+"""Costs of a log page and of a piece of a file in a caller's token bucket."""
 
 _ORDERS_AT_ONCE, _LOCAL_ORDERS_AT_ONCE = 4, 16
 """How many orders of one user a replica takes in side by side, those of others beside them; where nobody is asked, of everybody."""
@@ -125,10 +121,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
                         "Opens, ends and shows groups",
                         installed_version(),
                         endpoints,
-                        bounds=settings.bounds,
-                        known=lambda: (*stores.sessions.agents(), subjects.OBSERVERS),
-                        slowed=audit.note_slowed,
-                        also_slowed=parts.slowed,
+                        limits=replace(settings.limits, max_concurrent_per_key=_MAX_REQUESTS_PER_CALLER),
                     ),
                     open_service(
                         carrier,
@@ -136,10 +129,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
                         "Reads and writes files",
                         installed_version(),
                         _file_endpoints(parts.files),
-                        bounds=replace(_FILES_AT_ONCE, rates=settings.bounds.rates),
-                        known=stores.sessions.agents,
-                        slowed=audit.note_slowed,
-                        also_slowed=parts.files.slowed,
+                        limits=replace(settings.limits, max_concurrent=_MAX_FILE_REQUESTS, max_concurrent_per_key=1),
                     ),
                     open_service(
                         reader,
@@ -147,8 +137,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
                         "Reads streams for users",
                         installed_version(),
                         [_stream_endpoint(reader)],
-                        bounds=replace(_READS_AT_ONCE, rates=settings.bounds.rates),
-                        slowed=audit.note_slowed,
+                        limits=replace(settings.limits, max_concurrent=_MAX_READS, max_concurrent_per_key=_MAX_READS_PER_CALLER),
                     ),
                 ):
                     await stop.wait()
@@ -168,17 +157,14 @@ def _endpoints(parts: NatsGroupServices, standing: NatsStanding, audit: AuditLog
     sync = answer_as(Sync, parts.log_pages.sync, lambda asked: asked.agent_id)
     by_name = partial(ServiceEndpoint, caller_at=subjects.CALLER_AT)
     large = partial(by_name, max_bytes=MAX_PAYLOAD_BYTES)
-    # For most of what is asked a record, a log or a team is read first, each of which may have half a megabyte and more: of 64 that
-    # are read for one caller at once it is more than a connection may be sent.
-    few = partial(by_name, caller_max_concurrent=2)
     return [
-        large("launch", subjects.ANY_LAUNCH, audited(Deed.LAUNCHED, launch, audit), caller_max_concurrent=2),
-        few("invite", subjects.ANY_INVITE, invite),
-        large("abandon", subjects.ANY_ABANDON, audited(Deed.ABANDONED, abandon, audit), caller_max_concurrent=2),
-        ServiceEndpoint("get", subjects.GET_GROUP, answer(GetGroup, setup.get), at_most=OF_ANYBODY),
-        ServiceEndpoint("status", subjects.GROUP_STATUS, answer(GetGroup, setup.status), at_most=OF_ANYBODY),
-        few("cancel", subjects.ANY_CANCEL, audited(Deed.CANCELLED, cancel, audit)),
-        few("answer", subjects.ANY_ANSWER, audited(Deed.ANSWERED, reply, audit)),
+        large("launch", subjects.ANY_LAUNCH, audited(Deed.LAUNCHED, launch, audit)),
+        by_name("invite", subjects.ANY_INVITE, invite),
+        large("abandon", subjects.ANY_ABANDON, audited(Deed.ABANDONED, abandon, audit)),
+        ServiceEndpoint("get", subjects.GET_GROUP, answer(GetGroup, setup.get)),
+        ServiceEndpoint("status", subjects.GROUP_STATUS, answer(GetGroup, setup.status)),
+        by_name("cancel", subjects.ANY_CANCEL, audited(Deed.CANCELLED, cancel, audit)),
+        by_name("answer", subjects.ANY_ANSWER, audited(Deed.ANSWERED, reply, audit)),
         by_name("cancel_by_admin", subjects.ANY_CANCEL_BY_ADMIN, audited(Deed.CANCELLED, admin_cancel, audit)),
         by_name("answer_by_admin", subjects.ANY_ANSWER_BY_ADMIN, audited(Deed.ANSWERED, admin_reply, audit)),
         by_name("set_aside", subjects.ANY_SET_ASIDE, set_aside),
@@ -186,35 +172,26 @@ def _endpoints(parts: NatsGroupServices, standing: NatsStanding, audit: AuditLog
         by_name("memberships", subjects.ANY_MEMBERSHIPS, memberships),
         by_name("standing", subjects.ANY_STANDING, answer(AskStoreStanding, standing.tell)),
         large("put_team", subjects.ANY_PUT_TEAM, answer_user(PutTeam, teams.put)),
-        few("team", subjects.ANY_GET_TEAM, answer(GetTeam, teams.get)),
-        few("teams", subjects.ANY_LIST_TEAMS, answer(ListTeams, teams.listed)),
-        few("sync", subjects.ANY_SYNC, sync, family=Family.SYNC),
+        by_name("team", subjects.ANY_GET_TEAM, answer(GetTeam, teams.get)),
+        by_name("teams", subjects.ANY_LIST_TEAMS, answer(ListTeams, teams.listed)),
+        by_name("sync", subjects.ANY_SYNC, sync, cost=_SYNC_COST),
     ]
 
 
 def _file_endpoints(files: FileService) -> list[ServiceEndpoint]:
-    of_file = partial(ServiceEndpoint, caller_at=subjects.CALLER_AT, family=Family.FILES)
-    getting, putting = partial(of_file, max_bytes=MAX_ASKING_BYTES), partial(of_file, max_bytes=MAX_PUT_BYTES, is_work=True)
+    of_file = partial(ServiceEndpoint, caller_at=subjects.CALLER_AT, cost=_FILE_COST)
+    getting, putting = partial(of_file, max_bytes=MAX_ASKING_BYTES), partial(of_file, max_bytes=MAX_PUT_BYTES)
     return [
         getting("file", subjects.ANY_GET_FILE, answer_as(GetFile, files.get, lambda asked: asked.agent_id)),
         putting("put", subjects.ANY_PUT_FILE, answer_as(PutFile, files.put, lambda asked: asked.agent_id)),
         getting("get", subjects.ANY_GET_UPLOAD, answer_as(GetUpload, files.get_upload, _user)),
         putting("put_upload", subjects.ANY_PUT_UPLOAD, answer_as(PutUpload, files.put_upload, _user)),
-        ServiceEndpoint("stored", subjects.STORED, answer(AskStored, files.stored), at_most=OF_ANYBODY),
+        ServiceEndpoint("stored", subjects.STORED, answer(AskStored, files.stored)),
     ]
 
 
 def _stream_endpoint(reader: Connection) -> ServiceEndpoint:
-    return ServiceEndpoint(
-        "read",
-        subjects.ANY_READ,
-        answering_reads(reader, READABLE),
-        family=Family.READS,
-        at_most=_READS_AT_MOST,
-        counts=messages_asked,
-        searches=walks,
-        max_bytes=MAX_PAYLOAD_BYTES,
-    )
+    return ServiceEndpoint("read", subjects.ANY_READ, answering_reads(reader, READABLE), max_bytes=MAX_PAYLOAD_BYTES)
 
 
 def _user(asked: GetUpload | PutUpload) -> AgentId:

@@ -115,6 +115,5 @@ def _rules(settings: ControlPlaneSettings, shares: Shares | None) -> GroupServic
         wait_for_agents=settings.lease,
         file_quotas=quotas if shares is None else quotas.within(shares.files, shares.artifacts),
         leading_pools=settings.leading_pools,
-        rates=settings.bounds.rates,
         users_are_known=settings.has_own_key,
     )

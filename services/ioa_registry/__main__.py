@@ -7,7 +7,7 @@ from functools import partial
 from ioa.adapters.nats.audit import NatsAuditSink
 from ioa.adapters.nats.buckets import NatsCards, NatsLeases, NatsRegistryView
 from ioa.adapters.nats.connection import at_renewal, open_connection
-from ioa.adapters.nats.endpoints import OF_ANYBODY, ServiceEndpoint, answer, answer_as, answer_member
+from ioa.adapters.nats.endpoints import ServiceEndpoint, answer, answer_as, answer_member
 from ioa.adapters.nats.goals import NatsWorkQueue
 from ioa.adapters.nats.log import NatsGroupLog
 from ioa.adapters.nats.open_groups import NatsMemberships
@@ -19,7 +19,6 @@ from ioa.distribution import installed_version
 from ioa.protocol import subjects
 from ioa.protocol.audit import Deed
 from ioa.protocol.registry import Deregister, GetAgents, ListAgents, Register, RemoveAgent, Renew
-from ioa.quotas import Family
 from ioa.runtime.audit import audited, open_audit_log
 from ioa.runtime.control_plane import ControlPlaneSettings, open_topology
 from ioa.runtime.process import StopSignal, background, run_process
@@ -62,8 +61,8 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
         by_name = partial(ServiceEndpoint, caller_at=subjects.CALLER_AT)
         endpoints = [
             by_name("register", subjects.ANY_REGISTER, audited(Deed.JOINED, register, audit, target=_pool_of)),
-            by_name("renew", subjects.ANY_RENEW, renew, family=Family.RENEW),
-            by_name("renew_at_all", subjects.ANY_RENEW_AT_ALL, renew, is_own=True, family=Family.RENEW),
+            by_name("renew", subjects.ANY_RENEW, renew),
+            by_name("renew_at_all", subjects.ANY_RENEW_AT_ALL, renew, per_replica=True),
             by_name("old_register", subjects.ANY_OLD_REGISTER, refuse_old),
             by_name("old_renew", subjects.ANY_OLD_RENEW, refuse_old),
             by_name(
@@ -71,14 +70,12 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
                 subjects.ANY_DEREGISTER,
                 audited(Deed.LEFT, answer_as(Deregister, registry.deregister, lambda asked: asked.agent_id), audit),
             ),
-            ServiceEndpoint(
-                "get", subjects.GET_AGENTS, answer(GetAgents, registry.get), at_most=OF_ANYBODY, max_bytes=_MANY_IDS_BYTES
-            ),
+            ServiceEndpoint("get", subjects.GET_AGENTS, answer(GetAgents, registry.get), max_bytes=_MANY_IDS_BYTES),
             ServiceEndpoint(
                 *("remove", subjects.REMOVE_AGENT),
                 audited(Deed.REMOVED, answer(RemoveAgent, remover.remove), audit, who=subjects.BY_ADMIN),
             ),
-            ServiceEndpoint("list", subjects.LIST_AGENTS, answer(ListAgents, registry.list), at_most=OF_ANYBODY),
+            ServiceEndpoint("list", subjects.LIST_AGENTS, answer(ListAgents, registry.list)),
         ]
         beating = beat(leases, lease=settings.lease, renew_every=settings.renew_every)
         removing = remover.follow(settings.keep_agents)
@@ -91,9 +88,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
                     "Knows who exists and who is alive",
                     installed_version(),
                     endpoints,
-                    bounds=settings.bounds,
-                    known=sessions.agents,
-                    slowed=audit.note_slowed,
+                    limits=settings.limits,
                 ),
             ):
                 await stop.wait()

@@ -21,7 +21,6 @@ from ioa.distribution import installed_version
 from ioa.ports.group_log import UnreadableEntryError
 from ioa.protocol import subjects
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES
-from ioa.quotas import Family
 from ioa.runtime.appended import Appended
 from ioa.runtime.audit import open_audit_log
 from ioa.runtime.control_plane import ControlPlaneSettings, open_topology
@@ -82,12 +81,11 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
             "say",
             subjects.ANY_SAY,
             router.say,
-            lane=subjects.group_of_say,
+            queue_key=subjects.group_of_say,
             caller_at=subjects.CALLER_OF_SAY_AT,
-            family=Family.SAY,
             max_bytes=MAX_PAYLOAD_BYTES,
         )
-        endpoints = [said, replace(said, name="say_to_me", subject=subjects.any_say_to(name), is_own=True)]
+        endpoints = [said, replace(said, name="say_to_me", subject=subjects.any_say_to(name), per_replica=True)]
         with at_renewal(client, ledger.forget), at_renewal(client, sweep.begin_again):
             async with background(sessions.follow()):
                 await sessions.whole()
@@ -104,10 +102,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
                         "Decides about the messages of every group",
                         installed_version(),
                         endpoints,
-                        bounds=settings.bounds,
-                        known=sessions.agents,
-                        slowed=audit.note_slowed,
-                        also_slowed=lambda: (*appended.slowed(), *reads.slowed()),
+                        limits=settings.limits,
                     ),
                 ):
                     await stop.wait()

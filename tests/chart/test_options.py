@@ -176,7 +176,7 @@ def test_the_control_plane_is_told_its_limits() -> None:
         render(
             {
                 "controlPlane": {"leaseSeconds": 21, "maxDepth": 1, "leaders": ["writer", "star"], "keepDays": 7},
-                "quotas": {"requests": {"say": {"perSecond": 70}}, "goals": {"open": 30}},
+                "quotas": {"requests": {"perSecond": 70}, "goals": {"open": 30}},
             }
         ).one("Deployment", "ioa-groups")
     )
@@ -186,16 +186,9 @@ def test_the_control_plane_is_told_its_limits() -> None:
         "IOA_REPLICAS": "3", "IOA_LEASE": "21", "IOA_RENEW_EVERY": "3",
         "IOA_FLOOR_TIMEOUT": "60", "IOA_TASK_LEASE": "30", "IOA_PAUSE_TIMEOUT": "600", "IOA_CONCLUSION_TIMEOUT": "60",
         "IOA_PATIENCE": "3600", "IOA_MAX_DEPTH": "1", "IOA_LEADERS": "writer,star", "IOA_KEEP": "P7D", "IOA_KEEP_AGENTS": "P90D",
-        "IOA_QUOTA_RENEW": "2", "IOA_QUOTA_RENEW_BURST": "10", "IOA_QUOTA_SEARCH": "10", "IOA_QUOTA_SEARCH_BURST": "40",
-        "IOA_QUOTA_SAY": "70", "IOA_QUOTA_SAY_BURST": "100", "IOA_QUOTA_SAY_BYTES": "16384",
-        "IOA_QUOTA_SYNC": "20", "IOA_QUOTA_SYNC_BURST": "50", "IOA_QUOTA_SYNC_BYTES": "131072",
-        "IOA_QUOTA_LOGS": "3200", "IOA_QUOTA_LOGS_BURST": "12800",
-        "IOA_QUOTA_FILES": "100", "IOA_QUOTA_FILES_BURST": "200",
-        "IOA_QUOTA_READS": "10000", "IOA_QUOTA_READS_BURST": "40000",
-        "IOA_QUOTA_OTHERS": "10", "IOA_QUOTA_OTHERS_BURST": "20",
+        "IOA_RATE": "70", "IOA_BURST": "1000",
         "IOA_QUOTA_GOALS": "30", "IOA_QUOTA_GOALS_WAITING": "20000",
         "IOA_QUOTA_GROUP_TASKS": "256", "IOA_QUOTA_GROUP_LOG_BYTES": "64000000",
-        "IOA_QUOTA_WAITING": "64", "IOA_QUOTA_WAITING_BYTES": "1000000",
         "IOA_AGENT_FILES_BYTES": "256000000", "IOA_USER_FILES_BYTES": "1000000000",
         "IOA_STORE_BYTES": "8589934592", "IOA_LOG_SHARE": "40", "IOA_FILES_SHARE": "25", "IOA_ARTIFACTS_SHARE": "15",
     }  # fmt: skip

@@ -9,9 +9,7 @@ from math import ceil
 import pytest
 
 from ioa import quotas
-from ioa.protocol.files import MAX_PUT_BYTES
 from ioa.quotas import ADMITTED, LONGEST_DEBT, SLOWED_FOR, Buckets, Family, Holding, QuotaRefusal, Rate
-from ioa.runtime.control_plane import ControlPlaneSettings
 
 RATES = {Family.SAY: Rate(per_second=10, burst=3), Family.SEARCH: Rate(per_second=1, burst=1)}
 
@@ -21,34 +19,6 @@ def test_a_burst_then_the_rate() -> None:
     buckets = Buckets(RATES)
     assert [buckets.judge("ada", Family.SAY, 0.0) == ADMITTED for _ in range(4)] == [True, True, True, False]
     assert [buckets.judge("ada", Family.SAY, now) == ADMITTED for now in (0.11, 0.15, 0.21)] == [True, False, True]
-
-
-@pytest.mark.parametrize("family", [one for one in Family if one is not Family.LOGS])
-def test_a_caller_has_few_megabytes_read_a_second(family: Family) -> None:
-    """However many small requests one may make: to read a large one takes as long as hundreds. A piece of a file counts as one."""
-    for rates in (quotas.RATES, ControlPlaneSettings().bounds.rates):
-        large = 550_000 if family is Family.FILES else 990_000
-        buckets, rate = Buckets(rates), rates[family]
-        admitted = [buckets.judge("mallory", family, number / 1_000, large) == ADMITTED for number in range(10_000)]
-        pieces = 10 * rate.per_second + rate.burst + 1
-        assert sum(admitted) <= (pieces if family is Family.FILES else 20)
-    assert MAX_PUT_BYTES < quotas.FILE_UNIT_BYTES
-
-
-@pytest.mark.parametrize("each", [0.05, 0.5, 5.0, 40.0])
-@pytest.mark.parametrize("family", [Family.SAY, Family.SYNC, Family.FILES, Family.READS, Family.OTHERS])
-def test_a_caller_has_half_of_the_time_of_a_service_at_most(family: Family, each: float) -> None:
-    """What a request has read of logs may take long, however small it is, such as who was told of a file; be they many or a few."""
-    for rates in (quotas.RATES, ControlPlaneSettings().bounds.rates):
-        part = 1 / 2 if family is Family.SYNC else 1 / 4
-        buckets, now, held = Buckets(rates), 0.0, 0.0
-        while now < 600:
-            if buckets.judge("mallory", family, now) == ADMITTED:
-                now += each
-                buckets.charge("mallory", family, now, held_seconds=each)
-                held += each
-            now += 0.02
-        assert part * 300 < held < part * 600 + 1.5 + each  # of ten minutes; what may be asked at once, and the last of them
 
 
 def test_what_one_has_cost_is_forgotten_in_the_end() -> None:

@@ -32,20 +32,10 @@
   value: P{{ .Values.controlPlane.keepDays }}D
 - name: IOA_KEEP_AGENTS
   value: P{{ .Values.controlPlane.keepAgentsDays }}D
-{{- range $family, $rate := .Values.quotas.requests }}
-- name: IOA_QUOTA_{{ upper $family }}
-  value: {{ $rate.perSecond | quote }}
-- name: IOA_QUOTA_{{ upper $family }}_BURST
-  value: {{ $rate.burst | quote }}
-{{- with $rate.bytes }}
-- name: IOA_QUOTA_{{ upper $family }}_BYTES
-  value: {{ . | int64 | quote }}
-{{- end }}
-{{- end }}
-- name: IOA_QUOTA_WAITING
-  value: {{ .Values.quotas.waiting.requests | int64 | quote }}
-- name: IOA_QUOTA_WAITING_BYTES
-  value: {{ .Values.quotas.waiting.bytes | int64 | quote }}
+- name: IOA_RATE
+  value: {{ .Values.quotas.requests.perSecond | quote }}
+- name: IOA_BURST
+  value: {{ .Values.quotas.requests.burst | int64 | quote }}
 - name: IOA_QUOTA_GOALS
   value: {{ .Values.quotas.goals.open | int64 | quote }}
 - name: IOA_QUOTA_GOALS_WAITING

@@ -65,20 +65,6 @@ class ReadStream(Model):
         """Whether several messages may answer it."""
         return self.batch is not None or bool(self.multi_last)
 
-    @property
-    def walks(self) -> bool:
-        """Whether the server walks all subjects of the stream for it, with the stream locked. `>` alone is no walk."""
-        pattern = self.next_by_subj or self.last_by_subj or ">"
-        return pattern != ">" and is_pattern(pattern)
-
-    @property
-    def costs(self) -> int:
-        """As how many messages the request counts.
-
-        Where the server walks the stream, whatever it gives in the end (10 ms of 100,000), it counts as a thousand.
-        """
-        return max(MOST_SUBJECTS if self.walks else 1, self.batch or 1, len(self.multi_last))
-
 
 class ReadRow(Model):
     """A message that was read, without its data, which has so many bytes."""

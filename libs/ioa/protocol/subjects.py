@@ -72,7 +72,6 @@ GET_GROUP = f"{ROOT}.groups.get"
 GROUP_STATUS = f"{ROOT}.groups.status"
 """Where it is asked how far a group is, which tells nothing that anybody said."""
 ANY_STANDING = f"{ROOT}.groups.standing.*"
-ANY_SLOWED = f"{ROOT}.services.slowed.*"
 ANY_CANCEL = f"{ROOT}.groups.cancel.*"
 ANY_PUT_TEAM = f"{ROOT}.groups.put_team.*"
 ANY_GET_TEAM = f"{ROOT}.groups.team.*"
@@ -174,11 +173,6 @@ def search_of(user: UserId) -> str:
 def standing_of(user: UserId | None) -> str:
     """Where a user, or with None whoever only observes, asks how JetStream stands. All observers ask as one."""
     return f"{ROOT}.groups.standing.{_looking(user)}"
-
-
-def slowed_of(user: UserId | None) -> str:
-    """Where a user, or with None whoever only observes, asks all services whom they slow down. All observers ask as one."""
-    return f"{ROOT}.services.slowed.{_looking(user)}"
 
 
 def _looking(user: UserId | None) -> str:

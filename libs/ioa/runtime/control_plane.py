@@ -10,33 +10,19 @@ from typing import Self
 from pydantic import Field, model_validator
 
 from ioa.adapters.nats.connection import Connection, at_renewal
-from ioa.adapters.nats.endpoints import Bounds
+from ioa.adapters.nats.endpoints import DEFAULT_RATE, ServiceLimits
 from ioa.adapters.nats.topology import GOALS_OPEN, GOALS_WAITING, Parts, Shares, Topology
 from ioa.adapters.nats.topology_keeper import TopologyKeeper
 from ioa.protocol.ids import PoolId, check_token
 from ioa.protocol.search import MAX_NEEDS
-from ioa.quotas import (
-    FILE_UNIT_BYTES,
-    LOG_UNIT_BYTES,
-    RATES,
-    READ_ANSWER_BYTES,
-    READ_SECOND_COUNTS,
-    READ_UNIT_BYTES,
-    SAY_UNIT_BYTES,
-    SEARCH_UNIT_BYTES,
-    SYNC_ANSWER_BYTES,
-    UNIT_BYTES,
-    Family,
-    Rate,
-    half,
-    quarter,
-)
+from ioa.quotas import LOG_UNIT_BYTES, RATES, Family, Rate
+from ioa.rate_limit import RateLimit
 from ioa.runtime.group_quota import DEFAULT_GROUP_QUOTA, GroupQuota
 from ioa.runtime.process import background
 from ioa.runtime.settings import ProcessSettings
 from ioa.telemetry import readiness
 
-_RENEW, _SEARCH, _SAY, _SYNC, _FILES, _READS, _OTHERS, _LOGS = (RATES[family] for family in Family)
+_LOGS = RATES[Family.LOGS]
 _MOST_SHARED = 90
 """How many percent the streams with shares may have together: everything else needs room too."""
 
@@ -95,44 +81,18 @@ class ControlPlaneSettings(ProcessSettings):
     audit_lines: int = Field(
         default=200_000, ge=1_000, description="how many lines of the audit log are kept, the newest, each of at most 1 KiB"
     )
-    quota_renew: float = Field(default=_RENEW.per_second, gt=0, description="renewals a second of one agent's lease")
-    quota_renew_burst: int = Field(default=_RENEW.burst, ge=1, description="how many of these may come at once")
-    quota_search: float = Field(
-        default=_SEARCH.per_second,
+    rate: float = Field(
+        default=DEFAULT_RATE.per_second,
         gt=0,
-        description="searches a second by one caller; each two needs more, and each 4 kB, count as one more",
+        description="requests a second of one caller to one service; expensive requests count as several",
     )
-    quota_search_burst: int = Field(default=_SEARCH.burst, ge=1, description="how many of these may come at once")
-    quota_say: float = Field(default=_SAY.per_second, gt=0, description="messages a second that one agent says, in all groups")
-    quota_say_burst: int = Field(default=_SAY.burst, ge=1, description="how many of these may come at once")
-    quota_say_bytes: int = Field(
-        default=SAY_UNIT_BYTES, ge=1, description="for how many of its bytes a message counts once more; files travel otherwise"
-    )
+    burst: int = Field(default=DEFAULT_RATE.burst, ge=1, description="requests of one caller to one service at once, after a pause")
     quota_logs: float = Field(
         default=_LOGS.per_second,
         gt=0,
         description="kB a second that one agent has appended to logs; each sixteen members who are shown it count as much again",
     )
     quota_logs_burst: int = Field(default=_LOGS.burst, ge=1_000, description="how many kB of these may come at once")
-    quota_sync: float = Field(default=_SYNC.per_second, gt=0, description="pages of logs a second that one agent asks for")
-    quota_sync_burst: int = Field(default=_SYNC.burst, ge=1, description="how many of these may come at once")
-    quota_sync_bytes: int = Field(
-        default=SYNC_ANSWER_BYTES, ge=1_000, description="for how many bytes of its answer a page counts once more"
-    )
-    quota_files: float = Field(default=_FILES.per_second, gt=0, description="pieces of files a second by one caller")
-    quota_files_burst: int = Field(default=_FILES.burst, ge=1, description="how many of these may come at once")
-    quota_reads: float = Field(
-        default=_READS.per_second,
-        gt=0,
-        description="messages of streams a second that one user reads; to search a stream is 1,000, to hold it 40 a millisecond",
-    )
-    quota_reads_burst: int = Field(default=_READS.burst, ge=1_000, description="how many of these may be asked for at once")
-    quota_others: float = Field(
-        default=_OTHERS.per_second,
-        gt=0,
-        description="requests of other kinds a second by one caller; each 16 kB, and each second of work, count as more",
-    )
-    quota_others_burst: int = Field(default=_OTHERS.burst, ge=1, description="how many of these may come at once")
     quota_goals: int = Field(
         default=GOALS_OPEN, ge=1, description="goals of one user that are open at a time; others wait until one has ended"
     )
@@ -149,8 +109,6 @@ class ControlPlaneSettings(ProcessSettings):
         ge=1_000_000,
         description="bytes of log that one group may fill; then it can only be concluded",
     )
-    quota_waiting: int = Field(default=Bounds.caller_max_queued, ge=1, description="requests of one caller that may wait")
-    quota_waiting_bytes: int = Field(default=Bounds.caller_max_queued_bytes, ge=1, description="bytes that those may take")
 
     @property
     def leading_pools(self) -> tuple[PoolId, ...]:
@@ -168,18 +126,9 @@ class ControlPlaneSettings(ProcessSettings):
         return Rate(self.quota_logs, self.quota_logs_burst, answer_bytes=LOG_UNIT_BYTES)
 
     @property
-    def bounds(self) -> Bounds:
-        """How much each replica takes on."""
-        rates = {
-            Family.RENEW: Rate(self.quota_renew, self.quota_renew_burst, UNIT_BYTES),
-            Family.SEARCH: Rate(self.quota_search, self.quota_search_burst, SEARCH_UNIT_BYTES),
-            Family.SAY: Rate(self.quota_say, self.quota_say_burst, self.quota_say_bytes, quarter(self.quota_say)),
-            Family.SYNC: Rate(self.quota_sync, self.quota_sync_burst, UNIT_BYTES, half(self.quota_sync), self.quota_sync_bytes),
-            Family.FILES: Rate(self.quota_files, self.quota_files_burst, FILE_UNIT_BYTES, quarter(self.quota_files)),
-            Family.READS: Rate(self.quota_reads, self.quota_reads_burst, READ_UNIT_BYTES, READ_SECOND_COUNTS, READ_ANSWER_BYTES),
-            Family.OTHERS: Rate(self.quota_others, self.quota_others_burst, UNIT_BYTES, quarter(self.quota_others)),
-        }
-        return Bounds(caller_max_queued=self.quota_waiting, caller_max_queued_bytes=self.quota_waiting_bytes, rates=rates)
+    def limits(self) -> ServiceLimits:
+        """Request limits of each replica of a service."""
+        return ServiceLimits(RateLimit(self.rate, self.burst))
 
     @model_validator(mode="after")
     def _leaders_are_pools(self) -> Self:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import re
 from contextlib import ExitStack
-from functools import partial
 
 from a2a.server.context import ServerCallContext
 from a2a.server.jsonrpc_models import JSONParseError
@@ -103,8 +102,8 @@ def create_application(reach: Reach) -> ASGIApp:
                 check_body(left)
                 held.enter_context(call.limits.held(user, len(left)))  # the library keeps it to the end of a stream
                 if path == "/":  # whichever version the header names: the library goes by the method
-                    async with call.limits.orders.turn(user, WITHIN):
-                        await call.limits.orders_share.read(partial(check_request, left))
+                    async with call.limits.orders.slot(user, WITHIN):
+                        check_request(left)
                 return left
 
             try:

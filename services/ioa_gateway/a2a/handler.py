@@ -146,7 +146,7 @@ class Tasks(RequestHandler):
         validate_history_length(params)
         if params.HasField("page_size"):
             validate_page_size(params.page_size)
-        async with _soon(), asked.call.limits.lists.turn(asked.call.caller.user, WITHIN / 2):
+        async with _soon(), asked.call.limits.lists.slot(asked.call.caller.user, WITHIN / 2):
             return await _listed(asked, params)
 
     async def on_cancel_task(self, params: CancelTaskRequest, context: ServerCallContext) -> Task:
@@ -298,7 +298,7 @@ async def _answered(asked: AdmittedRequest, goal: Goal, message: Message) -> Non
             await seat.answer(waits.item, reply_of(text, given, waits.options), key=key)
     elif questions:
         item = _only(questions, "item", [one.item for one in questions]).item
-        async with call.limits.pages.turn(call.caller.user):
+        async with call.limits.pages.slot(call.caller.user):
             await call.client.answer(item, text, key=named)
     else:
         raise UnsupportedOperationError("The task waits for no message of yours.")
@@ -318,7 +318,7 @@ async def _up_to_caller(asked: AdmittedRequest, name: GoalName) -> _UpToCaller:
 
 async def _was_taken(asked: AdmittedRequest, goal: Goal, named: str) -> bool:
     """Whether an answer of the goal's user stands in what a task tells of its log."""
-    async with asked.call.limits.pages.turn(asked.call.caller.user):
+    async with asked.call.limits.pages.slot(asked.call.caller.user):
         entries = (await last_page(asked.call.client, goal.name)).entries
     events = (stored.entry.event for stored in entries)
     return any(isinstance(event, QuestionAnswered) and event.key == named for event in events)
@@ -396,7 +396,7 @@ async def _looked_at(asked: AdmittedRequest, one: GoalStatus) -> AsyncIterator[G
         async with as_asked(asked.call, one.record.goal.name) as status:
             yield status
     else:
-        async with asked.call.limits.pages.turn(asked.call.caller.user):
+        async with asked.call.limits.pages.slot(asked.call.caller.user):
             yield one
 
 

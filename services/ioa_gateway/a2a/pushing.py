@@ -8,10 +8,9 @@ from a2a.compat.v0_3.conversions import to_compat_task
 from a2a.types.a2a_pb2 import StreamResponse, Task
 from google.protobuf.json_format import MessageToDict
 
-from ioa.adapters.nats.loop_share import LoopShare
 from ioa.client.client import Client
 from ioa.errors import NotYetError
-from ioa.fair_turns import FairTurns
+from ioa.fair_semaphore import FairSemaphore
 from ioa.protocol.ids import GoalName
 from ioa.protocol.webhooks import HookEvent, Notice, PushTarget
 from ioa_gateway.a2a.tasks import Telling, last_page
@@ -19,9 +18,7 @@ from ioa_gateway.asked import awaited_people, questions_to
 from ioa_gateway.callers import Caller
 
 
-async def notification(
-    client: Client, push: PushTarget, notice: Notice, caller: Caller, turns: FairTurns, share: LoopShare
-) -> bytes | None:
+async def notification(client: Client, push: PushTarget, notice: Notice, caller: Caller, turns: FairSemaphore) -> bytes | None:
     """Write what is pushed; None if a turn has begun that is nobody's who is told of it.
 
     Args:
@@ -30,7 +27,6 @@ async def notification(
         notice: What has happened.
         caller: Who is told.
         turns: Whose charter and log are read, which are held until what is pushed is written.
-        share: Of the event loop's time, for writing it.
 
     Raises:
         NotFoundError: The goal is known no more.
@@ -46,12 +42,12 @@ async def notification(
     awaited = awaited_people(caller, status)
     if notice.event is HookEvent.TURN and not (awaited or questions_to(caller, status)):
         return None
-    async with turns.turn(name.owner):
+    async with turns.slot(name.owner):
         if awaited:
             status = await client.system.goal(name)
         entries = (await last_page(client, name)).documents
         telling = Telling(status.record.goal, push.base_url, caller)
-        return await share.read(lambda: _written(telling.task(status, entries, with_history=False), push.version))
+        return _written(telling.task(status, entries, with_history=False), push.version)
 
 
 def _written(task: Task, version: str) -> bytes:

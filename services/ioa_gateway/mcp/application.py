@@ -50,7 +50,7 @@ def create_application(reach: Reach) -> ASGIApp:
                 again = await replayed(request, reach.sent(call.caller, request, _MAX_BYTES), read)
             if method != _CALL:  # a file that is read is held until it is sent
                 turns = call.limits.whole_files if method == _READING else call.limits.told
-                await held.enter_async_context(turns.turn(user, _PATIENCE))
+                await held.enter_async_context(turns.slot(user, _PATIENCE))
 
             def answered(size: int) -> None:
                 held.enter_context(call.limits.answer(user, size))

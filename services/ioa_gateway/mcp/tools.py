@@ -219,7 +219,7 @@ async def post(
         if item.partition(".")[0] != name.comm_id:
             raise InvalidInputError(f"{item!r} is nothing that this goal asks.", hint="Call wait, and hand on `item`.")
         if seat is None:
-            async with call.limits.pages.turn(call.caller.user):
+            async with call.limits.pages.slot(call.caller.user):
                 await call.client.answer(item, choose or text)
             return await _progress(call, name, 0, 0)
         reply = validate(ReplyOrder, {"text": text, "choose": choose, "fields": fields or {}, "passes": passes})

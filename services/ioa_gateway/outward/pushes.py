@@ -6,18 +6,15 @@ import asyncio
 from collections.abc import Callable
 from importlib import import_module
 
-from ioa.adapters.nats.loop_share import LoopShare
 from ioa.client.client import Client
 from ioa.errors import MissingExtraError, NotFoundError
-from ioa.fair_turns import FairTurns
+from ioa.fair_semaphore import FairSemaphore
 from ioa.protocol.webhooks import Notice, PushTarget
 from ioa_gateway.callers import Caller
 from ioa_gateway.reading import reading_as
 
 _AT_ONCE, _OF_USER = 8, 1
 """For how many pushes the end of a log is held, of all and of one user."""
-_PART = 0.25
-"""The part of the event loop's time in which they are written; nobody else is answered while one is."""
 
 
 class Pushes:
@@ -31,7 +28,7 @@ class Pushes:
     def __init__(self, client: Client, holder: Callable[[str], Caller | None]) -> None:
         self._client = client
         self._holder = holder
-        self._turns, self._share = FairTurns(_AT_ONCE, _OF_USER), LoopShare(_PART)
+        self._turns = FairSemaphore(_AT_ONCE, _OF_USER)
 
     async def body(self, push: PushTarget, notice: Notice, key_id: str) -> bytes | None:
         """Write one; None if there is nothing to tell.
@@ -48,7 +45,7 @@ class Pushes:
             raise MissingExtraError.of("Pushing by A2A", "a2a") from error
         with reading_as(notice.user):
             try:
-                found: bytes | None = await pushing.notification(self._client, push, notice, caller, self._turns, self._share)
+                found: bytes | None = await pushing.notification(self._client, push, notice, caller, self._turns)
             except NotFoundError:
                 return None
         return found

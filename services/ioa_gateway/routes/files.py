@@ -61,7 +61,7 @@ async def fetch(call: ApiCall, query: FileQuery, _body: Nothing) -> Response:
     if query.view and is_drawn(artifact):
         with call.limits.new_stream(call.caller):
             data = await call.client.fetch(artifact, 0, MOST_DRAWN_BYTES, told_in=told_in)
-            async with call.limits.drawings.turn(call.caller.user, _PATIENCE):
+            async with call.limits.drawings.slot(call.caller.user, _PATIENCE):
                 drawn = await drawing(artifact, data)
         return Response(drawn, 200, _heads(artifact, query))
     if query.view and artifact.media_type.startswith("text/"):
@@ -153,7 +153,7 @@ async def _told(call: ApiCall, query: WhoseQuery) -> tuple[Artifact, CommId]:
     if seq is None or number is None:
         raise InvalidInputError("The sequence of an entry and the number of its file are numbers.")
     goal = await call.goal(query.user)
-    async with call.limits.pages.turn(call.caller.user):
+    async with call.limits.pages.slot(call.caller.user):
         page = await call.client.entries(goal, after=max(0, seq - 1), limit=1)
     told: Sequence[Artifact] = files_of(page[0].entry.event) if page and page[0].seq == seq else ()
     found = told[number] if number < len(told) else None

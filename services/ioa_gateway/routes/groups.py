@@ -110,7 +110,7 @@ async def show(call: ApiCall, _query: Nothing, _body: Nothing) -> Response:
 async def entries(call: ApiCall, query: EntriesQuery, _body: Nothing) -> Response:
     """Show a page of what was said and decided in a goal's group and the teams nested in it."""
     name = await call.goal(query.user)
-    async with call.limits.pages.turn(call.caller.user):
+    async with call.limits.pages.slot(call.caller.user):
         page = await page_of(call.client, name, after=query.after, before=query.before, limit=query.limit)
         return document({"entries": page.documents, "next": page.next})
 
@@ -118,7 +118,7 @@ async def entries(call: ApiCall, query: EntriesQuery, _body: Nothing) -> Respons
 async def state(call: ApiCall, query: StateQuery, _body: Nothing) -> Response:
     """Show how a goal's group and the teams nested in it stood."""
     name = await call.goal(query.user)
-    async with call.limits.pages.turn(call.caller.user):
+    async with call.limits.pages.slot(call.caller.user):
         found = await call.client.state(name, at=query.at)
         return await document_of_many({}, "groups", map(StateDocument.of, found.values()))
 

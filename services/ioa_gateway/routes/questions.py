@@ -61,7 +61,7 @@ class AnsweredDocument(Model):
 async def waiting(call: ApiCall, query: QuestionsQuery, _body: Nothing) -> Response:
     """List what waits for the caller as the user of goals."""
     goal = None if query.goal is None else await call.goal(None, query.goal)
-    async with call.limits.pages.turn(call.caller.user):
+    async with call.limits.pages.slot(call.caller.user):
         questions, seen = FairList(), dict[GoalName, bool]()
         async for one in _asked(call, goal):
             if one.goal not in seen:
@@ -76,7 +76,7 @@ async def answer(call: ApiCall, _query: Nothing, order: AnswerOrder) -> Response
     comm_id = await call.group()
     item = f"{comm_id}.{order.turn}" if order.task_id is None else f"{comm_id}.{order.task_id}.{order.number}"
     try:
-        async with call.limits.pages.turn(call.caller.user):  # what counted is looked for in the log
+        async with call.limits.pages.slot(call.caller.user):  # what counted is looked for in the log
             await call.client.answer(item, order.answer)
     except (ConflictError, InvalidInputError) as error:
         if Scope.GOALS_READ in call.caller.scopes:

@@ -99,7 +99,7 @@ class SaidAt(Model):
 
 async def anybody(call: ApiCall, _query: Nothing, _body: Nothing) -> Response:
     """Tell what waits for all people that the key is for."""
-    async with call.limits.pages.turn(call.caller.user):
+    async with call.limits.pages.slot(call.caller.user):
         waiting = FairList()
         if ANYBODY in call.caller.people:
             await _tell(call, waiting_for_anybody(call.client.system), waiting)

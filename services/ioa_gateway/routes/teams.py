@@ -52,7 +52,7 @@ async def read_team(call: ApiCall, data: bytes) -> AsyncIterator[TeamBody]:
         RateLimitedError: The key puts very many.
     """
     call.limits.check_team(call.caller.key_id)
-    async with call.limits.puts.turn(call.caller.user):
+    async with call.limits.puts.slot(call.caller.user):
         yield await read_in_turn(call, data, TeamBody.model_validate)
 
 

@@ -12,17 +12,16 @@ from nats.js.errors import NotFoundError
 from pydantic_core import to_json
 
 from ioa.adapters.nats.connection import NatsSettings, open_connection
-from ioa.adapters.nats.direct_gets import answering_reads, messages_asked
+from ioa.adapters.nats.direct_gets import answering_reads
 from ioa.adapters.nats.endpoints import ServiceEndpoint
 from ioa.adapters.nats.reading import DirectReads, first_of, last_of, messages_before, previous_messages
-from ioa.adapters.nats.requester import NatsRequester
+from ioa.adapters.nats.request import NatsRequester
 from ioa.adapters.nats.server import NatsServer
 from ioa.adapters.nats.service import open_service
 from ioa.adapters.nats.streams import last_messages, next_messages, pages
 from ioa.errors import InvalidInputError, IoaError, PayloadTooLargeError
 from ioa.protocol import subjects
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES
-from ioa.protocol.stream_reads import ReadStream
 from tests.contract.control_plane.conftest import heard
 
 _STREAM, _KEY = "READ", {"KV-Operation": "DEL", "Ioa-Reason": "it is late"}
@@ -164,27 +163,9 @@ async def test_other_requests_are_refused(nats_client: Client, why: str) -> None
     data = to_json(_REFUSED[why])
     with pytest.raises(InvalidInputError):
         await answering_reads(nats_client, (_STREAM,))(subjects.read(_STREAM), data)
-    assert messages_asked(data) == 1
 
 
 async def test_of_other_streams_is_not_told(reader: Client) -> None:
     """Group setup reads more streams than those of which it tells."""
     with pytest.raises(IoaError, match="Nobody is told"):
-        await NatsRequester(reader).ask(subjects.read("KV_IOA_KEYS"), b'{"last_by_subj":">"}')
-
-
-@pytest.mark.parametrize(
-    ("request_", "costs"),
-    [
-        (ReadStream(seq=7), 1),
-        (ReadStream(seq=7, next_by_subj=">", batch=200), 200),
-        (ReadStream(seq=7, next_by_subj="a.*.c"), 1_000),
-        (ReadStream(last_by_subj=">"), 1),
-        (ReadStream(last_by_subj="*.>"), 1_000),
-        (ReadStream(last_by_subj="a*.b>"), 1),
-        (ReadStream(multi_last=("a", "b"), up_to_seq=3), 2),
-    ],
-)
-def test_what_a_request_costs(request_: ReadStream, costs: int) -> None:
-    """As many messages as may come, and a thousand where the stream is searched."""
-    assert request_.costs == costs
+        await NatsRequester(reader).send(subjects.read("KV_IOA_KEYS"), b'{"last_by_subj":">"}')

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ioa.adapters.nats.requester import NatsRequester
+from ioa.adapters.nats.request import NatsRequester
 from ioa.adapters.nats.server import NatsServer
 from ioa.errors import ForbiddenError, InvalidInputError, IoaError, PayloadTooLargeError, row_of
 from ioa.group.requests import Accepted, Entries, ListMemberships, OpenMemberships, Rejected, SayReply, Sync

@@ -31,7 +31,7 @@ from ioa.adapters.nats.connection import (
     until_refused,
 )
 from ioa.adapters.nats.endpoints import ServiceEndpoint
-from ioa.adapters.nats.requester import NatsRequester
+from ioa.adapters.nats.request import NatsRequester
 from ioa.adapters.nats.server import NatsServer, open_nats_server
 from ioa.adapters.nats.service import open_service
 from ioa.adapters.nats.translated_errors import unavailable_unless_answered

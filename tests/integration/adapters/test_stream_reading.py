@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import Callable
+from contextlib import aclosing
 from typing import Any
 
 import pytest
 from nats.aio.client import Client
-from nats.aio.msg import Msg
 
 from ioa.adapters.nats import reading
 from ioa.adapters.nats.connection import NatsSettings, open_connection
-from ioa.adapters.nats.direct_gets import StreamPage
+from ioa.adapters.nats.direct_gets import StreamPage, limit_reads
 from ioa.adapters.nats.following import follow_subject
-from ioa.adapters.nats.in_turns import ask_in_turns
-from ioa.adapters.nats.requester import NatsRequester
 from ioa.adapters.nats.streams import next_messages
+from ioa.fair_semaphore import FairSemaphore
 
 
 @pytest.mark.parametrize("others", [0, 3])
@@ -51,55 +49,30 @@ async def test_the_last_messages_are_found_while_more_come(
             assert [one.seq for one in found][-limit:] == expected, before
 
 
-class _OneByOne:
-    """Turns of which one comes at a time; they note how much each may read."""
-
-    def __init__(self) -> None:
-        self.asked = Counter[int]()
-        self._lock = asyncio.Lock()
-
-    @asynccontextmanager
-    async def reading(self, most_bytes: int) -> AsyncIterator[None]:
-        async with self._lock:
-            self.asked[most_bytes] += 1
-            yield
-
-    @asynccontextmanager
-    async def asking(self) -> AsyncIterator[None]:
-        async with self.reading(0):
-            yield
-
-
-async def _answer(message: Msg) -> None:
-    await message.respond(b"")
-
-
-async def test_all_that_is_read_over_a_connection_takes_turns(nats_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However reading is called, a turn is waited for, and no request has the server send as much as it keeps for a connection."""
+async def test_reads_over_a_limited_connection_wait_for_slots(nats_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every read takes a slot, also those that are made of several."""
     async with open_connection(NatsSettings(nats_url, "reader")) as client:
         await client.jetstream().add_stream(name="LOG", subjects=["log.*"], allow_direct=True)
         for number in range(8):
             await client.jetstream().publish(f"log.{number}", b"x" * 600_000)
-        going, most, turns = 0, 0, _OneByOne()
+        running, most, slots = 0, 0, FairSemaphore(1)
         request = client.request
 
         async def counted(*args: Any, **named: Any) -> Any:
-            nonlocal going, most
-            going += 1
-            most = max(most, going)
+            nonlocal running, most
+            running += 1
+            most = max(most, running)
             try:
                 return await request(*args, **named)
             finally:
-                going -= 1
+                running -= 1
 
         monkeypatch.setattr(client, "request", counted)
-        ask_in_turns(client, turns)
+        limit_reads(client, lambda: slots.slot("anna"))
         found = await reading.last_of(client, "LOG", [f"log.{number}" for number in range(8)])
         page = await next_messages(client, "LOG", ">", after=0, limit=8)
         before = await reading.messages_before(client, "LOG", "log.*", before=8, limit=7)
-        await client.subscribe("service", cb=_answer)
-        await asyncio.gather(*(NatsRequester(client).ask("service", b"") for _ in range(5)))
-        assert (len(found), most, turns.asked[1_000_000] >= 8, turns.asked[0], max(turns.asked)) == (8, 1, True, 5, 3_000_000)
+        assert (len(found), most) == (8, 1)
         assert (len(page.messages), page.pending, len(before)) == (4, 4, 7)
 
 

@@ -16,7 +16,7 @@ from nats.js.errors import APIError
 from ioa.adapters.nats.delivery import NatsResults
 from ioa.adapters.nats.goals import TICKET
 from ioa.adapters.nats.log import NatsGroupLog
-from ioa.adapters.nats.requester import NatsRequester
+from ioa.adapters.nats.request import NatsRequester
 from ioa.adapters.nats.topology import WORK, pool_consumer
 from ioa.errors import NotFoundError, UnavailableError
 from ioa.group.events import Said

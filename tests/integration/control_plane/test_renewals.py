@@ -10,7 +10,7 @@ import pytest
 
 from ioa.adapters.nats.connection import NatsSettings, open_connection
 from ioa.adapters.nats.open_groups import NatsMemberships
-from ioa.adapters.nats.requester import NatsRequester
+from ioa.adapters.nats.request import NatsRequester
 from ioa.adapters.nats.server import NatsServer
 from ioa.protocol import subjects
 from ioa.protocol.ids import AgentId, CommId, PoolId
@@ -29,7 +29,7 @@ async def test_renewals_cost_the_same_with_many_groups(nats_server: NatsServer, 
     """Thirty agents in 500 open groups each, while other groups go on: every renewal is answered, as soon as before."""
     async with (
         open_connection(NatsSettings(nats_server.url, "test")) as client,
-        open_services(nats_server.url, tmp_path / "logs", {"IOA_QUOTA_RENEW": "1000"}, show_logs=False) as services,
+        open_services(nats_server.url, tmp_path / "logs", {"IOA_RATE": "1000"}, show_logs=False) as services,
     ):
         await services.start("ioa_registry", replicas=1)
         requester, loop = NatsRequester(client), asyncio.get_running_loop()

@@ -197,8 +197,8 @@ async def test_a_list_reads_what_it_shows(
         assert (set(short), short[task.id].metadata["ioa.seq"]) == ({task.id, ended.id}, whole[task.id].metadata["ioa.seq"])
         assert ("ioa.seq" in short[ended.id].metadata, [len(one.history) for one in short.values()]) == (False, [0, 0])
         monkeypatch.setattr("ioa_gateway.a2a.handler.WITHIN", timedelta(seconds=0.1))
-        async with door.limits.lists.turn(LOCAL), door.limits.lists.turn(LOCAL):
-            with pytest.raises(InvalidRequestError, match="Too much of this kind"):
+        async with door.limits.lists.slot(LOCAL), door.limits.lists.slot(LOCAL):
+            with pytest.raises(InvalidRequestError, match="Too many requests of this kind"):
                 await client.list_tasks(listing)
 
         async def never(**_named: object) -> None:

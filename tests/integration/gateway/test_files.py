@@ -245,7 +245,7 @@ async def test_files_are_drawn_by_turns(
     order = {"goal": "Count.", "agent": "ada", "inputs": [{"name": "a.md", "text": text}]}
     goal_id = (await http.post("/goals", json=order)).json()["goal_id"]
     path = f"/artifacts/{goal_id}/{(await members.launch(GoalId(goal_id))).seq}/0/a.md"
-    async with door.limits.drawings.turn(UserId("eve")):
+    async with door.limits.drawings.slot(UserId("eve")):
         waited, plain = await http.get(f"{path}?view=1"), await http.get(path)
     drawn = await http.get(f"{path}?view=1")
     assert (waited.status_code, waited.headers["retry-after"], plain.text == text) == (429, "1", True)

@@ -354,14 +354,14 @@ async def test_what_is_there_is_told_by_turns(http: httpx.AsyncClient, door: Doo
 
     call = ("tools/call", {"name": "get_status", "arguments": {"goal_id": "none"}})
     reading = ("resources/read", {"uri": "ioa://goal/none/0/a"})
-    async with door.limits.told.turn(LOCAL):
+    async with door.limits.told.slot(LOCAL):
         assert [await status("tools/list"), await status("ping"), await status(*call), await status(*reading)] == [
             429,
             429,
             200,
             200,
         ]
-    async with door.limits.whole_files.turn(LOCAL):
+    async with door.limits.whole_files.slot(LOCAL):
         assert [await status("tools/list"), await status(*call), await status(*reading)] == [200, 200, 429]
     assert [await status("tools/list"), await status("ping"), await status(*reading)] == [200, 200, 200]
 

@@ -180,7 +180,7 @@ async def test_tasks_and_waits_end_by_their_bytes(
 async def test_pages_of_one_user_are_read_by_turns(http: httpx.AsyncClient, members: Members, door: Door) -> None:
     """Who asks for many pages at once is given them one after another, and other things meanwhile."""
     goal_id = await _in_words(http, members, "One.")
-    async with asyncio.TaskGroup() as group, door.limits.pages.turn(LOCAL), door.limits.pages.turn(LOCAL):
+    async with asyncio.TaskGroup() as group, door.limits.pages.slot(LOCAL), door.limits.pages.slot(LOCAL):
         asked = group.create_task(http.get(f"/goals/{goal_id}/entries"))
         assert [(await http.get("/goals")).status_code for _ in range(3)] == [200] * 3
         assert not asked.done()

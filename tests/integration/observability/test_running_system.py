@@ -18,7 +18,7 @@ from nats.aio.client import Client
 from prometheus_client.parser import text_string_to_metric_families
 
 from ioa.adapters.nats.connection import open_connection
-from ioa.adapters.nats.requester import NatsRequester
+from ioa.adapters.nats.request import NatsRequester
 from ioa.adapters.nats.sessions import NatsSessions
 from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.group.events import Said

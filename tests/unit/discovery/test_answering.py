@@ -9,7 +9,7 @@ from ioa.protocol import subjects
 from ioa.protocol.codec import decode, encode, encode_value
 from ioa.protocol.ids import AgentId, UserId
 from ioa.protocol.search import Need, Search, SearchResult
-from ioa_discovery.answering import answer_search, searches_asked
+from ioa_discovery.answering import answer_search, search_cost
 
 BOB, MALLORY = AgentId("bob"), AgentId("mallory")
 
@@ -64,11 +64,11 @@ async def test_nobody_searches_as_another() -> None:
 )
 def test_a_search_counts_by_its_needs(asked: object, counts: int) -> None:
     """One of few parts, as of a goal, counts once or twice, the largest as sixteen; what will be refused counts once at least."""
-    assert searches_asked(encode_value(asked)) == counts
+    assert search_cost(encode_value(asked)) == 10 * counts
 
 
 def test_needs_that_are_listed_twice_count_twice() -> None:
     """A field may stand in a payload twice, of which the last is taken."""
     few, many = encode_value({"needs": [{"text": "sums"}]}), encode_value({"needs": [{"text": "sums"}] * 31})
-    assert searches_asked(b"\x82" + few[1:] + many[1:]) == 16
-    assert searches_asked(few[:-1]) == 1
+    assert search_cost(b"\x82" + few[1:] + many[1:]) == 160
+    assert search_cost(few[:-1]) == 10

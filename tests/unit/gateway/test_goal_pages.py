@@ -13,7 +13,7 @@ import pytest
 from ioa.beside import beside
 from ioa.client.client import Client
 from ioa.errors import ForbiddenError
-from ioa.fair_turns import FairTurns
+from ioa.fair_semaphore import FairSemaphore
 from ioa.ports.goal_client import MOST_LOOKED_AT, GoalFilter, GoalList, GoalStatus
 from ioa.protocol.api_keys import Scope
 from ioa.protocol.goal_order import GoalOrder
@@ -77,12 +77,12 @@ async def test_no_more_goals_are_looked_at_for_a_page_than_the_system_would() ->
 async def test_files_are_looked_for_across_pages_and_nothing_else_is_kept() -> None:
     """A file that a goal was given which the caller reads may be given again; what none of them names may not."""
     caller = Caller("key", LOCAL, frozenset({Scope.GOALS_READ}), labels={"team": "x"})
-    lists = FairTurns(1, 1)
+    lists = FairSemaphore(1, 1)
     call: Any = SimpleNamespace(caller=caller, client=_client(_Goals(20)), limits=SimpleNamespace(lists=lists))
     await check_inputs(call, GoalOrder(goal="Count.", inputs=(_SHOWN,)))
     with pytest.raises(ForbiddenError, match="reads no file"):
         await check_inputs(call, GoalOrder(goal="Count.", inputs=(_SHOWN, _HIDDEN)))
-    async with lists.turn("another"), beside(check_inputs(call, GoalOrder(goal="Count.", inputs=(_SHOWN,)))):
+    async with lists.slot("another"), beside(check_inputs(call, GoalOrder(goal="Count.", inputs=(_SHOWN,)))):
         before = call.client.system.asked
         await asyncio.sleep(0)
         assert call.client.system.asked == before, "goals are read in turns"
@@ -108,7 +108,7 @@ async def test_lists_that_are_followed_are_read_in_turns_of_who_follows(monkeypa
     monkeypatch.setattr("ioa_gateway.rooms.page_of_goals", newest)
     nothing: Any = SimpleNamespace()
     async with (
-        open_rooms(nothing, lambda _caller: True, FairTurns(1, 1), FairTurns(8, 2)) as rooms,
+        open_rooms(nothing, lambda _caller: True, FairSemaphore(1, 1), FairSemaphore(8, 2)) as rooms,
         beside(*map(follow, range(20))),
     ):
         await eventually(lambda: looks, lambda many: many > 60)

@@ -18,7 +18,7 @@ from starlette.datastructures import Headers
 
 from ioa.beside import beside
 from ioa.client.client import Launched
-from ioa.fair_turns import FairTurns
+from ioa.fair_semaphore import FairSemaphore
 from ioa.ports.goal_client import GoalStatus
 from ioa.protocol.api_keys import Scope
 from ioa.protocol.cards import AgentCard, AgentStatus
@@ -212,7 +212,7 @@ def _by_a2a(call: ApiCall) -> AsyncGenerator[object, None]:
 @pytest.mark.parametrize("follow", [_by_chat, _by_agui, _by_a2a], ids=["chat", "agui", "a2a"])
 async def test_no_result_is_held_while_somebody_takes_it(follow: Callable[[ApiCall], AsyncGenerator[object, None]]) -> None:
     """Whoever follows a goal may read its end as slowly as he likes."""
-    system, turns = _System(has_ended=True), FairTurns(1, 1)
+    system, turns = _System(has_ended=True), FairSemaphore(1, 1)
     any_system: Any = system
     async with open_rooms(any_system, lambda _caller: True, turns, turns) as rooms, asyncio.timeout(20):
         parts: Any = SimpleNamespace(documents=system.documents, ending=rooms.ending, may_go_on=rooms.may_go_on)

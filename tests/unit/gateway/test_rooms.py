@@ -17,15 +17,12 @@ import pytest
 
 from ioa.beside import beside
 from ioa.errors import UnavailableError
-from ioa.fair_turns import FairTurns
+from ioa.fair_semaphore import FairSemaphore
 from ioa.ports.group_log import StoredEntry
-from ioa.protocol.codec import MAX_PAYLOAD_BYTES
 from ioa.protocol.ids import LOCAL, CommId, UserId
 from ioa_gateway import rooms as gateway_rooms
 from ioa_gateway.callers import Caller
-from ioa_gateway.event_stream import HEARTBEAT
 from ioa_gateway.held_places import closes_connection
-from ioa_gateway.reading import OF_USER, Reads, reading_as, reads_for
 from ioa_gateway.rooms import Rooms, open_rooms
 from ioa_gateway.rounds import AT_ONCE
 from tests.rig.deadline import eventually
@@ -36,7 +33,7 @@ async def test_a_bug_ends_one_stream(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ioa_gateway.rooms.SILENCE", timedelta(milliseconds=20))
     broken: Any = SimpleNamespace()  # has nothing that a system has
     caller = Caller("web", LOCAL, frozenset())
-    async with open_rooms(broken, lambda _caller: True, FairTurns(1, 1), FairTurns(1, 1)) as rooms, asyncio.timeout(20):
+    async with open_rooms(broken, lambda _caller: True, FairSemaphore(1, 1), FairSemaphore(1, 1)) as rooms, asyncio.timeout(20):
         seen = [chunk async for chunk in rooms.follow(caller, CommId("broken"))]
         listing = rooms.follow(caller, None, listed={})
         beats = [await anext(listing), await anext(listing)]
@@ -74,7 +71,7 @@ async def test_many_followers_are_told_by_turns(monkeypatch: pytest.MonkeyPatch)
     nothing: Any = SimpleNamespace()
     async with (
         asyncio.timeout(20),
-        open_rooms(nothing, lambda _caller: True, FairTurns(1, 1), FairTurns(1, 1)) as rooms,
+        open_rooms(nothing, lambda _caller: True, FairSemaphore(1, 1), FairSemaphore(1, 1)) as rooms,
         asyncio.TaskGroup() as group,
     ):
         for number, caller in enumerate((*[eve] * 300, ann)):
@@ -120,7 +117,7 @@ async def test_all_rooms_together_keep_so_much(monkeypatch: pytest.MonkeyPatch) 
     caller, nothing = Caller("web", LOCAL, frozenset()), cast(Any, SimpleNamespace())
     async with (
         asyncio.timeout(20),
-        open_rooms(nothing, lambda _caller: True, FairTurns(1, 1), FairTurns(1, 1)) as rooms,
+        open_rooms(nothing, lambda _caller: True, FairSemaphore(1, 1), FairSemaphore(1, 1)) as rooms,
         AsyncExitStack() as stack,
     ):
         following = [
@@ -149,7 +146,7 @@ async def test_who_is_behind_holds_bytes_in_a_turn(monkeypatch: pytest.MonkeyPat
     eve, ann = (Caller(name, UserId(name), frozenset()) for name in ("eve", "ann"))
     async with (
         asyncio.timeout(20),
-        open_rooms(nothing, lambda _caller: True, FairTurns(1, 1), FairTurns(1, 1)) as rooms,
+        open_rooms(nothing, lambda _caller: True, FairSemaphore(1, 1), FairSemaphore(1, 1)) as rooms,
         AsyncExitStack() as stack,
     ):
         following = [await stack.enter_async_context(aclosing(rooms.follow(one, room))) for one in (eve, eve, eve, ann)]
@@ -175,7 +172,7 @@ async def test_what_a_follower_takes_of_a_room_ends_by_its_bytes(monkeypatch: py
     caller, room, nothing = Caller("web", LOCAL, frozenset()), CommId("room"), cast(Any, SimpleNamespace())
     async with (
         asyncio.timeout(20),
-        open_rooms(nothing, lambda _caller: True, FairTurns(1, 1), FairTurns(1, 1)) as rooms,
+        open_rooms(nothing, lambda _caller: True, FairSemaphore(1, 1), FairSemaphore(1, 1)) as rooms,
         aclosing(rooms.follow(caller, room)) as events,
     ):
         await anext(events)
@@ -201,7 +198,7 @@ async def test_who_follows_a_list_holds_one_row(monkeypatch: pytest.MonkeyPatch)
     told, entries = list[tuple[str, int]](), 0
     async with (
         asyncio.timeout(20),
-        open_rooms(nothing, lambda _caller: True, FairTurns(1, 1), FairTurns(1, 1)) as rooms,
+        open_rooms(nothing, lambda _caller: True, FairSemaphore(1, 1), FairSemaphore(1, 1)) as rooms,
         AsyncExitStack() as stack,
     ):
         following = [await stack.enter_async_context(aclosing(rooms.follow(caller, room, listed={}))) for _ in range(2)]
@@ -247,7 +244,7 @@ async def test_what_is_large_is_held_for_somebody_in_a_place(monkeypatch: pytest
     read, nothing = list[str](), cast(Any, SimpleNamespace())
     async with (
         asyncio.timeout(20),
-        open_rooms(nothing, lambda _caller: True, FairTurns(1, 1), FairTurns(1, 1)) as rooms,
+        open_rooms(nothing, lambda _caller: True, FairSemaphore(1, 1), FairSemaphore(1, 1)) as rooms,
         AsyncExitStack() as stack,
     ):
 
@@ -291,60 +288,17 @@ async def test_who_reads_slowly_keeps_nobody_s_result_back(monkeypatch: pytest.M
 
     async with (
         asyncio.timeout(20),
-        open_rooms(nothing, lambda _caller: True, FairTurns(1, 1), FairTurns(1, 1)) as rooms,
+        open_rooms(nothing, lambda _caller: True, FairSemaphore(1, 1), FairSemaphore(1, 1)) as rooms,
         AsyncExitStack() as stack,
     ):
         for who, name in ((ann, "ann"), (eve, "1st"), (eve, "2nd")):
             await stack.enter_async_context(beside(slow(rooms, who, name)))
         await eventually(lambda: rooms._ends.taken == 3)
         async with beside(slow(rooms, eve, "3rd")):
-            await eventually(lambda: len(rooms._ends._turns._waiting.get("eve", ())) == 1)
+            await eventually(lambda: rooms._ends.waiting == 1)
             rooms._ends._make_room()
             before = [*closed]
         async with aclosing(rooms.ending(bob, _ending("bob", is_large=True, read=[]), len)) as events:
             got = [one async for one in events]
     assert (before, closed, got) == ([], ["1st"], ["bob", LARGE, None])
     assert told == ["This was read too slowly while others waited for theirs."]
-
-
-@pytest.mark.parametrize("comm_id", [None, CommId("room")])
-async def test_nobody_is_told_behind_what_another_follower_reads(monkeypatch: pytest.MonkeyPatch, comm_id: CommId | None) -> None:
-    """Whose turns are all taken, and who began to follow, keeps nothing from who comes behind."""
-    reads, lists, busy = Reads(), FairTurns(8, 2), AsyncExitStack()
-    entry: Any = SimpleNamespace(state=SimpleNamespace(phase="discussing"))
-
-    async def newest(*_: object, **__: object) -> tuple[object, None]:
-        async with reads.reading(MAX_PAYLOAD_BYTES):
-            return [{"comm_id": "a"}], None
-
-    @asynccontextmanager
-    async def watch(_system: object, _comm_id: CommId) -> AsyncIterator[AsyncIterator[StoredEntry]]:
-        async def coming() -> AsyncIterator[StoredEntry]:
-            async with reads.reading(MAX_PAYLOAD_BYTES):
-                yield StoredEntry(1, entry)
-
-        yield coming()
-
-    monkeypatch.setattr("ioa_gateway.rooms.page_of_goals", newest)
-    monkeypatch.setattr("ioa_gateway.rooms.watch", watch)
-    monkeypatch.setattr("ioa_gateway.rooms.encoded", lambda _stored: b"entry")
-    eve, ann = (Caller(name, UserId(name), frozenset()) for name in ("eve", "ann"))
-    told = list[tuple[UserId, bool]]()
-
-    async def follow(caller: Caller) -> None:
-        reads_for.set(caller.user)
-        async with aclosing(rooms.follow(caller, comm_id, listed={} if comm_id is None else None)) as events:
-            assert await anext(events) == b"retry: 1000\n\n"
-            told.append((caller.user, await anext(events) == HEARTBEAT))
-
-    nothing: Any = SimpleNamespace()
-    async with asyncio.timeout(20), open_rooms(nothing, lambda _caller: True, FairTurns(1, 1), lists) as rooms, busy:
-        with reading_as(eve.user):
-            await busy.enter_async_context(reads.reading(OF_USER * MAX_PAYLOAD_BYTES))
-        for _ in range(2):
-            await busy.enter_async_context(lists.turn(eve.user))
-        async with asyncio.TaskGroup() as group:
-            for caller in (eve, ann):
-                group.create_task(follow(caller))
-                await asyncio.sleep(0)
-    assert sorted(told) == [("ann", False), ("eve", False)]

@@ -7,6 +7,7 @@ import hashlib
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import AbstractContextManager, asynccontextmanager
+from datetime import timedelta
 from typing import NamedTuple
 
 import structlog
@@ -17,7 +18,7 @@ from nats.aio.subscription import Subscription
 from ioa.adapters.nats.connection import at_renewal
 from ioa.adapters.nats.goals import TICKET, deadline_of
 from ioa.adapters.nats.queues import Delivery, consume
-from ioa.adapters.nats.requester import NatsRequester
+from ioa.adapters.nats.request import FILE_TIMEOUT, SEARCH_TIMEOUT, NatsRequester
 from ioa.adapters.nats.sinks import MessageSink
 from ioa.adapters.nats.topology import ANY_AGENT, WORK, pool_consumer
 from ioa.cancellation import TaskGroup
@@ -49,6 +50,10 @@ from ioa.protocol.outcomes import ReportOutcomes
 from ioa.protocol.registry import Acknowledged, Deregister, Lease, Register, Renew
 from ioa.protocol.search import Search, SearchResult
 
+_RENEW_TIMEOUT = timedelta(seconds=2)
+"""Two attempts and the time between two renewals are shorter than a lease."""
+_SAY_TIMEOUT = timedelta(seconds=2)
+"""Short, because a message can be sent again at any time, and its group waits for it."""
 _REPORTS_AT_ONCE = 8
 """How many reports of one kind an agent has under way in one group. A router takes a group's entries one by one: more would only
 be late, and be sent again."""
@@ -135,13 +140,13 @@ class NatsAgentNetwork:
         """Keep the lease with one registry, or, if that one does not answer, with whichever of all of them does."""
         try:
             subject = subjects.renew(request.pool, request.agent_id)
-            return await self._requester.request(subject, request, Lease)
+            return await self._requester.request(subject, request, Lease, timeout=_RENEW_TIMEOUT)
         except RateLimitedError:
             raise
         except UnavailableError as error:
             _log.info("registry_gone", agent_id=request.agent_id, error=error.message)
         subject = subjects.renew_at_all(request.pool, request.agent_id)
-        return await self._requester.request(subject, request, Lease)
+        return await self._requester.request(subject, request, Lease, timeout=_RENEW_TIMEOUT)
 
     async def deregister(self, request: Deregister) -> None:
         """Go offline."""
@@ -151,7 +156,9 @@ class NatsAgentNetwork:
         """Ask discovery who fits."""
         if search.by is None:
             raise InvalidInputError("An agent that searches says who it is.", hint="Set `by` to its id.")
-        return await self._requester.request(subjects.search(search.by), search, SearchResult, is_repeatable=True)
+        return await self._requester.request(
+            subjects.search(search.by), search, SearchResult, timeout=SEARCH_TIMEOUT, is_repeatable=True
+        )
 
     async def report_outcomes(self, request: ReportOutcomes) -> None:
         """Tell discovery how tasks went."""
@@ -220,7 +227,7 @@ class NatsAgentNetwork:
         return await self._say(subjects.say(header.comm_id, header.sender), message)
 
     async def _say(self, subject: str, message: Message) -> Accepted | Rejected:
-        return (await self._requester.request(subject, message, SayReply)).answer
+        return (await self._requester.request(subject, message, SayReply, timeout=_SAY_TIMEOUT)).answer
 
     @asynccontextmanager
     async def inbox(self, agent_id: AgentId) -> AsyncIterator[AsyncIterator[SequencedEntry]]:
@@ -318,7 +325,7 @@ class NatsAgentNetwork:
         async def put(file: Announced, standing: PutStanding | None, piece: bytes) -> Stored:
             named = {"agent_id": agent_id, "comm_id": comm_id, "place": place, "session": session}
             request = PutFile(file=file, standing=standing, data=piece, **named)
-            return await self._requester.request(subjects.put_file(agent_id), request, Stored)
+            return await self._requester.request(subjects.put_file(agent_id), request, Stored, timeout=FILE_TIMEOUT)
 
         return await put_in_pieces(name, data, media_type, put)
 
@@ -328,7 +335,7 @@ class NatsAgentNetwork:
 
         async def get(after: int) -> FilePiece:
             request = GetFile(agent_id=agent_id, comm_id=comm_id, seq=seq, after=after, **named)
-            return await self._requester.request(subjects.get_file(agent_id), request, FilePiece)
+            return await self._requester.request(subjects.get_file(agent_id), request, FilePiece, timeout=FILE_TIMEOUT)
 
         return stream_in_pieces(artifact, get)
 

@@ -16,7 +16,6 @@ from pydantic import ConfigDict, Field
 
 from ioa.adapters.nats.accounts import AGENTS, CALLOUT, CONTROL_PLANE, USERS
 from ioa.adapters.nats.keys import subject_of
-from ioa.adapters.nats.patience import kept_for
 from ioa.adapters.nats.permissions import (
     WHO_AM_I,
     Permissions,
@@ -41,6 +40,8 @@ from ioa.protocol.ids import AgentId, PoolId, TenantId, UserId, full_name
 from ioa.protocol.model import Model
 from ioa.protocol.subjects import inbox_prefix_of
 
+_RESPONSE_THRESHOLD = "16s"
+"""How long nats-server keeps the route of a reply that crosses accounts: the longest timeout of our requests, and a second."""
 _TOKEN_LINE_BYTES = 8 * 1024
 """How long the line may be by which a client says who it is: a token and whatever else, before anybody knows him.
 
@@ -361,7 +362,7 @@ def _imported(kind: str, account: str, subject: str, *, shown: bool) -> dict[str
 def _exported(kind: str, subject: str, importers: Sequence[str]) -> dict[str, Any]:
     exported: dict[str, Any] = {kind: subject, "accounts": list(importers)}
     if kind == "service":
-        exported["response_threshold"] = f"{round(kept_for(subject).total_seconds())}s"
+        exported["response_threshold"] = _RESPONSE_THRESHOLD
         if is_answered_often(subject):
             exported["response_type"] = "stream"
     return exported

@@ -7,10 +7,12 @@ The control plane asks JetStream. Nobody outside may, and asks group setup, whic
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
+from weakref import WeakKeyDictionary
 
 import nats.errors
 from nats.aio.client import Client
@@ -23,18 +25,17 @@ from nats.js.kv import KV_OP
 from ioa.adapters.nats.connection import asking_until_heard, asks_to_read, may_not_publish, until_connected
 from ioa.adapters.nats.endpoints import HeadedAnswer, HeadedHandler
 from ioa.adapters.nats.headers import SEQUENCE, writable
-from ioa.adapters.nats.in_turns import reading
-from ioa.adapters.nats.patience import READ_PATIENCE
 from ioa.adapters.nats.permissions import READS
-from ioa.adapters.nats.requester import NatsRequester
+from ioa.adapters.nats.request import NatsRequester
 from ioa.adapters.nats.sinks import taking
 from ioa.adapters.nats.translated_errors import unavailable_unless_answered
 from ioa.cancellation import fail_after
-from ioa.errors import ForbiddenError, IoaError, NotFoundError, UnavailableError
+from ioa.errors import ForbiddenError, NotFoundError, UnavailableError
 from ioa.protocol import subjects
 from ioa.protocol.codec import MAX_ANSWER_BYTES, MAX_PAYLOAD_BYTES, decode, decode_json, encode
 from ioa.protocol.stream_reads import ReadRow, ReadStream, StreamRead
 
+_READ_TIMEOUT = timedelta(seconds=10)
 _SEVERAL_BYTES = 2_000_000
 """How much is read at once of several messages where nobody says: the server would send as much as it keeps for a connection."""
 _END, _NOTHING_MORE, _NO_RESPONDERS = "204", "404", "503"
@@ -83,7 +84,15 @@ class StreamPage:
         return self.pending == 0
 
 
-async def read_stream(client: Client, stream: str, request: ReadStream, timeout: timedelta = READ_PATIENCE) -> StreamPage:
+_read_slots: WeakKeyDictionary[Client, Callable[[], AbstractAsyncContextManager[None]]] = WeakKeyDictionary()
+
+
+def limit_reads(client: Client, slot: Callable[[], AbstractAsyncContextManager[None]]) -> None:
+    """Read streams over a connection only within a slot. nats-server disconnects a client with too many unread bytes."""
+    _read_slots[client] = slot
+
+
+async def read_stream(client: Client, stream: str, request: ReadStream, timeout: timedelta = _READ_TIMEOUT) -> StreamPage:
     """Read what is asked for; nothing, if there is nothing of it. Any replica of the stream answers, which may lag behind.
 
     Raises:
@@ -93,7 +102,7 @@ async def read_stream(client: Client, stream: str, request: ReadStream, timeout:
     """
     if request.is_of_several and request.max_bytes is None:
         request = request.model_copy(update={"max_bytes": _SEVERAL_BYTES})
-    async with reading(client, (request.max_bytes or 0) + MAX_PAYLOAD_BYTES):
+    async with _read_slots.get(client, nullcontext)():
         if asks_to_read(client):
             return await _ask_group_setup(client, stream, request, timeout)
         with unavailable_unless_answered(f"The stream {stream}"):
@@ -103,7 +112,7 @@ async def read_stream(client: Client, stream: str, request: ReadStream, timeout:
 async def _ask_group_setup(client: Client, stream: str, request: ReadStream, timeout: timedelta) -> StreamPage:
     subject = subjects.read(stream)
     try:
-        answer = await NatsRequester(client, timeout).ask(subject, _written(request), is_repeatable=True)
+        answer = await NatsRequester(client, timeout).send(subject, _written(request), is_repeatable=True)
     except UnavailableError:
         if not may_not_publish(client, subject):
             raise
@@ -138,22 +147,6 @@ def answering_reads(client: Client, streams: Collection[str]) -> HeadedHandler:
         return HeadedAnswer(one.data, writable(one.headers) | added)
 
     return answer
-
-
-def messages_asked(data: bytes) -> int:
-    """Return as how many messages a request counts; as one, if it will be refused."""
-    try:
-        return decode_json(ReadStream, data).costs
-    except IoaError:
-        return 1
-
-
-def walks(data: bytes) -> bool:
-    """Return whether a stream is searched for what a request asks, for as long as it is answered."""
-    try:
-        return decode_json(ReadStream, data).walks
-    except IoaError:
-        return False
 
 
 async def _read_for_another(client: Client, stream: str, request: ReadStream) -> StreamRead:

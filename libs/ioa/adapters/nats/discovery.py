@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from nats.aio.client import Client
 
-from ioa.adapters.nats.requester import NatsRequester
+from ioa.adapters.nats.request import NatsRequester
 from ioa.protocol import subjects
 from ioa.protocol.search import Search, SearchResult
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from collections import Counter
+from collections.abc import AsyncGenerator, AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -15,15 +15,15 @@ from nats.js.errors import NotFoundError
 
 from ioa.adapters.nats.connection import NatsSettings, open_connection
 from ioa.adapters.nats.reading import DirectReads
-from ioa.adapters.nats.requester import NatsRequester
-from ioa.adapters.nats.slowed_callers import most_first, slowed_by, slowed_in_statistics
+from ioa.adapters.nats.request import NatsRequester
+from ioa.adapters.nats.service import REJECTED
 from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.adapters.nats.topology import DEAD, STREAMS, TIMERS
 from ioa.adapters.nats.whoami import ask_tenant, ask_version
 from ioa.cancellation import heeding_cancellation
 from ioa.errors import ForbiddenError, IoaError, NotPermittedError, UnavailableError
+from ioa.json_text import parse_json
 from ioa.ports.inspection import (
-    SEEN_BY_ALL,
     DeadLetterKind,
     ServerFacts,
     SlowedCaller,
@@ -40,15 +40,8 @@ from ioa.protocol.ids import TenantId
 
 _PING_SECONDS = 1.0
 _QUIET_SECONDS = 0.5
-_TELLING_SECONDS = 5.0
-"""How long a service may take to say whom it slows down. Beside a flood it may be busy, and is asked just then."""
-_AGAIN_SECONDS = 1.0
-_Told = tuple[str, Sequence[SlowedCaller]]
-"""Of which service an answer is, and whom it slows down; a refusal is of none."""
-
-
-def _by_request() -> defaultdict[str, list[_Told]]:
-    return defaultdict(list)
+_STATISTICS_SECONDS = 5.0
+"""How long services may take to send their statistics."""
 
 
 class NatsInspection:
@@ -114,9 +107,7 @@ class NatsInspection:
         with heeding_cancellation():
             try:
                 await self._client.request(f"$SRV.PING.{service}", b"", timeout=_PING_SECONDS)
-            except (nats.errors.Error, TimeoutError, OSError):  # none is up, or somebody pings without end
-                with suppress(IoaError, nats.errors.Error, OSError):
-                    return service in {name for name, _ in await self._told(await self._slowed_subject(), slowed_by)}
+            except (nats.errors.Error, TimeoutError, OSError):
                 return False
         return True
 
@@ -136,54 +127,30 @@ class NatsInspection:
         ]
 
     async def slowed(self, services: Collection[str] = ()) -> SlowedCallers:
-        """Gather whom all services slow down; what all replicas see is counted once. Those of an older version tell statistics."""
-        told = await self._told(await self._slowed_subject(), slowed_by, services)
-        if not told:
-            told = await self._told("$SRV.STATS", slowed_in_statistics, services)
-        refused: Counter[tuple[str, str]] = Counter()
-        for one in (one for _, found in told for one in found):
-            key = one.caller, one.family
-            refused[key] = max(refused[key], one.refused) if one.family in SEEN_BY_ALL else refused[key] + one.refused
-        heard = {service for service, _ in told}
-        callers = most_first(SlowedCaller(caller, family, number) for (caller, family), number in refused.items())
-        return SlowedCallers(callers, [service for service in services if service not in heard])
+        """Read from the statistics of all replicas which callers were rejected lately, and which services did not answer."""
+        rejected, missing = Counter[tuple[str, str]](), set(services)
+        async for statistics in self._statistics(missing):
+            with suppress(ValueError, KeyError, TypeError, AttributeError, OverflowError):
+                read = parse_json(statistics)
+                missing.discard(read["name"])
+                for endpoint in read["endpoints"]:
+                    for caller, kind, count in (endpoint.get("data") or {}).get(REJECTED, ()):
+                        rejected[str(caller), str(kind)] += int(count)
+        callers = [SlowedCaller(caller, kind, count) for (caller, kind), count in rejected.most_common()]
+        return SlowedCallers(callers, sorted(missing))
 
-    async def _slowed_subject(self) -> str:
+    async def _statistics(self, missing: Collection[str]) -> AsyncGenerator[bytes, None]:
+        """Yield the statistics of all replicas (ADR-32), until no more arrive for a moment and no service is missing."""
+        inbox, end = self._client.new_inbox(), asyncio.get_running_loop().time() + _STATISTICS_SECONDS
+        subscription = await self._client.subscribe(inbox)
         try:
-            return subjects.slowed_of(await self._system.user())
-        except ForbiddenError:
-            return subjects.slowed_of(None)
-
-    async def _told(self, subject: str, read: Callable[[bytes], _Told], services: Collection[str] = ()) -> Sequence[_Told]:
-        """Ask all replicas of all services, and return what they answer, until these have and none does for a moment.
-
-        They are asked again while one of these has not answered: beside a flood a request may be lost. Of each service counts what
-        it answered to one of the requests.
-        """
-        inbox, told, unheard = self._client.new_inbox(), defaultdict[str, defaultdict[str, list[_Told]]](_by_request), set(services)
-        began = asyncio.get_running_loop().time()
-        asked = 0
-        subscription = await self._client.subscribe(f"{inbox}.*")
-        try:
-            with heeding_cancellation():
+            with heeding_cancellation(), suppress(nats.errors.TimeoutError):
+                await self._client.publish("$SRV.STATS", reply=inbox)
                 while True:
-                    past = asyncio.get_running_loop().time() - began
-                    if not asked or (unheard and past >= asked * _AGAIN_SECONDS and past < _TELLING_SECONDS):
-                        await self._client.publish(subject, reply=f"{inbox}.{asked}")
-                        asked += 1
-                    try:
-                        message = await subscription.next_msg(_AGAIN_SECONDS if unheard else _QUIET_SECONDS)
-                    except nats.errors.TimeoutError:
-                        if unheard and past < _TELLING_SECONDS:
-                            continue
-                        break
-                    service, callers = read(message.data)
-                    if service:
-                        told[service][message.subject].append((service, callers))
-                        unheard.discard(service)
+                    left = end - asyncio.get_running_loop().time()
+                    yield (await subscription.next_msg(max(left if missing else min(left, _QUIET_SECONDS), 0.001))).data
         finally:
             await subscription.unsubscribe()
-        return [one for answers in told.values() for one in max(answers.values(), key=len)]
 
     async def callout(self) -> CalloutStatus | None:
         """Ask a replica of the auth callout whom it lets in; None if none answers, or who asks may not know."""

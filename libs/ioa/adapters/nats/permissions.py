@@ -149,7 +149,6 @@ def of_service(service: Service) -> Permissions:
     names = (f"ioa-{service}", *(["ioa-files", "ioa-reads"] if service is Service.GROUPS else []))
     answers = (
         *_SERVED[service],
-        subjects.ANY_SLOWED,
         *(f"$SRV.{verb}" for verb in ("PING", "INFO", "STATS")),
         *(f"$SRV.{verb}.{name}{of}" for verb in ("PING", "INFO", "STATS") for name in names for of in ("", ".*")),
     )
@@ -193,7 +192,6 @@ def of_user(user: UserId) -> Permissions:
         WHO_AM_I,
         *_looking(),
         subjects.standing_of(user),
-        subjects.slowed_of(user),
         subjects.GET_GROUP,
         subjects.search_of(user),
         *map(subjects.read, _READ_BY_USERS),
@@ -232,7 +230,7 @@ def of_observer() -> Permissions:
 
     A dead letter holds what was published, and where a group stands holds its goal and its conclusion: neither is an observer's.
     """
-    return Permissions(USERS, (*_looking(), WHO_AM_I, subjects.standing_of(None), subjects.slowed_of(None)), ())
+    return Permissions(USERS, (*_looking(), WHO_AM_I, subjects.standing_of(None)), ())
 
 
 def of_auditor() -> Permissions:
@@ -311,14 +309,14 @@ def _crossing(requests: Iterable[str]) -> tuple[str, ...]:
 
 def _shown(requests: Iterable[str]) -> frozenset[str]:
     """Return as what those requests cross over that services hear as they come. What streams keep shows nobody."""
-    served = {subjects.ANY_SLOWED, *(pattern for heard in _SERVED.values() for pattern in heard)}
+    served = {pattern for heard in _SERVED.values() for pattern in heard}
     served -= {subjects.ANY_GOAL, subjects.ANY_ADDRESSED_GOAL}
     return frozenset(crossing_of(one) for one in requests if any(covers(pattern, one) for pattern in served))
 
 
 def is_answered_often(subject: str) -> bool:
     """Whether one request on a subject, or on one that crosses over as it, may be answered by several messages."""
-    return subject.startswith("$SRV.") or is_read(subject) or subject == subjects.ANY_SLOWED
+    return subject.startswith("$SRV.") or is_read(subject)
 
 
 def is_read(subject: str) -> bool:

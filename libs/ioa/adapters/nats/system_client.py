@@ -25,7 +25,7 @@ from ioa.adapters.nats.listing import Lists
 from ioa.adapters.nats.log import NatsGroupLog
 from ioa.adapters.nats.log_reading import Logs
 from ioa.adapters.nats.reading import DirectReads
-from ioa.adapters.nats.requester import NatsRequester, Reply
+from ioa.adapters.nats.request import FILE_TIMEOUT, SEARCH_TIMEOUT, NatsRequester, Reply
 from ioa.adapters.nats.retention import NatsEndedGoals
 from ioa.adapters.nats.stream_stats import read_standing
 from ioa.adapters.nats.topology import GOALS, RESULTS, intake_consumer
@@ -393,7 +393,7 @@ class NatsSystemClient:
 
     async def search(self, search: Search) -> SearchResult:
         """Ask discovery."""
-        return await self._requester.request(subjects.search_of(await self.user()), search, SearchResult)
+        return await self._requester.request(subjects.search_of(await self.user()), search, SearchResult, timeout=SEARCH_TIMEOUT)
 
     async def index_status(self) -> IndexStatus:
         """Ask how discovery's index stands."""
@@ -421,7 +421,7 @@ class NatsSystemClient:
 
         async def get(after: int) -> FilePiece:
             request = GetUpload(user=user, after=after, told_in=told_in, **named)
-            return await self._requester.request(subjects.get_upload(user), request, FilePiece)
+            return await self._requester.request(subjects.get_upload(user), request, FilePiece, timeout=FILE_TIMEOUT)
 
         async with aclosing(stream_in_pieces(artifact, get, start=start, stop=stop)) as pieces:
             async for piece in pieces:
@@ -440,7 +440,7 @@ class NatsSystemClient:
 
         async def put(file: Announced, standing: PutStanding | None, piece: bytes) -> Stored:
             request = PutUpload(user=user, goal_id=goal_id, place=place, file=file, standing=standing, data=piece)
-            return await self._requester.request(subjects.put_upload(user), request, Stored)
+            return await self._requester.request(subjects.put_upload(user), request, Stored, timeout=FILE_TIMEOUT)
 
         return put
 
