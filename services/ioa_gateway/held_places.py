@@ -82,10 +82,10 @@ class HeldPlaces:
 
     def __init__(self, at_once: int, of_one: int) -> None:
         self._slots = FairSemaphore(at_once, of_one)
-        self._at_once = at_once
+        self._at_once, self._of_one = at_once, of_one
         self._held = list[HeldPlace]()
-        self.waiting = 0
-        """Requests that wait for a place."""
+        self.waiting = Counter[str]()
+        """Requests of each user that wait for a place."""
 
     @property
     def taken(self) -> int:
@@ -96,14 +96,14 @@ class HeldPlaces:
     async def place(self, user: str, within: timedelta) -> AsyncIterator[HeldPlace | None]:
         """Have a place for as long as the block; None if it does not come in time."""
         async with AsyncExitStack() as stack:
-            self.waiting += 1
+            self.waiting[user] += 1
             try:
                 await stack.enter_async_context(self._slots.slot(user, within))
                 is_granted = True
             except RateLimitedError:
                 is_granted = False
             finally:
-                self.waiting -= 1
+                self.waiting[user] -= 1
             yield self._begin(user, stack) if is_granted else None
 
     def _begin(self, user: str, stack: AsyncExitStack) -> HeldPlace:
@@ -125,9 +125,10 @@ class HeldPlaces:
 
     def _make_room(self) -> None:
         """Close the slowest connection that holds a place, if all places are taken and more requests wait than places get free."""
-        if len(self._held) < self._at_once or self.waiting <= sum(one.is_lost for one in self._held):
-            return
         now, has = asyncio.get_running_loop().time(), Counter(one.user for one in self._held)
+        wanted = sum(min(self._of_one - has[user], count) for user, count in self.waiting.items())
+        if len(self._held) < self._at_once or wanted <= sum(one.is_lost for one in self._held):
+            return
         longest = LONGEST.total_seconds()
         overdue = [one for one in self._held if not one.is_lost and now - one.since >= longest]
         if overdue:

@@ -20,7 +20,6 @@ from ioa.adapters.nats.permissions import (
     crossing_of,
     crossings,
     is_answered_often,
-    is_read,
     of_admin,
     of_agent,
     of_auditor,
@@ -108,17 +107,6 @@ def test_reply_routes_are_kept_longer_than_our_requests_wait() -> None:
     assert max(_PULL, MAX_TIMEOUT) < timedelta(seconds=16)
     (pulls,) = (one for one in exported if one["service"] == f"{PULLS}*")
     assert "response_type" not in pulls, "all that have been answered would be kept as well"
-
-
-def test_what_may_be_answered_often_is_kept_no_longer_than_somebody_waits() -> None:
-    """The doctor asks all services for five seconds; gateways wait for what they read for ten. Other answers end a request."""
-    accounts = json.loads(authorization({"KEY": ADA}))["accounts"]
-    exported = [one for one in accounts["IOA"]["exports"] if one.get("response_type") == "stream"]
-    kept = {one["service"]: one["response_threshold"] for one in exported}
-    read = {subject: kept.pop(subject) for subject in [*kept] if is_read(subject)}
-    assert set(read.values()) == {"11s"}
-    assert {crossing_of("$SRV.PING")} <= kept.keys()
-    assert set(kept.values()) == {"6s"}
 
 
 @pytest.mark.parametrize("name", [*EVERYBODY, "admin"])

@@ -51,7 +51,7 @@ async def test_one_waiting_request_closes_one_connection(clients: _Clients) -> N
         await _begin(stack, clients, "ann", "bob", "eve", "zoe")
         await eventually(lambda: places.taken == 4)
         await _begin(stack, clients, "eve")
-        await eventually(lambda: places.waiting == 1)
+        await eventually(lambda: places.waiting.total() == 1)
         for _ in range(5):
             places._make_room()
     assert len(clients.closed) == 1
@@ -64,6 +64,6 @@ async def test_who_was_handed_nothing_yet_is_not_slow(clients: _Clients) -> None
         await _begin(stack, clients, "ann", "bob", "eve", "eve", reads=False)
         await eventually(lambda: places.taken == 4)
         await _begin(stack, clients, "zoe")
-        await eventually(lambda: places.waiting == 1)
+        await eventually(lambda: places.waiting.total() == 1)
         places._make_room()
     assert clients.closed == []

@@ -295,7 +295,7 @@ async def test_who_reads_slowly_keeps_nobody_s_result_back(monkeypatch: pytest.M
             await stack.enter_async_context(beside(slow(rooms, who, name)))
         await eventually(lambda: rooms._ends.taken == 3)
         async with beside(slow(rooms, eve, "3rd")):
-            await eventually(lambda: rooms._ends.waiting == 1)
+            await eventually(lambda: rooms._ends.waiting.total() == 1)
             rooms._ends._make_room()
             before = [*closed]
         async with aclosing(rooms.ending(bob, _ending("bob", is_large=True, read=[]), len)) as events:

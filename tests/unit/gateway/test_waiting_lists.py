@@ -100,7 +100,7 @@ class _Turns:
         self.taken = 0
 
     @asynccontextmanager
-    async def turn(self, _user: UserId) -> AsyncIterator[None]:
+    async def slot(self, _user: UserId) -> AsyncIterator[None]:
         """Take one."""
         self.taken += 1
         try:
