@@ -127,6 +127,6 @@ async def test_the_entry_that_answers_a_message_comes_into_the_inbox(nats_client
 
 
 async def test_with_no_router_at_all_the_caller_learns_it(nats_client: Client) -> None:
-    """Nobody serves: a typed error, after which the message may be said again."""
+    """No service listens: a typed error, after which the message may be said again."""
     with pytest.raises(UnavailableError):
         await NatsAgentNetwork(nats_client).say(MESSAGE)

@@ -44,5 +44,5 @@ async def test_who_is_no_admin_is_told_so(tmp_path: Path) -> None:
             with pytest.raises(ForbiddenError, match="no admin's"):
                 await NatsSystemClient(user).remove_agent(RemoveAgent(agent_id=AgentId("writer")))
         async with open_intruder(secured, "admin") as admin:
-            with pytest.raises(UnavailableError, match="Nobody serves"):
+            with pytest.raises(UnavailableError, match="No service listens"):
                 await NatsSystemClient(admin).remove_agent(RemoveAgent(agent_id=AgentId("writer")))

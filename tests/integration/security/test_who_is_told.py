@@ -46,7 +46,7 @@ async def test_what_is_not_permitted_is_no_service_that_is_silent(tmp_path: Path
     """An auditor who lists agents, and an agent whose card bears another name than its key was made for."""
     async with open_secured(tmp_path, ("writer:2",)) as secured:
         async with open_intruder(secured, "auditor") as auditor:
-            with pytest.raises(NotPermittedError, match=r"may not ask for registry\.list"):
+            with pytest.raises(NotPermittedError, match=r"may not request registry\.list"):
                 await NatsSystemClient(auditor).agents()
         async with open_intruder(secured, "writer", "writer-0") as writer:
             network = NatsAgentNetwork(writer)
