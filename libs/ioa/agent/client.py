@@ -17,13 +17,13 @@ from ioa.agent.agent_metrics import agents
 from ioa.agent.agent_ports import AgentPorts
 from ioa.agent.asking import until_answered
 from ioa.agent.definition import AgentDefinition
-from ioa.agent.function_executor import Functions
 from ioa.agent.history import GroupHistory
 from ioa.agent.hooks import HOOKS_AT_ONCE, Hooks
 from ioa.agent.leading import Leader
 from ioa.agent.outbox import Outbox
 from ioa.agent.session import AheadOfLogError, GroupSession
 from ioa.agent.task_runner import TaskRunner
+from ioa.agent.worker_pool import WorkerPool
 from ioa.agent.workspace import GroupFiles
 from ioa.cancellation import TaskGroup, fail_after
 from ioa.disk import remove_folder
@@ -48,7 +48,7 @@ from ioa.telemetry import log_context, readiness
 _MODEL_PATIENCE = timedelta(seconds=60)
 """How long agents that a model speaks for are waited for at a time."""
 _MAX_ABANDONED = 8
-"""An agent with more functions that never return is not to be trusted with work."""
+"""Abandoned functions above which the agent goes offline until they end."""
 _LOOK_AGAIN = timedelta(seconds=1)
 _LEAST_PAUSE = timedelta(milliseconds=20)
 """How soon the registry and group setup are asked again at the soonest, whatever they say: the process may work for others, too."""
@@ -118,11 +118,11 @@ class AgentClient:
         """What shows the registry that this is the memory of the process that holds the id."""
         self._options = options
         self._outbox = Outbox(card.agent_id, ports.network, ports.store, ports.clock, ports.ids, session.session)
-        self._functions = Functions(card.agent_id, options.tasks_at_once, options.grace, agent.of_one_user)
-        self._hooked = Functions(card.agent_id, HOOKS_AT_ONCE, options.grace)
-        hooks, timeout = Hooks(agent, ports.store, self._hooked, ports.chat), options.task_timeout
+        self._workers = WorkerPool(card.agent_id, options.tasks_at_once, options.grace, agent.of_one_user)
+        self._hook_workers = WorkerPool(card.agent_id, HOOKS_AT_ONCE, options.grace)
+        hooks, timeout = Hooks(agent, ports.store, self._hook_workers, ports.chat), options.task_timeout
         self._listening = hooks.listeners
-        self._runner = TaskRunner(agent, card, ports, self._outbox, self._functions, hooks, timeout)
+        self._runner = TaskRunner(agent, card, ports, self._outbox, self._workers, hooks, timeout)
         self._leader = Leader(card, ports, session.session, options.reform_after, plans=options.plans, places=options.goals_at_once)
         self._model = _ModelWatch(ports.brain) if isinstance(ports.brain, AsksModel) else None
         self._sessions: dict[CommId, GroupSession] = {}
@@ -147,8 +147,8 @@ class AgentClient:
 
     @property
     def functions_abandoned(self) -> int:
-        """How many functions were told to stop and still run, as far as they speak against the agent."""
-        return self._functions.spoken_against + self._hooked.spoken_against
+        """Number of functions that were told to stop and still run."""
+        return self._workers.abandoned + self._hook_workers.abandoned
 
     async def until_registered(self) -> None:
         """Wait until the agent is registered, and can be found."""
@@ -464,8 +464,8 @@ class AgentClient:
         """Go offline, and give functions that were told to stop a moment to do so."""
         async with TaskGroup() as group:
             group.create_task(self._deregister())
-            group.create_task(self._functions.until_ended(_ENDING))
-            group.create_task(self._hooked.until_ended(_ENDING))
+            group.create_task(self._workers.until_ended(_ENDING))
+            group.create_task(self._hook_workers.until_ended(_ENDING))
             group.create_task(self._tell_the_rest())
 
     async def _tell_the_rest(self) -> None:

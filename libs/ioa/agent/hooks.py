@@ -23,10 +23,10 @@ import structlog
 from ioa.agent.answer_files import files_of_answer, named_files
 from ioa.agent.asking import until_answered
 from ioa.agent.conversation import Heard, Teammate, conversation_of, decisions_of, kept, name_of_entry, teammates, without
-from ioa.agent.function_executor import Functions, Patience, Slot
 from ioa.agent.inquiring import AskedOfMe, Inquiry
 from ioa.agent.listening import Listeners
 from ioa.agent.remembering import Memories, in_sight
+from ioa.agent.worker_pool import Slot, WorkerPool
 from ioa.errors import InvalidInputError, IoaError, reason_of
 from ioa.group.events import name_of
 from ioa.group.policy.offer import TO_CONCLUDE, Offer
@@ -267,16 +267,16 @@ class Hooks:
     Args:
         agent: Whose hooks.
         store: Keeps what was seen.
-        functions: Where hooks run, apart from tasks, so that tasks never keep the agent from speaking.
+        workers: Run the hooks, apart from tasks, so that tasks do not delay the agent's turns.
         chat: The agent's language model, which sums up what it is to remember.
     """
 
-    def __init__(self, agent: AgentDefinition, store: AgentStore, functions: Functions, chat: ModelChat | None = None) -> None:
+    def __init__(self, agent: AgentDefinition, store: AgentStore, workers: WorkerPool, chat: ModelChat | None = None) -> None:
         self._memories = Memories(store, chat)
-        self.listeners = Listeners(agent.listeners, functions)
+        self.listeners = Listeners(agent.listeners, workers)
         self._agent = agent
         self._store = store
-        self._functions = functions
+        self._workers = workers
 
     @property
     def speaks(self) -> bool:
@@ -374,8 +374,8 @@ class Hooks:
         return self._agent.answerer is not None
 
     def _slot(self, charter: Charter, patience: timedelta) -> AbstractAsyncContextManager[Slot]:
-        """Wait for a slot, for which users take turns."""
-        return self._functions.slot(Patience(patience, lambda: patience), charter.goal_id, charter.user)
+        """Wait for a slot, at most half of the time that the hook may take."""
+        return self._workers.slot(patience / 2, charter.user)
 
     async def answer(self, asked: AskedOfMe, charter: Charter, within: timedelta) -> str | None:
         """Say what the author's function answers to what is asked in a group; None leaves it to others.

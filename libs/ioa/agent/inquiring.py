@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
-from ioa.agent.function_executor import Slot, slots_here
 from ioa.agent.history import GroupHistory
 from ioa.agent.outbox import Outbox
 from ioa.agent.under_way import UnderWay
+from ioa.agent.worker_pool import Slot, current_slots
 from ioa.errors import InvalidInputError
 from ioa.group.rejection import RejectionCode
 from ioa.group.requests import Rejected
@@ -113,10 +113,10 @@ class InquiringAside(Inquiring):
         self._loop = loop
 
     def __await__(self) -> Generator[Any, None, str]:
-        return self._waited(slots_here()).__await__()
+        return self._waited(current_slots()).__await__()
 
     def _wait(self) -> str:
-        return asyncio.run_coroutine_threadsafe(self._waited(slots_here()), self._loop).result()
+        return asyncio.run_coroutine_threadsafe(self._waited(current_slots()), self._loop).result()
 
     async def _waited(self, slots: Sequence[Slot]) -> str:
         answer = asyncio.wrap_future(self._future)

@@ -15,7 +15,7 @@ from typing import Any
 
 import structlog
 
-from ioa.agent.function_executor import Functions, Patience
+from ioa.agent.worker_pool import WorkerPool
 from ioa.errors import reason_of
 from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.goals import Reason
@@ -143,12 +143,12 @@ class Listeners:
 
     Args:
         handlers: Who listens, in order.
-        functions: Where they run: plain ones in threads of their own.
+        workers: Run the listeners.
     """
 
-    def __init__(self, handlers: Sequence[Listener], functions: Functions) -> None:
+    def __init__(self, handlers: Sequence[Listener], workers: WorkerPool) -> None:
         self._handlers = handlers
-        self._functions = functions
+        self._workers = workers
         self._waiting: deque[AgentEvent] = deque()
         self._news = asyncio.Event()
 
@@ -177,7 +177,7 @@ class Listeners:
 
     async def _tell(self, handler: Listener, event: AgentEvent) -> None:
         try:
-            async with self._functions.slot(Patience(HANDLED_WITHIN, lambda: HANDLED_WITHIN)) as slot:
+            async with self._workers.slot(HANDLED_WITHIN) as slot:
                 await slot.call(handler, (event,), HANDLED_WITHIN)
         except BaseException as error:
             this = asyncio.current_task()

@@ -21,7 +21,6 @@ from ioa.agent.brief import brief_of, files_of
 from ioa.agent.chatting import CHAT, Ask, ChatAnswer, ChatQuestion, Chatting, left_of
 from ioa.agent.conversation import GivenOut, conversation_of, given_out, teammates, told_of_part
 from ioa.agent.definition import AgentDefinition, UpstreamResult
-from ioa.agent.function_executor import Functions, Patience, Slot
 from ioa.agent.history import GroupHistory
 from ioa.agent.hooks import Hooks
 from ioa.agent.inquiring import Inquire, Inquirer, InquiringAside, Inquiry
@@ -30,6 +29,7 @@ from ioa.agent.listening import ModelCalled, TaskEvent, TaskStarted
 from ioa.agent.outbox import MAX_TEXT_BYTES, Outbox
 from ioa.agent.searching import SEARCH, Searching, found_by, search_for_others
 from ioa.agent.team import BoundedTeamTools
+from ioa.agent.worker_pool import Slot, WorkerPool
 from ioa.agent.workspace import Circumstances, GroupFiles, RunningTask, Seek
 from ioa.cancellation import TaskGroup
 from ioa.errors import DeclinedError, InvalidInputError, IoaError, NotFoundError, SupersededError, reason_of, row_of
@@ -73,7 +73,7 @@ class TaskRunner:
     card: AgentCard
     ports: AgentPorts
     outbox: Outbox
-    functions: Functions
+    workers: WorkerPool
     hooks: Hooks
     timeout: timedelta | None = None
 
@@ -127,7 +127,7 @@ class TaskRunner:
         patience = view.state.limits.floor_timeout
         await until_answered(partial(files.fetch, view.charter.inputs), comm_id=history.comm_id)
         workspace = partial(files.create_workspace, task_id, 1)
-        async with self._slot(history, Patience(patience, lambda: patience), workspace, prepare, files) as (slot, running):
+        async with self._slot(history, patience / 2, workspace, prepare, files) as (slot, running):
             outcome, said, _ = await self._call(slot, words, running)
         meter.decided_by = DecidedBy(kind="function")
         if outcome is TaskOutcome.FAILED:
@@ -377,7 +377,7 @@ class TaskRunner:
     async def _slot(
         self,
         history: GroupHistory,
-        patience: Patience,
+        within: timedelta,
         create_workspace: Callable[[], Awaitable[Path]],
         prepare: Callable[[Path], RunningTask],
         files: GroupFiles,
@@ -390,7 +390,7 @@ class TaskRunner:
         """
         charter = history.charter
         assert charter is not None
-        async with self.functions.slot(patience, charter.goal_id, charter.user) as slot:
+        async with self.workers.slot(within, charter.user) as slot:
             running = prepare(await create_workspace())
             try:
                 yield slot, running
@@ -408,8 +408,8 @@ class TaskRunner:
         needed = [*history.charter.inputs, *(file for record in _handed_over(history, spec) for file in _of(record))]
         await until_answered(partial(files.fetch, needed), task_id=spec.task_id)
         prepare = partial(self._prepare, history, spec, attempt, files, lease.meter)
-        workspace, patience = partial(files.create_workspace, spec.task_id, attempt), self._patience(history, spec.task_id)
-        async with self._slot(history, patience, workspace, prepare, files) as (slot, running):
+        workspace = partial(files.create_workspace, spec.task_id, attempt)
+        async with self._slot(history, self._time_left(history, spec.task_id) / 2, workspace, prepare, files) as (slot, running):
             lease.running = running
             _log.info("task_begun", attempt=running.attempt, content=words)
             running.tell(TaskStarted, attempt=running.attempt, task=words)
@@ -465,12 +465,12 @@ class TaskRunner:
             return TaskOutcome.FAILED, f"The agent's function returned {type(answer).__name__}, not text.", False
         return TaskOutcome.DONE, answer, False
 
-    def _patience(self, history: GroupHistory, task_id: TaskId) -> Patience:
+    def _time_left(self, history: GroupHistory, task_id: TaskId) -> timedelta:
         assert history.state is not None
         limits, task = history.state.limits, history.state.task(task_id)
         own = task.deadline if isinstance(task, OpenTask) else None
         deadline = limits.deadline if own is None else min(own, limits.deadline)
-        return Patience(limits.task_lease, lambda: deadline - self.outbox.clock.now())
+        return max(deadline - self.outbox.clock.now(), timedelta(0))
 
 
 def no_model(agent_id: str) -> InvalidInputError:

@@ -18,8 +18,8 @@ from typing import Any
 
 from ioa.agent.chatting import ChatAnswer
 from ioa.agent.definition import TaskContext
-from ioa.agent.function_executor import Functions, OutOfTimeError, Patience
 from ioa.agent.listening import ToolCalled, ToolRefused
+from ioa.agent.worker_pool import OutOfTimeError, WorkerPool
 from ioa.cancellation import TaskGroup
 from ioa.errors import InvalidInputError, TaskError, find_error
 from ioa.ports.chat_model import ChatMessage, ToolCall
@@ -57,7 +57,7 @@ class Run:
         self._offered = tuple(one.offered for one in tools)
         self._options = options
         self._ctx = ctx
-        self._functions = Functions("a tool", _CALLS_AT_ONCE, _GRACE)
+        self._workers = WorkerPool("a tool", _CALLS_AT_ONCE, _GRACE)
         self._step = self._calls = 0
         self._guards = () if options.guard is None else (Guarding(options.guard),)
         self._guarding = asyncio.Lock()
@@ -184,7 +184,7 @@ class Run:
     async def _within(self, function: Callable[[], Any]) -> Any:
         """Call an author's function in a thread, and await what an async one returns, for no longer than it may take."""
         timeout = self._options.tool_timeout
-        async with self._functions.slot(Patience(timeout, lambda: timeout)) as slot:
+        async with self._workers.slot(timeout / 2) as slot:
             try:
                 return await slot.call(function, (), timeout)
             except OutOfTimeError:  # which ends the call, and not the task

@@ -20,7 +20,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from ioa.agent.definition import AgentDefinition
-from ioa.agent.function_executor import Functions, Patience
+from ioa.agent.worker_pool import WorkerPool
 from ioa.cancellation import TaskGroup, fail_after
 from ioa.errors import TaskError
 from ioa.testing.foreign_agent import ANSWER_TOKENS, CRASH, FILE, HALFWAY, TOKENS, ForeignAgent
@@ -39,7 +39,7 @@ class Trial:
         self.foreign = ForeignAgent(folder)
         self._agent = agent
         self._folder = folder
-        self._functions = Functions(agent.agent_id, _AT_ONCE, _WITHIN)
+        self._workers = WorkerPool(agent.agent_id, _AT_ONCE, _WITHIN)
         self._contexts = 0
 
     def context(self, task_key: str = "key-1", attempt: int = 1) -> RecordingContext:
@@ -55,7 +55,7 @@ class Trial:
         Raises:
             TaskError: The answer is no text.
         """
-        async with self._functions.slot(Patience(_WITHIN, lambda: _WITHIN)) as slot:
+        async with self._workers.slot(_WITHIN) as slot:
             answer = await slot.call(self._agent.function, self._agent.arguments(task, ctx), _WITHIN)
         if not isinstance(answer, str):
             raise TaskError(f"The agent's function returned {type(answer).__name__}, not text.")

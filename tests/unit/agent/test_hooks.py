@@ -14,10 +14,10 @@ import pytest
 from ioa import Agent, DeclinedError, InvalidInputError, TurnView
 from ioa.agent import hooks
 from ioa.agent.conversation import teammates
-from ioa.agent.function_executor import Functions
 from ioa.agent.history import GroupHistory
 from ioa.agent.hooks import MAX_OBSERVATION_CHARS, Hooks, Said
 from ioa.agent.model import Budget, ModelBrain
+from ioa.agent.worker_pool import WorkerPool
 from ioa.agent.workspace import GroupFiles
 from ioa.ports.agent_store import StoredObservation
 from ioa.ports.brain import GroupView
@@ -55,7 +55,7 @@ class _Rig:
         self.store = MemoryStore()
         network, history = MemoryNetwork(ManualClock()), GroupHistory(CommId("room"))
         self.files = GroupFiles(network, ANN, history, folder, SessionId("s-1"))
-        self.hooks = Hooks(agent, self.store, Functions(agent.agent_id, 1, timedelta(0)))
+        self.hooks = Hooks(agent, self.store, WorkerPool(agent.agent_id, 1, timedelta(0)))
 
     async def observed(self, view: GroupView | None = None) -> str:
         return (await self.hooks.observed(view or _view(), self.files)).observation

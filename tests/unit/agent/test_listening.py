@@ -11,8 +11,8 @@ from structlog.testing import capture_logs
 
 from ioa import Agent, Heard, InvalidInputError, TaskContext, TurnView
 from ioa.agent import listening
-from ioa.agent.function_executor import Functions
 from ioa.agent.listening import MAX_WAITING, AgentEvent, Listeners
+from ioa.agent.worker_pool import WorkerPool
 from ioa.brain import Said
 from ioa.callbacks import AttemptRefused, TaskStarted, ToolCalled, ToolRefused, TurnStarted
 from ioa.guards import deny, guarded
@@ -90,7 +90,7 @@ async def test_a_listener_that_fails_is_a_line_in_the_log(monkeypatch: pytest.Mo
         heard.append(event.turn)
 
     monkeypatch.setattr(listening, "HANDLED_WITHIN", timedelta(milliseconds=20))
-    listeners = Listeners(agent.with_card(version="2").listeners, Functions("ann", 8, timedelta(0)))
+    listeners = Listeners(agent.with_card(version="2").listeners, WorkerPool("ann", 8, timedelta(0)))
     for number in (1, 2):
         listeners.tell(_event(number))
     with capture_logs() as logs:
@@ -103,13 +103,13 @@ async def test_a_listener_that_fails_is_a_line_in_the_log(monkeypatch: pytest.Mo
 async def test_events_that_wait_are_bounded() -> None:
     """The oldest is left out, and the log says so; nobody's listening keeps nothing."""
     heard: list[int] = []
-    listeners = Listeners([lambda event: heard.append(event.turn)], Functions("ann", 1, timedelta(0)))
+    listeners = Listeners([lambda event: heard.append(event.turn)], WorkerPool("ann", 1, timedelta(0)))
     listeners._waiting.extend(map(_event, range(MAX_WAITING)))
     with capture_logs() as logs:
         listeners.tell(_event(MAX_WAITING))
     assert [one["event"] for one in logs] == ["event_not_told"]
     assert (listeners._waiting[0].turn, len(listeners._waiting)) == (1, MAX_WAITING)  # type: ignore[attr-defined]
-    idle = Listeners([], Functions("ann", 1, timedelta(0)))
+    idle = Listeners([], WorkerPool("ann", 1, timedelta(0)))
     idle.tell(_event())
     assert not idle._waiting
 

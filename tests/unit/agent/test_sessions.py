@@ -5,17 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections import Counter
-from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from structlog.testing import capture_logs
 
-from ioa.agent.function_executor import Patience
 from ioa.agent.model import ModelBrain
-from ioa.errors import AlreadyRunningError, ConflictError, IdTakenError, IoaError, NotFoundError, SupersededError, TaskError
+from ioa.errors import AlreadyRunningError, ConflictError, IdTakenError, IoaError, NotFoundError, SupersededError
 from ioa.group.requests import Accepted, Rejected, SequencedEntry
 from ioa.ports.brain import Mission, TeamLaunch, TeamTools, WholeConclusion
 from ioa.protocol.codec import encode
@@ -278,7 +275,7 @@ async def test_an_agent_with_many_functions_that_never_return_takes_no_more_work
             goal = GOAL.model_copy(update={"goal_id": GoalId(f"goal-{number}")})
             room = await company.network.offer(goal)
             await eventually(lambda: company.network.load(WORKER).tasks == 3)
-            await eventually(lambda: len(worker._functions._runs) == 3 * (number + 1))  # noqa: B023
+            await eventually(lambda: len(worker._workers._runs) == 3 * (number + 1))  # noqa: B023
             online = company.network.is_online(WORKER)
             await company.network.cancel(room)
             await eventually(lambda: worker.functions_abandoned == 3 * (number + 1))  # noqa: B023
@@ -287,37 +284,6 @@ async def test_an_agent_with_many_functions_that_never_return_takes_no_more_work
         let_go.set()
 
     assert (online, await eventually(lambda: company.network.is_online(WORKER)), worker.functions_abandoned) == (True, True, 0)
-
-
-async def test_one_users_functions_that_never_return_take_an_agent_from_nobody(company: Company) -> None:
-    """He has one task after the other cancelled; where functions hang for three users, it is the agent that is not fit."""
-    let_go, began = threading.Event(), list[str]()
-    await company.start(idle("worker"))
-    client = company.members["worker"].client
-    assert client is not None
-    functions = client._functions
-
-    def hang(user: str) -> None:
-        began.append(user)
-        let_go.wait(30)
-
-    async def call(user: str) -> None:
-        patience = Patience(timedelta(0), lambda: timedelta(milliseconds=20))
-        with suppress(TaskError):
-            async with functions.slot(patience, user=user) as slot:
-                await slot.call(hang, (user,), timedelta(milliseconds=1))
-
-    try:
-        for user in ("eve", "bob", "carol"):
-            fit = client.functions_abandoned, company.network.is_online(WORKER)
-            for _ in range(10):
-                await call(user)
-                await eventually(lambda: functions.abandoned == len(began))
-        await eventually(lambda: not company.network.is_online(WORKER))
-    finally:
-        let_go.set()
-    assert (Counter(began), fit) == ({"eve": 4, "bob": 4, "carol": 4}, (8, True))
-    await eventually(lambda: company.network.is_online(WORKER))
 
 
 async def test_a_task_that_finds_no_slot_is_given_back(tmp_path: Path) -> None:
@@ -335,7 +301,7 @@ async def test_a_task_that_finds_no_slot_is_given_back(tmp_path: Path) -> None:
         await company.network.offer(GOAL)
         worker = company.members["worker"].client
         assert worker is not None
-        await eventually(lambda: len(worker._functions._runs) == 4)
+        await eventually(lambda: len(worker._workers._runs) == 4)
 
         quick = GOAL.model_copy(update={"goal_id": GoalId("quick"), "timeout": timedelta(seconds=0.2)})
         try:
@@ -345,7 +311,7 @@ async def test_a_task_that_finds_no_slot_is_given_back(tmp_path: Path) -> None:
         told = await company.task_result(comm_id_of_goal(quick.goal_id))
 
     assert (result.reason, result.content) == (Reason.CONCLUDED, "done without")
-    assert told.task_conclusion.startswith("All 4 slots of worker are taken by tasks that have run for ")
+    assert told.task_conclusion.startswith("None of the 4 slots of worker was free within ")
 
 
 @pytest.mark.parametrize("at_once", [True, False])

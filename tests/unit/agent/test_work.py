@@ -19,7 +19,6 @@ import pytest
 from ioa.agent.client import AgentClient
 from ioa.agent.conversation import Heard, conversation_of
 from ioa.agent.definition import TaskContext
-from ioa.agent.function_executor import Patience
 from ioa.agent.history import GroupHistory
 from ioa.errors import InvalidInputError, NotFoundError, StoreFullError, UnavailableError
 from ioa.group.events import EncodedEntry, GroupLaunched
@@ -768,10 +767,9 @@ async def test_a_task_that_has_its_slot_waits_for_no_function_that_filters(compa
     client = (await company.start(worker)).client
     await company.start(idle("lead"), brain)
     assert client is not None
-    patience = Patience(timedelta(hours=1), lambda: timedelta(hours=1))
     async with AsyncExitStack() as slots:
         for _ in range(4):
-            await slots.enter_async_context(client._functions.slot(patience))
+            await slots.enter_async_context(client._workers.slot(timedelta(hours=1)))
         await company.network.offer(GOAL)
         await eventually(lambda: _waiting(client) == 1)
         before = len(asked)
@@ -784,4 +782,4 @@ async def test_a_task_that_has_its_slot_waits_for_no_function_that_filters(compa
 
 def _waiting(worker: AgentClient) -> int:
     """Count the tasks that wait for a slot."""
-    return sum(len(tasks) for of_user in worker._functions._users.values() for tasks in of_user.waiting.values())
+    return sum(map(len, worker._workers._semaphore._waiting.values()))

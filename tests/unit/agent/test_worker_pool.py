@@ -1,0 +1,431 @@
+"""Worker pool: slots, timeouts, abandoned functions."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from ioa.agent.agent_metrics import abandoned_functions
+from ioa.agent.inquiring import InquiringAside
+from ioa.agent.worker_pool import OutOfTimeError, WorkerPool, current_slots
+from ioa.errors import TaskError
+from tests.rig.deadline import eventually
+
+_AT_ONCE = timedelta(milliseconds=10)
+_SOON = timedelta(milliseconds=50)
+_EVER = timedelta(hours=1)
+
+
+async def _call(pool: WorkerPool, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+    async with pool.slot(options.pop("within", _EVER), options.pop("user", None)) as slot:
+        return await slot.call(function, arguments, **options)
+
+
+class Stubborn:
+    """Functions that go on, whoever tells them to stop, until the test lets them go."""
+
+    def __init__(self) -> None:
+        self.began = threading.Semaphore(0)
+        self.let_go = threading.Event()
+        self._let_go = asyncio.Event()
+
+    def sync(self) -> str:
+        """Block a thread."""
+        self.began.release()
+        self.let_go.wait(20)
+        return "at last"
+
+    async def swallowing(self) -> str:
+        """Swallow every cancellation."""
+        self.began.release()
+        while not self._let_go.is_set():
+            try:
+                await self._let_go.wait()
+            except asyncio.CancelledError:
+                continue
+        return "at last"
+
+    def release(self) -> None:
+        """Let them all go."""
+        self.let_go.set()
+        self._let_go.set()
+
+
+@contextmanager
+def _stubborn() -> Iterator[Stubborn]:
+    stubborn = Stubborn()
+    try:
+        yield stubborn
+    finally:
+        stubborn.release()
+
+
+async def test_what_a_function_has_called_and_left_behind_is_counted_as_its_own() -> None:
+    """As the tools of an agent, which are called in slots of their own: it is the agent whose threads they take."""
+    pool = WorkerPool("worker", 1, _SOON)
+
+    async def work() -> WorkerPool:
+        tools = WorkerPool("a tool", 1, _AT_ONCE)
+        with suppress(OutOfTimeError):
+            await _call(tools, stubborn.sync, timeout=_AT_ONCE)
+        return tools
+
+    with _stubborn() as stubborn:
+        tools = await _call(pool, work)
+        await eventually(lambda: tools.abandoned == 1)
+        assert pool.abandoned == 1
+    await eventually(lambda: tools.abandoned == 0)
+    assert pool.abandoned == 0
+
+
+async def test_users_take_turns() -> None:
+    """Whoever has many goals there has another user wait for one of them, and not for all."""
+    pool, done = WorkerPool("worker", 1, _SOON), list[str]()
+
+    async def run(user: str, goal: str) -> None:
+        async with pool.slot(_EVER, user) as slot:
+            await slot.call(done.append, (f"{user} {goal}",))
+
+    async with asyncio.TaskGroup() as group, pool.slot(_EVER):
+        for goal in ("1", "1", "2", "3"):
+            group.create_task(run("eve", goal))
+        group.create_task(run("bob", "1"))
+        await asyncio.sleep(0)
+    assert done == ["eve 1", "bob 1", "eve 1", "eve 2", "eve 3"]
+
+
+async def test_one_users_share_leaves_slots_to_others() -> None:
+    """Whoever has more tasks there than he may have run at once has another user wait for none of them."""
+    pool, let_go, log = WorkerPool("worker", 3, _SOON, per_user=2), asyncio.Event(), list[str]()
+
+    async def run(user: str, goal: str) -> None:
+        async with pool.slot(_EVER, user) as slot:
+            log.append(f"{user} {goal}")
+            await slot.call(let_go.wait if user == "eve" else lambda: None, ())
+
+    async with asyncio.TaskGroup() as group:
+        for goal in ("1", "1", "2", "3"):
+            group.create_task(run("eve", goal))
+        await asyncio.sleep(0)
+        for goal in ("1", "2"):
+            await group.create_task(run("bob", goal))
+        log.append("eve's end")
+        let_go.set()
+    assert log == ["eve 1", "eve 1", "bob 1", "bob 2", "eve's end", "eve 2", "eve 3"]
+
+
+async def _begin(pool: WorkerPool, function: Callable[..., Any], stubborn: Stubborn, **whose: str | None) -> asyncio.Task[Any]:
+    running = asyncio.create_task(_call(pool, function, **whose))
+    await eventually(lambda: stubborn.began.acquire(blocking=False))
+    return running
+
+
+async def _cancelled(running: asyncio.Task[Any]) -> None:
+    running.cancel()
+    await asyncio.wait([running])
+    assert running.cancelled()
+
+
+async def test_a_call_in_a_thread_sees_its_callers_context() -> None:
+    """Context variables, such as a trace, are the caller's, and the thread keeps no process from ending."""
+    variable = contextvars.ContextVar("variable", default="none")
+    variable.set("mine")
+
+    seen = await _call(
+        WorkerPool("worker", 1, _EVER), lambda name: (variable.get(), threading.current_thread().daemon, name), "argument"
+    )
+
+    assert seen == ("mine", True, "argument")
+
+
+async def test_what_a_plain_function_returns_to_be_awaited_is_awaited_in_its_callers_context() -> None:
+    """A plain function may return a coroutine."""
+    variable = contextvars.ContextVar("variable", default="none")
+    variable.set("mine")
+
+    async def later() -> str:
+        await asyncio.sleep(0)
+        return variable.get()
+
+    assert await _call(WorkerPool("worker", 1, _EVER), lambda: later()) == "mine"
+
+
+@pytest.mark.parametrize("error", [ValueError("v"), SystemExit(1), KeyboardInterrupt(), asyncio.CancelledError()])
+async def test_what_a_function_raises_is_raised(error: BaseException) -> None:
+    """Every kind of exception comes back to the caller, from threads and coroutines."""
+
+    def fail() -> None:
+        raise error
+
+    async def fail_later() -> None:
+        raise error
+
+    for function in (fail, fail_later):
+        with pytest.raises(type(error)) as raised:
+            await _call(WorkerPool("worker", 1, _EVER), function)
+        assert raised.value is error
+
+
+@pytest.mark.parametrize("kind", ["sync", "swallowing"])
+async def test_a_function_that_does_not_stop_is_left_behind(kind: str) -> None:
+    """Who waits for it is free at once; after the grace its slot is, and it is counted until it ends."""
+    before, pool = abandoned_functions._value.get(), WorkerPool("worker", 1, _AT_ONCE)
+    with _stubborn() as stubborn:
+        await _cancelled(await _begin(pool, getattr(stubborn, kind), stubborn))
+
+        answer = await _call(pool, lambda: "quick")
+        counted = pool.abandoned, abandoned_functions._value.get() - before
+    await eventually(lambda: pool.abandoned == 0)
+
+    assert (answer, counted, abandoned_functions._value.get()) == ("quick", (1, 1.0), before)
+
+
+async def test_a_function_that_stops_keeps_its_slot_until_it_has() -> None:
+    """An async function that tidies up first is not run beside its successor, and nothing is left behind."""
+    pool, log = WorkerPool("worker", 1, _EVER), list[str]()
+    tidy, began = asyncio.Event(), asyncio.Event()
+
+    async def tidying() -> None:
+        began.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await tidy.wait()
+            log.append("tidied")
+
+    running = asyncio.create_task(_call(pool, tidying))
+    await began.wait()
+    await _cancelled(running)
+    following = asyncio.create_task(_call(pool, lambda: log.append("next")))
+    await asyncio.sleep(0)
+    tidy.set()
+    await following
+
+    assert (log, pool.abandoned) == (["tidied", "next"], 0)
+
+
+async def test_a_function_that_was_stopped_before_it_began_is_no_trouble() -> None:
+    """A coroutine that never got to run is not complained about."""
+
+    async def never() -> None:
+        raise AssertionError("it ran")
+
+    pool = WorkerPool("worker", 1, _EVER)
+    running = asyncio.create_task(_call(pool, never))
+    await asyncio.sleep(0)
+    await _cancelled(running)
+
+    assert await _call(pool, lambda: "next") == "next"
+
+
+@pytest.mark.parametrize("kind", ["sync", "swallowing"])
+async def test_a_function_is_given_so_much_time_and_no_more(kind: str) -> None:
+    """After its timeout the call fails, whatever the function does."""
+    pool = WorkerPool("worker", 1, _AT_ONCE)
+    with _stubborn() as stubborn, pytest.raises(TaskError, match=r"The function of worker was not done within 0\.02 s"):
+        await _call(pool, getattr(stubborn, kind), timeout=timedelta(milliseconds=20))
+    await eventually(lambda: pool.abandoned == 0)
+
+
+async def test_who_waits_in_vain_is_told() -> None:
+    """When no slot was freed for half of the time that is left, waiting ends with the reason and a slot is not lost."""
+    pool = WorkerPool("worker", 2, _EVER)
+    with _stubborn() as stubborn:
+        running = [await _begin(pool, stubborn.sync, stubborn) for _ in range(2)]
+        with pytest.raises(TaskError) as told:
+            await _call(pool, lambda: "never", within=timedelta(milliseconds=25))
+    await asyncio.gather(*running)
+    after = await asyncio.gather(*(_call(pool, lambda: "free") for _ in range(3)))
+
+    assert told.value.message == "None of the 2 slots of worker was free within 0.025 s."
+    assert (told.value.hint, after) == ("Give the task to another agent, or to this one later.", ["free"] * 3)
+
+
+async def test_a_slot_that_was_granted_to_somebody_who_left_is_not_lost() -> None:
+    """A waiter that is cancelled in the moment of its turn passes the slot on."""
+    pool = WorkerPool("worker", 1, _EVER)
+    let_go = asyncio.Event()
+    running = asyncio.create_task(_call(pool, let_go.wait))
+    await asyncio.sleep(0)
+    waiting = asyncio.create_task(_call(pool, lambda: "never"))
+    for _ in range(3):
+        await asyncio.sleep(0)
+    let_go.set()
+    await running
+    waiting.cancel()
+    await asyncio.wait([waiting])
+
+    assert await _call(pool, lambda: "next") == "next"
+
+
+async def test_what_waits_aside_uses_up_neither_a_slot_nor_its_time() -> None:
+    """Another function runs in its place, and it goes on once that has ended, however long that was."""
+    pool, answered, log = WorkerPool("worker", 1, _EVER), asyncio.Event(), list[str]()
+    asks_aside = asyncio.Event()
+
+    async def asks() -> str:
+        [slot] = current_slots()
+        log.append("asks")
+        async with slot.aside():
+            asks_aside.set()
+            await answered.wait()
+        log.append("goes on")
+        return "answered"
+
+    async def works() -> None:
+        answered.set()
+        await _call(WorkerPool("other", 1, _EVER), asyncio.sleep, 0)
+        log.append("works beside it")
+
+    asking = asyncio.create_task(_call(pool, asks, timeout=_SOON))
+    await asks_aside.wait()
+    with pytest.raises(TaskError, match="not done within"):
+        await _call(pool, asyncio.Event().wait, timeout=_SOON)
+    await _call(pool, works)
+    assert (await asking, log) == ("answered", ["asks", "works beside it", "goes on"])
+
+
+async def test_a_tool_that_asks_leaves_its_own_slot_and_its_tasks() -> None:
+    """Whoever is asked to confirm a call may take longer than a call may."""
+    pool, tools = WorkerPool("worker", 1, _EVER), WorkerPool("a tool", 1, _EVER)
+    asked, answered, loop = asyncio.Event(), asyncio.Event(), asyncio.get_running_loop()
+
+    async def answer() -> str:
+        asked.set()
+        await answered.wait()
+        return "approve"
+
+    async def task() -> Any:
+        return await _call(tools, lambda: InquiringAside(answer(), loop).result(), timeout=_SOON)
+
+    asking = asyncio.create_task(_call(pool, task, timeout=_SOON))
+    await asked.wait()
+    for freed in (pool, tools):
+        with pytest.raises(TaskError, match="not done within"):
+            await _call(freed, asyncio.Event().wait, timeout=_SOON)
+    answered.set()
+    assert await asking == "approve"
+
+
+async def _most_at_once(pool: WorkerPool) -> int:
+    """Return how many of several pool run at once."""
+    most = running = 0
+
+    async def run() -> None:
+        nonlocal most, running
+        running += 1
+        most = max(most, running)
+        await asyncio.sleep(0.01)
+        running -= 1
+
+    await asyncio.gather(*(_call(pool, run, within=timedelta(seconds=1)) for _ in range(4)))
+    return most
+
+
+@pytest.mark.parametrize("kind", ["async", "sync"])
+async def test_who_is_cancelled_while_he_waits_for_his_slot_again_frees_no_other(kind: str) -> None:
+    """Neither one that he has not, nor does he keep what he gets when he has been left behind."""
+    pool, asked, answered = WorkerPool("worker", 1, _AT_ONCE), asyncio.Event(), asyncio.Event()
+    let_go, ended, caught = asyncio.Event(), threading.Event(), list[BaseException]()
+    loop = asyncio.get_running_loop()
+
+    async def answer() -> str:
+        asked.set()
+        await answered.wait()
+        return "yes"
+
+    async def asks() -> None:
+        try:
+            await InquiringAside(answer(), loop)
+        except BaseException as error:
+            caught.append(error)
+            raise
+        finally:
+            ended.set()
+
+    def asks_in_a_thread() -> None:
+        InquiringAside(answer(), loop).result()
+        ended.set()
+
+    asking = asyncio.create_task(_call(pool, asks if kind == "async" else asks_in_a_thread))
+    await asked.wait()
+    running = asyncio.create_task(_call(pool, let_go.wait))
+    await asyncio.sleep(0)
+    answered.set()
+    await asyncio.sleep(0.05)
+    await _cancelled(asking)
+    await asyncio.sleep(0.05)
+    beside = asyncio.create_task(_call(pool, lambda: "beside"))
+    await asyncio.sleep(0.05)
+    assert not beside.done()
+    let_go.set()
+    await running
+    await beside
+    await eventually(ended.is_set)
+    assert await _most_at_once(pool) == 1
+    assert all(isinstance(error, asyncio.CancelledError) for error in caught)
+
+
+async def test_who_asks_more_while_he_waits_for_his_slot_again_has_one() -> None:
+    """Of two branches of a function, one asks again while the other, which was answered, waits for the function's slot."""
+    pool, running, let_go = WorkerPool("worker", 1, _EVER), asyncio.Event(), asyncio.Event()
+    asks_again, answered = asyncio.Event(), asyncio.Event()
+
+    async def asks() -> None:
+        [slot] = current_slots()
+
+        async def first() -> None:
+            async with slot.aside():
+                await running.wait()
+
+        async def second() -> None:
+            await running.wait()
+            await asyncio.sleep(0.02)
+            async with slot.aside():
+                asks_again.set()
+                await answered.wait()
+
+        await asyncio.gather(first(), second())
+
+    async def works() -> None:
+        running.set()
+        await let_go.wait()
+
+    asking = asyncio.create_task(_call(pool, asks))
+    await asyncio.sleep(0)
+    working = asyncio.create_task(_call(pool, works))
+    await asks_again.wait()
+    let_go.set()
+    await working
+    async with pool.slot(timedelta(seconds=1)) as slot:
+        assert await slot.call(lambda: "meanwhile", ()) == "meanwhile"
+    answered.set()
+    await asking
+    assert await _most_at_once(pool) == 1
+
+
+async def test_a_branch_that_outlasts_its_function_takes_no_slot() -> None:
+    """Nobody would free it: the function has ended."""
+    pool, answered, branches = WorkerPool("worker", 1, _EVER), asyncio.Event(), list[asyncio.Task[None]]()
+
+    async def asks_and_leaves() -> None:
+        [slot] = current_slots()
+
+        async def branch() -> None:
+            async with slot.aside():
+                await answered.wait()
+
+        branches.append(asyncio.create_task(branch()))
+        await asyncio.sleep(0)
+
+    await _call(pool, asks_and_leaves)
+    answered.set()
+    await asyncio.wait(branches)
+    assert await _most_at_once(pool) == 1
