@@ -15,7 +15,6 @@ import httpx
 import pytest
 from a2a.client import A2ACardResolver, Client, ClientConfig, ClientFactory
 from a2a.types import (
-    AgentCard,
     CancelTaskRequest,
     GetTaskRequest,
     ListTasksRequest,
@@ -31,7 +30,6 @@ from a2a.types import (
 )
 from a2a.utils.errors import (
     ContentTypeNotSupportedError,
-    InternalError,
     InvalidParamsError,
     InvalidRequestError,
     TaskNotCancelableError,
@@ -45,14 +43,11 @@ from structlog.testing import capture_logs
 from ioa.client.history import conversation
 from ioa.errors import RateLimitedError
 from ioa.group.events import Said
-from ioa.ports.goal_client import GoalStatus
 from ioa.protocol.api_keys import KeyId, Scope
-from ioa.protocol.ids import LOCAL, CommId, GoalId, GoalName
+from ioa.protocol.ids import LOCAL, CommId, GoalId
 from ioa.protocol.messages import AskUser, ConcludeGroupDiscussion, Conclusion, Discussion
-from ioa_gateway.a2a import cards
 from ioa_gateway.callers import Caller
 from ioa_gateway.reach import requests
-from ioa_gateway.reading import reads_for
 from ioa_testkit.planes import Plane
 from tests.contract.system_client.members import ADA, BOB, GOAL, Members
 from tests.integration.gateway.desk import QUESTION, open_desk
@@ -177,64 +172,6 @@ async def test_who_gives_up_waiting_takes_up_nothing(
     assert answer.json()["task"]["status"]["state"] == "TASK_STATE_COMPLETED"
 
 
-async def test_a_list_reads_what_it_shows(
-    plane: Plane, http: httpx.AsyncClient, door: Door, members: Members, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It takes a turn at lists, has the time of a route, and of a log that it does not show it reads the last entry at most."""
-    async with speaking(http, streams=False) as client:
-        task, room = await _open(http, members, client)
-        await members.say(ADA, Discussion(content="One?", next_speaker=BOB), room)
-        ended, other = await _open(http, members, client, "m2")
-        await members.conclude(ADA, "Ten.", other)
-        listing = ListTasksRequest(history_length=0)
-        whole = {one.id: one for one in (await client.list_tasks(ListTasksRequest(include_artifacts=True))).tasks}
-        with monkeypatch.context() as patched:
-            patched.setattr("ioa_gateway.a2a.handler.last_page", None)
-            short = {one.id: one for one in (await client.list_tasks(listing)).tasks}
-        assert [(one.status.state, one.status.timestamp) for one in short.values()] == [
-            (whole[name].status.state, whole[name].status.timestamp) for name in short
-        ]
-        assert (set(short), short[task.id].metadata["ioa.seq"]) == ({task.id, ended.id}, whole[task.id].metadata["ioa.seq"])
-        assert ("ioa.seq" in short[ended.id].metadata, [len(one.history) for one in short.values()]) == (False, [0, 0])
-        monkeypatch.setattr("ioa_gateway.a2a.handler.WITHIN", timedelta(seconds=0.1))
-        async with door.limits.lists.slot(LOCAL), door.limits.lists.slot(LOCAL):
-            with pytest.raises(InvalidRequestError, match="Too many requests of this kind"):
-                await client.list_tasks(listing)
-
-        async def never(**_named: object) -> None:
-            await asyncio.Event().wait()
-
-        monkeypatch.setattr(plane.client, "goals", never)
-        with pytest.raises(InternalError, match="in time"):
-            await client.list_tasks(listing)
-
-
-async def test_what_is_read_is_read_for_who_asks(
-    plane: Plane, http: httpx.AsyncClient, members: Members, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """By whichever entrance: of one user no more is on its way at a time than leaves room for others."""
-    seen = set[object]()
-    find = plane.client.goal
-
-    async def noted(name: GoalName, *, with_team: bool) -> GoalStatus:
-        seen.add(reads_for.get())
-        return await find(name, with_team=with_team)
-
-    async with speaking(http, streams=False) as client:
-        task, _ = await _open(http, members, client)
-        monkeypatch.setattr(plane.client, "goal", noted)
-        await client.get_task(GetTaskRequest(id=task.id))
-        assert seen == {LOCAL}
-    seen.clear()
-    assert (await http.get(f"/goals/{task.id}")).status_code == 200
-    assert seen == {LOCAL}
-    seen.clear()
-    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "get_status", "arguments": {"goal_id": task.id}}}
-    url = str(http.base_url).removesuffix("/v1/") + "/mcp"
-    told = await http.post(url, json=call, headers={"Accept": "application/json, text/event-stream"})
-    assert (told.status_code, seen) == (200, {LOCAL})
-
-
 async def test_a_torn_stream_goes_on_where_it_was(http: httpx.AsyncClient, members: Members) -> None:
     """Who subscribes again is told where the task stands, and then nothing twice and nothing not at all."""
     async with speaking(http) as client:
@@ -297,21 +234,6 @@ async def test_cards_say_how_to_come_in(http: httpx.AsyncClient, members: Member
     assert ("preferredTransport" in network.json(), "ada" in network.text) == (False, False)
     assert (pool.json()["description"], pool.json()["protocolVersion"]) == ("ada counts", "0.3")
     assert [one["protocolBinding"] for one in json.loads(network.text)["supportedInterfaces"]] == ["JSONRPC", "HTTP+JSON"]
-
-
-async def test_a_card_for_everybody_is_written_once(http: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever asks for it shows no key, so that nobody bounds how often; each version has its own."""
-    made, write = list[str](), cards.written
-
-    def noted(card: AgentCard, url: str, *, is_old: bool) -> cards.WrittenCard:
-        made.append(url)
-        return write(card, url, is_old=is_old)
-
-    monkeypatch.setattr(cards, "written", noted)
-    url = f"{str(http.base_url).removesuffix('/v1/')}/a2a/network/.well-known/agent-card.json"
-    async with httpx.AsyncClient(verify=False) as stranger:
-        told = [await stranger.get(url, headers=headers) for headers in ({}, {"A2A-Version": "1.0"}) for _ in range(3)]
-    assert ([one.status_code for one in told], len(made), len({one.text for one in told})) == ([200] * 6, 2, 2)
 
 
 async def test_a_message_of_many_values_is_refused_unread(http: httpx.AsyncClient, members: Members) -> None:
@@ -566,37 +488,6 @@ async def test_a_revoked_key_is_told_nothing(
             await door.keys.remove(KeyId("web"))
     assert ["lets nobody in any more" in one.result() for one in asked] == [True, True]
     assert read.result().status_code == 401
-
-
-async def test_streams_that_are_opened_at_once_are_counted(
-    http: httpx.AsyncClient, members: Members, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Who opens many streams at once gets no more of them than one after another."""
-    monkeypatch.setattr("ioa_gateway.limits.STREAMS", 1)
-    async with speaking(http) as client:
-        task, _ = await _open(http, members, client)
-    url = str(http.base_url).removesuffix("/v1/") + f"/a2a/{POOL}/tasks/{task.id}:subscribe"
-    answered = asyncio.Barrier(3)
-
-    async def opened() -> int:
-        async with http.stream("GET", url, headers={"A2A-Version": "1.0"}) as response:
-            await answered.wait()
-            return response.status_code
-
-    assert sorted(await asyncio.gather(*(opened() for _ in range(3)))) == [200, 400, 400]
-
-
-async def test_who_waits_for_a_cancelled_task_takes_a_place(
-    http: httpx.AsyncClient, door: Door, members: Members, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Who waits for as much as a key may is refused before anything is cancelled."""
-    monkeypatch.setattr("ioa_gateway.limits.STREAMS", 1)
-    async with speaking(http, streams=False) as client:
-        task, _ = await _open(http, members, client)
-        with door.limits.new_stream(Caller("web", LOCAL, frozenset())), pytest.raises(InvalidRequestError):
-            await client.cancel_task(CancelTaskRequest(id=task.id))
-        assert (await client.get_task(GetTaskRequest(id=task.id))).status.state == TaskState.TASK_STATE_WORKING
-        assert (await client.cancel_task(CancelTaskRequest(id=task.id))).status.state == TaskState.TASK_STATE_CANCELED
 
 
 async def test_who_leaves_while_sending_is_no_bug(http: httpx.AsyncClient) -> None:

@@ -16,13 +16,8 @@ from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from ioa.beside import beside
-from ioa.errors import RateLimitedError
-from ioa.protocol.ids import LOCAL, UserId
 from ioa_gateway.arrivals import Arrivals
-from ioa_gateway.callers import Caller
 from ioa_gateway.connection import FEW_BYTES, MOST_SMALL_CHUNKS
-from ioa_gateway.limits import BODIES, COMING, HELD_BYTES, REQUESTS_OF_USER, STREAMS, STREAMS_OF_USER, CallerLimits
-from ioa_gateway.rounds import AT_ONCE, Lane, Rounds
 from ioa_gateway.server import bound, open_server
 from tests.integration.gateway.serving import BEARER
 from tests.rig.deadline import eventually
@@ -75,17 +70,6 @@ async def _is_closed(reader: asyncio.StreamReader) -> bool:
         return await reader.read() == b""
     except ConnectionError:
         return True
-
-
-class _From(asyncio.Transport):
-    """A connection from an address."""
-
-    def __init__(self, address: str) -> None:
-        super().__init__({"peername": (address, 1)})
-
-    def get_write_buffer_size(self) -> int:
-        """Nothing waits to be sent."""
-        return 0
 
 
 Dial = Callable[[int], Awaitable[tuple[asyncio.StreamReader, asyncio.StreamWriter]]]
@@ -159,21 +143,6 @@ async def test_a_body_in_very_small_chunks_is_refused(dial: Dial, pieces: list[b
         assert (await reader.readline()).startswith(b"HTTP/1.1 200 ")
 
 
-async def test_nothing_is_parsed_of_a_body_that_was_answered_before_it_came(dial: Dial, pieces: list[bytes]) -> None:
-    """Whoever goes on sending has the answer and its end, and no other request is read behind."""
-    log, arrivals = list[str](), Arrivals()
-    async with asyncio.timeout(60), _served(arrivals, asyncio.Event(), log) as port:
-        reader, writer = await dial(port)
-        writer.write(CHUNKED % b"" + _chunks(3, FEW_BYTES))
-        answer = await reader.read()
-        assert (answer.endswith(b"x"), b"connection: close\r\n" in answer) == (True, True)
-        parsed = len(pieces)
-        writer.write(_chunks(100, FEW_BYTES) + b"0\r\n\r\n" + HEAD % b"")
-        writer.write_eof()
-        await eventually(lambda: len(arrivals), lambda left: left == 0)
-        assert (len(pieces), log) == (parsed, ["/ begun", "/ ended"])
-
-
 async def test_a_stream_stays_open(dial: Dial) -> None:
     """Who follows something hears its end, however long nothing was said, and however many others come for nothing."""
     goes_on = asyncio.Event()
@@ -187,73 +156,6 @@ async def test_a_stream_stays_open(dial: Dial) -> None:
         assert b"last" in await reader.readuntil(b"0\r\n\r\n")
 
 
-async def test_the_oldest_idle_connections_go_first(dial: Dial) -> None:
-    """However many connections ask for nothing, whoever comes and asks is answered."""
-    async with asyncio.timeout(60), _served(Arrivals(head_seconds=60, most_idle=10), asyncio.Event()) as port:
-        idle = [await dial(port) for _ in range(25)]
-        async with httpx.AsyncClient(trust_env=False) as http:
-            assert (await http.get(f"http://127.0.0.1:{port}/")).text == "x"
-        assert [await _is_closed(one) for one, _ in idle[:15]] == [True] * 15
-
-
-async def test_an_address_has_so_many_connections(dial: Dial) -> None:
-    """Where it is set, one address takes no more than its part, and has it again when it closes some."""
-    async with asyncio.timeout(60), _served(Arrivals(head_seconds=60, most_of_address=2), asyncio.Event()) as port:
-        first, asks = await dial(port)
-        await dial(port)
-        assert await _is_closed((await dial(port))[0])
-        asks.write(HEAD.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n") % b"")
-        assert (await first.read()).endswith(b"x")
-        reader, writer = await dial(port)
-        writer.write(HEAD % b"")
-        assert (await reader.readuntil(b"\r\n\r\nx")).startswith(b"HTTP/1.1 200")
-
-
-@pytest.mark.parametrize("other", ["2001:db8::2", "::ffff:192.0.2.1"])
-async def test_a_holder_of_many_addresses_has_one_part(other: str) -> None:
-    """Who has a network of IPv6, with more addresses than anybody can count, or comes by one of IPv4 that is written so."""
-    arrivals, coming = Arrivals(most_of_address=1), ("2001:db8::1", "192.0.2.1", other, "2001:db8:0:1::1")
-    assert [arrivals.come(_From(one)) for one in coming] == [True, True, False, True]
-
-
-async def test_a_flood_of_strangers_leaves_rounds_to_others(dial: Dial) -> None:
-    """Thousands of requests without a key were begun at once, and each step of another one's had to wait for all of them."""
-    order = list[str]()
-
-    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
-        who = Request(scope).url.path
-        order.append(who)
-        for _ in range(3 if who == "/known" else 0):  # as it has to wait for NATS
-            await asyncio.sleep(0)
-        await Response(who)(scope, receive, send)
-        order.append("answered")
-
-    arrivals = Arrivals(user_of=lambda scope: "anna" if scope["path"] == "/known" else None)
-    with bound("127.0.0.1", 0) as listening:
-        port = listening.getsockname()[1]
-        async with asyncio.timeout(60), open_server(answer, listening, arrivals):
-            reader, asks = await dial(port)
-            strangers = [await dial(port) for _ in range(400)]
-            for _, writer in strangers:
-                writer.write(HEAD % b"stranger")
-            asks.write(HEAD % b"known")
-            assert (await reader.readuntil(b"/known")).startswith(b"HTTP/1.1 200")
-            assert order.count("/stranger") < 200
-            assert [(await one.readuntil(b"/stranger"))[9:12] for one, _ in strangers] == [b"200"] * 400
-
-
-async def test_an_idle_connection_of_a_user_stays(dial: Dial) -> None:
-    """Whoever comes for nothing, in whatever number, closes no connection on which a key was shown."""
-    arrivals = Arrivals(head_seconds=60, most_idle=3, user_of=lambda scope: "anna" if scope["path"] == "/" else None)
-    async with asyncio.timeout(60), _served(arrivals, asyncio.Event()) as port:
-        reader, writer = await dial(port)
-        for _ in range(2):
-            writer.write(HEAD % b"")
-            assert (await reader.readuntil(b"\r\n\r\nx")).startswith(b"HTTP/1.1 200")
-            others = [await dial(port) for _ in range(10)]
-            assert [await _is_closed(one) for one, _ in others[:7]] == [True] * 7
-
-
 @pytest.mark.parametrize("asked", [HEAD % b"endless", (HEAD % b"long") * 2, HEAD % b"endless" + HEAD % b""])
 async def test_an_answer_that_nobody_reads_keeps_no_connection(dial: Dial, asked: bytes) -> None:
     """While it is sent, and with a request behind it, whose answer is not made before."""
@@ -264,20 +166,6 @@ async def test_an_answer_that_nobody_reads_keeps_no_connection(dial: Dial, asked
         await reader.readline()
         await eventually(lambda: len(arrivals), lambda left: left == 0)
         assert len([one for one in log if one.endswith("begun")]) == 1
-
-
-async def test_unread_answers_are_bounded() -> None:
-    """However many connections leave their answers unread, what lies there stays below a bound: who leaves most goes first."""
-    arrivals = Arrivals(head_seconds=60, most_unread=110_000_000)
-    async with asyncio.timeout(60), _served(arrivals, asyncio.Event()) as port:
-        with ExitStack() as deaf:
-            for _ in range(4):
-                one = deaf.enter_context(socket.create_connection(("127.0.0.1", port)))
-                one.sendall(HEAD % b"long")
-                await asyncio.to_thread(one.recv, 1)
-            await eventually(lambda: len(arrivals), lambda left: left == 2)
-        async with httpx.AsyncClient(trust_env=False) as http:
-            assert (await http.get(f"http://127.0.0.1:{port}/")).text == "x"
 
 
 async def test_one_request_waits_behind_another(dial: Dial) -> None:
@@ -364,15 +252,6 @@ async def test_a_length_has_as_many_digits_as_a_number_may(dial: Dial) -> None:
     assert "/other begun" not in begun
 
 
-async def test_a_wish_for_another_protocol_is_passed_over(dial: Dial) -> None:
-    """Clients that ask for HTTP/2 or a web socket by a request without a body are answered by HTTP/1.1, and ask on."""
-    async with asyncio.timeout(20), _served(Arrivals(), asyncio.Event()) as port:
-        reader, writer = await dial(port)
-        for more in (b"", b"Content-Length: 0\r\n"):
-            writer.write(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n" + more + b"\r\n")
-            assert (await reader.readuntil(b"\r\n\r\nx")).startswith(b"HTTP/1.1 200")
-
-
 async def test_nothing_is_said_within_another_answer(dial: Dial) -> None:
     """What cannot be read behind a request that is being answered closes the connection: a refusal would be read as its answer."""
     async with asyncio.timeout(20), _served(Arrivals(), asyncio.Event()) as port:
@@ -381,21 +260,6 @@ async def test_nothing_is_said_within_another_answer(dial: Dial) -> None:
         await reader.readuntil(b"first\r\n")
         writer.write(b"\0\r\n\r\n")
         assert await _is_closed(reader)
-
-
-async def test_a_refusal_for_want_of_room_leaves_no_timer(dial: Dial, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is answered beside the turns; the timer of the connection failed when it was closed."""
-    monkeypatch.setattr("ioa_gateway.server._MOST_AT_ONCE", 2)
-    failures = list[object]()
-    asyncio.get_running_loop().set_exception_handler(lambda _loop, context: failures.append(context))
-    async with asyncio.timeout(60), _served(Arrivals(head_seconds=0.5), asyncio.Event()) as port:
-        silent, _ = await dial(port)
-        reader, writer = await dial(port)
-        writer.write(HEAD % b"")
-        assert (await reader.readline()).startswith(b"HTTP/1.1 503")
-        assert await _is_closed(silent)
-        assert await _is_closed((await dial(port))[0])
-    assert failures == []
 
 
 async def test_who_goes_while_he_waits_is_no_failure(
@@ -439,18 +303,6 @@ async def test_who_ends_no_request_is_cut_off_at_the_end(monkeypatch: pytest.Mon
     assert caplog.messages == []
 
 
-async def test_what_waits_is_begun_by_turns() -> None:
-    """One address with many requests makes another one's come no later; what was given up is passed over."""
-    rounds = Rounds()
-    waiting = [rounds.wait(Lane(is_known=False, name="many")) for _ in range(3 * AT_ONCE)]
-    other = rounds.wait(Lane(is_known=False, name="other"))
-    waiting[0].cancel()
-    await asyncio.sleep(0)
-    assert (other.done(), sum(one.done() for one in waiting)) == (True, AT_ONCE)
-    async with asyncio.timeout(20):
-        await asyncio.wait(waiting)
-
-
 async def test_a_slow_body_is_given_up(http: httpx.AsyncClient, dial: Dial, monkeypatch: pytest.MonkeyPatch) -> None:
     """A body that comes a byte now and then is refused in the end, though it is never silent for long."""
     monkeypatch.setattr("ioa_gateway.calls.BODY_SILENCE", timedelta(seconds=0.5))
@@ -467,39 +319,6 @@ async def test_a_slow_body_is_given_up(http: httpx.AsyncClient, dial: Dial, monk
 
     async with asyncio.timeout(20), beside(drip()):
         assert (await reader.readline()).startswith(b"HTTP/1.1 408")
-
-
-def test_one_user_leaves_places_to_others() -> None:
-    """What is held counts by user and not by key alone, of which a user has many; who has shown no key takes no user's place."""
-    limits, eve, nobody = CallerLimits(lambda: 0.0), UserId("eve"), UserId("")
-    new, other = Caller("new", eve, frozenset()), Caller("other", LOCAL, frozenset())
-    with ExitStack() as held:
-        for _ in range(BODIES):
-            held.enter_context(limits.large_body(eve))
-        held.enter_context(limits.held(eve, HELD_BYTES))
-        for _ in range(COMING):
-            held.enter_context(limits.coming_body(nobody))
-        for number in range(STREAMS_OF_USER):
-            held.enter_context(limits.new_stream(Caller(f"k{number // STREAMS}", eve, frozenset())))
-        for _ in range(REQUESTS_OF_USER):
-            held.enter_context(limits.request(eve))
-        for refused in (
-            limits.large_body(eve),
-            limits.held(eve, 1),
-            limits.coming_body(nobody),
-            limits.new_stream(new),
-            limits.request(eve),
-        ):
-            with pytest.raises(RateLimitedError):
-                held.enter_context(refused)
-        for taken in (
-            limits.large_body(LOCAL),
-            limits.held(LOCAL, HELD_BYTES),
-            limits.coming_body(eve),
-            limits.new_stream(other),
-            limits.request(LOCAL),
-        ):
-            held.enter_context(taken)
 
 
 async def test_no_packet_of_an_answer_waits_for_the_one_before(dial: Dial) -> None:

@@ -13,15 +13,11 @@ from pathlib import Path
 import httpx
 import pytest
 
-from ioa.errors import RateLimitedError, UnauthenticatedError
-from ioa.protocol.api_keys import ApiKey, KeyId, LoginToken, digest_of_secret, written_key
+from ioa.protocol.api_keys import KeyId, LoginToken, digest_of_secret, written_key
 from ioa.protocol.goal_order import GoalOrder
-from ioa.protocol.ids import LOCAL, GoalId, UserId
+from ioa.protocol.ids import LOCAL, GoalId
 from ioa_gateway.api_table import TABLE
 from ioa_gateway.calls import Nothing
-from ioa_gateway.keyring import Keyring
-from ioa_gateway.limits import SIGN_OUTS_A_MINUTE
-from ioa_gateway.reading import reading_as, reads_for
 from ioa_testkit.planes import Plane
 from tests.contract.system_client.members import Members
 from tests.integration.gateway.serving import SECRET, Door, in_session, key, open_gateway, root, sign_in
@@ -61,45 +57,6 @@ async def test_a_key_lets_in_as_soon_as_it_is_made(http: httpx.AsyncClient, door
     refused = (await http.get("/goals", headers=bearer("new"))).status_code
     await door.keys.put(key("new"))
     assert (refused, (await http.get("/goals", headers=bearer("new"))).status_code) == (401, 200)
-
-
-async def test_invented_keys_take_no_places(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of those who show a key that is not known few wait until it is looked for, and who has one is let in at once."""
-    monkeypatch.setattr("ioa_gateway.keyring._MOST_WAITING", 2)
-    await door.keys.put(key())
-    keyring = Keyring(door.keys, door.clock.now, looked_up_every=timedelta(hours=1))
-    await keyring.open()
-
-    async def show(key_id: str) -> str:
-        return (await keyring.holder_of(written_key(KeyId(key_id), SECRET))).key_id
-
-    async with asyncio.timeout(20):
-        for _ in range(2):  # who gives up leaves the place
-            waiting = [asyncio.create_task(show(f"none{number}")) for number in range(2)]
-            await asyncio.sleep(0)
-            with pytest.raises(RateLimitedError) as refused:
-                await show("none2")
-            assert (await show("web"), refused.value.retry_after) == ("web", timedelta(hours=1))
-            for one in waiting:
-                one.cancel()
-            await asyncio.wait(waiting)
-
-
-async def test_keys_are_read_for_all_whoever_has_them_read(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
-    """He may have filled his turns, in which everybody waited to be let in, and whoever signed out."""
-    read_for, keys = set[object](), door.keys.keys
-
-    async def noting() -> Sequence[ApiKey]:
-        read_for.add(reads_for.get())
-        return await keys()
-
-    monkeypatch.setattr(door.keys, "keys", noting)
-    keyring = Keyring(door.keys, door.clock.now, looked_up_every=timedelta(0))
-    with reading_as(UserId("eve")):
-        with pytest.raises(UnauthenticatedError):
-            await keyring.holder_of(written_key(KeyId("none"), SECRET))
-        assert reads_for.get() == "eve"
-    assert read_for == {reads_for.get()}
 
 
 async def test_who_shows_one_key_too_many_is_told_so(http: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -337,23 +294,6 @@ async def test_a_session_ends_with_the_run_of_its_system(door: Door, plane: Plan
     assert told == [200, 200, *[401, 204] * 3]
 
 
-async def test_who_signs_out_without_end_is_told_when_to_come_back(http: httpx.AsyncClient, door: Door) -> None:
-    """Each is written down, and whoever reads the keys waits for that; others sign out as before."""
-    await door.keys.put(key("anna"))
-    del http.headers["authorization"]
-
-    async def sign_out(key_id: str) -> int:
-        door.clock.advance(timedelta(milliseconds=1))
-        began.append(await sign_in(http, key_id))
-        return (await http.delete(in_session(http, began[-1], "/session"))).status_code
-
-    began = list[str]()
-    told = [await sign_out("web") for _ in range(SIGN_OUTS_A_MINUTE + 1)]
-    goals = await http.get(in_session(http, began[-1], "/goals"))
-    assert (set(told[:-1]), told[-1], goals.status_code) == ({204}, 429, 200)
-    assert await sign_out("anna") == 204
-
-
 async def test_an_admin_ends_all_sessions(http: httpx.AsyncClient, door: Door, members: Members) -> None:
     """Behind that no cookie of before lets anybody in, nor goes a stream on by one; keys stay, and who shows one begins another."""
     by_key = http.headers.pop("authorization")
@@ -388,30 +328,3 @@ async def test_a_token_is_not_used_up_for_nothing(http: httpx.AsyncClient, door:
     expires_at = door.clock.now() + timedelta(minutes=1)
     await door.keys.put_token(LoginToken(digest=digest_of_secret("link"), key_id=KeyId("new"), expires_at=expires_at))
     assert (await http.post("/session", json={"token": "link"})).status_code == 200
-
-
-async def test_one_key_leaves_room_for_others(http: httpx.AsyncClient, members: Members) -> None:
-    """Who launches without pause is told when to come back, and others are served."""
-    launched = [await http.post("/goals", json={"goal": "x", "goal_id": "mine"}) for _ in range(61)]
-    assert ({one.status_code for one in launched[:60]}, launched[60].status_code) == ({422}, 429)
-    assert int(launched[60].headers["retry-after"]) >= 1
-
-
-@pytest.mark.parametrize(("method", "path"), [("POST", "/goals"), ("PUT", "/teams/large")])
-async def test_what_may_hold_a_team_counts_before_it_is_read(http: httpx.AsyncClient, method: str, path: str) -> None:
-    """A legal one takes a tenth of a second to be read, and one that is refused in the end as long."""
-    sent = [(await http.request(method, path, json={"none": "such"})).status_code for _ in range(61)]
-    assert (set(sent[:60]), sent[60]) == ({422}, 429)
-
-
-async def test_one_user_leaves_connections_to_others(http: httpx.AsyncClient, door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who has very many requests under way, by whatever entrance and keys, is told when to come back, and others are served."""
-    monkeypatch.setattr("ioa_gateway.limits.REQUESTS_OF_USER", 1)
-    await door.keys.put(key("anna").model_copy(update={"user": UserId("anna")}))
-    url = root(http)
-    with door.limits.request(LOCAL):
-        asked = [await http.post(path, json={}) for path in ("/goals", f"{url}/mcp", f"{url}/a2a/network")]
-        asked.append(await http.get(f"{url}/a2a/agents/ada/.well-known/agent-card.json"))
-        other = await http.get("/goals", headers=bearer("anna"))
-    assert [(one.status_code, one.headers["retry-after"]) for one in asked] == [(429, "1")] * 4
-    assert (other.status_code, (await http.get("/goals")).status_code) == (200, 200)

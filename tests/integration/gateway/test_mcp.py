@@ -6,7 +6,7 @@ import asyncio
 import logging
 import re
 from collections.abc import AsyncIterator
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -15,13 +15,11 @@ import httpx2
 import pytest
 from mcp import Client, MCPError
 from mcp.client.streamable_http import streamable_http_client
-from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
 from ioa.protocol.api_keys import KeyId, Scope
 from ioa.protocol.goal_order import GoalOrder
-from ioa.protocol.ids import LOCAL, GoalId, UserId
+from ioa.protocol.ids import GoalId
 from ioa.protocol.messages import AskUser, ConcludeGroupDiscussion, Conclusion, Discussion, SyncTaskAssignment, TaskSpec
-from ioa_gateway.limits import ALL_ANSWER_BYTES, ANSWER_BYTES
 from ioa_testkit.planes import Plane
 from tests.contract.system_client.members import ADA, BOB, GOAL, ROOM, TASK, Members, order
 from tests.integration.gateway.desk import QUESTION, open_desk
@@ -210,28 +208,6 @@ async def test_a_revoked_key_is_told_nothing_more(http: httpx.AsyncClient, door:
     assert (answer.status_code, "lets nobody in any more" in told, "leads a team" in told) == (200, True, False)
 
 
-async def test_calls_that_wait_take_places_of_their_key(
-    http: httpx.AsyncClient, members: Members, door: Door, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Who waits by more calls than a key may is told when to come back, and a call whose client has gone takes no place."""
-    monkeypatch.setattr("ioa_gateway.limits.STREAMS", 1)
-    goal_id = (await http.post("/goals", json={"goal": "Count.", "agent": "ada"})).json()["goal_id"]
-    await members.launch(GoalId(goal_id))
-    url, heads = str(http.base_url).removesuffix("/v1/") + "/mcp", {"Accept": "application/json, text/event-stream"}
-
-    async def wait(seconds: float) -> httpx.Response:
-        asked = {"name": "wait", "arguments": {"goal_id": goal_id, "seconds": seconds}}
-        return await http.post(url, json={"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": asked}, headers=heads)
-
-    first = asyncio.create_task(wait(50))
-    await eventually(lambda: door.limits._streams["web"])
-    refused = await wait(0)
-    first.cancel()
-    await asyncio.wait([first])
-    assert (refused.status_code, refused.headers["retry-after"]) == (429, "1")
-    await eventually(lambda: wait(0), lambda one: one.status_code == 200)
-
-
 @pytest.mark.parametrize(
     ("name", "arguments", "told"),
     [
@@ -338,62 +314,3 @@ async def test_a_goal_asks_its_user_by_every_entrance(plane: Plane, http: httpx.
     assert answered.json()["task"]["status"]["state"] == "TASK_STATE_WORKING"
     said = (await http.get(f"/goals/{GOAL}/entries")).json()["entries"]
     assert [one["body"]["answer"] for one in said if one["type"] == "question_answered"] == ["yes"] * 3
-
-
-async def test_what_is_there_is_told_by_turns(http: httpx.AsyncClient, door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A list of tools costs as much as ten other requests: of one user one is told at a time, and calls wait for none of them.
-
-    So is a file, of which the memory holds eight times as much until it is sent.
-    """
-    monkeypatch.setattr("ioa_gateway.mcp.application._PATIENCE", timedelta(milliseconds=50))
-    url = str(http.base_url).removesuffix("/v1/") + "/mcp"
-
-    async def status(method: str, params: object = None) -> int:
-        asked = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params or {}}
-        return (await http.post(url, json=asked, headers={"Accept": "application/json, text/event-stream"})).status_code
-
-    call = ("tools/call", {"name": "get_status", "arguments": {"goal_id": "none"}})
-    reading = ("resources/read", {"uri": "ioa://goal/none/0/a"})
-    async with door.limits.told.slot(LOCAL):
-        assert [await status("tools/list"), await status("ping"), await status(*call), await status(*reading)] == [
-            429,
-            429,
-            200,
-            200,
-        ]
-    async with door.limits.whole_files.slot(LOCAL):
-        assert [await status("tools/list"), await status(*call), await status(*reading)] == [200, 200, 429]
-    assert [await status("tools/list"), await status("ping"), await status(*reading)] == [200, 200, 200]
-
-
-async def test_answers_of_tools_count_until_they_are_sent(
-    http: httpx.AsyncClient, door: Door, members: Members, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The library keeps each several times until it is read: fifty that nobody reads are no more than a user's part."""
-    kept, handle = list[int](), StreamableHTTPSessionManager.handle_request
-
-    async def handled(self: StreamableHTTPSessionManager, *asked: Any) -> None:
-        await handle(self, *asked)
-        kept.append(door.limits._answers[LOCAL])
-
-    monkeypatch.setattr(StreamableHTTPSessionManager, "handle_request", handled)
-    async with speaking(http) as client:
-
-        async def is_told() -> bool:
-            told = await client.call_tool("find_agents", {"need": "counts"})
-            await eventually(lambda: door.limits._answers[LOCAL] in (0, ANSWER_BYTES))
-            assert not told.is_error or "until they are read" in str(told.content)
-            return not told.is_error
-
-        with door.limits.answer(LOCAL, ANSWER_BYTES):
-            assert await is_told()  # it is short
-        monkeypatch.setattr("ioa_gateway.limits.SHORT_ANSWER_BYTES", 0)
-        assert await is_told()
-        assert [many for many in kept if many not in (0, ANSWER_BYTES)] == [min(many for many in kept if many)]
-        with door.limits.answer(LOCAL, ANSWER_BYTES):
-            assert not await is_told()
-        with ExitStack() as others:
-            for number in range(ALL_ANSWER_BYTES // ANSWER_BYTES):
-                assert await is_told()
-                others.enter_context(door.limits.answer(UserId(f"eve-{number}"), ANSWER_BYTES))
-            assert not await is_told()

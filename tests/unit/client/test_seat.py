@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from datetime import timedelta
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -16,13 +15,11 @@ from ioa.client.seat import Awaited, PersonReply, PersonSeat, id_under, people_i
 from ioa.client.waiting import AwaitedDocument, waiting_for_anybody
 from ioa.errors import ConflictError, InvalidInputError, NotFoundError
 from ioa.group.events import GroupLaunched, Said
-from ioa.group.requests import Accepted, Entries, GetGroup, ListMemberships, OpenMemberships, Rejected, Sync
-from ioa.ports.group_client import GroupList
-from ioa.ports.group_log import StoredEntry
+from ioa.group.requests import Accepted, Entries, ListMemberships, OpenMemberships, Rejected, Sync
 from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Reason
-from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, GoalName, MessageId
+from ioa.protocol.ids import LOCAL, AgentId, GoalId, GoalName, MessageId
 from ioa.protocol.messages import Decision, Discussion, Message
 from ioa.protocol.team import read_toml, team_of
 from ioa_testkit import System
@@ -402,39 +399,6 @@ async def _lectured(heard_by: str) -> Plane:
     await plane.ledgers[0].record(ROOM, launch.model_copy(update={"charter": charter}))
     await plane.memberships.add([anna], ROOM)
     return plane
-
-
-async def test_what_waits_for_anybody_is_told_without_looking_for_what_was_heard_long_ago() -> None:
-    """Nor where a person has heard nothing at all: one page of the log is read."""
-    plane, pages = await _lectured(heard_by="player"), 0
-    for number in range(200):
-        await plane.says(EVE, Discussion(content=f"No. {number}"))
-
-    class _System:
-        async def groups(self, **_: object) -> GroupList:
-            return GroupList(groups=(await plane.setup.get(GetGroup(comm_id=ROOM)),), before=None)
-
-        async def entries_before(self, comm_id: CommId, *, before: int, limit: int) -> Sequence[StoredEntry]:
-            nonlocal pages
-            pages += 1
-            return [one for one in await plane.entries(comm_id) if one.seq < before][-limit:]
-
-    [waits] = [one async for one in waiting_for_anybody(_System())]  # type: ignore[arg-type]
-    assert (waits.me, waits.last, pages) == ("human-anna", None, 1)
-
-
-async def test_of_much_that_was_said_a_person_hears_the_last() -> None:
-    """Whoever reads for many people has no room for all of each log; what a person has to say is told all the same."""
-    plane = await _lectured(heard_by="all")
-    seat = PersonSeat(OfPlane(plane), "anna", plane.clock)  # type: ignore[arg-type]
-    for number in range(200):
-        assert isinstance(await plane.says(EVE, Discussion(content=f"No. {number}: Hello.")), Accepted)
-        plane.clock.advance(timedelta(seconds=1))
-    heard = (await seat.heard(ROOM)).messages()
-    seq = await seat.answer(f"{ROOM}.201", PersonReply(text="Enough."))
-    again = await seat.answer(f"{ROOM}.201", PersonReply(text="Enough."))
-
-    assert (len(heard), str(heard[-1].payload)[:80].count("No. 199:"), seq) == (128, 1, again)
 
 
 async def test_what_waits_for_a_person_is_told_however_long_logs_are() -> None:

@@ -5,13 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import accumulate
 from random import Random
 from types import SimpleNamespace
 from typing import Any, cast
-from weakref import finalize
 
 import pytest
 from hypothesis import given, settings
@@ -239,24 +237,6 @@ async def test_groups_that_are_not_listened_to_are_looked_at_by_themselves(monke
         assert await asyncio.wait_for(coming, 10) == said
 
 
-async def test_so_many_groups_are_listened_to_at_once() -> None:
-    """The root always; news of the others are seen by looking, and they are listened to when there is room."""
-    async with _watching_teams(20) as (log, teams, news):
-        said = stored(30, CommId(teams[-1]), _NOTHING, ())
-        coming = asyncio.ensure_future(anext(news))
-        for _ in range(1_000):
-            await asyncio.sleep(0)
-        log.store(said)
-        log.look()
-        assert (await coming, log.listened) == (said, [ROOT, *teams[:3]])
-        for number, team in enumerate(teams[:-1]):
-            log.store(stored(31 + number, CommId(team), _NOTHING, (), ends=True))
-            await anext(news)
-        log.store(stored(60, ROOT, _NOTHING, ()))
-        await anext(news)
-        assert log.listened == [ROOT, teams[-1]]
-
-
 async def _all(reading: AsyncIterator[StoredEntry]) -> list[StoredEntry]:
     return [one async for one in reading]
 
@@ -291,71 +271,6 @@ async def test_no_reading_of_a_whole_log_is_unbounded(use: Callable[[GroupClient
     log.entries = counted  # type: ignore[method-assign]
     await use(log)
     assert (sum(read), max(read)) == (15_000_000, 250_000)
-
-
-class _Decoded(Log):
-    """Logs of a root with many open teams, whose entries are made anew whenever they are read."""
-
-    def __init__(self) -> None:
-        log = answering([])
-        super().__init__([], log._random)
-        teams = [CommId(f"team-{number}") for number in range(60)]
-        for seq, team in enumerate(teams, start=1):
-            self.store(_opened(seq, team, teams[:seq]))
-        for seq in range(100, 100 + 20 * len(teams)):
-            self.store(stored(seq, teams[seq % len(teams)], _NOTHING, (), size=33_000))
-        self.store(stored(10_000, ROOT, _NOTHING, teams, ends=True))
-        self._by_group = {team: [one for one in self._stored if one.entry.state.comm_id == team] for team in (ROOT, *teams)}
-        self.held = self.most_held = self.read = 0
-
-    def _of(self, comm_id: CommId) -> Sequence[StoredEntry]:
-        return self._by_group[comm_id]
-
-    async def entries(self, comm_id: CommId, **which: Any) -> Sequence[StoredEntry]:
-        """Read on."""
-        await asyncio.sleep(0)
-        return self._made(await super().entries(comm_id, **which))
-
-    async def entries_before(self, comm_id: CommId, **which: Any) -> Sequence[StoredEntry]:
-        """Read back."""
-        await asyncio.sleep(0)
-        return self._made(await super().entries_before(comm_id, **which))
-
-    def _made(self, page: Sequence[StoredEntry]) -> Sequence[StoredEntry]:
-        made = [replace(one) for one in page]
-        for one in made:
-            self.read += one.size_bytes
-            self.held += one.size_bytes
-            finalize(one, self._let_go, one.size_bytes)
-        self.most_held = max(self.most_held, self.held)
-        return made
-
-    def _let_go(self, size: int) -> None:
-        self.held -= size
-
-
-async def _watched(log: GroupClient) -> int:
-    async with watch(log, ROOT, after=60) as news:
-        return len([None async for _ in news])
-
-
-async def _read_on(log: GroupClient) -> int:
-    return len([None async for _ in read_on(log, ROOT, after=60)])
-
-
-async def _read_back(log: GroupClient) -> int:
-    return len([None async for _ in read_back(log, ROOT, before=10_001)]) - 60
-
-
-@pytest.mark.parametrize(("use", "times"), [(_watched, 3), (_read_on, 3), (_read_back, 6)])
-async def test_what_is_held_of_all_logs_together_is_bounded(use: Callable[[GroupClient], Awaitable[int]], times: int) -> None:
-    """However many teams are open, with states however large: 64 entries of each were 120 MB of sixty, and one of each 2 MB.
-
-    What is let go of is read again, but nothing very often.
-    """
-    log = _Decoded()
-    assert await use(cast(GroupClient, log)) == 1_201
-    assert (log.most_held < 900_000, log.read < times * 1_200 * 33_000) == (True, True), (log.most_held, log.read)
 
 
 def test_what_is_read_afterwards_is_whole() -> None:

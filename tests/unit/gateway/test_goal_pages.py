@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,16 +13,14 @@ from ioa.beside import beside
 from ioa.client.client import Client
 from ioa.errors import ForbiddenError
 from ioa.fair_semaphore import FairSemaphore
-from ioa.ports.goal_client import MOST_LOOKED_AT, GoalFilter, GoalList, GoalStatus
+from ioa.ports.goal_client import GoalFilter, GoalList, GoalStatus
 from ioa.protocol.api_keys import Scope
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Artifact, Goal, GoalRecord
-from ioa.protocol.ids import LOCAL, GoalId, UserId
+from ioa.protocol.ids import LOCAL, GoalId
 from ioa_gateway.callers import Caller
 from ioa_gateway.given import check_inputs
 from ioa_gateway.goal_pages import page_of_goals
-from ioa_gateway.rooms import open_rooms
-from tests.rig.deadline import eventually
 from tests.unit.group.scenario import START
 
 _SHOWN, _HIDDEN = (
@@ -67,13 +64,6 @@ async def test_a_page_goes_on_where_one_of_the_systems_ended_by_its_bytes() -> N
     assert ([one["goal_id"] for one in rows], before) == ([f"goal-{number}" for number in range(9)], 9)
 
 
-async def test_no_more_goals_are_looked_at_for_a_page_than_the_system_would() -> None:
-    """Where nothing is wanted of what there is, a page is short, and says where it goes on."""
-    system = _Goals(0, unwanted=MOST_LOOKED_AT // 2)
-    rows, before = await page_of_goals(_client(system), labels={"no": "such"}, limit=9)
-    assert (rows, before, system.asked) == ([], 4, 2)
-
-
 async def test_files_are_looked_for_across_pages_and_nothing_else_is_kept() -> None:
     """A file that a goal was given which the caller reads may be given again; what none of them names may not."""
     caller = Caller("key", LOCAL, frozenset({Scope.GOALS_READ}), labels={"team": "x"})
@@ -86,30 +76,3 @@ async def test_files_are_looked_for_across_pages_and_nothing_else_is_kept() -> N
         before = call.client.system.asked
         await asyncio.sleep(0)
         assert call.client.system.asked == before, "goals are read in turns"
-
-
-async def test_lists_that_are_followed_are_read_in_turns_of_who_follows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As many labels as one follows, so many lists are read each second: no more of them at a time than pages that he asks for."""
-    monkeypatch.setattr("ioa_gateway.rooms._LOOK", timedelta(milliseconds=1))
-    under_way, most, looks = 0, 0, 0
-
-    async def newest(*_: object, **__: object) -> tuple[object, None]:
-        nonlocal under_way, most, looks
-        under_way, looks = under_way + 1, looks + 1
-        most = max(most, under_way)
-        await asyncio.sleep(0.002)
-        under_way -= 1
-        return [], None
-
-    async def follow(number: int) -> None:
-        async for _ in rooms.follow(Caller("eve", UserId("eve"), frozenset()), None, listed={"label": str(number)}):
-            pass
-
-    monkeypatch.setattr("ioa_gateway.rooms.page_of_goals", newest)
-    nothing: Any = SimpleNamespace()
-    async with (
-        open_rooms(nothing, lambda _caller: True, FairSemaphore(1, 1), FairSemaphore(8, 2)) as rooms,
-        beside(*map(follow, range(20))),
-    ):
-        await eventually(lambda: looks, lambda many: many > 60)
-    assert most == 2

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
-import pytest
-
-from ioa.protocol.api_keys import KeyId
 from ioa.protocol.ids import CommId, GoalId, UserId
 from ioa.protocol.webhooks import HookEvent, Notice, WebhookId
 from ioa.testing.manual_clock import NEW_YEAR
@@ -38,52 +33,3 @@ def test_what_waits_for_a_user_is_bounded_however_many_webhooks_she_has() -> Non
     ends = sum(taken(room, f"e{number}", 1_000) for number in range(100))
     assert OF_USER <= turns + ends <= 2 * OF_USER
     assert taken(room, "a", 100, HookEvent.TURN, ANNA) == 100
-
-
-def test_a_webhook_that_fails_leaves_room_for_its_users_others() -> None:
-    """When all is used up by one, each other one has its part of its key's: keys that are handed out take none from each other."""
-    room = Room()
-    hooks = [hook("dead", EVE), *(hook(f"b{number}", EVE, key_id=KeyId("handed-out")) for number in range(50))]
-    room.see([*hooks, hook("mine", EVE, key_id=KeyId("mine"))])
-    room.count({WebhookId("dead"): OF_USER})
-    assert taken(room, "dead", 10) == 0
-    assert taken(room, "mine", OF_USER) == OF_USER // 3
-    assert taken(room, "b0", OF_USER) == OF_USER // 150
-
-
-def test_what_waited_for_removed_webhooks_counts_until_it_is_gone() -> None:
-    """Whoever removes her webhooks and makes new ones has no more room by that; they are forgotten with what waited for them."""
-    room = Room()
-    room.see([hook("old", EVE)])
-    room.count({WebhookId("old"): 2 * OF_USER})
-    room.see([hook("new", EVE)])
-    room.count({WebhookId("old"): 2 * OF_USER})
-    assert taken(room, "new", 10) == 0
-    room.count({})
-    assert taken(room, "new", 10) == 10
-
-
-def test_what_is_queued_while_it_is_counted_counts() -> None:
-    """It may be in the count or not. Of what was queued before, the count tells all."""
-    room = Room()
-    room.see([hook("one", EVE)])
-    room.count({})
-    assert taken(room, "one", 100) == 100
-    room.ask()
-    assert taken(room, "one", OF_USER - 100) == OF_USER - 100
-    room.count({WebhookId("one"): 100})
-    assert taken(room, "one", 100) == 0
-    room.ask()
-    room.count({WebhookId("one"): OF_USER - 10})
-    assert taken(room, "one", 100) == 10
-
-
-@pytest.mark.parametrize("known", [False, True])
-def test_where_nothing_can_be_counted_all_is_queued(known: bool) -> None:
-    """The bounds of the queue are what stands then."""
-    room = Room()
-    room.see([hook("one", EVE)])
-    if known:
-        room.count({WebhookId("one"): 2 * OF_USER})
-        room.count(None)
-    assert Counter(room.take(notice("one")) for _ in range(2 * OF_USER)) == {True: 2 * OF_USER}

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -14,33 +12,8 @@ import pytest
 from ioa.adapters.nats.connection import NatsSettings
 from ioa.errors import ForbiddenError, InvalidInputError, UnavailableError
 from ioa.ports.agent_network import AgentNetwork
-from ioa.protocol.api_keys import Scope
-from ioa.protocol.ids import AgentId, UserId
-from ioa_gateway.callers import Caller
-from ioa_gateway.calls import ApiCall
-from ioa_gateway.limits import SEATS, CallerLimits
+from ioa.protocol.ids import AgentId
 from ioa_gateway.seats import networks_of, open_seats
-from tests.rig.deadline import eventually
-
-
-async def test_seats_of_one_user_are_asked_for_by_turns() -> None:
-    """By however many keys: each holds what a person has heard, and eight of one user took all places."""
-    limits, seated = CallerLimits(lambda: 0.0), list[str]()
-
-    async def of(_person: str) -> None: ...
-
-    async def sit(key: str, user: str) -> None:
-        caller = Caller(key, UserId(user), frozenset({Scope.SEATS}), people=frozenset({"anna"}))
-        call: Any = SimpleNamespace(caller=caller, limits=limits, seats=SimpleNamespace(of=of))
-        async with ApiCall.seat(call, "anna"):
-            seated.append(key)
-            await asyncio.Event().wait()
-
-    sitting = [asyncio.ensure_future(sit(key, user)) for key, user in (*((f"e{one}", "eve") for one in range(20)), ("a", "ann"))]
-    await eventually(lambda: len(seated), lambda number: number >= 5)
-    for one in sitting:
-        one.cancel()
-    assert ("a" in seated, len(seated) < SEATS // 2) == (True, True)
 
 
 async def test_a_seat_is_opened_once_and_gives_way(monkeypatch: pytest.MonkeyPatch) -> None:

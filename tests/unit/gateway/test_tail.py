@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
-from collections.abc import Mapping
 from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
@@ -17,14 +15,11 @@ from ioa.group.machine import step
 from ioa.group.state import Ended
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol.goals import GoalResult, Reason
-from ioa.protocol.ids import LOCAL, CommId, GoalId, GoalName, UserId
+from ioa.protocol.ids import LOCAL, CommId, GoalId, GoalName
 from ioa.protocol.labels import Labels
-from ioa.protocol.webhooks import Notice, WebhookId
 from ioa.testing.manual_clock import NEW_YEAR
 from ioa.testing.memory_webhooks import MemoryWebhooks
-from ioa_gateway.outward.room import OF_USER
 from ioa_gateway.outward.tail import Tail
-from ioa_gateway.outward.webhooks import posts
 from tests.rig.deadline import eventually
 from tests.unit.gateway.test_webhooks import hook
 from tests.unit.group.scenario import launched
@@ -68,77 +63,6 @@ class _Place:
             raise UnavailableError("The log does not answer.")
         event = launched("ada", "bob").log[0]
         return TailPage((), [StoredEntry(4, Entry(event=event, audience=(), state=step(None, event).state))], 4)
-
-
-_ENTRIES = 256
-
-
-class _Eve(_Place):
-    """Streams in which one user's goal has more turns than can be told, and another's goal ends while they are told of."""
-
-    async def results(self, after: int) -> TailPage:
-        """One, once there are entries."""
-        if not self.asked or after >= 1:
-            return TailPage((), (), after)
-        return TailPage([(1, ended("whole"))], (), 1)
-
-    async def entries(self, after: int) -> TailPage:
-        """All at once."""
-        self.asked.append(after)
-        event = launched("ada", "bob").log[0]
-        state = step(None, event).state
-        turns = [state.model_copy(update={"user": UserId("eve"), "turn": turn}) for turn in range(1, _ENTRIES + 1)]
-        found = [StoredEntry(one.turn, Entry(event=event, audience=(), state=one)) for one in turns]
-        return TailPage((), [] if after else found, _ENTRIES)
-
-
-class _Slow(MemoryWebhooks):
-    """A queue that takes what is of one user when it is told to."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.at_once = self.most_at_once = 0
-        self.goes_on = asyncio.Event()
-
-    async def queue(self, notice: Notice) -> bool:
-        """Take it."""
-        if notice.user == "eve":
-            self.at_once += 1
-            self.most_at_once = max(self.most_at_once, self.at_once)
-            await self.goes_on.wait()
-            self.at_once -= 1
-        self.queued.append(notice)
-        return True
-
-    async def waiting(self) -> Mapping[WebhookId, int]:
-        """As much as one user may have waited already, but for the first notices, and what was queued since."""
-        return Counter(await super().waiting()) + Counter({WebhookId("e0"): OF_USER // 2 - 100})
-
-
-async def test_what_one_user_is_told_holds_up_no_result_of_another() -> None:
-    """Of 25,600 turns for one user's webhooks those are queued that there is room for, many at a time; an end does not wait."""
-    store, hooks = _Slow(), 100
-    place: Any = _Eve()
-    for number in range(hooks):
-        await store.put(hook(f"e{number}", UserId("eve"), events=("turn",)))
-    await store.put(hook("honest"))
-    groups: Any = SimpleNamespace()
-
-    async def entries_before(*_of: object, **_more: object) -> list[StoredEntry]:
-        return []
-
-    groups.entries_before = entries_before
-    before = posts.labels("refused")._value.get()
-    within = timedelta(seconds=30)
-    tail = Tail(place, store, groups, lambda _key_id: True, lambda: NEW_YEAR, "me", lambda: 0.0, lambda _one: None)
-    async with beside(tail.keep()):
-        await eventually(lambda: [one.goal_id for one in store.queued] == ["whole"], within=within)
-        assert store.at_once > 1
-        store.goes_on.set()
-        await eventually(lambda: len(place.asked) >= 2, within=within)
-    told = Counter(one.user for one in store.queued)
-    assert 0 < told[UserId("eve")] <= OF_USER // 2
-    assert posts.labels("refused")._value.get() - before == _ENTRIES * hooks - told[UserId("eve")]
 
 
 class _Talkative(_Place):

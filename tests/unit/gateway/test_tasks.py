@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
-from contextlib import aclosing, nullcontext
 from hashlib import sha256
 from types import SimpleNamespace
 from typing import Any
-from weakref import ref
 
 import pytest
-from a2a.types.a2a_pb2 import Artifact, ListTasksRequest, Task, TaskArtifactUpdateEvent
+from a2a.types.a2a_pb2 import Artifact, ListTasksRequest, Task
 
 from ioa.ports.goal_client import GoalStatus
 from ioa.protocol.goals import GoalRecord
@@ -53,20 +50,6 @@ def _digest(file: int) -> str:
     return sha256(b"%d" % file).hexdigest()
 
 
-def test_a_stream_remembers_its_last_files() -> None:
-    """A log of 64 MB may name 400,000, which took 66 MB of each stream; one that is told again replaces itself."""
-    telling = Telling(GOAL, "https://ioa.example.com")
-    for seq in range(20):
-        told = [*telling.updates(_naming(seq, range(100 * seq, 100 * seq + 100)))]
-        assert len(told) == 101
-    assert len(telling._files) < 1_000
-    last, first = ([*telling.updates(_naming(20 + one, range(one, one + 1)))][1:] for one in (1_999, 0))
-    assert (last, [(one.artifact.artifact_id, one.append) for one in first if isinstance(one, TaskArtifactUpdateEvent)]) == (
-        [],
-        [(_digest(0), False)],
-    )
-
-
 def test_a_task_tells_of_its_last_files_each_once() -> None:
     """2 MB of entries may name 13,000, which took 1.3 s of the loop; also of one that is named again behind many others."""
     entries = [_naming(seq, range(100 * seq, 100 * seq + 100)) for seq in range(20)]
@@ -91,26 +74,3 @@ async def test_a_list_of_tasks_tells_of_as_many_files_as_one(monkeypatch: pytest
     asked: Any = SimpleNamespace(call=SimpleNamespace(caller=SimpleNamespace(labels={}), client=SimpleNamespace(goals=goals)))
     told = await handler._listed(asked, ListTasksRequest())
     assert (len(told.tasks), told.total_size, told.next_page_token) == (2, 4, "t")
-
-
-class _Task(SimpleNamespace):
-    """A task of which it can be seen whether anybody keeps it."""
-
-
-async def test_a_stream_lets_go_of_the_task_that_it_began_with(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It may take megabytes, of each stream, for as long as its goal goes on."""
-
-    async def standing(_asked: object, _telling: object) -> tuple[Any, int]:
-        return _Task(status=SimpleNamespace(state=None)), 0
-
-    async def documents_of(*_: object) -> AsyncGenerator[dict[str, Any], None]:
-        yield documents()["entries"][0]
-
-    monkeypatch.setattr(handler, "_standing", standing)
-    monkeypatch.setattr(handler, "documents_of", documents_of)
-    call = SimpleNamespace(caller=None, limits=SimpleNamespace(new_stream=nullcontext))
-    asked: Any = SimpleNamespace(call=call, base_url="https://ioa.example.com")
-    async with aclosing(handler._followed(asked, GOAL)) as events:
-        task = ref(await anext(events))
-        await anext(events)
-        assert task() is None

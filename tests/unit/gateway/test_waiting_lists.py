@@ -7,7 +7,6 @@ import json
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,19 +16,18 @@ from starlette.responses import Response
 from ioa.beside import beside
 from ioa.client.questions import questions_waiting
 from ioa.group.requests import GroupSnapshot
-from ioa.group.state import Awaiting, Charter, GroupState
+from ioa.group.state import Charter, GroupState
 from ioa.ports.goal_client import GoalStatus
 from ioa.ports.group_client import GroupList
 from ioa.protocol.api_keys import ANYBODY, Scope
 from ioa.protocol.goals import Goal, GoalRecord
-from ioa.protocol.ids import AgentId, CommId, GoalId, UserId
+from ioa.protocol.ids import CommId, GoalId, UserId
 from ioa.protocol.team import seat_of, team_of
 from ioa_gateway.a2a.tasks import Telling
 from ioa_gateway.callers import Caller
-from ioa_gateway.entry_pages import MOST_BYTES
 from ioa_gateway.mcp import tools
-from ioa_gateway.routes import questions, seats
-from tests.unit.group.scenario import START, launched, launched_under
+from ioa_gateway.routes import seats
+from tests.unit.group.scenario import START, launched_under
 
 _PEOPLE = [f"p{number}" for number in range(60)]
 _GRIN = "\N{GRINNING FACE}"
@@ -128,44 +126,12 @@ async def _answered(call: Any, answer: Callable[..., Awaitable[Response]], query
     raise AssertionError("the block returns")
 
 
-async def test_a_list_of_what_waits_for_people_ends_by_its_bytes() -> None:
-    """Ten goals have sixty people wait with 150 kB each; what waits in another user's goal is told, and texts as they begin."""
-    large, small = waits(), waits(["ada"], 2_000)
-    call = _call([*(snapshot_of(large, _EVE, f"g{number}") for number in range(10)), snapshot_of(small, _ANNA, "mine")])
-    body, went_on = await _answered(call, seats.anybody, None)
-    assert MOST_BYTES // 2 < len(body) <= MOST_BYTES + 1_000
-    told = json.loads(body)
-    users = Counter(one["user"] for one in told["waiting"])
-    assert (told["more"], users[_ANNA]) == (True, 1)
-    assert len({one["goal_id"] for one in told["waiting"]}) == 11  # nor does one goal leave out the others of its user
-    one = told["waiting"][-1]
-    assert (one["cut"], max(len(text.encode()) for text in (one["goal"], *one["told"]))) == (True, 1_000)
-    assert [len(blank["values"]) for blank in one["form"]] == [16] * 16
-    assert went_on[1] >= 600
-
-
 async def test_what_is_short_is_told_whole() -> None:
     """And that there is no more."""
     call = _call([snapshot_of(waits(["ada"], 20), _ANNA, "mine")])
     body, _ = await _answered(call, seats.anybody, None)
     told = json.loads(body)
     assert (told["more"], [(one["as"], one["told"]) for one in told["waiting"]]) == (False, [("ada", [f"{_GRIN}{'q' * 20}"])])
-
-
-async def test_questions_to_a_user_are_written_little_by_little() -> None:
-    """As far as they fit: an agent has 2,000 teams of one goal ask, and what the user's other goal asks is told."""
-    asked = f"{_GRIN}{'y' * 1_900}"
-    until = START + timedelta(days=1)
-    stage = Awaiting(of="user", asker=AgentId("ada"), text=asked, options=(), default="no", since=START, until=until)
-    many, other = launched("ada", "bob").state, launched("ada").state
-    groups = [snapshot_of((None, many.model_copy(update={"stage": stage, "turn": turn})), _EVE, "large") for turn in range(2_000)]
-    call = _call([*groups, snapshot_of((None, other.model_copy(update={"stage": stage})), _EVE, "mine")])
-    body, went_on = await _answered(call, questions.waiting, questions.QuestionsQuery())
-    assert MOST_BYTES // 2 < len(body) <= MOST_BYTES + 1_000
-    told = json.loads(body)
-    of_goals = Counter(one["goal_id"] for one in told["questions"])
-    assert (told["more"], of_goals["mine"]) == (True, 1)
-    assert went_on[1] >= 2_000
 
 
 def _status() -> GoalStatus:

@@ -5,14 +5,10 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext, suppress
 from datetime import UTC, datetime, timedelta
-from heapq import heappop, heappush
-from itertools import count
 from pathlib import Path
-from threading import Event
 from types import SimpleNamespace
 from typing import Any
 
@@ -35,11 +31,10 @@ from ioa.protocol.webhooks import Webhook as Hook
 from ioa.testing.manual_clock import NEW_YEAR
 from ioa.testing.memory_delivery import MemoryDeadLetters
 from ioa.testing.memory_webhooks import MemoryWebhooks
-from ioa_gateway.outward.pacing import APART_OF_USER, AT_ONCE, AT_ONCE_OF_USER, BACK_APART, BURST_OF_USER, PROBES_OF_USER, Pacing
+from ioa_gateway.outward.pacing import AT_ONCE, AT_ONCE_OF_USER, Pacing
 from ioa_gateway.outward.posting import Posting, check_url, open_posting
 from ioa_gateway.outward.webhooks import Webhooks, again_after
 from tests.rig.certificates import written_certificate
-from tests.rig.deadline import eventually
 from tests.rig.hook_receiver import open_receiver
 
 SECRET = written_secret(b"told to the receiver alone, once")
@@ -140,22 +135,6 @@ async def test_an_address_of_this_machine_is_inside(monkeypatch: pytest.MonkeyPa
         assert (await posting.find("http://93.184.215.14/hook", LOCAL)).host == "93.184.215.14"
 
 
-async def test_a_name_of_very_many_addresses_costs_no_more_than_another(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of thousands few are looked at, and one of these is posted to."""
-    told = [f"93.184.{one // 200}.{one % 200 + 1}" for one in range(4_000)]
-    looked_at = list[str]()
-
-    def look(address: str) -> bool:
-        looked_at.append(address)
-        return True
-
-    monkeypatch.setattr(socket, "getaddrinfo", lambda *_of, **_more: [(0, 0, 0, "", (one, 443)) for one in told])
-    monkeypatch.setattr("ioa.adapters.outside.is_public", look)
-    async with open_posting(inside=False) as posting:
-        found = await posting.find("https://example.com/hook", LOCAL)
-    assert (found.url, looked_at) == ("https://93.184.0.1:443/hook", told[:16])
-
-
 async def test_what_is_posted_arrives_as_the_url_says() -> None:
     """At its path, under its name, over a connection of its own; what may not stand in a request line is escaped."""
     async with open_receiver(503, 200) as receiver, open_posting(inside=True) as posting:
@@ -164,87 +143,6 @@ async def test_what_is_posted_arrives_as_the_url_says() -> None:
     [(headers, body), _] = receiver.taken
     assert [headers[one] for one in ("host", "x-mark", "content-type")] == [receiver.url.split("/")[2], "1", "application/json"]
     assert body == b"{}"
-
-
-async def test_no_receiver_chooses_what_costs_much() -> None:
-    """A group of 8,192 or 10,000 bits stops the event loop for 0.1 to 0.6 s: none but a curve is offered, of any version of TLS."""
-    told = asyncio.Queue[bytes]()
-
-    async def hear(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        told.put_nowait((await reader.readexactly(int.from_bytes((await reader.readexactly(5))[3:])))[4:])
-        writer.close()
-
-    async with await asyncio.start_server(hear, "127.0.0.1", 0) as server, open_posting(inside=True) as posting:
-        with pytest.raises(UnavailableError):
-            await posting.post(f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}/", LOCAL, b"{}", {})
-        suites, groups = _offered(await told.get())
-    assert (suites & _FINITE_FIELD_SUITES, groups) == (set(), {_P256})
-
-
-_P256 = 23
-_FINITE_FIELD_SUITES = {0x33, 0x39, 0x67, 0x6B, 0x9E, 0x9F, 0xAA, 0xC09E, 0xC09F, 0xCCAA}
-"""Suites of TLS 1.2 with DHE, as OpenSSL has them."""
-
-
-def _offered(hello: bytes) -> tuple[set[int], set[int]]:
-    """Return the suites and the groups that a client offers (RFC 8446, 4.1.2 and 4.2.7), which follow a random and a session id."""
-
-    def numbers(data: bytes) -> set[int]:
-        return {int.from_bytes(data[at : at + 2]) for at in range(0, len(data), 2)}
-
-    def parted(data: bytes, size: int) -> tuple[bytes, bytes]:
-        end = size + int.from_bytes(data[:size])
-        return data[size:end], data[end:]
-
-    _session, left = parted(hello[34:], 1)
-    suites, left = parted(left, 2)
-    _compression, left = parted(left, 1)
-    left, _nothing = parted(left, 2)
-    groups = b""
-    while left:
-        kind, (data, left) = left[:2], parted(left[2:], 2)
-        if kind == b"\x00\x0a":
-            groups = data[2:]
-    return numbers(suites), numbers(groups)
-
-
-async def test_names_that_take_long_hold_up_no_other_work(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A name server that does not answer keeps those alone waiting who look names up."""
-    waits = Event()
-    monkeypatch.setattr(socket, "getaddrinfo", lambda *_of, **_more: waits.wait() and [])
-    async with asyncio.TaskGroup() as group, open_posting(inside=False) as posting:
-        looking = [group.create_task(_refused(posting, f"http://slow{number}.example")) for number in range(64)]
-        await asyncio.sleep(0)
-        assert await asyncio.to_thread(lambda: "done") == "done"
-        waits.set()
-        assert {await one for one in looking} == {InvalidInputError}
-
-
-async def test_names_of_one_user_hold_up_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two of a user's names are looked up at a time, those that nobody waits for any more counted in: others have their threads."""
-    waits, looked_up = Event(), list[str]()
-
-    def getaddrinfo(host: str, *_of: object, **_more: object) -> list[object]:
-        looked_up.append(host)
-        if host.startswith("slow"):
-            waits.wait()
-        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("93.184.215.14", 443))]
-
-    monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
-    eve, anna = UserId("eve"), UserId("anna")
-    async with open_posting(inside=False) as posting:
-        try:
-            given_up = [asyncio.create_task(posting.find(f"https://slow{number}.example", eve)) for number in range(64)]
-            await eventually(lambda: len(looked_up) == 2)
-            for one in given_up:
-                one.cancel()
-            assert {type(one) for one in await asyncio.gather(*given_up, return_exceptions=True)} == {asyncio.CancelledError}
-            waiting = asyncio.create_task(posting.find("https://quick.example", eve))
-            assert (await posting.find("https://anna.example", anna)).host == "anna.example"
-            assert looked_up[2:] == ["anna.example"]
-        finally:
-            waits.set()
-        assert (await waiting).host == "quick.example"
 
 
 @pytest.mark.parametrize(("begins", "goes_on"), [(b"", b"HTTP/1.1 103 E\r\n\r\n"), (b"HTTP/1.1 200 OK\r\n", b"a: b\r\n")])
@@ -324,16 +222,6 @@ async def test_what_comes_by_tls_and_is_no_answer_is_bounded(
             assert answered == status
 
 
-async def test_receivers_that_do_not_answer_hold_up_no_other() -> None:
-    """However many there are, the next one is posted to."""
-    async with open_receiver(*[0] * 32) as silent, open_receiver() as receiver, open_posting(inside=True) as posting:
-        waiting = [asyncio.create_task(posting.post(silent.url, LOCAL, b"{}", {})) for _ in range(32)]
-        await eventually(lambda: len(silent.taken) == 32)
-        assert await posting.post(receiver.url, LOCAL, b"{}", {}) == 200
-        for one in waiting:
-            one.cancel()
-
-
 async def test_an_answer_may_come_behind_interim_responses() -> None:
     """Some of them, and a long head with a body behind, are an answer as any other."""
 
@@ -345,12 +233,6 @@ async def test_an_answer_may_come_behind_interim_responses() -> None:
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
     async with server, open_posting(inside=True) as posting:
         assert await posting.post(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/", LOCAL, b"{}", {}) == 202
-
-
-async def _refused(posting: Posting, url: str) -> type[Exception]:
-    with pytest.raises(InvalidInputError) as refused:
-        await posting.find(url, LOCAL)
-    return refused.type
 
 
 @pytest.mark.parametrize("url", ["ftp://a/b", "https:///b", "https://me@a/b", "https://a/b#c", "https://a:x/", "http://a/\n", "a"])
@@ -480,143 +362,6 @@ def test_a_webhook_that_fails_is_left_alone_as_a_whole() -> None:
     assert pacing.enter(one, now) is None
     pacing.leave(one, now, now, is_taken=True)
     assert [pacing.enter(one, now) for _ in range(AT_ONCE)] == [None] * AT_ONCE
-
-
-def test_what_is_put_off_comes_back_at_one_rate() -> None:
-    """However many webhooks fail and messages wait for them: each time costs others a moment. Another user's few come back soon."""
-    pacing, now = Pacing(), NEW_YEAR
-    evil, anna = [hook(f"e{number}", UserId("eve")) for number in range(100)], hook("a", UserId("anna"))
-    for one in (*evil, anna):
-        assert pacing.enter(one, now) is None
-        pacing.leave(one, now, now, is_taken=False)
-    back = sorted(after for one in evil for _ in range(100) if (after := pacing.enter(one, now)) is not None)
-    assert len(back) == 100 * 100
-    for second in range(1, 50):
-        within = [one for one in back if timedelta(seconds=second) <= one < timedelta(seconds=second + 1)]
-        assert len(within) <= 2 * timedelta(seconds=1) / BACK_APART
-    few = [pacing.enter(anna, now) for _ in range(10)]
-    assert all(after is not None and after < timedelta(seconds=2) for after in few)
-
-
-def test_very_many_webhooks_of_a_user_are_told_at_his_rate() -> None:
-    """Of 1,000 that take what they are told at once 100 are told at once, and then 50 a second; another user's is at once."""
-    pacing, begun, again = Pacing(), list[datetime](), 0
-    waiting = [(NEW_YEAR, f"e{number}") for number in range(1_000)]
-    while waiting:
-        now, name = heappop(waiting)
-        one = hook(name, UserId("eve"))
-        if after := pacing.enter(one, now):
-            again += 1
-            heappush(waiting, (now + after, name))
-        else:
-            begun.append(now)
-            pacing.leave(one, now, now, is_taken=True)
-            if len(begun) == BURST_OF_USER:
-                assert pacing.enter(hook("a", UserId("anna")), now) is None
-    a_second = timedelta(seconds=1) // APART_OF_USER
-    assert all(
-        begun[at + BURST_OF_USER + a_second] - begun[at] >= timedelta(seconds=1) for at in range(1_000 - BURST_OF_USER - a_second)
-    )
-    assert (begun[-1] - NEW_YEAR < APART_OF_USER * 1_100, again < 1_100) == (True, True)
-
-
-def _told_at_once(pacing: Pacing, hooks: Sequence[Hook], of_each: int) -> timedelta:
-    """How long it takes until all of a user's webhooks are told what came for them at one moment; a post takes 0.1 s."""
-    last, numbers = NEW_YEAR, count()
-    events: list[tuple[datetime, int, Hook, datetime | None]]
-    events = [(NEW_YEAR, next(numbers), one, None) for _ in range(of_each) for one in hooks]
-    while events:
-        now, _, one, began = heappop(events)
-        if began is not None:
-            pacing.leave(one, began, now, is_taken=True)
-            last = now
-        elif after := pacing.enter(one, now):
-            heappush(events, (now + after, next(numbers), one, None))
-        else:
-            heappush(events, (now + timedelta(seconds=0.1), next(numbers), one, now))
-    return last - NEW_YEAR
-
-
-def _failing(pacing: Pacing, one: Hook, now: datetime, waiting: int = 2) -> None:
-    """Have a webhook fail for which more waits."""
-    assert pacing.enter(one, now) is None
-    pacing.leave(one, now, now, is_taken=False)
-    assert None not in [pacing.enter(one, now) for _ in range(waiting)]
-
-
-@pytest.mark.parametrize("others", [0, 50])
-@pytest.mark.parametrize(("hooks", "of_each"), [(100, 1), (20, 5), (3, 100), (100, 8)])
-def test_what_finds_no_place_comes_back_when_there_is_one(hooks: int, of_each: int, others: int) -> None:
-    """Many notices at one moment take not much longer than posts may, however many others have receivers that fail."""
-    pacing = Pacing()
-    for number in range(others):
-        _failing(pacing, hook(f"f{number}", UserId(f"u{number}")), NEW_YEAR)
-    posted = hooks * of_each
-    ideal = max(timedelta(seconds=0.1) * posted / AT_ONCE_OF_USER, APART_OF_USER * (posted - BURST_OF_USER))
-    assert _told_at_once(pacing, [hook(f"h{number}", UserId("anna")) for number in range(hooks)], of_each) < 3 * ideal
-
-
-def test_what_waits_for_some_webhooks_holds_up_no_other_of_their_user() -> None:
-    """Thousands wait for three, which have all places: what is told to another one comes back soon."""
-    pacing, busy = Pacing(), [hook(f"b{number}") for number in range(3)]
-    put_off = [pacing.enter(one, NEW_YEAR) for _ in range(1_000) for one in busy]
-    assert put_off.count(None) == AT_ONCE_OF_USER
-    assert sum(one is not None and one < timedelta(seconds=2) for one in put_off) < 100
-    after = pacing.enter(hook("other"), NEW_YEAR)
-    assert after is not None
-    assert after < timedelta(seconds=2)
-
-
-def test_webhooks_whose_messages_others_delivered_hold_up_none() -> None:
-    """What is put off comes back to any replica: one that waits for it in vain counts it no longer than that."""
-    pacing, later = Pacing(), NEW_YEAR + timedelta(seconds=10)
-    many, one = [hook(f"m{number}") for number in range(100)], hook("one")
-    begun = [each for each in many if pacing.enter(each, NEW_YEAR) is None]
-    for each in begun:
-        pacing.leave(each, NEW_YEAR, later, is_taken=True)
-    for _ in range(100):
-        pacing.enter(hook("another", UserId("anna")), later)
-    put_off = [pacing.enter(one, later) for _ in range(100)]
-    assert max(after for after in put_off if after) < timedelta(seconds=5)
-
-
-def test_webhooks_that_do_not_answer_leave_places_to_others_of_their_user() -> None:
-    """Of those that failed few are tried at a time, since each may take as long as a post; one that is well is told meanwhile."""
-    pacing, later = Pacing(), NEW_YEAR + timedelta(seconds=10)
-    silent = [hook(f"e{number}") for number in range(AT_ONCE_OF_USER)]
-    assert [pacing.enter(one, NEW_YEAR) for one in silent] == [None] * AT_ONCE_OF_USER
-    for one in silent:
-        pacing.leave(one, NEW_YEAR, later, is_taken=False)
-    later += timedelta(minutes=1)
-    assert [pacing.enter(one, later) for one in silent].count(None) == PROBES_OF_USER
-    assert pacing.enter(hook("well"), later) is None
-    for one in silent[:PROBES_OF_USER]:
-        pacing.leave(one, later, later, is_taken=True)
-    assert pacing.enter(silent[-1], later + timedelta(minutes=1)) is None
-
-
-def test_webhooks_of_which_nothing_comes_any_more_are_forgotten() -> None:
-    """Who makes webhooks that fail, and removes them, makes no replica remember them for ever; nor do they slow the others."""
-    pacing, now = Pacing(), NEW_YEAR
-    for number in range(1_000):
-        now += APART_OF_USER
-        one = hook(f"e{number}")
-        assert pacing.enter(one, now) is None
-        pacing.leave(one, now, now, is_taken=False)
-    now += timedelta(hours=1)
-    for _ in range(1_001):
-        pacing.enter(hook("well"), now)
-    assert not any(pacing.is_failing(WebhookId(f"e{number}")) for number in range(1_000))
-
-
-async def test_what_is_put_off_costs_no_look_at_its_webhook() -> None:
-    """Of thousands that wait for a webhook that fails, each comes back again and again for a day."""
-    told = await _Told(500).made()
-    with pytest.raises(UnavailableError):
-        await told.of(timedelta(0))
-    await told.store.remove(WebhookId("one"))
-    with pytest.raises(NotYetError):
-        await told.of(timedelta(hours=1))
 
 
 async def test_a_day_is_over_also_for_who_is_left_alone() -> None:

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import gc
-import weakref
-
 import pytest
 
 from ioa.errors import InvalidInputError, PayloadTooLargeError
-from ioa.group.encoding import EncodedLasting
 from ioa.group.events import Entry, encode_entry
 from ioa.group.requests import Accepted, SayReply, SequencedEntry, encode_accepted, encode_sequenced
 from ioa.group.state import MAX_MEMBERS
 from ioa.protocol.codec import decode, decode_value, encode, encode_value
-from ioa.protocol.ids import CommId
 from tests.unit.group.scenario import launched
 
 
@@ -32,32 +27,6 @@ def test_members_that_are_lost_and_return_are_encoded_as_they_are() -> None:
     stories.append(launched("ada", "bob", "eve", max_turns=3))
     entries = [Entry(event=one.log[-1], state=one.state, audience=one.state.living()) for one in stories]
     assert [encode_entry(entry).data for entry in entries] == list(map(encode, entries))
-
-
-def test_a_group_that_has_ended_leaves_nothing_in_memory() -> None:
-    """Its tasks and members were kept with their encodings until those of thousands of others came: a router grew by each goal."""
-    story = launched("ada", "bob").assigns("ada", "t1-1:bob")
-    kept = [weakref.ref(one) for one in (story.state.open_tasks[0], story.state.members[1])]
-    for one in (story, story.cancelled()):
-        encode_entry(Entry(event=one.log[-1], state=one.state, audience=()))
-    assert all(one() is not None for one in kept)
-    del story, one
-    gc.collect()
-    assert [one() for one in kept] == [None, None]
-
-
-def test_what_lasts_in_groups_is_kept_within_its_bytes() -> None:
-    """It may be long, and those who open groups many. Those go first that were kept first."""
-    groups = [launched("ada", "bob").state.model_copy(update={"comm_id": CommId(f"g{number}")}) for number in range(5)]
-    (one := EncodedLasting()).encode(groups[0])
-    size = one.bytes
-    for most, most_bytes in ((3, 100 * size), (100, 3 * size)):
-        known = EncodedLasting(most, most_bytes)
-        for group in (*groups[:3], groups[0], *groups[3:]):
-            known.encode(group)
-        assert (len(known), known.bytes) == (3, 3 * size)
-    known = EncodedLasting(most_bytes=size - 1)
-    assert known.encode(groups[0]) == one.encode(groups[0]) and len(known) == 1
 
 
 @pytest.mark.parametrize("seq", [1, 127, 128, 70_000, 2**53])

@@ -6,10 +6,8 @@ from functools import cache
 
 from ioa.group.events import Entry, encode_entry
 from ioa.group.folding import KEPT
-from ioa.group.machine import step
 from ioa.group.rejection import RejectionCode
 from ioa.group.state import ClosedTask, FoldedTasks, GroupState
-from ioa.group.tasks import untold
 from ioa.protocol.codec import decode
 from ioa.protocol.ids import AgentId, TaskId, turn_of_task_id
 from ioa.protocol.messages import (
@@ -20,7 +18,6 @@ from ioa.protocol.messages import (
     TaskOutcome,
     TaskSpec,
 )
-from tests.rig.calls import calls_of
 from tests.unit.group.scenario import Scenario, launched, said
 
 BOB, EVE = AgentId("bob"), AgentId("eve")
@@ -126,34 +123,9 @@ def test_what_is_encoded_decodes_to_the_same() -> None:
     assert (twice[0] == twice[1], decode(Entry, twice[0])) == (True, entry)
 
 
-def test_a_step_takes_a_large_group_for_what_it_is() -> None:
-    """A result among a thousand open tasks leaves all the others as the very objects they were."""
-    story = launched("ada", "bob", "eve", max_turns=200)
-    for _ in range(8):
-        turn = story.state.turn
-        story = story.assigns("ada", *(f"t{turn}-{number}:bob" for number in range(32)))
-        for number in range(32):
-            story = Scenario(story.progresses(f"t{turn}-{number}").state, ())
-    task = story.state.open_tasks[100]
-    report = said("bob", InformTaskResult(task_id=task.task_id, task_conclusion="…"), task.turn)
-    after = step(story.state, report).state
-    assert sum(one is other for one, other in zip(story.state.tasks, after.tasks, strict=True)) == 8 * 32 - 1
-
-
 def test_the_turn_of_a_task_is_told_by_its_id_alone_once_others_have_left() -> None:
     """So the state after four thousand tasks is as large as after forty."""
     story = _done(launched("ada", "bob", max_turns=5_000), KEPT + 8)
     tasks = [task for task in story.state.tasks if isinstance(task, ClosedTask)]
     assert not any(task.turn for task in tasks[:-1])
     assert [task.given_in for task in tasks] == [turn_of_task_id(task.task_id) for task in tasks]
-
-
-def test_which_tasks_a_member_was_told_of_is_asked_once_for_many_that_were_folded() -> None:
-    """By 32 tasks that use 32 each, of whom each name was looked for among 224 earshots, one refused message took seconds."""
-    state = launched(*(f"m{number}" for number in range(64))).state
-    folded = tuple([FoldedTasks(assignee=AgentId("m1"), done=1, earshot=(0, 1 + number % 60)) for number in range(224)])
-    later = state.model_copy(update={"folded": folded, "turn": 9})
-    invented = [TaskId(f"t1-{number}") for number in range(32)]
-    assert calls_of(lambda: untold(later, invented, AgentId("m63"))) < 1_000
-    assert untold(later, invented, AgentId("m63")) == invented
-    assert untold(later, invented, AgentId("m60")) == []

@@ -17,13 +17,10 @@ from ioa.group.resuming import check_may_move
 from ioa.group.state import Discussing, Ended, GroupState, OpenTask
 from ioa.protocol.goals import Fork, Goal, Origin, Reason, Replacement
 from ioa.protocol.ids import AgentId, CommId, GoalId, TaskId, comm_id_of_task
-from ioa.protocol.messages import Decision, Discussion, Payload, Phase
-from ioa.protocol.policy import FormField, Policy
-from ioa.protocol.questions import MAX_QUESTION_CHARS
-from ioa.protocol.team import team_of
+from ioa.protocol.messages import Discussion, Phase
 from ioa.repetition import sketches_of
 from tests.unit.group import golden
-from tests.unit.group.scenario import COMM, START, card, launched, launched_under, said
+from tests.unit.group.scenario import COMM, START, card, launched, said
 from tests.unit.group.test_policy import Told, group
 from tests.unit.group.test_visibility import played
 
@@ -218,15 +215,6 @@ def test_what_cannot_be_said_there_is_refused_by_the_machine() -> None:
             fork_of(log, at, say=say)
 
 
-def test_no_answer_becomes_longer_than_one_can_be() -> None:
-    """What is said in other words may be longer than an answer: the copy had an entry then that nobody could read."""
-    story = launched("ada", "bob").asks("ada", options=()).answered("Soon.")
-    steps, _ = fork_of(story.log, 3, say="x" * MAX_QUESTION_CHARS)
-    assert Past.of(COMM, 30, steps[-1].event).event == steps[-1].event
-    with pytest.raises(InvalidInputError, match="at most 2000 characters"):
-        fork_of(story.log, 3, say="x" * (MAX_QUESTION_CHARS + 1))
-
-
 def test_another_agent_stands_in_ones_place_from_the_beginning() -> None:
     """It has the floor, the tasks and the card of its own; the one it stands for is not there."""
     story = launched("ada", "bob").assigns("ada", "t1-1:bob").progresses("t1-1").says("ada", to="bob")
@@ -323,93 +311,6 @@ def test_a_nested_team_at_work_is_left_out_and_its_task_is_begun_anew() -> None:
     state = gone_on(copied, story.now)
     task = state.task(TaskId("t1-1"))
     assert isinstance(task, OpenTask) and task.subgroup is None and not task.questions and state.loans == ()
-
-
-def test_a_role_that_is_called_as_who_is_replaced_keeps_its_name() -> None:
-    """An agent is often called as what it plays: only agents are replaced, and words that are a name are words."""
-    roles = ({"name": "bob"}, {"name": "lead"})
-    policy = Policy.model_validate({"roles": roles, "nodes": [{"name": "talk", "roles": ["lead", "bob"]}]})
-    story = launched_under(policy, {"bob": ["bob"], "lead": ["ada"]}, "ada", "bob")
-    words = said("ada", Discussion(content="bob"), 1, START + timedelta(seconds=1))
-    steps, state = fork_of([*story.log, words], 2, replace=[Replacement(old=AgentId("bob"), new=AgentId("zoe"))])
-    launch, speech = steps[0].event, steps[1].event
-    assert isinstance(launch, GroupLaunched) and isinstance(speech, Said) and isinstance(speech.message.payload, Discussion)
-    assert [(one.role, one.members) for one in launch.charter.cast] == [("bob", ("zoe",)), ("lead", ("ada",))]
-    assert speech.message.payload.content == "bob" and state.floor_holder == "zoe"
-
-
-_JUDGED: Mapping[str, tuple[str, Mapping[str, object]]] = {"a way out": ("h", {}), "a draft": ("speaker", {"review": {"by": "h"}})}
-
-
-@pytest.mark.parametrize("about", _JUDGED)
-@pytest.mark.parametrize("new", ["publish", "pass", "zoe"])
-def test_what_was_decided_stays_whoever_is_called_as_an_option(about: str, new: str) -> None:
-    """By another agent in the place of one that is called so a person's refusal became a consent, in the person's name."""
-    rest = [{"name": name, "roles": ["a"], "max": 1, "exits": [{"to": "end"}]} for name in ("publish", "reject")]
-    by, more = _JUDGED[about]
-    ways = [{"to": name, "by": by} for name in ("publish", "reject")]
-    draft = {"name": "draft", "roles": ["a"], "max": 8, "exits": ways, **more}
-    roles = {"a": "ada", "w": "reject", "h": {"human": "anna"}}
-    policy = team_of({"team": "t", "leader": "a", "roles": roles, "nodes": [draft, *rest]}).policy
-    cast = {"a": ["ada"], "w": ["reject"], "h": ["human-anna"]}
-    story = launched_under(policy, cast, "ada", "reject", "human-anna").speaks("ada", Discussion(content="Here it is."))
-    story = story.speaks("human-anna", Decision(choice="reject", content="Never."))
-    steps, state = fork_of(story.log, len(story.log), replace=[{"old": "reject", "new": new}])
-    assert _said(steps[-1].event) == Decision(choice="reject", content="Never.")
-    assert state.course == story.state.course and state.is_member(AgentId(new))
-
-
-def _said(event: Event) -> Payload:
-    assert isinstance(event, Said)
-    return event.message.payload
-
-
-def test_who_was_chosen_to_speak_is_who_stands_in_the_place() -> None:
-    """There the options are members, and a choice of one that is not there would be none."""
-    asks = {"name": "x", "roles": ["a", "b", "c"], "turns": {"mode": "ask", "by": "a"}, "max": 9}
-    told = Told(group(asks)).word("decides:bob").word("says").word("decides:eve")
-    steps, state = fork_of(told.story.log, 4, replace=[{"old": "eve", "new": "zoe"}])
-    chosen = [one.choice for step in steps[1:] if isinstance(one := _said(step.event), Decision)]
-    assert chosen == ["bob", "zoe"] and state.floor_holder == "zoe"
-
-
-def test_what_a_task_was_answered_stays_while_it_is_asked_who_speaks() -> None:
-    """Such an answer is a text, or an option that a member's name may be."""
-    asks = {"name": "x", "roles": ["a", "b", "c"], "turns": {"mode": "ask", "by": "a"}, "max": 9, "tasks": True}
-    story = Told(group(asks)).word("decides:bob").story.assigns("bob", "t2-1:eve").progresses("t2-1")
-    story = Told(story.task_asks("t2-1", options=("eve", "ada"), default="ada")).word("says@bob").story
-    story = story.speaks("bob", Decision(choice="eve", task_id=TaskId("t2-1"), number=1))
-    assert story.phase is Phase.DECIDING
-    steps, _ = fork_of(story.log, len(story.log), replace=[{"old": "eve", "new": "zoe"}])
-    answer = _said(steps[-1].event)
-    assert isinstance(answer, Decision) and answer.choice == "eve"
-
-
-def test_of_what_is_filled_in_members_are_replaced_and_nothing_else() -> None:
-    """Whoever is called as an option, or a text, is: neither answers nor what exits of a policy wait for say anything else."""
-    kinds = {"vote": "member", "verdict": "option", "why": "text"}
-    form = [
-        FormField.model_validate({"name": name, "kind": kind, "options": _OPTIONS.get(kind, ())}) for name, kind in kinds.items()
-    ]
-    ways = [{"to": "end", "when": {"field": name, "equals": "eve"}} for name in kinds]
-    node = {"name": "x", "roles": ["a", "b", "c"], "form": [one.model_dump() for one in form], "exits": ways, "max": 9}
-    filled = dict.fromkeys(kinds, "bob")
-    free = launched("ada", "bob", "eve").speaks(
-        "ada", Discussion(content="Well?", next_speakers=(AgentId("bob"), AgentId("eve")), question=tuple(form))
-    )
-    led = group(node)
-    for story, by in ((free, "bob"), (led, "ada")):
-        story = story.speaks(by, Discussion(content="So.", fields=filled))
-        steps, _ = fork_of(story.log, len(story.log), replace=[{"old": "bob", "new": "zoe"}])
-        answer = _said(steps[-1].event)
-        assert isinstance(answer, Discussion) and answer.fields == {**filled, "vote": "zoe"}
-    steps, _ = fork_of(led.log, 1, replace=[{"old": "eve", "new": "zoe"}])
-    policy = steps[0].policy
-    assert policy is not None
-    assert [way.when.equals for way in policy.nodes[0].exits if way.when is not None] == ["zoe", "eve", "eve"]
-
-
-_OPTIONS = {"option": ("bob", "eve", "zoe")}
 
 
 @pytest.mark.parametrize("name", STORIES)

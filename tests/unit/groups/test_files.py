@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
 
 import pytest
@@ -22,8 +21,6 @@ from ioa.errors import (
 from ioa.group.events import SubgroupClosed
 from ioa.group.requests import CancelGroup, LaunchGroup, Sync
 from ioa.group.state import ParentTask
-from ioa.ports.file_store import OwnBytes
-from ioa.ports.group_log import StoredEntry
 from ioa.ports.inspection import FILLING_FILES
 from ioa.protocol.files import (
     PIECE_BYTES,
@@ -196,80 +193,6 @@ async def test_users_name_a_group_that_has_to_know_a_file(plane: Plane) -> None:
             await fetch(plane, wanted, where)
 
 
-class ReadLog:
-    """Counts the entries that are read of the plane's log."""
-
-    def __init__(self, plane: Plane, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.entries = 0
-        self._read = plane.log.read
-        monkeypatch.setattr(plane.log, "read", self.read)
-
-    async def read(self, comm_id: CommId, *, after: int, limit: int, max_bytes: int | None = None) -> Sequence[StoredEntry]:
-        """Read a page, and count."""
-        page = await self._read(comm_id, after=after, limit=limit, max_bytes=max_bytes)
-        self.entries += len(page)
-        return page
-
-
-async def test_the_log_is_read_once_however_often_a_file_is_refused(plane: Plane, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who asks again for what it was refused, by one file or by another, has only that read which is new since."""
-    secrets = [await upload(plane, text, text.decode()) for text in (b"a", b"b")]
-    await plane.says(BOB, InformTaskResult(task_id=TaskId("t1-1"), task_conclusion="Done.", artifacts=(*secrets,)))
-    seq, log = (await plane.entries())[-1].seq, ReadLog(plane, monkeypatch)
-
-    async def is_refused(seq: int, file: Artifact, *who: AgentId) -> None:
-        for asker in who:
-            with pytest.raises(NotFoundError, match="has told"):
-                await read(plane, asker, seq, file)
-
-    await is_refused(seq, secrets[0], BOB)
-    first = log.entries
-    for file in (*secrets, secrets[0].model_copy(update={"sha256": "0" * 64})):
-        await is_refused(seq, file, BOB, ADA, EVE)
-    assert log.entries == first
-    await plane.says(ADA, ConcludeGroupDiscussion())
-    await plane.says(ADA, Conclusion(content="Done.", artifacts=(secrets[0],)))
-    log.entries = 0
-    last = (await plane.log.last(ROOM) or pytest.fail()).seq
-    await is_refused(last, secrets[0], BOB, ADA)
-    assert log.entries <= 1 + 1 + 2, "the entry, the launch, since it may be a copy, and what is new"
-
-
-async def test_nothing_is_remembered_of_a_store_that_is_gone(plane: Plane) -> None:
-    """A server that comes back with an older store gives sequences anew: what an entry told before, it may not tell now."""
-    file = await put(plane, BOB)
-    seq = await reported(plane, file)
-    assert await read(plane, ADA, seq, file) == b"chart"
-    plane.log.lose()
-    plane.files.forget()
-    with pytest.raises(NotFoundError, match="has told"):
-        await read(plane, ADA, seq, file)
-
-
-async def test_a_file_that_many_nested_teams_handed_on_is_followed_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each team was given it by who knew it of those before: all those ways are twice as many with each team."""
-    plane, teams = Plane(), 12
-    log = ReadLog(plane, monkeypatch)
-    await plane.open(ADA, BOB, max_turns=10_000)
-    await plane.says(ADA, SyncTaskAssignment(tasks=(TaskSpec(task_id=TaskId("t1-1"), assignee=BOB, task_desc="Draw."),)))
-    file = await put(plane, BOB)
-    await reported(plane, file)
-    for number in range(teams):
-        task = TaskId(f"t{(await plane.state()).turn}-n{number}")
-        await plane.says(ADA, SyncTaskAssignment(tasks=(TaskSpec(task_id=task, assignee=ADA, task_desc=f"Do {number}."),)))
-        parent = ParentTask(comm_id=ROOM, task_id=task)
-        request = LaunchGroup(owner=ADA, members=(), goal_id=GOAL, parent=parent, goal="Count.", inputs=(file,))
-        nested = (await plane.setup.launch(request)).state.comm_id
-        await plane.says(ADA, ConcludeGroupDiscussion(), comm_id=nested)
-        await plane.says(ADA, Conclusion(content="Done.", artifacts=(file,)), comm_id=nested)
-        await plane.says(ADA, InformTaskResult(task_id=task, task_conclusion=f"{number}", artifacts=(file,)))
-    closed = [one.seq for one in await plane.entries() if isinstance(one.entry.event, SubgroupClosed)]
-    log.entries = 0
-    assert await read(plane, BOB, closed[-1], file) == b"chart"
-    assert await read(plane, ADA, closed[-1], file) == b"chart"
-    assert log.entries < 10 * teams
-
-
 async def test_what_was_told_is_handed_on(plane: Plane) -> None:
     """A conclusion with the file of another's result opens it to all who hear it, as does an entry with a file of its sender."""
     file = await put(plane, BOB)
@@ -387,32 +310,6 @@ async def test_only_members_put_files_into_an_open_group(plane: Plane) -> None:
         await put(plane, BOB)
 
 
-async def test_a_member_is_looked_up_once_a_second_however_many_files_it_puts(
-    plane: Plane, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """For each the end of the log would be read, which may be a megabyte, and a file a byte; who is in no such group likewise."""
-    read, last = list[CommId](), plane.log.last
-
-    async def note(comm_id: CommId) -> StoredEntry | None:
-        read.append(comm_id)
-        return await last(comm_id)
-
-    monkeypatch.setattr(plane.log, "last", note)
-
-    async def some(number: int) -> None:
-        for at in range(3):
-            await put(plane, BOB, place=f"{number}-{at}")
-            with pytest.raises(NotFoundError, match="eve is in no group"):
-                await put(plane, EVE, place=f"{number}-{at}")
-
-    await some(1)
-    assert read == [ROOM, ROOM]
-    await plane.setup.cancel(LOCAL, CancelGroup(comm_id=ROOM))
-    plane.clock.advance(timedelta(seconds=1))
-    with pytest.raises(ConflictError, match="has ended"):
-        await put(plane, BOB, place="late")
-
-
 async def test_what_is_stored_never_changes(plane: Plane) -> None:
     """The same file again is the same file, without its bytes; another one in its place is refused; members have places apart."""
     first = await put(plane, BOB)
@@ -506,58 +403,6 @@ async def test_small_files_in_goals_of_one_user_count_as_others_do(plane: Plane)
     await plane.ledgers[0].record(other, launch.model_copy(update={"charter": charter}))
     await put_in_pieces("b.svg", b"b", "image/svg+xml", putting(plane, BOB, other))
     assert plane.files._for_users.held("bob for eve") == 4_096
-
-
-async def test_who_has_no_room_is_counted_once(plane: Plane, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All files of an owner are looked at for it: again when something was removed, for a twentieth of the time at most."""
-    counted, stored_by = list[str](), plane.artifacts.stored_by
-    kept = [await put(plane, BOB, str(name).encode() * PIECE_BYTES, str(name)) for name in range(5)]
-
-    async def slowly(owner: str) -> OwnBytes:
-        counted.append(owner)
-        plane.clock.advance(timedelta(seconds=1))
-        return await stored_by(owner)
-
-    async def is_refused() -> None:
-        with pytest.raises(OverQuotaError):
-            await put(plane, BOB, b"w" * PIECE_BYTES, "w")
-
-    monkeypatch.setattr(plane.artifacts, "stored_by", slowly)
-    for _ in range(3):
-        await is_refused()
-        plane.clock.advance(timedelta(minutes=10))
-    await upload(plane, b"anna's")
-    await is_refused()
-    assert counted == ["user-anna"]
-    await plane.artifacts.remove(kept[0].object_name)
-    await put(plane, BOB, b"x" * PIECE_BYTES, "x")
-    assert counted == ["user-anna", "agent-bob"]
-    await plane.artifacts.remove(kept[1].object_name)
-    await is_refused()
-    plane.clock.advance(timedelta(seconds=20))
-    await put(plane, BOB, b"y" * PIECE_BYTES, "y")
-    assert counted == ["user-anna", "agent-bob", "agent-bob"]
-
-
-async def test_whoever_asks_what_is_stored_while_all_is_looked_at_is_told_the_same(
-    plane: Plane, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """And soon after: no more than a twentieth of the time goes into it, however many ask."""
-    listed, owners = list[None](), plane.artifacts.owners
-    await put(plane, BOB, b"1", "1")
-
-    async def slowly() -> Mapping[str, OwnBytes]:
-        listed.append(None)
-        plane.clock.advance(timedelta(seconds=1))
-        return await owners()
-
-    monkeypatch.setattr(plane.artifacts, "owners", slowly)
-    await asyncio.gather(*(plane.files.stored(AskStored()) for _ in range(50)))
-    plane.clock.advance(timedelta(seconds=19))
-    await plane.files.stored(AskStored())
-    assert len(listed) == 1
-    plane.clock.advance(timedelta(seconds=1))
-    assert [(one.owner, len(listed)) for one in (await plane.files.stored(AskStored())).owners] == [("agent-bob", 2)]
 
 
 async def test_a_user_has_so_much_room(plane: Plane) -> None:

@@ -3,25 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import json
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import replace
 from datetime import timedelta
-from itertools import count, groupby
-from typing import Any
-from weakref import ref
 
 import pytest
 
-from ioa.beside import beside
 from ioa.client.documents import standing_of
 from ioa.errors import NoAgentError, NotFoundError, NotYetError, UnavailableError
 from ioa.group.events import (
-    CancelRequested,
-    EncodedEntry,
-    Entry,
     GroupLaunched,
     MemberLost,
     MemberReturned,
@@ -29,18 +20,14 @@ from ioa.group.events import (
     TimerFired,
     files_of,
 )
-from ioa.group.machine import Transition, step
 from ioa.group.requests import CancelGroup, GroupSnapshot, InviteMember, LaunchGroup, Rejected, Sync
 from ioa.group.state import Concluding, OpenTask
 from ioa.ports.goal_client import GoalStatus
 from ioa.ports.group_log import StoredEntry
-from ioa.ports.inspection import FILLING
 from ioa.ports.open_groups import OpenGroup
-from ioa.ports.store_room import SUBJECT_BYTES
 from ioa.protocol import subjects
-from ioa.protocol.goal_order import parse_goal
-from ioa.protocol.goals import Goal, Origin, Reason
-from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, GoalName, TaskId, UserId, comm_id_of_goal, comm_id_of_task
+from ioa.protocol.goals import Origin, Reason
+from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, GoalName, TaskId, comm_id_of_goal, comm_id_of_task
 from ioa.protocol.messages import (
     AsyncTaskAssignment,
     ConcludeGroupDiscussion,
@@ -52,15 +39,12 @@ from ioa.protocol.messages import (
     SyncTaskAssignment,
     TaskOutcome,
 )
-from ioa.protocol.policy import Policy
 from ioa.protocol.registry import Register
 from ioa.protocol.team import team_of
 from ioa.protocol.tickets import ticket_of
-from ioa.runtime.group_quota import GroupQuota
 from ioa.testing.memory_goals import MemoryTickets
 from ioa.testing.memory_log import Mishap
 from tests.unit.group.scenario import card, launched_under, specs
-from tests.unit.group.test_policy import policy_of
 from tests.unit.groups.test_files import fetch, put, read
 from tests.unit.runtime.plane import ADA, BOB, EVE, GOAL, ROOM, Plane
 
@@ -353,25 +337,6 @@ async def test_a_fork_that_is_cancelled_while_the_original_is_read_stays_cancell
     assert [one.entry.state.phase.is_terminal for one in copied] == [False] * (len(copied) - 1) + [True]
 
 
-async def test_who_was_lost_is_back_even_if_whoever_copied_died_before_that_was_noted() -> None:
-    """Whoever takes the order next notes it."""
-    plane = Plane()
-    await plane.open(ADA, BOB)
-    await plane.ledgers[0].record(ROOM, MemberLost(at=plane.clock.now(), agent_id=BOB))
-    entries = await plane.entries()
-    appended = 0
-
-    def fail() -> None:
-        nonlocal appended
-        appended += 1
-        if appended == len(entries) + 2:
-            plane.log.fail_next_append(Mishap.NOT_STORED)
-
-    plane.log.on_append = fail
-    await forked(plane, order(entries[-1].seq))
-    assert (await plane.state(COPY)).living() == (ADA, BOB)
-
-
 async def test_a_goal_that_is_removed_while_it_is_read_is_not_forked_in_part() -> None:
     """Retention takes the log between two pages: a copy of the first page would go on from where nobody asked for."""
     plane = Plane()
@@ -599,32 +564,11 @@ async def test_a_fork_of_a_fork_is_still_the_first_leaders(accepts: Sequence[str
     assert await plane.reason(AGAIN) is (None if "pub" in accepts else Reason.NO_AGENT)
 
 
-async def test_an_older_fork_whose_first_goal_is_gone_is_forked() -> None:
-    """Nothing tells any more whose team it was: it is whose the last one is of which is known."""
-    plane, first = Plane(), comm_id_of_goal(GoalId("first"))
-    at = await _a_task_of_pub(plane, {BOSS: {}})
-    await forked(plane, order(at, goal_id="first", replace=_in_places(pub=BOSS)))
-    _noted_nobody(plane, first)
-    plane.log.remove(ROOM)
-    await forked(plane, order((await plane.entries(first))[-1].seq, of="first"))
-    assert (await plane.state(COPY)).living() == (BOSS, HAND)
-
-
 async def _lost(plane: Plane) -> int:
     """A goal in which bob is lost. Return where it stands."""
     await plane.open(ADA, BOB)
     await plane.ledgers[0].record(ROOM, MemberLost(at=plane.clock.now(), agent_id=BOB))
     return (await plane.entries())[-1].seq
-
-
-async def test_who_was_lost_and_would_not_take_part_is_not_drafted() -> None:
-    """It was asked by nobody, counted as back, and given tasks; its agent hears of the copy in any case."""
-    plane = Plane()
-    at = await _lost(plane)
-    await plane.registry.register(Register(card=card(BOB, accepts=[])))
-    await forked(plane, order(at))
-    result = await plane.results.get(GoalName(LOCAL, AGAIN))
-    assert result is not None and result.reason is Reason.NO_AGENT and "bob cannot join: its card accepts no" in result.content
 
 
 async def test_lost_member_without_card_stays_lost_in_fork() -> None:
@@ -633,16 +577,6 @@ async def test_lost_member_without_card_stays_lost_in_fork() -> None:
     at = await _lost(plane)
     await plane.join(BOB)
     del plane.cards.records[BOB]
-    await forked(plane, order(at))
-    assert (await plane.state(COPY)).living() == (ADA,) and COPY not in await plane.memberships.of(BOB)
-
-
-async def test_who_was_lost_is_asked_again_when_it_is_put_into_the_copy() -> None:
-    """Whoever copied may have died: the card may be another when somebody else goes on."""
-    plane = Plane()
-    at = await _lost(plane)
-    await half_copied(plane, at)
-    await plane.registry.register(Register(card=card(BOB, accepts=[])))
     await forked(plane, order(at))
     assert (await plane.state(COPY)).living() == (ADA,) and COPY not in await plane.memberships.of(BOB)
 
@@ -661,251 +595,3 @@ async def test_who_had_joined_and_was_lost_is_asked_when_it_is_invited_again() -
     with pytest.raises(NoAgentError, match="accepts no teams"):
         await plane.setup.invite(invitation.model_copy(update={"comm_id": COPY}))
     assert COPY not in await plane.memberships.of(EVE)
-
-
-async def test_users_take_turns_at_forking() -> None:
-    """Who was put off while another's fork was under way comes before the next one of that other."""
-    forks = Plane().intake_ports.forks
-    eve, user = UserId("eve"), UserId("user")
-    with forks._reading(eve), pytest.raises(NotYetError), forks._reading(user):
-        pass
-    with pytest.raises(NotYetError), forks._reading(eve):
-        pass
-    with forks._reading(user):
-        pass
-    with forks._reading(eve):
-        pass
-
-
-async def test_forks_copy_no_faster_than_an_agent_speaks() -> None:
-    """A log that was forked again and again filled the store by orders of 300 bytes; each user has a share of his own."""
-    plane = Plane()
-    entries = await a_conversation(plane)
-    plane.intake_ports.forks._to_check.check(LOCAL)
-    for _ in range(64):  # what one log may have, of which all counts
-        plane.intake_ports.forks._to_check.charge(LOCAL, 1_000_000)
-    plane.intake_ports.forks._to_check.check(UserId("eve"))
-    for waited, is_taken in ((0, False), (50, False), (10, True)):
-        plane.clock.advance(timedelta(seconds=waited))
-        with nullcontext() if is_taken else pytest.raises(NotYetError, match=r"copy more than 0\.8 MB/s"):
-            await plane.intake_ports.forks.check(await _goal(plane, order(entries[-1].seq)))
-
-
-async def test_forks_take_no_more_than_a_quarter_of_the_time() -> None:
-    """To judge each message of a log again takes as long as its team has it take; each user has a share of his own."""
-    plane = Plane()
-    goal = await _goal(plane, order((await a_conversation(plane))[-1].seq))
-    _have_steps_take(plane, seconds=1.0)
-    await plane.intake_ports.forks.check(goal)
-    with pytest.raises(NotYetError, match="a quarter of the time"):
-        await plane.intake_ports.forks.check(goal)
-    plane.intake_ports.forks._to_check.check(UserId("eve"))
-
-
-@pytest.mark.parametrize("of", ["_to_check", "_to_carry_out"])
-async def test_all_the_time_that_a_fork_takes_is_counted(of: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also where it comes to nothing."""
-    plane = Plane()
-    entries = await a_conversation(plane)
-    _have_steps_take(plane, seconds=1.0)
-    counted = list[float]()
-    monkeypatch.setattr(getattr(plane.intake_ports.forks, of), "charge_time", lambda _user, seconds: counted.append(seconds))
-    await forked(plane, order(entries[-1].seq, replace=[{"old": BOB, "new": "nobody"}]))
-    assert (await plane.reason(AGAIN), sum(counted)) == (Reason.NO_AGENT, len(entries) + 1)  # that there is no more is a step
-
-
-@pytest.mark.parametrize(("milliseconds", "at_once"), [(30, 1), (4.1, 5)])
-async def test_others_have_their_turn_by_the_time_that_steps_take(
-    milliseconds: float, at_once: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """However few they are: one may take a tenth of a second."""
-    plane, turns, stepped = Plane(), list[None](), list[int]()
-    entries = await a_conversation(plane)
-    _have_steps_take(plane, seconds=milliseconds / 1_000)
-
-    async def take_turns() -> None:
-        while True:
-            turns.append(None)
-            await asyncio.sleep(0)
-
-    def noted(*arguments: Any) -> Transition:
-        stepped.append(len(turns))
-        return step(*arguments)
-
-    goal = await _goal(plane, order(entries[-1].seq))
-    monkeypatch.setattr("ioa.group.forking.step", noted)
-    async with beside(take_turns()):
-        await plane.intake_ports.forks.check(goal)
-    assert len(stepped) == len(entries)
-    assert [len(list(steps)) for _, steps in groupby(stepped)][:-1] == [at_once] * ((len(entries) - 1) // at_once)
-
-
-def _have_steps_take(plane: Plane, *, seconds: float) -> None:
-    forks, looks = plane.intake_ports.forks, count()
-    forks._ports = replace(forks._ports, spent=lambda: next(looks) * seconds)
-
-
-async def _goal(plane: Plane, data: bytes) -> Goal:
-    return parse_goal(data, None).accepted(GoalName(LOCAL, AGAIN), ())
-
-
-async def test_what_has_to_wait_is_not_read() -> None:
-    """A hundred orders of 300 bytes that wait had a log of 64 MB read again each few seconds, for ever."""
-    plane = Plane()
-    entries = await a_conversation(plane)
-    reads, counted = await _counted_reads(plane), plane.intake_ports.forks._to_check
-    counted.check(LOCAL)
-    for _ in range(20):
-        counted.charge(LOCAL, 1_000_000)
-    with pytest.raises(NotYetError):
-        await plane.intake.accept(subjects.goal_of(LOCAL), order(entries[-1].seq), "1")
-    assert reads == []
-
-
-async def _counted_reads(plane: Plane) -> list[int]:
-    """Note of each page that is read of the log of the goal how many entries it may have."""
-    reads, read = list[int](), plane.log.read
-
-    async def counted(comm_id: CommId, *, after: int, limit: int, max_bytes: int | None = None) -> Sequence[StoredEntry]:
-        if comm_id == ROOM:
-            reads.append(limit)
-        return await read(comm_id, after=after, limit=limit, max_bytes=max_bytes)
-
-    plane.log.read = counted  # type: ignore[method-assign]
-    return reads
-
-
-@pytest.mark.parametrize("of", ["_to_check", "_to_carry_out"])
-async def test_all_that_is_read_for_a_fork_is_counted(of: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also where it comes to nothing: who has it come to nothing has it read again, as often as his order comes."""
-    plane = Plane()
-    entries = await a_conversation(plane)
-    counted, reads = dict[UserId, int](), getattr(plane.intake_ports.forks, of)
-    monkeypatch.setattr(reads, "charge", lambda user, size: counted.update({user: counted.get(user, 0) + size}))
-    replaced = [{"old": BOB, "new": "nobody"}]  # with whom it cannot go on, which is seen in the end
-    await forked(plane, order(entries[-1].seq, replace=replaced))
-    assert await plane.reason(AGAIN) is Reason.NO_AGENT
-    assert counted == {LOCAL: sum(stored.size_bytes for stored in (*entries, entries[0]))}  # whether it is there still is looked up
-
-
-async def test_of_a_log_that_is_forked_one_entry_is_held_decoded() -> None:
-    """Decoded a state takes ten to thirty times as much: of 765 entries of 34 kB group setup took 190 MB."""
-    plane = Plane()
-    await a_conversation(plane)
-    entries = await plane.entries()
-    held, most = list[ref[Entry]](), list[int]()
-
-    def note(page: Sequence[StoredEntry]) -> None:
-        most.append(sum(one() is not None for one in held))
-        held.extend(ref(one.entry) for one in page)
-
-    plane.decode_anew(note)
-    await forked(plane, order(entries[-1].seq))
-    assert len(await plane.entries(COPY)) == len(entries) + 1 and max(most) <= 2
-
-
-async def _with_nested_teams(plane: Plane, *prompts: str, at_once: int = 1) -> list[StoredEntry]:
-    """A goal with nested teams that have ended, so many of them open at a time, each led by a policy of its own prompt."""
-    await plane.open(ADA, BOB, max_turns=10_000)
-    await plane.says(ADA, AsyncTaskAssignment(tasks=specs(tuple(f"t1-{number}:bob" for number in range(len(prompts))))))
-    opened = list[CommId]()
-    for number, prompt in enumerate(prompts):
-        task_id = TaskId(f"t1-{number}")
-        await plane.says(BOB, InformTaskProgress(task_id=task_id, number=1))
-        await plane.nest(task_id, BOB)
-        opened.append(await _led(plane, comm_id_of_task(ROOM, task_id), prompt))
-        if len(opened) == at_once:
-            for comm_id in opened:
-                await plane.ledgers[0].record(comm_id, CancelRequested(at=plane.clock.now(), why="Enough."))
-            opened.clear()
-    return await plane.entries()
-
-
-async def _led(plane: Plane, comm_id: CommId, prompt: str) -> CommId:
-    """Have a group that was launched be led by a policy."""
-    policy = policy_of({"name": "x", "roles": ["a"], "max": 9, "prompt": prompt})
-    [led, *_] = launched_under(policy, {"a": [BOB]}, BOB).log
-    [launched] = await plane.entries(comm_id)
-    assert isinstance(led, GroupLaunched) and isinstance(launched.entry.event, GroupLaunched)
-    told = {"policy": policy, "cast": led.charter.cast, "limits": led.charter.limits}
-    event = launched.entry.event.model_copy(update={"charter": launched.entry.event.charter.model_copy(update=told)})
-    plane.log._entries[comm_id] = [replace(launched, entry=launched.entry.model_copy(update={"event": event}))]
-    return comm_id
-
-
-@pytest.mark.parametrize("prompts", [["Speak."] * 8, [f"Speak, {number}." for number in range(8)]], ids=["alike", "apart"])
-async def test_policies_of_nested_teams_are_held_once_and_until_these_end(prompts: Sequence[str]) -> None:
-    """Each takes up to 4 MB decoded: of forty teams group setup took 180 MB."""
-    plane = Plane()
-    entries = await _with_nested_teams(plane, *prompts, at_once=2)
-    plane.decode_anew(lambda _page: None)
-    gc.collect()  # what other tests have left would go meanwhile
-    before, held, append = _policies(), list[int](), plane.log.append
-
-    async def without_policy(comm_id: CommId, entry: EncodedEntry, **about: Any) -> int:
-        held.append(_policies() - before)
-        event = entry.entry.event
-        if isinstance(event, GroupLaunched):
-            event = event.model_copy(update={"charter": event.charter.model_copy(update={"policy": None, "cast": ()})})
-        stored = entry.entry.model_copy(update={"event": event})
-        return await append(comm_id, entry._replace(entry=stored), **about)
-
-    plane.log.append = without_policy  # type: ignore[method-assign]
-    await forked(plane, order(entries[-1].seq, max_turns=10_000))
-    copied = [await plane.entries(comm_id_of_task(COPY, TaskId(f"t1-{number}"))) for number in range(8)]
-    assert [log[-1].entry.state.phase for log in copied] == [Phase.CANCELLED] * 8
-    assert 0 < max(held) <= 3  # of two that are open at a time, and the one that is stepped through
-
-
-def _policies() -> int:
-    return sum(isinstance(one, Policy) for one in gc.get_objects())
-
-
-@pytest.mark.parametrize(("at_once", "is_taken"), [(1, True), (2, False)])
-async def test_what_would_take_too_much_memory_is_refused(at_once: int, monkeypatch: pytest.MonkeyPatch, *, is_taken: bool) -> None:
-    """And its user is told why: what ends one group setup comes back to the next. What was open one after the other is copied."""
-    plane = Plane()
-    entries = await _with_nested_teams(plane, *[f"{number}" * 4_000 for number in range(4)], at_once=at_once)
-    monkeypatch.setattr("ioa_groups.forks._MOST_OPEN_BYTES", 220_000)
-    await forked(plane, order(entries[-1].seq, max_turns=10_000))
-    result = await plane.results.get(GoalName(LOCAL, AGAIN))
-    assert (result is None) is is_taken
-    assert result is None or (result.reason is Reason.FAILED and "open at a time have so many policies" in result.content)
-
-
-async def test_no_more_of_what_happened_is_held_than_a_log_may_have() -> None:
-    """A log of before logs were counted may have more."""
-    plane = Plane()
-    entries = await a_conversation(plane)
-    plane.intake_ports.forks._ports.ledger.quota = GroupQuota(log_bytes=1_000)
-    await forked(plane, order(entries[-1].seq))
-    result = await plane.results.get(GoalName(LOCAL, AGAIN))
-    assert result is not None and result.reason is Reason.FAILED and "than may be copied" in result.content
-
-
-async def test_forks_of_who_has_filled_the_logs_wait() -> None:
-    """What they write is their user's, and judged as what an agent has appended, before it is read; another's go on."""
-    plane = Plane()
-    entries = await a_conversation(plane)
-    filling, size = plane.fills_logs, sum(one.size_bytes for one in entries)
-    plane.log.free_bytes = plane.log.share_bytes = 10 * size
-    goal = await _goal(plane, order(entries[-1].seq))
-    for user in (UserId("eve"), UserId("anna")):
-        plane.log._entries[GoalName(user, GOAL).comm_id] = plane.log._entries[ROOM]
-    filling.note("user:eve", 40 * size - 1_000)
-    of_eve = goal.model_copy(update={"user": UserId("eve")})
-    with pytest.raises(NotYetError, match="fill so much of the logs"):
-        await plane.intake_ports.forks.check(of_eve)
-    filling.note("user:anna", 1_000)
-    with pytest.raises(NotFoundError):  # her goal is nowhere, which is looked for behind that
-        await plane.intake_ports.forks.check(goal.model_copy(update={"user": UserId("anna")}))
-    assert [(one.caller, one.family) for one in filling.slowed()] == [("user:eve", FILLING)]
-
-
-async def test_what_a_fork_writes_is_charged_to_its_user() -> None:
-    """By its bytes: nobody else has caused them."""
-    plane = Plane()
-    entries = await a_conversation(plane)
-    await forked(plane, order(entries[-1].seq))
-    copied = [stored.size_bytes for stored in await plane.entries(COPY) if not isinstance(stored.entry.event, MemberReturned)]
-    assert 0 < plane.fills_logs.held("user:local") - SUBJECT_BYTES <= sum(copied)

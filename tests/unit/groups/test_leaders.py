@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from datetime import timedelta
 
@@ -15,10 +14,10 @@ from ioa.ports.inspection import KEPT
 from ioa.protocol import subjects
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.goals import Goal
-from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, PoolId, UserId
-from ioa.protocol.search import Hit, Search, SearchResult
+from ioa.protocol.ids import LOCAL, AgentId, CommId, PoolId
+from ioa.protocol.search import Hit
 from ioa.runtime.control_plane import ControlPlaneSettings
-from ioa_groups.leaders import LED_WITHIN, TAKEN_WITHIN, Leaders, best_leader
+from ioa_groups.leaders import LED_WITHIN, TAKEN_WITHIN, best_leader
 from tests.unit.group.scenario import card
 from tests.unit.runtime.plane import ADA, BOB, EVE, GOAL, ROOM, TICKET, Plane
 
@@ -231,64 +230,6 @@ async def test_discovery_that_is_away_is_not_asked_for_each_goal() -> None:
         plane.clock.advance(wait)
         asked.append(await plane.leaders.next_pool(goal, ()))
     assert asked == [None, PoolId(ADA)]
-
-
-async def test_a_search_that_takes_too_long_decides_for_nobody_elses_goals() -> None:
-    """Whose own search got no answer has his next goals wait for none; those of others are matched all the same."""
-    plane = await found((ADA, 0.8))
-    plane.discovery.reachable = False
-    eve, anna = UserId("eve"), UserId("anna")
-    goals = [Goal(goal_id=GoalId(f"g-{at}"), user=user, goal="Count.") for at, user in enumerate((eve, eve, anna, eve))]
-    asked = [await plane.leaders.next_pool(goals[0], ())]
-    plane.discovery.reachable = True
-    asked += [await plane.leaders.next_pool(goal, ()) for goal in goals[1:3]]
-    plane.clock.advance(timedelta(seconds=5))
-    asked.append(await plane.leaders.next_pool(goals[3], ()))
-    assert asked == [None, None, PoolId(ADA), PoolId(ADA)]
-
-
-async def test_what_waits_behind_ones_own_slow_search_waits_no_longer_than_that(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A goal is anybody's when its turn to be searched for does not come in time."""
-    monkeypatch.setattr("ioa_groups.leaders.ANSWERED_WITHIN", timedelta(seconds=0.05))
-    plane, slow = await found((ADA, 0.8)), _Slow()
-    leaders = Leaders(slow, plane.work, plane.view, plane.clock)
-    goals = [Goal(goal_id=GoalId(f"g-{number}"), user=UserId("eve"), goal="Count.") for number in range(4)]
-    async with asyncio.timeout(5), asyncio.TaskGroup() as group:
-        first = group.create_task(leaders.next_pool(goals[0], ()))
-        await asyncio.sleep(0)
-        others = [group.create_task(leaders.next_pool(goal, ())) for goal in goals[1:]]
-        await asyncio.wait(others)
-        first.cancel()
-    assert ([one.result() for one in others], slow.asked) == ([None] * 3, ["g-0"])
-
-
-class _Slow:
-    """Discovery that answers nobody yet."""
-
-    def __init__(self) -> None:
-        self.asked: list[str | None] = []
-
-    async def search(self, search: Search) -> SearchResult:
-        """Keep whoever asks."""
-        self.asked.append(search.purpose)
-        await asyncio.Event().wait()
-        raise AssertionError
-
-
-async def test_no_goal_is_searched_for_behind_several_of_another_user() -> None:
-    """Discovery answers them one after the other, and a second of waiting had all goals be anybody's for a while."""
-    plane, slow = await found((ADA, 0.8)), _Slow()
-    leaders = Leaders(slow, plane.work, plane.view, plane.clock)
-    async with asyncio.TaskGroup() as group:
-        asking = [
-            group.create_task(leaders.next_pool(Goal(goal_id=GoalId(f"{user}-{number}"), user=user, goal="Count."), ()))
-            for user in (UserId("eve"), UserId("anna"))
-            for number in range(3)
-        ]
-        await asyncio.sleep(0.01)
-        for task in asking:
-            task.cancel()
-    assert slow.asked == ["eve-0", "anna-0"]
 
 
 async def test_a_goal_that_ended_while_it_was_offered_is_open_no_more() -> None:

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
-from weakref import ref
 
 import pytest
 
 from ioa.errors import RateLimitedError
-from ioa.group.events import Entry, Event, GroupLaunched, Said
+from ioa.group.events import Event, GroupLaunched, Said
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol.goals import Artifact, Origin
 from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, GoalName, TaskId
-from ioa.protocol.messages import Discussion, InformTaskProgress, InformTaskResult, SyncTaskAssignment
+from ioa.protocol.messages import InformTaskProgress, InformTaskResult, SyncTaskAssignment
 from ioa_groups.provenance import Provenance, TrackedFile, owner_of
 from tests.unit.group.scenario import specs
 from tests.unit.groups.test_files import put, read
-from tests.unit.runtime.plane import ADA, BOB, EVE, GOAL, ROOM, Plane
+from tests.unit.runtime.plane import ADA, BOB, EVE, GOAL, Plane
 
 _FORKS = 1_000
 
@@ -93,61 +91,3 @@ async def test_one_request_has_no_more_read_than_a_bound() -> None:
     with pytest.raises(RateLimitedError):
         await provenance.is_known(nobodys, rooms[-1])
     assert reads <= 3 * 5_000
-
-
-async def test_what_is_remembered_of_a_long_way_is_gone_through_in_turns(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is read of it any more, so that nothing was waited for: group setup stood for seconds at each such request."""
-    plane = Plane()
-    file, entries = await _told(plane), await plane.entries()
-    rooms = [GoalName(LOCAL, GoalId(f"fork-{number}")).comm_id for number in range(1, 201)]
-    for number, comm_id in enumerate(rooms, 1):
-        plane.log._entries[comm_id] = _copied(comm_id, number, entries, EVE)
-    provenance, nobodys = Provenance(plane.log), AgentId("nobody")
-    assert not await provenance.is_known(TrackedFile.of(file.object_name, file.sha256, owner_of(nobodys)), rooms[-1])
-    turns, is_over = 0, asyncio.Event()
-
-    async def count() -> None:
-        nonlocal turns
-        while not is_over.is_set():
-            await asyncio.sleep(0)
-            turns += 1
-
-    async with asyncio.TaskGroup() as group:
-        group.create_task(count())
-        assert not await provenance.is_known(TrackedFile.of(file.object_name, file.sha256, owner_of(EVE)), rooms[-1])
-        is_over.set()
-    assert turns >= 3
-
-
-async def test_of_names_and_logs_that_are_none_nothing_is_remembered() -> None:
-    """What all groups hold is counted as it comes and goes; whoever asks for a file may name any group."""
-    plane = Plane()
-    file = await _told(plane)
-    provenance, tracked = Provenance(plane.log), TrackedFile.of(file.object_name, file.sha256, owner_of(BOB))
-    for number in range(20):
-        assert not await provenance.is_known(tracked, CommId(f"nobody-{number}"))
-    assert (len(provenance._groups), provenance._room.names) == (0, 0)
-    assert await provenance.is_known(tracked, ROOM)
-    assert provenance._room.names > 0
-    provenance._groups[ROOM].leave()
-    assert provenance._room.names == 0
-
-
-async def test_of_a_log_in_which_a_file_is_looked_for_one_entry_is_held_decoded() -> None:
-    """Eight callers had 4 MB each read at a time, which took 727 MB: decoded a state takes ten to thirty times as much."""
-    plane = Plane()
-    file = await _told(plane)
-    for number in range(20):
-        speaker, other = ((ADA, BOB), (BOB, ADA))[number % 2]
-        await plane.says(speaker, Discussion(content=f"The {number}th thing to note.", next_speaker=other))
-    length = len(await plane.entries())
-    held, most = list[ref[Entry]](), list[int]()
-
-    def note(page: Sequence[StoredEntry]) -> None:
-        held.extend(ref(one.entry) for one in page)
-        most.append(sum(one() is not None for one in held))
-
-    plane.decode_anew(note)
-    tracked = TrackedFile.of(file.object_name, file.sha256, owner_of(BOB))
-    assert await Provenance(plane.log).is_known(tracked, ROOM)
-    assert len(most) > length > 20 and max(most) <= 2

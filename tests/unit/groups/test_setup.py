@@ -6,10 +6,9 @@ import asyncio
 import hashlib
 import json
 from collections.abc import Sequence
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from datetime import timedelta
 
-import msgpack
 import pytest
 
 from ioa.errors import (
@@ -27,11 +26,9 @@ from ioa.group.events import SubgroupOpened
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.requests import (
     AbandonGoal,
-    Accepted,
     CancelGroup,
     Entries,
     GetGroup,
-    InviteMember,
     LaunchGroup,
     ListMemberships,
     Sync,
@@ -41,7 +38,7 @@ from ioa.protocol import subjects
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES, decode, encode
 from ioa.protocol.decisions import DecidedBy, Decisions
 from ioa.protocol.files import Announced, PutFile
-from ioa.protocol.goals import Goal, GoalRecord, Reason
+from ioa.protocol.goals import Goal, Reason
 from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, GoalName, SessionId, TaskId, UserId, comm_id_of_task
 from ioa.protocol.messages import (
     AsyncTaskAssignment,
@@ -80,42 +77,6 @@ async def test_a_launch_opens_the_group() -> None:
         record.deadline,
     )
     assert (standing.state.floor_holder, list(plane.memberships.agents())) == (ADA, [ADA, BOB])
-
-
-@pytest.mark.parametrize(("tasks", "uses", "others"), [(4_097, 0, 0), (1, 4_096, 0), (64, 0, 64)])
-def test_a_plan_is_soon_read(tasks: int, uses: int, others: int) -> None:
-    """It stands in the charter, which all members read: one of very many small parts is refused, whatever they are."""
-    used = tuple(TaskId(f"u{number}") for number in range(uses))
-    spare = tuple(AgentId(f"a{number}") for number in range(others))
-    plan = tuple(
-        PlannedTask(task_id=TaskId(f"t{number}"), assignee=ADA, task_desc="", uses=used, others=spare) for number in range(tasks)
-    )
-    with pytest.raises(ValueError, match="4,096 are the most"):
-        LaunchGroup(owner=ADA, members=(BOB,), goal_id=GOAL, plan=plan)
-
-
-@pytest.mark.parametrize(
-    ("said", "kept"),
-    [
-        (timedelta(days=30), timedelta(hours=1)),
-        (timedelta(minutes=5), timedelta(minutes=5)),
-        (timedelta(milliseconds=450), timedelta(seconds=30)),
-    ],
-)
-async def test_a_card_has_others_wait_within_bounds(said: timedelta, kept: timedelta) -> None:
-    """Neither longer than the system does, nor so briefly that its group is looked at for it all the time.
-
-    That holds for who is in the team and for who joins it, since both say so themselves.
-    """
-    plane = Plane()
-    await plane.join(ADA)
-    for agent_id in (BOB, EVE):
-        await plane.registry.register(Register(card=card(agent_id).model_copy(update={"patience": said})))
-    await plane.accept()
-    await plane.setup.launch(LAUNCH)
-    invited = await plane.setup.invite(InviteMember(comm_id=ROOM, by=ADA, turn=1, agent_id=EVE))
-    assert isinstance(invited.answer, Accepted)
-    assert [member.patience for member in (await plane.state()).members] == [None, kept, kept]
 
 
 async def test_the_largest_team_of_the_largest_cards_fits() -> None:
@@ -468,28 +429,6 @@ async def test_only_who_was_given_a_goal_leads_or_ends_it(ticket: str | None) ->
     assert (await plane.setup.launch(LaunchGroup(owner=ADA, members=(), goal_id=GOAL, ticket=TICKET))).state.owner == ADA
 
 
-@pytest.mark.parametrize(
-    ("addressee", "owner", "may"),
-    [
-        (None, "eve", True),
-        ("ada", "ada", True),
-        ("sums", "bob", True),
-        ("ada", "bob", True),
-        ("ada", "eve", False),
-        ("sums", "eve", False),
-    ],
-)
-async def test_a_goal_of_an_older_version_is_led_by_whom_it_addresses(addressee: str | None, owner: str, may: bool) -> None:
-    """It was queued without a ticket: the one it names, and the pool of that, may lead it, and a stranger may not."""
-    plane = Plane()
-    for agent_id, pool in ((ADA, "sums"), (BOB, "sums"), (EVE, "eve")):
-        await plane.registry.register(Register(card=card(agent_id, pool=pool)))
-    goal = Goal.model_validate({"goal_id": GOAL, "goal": "Count to ten.", "agent": addressee})
-    await plane.goals.create(GoalRecord(goal=goal, accepted_at=plane.clock.now()))
-    with nullcontext() if may else pytest.raises(ForbiddenError, match="to lead, and not eve's"):
-        await plane.setup.launch(LaunchGroup(owner=AgentId(owner), members=(), goal_id=GOAL))
-
-
 def test_no_log_shows_a_ticket() -> None:
     """A request as it is printed says nothing that opens a group."""
     assert TICKET not in repr(LaunchGroup(owner=ADA, members=(), goal_id=GOAL, ticket=TICKET))
@@ -747,21 +686,6 @@ async def test_at_first_little_is_told_of_a_log() -> None:
     assert pages == [3, 2]
 
 
-async def test_pages_are_read_for_one_agent_after_another() -> None:
-    """However many pages one agent waits for, another's are read beside them: it never waits for more than what is read now."""
-    plane, done = Plane(), list[AgentId]()
-    await plane.open(ADA, BOB)
-
-    async def sync(agent_id: AgentId) -> None:
-        await plane.log_pages.sync(Sync(comm_id=ROOM, agent_id=agent_id))
-        done.append(agent_id)
-
-    async with asyncio.timeout(20), asyncio.TaskGroup() as group:
-        for agent_id in (*[ADA] * 20, BOB):
-            group.create_task(sync(agent_id))
-    assert done.index(BOB) < 6
-
-
 async def test_who_is_up_to_date_is_told_nothing() -> None:
     """Behind the head there is nothing, and that is the whole answer."""
     plane = Plane()
@@ -895,11 +819,3 @@ async def test_an_asynchronous_task_may_be_nested_beside_the_discussion() -> Non
     await plane.nest("t1-1", BOB, EVE)
     answer = await plane.says(ADA, Discussion(content="Meanwhile.", next_speaker=EVE))
     assert (answer.outcome, (await plane.state(NESTED)).phase) == ("accepted", Phase.DISCUSSING)
-
-
-@pytest.mark.parametrize("request_", [ListMemberships, Sync])
-def test_no_place_lies_beyond_what_a_stream_counts(request_: type[ListMemberships | Sync]) -> None:
-    """Who names one is told so at the edge, and not that the stream is out of reach."""
-    asked = {"agent_id": ADA, "after": 2**64 - 1} | ({"comm_id": ROOM} if request_ is Sync else {})
-    with pytest.raises(InvalidInputError, match="after"):
-        decode(request_, msgpack.packb(asked))

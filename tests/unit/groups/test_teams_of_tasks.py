@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -13,18 +12,15 @@ from ioa.errors import (
     IoaError,
     NoAgentError,
     NotFoundError,
-    RateLimitedError,
-    UnavailableError,
 )
 from ioa.group.events import GroupLaunched
 from ioa.group.requests import LaunchGroup
 from ioa.group.state import ParentTask
-from ioa.protocol.ids import LOCAL, GoalId, TaskId, UserId, comm_id_of_goal, comm_id_of_task
-from ioa.protocol.messages import AsyncTaskAssignment, SyncTaskAssignment, TaskSpec
+from ioa.protocol.ids import LOCAL, TaskId, UserId, comm_id_of_task
+from ioa.protocol.messages import SyncTaskAssignment, TaskSpec
 from ioa.protocol.named_teams import PutTeam
 from ioa.protocol.policy import Policy
 from ioa.protocol.registry import Register
-from ioa.protocol.search import Search, SearchResult
 from ioa.protocol.team import TeamSpec, team_of
 from tests.unit.group.scenario import card
 from tests.unit.runtime.plane import ADA, BOB, EVE, GOAL, ROOM, Plane, open_task
@@ -80,87 +76,6 @@ async def test_a_version_may_be_named() -> None:
     await plane.teams.put(LOCAL, PutTeam(team=panel(most=3)))
     await plane.nest(T1, BOB)
     assert await policy(plane) == panel().policy
-
-
-async def test_no_more_is_searched_for_of_a_task_than_its_assignee_may_search_for() -> None:
-    """A launch that comes to nothing was asked again, and searched again: whoever kept doing so had discovery for himself."""
-    roles: dict[str, Any] = {"chair": "bob", **{f"r{number}": {"need": f"part {number}"} for number in range(30)}, "last": "nobody"}
-    wanted = team_of({"team": "panel", "roles": roles, "nodes": [{"name": "talk", "roles": list(roles)}]})
-    plane, searched = await given(wanted), list[int]()
-    plane.discovery.found = [(card(f"a{number}"), 0.9) for number in range(3)]
-    search = plane.discovery.search
-
-    async def counted(asked: Search) -> SearchResult:
-        searched.append(len(asked.needs))
-        return await search(asked)
-
-    plane.discovery.search = counted  # type: ignore[method-assign, assignment]
-    refused = list[type[IoaError]]()
-    for _ in range(6):
-        with pytest.raises(IoaError) as caught:
-            await plane.nest(T1, BOB)
-        refused.append(caught.type)
-    assert (refused, sum(searched)) == ([NoAgentError] * 2 + [RateLimitedError] * 4, 60)
-    assert [one.caller for one in plane.needed.slowed()] == ["bob in goal-1"]
-
-
-async def test_who_leads_another_goal_of_the_user_has_no_team_of_his_wait() -> None:
-    """It gives itself a task with a team of his, and asks for it again and again, each time for nothing; and waits alone for it."""
-    small: dict[str, Any] = {"chair": "eve", **{f"r{number}": {"need": f"part {number}"} for number in range(4)}, "last": "nobody"}
-    large: dict[str, Any] = {"chair": "bob", **{f"r{number}": {"need": f"part {number}"} for number in range(16)}}
-    named = [
-        team_of({"team": name, "roles": roles, "nodes": [{"name": "talk", "roles": list(roles)}]})
-        for name, roles in (("small", small), ("panel", large))
-    ]
-    plane = await given(named[1])
-    await plane.teams.put(LOCAL, PutTeam(team=named[0]))
-    plane.discovery.found = [(card("eve"), 0.9)]
-    hers = GoalId("hers")
-    room = comm_id_of_goal(hers)
-    await plane.accept(hers)
-    await plane.setup.launch(LaunchGroup(owner=EVE, members=(), goal_id=hers))
-    task = TaskSpec(task_id=T1, assignee=EVE, task_desc="Judge it.", team="small")
-    await plane.says(EVE, AsyncTaskAssignment(tasks=(task,)), comm_id=room)
-    ask = LaunchGroup(owner=EVE, members=(), goal_id=hers, parent=ParentTask(comm_id=room, task_id=T1), goal="Judge it.")
-    refused = list[type[IoaError]]()
-    for _ in range(25):
-        with pytest.raises(IoaError) as caught:
-            await plane.setup.launch(ask)
-        refused.append(caught.type)
-    assert (refused[0], refused[-1]) == (NoAgentError, RateLimitedError)
-    assert (await plane.nest(T1, BOB)).owner == BOB
-    assert [one.caller for one in plane.needed.slowed()] == ["eve in hers"]
-
-
-async def test_nothing_is_searched_for_of_a_launch_that_may_not_be() -> None:
-    """By another policy than the goal's, or by who opens no teams: whoever is found, it comes to nothing."""
-    plane, searched = await given(panel(critic={"need": "finds faults"})), list[Search]()
-
-    async def noted(asked: Search) -> SearchResult:
-        searched.append(asked)
-        return SearchResult(by_need=(), merged=())
-
-    plane.discovery.search = noted  # type: ignore[method-assign, assignment]
-    ask = LaunchGroup(owner=BOB, members=(), goal_id=GOAL, parent=ParentTask(comm_id=ROOM, task_id=T1), goal="Judge it.")
-    with pytest.raises(InvalidInputError, match="another policy"):
-        await plane.setup.launch(ask.model_copy(update={"policy": "another"}))
-    await plane.registry.register(Register(card=card("bob", may_team_up=False)))
-    with pytest.raises(ForbiddenError, match="its card says so"):
-        await plane.setup.launch(ask)
-    assert searched == []
-
-
-async def test_a_team_waits_after_a_search_that_took_too_long() -> None:
-    """Discovery goes on with it: asked anew each time, it had as many to do as it has room for."""
-    plane = await given(panel(critic={"need": "finds faults"}))
-    plane.discovery.reachable = False
-    with pytest.raises(UnavailableError):
-        await plane.nest(T1, BOB)
-    plane.discovery.reachable, plane.discovery.found = True, [(card("eve"), 0.8)]
-    with pytest.raises(RateLimitedError, match="not answered in time"):
-        await plane.nest(T1, BOB)
-    plane.clock.advance(timedelta(seconds=5))
-    await plane.nest(T1, BOB)
 
 
 async def test_roles_that_name_a_need_are_filled_by_discovery() -> None:

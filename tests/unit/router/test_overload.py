@@ -9,14 +9,13 @@ from typing import Any
 
 import pytest
 
-from ioa.errors import NotFoundError, PayloadTooLargeError, RateLimitedError, UnavailableError
+from ioa.errors import PayloadTooLargeError, UnavailableError
 from ioa.group.events import CancelRequested, EncodedEntry, Said, TimerFired
-from ioa.group.in_memory import state_bytes
 from ioa.group.rejection import RejectionCode
 from ioa.group.requests import Accepted, CancelGroup, Rejected
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol.goals import Reason
-from ioa.protocol.ids import LOCAL, AgentId, CommId, MessageId, TaskId
+from ioa.protocol.ids import LOCAL, AgentId, CommId, TaskId
 from ioa.protocol.messages import (
     AsyncTaskAssignment,
     ConcludeGroupDiscussion,
@@ -25,27 +24,14 @@ from ioa.protocol.messages import (
     InformTaskProgress,
     InformTaskResult,
     Message,
-    Payload,
     Phase,
     SyncTaskAssignment,
 )
 from ioa.protocol.usage import Usage
-from ioa.quotas import SAY_UNIT_BYTES, Family
 from tests.unit.group.scenario import specs
-from tests.unit.runtime.plane import ADA, BOB, EVE, GOAL, ROOM, Plane, messages_of, open_task
+from tests.unit.runtime.plane import ADA, BOB, GOAL, ROOM, Plane, messages_of, open_task
 
 T1 = TaskId("t1-1")
-
-
-async def _talk(plane: Plane, turns: int) -> list[Message]:
-    """Let two members speak in turn; return what they said."""
-    said = []
-    for number in range(turns):
-        speaker, other = ((ADA, BOB), (BOB, ADA))[number % 2]
-        message = await plane.message(speaker, Discussion(content=f"The {number}th thing to note.", next_speaker=other))
-        assert isinstance(await plane.send(message), Accepted)
-        said.append(message)
-    return said
 
 
 async def _at_work(plane: Plane, *, max_tokens: int | None = None) -> None:
@@ -53,56 +39,6 @@ async def _at_work(plane: Plane, *, max_tokens: int | None = None) -> None:
     await plane.open(ADA, BOB, max_tokens=max_tokens)
     await plane.says(ADA, SyncTaskAssignment(tasks=specs(("t1-1:bob",))))
     await plane.says(BOB, InformTaskProgress(task_id=T1, number=1))
-
-
-async def test_a_message_of_a_stranger_searches_nothing() -> None:
-    """Who is no member is refused by the state alone, however long the log is."""
-    plane = Plane()
-    await plane.open(ADA, BOB, max_turns=200)
-    await _talk(plane, 100)
-    with pytest.raises(NotFoundError):
-        await plane.says(EVE, Discussion(content="Me too.", next_speaker=ADA))
-    assert plane.log.searched == 0
-
-
-async def test_a_refused_report_of_progress_searches_nothing() -> None:
-    """Nobody needs to know whether a report was in the log before."""
-    plane = Plane()
-    await _at_work(plane)
-    await plane.says(BOB, InformTaskResult(task_id=T1, task_conclusion="Ten."))
-    answer = await plane.says(BOB, InformTaskProgress(task_id=T1, number=2))
-    assert isinstance(answer, Rejected)
-    assert (answer.code, plane.log.searched) == (RejectionCode.TASK_CLOSED, 0)
-
-
-async def test_a_refused_message_is_looked_for_in_one_page() -> None:
-    """A message is found among the 64 entries behind what its sender had seen; beyond them it is refused, and nothing is lost."""
-    plane = Plane()
-    await plane.open(ADA, BOB, max_turns=200)
-    said = await _talk(plane, 100)
-    entries = await plane.entries()
-    near, far = said[62], said[63]
-    answers = [await plane.send(message) for message in (near, far)]
-    assert isinstance(answers[1], Rejected)
-    assert (answers[0], answers[1].code) == (Accepted(seq=entries[63].seq), RejectionCode.STALE_TURN)
-    assert plane.log.searched == 128
-    assert len(messages_of(await plane.entries())) == 100
-
-
-async def test_what_an_accomplice_said_under_the_same_id_is_searched_no_further() -> None:
-    """Each entry of a log may bear the id that is looked for, by another: one page is looked at all the same."""
-    plane = Plane()
-    await plane.open(ADA, BOB, EVE, max_turns=200)
-    same = MessageId("same")
-    for number in range(100):
-        speaker, other = ((ADA, EVE), (EVE, ADA))[number % 2]
-        message = await plane.message(speaker, Discussion(content=f"The {number}th thing to note.", next_speaker=other))
-        header = message.header.model_copy(update={"message_id": same})
-        assert isinstance(await plane.send(message.model_copy(update={"header": header})), Accepted)
-    refused = await plane.message(BOB, Discussion(content="Me too.", next_speaker=ADA))
-    refused = refused.model_copy(update={"header": refused.header.model_copy(update={"message_id": same})})
-    assert isinstance(await plane.send(refused), Rejected)
-    assert plane.log.searched == 64
 
 
 async def test_a_message_that_waited_past_the_deadline_came_too_late() -> None:
@@ -330,44 +266,6 @@ async def test_a_report_is_judged_on_the_log_before_it_is_refused() -> None:
     assert (answer, len(await plane.entries())) == (Accepted(seq=(await plane.entries())[-1].seq), 4)
 
 
-@pytest.mark.parametrize("payload", [InformTaskProgress(task_id=TaskId("t9"), number=2), ConcludeGroupDiscussion()])
-async def test_what_is_refused_again_and_again_has_no_more_of_the_log_read_than_counts(payload: Payload) -> None:
-    """A head of 200 kB is read for twenty messages, and then for four a second; what memory knows to be legal waits for nothing."""
-    plane = Plane()
-    await plane.open(ADA, BOB)
-    [asked] = specs(("t1-1:bob",))
-    await plane.says(ADA, SyncTaskAssignment(tasks=(asked.model_copy(update={"task_desc": "x" * 200_000}),)))
-    message, read = await plane.message(BOB, payload, turn=0), plane.log.heads_read
-    sent = (plane.send(_again(message, number)) for number in range(50))
-    answers = [type(one) for one in await asyncio.gather(*sent, return_exceptions=True)]
-    assert (answers.count(Rejected), answers.count(RateLimitedError), plane.log.heads_read - read) == (20, 30, 20)
-    assert [(one.caller, one.family, one.refused) for one in plane.reads.slowed()] == [(BOB, Family.SAY, 30)]
-    assert isinstance(await plane.send(_again(await plane.message(ADA, payload, turn=0), 50)), Rejected)
-    plane.clock.advance(timedelta(seconds=1))
-    assert isinstance(await plane.send(_again(message, 51)), Rejected)
-    read = plane.log.heads_read
-    legal = await plane.message(BOB, InformTaskProgress(task_id=T1, number=1), turn=1)
-    assert isinstance(await plane.send(legal), Accepted)
-    assert plane.log.heads_read == read
-
-
-async def test_what_another_router_has_appended_counts_for_nobody_else() -> None:
-    """Who is refused since memory was old reads on; messages that are legal then are taken, however often memory did not know."""
-    plane = Plane()
-    await plane.open(ADA, BOB, max_turns=200)
-    for number in range(100):
-        speaker, other = ((ADA, BOB), (BOB, ADA))[number % 2]
-        said = await plane.says(speaker, Discussion(content=f"The {number}th thing.", next_speaker=other), router=number % 2)
-        assert isinstance(said, Accepted)
-    assert plane.reads.slowed() == []
-
-
-def _again(message: Message, number: int) -> Message:
-    """Say the same by another message."""
-    header = message.header.model_copy(update={"message_id": MessageId(f"again-{number}")})
-    return message.model_copy(update={"header": header})
-
-
 async def test_heads_of_ended_groups_are_not_kept() -> None:
     """Nothing is remembered of where an ended group stands, nor of what was heard of its tasks."""
     plane = Plane()
@@ -378,21 +276,6 @@ async def test_heads_of_ended_groups_are_not_kept() -> None:
     await plane.fire_due()
     ledger = plane.ledgers[0]
     assert (ledger._known.of(ROOM).head, ledger._known.bytes, plane.routers[0]._heard._groups) == (None, 0, {})
-
-
-async def test_remembered_heads_are_bounded_by_their_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """When the heads together are too large, those used longest ago are forgotten, and every group goes on all the same."""
-    monkeypatch.setattr("ioa.runtime.known_groups._MOST_BYTES", state_bytes(5_000))
-    plane = Plane()
-    ledger, rooms = plane.ledgers[0], [CommId(f"room-{number}") for number in range(20)]
-    for room in rooms:
-        await ledger.record(room, plane.begin(room, ADA, BOB))
-    kept = [room for room in rooms if (group := ledger._known.find(room)) is not None and group.head is not None]
-    assert kept == rooms[-len(kept) :] and 1 <= len(kept) < 10
-    held = sum(group.head.size_bytes for group in ledger._known if group.head is not None)
-    assert ledger._known.bytes == state_bytes(held)
-    await plane.says(ADA, ConcludeGroupDiscussion(), comm_id=rooms[0])
-    assert (await plane.state(rooms[0])).phase is Phase.CONCLUDING
 
 
 async def test_a_copy_refused_for_its_lateness_alone_leaves_the_log_in_charge(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -418,23 +301,3 @@ async def test_a_copy_refused_for_its_lateness_alone_leaves_the_log_in_charge(mo
     await plane.run_timers()
     assert (first.result().outcome, copy.outcome) == ("accepted", "rejected")
     assert (await plane.reason(), len(messages_of(await plane.entries()))) == (Reason.CONCLUDED, 2)
-
-
-async def test_who_is_refused_again_and_again_has_little_looked_for() -> None:
-    """Looking for one may cost a router 64 large entries: 4 MB are read for a sender at once, and then as much as it may say."""
-    plane = Plane()
-    await plane.open(ADA, BOB, max_turns=200)
-    await _talk(plane, 100)
-    log_bytes = (await plane.entries())[-1].log_bytes
-
-    async def refused(times: int) -> int:
-        before = plane.log.searched
-        for number in range(times):
-            message = await plane.message(BOB, Discussion(content=f"Again {number}.", next_speaker=ADA), turn=1)
-            assert isinstance(await plane.send(message), Rejected)
-        return plane.log.searched - before
-
-    assert 0 < await refused(300) <= 64 * 256 * SAY_UNIT_BYTES / log_bytes
-    assert await refused(1) == 0
-    plane.clock.advance(timedelta(minutes=1))
-    assert await refused(1) == 64

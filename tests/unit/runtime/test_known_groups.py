@@ -8,10 +8,9 @@ from types import ModuleType
 import pytest
 
 from ioa.group.events import GroupLaunched, TimerFired
-from ioa.group.in_memory import policy_bytes, state_bytes
+from ioa.group.in_memory import state_bytes
 from ioa.group.rejection import IllegalEventError
 from ioa.protocol.ids import CommId
-from ioa.protocol.messages import Discussion
 from ioa.protocol.policy import Policy
 from ioa.runtime.ledger import GroupLedger
 from tests.unit.group.scenario import launched_under
@@ -49,43 +48,6 @@ async def _look(plane: Plane, ledger: GroupLedger, room: CommId) -> None:
         await ledger.record(room, TimerFired(at=plane.clock.now()))
     except IllegalEventError:
         return
-
-
-async def test_of_many_groups_few_policies_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each takes up to thirty times what it has as an entry: of a hundred goals of one user 0.8 GB, as often as somebody starts."""
-    monkeypatch.setattr("ioa.runtime.known_groups._MOST_POLICY_BYTES", policy_bytes(5_000))
-    plane = Plane()
-    for room in _ROOMS:
-        await _open(plane, room)
-    anew = plane.ledgers[1]
-    for room in _ROOMS:
-        await _look(plane, anew, room)
-    launched, remembered = (_held_by(ledger._known, Policy) for ledger in plane.ledgers)
-    assert (launched, 0 < remembered < 6) == (0, True)
-
-
-async def test_large_policies_keep_no_small_one_from_being_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is not remembered is read again for each message, so that who leads many large ones has others' read again, too."""
-    monkeypatch.setattr("ioa.runtime.known_groups._MOST_POLICY_BYTES", policy_bytes(20_000))
-    plane = Plane()
-    small, large = _ROOMS[0], _ROOMS[1:]
-    await _open(plane, small)
-    for room in large:
-        await _open(plane, room, prompt="é" * 2_000)
-    for room in (small, *large):
-        await _look(plane, plane.ledgers[1], room)
-    assert plane.ledgers[1]._known.policy(small) is not None
-
-
-async def test_a_policy_that_is_read_again_counts_for_who_has_it_read() -> None:
-    """Else messages of a hundred bytes have a router read and decode a hundred thousand, as often as they come."""
-    plane = Plane()
-    charged: list[tuple[str, int]] = []
-    await _open(plane, _ROOMS[0])
-    plane.reads.charge = lambda sender, size_bytes: charged.append((sender, size_bytes))  # type: ignore[method-assign]
-    first = plane.log._of(_ROOMS[0])[0]
-    await plane.says(ADA, Discussion(content="Let us begin.", next_speaker=BOB), comm_id=_ROOMS[0], router=1)
-    assert charged.count((ADA, first.size_bytes)) == 2  # it is the head as well
 
 
 async def test_an_ended_group_leaves_no_policy() -> None:

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Sequence
-from dataclasses import replace
-from datetime import timedelta
-from weakref import ref
 
 import pytest
 from prometheus_client import REGISTRY
 
 from ioa.errors import UnavailableError
-from ioa.group.events import Entry
-from ioa.ports.group_log import StoredEntry
-from ioa.ports.open_groups import OpenGroup
 from ioa.ports.stream_stats import QueueStats, StreamStats
-from ioa.protocol.ids import CommId, TaskId
+from ioa.protocol.ids import TaskId
 from ioa.protocol.messages import AsyncTaskAssignment, Discussion, TaskSpec
-from ioa.runtime.open_work_metrics import SAMPLE, OpenWorkMetrics
-from tests.unit.runtime.plane import ADA, BOB, GOAL, Plane
+from ioa.runtime.open_work_metrics import OpenWorkMetrics
+from tests.unit.runtime.plane import ADA, BOB, Plane
 
 
 class FixedStandings:
@@ -96,44 +89,3 @@ async def test_queues_and_streams_are_shown_as_they_stand() -> None:
     assert (value("ioa_queue_waiting", **labels), value("ioa_queue_taken", **labels)) == (3, 2)
     assert (value("ioa_stream_messages", stream="IOA_WORK"), value("ioa_stream_bytes", stream="IOA_WORK")) == (5, 700)
     assert value("ioa_stream_limit_bytes", stream="IOA_WORK") == 1_000
-
-
-async def test_many_groups_are_estimated_from_some() -> None:
-    """Where more groups are open than are looked at, those that are stand for all, and no more heads are read."""
-    plane, reads = Plane(), 0
-    for number in range(3 * SAMPLE):
-        comm_id = CommId(f"g{number}")
-        await plane.open_groups.put(comm_id, OpenGroup(goal_id=GOAL, deadline=plane.clock.now() + timedelta(days=1)))
-        await plane.ledgers[0].record(comm_id, plane.begin(comm_id, ADA, BOB))
-    last = plane.log.last
-
-    async def counted(comm_id: CommId) -> StoredEntry | None:
-        nonlocal reads
-        reads += 1
-        return await last(comm_id)
-
-    plane.log.last = counted  # type: ignore[method-assign]
-    await OpenWorkMetrics(plane.log, FixedStandings(), plane.open_groups, random.Random(7)).measure()
-    assert (value("ioa_groups", phase="discussing"), reads) == (3 * SAMPLE, SAMPLE)
-
-
-async def test_no_more_than_one_head_is_held_at_a_time() -> None:
-    """A sample of heads that are launches with their policies has a gigabyte, decoded: more than the process may have."""
-    plane, handed_out, most = Plane(), list[ref[Entry]](), 0
-    for number in range(10):
-        await plane.ledgers[0].record(CommId(f"room-{number}"), plane.begin(CommId(f"room-{number}"), ADA, BOB))
-        await plane.open_groups.put(CommId(f"room-{number}"), OpenGroup(goal_id=GOAL, deadline=plane.clock.now()))
-    last = plane.log.last
-
-    async def decoded_anew(comm_id: CommId) -> StoredEntry | None:
-        nonlocal most
-        found = await last(comm_id)
-        assert found is not None
-        anew = replace(found, entry=found.entry.model_copy())
-        handed_out.append(ref(anew.entry))
-        most = max(most, sum(one() is not None for one in handed_out))
-        return anew
-
-    plane.log.last = decoded_anew  # type: ignore[method-assign]
-    await OpenWorkMetrics(plane.log, FixedStandings(), plane.open_groups).measure()
-    assert most <= 2

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import threading
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -19,10 +17,9 @@ from ioa.errors import from_wire, row_of
 from ioa.hosting.brains import open_minds
 from ioa.hosting.host import host, serve_hosted
 from ioa.ports.chat_model import ModelAnswer, PromptTooLongError
-from ioa.ports.current_user import current_user
 from ioa.ports.meter import Meter
 from ioa.protocol.goal_order import GoalOrder
-from ioa.protocol.ids import LOCAL, AgentId, TaskId, comm_id_of_goal
+from ioa.protocol.ids import AgentId, TaskId, comm_id_of_goal
 from ioa.protocol.messages import AsyncTaskAssignment, Discussion, InformTaskResult, RejectedTask, TaskSpec
 from ioa.testing import RecordingContext, ScriptedModel, input_file, upstream
 from ioa.testing.chat_model_contract import ASKED, TOOL, Count
@@ -257,27 +254,3 @@ async def test_an_agents_own_model_works_for_it(ioa_system: System) -> None:
     assert (goal.succeeded, goal.content, shared.asked) == (True, "Good day!", [])
     async with open_minds([Agent("writer", "Writes letters", model=own)], {}) as [mind]:
         assert isinstance(mind.brain, ModelBrain) and mind.chat is not None
-
-
-async def test_a_model_is_asked_in_turns_of_the_goals_user(ioa_system: System) -> None:
-    """To form the team, to speak and in a task, on whichever thread its function asks."""
-    users: list[str] = []
-
-    class Notes(ScriptedModel):
-        async def answer(self, *args: Any, **more: Any) -> ModelAnswer:
-            users.append(current_user.get())
-            return await super().answer(*args, **more)
-
-    model = Notes(lambda asked: "Hello." if len(asked.messages) == 1 else "{}")
-    agent = Agent("worker", description="Works.", examples=["work"], brain=ModelBrain(model, RuleBrain()))
-
-    @agent.task
-    def work(task: str, ctx: TaskContext) -> str:
-        said = list[str]()
-        thread = threading.Thread(target=lambda: said.append(ctx.chat("Say hello.").result().text))
-        thread.start()
-        thread.join()
-        return said[0]
-
-    done = await ioa_system.run("Work.", agents=[agent], model=model)
-    assert (done.succeeded, {len(asked.messages) for asked in model.asked} > {1, 2}, set(users)) == (True, True, {LOCAL})

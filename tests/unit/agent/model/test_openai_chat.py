@@ -23,7 +23,6 @@ from ioa.agent.model import ModelBrain, answers
 from ioa.agent.model.budget import Budget, tokens_of
 from ioa.errors import InvalidInputError, IoaError, ModelError, UnavailableError
 from ioa.ports.chat_model import AnswerLimits, ChatMessage, Finish, ModelAnswer, PromptTooLongError
-from ioa.ports.current_user import current_user
 from ioa.protocol.codec import encode
 from ioa.protocol.messages import Discussion
 from ioa.protocol.usage import MAX_COUNT
@@ -377,52 +376,6 @@ async def test_so_many_questions_are_under_way_at_once() -> None:
             await asyncio.sleep(0)
         go.set()
     assert (most, [task.result().text for task in asked]) == (2, ["a"] * 5)
-
-
-async def test_requests_of_several_users_are_served_round_robin(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One slot stays free for other users, and the timeout of a request starts when it gets a slot."""
-    asked, answered, limited = list[str](), asyncio.Semaphore(0), list[float]()
-
-    def noted(seconds: float) -> asyncio.Timeout:
-        limited.append(seconds)
-        return asyncio.timeout(None)
-
-    monkeypatch.setattr("ioa.adapters.openai.chat.fail_after", noted)
-
-    async def answer(request: httpx.Request) -> httpx.Response:
-        asked.append(json.loads(request.content)["messages"][0]["content"])
-        await answered.acquire()
-        return httpx.Response(200, text=completion("a").body)
-
-    async def settle() -> list[str]:
-        for _ in range(200):
-            await asyncio.sleep(0)
-        new = [*asked]
-        asked.clear()
-        return new
-
-    async with httpx.AsyncClient(transport=httpx.MockTransport(answer)) as client, asyncio.TaskGroup() as group:
-        model = OpenAiChat(ModelSettings("http://x/v1", "tiny"), client)
-
-        def ask(user: str, times: int = 1) -> None:
-            current_user.set(user)
-            for _ in range(times):
-                group.create_task(model.answer((ChatMessage("user", user),), None, LIMITS))
-
-        ask("anna", 100)
-        assert await settle() == ["anna"] * 15
-        ask("bob")
-        assert await settle() == ["bob"]
-        ask("carl", 2)
-        ask("dora")
-        assert (await settle(), len(limited)) == ([], 16)
-        freed = list[str]()
-        for _ in range(5):
-            answered.release()
-            freed += await settle()
-        assert (freed, len(limited)) == (["anna", "carl", "dora", "anna", "carl"], 21)
-        for _ in range(300):
-            answered.release()
 
 
 async def test_each_setting_of_a_request_is_sent_and_given_up_where_it_is_refused() -> None:

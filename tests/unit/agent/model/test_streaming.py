@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
-import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 
 import pytest
 
 from ioa import ModelAgent
 from ioa.adapters.http_answers import UnfitAnswerError
 from ioa.adapters.openai.chat import ModelSettings
-from ioa.adapters.openai.completion import MOST_CALLS
-from ioa.adapters.openai.event_stream import StreamedCompletion, lines_of
+from ioa.adapters.openai.event_stream import StreamedCompletion
 from ioa.agent.rules import RuleBrain
 from ioa.client.history import conversation
 from ioa.client.watching import watch
 from ioa.errors import IoaError, ModelError, UnavailableError
 from ioa.group.events import Said
-from ioa.ports.chat_model import HEARD_CHARS, ModelAnswer
+from ioa.ports.chat_model import ModelAnswer
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.ids import comm_id_of_goal
 from ioa.protocol.messages import InformTaskProgress
@@ -81,26 +78,6 @@ async def test_calls_of_tools_are_put_together() -> None:
     assert (heard, answer.text) == (["Let me see."], "Let me see.")
 
 
-def test_a_long_answer_in_small_pieces_is_read_at_the_cost_of_its_length() -> None:
-    """Each piece is joined to no more than the end that is told: all that came before was copied for every letter."""
-    long = "\U0001f600" + "a" * 900_000
-    letters = [f"{number % 10}" for number in range(2_000)]
-    arguments = [{"index": 0, "id": "a", "function": {"name": "population", "arguments": long}}]
-    more = chunk(tool_calls=[{"index": 0, "function": {"arguments": "b"}}] * 1_000)
-    lines = [chunk(content=long, tool_calls=arguments), *[more] * 5, *(chunk(content=one) for one in letters)]
-    heard = list[str]()
-    completion = StreamedCompletion(heard.append, 2_000_000)
-    began = time.thread_time()
-    for line in [*lines, chunk("tool_calls")]:
-        completion.read(line.strip().encode())
-    took = time.thread_time() - began
-    message = completion.whole()["choices"][0]["message"]
-    assert message["content"] == long + "".join(letters)
-    assert message["tool_calls"][0]["function"]["arguments"] == long + "b" * 5_000
-    assert (len(heard), {*map(len, heard)}, heard[-1][-2_000:]) == (2_001, {HEARD_CHARS}, "".join(letters))
-    assert took < 1.0, "it takes 0.1 s, and took 27 s"
-
-
 @pytest.mark.parametrize(
     "line",
     [b"", b": still here", chunk(content="").strip().encode(), chunk(tool_calls=[{"index": 0}]).strip().encode()],
@@ -112,32 +89,6 @@ def test_what_says_nothing_counts_as_well(line: bytes) -> None:
     with pytest.raises(UnfitAnswerError, match="more than it may"):
         for _ in range(1_001):
             completion.read(line)
-
-
-def test_what_one_piece_says_of_calls_is_looked_at_by_so_many() -> None:
-    """All of them are one call's: the event loop is held for as long as they are read."""
-    line = chunk(tool_calls=[{"index": 0}] * (MOST_CALLS + 1)).strip().encode()
-    with pytest.raises(UnfitAnswerError, match="tools at once"):
-        StreamedCompletion(None, 10_000_000).read(line)
-
-
-async def test_others_have_their_turns_between_the_lines_of_a_piece() -> None:
-    """A server may send thousands of events at once."""
-
-    async def one_piece() -> AsyncIterator[bytes]:
-        yield b"data: {}\n" * 1_000
-
-    turns, read = 0, 0
-
-    def take_turn() -> None:
-        nonlocal turns
-        turns += 1
-        asyncio.get_running_loop().call_soon(take_turn)
-
-    take_turn()
-    async for _ in lines_of(one_piece(), 1_000):
-        read += 1
-    assert (read, turns > 10) == (1_001, True)
 
 
 @pytest.mark.parametrize("last", [None, {"error": {"message": "overloaded"}}])

@@ -6,10 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
 
-import pytest
-
 from ioa.agent.rules.merging import conclude
-from ioa.agent.rules.plan_progress import PlanProgress
 from ioa.agent.rules.text.goal_splitting import MAX_READ_CHARS
 from ioa.agent.rules.titles import MAX_TITLE_CHARS, title_of
 from ioa.agent.rules.turns import next_utterance
@@ -18,12 +15,9 @@ from ioa.group.state import PlannedTask
 from ioa.ports.brain import GroupView, TaskRecord
 from ioa.protocol.goals import Artifact
 from ioa.protocol.ids import AgentId, TaskId
-from ioa.protocol.messages import AsyncTaskAssignment, SyncTaskAssignment, TaskOutcome, TaskSpec
+from ioa.protocol.messages import AsyncTaskAssignment, TaskOutcome, TaskSpec
 from tests.rig.calls import calls_of
-from tests.unit.agent.rules.group_play import OWNER, GroupPlay, artifact, card, charter_of, planned
-
-TWICE = 2.3
-"""Twice as much of all takes twice the calls, and what is compared with each other four times."""
+from tests.unit.agent.rules.group_play import OWNER, GroupPlay, card, charter_of, planned
 
 
 def given(
@@ -48,37 +42,6 @@ def growth(work: Callable[[GroupView], object], views: Callable[[int], GroupView
     """How many times as many calls twice as much of all takes."""
     small, large = views(size), views(2 * size)
     return calls_of(lambda: work(large)) / calls_of(lambda: work(small))
-
-
-def test_a_plan_is_not_compared_with_each_task_that_was_given_out() -> None:
-    """4,000 planned ones and 256 others took a second of each turn."""
-
-    def much(size: int) -> GroupView:
-        plan = [planned(f"p{number}", "a", "do it") for number in range(16 * size)]
-        return view_of(plan, [given(f"p{16 * number}") for number in range(size)])
-
-    assert growth(PlanProgress, much, 32) < TWICE
-
-
-@pytest.mark.parametrize(
-    ("speaks_of", "is_chain"),
-    [("count words", False), ("count", False), ("count words", True)],
-    ids=["somebody", "nobody", "chain"],
-)
-def test_who_stands_in_is_looked_for_by_cards_that_are_read_once(speaks_of: str, is_chain: bool) -> None:
-    """4,000 tasks of one that is gone, for each of which each card was read anew, took 6 s of each turn."""
-
-    def gone(size: int) -> GroupView:
-        uses = [(f"p{number - 1}",) if is_chain and number else () for number in range(40 * size)]
-        plan = [planned(f"p{number}", "gone", "count words", uses=used) for number, used in enumerate(uses)]
-        play = GroupPlay(charter_of(plan, members=[card(f"m{number}", speaks_of) for number in range(2 * size)]))
-        play.apply(MemberLost(at=play.now, agent_id=AgentId("gone")))
-        play.now += timedelta(minutes=2)
-        return play.view(OWNER)
-
-    said = next_utterance(gone(3))
-    assert isinstance(said, SyncTaskAssignment | AsyncTaskAssignment) == (speaks_of == "count words")
-    assert growth(next_utterance, gone, 10) < TWICE
 
 
 def test_as_many_are_given_out_at_once_as_a_message_holds() -> None:
@@ -115,45 +78,6 @@ def test_of_many_who_failed_some_are_heard_in_a_line() -> None:
     assert len(others) == 8
     assert max(map(len, others)) <= len("a: ") + MAX_TITLE_CHARS + len(" …")
     assert growth(conclude, failed, 40) < 1.1
-
-
-def test_files_that_code_wrote_anew_are_not_compared_with_each_other() -> None:
-    """256 tasks of a hundred files each took 6 s, and once more to tell which made those of one name."""
-
-    def written(size: int) -> GroupView:
-        came = [artifact(f"f{number}.csv") for number in range(20)]
-
-        def files(name: str) -> list[Artifact]:
-            return [one.model_copy(update={"object_name": f"{name}/{one.name}", "sha256": "b" * 64}) for one in came]
-
-        names = [f"p{number}" for number in range(size)]
-        plan = [planned(name, "a", "run x.py") for name in names]
-        return view_of(plan, [given(name, "run x.py", files=files(name)) for name in names], inputs=tuple(came))
-
-    view = written(64)
-    assert calls_of(lambda: conclude(view)) < 60 * 64 * 20
-
-
-def test_results_are_read_for_names_of_files_as_far_as_rules_read() -> None:
-    """However long they are: each character of 64 MB took its time."""
-
-    def answered(size: int) -> GroupView:
-        new = artifact("data.csv").model_copy(update={"sha256": "b" * 64, "object_name": "t1/data.csv"})
-        plan = [planned("p0", "b", "run clean.py"), planned("p1", "a", "total n")]
-        tasks = [given("p0", "run clean.py", files=[new]), given("p1", "total n", "a/b " * (size * MAX_READ_CHARS))]
-        return view_of(plan, tasks, inputs=(artifact("data.csv"),))
-
-    assert growth(conclude, answered, 2) < 1.1
-
-
-def test_a_result_is_looked_for_in_few_that_build_on_it() -> None:
-    """Each of 256 was looked for in all that come before it and build on it, of 200,000 characters: 11 s."""
-
-    def chain(size: int) -> GroupView:
-        plan = [planned(f"p{number}", "a", uses=(f"p{number + 1}",) if number + 1 < size else ()) for number in range(size)]
-        return view_of(plan, [given(one.task_id, said=f"result {one.task_id}") for one in plan])
-
-    assert growth(conclude, chain, 64) < TWICE
 
 
 def test_a_result_that_one_of_several_quotes_is_not_shown_again() -> None:
