@@ -81,7 +81,7 @@ async def test_a_version_may_be_named() -> None:
 async def test_roles_that_name_a_need_are_filled_by_discovery() -> None:
     """For the owner, who is shown nothing of the team."""
     plane = await given(panel(critic={"need": "finds faults"}))
-    plane.discovery.found = [(card("old"), 0.9), (card("eve"), 0.8)]
+    plane.discovery.found = [(card("eve"), 0.8)]
     nested = await plane.nest(T1, BOB)
     assert [member.agent_id for member in nested.members] == [BOB, EVE]
 
