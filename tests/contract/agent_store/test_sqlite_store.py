@@ -8,7 +8,6 @@ import signal
 import sqlite3
 import sys
 import threading
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from datetime import timedelta
@@ -23,28 +22,13 @@ from ioa.adapters.sqlite_store import SqliteStore, open_sqlite_store
 from ioa.errors import InvalidInputError, UnavailableError
 from ioa.group.requests import SequencedEntry
 from ioa.group.state import MAX_MEMBERS, Ended
-from ioa.ports.agent_store import Encounter, Passage, StoredObservation, StoredSummary
-from ioa.ports.brain import Contact
+from ioa.ports.agent_store import Passage, StoredObservation, StoredSummary
 from ioa.protocol.codec import encode
 from ioa.protocol.ids import AgentId, CommId, MessageId, SessionId, TaskId
-from ioa.protocol.outcomes import Outcome
 from tests.contract.agent_store.stories import message, result, sequenced
 from tests.rig.deadline import eventually
-from tests.unit.group.scenario import COMM, START, card
+from tests.unit.group.scenario import COMM, START
 
-_FIRST_SCHEMA = """
-CREATE TABLE groups (comm_id TEXT PRIMARY KEY, cursor INTEGER NOT NULL, met INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID;
-CREATE TABLE entries (comm_id TEXT, seq INTEGER, data BLOB NOT NULL, PRIMARY KEY (comm_id, seq)) WITHOUT ROWID;
-CREATE TABLE outbox (
-  comm_id TEXT, key TEXT, message_id TEXT NOT NULL, data BLOB NOT NULL, PRIMARY KEY (comm_id, key)
-) WITHOUT ROWID;
-CREATE TABLE tasks (
-  comm_id TEXT, task_id TEXT, attempt INTEGER NOT NULL, result BLOB, PRIMARY KEY (comm_id, task_id)
-) WITHOUT ROWID;
-CREATE TABLE contacts (agent_id TEXT PRIMARY KEY, card BLOB NOT NULL, done INTEGER NOT NULL, failed INTEGER NOT NULL);
-PRAGMA user_version = 1;
-"""
-_INCREMENTAL = 2
 _MANY = tuple(AgentId(f"agent-{number:0>32}") for number in range(MAX_MEMBERS))
 """An audience that makes an entry large: as many as a group may have, with long names."""
 
@@ -271,52 +255,6 @@ async def test_the_largest_of_what_has_ended_goes_where_it_is_too_much(tmp_path:
     assert (forgotten, kept, path.stat().st_size < 100_000) == (1, [True, False], True)
 
 
-async def test_what_is_forgotten_keeps_nothing_else_waiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a gigabyte it takes so long that the memory would not answer for longer than an agent may be without."""
-    path = tmp_path / "memory.sqlite"
-    await _fill(path, groups=50)
-    monkeypatch.setattr(sqlite_store, "_AT_ONCE_SECONDS", 0.0, raising=False)
-    monkeypatch.setattr(sqlite_store, "_GIVEN_BACK_PAGES", 1, raising=False)
-    stage = sequenced()[-1].entry.state.stage
-    assert isinstance(stage, Ended)
-    async with open_sqlite_store(path) as store:
-        pruning = asyncio.create_task(store.prune(stage.ended_at + timedelta(seconds=1)))
-        attempts = 0
-        while not pruning.done():
-            attempts = await store.begin_task(COMM, TaskId("t1"))
-        assert (await pruning, attempts > 20) == (50, True)
-
-
-@pytest.mark.parametrize("what", ["remembered", "struck", "pruned", "forgotten", "all forgotten"])
-async def test_passages_of_one_group_keep_nothing_else_waiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
-    """To keep megabytes, or to forget them, takes longer than an agent may be without its memory: others write between any two."""
-    monkeypatch.setattr(sqlite_store, "_AT_ONCE_SECONDS", 0.0)
-    passages, story = [Passage(COMM, f"m{number}", f"a mill {number}") for number in range(30)], sequenced()
-    stage = story[-1].entry.state.stage
-    assert isinstance(stage, Ended)
-    end = stage.ended_at
-    async with open_sqlite_store(tmp_path / "memory.sqlite") as store:
-        for entry in story:
-            await store.append(entry)
-        if what != "remembered":
-            await store.remember("ada", COMM, passages)
-        works = {
-            "remembered": lambda: store.remember("ada", COMM, passages),
-            "struck": lambda: store.keep_only(COMM, {"m0"}),
-            "pruned": lambda: store.prune(end + timedelta(seconds=1)),
-            "forgotten": lambda: store.forget_group(COMM),
-            "all forgotten": store.forget_groups,
-        }
-        working = asyncio.create_task(works[what]())
-        written = 0
-        while not working.done():
-            await store.note_session(SessionId(f"s{written}"))
-            written += 1
-        await working
-        left = await store.recall("ada", "mill", 99, ())
-    assert (written > 20, len(left)) == (True, {"remembered": 30, "struck": 1}.get(what, 0))
-
-
 async def test_who_gives_up_remembering_keeps_what_was_kept_by_then(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A turn waits two seconds for it: nothing goes on behind it, and the next turn keeps the rest."""
     monkeypatch.setattr(sqlite_store, "_AT_ONCE_SECONDS", 0.0)
@@ -428,38 +366,6 @@ async def test_a_memory_of_a_newer_version_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match=f"schema {SCHEMA_VERSION + 1}"):
         async with open_sqlite_store(path):
             pass
-
-
-async def test_a_memory_of_an_older_version_is_brought_up_to_date(tmp_path: Path) -> None:
-    """A file of the first version keeps what it holds, takes what came later, and forgets what ended as ever."""
-    path, story, open_room = tmp_path / "memory.sqlite", sequenced(), CommId("open-room")
-    stage = story[-1].entry.state.stage
-    assert isinstance(stage, Ended)
-    with sqlite3.connect(path) as database:
-        database.executescript(_FIRST_SCHEMA)
-        database.execute("INSERT INTO contacts VALUES (?, ?, 3, 1)", ("bob", encode(card("bob"))))
-        for comm_id, entries in ((COMM, story), (open_room, story[:-1])):
-            database.execute("INSERT INTO groups VALUES (?, ?, 0)", (comm_id, entries[-1].seq))
-            database.executemany("INSERT INTO entries VALUES (?, ?, ?)", [(comm_id, one.seq, encode(one)) for one in entries])
-    database.close()
-    outcome = Outcome(pool="bob", agent_id="bob", need="work", done=True, at=START, seconds=1.0)
-    last = story[-1].entry
-    last = last.model_copy(update={"state": last.state.model_copy(update={"comm_id": open_room})})
-
-    async with open_sqlite_store(path) as store:
-        await store.meet(COMM, [Encounter(card("bob"), (outcome,))])
-        went_on = await store.append(story[-1].model_copy(update={"entry": last}))
-    async with open_sqlite_store(path) as store:
-        found = [list(await store.entries(comm_id)) for comm_id in (COMM, open_room)]
-        known = list(await store.contacts())
-        forgotten = await store.prune(stage.ended_at + timedelta(seconds=1))
-    with closing(sqlite3.connect(path)) as database:
-        unused = database.execute("PRAGMA freelist_count").fetchone()[0]
-        shrinks = database.execute("PRAGMA auto_vacuum").fetchone()[0] == _INCREMENTAL
-
-    assert known == [Contact(card("bob"), 4, 1, (outcome,))]
-    assert (went_on, found[0] == story, found[1][:-1] == story[:-1], found[1][-1].entry) == (True, True, True, last)
-    assert (forgotten, unused, shrinks) == (2, 0, True)
 
 
 async def test_a_folder_in_place_of_the_file_is_reported(tmp_path: Path) -> None:
@@ -628,52 +534,6 @@ async def test_a_memory_with_a_row_for_each_entry_is_gone_on_with(tmp_path: Path
         found = await store.entries(COMM)
 
     assert (rows, set(applied), found) == (3, {True}, story)
-
-
-async def test_nothing_that_is_written_waits_for_what_is_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One user's goals may have told an agent so much that looking for words takes long; tasks of others go on meanwhile."""
-    began, goes_on, read_from = threading.Event(), threading.Event(), sqlite_file.read_from
-
-    def slowly(path: Path, read: Callable[[sqlite3.Connection], object], within: timedelta) -> object:
-        began.set()
-        goes_on.wait()
-        return read_from(path, read, within)
-
-    monkeypatch.setattr(sqlite_store, "read_from", slowly)
-    passage = Passage(COMM, "m-1", "much was said")
-    async with open_sqlite_store(tmp_path / "memory.sqlite") as store:
-        await store.remember("eve", COMM, [passage])
-        recalling = asyncio.create_task(store.recall("eve", "much", 1, ()))
-        await asyncio.to_thread(began.wait)
-
-        attempt = await store.begin_task(CommId("another"), TaskId("t1"))
-
-        is_recalled = recalling.done()
-        goes_on.set()
-        assert (attempt, is_recalled, await recalling) == (1, False, [passage])
-
-
-async def test_nothing_that_is_written_waits_for_a_group_that_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An agent that starts anew reads all that was said in its groups, gigabytes by whoever spoke there; others' tasks go on."""
-    began, goes_on, read_from, story = threading.Event(), threading.Event(), sqlite_file.read_from, sequenced()
-
-    def slowly(path: Path, read: Callable[[sqlite3.Connection], object], within: timedelta) -> object:
-        began.set()
-        goes_on.wait()
-        return read_from(path, read, within)
-
-    monkeypatch.setattr(sqlite_store, "read_from", slowly)
-    async with open_sqlite_store(tmp_path / "memory.sqlite") as store:
-        for entry in story:
-            await store.append(entry)
-        reading = asyncio.create_task(store.entries(COMM))
-        await asyncio.to_thread(began.wait, 10)
-
-        attempt = await store.begin_task(CommId("another"), TaskId("t1"))
-
-        is_read = reading.done()
-        goes_on.set()
-        assert (attempt, is_read, await reading) == (1, False, story)
 
 
 async def test_what_is_written_together_is_bounded_by_its_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -129,29 +129,6 @@ async def test_what_the_system_stores_shadows_no_object_of_users(nats_client: Cl
     assert await fetch_file(store, await store.describe("sales.csv")) == b"1000\n2000\n"
 
 
-async def test_a_file_of_an_older_version_is_read(nats_client: Client) -> None:
-    """Older versions called the bytes of a file by one word, and stored smaller pieces."""
-    js, store, data = nats_client.jetstream(), NatsFileStore(nats_client), bytes(range(256)) * 1_500
-    for at in range(0, len(data), 131_072):
-        await js.publish(f"$O.{FILES}.C.a1b2", data[at : at + 131_072])
-    digest = hashlib.sha256(data)
-    said = {
-        "name": "old/name",
-        "bucket": FILES,
-        "nuid": "a1b2",
-        "size": len(data),
-        "chunks": 3,
-        "digest": f"SHA-256={base64.urlsafe_b64encode(digest.digest()).decode()}",
-        "headers": {"Ioa-Name": "old.bin"},
-    }
-    await js.publish(_meta("old/name"), json.dumps(said).encode())
-    artifact = await store.named("old/name")
-    assert artifact is not None and artifact.name == "old.bin"
-    assert (await fetch_file(store, artifact), dict(await store.owners())) == (data, {})
-    await store.remove("old/name")
-    assert (await js.stream_info(f"OBJ_{FILES}")).state.messages == 0
-
-
 @pytest.mark.parametrize(
     ("object_name", "name"),
     [

@@ -125,18 +125,6 @@ async def test_nothing_is_left_of_what_was_removed(nats_client: Client) -> None:
     assert [info.state.messages for info in streams] == [1, 0]
 
 
-async def test_markers_of_older_versions_are_passed_over(nats_client: Client) -> None:
-    """What was removed with a marker left behind is no membership, and takes no page from those that are."""
-    memberships = NatsMemberships(nats_client)
-    bucket = await nats_client.jetstream().key_value(MEMBERS)
-    for number in range(5):
-        await memberships.add((ADA,), CommId(f"g{number}"))
-        await bucket.purge(f"ada.g{number}")
-    await memberships.add((ADA,), ROOM)
-    page = await memberships.page(ADA, after=0, limit=2)
-    assert ([one.comm_id for one in page.memberships], page.complete) == ([ROOM], True)
-
-
 async def test_a_replica_that_lags_hides_no_membership(nats_client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     """What it lacks is on a page before one says that there is nothing more: what is on none is taken as ended."""
     memberships, since = NatsMemberships(nats_client), 0

@@ -6,7 +6,6 @@ import json
 from dataclasses import dataclass
 from datetime import timedelta
 
-import msgpack
 import pytest
 from nats.aio.client import Client
 
@@ -30,9 +29,8 @@ from ioa.ports.retention import AgentRemoval, Belongings, EndedGoals, GoalPages,
 from ioa.protocol import subjects
 from ioa.protocol.codec import encode
 from ioa.protocol.goals import Artifact, EndedGoal, Goal, GoalRecord, GoalResult, Reason, digest_of
-from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, GoalName, PoolId, TaskId, comm_id_of_goal, comm_id_of_task
+from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, GoalName, PoolId, comm_id_of_goal
 from ioa.protocol.messages import InformTaskResult
-from ioa.protocol.team import team_of
 from ioa.testing.manual_clock import ManualClock
 from ioa.testing.memory_delivery import MemoryResults, MemoryTimers
 from ioa.testing.memory_file_store import MemoryFileStore
@@ -148,30 +146,6 @@ async def test_pages_read_back_end_by_their_bytes(stores: Stores) -> None:
     assert await newest(stores, 2, max_bytes=4 * size) == [[11, 10], [9, 8], [7, 6], [5, 4], [3, 2], [1, 0]]
 
 
-def with_team(bare: GoalRecord) -> GoalRecord:
-    """The same goal with a team."""
-    team = team_of(
-        {"team": "t", "roles": {"a": {"agent": "ada"}}, "nodes": [{"name": "n", "roles": ["a"], "exits": [{"to": "end"}]}]}
-    )
-    return bare.model_copy(update={"goal": bare.goal.model_copy(update={"team": team})})
-
-
-async def test_nothing_is_made_of_the_teams_of_goals_that_are_listed(stores: Stores) -> None:
-    """A team takes thirty times as much as it is stored with, and few of the goals that are looked at are shown."""
-    bare, whole = record(1), with_team(record(1))
-    await stores.records.create(whole)
-    [one] = (await stores.pages.newest(before=None, limit=5, max_bytes=1_000_000)).records
-    assert (one.record, one.whole()) == (bare, whole)
-
-
-async def test_nothing_is_made_of_a_team_for_who_asks_for_the_goal_alone(nats_client: Client) -> None:
-    """A record may be found without it, and there may be none."""
-    records = NatsGoalRecords(nats_client.jetstream())
-    await records.create(with_team(record(1)))
-    assert await records.find_without_team(record(1).goal.comm_id) == record(1)
-    assert await records.find_without_team(record(2).goal.comm_id) is None
-
-
 async def test_more_than_one_request_of_goals_is_paged(nats_client: Client) -> None:
     """A page may hold more than the server is asked for at once, also behind a wide gap."""
     records, pages = NatsGoalRecords(nats_client.jetstream()), NatsGoalPages(nats_client)
@@ -208,26 +182,6 @@ async def test_a_log_names_what_belongs_to_its_group(stores: Stores) -> None:
     found = await stores.removal.belongings(ROOM)
     assert set(found.files) == {made.object_name, noted.object_name}
     assert await stores.removal.belongings(OTHER) == Belongings()
-
-
-async def test_entries_of_other_versions_name_what_belongs_to_them(nats_client: Client) -> None:
-    """Whatever the version of an entry, what it names is found; garbage between them, and names that are none, do no harm.
-
-    Labels and forms are maps of whoever writes them: what they call a nested team is none.
-    """
-    js, subject, nested = nats_client.jetstream(), subjects.log(ROOM), comm_id_of_task(ROOM, TaskId("t1-1"))
-    opened = {"task_id": "t1-1", "subgroup": nested}
-    entries = (
-        {"version": 7, "event": {"type": "new", "deep": [{"team": opened}, {"agent_id": "ada"}]}},
-        {"version": 1, "event": {"charter": {"labels": {"subgroup": OTHER}}}},
-        {"version": 1, "event": {"message": {"payload": {"fields": {"task_id": "t1-1", "subgroup": OTHER}}}}},
-        {"version": 1, "event": {"artifacts": [{"object_name": "room/t1/a.txt"}], "agent_id": "*", "subgroup": 7}},
-        {"version": 1, "state": {"agent_id": "eve"}},
-    )
-    for data in (b"\xc1garbage", *map(msgpack.packb, entries), msgpack.packb([1])):
-        await js.publish(subject, data)
-    found = await NatsGoalRemoval(nats_client).belongings(ROOM)
-    assert found == Belongings((nested,), frozenset({"room/t1/a.txt"}))
 
 
 async def test_removals_remove_one_thing(stores: Stores, client: Client | None) -> None:

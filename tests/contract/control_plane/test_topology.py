@@ -4,29 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import json
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from nats.aio.client import Client
-from nats.js.api import DiscardPolicy, KeyValueConfig, StreamConfig
 from nats.js.errors import APIError
 
-from ioa.adapters.nats.buckets import NatsCards, NatsLeases
+from ioa.adapters.nats.buckets import NatsCards
 from ioa.adapters.nats.connection import NatsSettings, open_connection
 from ioa.adapters.nats.files import NatsFileStore
 from ioa.adapters.nats.server import NatsServer, open_nats_server
 from ioa.adapters.nats.topology import (
     ARTIFACTS,
-    DEAD,
     FILES,
-    GOAL_RECORDS,
     GOALS,
-    HOOKS,
-    LEASES,
     LOG,
-    MEMBERS,
-    RESULTS,
     STREAMS,
     WORK,
     Parts,
@@ -64,54 +56,6 @@ async def test_making_it_again_loses_nothing(nats_client: Client) -> None:
     await NatsCards(nats_client).put(record)
     await Topology().ensure(nats_client.jetstream())
     assert await NatsCards(nats_client).get(ADA) == record
-
-
-async def test_leases_of_an_older_version_run_out_no_more(nats_server: NatsServer) -> None:
-    """Keys that ran out by themselves stay from now on, and leave no markers: who is alive is judged by what was heard."""
-    async with open_connection(NatsSettings(nats_server.url, "test")) as client:
-        js = client.jetstream()
-        bucket = await js.create_key_value(KeyValueConfig(bucket=LEASES, history=1, ttl=0.5, limit_marker_ttl=3_600))
-        await bucket.put("ada", b"")
-        await Topology().ensure(js)
-        await NatsLeases(client).renew(AgentId("bob"))
-        config = (await js.stream_info(f"KV_{LEASES}")).config
-        kept = await js.get_last_msg(f"KV_{LEASES}", f"$KV.{LEASES}.ada")
-    assert (config.max_age or 0, config.subject_delete_marker_ttl or 0, kept.seq) == (0, 0, 1)
-
-
-async def test_a_stream_of_an_older_version_is_brought_up_to_date(nats_server: NatsServer) -> None:
-    """A stream with other limits gets those of this version and keeps its messages."""
-    async with open_connection(NatsSettings(nats_server.url, "test")) as client:
-        js = client.jetstream()
-        await js.add_stream(StreamConfig(name=DEAD, subjects=["ioa.v1.dead.*"], max_msgs=5, discard=DiscardPolicy.OLD))
-        await js.publish("ioa.v1.dead.unreadable", b"kept")
-        await Topology().ensure(js)
-        info = await js.stream_info(DEAD)
-    assert (info.config.max_msgs, info.state.messages) == (100_000, 1)
-
-
-async def test_results_are_no_longer_lost_by_age(nats_server: NatsServer) -> None:
-    """Results and goals on record of an older version are kept until retention removes them; what no goal knows of goes by age."""
-    async with open_connection(NatsSettings(nats_server.url, "test")) as client:
-        js = client.jetstream()
-        await js.add_stream(StreamConfig(name=RESULTS, subjects=["ioa.v1.result.*"], max_age=86_400, discard=DiscardPolicy.OLD))
-        await js.publish("ioa.v1.result.goal-1", b"kept")
-        await js.create_key_value(bucket=GOAL_RECORDS, history=1)
-        await Topology(keep=timedelta(days=7)).ensure(js)
-        results, records, files = [await js.stream_info(name) for name in (RESULTS, f"KV_{GOAL_RECORDS}", f"OBJ_{FILES}")]
-    assert (results.config.max_age, results.state.messages, records.config.allow_direct) == (0, 1, True)
-    assert files.config.max_age == timedelta(days=67).total_seconds()
-
-
-async def test_a_bucket_of_an_older_version_can_be_read_by_pages(nats_server: NatsServer) -> None:
-    """The record of memberships that an older version made is opened to direct reads, keeps its keys, and is left alone then."""
-    async with open_connection(NatsSettings(nats_server.url, "test")) as client:
-        js = client.jetstream()
-        await (await js.create_key_value(KeyValueConfig(bucket=MEMBERS, history=1))).put("ada.room", b"")
-        for _ in range(2):
-            await Topology().ensure(js)
-        info = await js.stream_info(f"KV_{MEMBERS}")
-    assert (info.config.allow_direct, info.state.messages) == (True, 1)
 
 
 async def test_there_may_be_more_than_a_thousand_pools(nats_client: Client) -> None:
@@ -209,35 +153,3 @@ async def test_what_an_account_may_store_is_shared_if_nobody_says_how_much(tmp_p
         await Topology(parts=parts).ensure(js)
         held = [(await js.stream_info(name)).config.max_bytes for name in (LOG, f"OBJ_{FILES}")]
     assert (files.max_bytes, held) == (10_000_000, [16_000_000, -1])
-
-
-async def test_notices_of_an_older_version_stay(nats_server: NatsServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A queue of webhooks that holds more than this version allows for all keeps it, and takes no more until there is room."""
-    async with open_connection(NatsSettings(nats_server.url, "test")) as client:
-        js = client.jetstream()
-        older = next(one for one in Topology().streams() if one.name == HOOKS).evolve(max_msgs=-1)
-        await js.add_stream(older)
-        for number in range(6):
-            await js.publish(subjects.hook(f"one{number}"), b"")
-        monkeypatch.setattr("ioa.adapters.nats.topology._HOOKS_OF_ALL", 4)
-        await Topology().ensure(js)
-        with pytest.raises(APIError, match="maximum messages exceeded"):
-            await js.publish(subjects.hook("more"), b"")
-        info = await js.stream_info(HOOKS)
-    assert (info.state.messages, info.config.max_msgs) == (6, 6)
-
-
-async def test_queues_of_older_versions_learn_to_forget(nats_server: NatsServer) -> None:
-    """Streams that know neither times of life nor the same letter for a day are brought up to date, with what they hold."""
-    async with open_connection(NatsSettings(nats_server.url, "test")) as client:
-        js = client.jetstream()
-        await Topology().ensure(js)
-        for name in (WORK, DEAD):
-            config = (await js.stream_info(name)).config
-            await js.delete_stream(name)
-            await js.add_stream(config.evolve(allow_msg_ttl=False, duplicate_window=120))
-        await js.publish(subjects.WORK, b"older")
-        await Topology().ensure(js)
-        await js.publish(subjects.WORK, b"newer", msg_ttl=60)
-        work, dead = (await js.stream_info(WORK)), (await js.stream_info(DEAD)).config
-    assert (work.state.messages, work.config.allow_msg_ttl, dead.duplicate_window) == (2, True, 86_400)

@@ -17,18 +17,6 @@ from tests.e2e.goals.world import World
 pytestmark = pytest.mark.slow
 
 
-async def test_totals_and_a_chart_of_them(system: NatsSystemClient, world: World) -> None:
-    """Two needs, the second on the first: the totals are right, in words and in the file, and the chart is a picture."""
-    truth = world.sums(world.kind, world.amount)
-
-    outcome = await run_goal(
-        system, f"total {world.amount} per {world.kind} in {world.table.name}, and a bar chart of it", [world.table]
-    )
-
-    assert outcome.result.reason == Reason.CONCLUDED, outcome.text
-    assert (outcome.figures_match(truth), outcome.has_table(truth), len(outcome.pictures())) == (True, True, 1)
-
-
 async def test_a_table_and_a_text_independently(system: NatsSystemClient, world: World) -> None:
     """Two needs that have nothing to do with each other."""
     outcome = await run_goal(
@@ -68,44 +56,6 @@ def _words(text: Path) -> int:
     return len(text.read_text(encoding="utf-8").split())
 
 
-async def test_a_median_and_a_conversion(system: NatsSystemClient, world: World) -> None:
-    """Two questions in two sentences for two agents."""
-    miles = len(world.frame) + 0.5
-
-    outcome = await run_goal(
-        system, f"What is the median {world.amount} in {world.table.name}? Convert {miles} miles to km.", [world.table]
-    )
-
-    assert outcome.result.reason == Reason.CONCLUDED, outcome.text
-    assert (outcome.states(float(world.frame[world.amount].median())), outcome.states(miles * 1.609344)) == (True, True)
-
-
-async def test_a_letter_and_its_words(system: NatsSystemClient, world: World) -> None:
-    """A letter is read, and its words are counted."""
-    outcome = await run_goal(system, f"Read {world.letter.name}, then count the words in it", [world.letter])
-    squeezed = " ".join(outcome.text.split())
-
-    assert outcome.result.reason == Reason.CONCLUDED, outcome.text
-    assert all(sentence in squeezed for sentence in world.letter_sentences)
-    assert f"words: {sum(len(sentence.split()) for sentence in world.letter_sentences)}" in outcome.text
-
-
-async def test_the_highest_and_the_number_of_rows(system: NatsSystemClient, world: World) -> None:
-    """A ranking and a count of one file."""
-    totals = world.sums(world.kind, world.amount)
-    best = max(totals, key=lambda key: totals[key])
-
-    outcome = await run_goal(
-        system,
-        f"Which {world.kind} had the highest total {world.amount} in {world.table.name}, "
-        f"and how many rows does {world.table.name} have?",
-        [world.table],
-    )
-
-    assert outcome.result.reason == Reason.CONCLUDED, outcome.text
-    assert (best in outcome.text, outcome.states(totals[best]), outcome.states(len(world.frame))) == (True, True, True)
-
-
 async def test_a_list_about_one_file(system: NatsSystemClient, world: World) -> None:
     """The file that is named above a list is that of each item: a figure of some rows, and a picture."""
     first, *_ = world.means(world.kind, world.amount)
@@ -120,21 +70,6 @@ async def test_a_list_about_one_file(system: NatsSystemClient, world: World) -> 
 
     assert outcome.result.reason == Reason.CONCLUDED, outcome.text
     assert (outcome.states(truth), len(outcome.pictures())) == (True, 1), outcome.text
-
-
-async def test_a_filter_and_a_percentage(system: NatsSystemClient, world: World) -> None:
-    """Counting rows that meet a condition, and arithmetic."""
-    bound = int(world.frame[world.amount].quantile(0.6))
-    truth = int((world.frame[world.amount] > bound).sum())
-
-    outcome = await run_goal(
-        system,
-        f"How many rows in {world.table.name} have {world.amount} above {bound}, and what is 17 % of {truth * 3 + 50}?",
-        [world.table],
-    )
-
-    assert outcome.result.reason == Reason.CONCLUDED, outcome.text
-    assert (outcome.states(truth), outcome.states(0.17 * (truth * 3 + 50))) == (True, True), outcome.text
 
 
 async def test_months_a_line_and_a_report(system: NatsSystemClient, world: World) -> None:
@@ -153,61 +88,6 @@ async def test_months_a_line_and_a_report(system: NatsSystemClient, world: World
         len(outcome.pictures()),
         outcome.pictures_in_page(),
     ) == (True, 1, 1), outcome.text
-
-
-async def test_counts_of_two_texts_and_a_total(system: NatsSystemClient, world: World) -> None:
-    """The words of two files are told file by file, and a column of a third is summed up."""
-    outcome = await run_goal(
-        system,
-        f"How many words are in {world.text.name} and {world.second_text.name}? "
-        f"Also compute the total {world.amount} in {world.table.name}.",
-        [world.table, world.text, world.second_text],
-    )
-
-    assert outcome.result.reason == Reason.CONCLUDED, outcome.text
-    assert (
-        f"{world.text.name}: words: {_words(world.text)}\n" in outcome.text,
-        f"{world.second_text.name}: words: {_words(world.second_text)}\n" in outcome.text,
-        outcome.states(float(world.frame[world.amount].sum())),
-    ) == (True, True, True), outcome.text
-
-
-async def test_code_and_a_square_root(system: NatsSystemClient, world: World) -> None:
-    """A snippet is run and a root is drawn."""
-    count = len(world.frame) * 7
-
-    outcome = await run_goal(
-        system, f"Run this Python code: `print(sum(x * x for x in range({count})))` and calculate the square root of {count**2}"
-    )
-
-    assert outcome.result.reason == Reason.CONCLUDED, outcome.text
-    assert (outcome.states(float(sum(x * x for x in range(count)))), outcome.states(float(count))) == (True, True), outcome.text
-
-
-async def test_the_top_three_and_a_chart(system: NatsSystemClient, world: World) -> None:
-    """A ranking, and a chart of that ranking."""
-    totals = world.frame.groupby(world.kind)[world.amount].sum().nlargest(3)
-
-    outcome = await run_goal(
-        system, f"Top 3 {world.kind} by total {world.amount} in {world.table.name}, then a bar chart of that", [world.table]
-    )
-
-    assert outcome.result.reason == Reason.CONCLUDED, outcome.text
-    assert (outcome.figures_match({str(key): float(value) for key, value in totals.items()}), len(outcome.pictures())) == (True, 1)
-
-
-async def test_two_texts(system: NatsSystemClient, world: World) -> None:
-    """The same question to two texts gets two answers."""
-    words = [_words(text) for text in (world.text, world.second_text)]
-
-    outcome = await run_goal(
-        system,
-        f"How many words are in {world.text.name}, and how many words are in {world.second_text.name}?",
-        [world.text, world.second_text],
-    )
-
-    assert outcome.result.reason == Reason.CONCLUDED, outcome.text
-    assert [outcome.states(count) for count in words] == [True, True], outcome.text
 
 
 async def test_a_text_its_words_and_a_report(system: NatsSystemClient, world: World) -> None:

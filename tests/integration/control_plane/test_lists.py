@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-import gc
-import tracemalloc
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import timedelta
-from functools import partial
 
 import pytest
 from nats.aio.client import Client
@@ -25,23 +21,18 @@ from ioa.adapters.nats.server import NatsServer
 from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.adapters.nats.topology import OPEN, Topology
 from ioa.adapters.system_clock import SystemClock
-from ioa.client.client import END
 from ioa.errors import InvalidInputError, NotFoundError
 from ioa.group.events import CancelRequested, Event, GroupLaunched, Said, SubgroupOpened
-from ioa.group.state import GroupState, ParentTask
+from ioa.group.state import ParentTask
 from ioa.ports.goal_client import GoalFilter
 from ioa.ports.open_groups import OpenGroup
 from ioa.protocol import subjects
-from ioa.protocol.goals import EndedGoal, Goal, GoalRecord, GoalResult, Reason, digest_of
+from ioa.protocol.goals import EndedGoal, Goal, GoalRecord, Reason, digest_of
 from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, GoalName, TaskId, UserId, comm_id_of_goal, comm_id_of_task
-from ioa.protocol.messages import Phase
 from ioa.protocol.policy import Casting
-from ioa.protocol.team import TeamSpec, team_of
+from ioa.protocol.team import TeamSpec
 from ioa.runtime.ledger import GroupLedger
-from tests.rig.deadline import eventually
 from tests.unit.group.scenario import START, charter, launched, limits
-
-_TEAMS, _GROUPS, _LITTLE_BYTES = 40, 20, 25_000_000
 
 
 class Goals:
@@ -164,110 +155,6 @@ async def test_for_one_user_nothing_of_anothers_goals_is_read(nats_server: NatsS
         mine = (await system.groups(open_only=True, owner=UserId("anna"))).groups
         assert [one.state.comm_id for one in mine] == [names[0].comm_id]
         assert [[one for one in read if name.comm_id in one] != [] for name in names] == [True, False]
-
-
-@pytest.mark.parametrize(
-    "only", [GoalFilter(phase=Phase.FAILED), GoalFilter(), GoalFilter(open_only=True)], ids=["phase", "all", "open"]
-)
-async def test_lists_of_goals_with_large_teams_take_little_memory(
-    nats_server: NatsServer, teams: Sequence[TeamSpec], only: GoalFilter
-) -> None:
-    """Each such record takes thirty times as much when it is decoded, and by phase 250 were decoded at once."""
-    async with open_connection(NatsSettings(nats_server.url, "test")) as client:
-        await Topology().ensure(client.jetstream())
-        goals, system = Goals(client), NatsSystemClient(client)
-        for number, team in enumerate(teams):
-            goal = Goal(goal_id=GoalId(f"goal-{number}"), goal="Do it.", team=team)
-            await goals.records.create(GoalRecord(goal=goal, accepted_at=START))
-            await NatsOpenGroups(client).put(goal.comm_id, OpenGroup(goal_id=goal.goal_id, deadline=START))
-        gc.collect()
-        tracemalloc.start()
-        try:
-            page = await system.goals(only=only)
-            peak = tracemalloc.get_traced_memory()[1]
-        finally:
-            tracemalloc.stop()
-        assert peak < _LITTLE_BYTES, f"{len(page.goals)} goals took {peak:,} bytes"
-
-
-async def test_where_groups_stand_takes_little_memory_however_they_are_led(
-    nats_server: NatsServer, teams: Sequence[TeamSpec]
-) -> None:
-    """Of those that were just launched the last entry has the policy, and a goal may have 256 teams nested in it."""
-    async with open_connection(NatsSettings(nats_server.url, "test")) as client:
-        await Topology().ensure(client.jetstream())
-        goals, system = Goals(client), NatsSystemClient(client)
-        groups = [await goals.open(f"goal-{number}", team=team) for number, team in enumerate(teams[:_GROUPS])]
-        for read in (partial(system.heads, groups, at=END), partial(_states, system)):
-            gc.collect()
-            tracemalloc.start()
-            try:
-                found = await read()
-                peak = tracemalloc.get_traced_memory()[1]
-            finally:
-                tracemalloc.stop()
-            assert (len(found), peak < _LITTLE_BYTES) == (_GROUPS, True), f"{len(found)} groups took {peak:,} bytes"
-
-
-@pytest.mark.parametrize("with_team", [True, False])
-async def test_goals_that_are_looked_at_take_little_memory_while_something_is_read(
-    nats_server: NatsServer, teams: Sequence[TeamSpec], monkeypatch: pytest.MonkeyPatch, *, with_team: bool
-) -> None:
-    """What holds a policy is decoded when all is there: of hundreds that wait for their last read none has one in memory."""
-    begun, goes_on, get = list[GoalName](), asyncio.Event(), NatsResults.get
-
-    async def held(results: NatsResults, name: GoalName) -> GoalResult | None:
-        begun.append(name)
-        await goes_on.wait()
-        return await get(results, name)
-
-    monkeypatch.setattr(NatsResults, "get", held)
-    async with open_connection(NatsSettings(nats_server.url, "test")) as client:
-        await Topology().ensure(client.jetstream())
-        goals, system = Goals(client), NatsSystemClient(client)
-        for number, team in enumerate(teams[:_GROUPS]):
-            goal = Goal(goal_id=GoalId(f"goal-{number}"), goal="Do it.", team=team)
-            await goals.records.create(GoalRecord(goal=goal, accepted_at=START))
-            await goals.open(goal.goal_id, goal.comm_id, team=team)
-        gc.collect()
-        tracemalloc.start()
-        try:
-            names = [GoalName(LOCAL, GoalId(f"goal-{number}")) for number in range(_GROUPS)]
-            async with asyncio.TaskGroup() as group:
-                looks = [group.create_task(system.goal(name, with_team=with_team)) for name in names]
-                await eventually(lambda: len(begun), lambda count: count == _GROUPS)
-                gc.collect()
-                kept = tracemalloc.get_traced_memory()[0]
-                goes_on.set()
-        finally:
-            tracemalloc.stop()
-        found = [one.result() for one in looks]
-        assert kept < _LITTLE_BYTES, f"{_GROUPS} goals took {kept:,} bytes"
-        assert {one.record.goal.team is not None for one in found} == {with_team}
-        assert {one.standing is not None and one.standing.charter is not None for one in found} == {with_team}
-
-
-async def _states(system: NatsSystemClient) -> Sequence[GroupState]:
-    """List groups as who is asked questions does, and keep where they stand."""
-    found, before = list[GroupState](), None
-    while True:
-        page = await system.groups(before=before)
-        found += [one.state for one in page.groups]
-        if (before := page.before) is None:
-            return found
-
-
-@pytest.fixture(scope="module")
-def teams() -> Sequence[TeamSpec]:
-    """Teams with large policies, each like no other: what is alike takes memory once."""
-    return [team_of(_large_team(salt)) for salt in range(_TEAMS)]
-
-
-def _large_team(salt: int) -> Mapping[str, object]:
-    ways = [[{"to": f"n{(at + way) % 64}", "when": {"visits": 1}} for way in range(1, 20)] for at in range(64)]
-    nodes = [{"name": f"n{at}", "roles": ["a"], "max": 1, "exits": [*ways[at], {"to": "end"}]} for at in range(64)]
-    nodes[0]["prompt"] = f"The {salt}."
-    return {"team": "large", "roles": {"a": {"agent": "bob"}}, "nodes": nodes}
 
 
 async def test_an_id_is_completed_among_the_newest_and_found_whole_among_all(

@@ -236,26 +236,6 @@ async def test_cards_say_how_to_come_in(http: httpx.AsyncClient, members: Member
     assert [one["protocolBinding"] for one in json.loads(network.text)["supportedInterfaces"]] == ["JSONRPC", "HTTP+JSON"]
 
 
-async def test_a_message_of_many_values_is_refused_unread(http: httpx.AsyncClient, members: Members) -> None:
-    """What costs time to read is the number of values: too many are refused, and what stands in a text is none."""
-    begins = '{"jsonrpc":"2.0","id":1,"method":"SendMessage","params":{"configuration":{"returnImmediately":true},"message":'
-    begins += '{"messageId":"m","role":"ROLE_USER","parts":['
-
-    async def answer(content: str | bytes, path: str = "") -> httpx.Response:
-        url = str(http.base_url).removesuffix("/v1/") + f"/a2a/{POOL}{path}"
-        return await http.post(url, content=content, headers={"A2A-Version": "1.0"})
-
-    for many in ("{}," * 100_000, '"",' * 100_000, "[" * 100_000, '{"":' * 5_000, '"\\"",{},' * 5_000):
-        assert (await answer(begins + many)).status_code == 413, many[:9]
-    for wrong in ("[" * 300, "{", (begins + "]}}}").encode("utf-16")):
-        assert (await answer(wrong)).json()["error"]["code"] == -32700, wrong[:9]
-    assert (await answer("[" * 300, "/message:send")).status_code == 422
-    hollow = (await answer(begins + '{"text":"x"},{}]}}}')).json()["error"]
-    assert (hollow["code"], "Part 2 holds nothing" in hollow["message"]) == (-32602, True)
-    quoted = json.dumps({"filename": "x", "text": '\\",{[' * 20_000})
-    assert "task" in (await answer(begins + '{"text":"Count."},' + quoted + "]}}}")).json()["result"]
-
-
 async def test_nothing_is_read_of_who_may_not_ask(http: httpx.AsyncClient, door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
     """A key that reads no goals is refused before its message is looked at; of large bodies only few are held at a time."""
     url = str(http.base_url).removesuffix("/v1/") + f"/a2a/{POOL}"
@@ -504,40 +484,6 @@ async def test_who_leaves_while_sending_is_no_bug(http: httpx.AsyncClient) -> No
         writer.close()
         await eventually(lambda: left.get() > before)
     assert [one for one in logs if one["event"] == "request_failed"] == []
-
-
-@pytest.mark.parametrize(
-    ("method", "params", "code"),
-    [
-        ("message/send", {"message": {"parts": "none"}}, -32602),
-        ("message/stream", {"message": {"kind": "message"}}, -32602),
-        ("tasks/get", {}, -32602),
-        ("tasks/none", {}, -32601),
-        (7, {}, -32600),
-        ("tasks/get", {"id": "none"}, -32001),
-    ],
-)
-async def test_wrong_parameters_of_0_3_are_told_as_such(http: httpx.AsyncClient, method: object, params: object, code: int) -> None:
-    """JSON-RPC 2.0, section 5.1, as the kit of 0.3 checks it: a method that exists and parameters that are none."""
-    url = str(http.base_url).removesuffix("/v1/") + f"/a2a/{NETWORK}"
-    request = {"jsonrpc": "2.0", "method": method, "params": params}
-    answered = await http.post(url, json=request | {"id": "r1"})
-    told = answered.json()
-    assert (answered.status_code, told["id"], told["error"]["code"]) == (200, "r1", code)
-    assert ("params." in told["error"]["message"]) == (code == -32602)
-    unnumbered = (await http.post(url, json=request)).json()["error"]["code"]
-    misnumbered = (await http.post(url, json=request | {"id": {"bad": "type"}})).json()["error"]["code"]
-    assert (unnumbered, misnumbered) == (-32600 if code == -32001 else code, -32600)
-
-
-@pytest.mark.parametrize("version", ["", "0.3", "1.0", "2.0"])
-async def test_what_is_wrong_is_told_shortly_whichever_version_is_named(http: httpx.AsyncClient, version: str) -> None:
-    """The library goes by the method: under the name of 1.0 it told all that is wrong with a request of 0.3, 668 kB for 2 kB."""
-    url = str(http.base_url).removesuffix("/v1/") + f"/a2a/{NETWORK}"
-    params = {"message": {"messageId": "a", "role": "user", "parts": [0] * 980}}
-    request = {"jsonrpc": "2.0", "id": 1, "method": "message/send", "params": params}
-    answer = await http.post(url, json=request, headers={"A2A-Version": version} if version else {})
-    assert (answer.json()["error"]["code"], len(answer.content) < 2_000) == (-32602, True)
 
 
 async def test_an_id_that_is_written_as_a_fraction_is_a_whole_number(http: httpx.AsyncClient) -> None:

@@ -9,12 +9,10 @@ from urllib.parse import quote
 
 import httpx
 import pytest
-from starlette.types import Message, Send
 from structlog.testing import capture_logs
 
 from ioa.protocol.files import PIECE_BYTES, FilePiece, GetUpload, PutUpload, Stored
-from ioa.protocol.ids import CommId, GoalId, UserId
-from ioa_gateway.streamed import FileAnswer
+from ioa.protocol.ids import CommId, GoalId
 from ioa_groups.files import FileService
 from tests.contract.system_client.members import Members
 from tests.integration.gateway.serving import Door, in_session, key, sign_in
@@ -196,57 +194,3 @@ async def test_an_upload_ends_with_its_key(http: httpx.AsyncClient, door: Door, 
         await eventually(lambda: len(pieces) == 2)
         await revoke(http, door, "thief")
     assert (uploading.result().status_code, len(pieces)) == (401, 2)
-
-
-async def test_who_reads_slowly_has_little_read_for_him(
-    http: httpx.AsyncClient, members: Members, door: Door, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Behind its first piece nothing of a file is read before what was read is sent, and a user has few files under way."""
-    monkeypatch.setattr("ioa_gateway.limits.FILES_OF_USER", 1)
-    size = 40 * PIECE_BYTES
-    stored = (await http.put("/uploads/a.bin", content=b"x" * size)).json()
-    goal_id = (await http.post("/goals", json={"goal": "Count.", "agent": "ada", "inputs": [stored]})).json()["goal_id"]
-    path = f"/artifacts/{goal_id}/{(await members.launch(GoalId(goal_id))).seq}/0/a.bin"
-    get, asked, ahead = FileService.get_upload, list[int](), list[int]()
-
-    async def counted(files: FileService, request: GetUpload) -> FilePiece:
-        asked.append(request.after)
-        return await get(files, request)
-
-    async def noting(answer: FileAnswer, send: Send) -> None:
-        sent = 0
-
-        async def note(message: Message) -> None:
-            nonlocal sent
-            if message["type"] == "http.response.body" and message["body"]:
-                ahead.append(len(asked) - sent // PIECE_BYTES)
-                sent += len(message["body"])
-            await send(message)
-
-        await stream(answer, note)
-
-    stream = FileAnswer.stream_response
-    monkeypatch.setattr(FileService, "get_upload", counted)
-    monkeypatch.setattr(FileAnswer, "stream_response", noting)
-    async with http.stream("GET", path) as answer:
-        refused = [await http.get(path), await http.put("/uploads/b.bin", content=b"x")]
-        assert len(await answer.aread()) == size
-    assert [(one.status_code, one.headers["retry-after"]) for one in refused] == [(429, "1")] * 2
-    assert (max(ahead), set(ahead[16:])) == (2, {1})
-    assert (await http.get(path)).status_code == 200
-
-
-async def test_files_are_drawn_by_turns(
-    http: httpx.AsyncClient, members: Members, door: Door, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Drawing takes up a processor: one file is drawn at a time, the beginning of it, and who waits too long is told so."""
-    monkeypatch.setattr("ioa_gateway.routes.files._PATIENCE", timedelta(milliseconds=50))
-    text = "".join(f"{number}\n" for number in range(20_000))
-    order = {"goal": "Count.", "agent": "ada", "inputs": [{"name": "a.md", "text": text}]}
-    goal_id = (await http.post("/goals", json=order)).json()["goal_id"]
-    path = f"/artifacts/{goal_id}/{(await members.launch(GoalId(goal_id))).seq}/0/a.md"
-    async with door.limits.drawings.slot(UserId("eve")):
-        waited, plain = await http.get(f"{path}?view=1"), await http.get(path)
-    drawn = await http.get(f"{path}?view=1")
-    assert (waited.status_code, waited.headers["retry-after"], plain.text == text) == (429, "1", True)
-    assert ("not shown" in drawn.text, "\n12000" in drawn.text, "\n13000" in drawn.text) == (True, True, False)

@@ -179,18 +179,6 @@ async def _wrong_with(http: httpx.AsyncClient, call: Call) -> str:
     return f"{answer.status_code} {answer.text}" if is_bug else ""
 
 
-@pytest.mark.parametrize(
-    ("method", "path"),
-    [("POST", "/goals"), ("POST", "/agents/search"), ("POST", "/chat/completions"), ("POST", "/webhooks"), ("PUT", "/teams/a")],
-)
-@pytest.mark.parametrize("value", ["[]", "{}", "1", '{"a":1}'])
-async def test_bodies_of_very_many_values_are_refused_unread(http: httpx.AsyncClient, method: str, path: str, value: str) -> None:
-    """One within the size of a body takes a tenth of a second to read and to complain of; it is told what is wrong at once."""
-    body = f'{{"goal": [{",".join([value] * 25_000)}]}}'
-    answer = await http.request(method, path, content=body, headers={"Content-Type": "application/json"})
-    assert (answer.status_code, "5,000 values" in answer.json()["detail"]) == (413, True)
-
-
 async def test_no_body_is_answered_by_an_error_of_the_gateway(
     http: httpx.AsyncClient, members: Members, door: Door, caplog: pytest.LogCaptureFixture
 ) -> None:

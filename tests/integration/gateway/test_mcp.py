@@ -225,14 +225,6 @@ async def test_an_error_of_a_tool_is_short(http: httpx.AsyncClient, name: str, a
     assert (answer.is_error, told in str(answer.content), len(str(answer.content)) < 5_000) == (True, True, True)
 
 
-async def test_a_call_of_very_many_values_is_refused_unread(http: httpx.AsyncClient) -> None:
-    """What would keep the gateway from serving others, since each value of it takes time, is not looked at."""
-    url = str(http.base_url).removesuffix("/v1/") + "/mcp"
-    asked = {"name": "start_group", "arguments": {"goal": "x", "files": [{}] * 2_000}}
-    refused = await http.post(url, json={"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": asked})
-    assert (refused.status_code, "1,000 values" in refused.json()["detail"]) == (413, True)
-
-
 async def test_what_follows_from_before_is_told_on_the_next_page(http: httpx.AsyncClient, members: Members) -> None:
     """A task that was given out in the page before and ends with the goal is told as it is to who hears all at once."""
     async with speaking(http) as client:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from datetime import timedelta
@@ -12,11 +10,11 @@ import httpx
 import pytest
 
 from ioa.client.documents import GoalRow, told
-from ioa.protocol.ids import LOCAL, CommId, GoalId
+from ioa.protocol.ids import CommId, GoalId
 from ioa.protocol.messages import Discussion
 from ioa_testkit.planes import Plane
 from tests.contract.system_client.members import ADA, BOB, Members
-from tests.integration.gateway.serving import Door, Event, followed
+from tests.integration.gateway.serving import Event, followed
 
 ORDER = {"goal": "Count to ten.", "agent": "ada"}
 SOON = timedelta(milliseconds=20)
@@ -126,65 +124,6 @@ async def test_pages_end_by_their_bytes(http: httpx.AsyncClient, members: Member
     assert (len(forward), len(back)) == (4, 4)
     short = (await http.get(f"{path}?limit=2")).json()
     assert ([one["seq"] for one in short["entries"]], short["next"]) == (whole[:2], whole[1])
-
-
-async def test_lists_of_goals_end_by_their_bytes(http: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever lists goals of many words gets all of them, on pages that are no larger than they may be, but for the first eight."""
-    monkeypatch.setattr("ioa_gateway.goal_pages.MOST_BYTES", 40_000)
-    for number in range(30):
-        await http.post("/goals", json={"goal": f"{number} " + "x" * 4_000, "agent": "ada"})
-    pages = list[list[str]]()
-    following: str | None = ""
-    while following is not None:
-        page = await http.get(f"/goals?limit=200{following}")
-        assert len(page.content) < 60_000
-        pages.append([one["goal"].partition(" ")[0] for one in page.json()["goals"]])
-        following = None if page.json()["next"] is None else f"&cursor={page.json()['next']}"
-    assert [one for page in pages for one in page] == [str(number) for number in reversed(range(30))]
-    assert len(pages) > 2
-
-
-async def test_tasks_and_waits_end_by_their_bytes(
-    http: httpx.AsyncClient, members: Members, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A task of A2A tells of the last entries that fit, a list of tasks says where it goes on, and so does a wait by MCP."""
-    for part in ("entry_pages", "a2a.handler"):
-        monkeypatch.setattr(f"ioa_gateway.{part}.MOST_BYTES", 20_500)
-    url, version = str(http.base_url).removesuffix("/v1/"), {"A2A-Version": "1.0"}
-    ids = list[str]()
-    for number in range(2):
-        said = {"messageId": f"m{number}", "role": "ROLE_USER", "parts": [{"text": "Count."}]}
-        body = {"message": said, "configuration": {"returnImmediately": True}}
-        ids.append((await http.post(f"{url}/a2a/agents/ada/message:send", json=body, headers=version)).json()["task"]["id"])
-        room = (await members.launch(GoalId(ids[-1]))).state.comm_id
-        for text, speaker, other in (("x" * 9_000, ADA, BOB), ("y" * 9_000, BOB, ADA), ("z" * 9_000, ADA, BOB)):
-            await members.say(speaker, Discussion(content=text, next_speaker=other), room)
-    task = (await http.get(f"{url}/a2a/agents/ada/tasks/{ids[0]}", headers=version)).json()
-    assert [one["parts"][0]["text"][0] for one in task["history"]] == ["C", "y", "z"]
-    first = (await http.get(f"{url}/a2a/agents/ada/tasks", headers=version)).json()
-    rest = (await http.get(f"{url}/a2a/agents/ada/tasks?pageToken={first['nextPageToken']}", headers=version)).json()
-    assert ([one["id"] for one in (*first["tasks"], *rest["tasks"])], len(first["tasks"])) == (ids[::-1], 1)
-    assert (rest.get("nextPageToken", ""), first["totalSize"]) == ("", 2)
-    after, lines = 0, list[str]()
-    for _ in range(2):
-        arguments = {"goal_id": ids[0], "seconds": 0, "after": after}
-        asked = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "wait", "arguments": arguments}}
-        heads = {"Accept": "application/json, text/event-stream"}
-        answer = (await http.post(f"{url}/mcp", json=asked, headers=heads)).text
-        told_of = json.loads(answer[answer.index("{") :])["result"]["structuredContent"]
-        after, lines = told_of["after"], [*lines, *told_of["lines"]]
-        assert told_of["next"].startswith("More was said." if len(lines) < 3 else "It goes on."), told_of["next"]
-    assert [line[-1] for line in lines if len(line) > 9_000] == ["x", "y", "z"]
-
-
-async def test_pages_of_one_user_are_read_by_turns(http: httpx.AsyncClient, members: Members, door: Door) -> None:
-    """Who asks for many pages at once is given them one after another, and other things meanwhile."""
-    goal_id = await _in_words(http, members, "One.")
-    async with asyncio.TaskGroup() as group, door.limits.pages.slot(LOCAL), door.limits.pages.slot(LOCAL):
-        asked = group.create_task(http.get(f"/goals/{goal_id}/entries"))
-        assert [(await http.get("/goals")).status_code for _ in range(3)] == [200] * 3
-        assert not asked.done()
-    assert len(asked.result().json()["entries"]) == 2
 
 
 async def test_markdown_and_tables_are_drawn(http: httpx.AsyncClient, members: Members) -> None:

@@ -6,7 +6,6 @@ import asyncio
 import random
 
 import httpx
-import pytest
 
 from ioa.client.history import conversation
 from ioa.protocol.ids import GoalId
@@ -55,17 +54,3 @@ async def test_what_is_seen_is_the_log_whoever_shows_it(plane: Plane, members: M
                 await members.conclude(ADA, "Done.", room)
             log = [stored.seq for stored in await conversation(plane.client, room)]
             assert [event.seq for event in seen.result()] == log, seed
-
-
-async def test_streams_that_are_opened_at_once_are_counted(plane: Plane, members: Members, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who opens many streams at once gets no more of them than one after another."""
-    monkeypatch.setattr("ioa_gateway.limits.STREAMS", 1)
-    async with open_gateway(plane) as http:
-        path, answered = f"/goals/{(await http.post('/goals', json=ORDER)).json()['goal_id']}/events", asyncio.Barrier(3)
-
-        async def opened() -> int:
-            async with http.stream("GET", path) as response:
-                await answered.wait()
-                return response.status_code
-
-        assert sorted(await asyncio.gather(*(opened() for _ in range(3)))) == [200, 429, 429]

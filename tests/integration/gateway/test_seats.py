@@ -114,20 +114,6 @@ async def test_a_key_answers_as_whom_it_is_for(plane: Plane, http: httpx.AsyncCl
     assert names == [422, 422]
 
 
-async def test_one_key_for_a_person_leaves_others_of_that_person_their_turns(http: httpx.AsyncClient, door: Door) -> None:
-    """What comes of the person counts for the person, who was refused, and named, for what any key for that seat asked."""
-    for name in ("anna", "eve"):
-        await door.keys.put(key(name, "seats:anna"))
-    asked = [await http.get("/seats/anna/groups/g0", headers=bearer("eve")) for _ in range(60)]
-    assert [one.status_code for one in asked] == [404] * 50 + [429] * 10
-    assert float(asked[-1].headers["retry-after"]) >= 1
-    assert (await http.get("/seats/anna", headers=bearer("anna"))).status_code == 200
-    await door.keys.put(key("many", *(f"seats:p{number}" for number in range(60))))
-    assert [(await http.get("/seats", headers=bearer("many"))).status_code for _ in range(2)] == [200] * 2
-    door.clock.advance(timedelta(seconds=1))
-    assert (await http.get("/seats/anna", headers=bearer("eve"))).status_code == 200
-
-
 def take_seats_but(monkeypatch: pytest.MonkeyPatch, away: str) -> None:
     """Have the gateway take the seats of everybody but one, whose key it has not."""
     take = Seats.of

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
-from ioa.agent import conversation
-from ioa.agent.conversation import attributed, heard, kept, told_of_part
+from ioa.agent.conversation import heard, kept, told_of_part
 from ioa.agent.history import GroupHistory
 from ioa.ports.brain import GroupView
 from ioa.ports.meter import Meter
@@ -41,35 +38,6 @@ def test_a_message_that_bears_anothers_id_hides_only_itself() -> None:
     shown = kept(view, lambda one: "secret" not in one.content)
     assert [one.content for one in heard(shown)] == ["The bridge is out."]
     assert shown.messages == shown.log == (alike[0],)
-
-
-def test_what_a_message_says_is_told_once_for_all_views_of_its_group() -> None:
-    """Behind thousands of messages each turn told all of them anew; an answer that comes later is there all the same."""
-    story = launched("ada", "bob").says("ada", to="bob").says("bob", to="ada").asks("ada")
-    history = GroupHistory(COMM)
-    for entry in sequenced(story):
-        history.apply(entry)
-    before = heard(history.view(AgentId("ada"), START, Meter()))
-    history.apply(sequenced(story.answered("yes"))[-1])
-    after = heard(history.view(AgentId("ada"), START, Meter()))
-
-    assert [one.kind for one in before] == ["message", "message", "question"]
-    assert ([one.content for one in after[3:]], [*map(id, after[:2])]) == (["yes"], [*map(id, before[:2])])
-
-
-def test_of_a_long_conversation_no_more_is_written_than_a_function_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its end: to write 155 messages of line breaks took a process from 177 to 746 MB, and held its loop for 0.7 s."""
-    written: list[int] = []
-
-    def counted(name: str, text: str) -> str:
-        written.append(len(text))
-        return attributed(name, text)
-
-    monkeypatch.setattr(conversation, "attributed", counted)
-    told = told_of_part(_hearing(*("\n" * 159_000 + f"\N{GRINNING FACE} {number}" for number in range(20))))
-
-    assert (sum(written), len(told.encode()) < 201_000) == (159_000 + len("\N{GRINNING FACE} 19"), True)
-    assert told.endswith("  \N{GRINNING FACE} 19") and "ada: [… the beginning is left out …]\n  " in told
 
 
 def test_a_conversation_that_fits_is_told_whole() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from datetime import timedelta
 from itertools import pairwise
 
@@ -14,7 +13,7 @@ from ioa.group.events import Said
 from ioa.group.folding import KEPT
 from ioa.group.policy.audience import view_for
 from ioa.group.requests import SequencedEntry
-from ioa.group.state import Discussing, Gathering
+from ioa.group.state import Gathering
 from ioa.ports.brain import GroupView, TaskRecord
 from ioa.ports.meter import Meter
 from ioa.protocol.ids import AgentId, TaskId
@@ -23,7 +22,6 @@ from ioa.protocol.outcomes import Outcome
 from ioa.protocol.team import field_of
 from ioa.protocol.usage import Usage
 from tests.contract.agent_store.stories import sequenced
-from tests.rig.calls import calls_of
 from tests.unit.group.golden import forked
 from tests.unit.group.scenario import COMM, MAX_TOKENS, START, Scenario, launched
 from tests.unit.group.test_policy import REVIEWED, Told, X, Y, group, watched
@@ -93,28 +91,6 @@ def test_a_passed_message_takes_the_place_of_its_draft() -> None:
         (1, "DISCUSSION"), (2, "DECISION"), (4, "DECISION"), (5, "DISCUSSION")
     ]  # fmt: skip
     assert view.log == view.messages
-
-
-def test_words_that_are_said_again_cost_the_same_behind_a_long_talk() -> None:
-    """Each of them was looked for among all that was said before: behind 5,000 messages 18 ms, and at a start for seconds."""
-    short, long = (_to_say_again_behind(number) for number in (40, 200))
-    assert long < 1.5 * short
-
-
-def _to_say_again_behind(messages: int) -> int:
-    """How much it takes to hear ten messages that say the same, in a group where a node has a review, behind some that do not."""
-    x, y = ({"name": one, "roles": ["a", "b"], "max": 990} for one in "xy")
-    story = group({**x, "then": "y"}, {**y, "then": "z", "review": "c"}, {"name": "z", "roles": ["c"]}, max_turns=1_000)
-    for number in range(messages + 14):
-        stage = story.state.stage
-        assert isinstance(stage, Discussing)
-        story = story.speaks(stage.holder, Discussion(content=f"Word {number}." if number < messages else "I am here."))
-    assert story.policy is not None
-    history, heard = GroupHistory(COMM), entries(story.log, story.policy)
-    shown = [SequencedEntry(seq=seq, previous_seq=seq - 1, entry=entry) for seq, entry in enumerate(heard, 1)]
-    for entry in shown[:-10]:
-        history.apply(entry)
-    return calls_of(lambda: deque(map(history.apply, shown[-10:]), maxlen=0))
 
 
 def history_of(story: Scenario, agent: str) -> GroupHistory:

@@ -23,7 +23,7 @@ from ioa.ports.agent_store import StoredObservation
 from ioa.ports.brain import GroupView
 from ioa.protocol.codec import encode
 from ioa.protocol.goals import Reason
-from ioa.protocol.ids import CommId, GoalId, SessionId, UserId, comm_id_of_goal
+from ioa.protocol.ids import CommId, SessionId, comm_id_of_goal
 from ioa.protocol.messages import Pass, PassCause
 from ioa.testing import ScriptedBrain, ScriptedModel
 from ioa.testing.manual_clock import ManualClock
@@ -99,31 +99,6 @@ async def test_who_cannot_look_sees_what_was_seen_last(tmp_path: Path, monkeypat
     monkeypatch.setattr(hooks, "LOOK_WITHIN", timedelta(milliseconds=1))
     told.append(await blind.observed())
     assert told == [CANARY, *[f"(seen at turn {_view().state.turn}, and not since)\n{CANARY}"] * 4]
-
-
-async def test_what_is_seen_and_said_for_one_user_leaves_others_their_turns(tmp_path: Path) -> None:
-    """Users take turns, as at tasks: by a hundred goals of one that all speak at once others' were passed over as silent."""
-    agent, order, go = _agent(), list[str](), asyncio.Event()
-
-    @agent.observe
-    async def look(view: TurnView) -> str:
-        order.append(view.comm_id)
-        await go.wait()
-        return CANARY
-
-    rig, view = _Rig(agent, tmp_path), _view()
-
-    async def see(user: str, number: int) -> None:
-        comm_id = CommId(f"{user}-{number}")
-        charter = view.charter.model_copy(update={"user": UserId(user), "goal_id": GoalId(comm_id), "comm_id": comm_id})
-        await rig.observed(replace(view, charter=charter))
-
-    async with asyncio.TaskGroup() as group:
-        for user, number in [("eve", number) for number in range(5)] + [("anna", 0)]:
-            group.create_task(see(user, number))
-            await asyncio.sleep(0)
-        go.set()
-    assert order.index("anna-0") <= 2
 
 
 async def test_a_long_look_is_cut(tmp_path: Path) -> None:

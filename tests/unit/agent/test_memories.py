@@ -10,11 +10,10 @@ from typing import Any
 
 import pytest
 
-from ioa import Agent, TaskContext, TurnView, UnavailableError
+from ioa import Agent, TurnView, UnavailableError
 from ioa.agent import remembering
 from ioa.agent.history import GroupHistory
 from ioa.agent.remembering import Memories
-from ioa.agent.rules import RuleBrain
 from ioa.brain import Said
 from ioa.group.policy.part import Part
 from ioa.group.state import Ended
@@ -319,67 +318,3 @@ def test_a_memory_is_written_and_read_back() -> None:
     """As any part of a team."""
     team = team_of(_team({"window": 5, "last": {"host": 2}, "summary": 10, "relevant": 3}))
     assert read_toml(to_toml(team)) == team == team_of(document_of(team))
-
-
-async def test_what_is_decided_takes_no_place_of_what_is_said(ioa_system: System) -> None:
-    """A judge that is asked after each turn says nothing: those who speak are shown as much of what was said as without it."""
-    views: list[TurnView] = []
-    judge = Agent("judge", description="judges talks", examples=["judges talks"])
-
-    @judge.speak
-    def speak(view: TurnView) -> Said:
-        assert view.offer is not None
-        return view.conclude("Done.") if view.offer.concluding else view.decide("stay")
-
-    team = {
-        "team": "talk",
-        "leader": "judge",
-        "roles": {"judge": "judge", "host": "host", "guest": {"agent": "guest", "memory": {"window": 2}}},
-        "nodes": [
-            {"name": "talk", "roles": ["host", "guest"], "max": 6, "asked": "turn", "exits": [{"to": "end", "by": "judge"}]},
-        ],
-    }
-    agents = [judge, _speaker("host", [], "turn {}"), _speaker("guest", views, "turn {}")]
-    done = await ioa_system.run(GoalOrder(goal="Talk.", team=team_of(team)), agents=agents)
-    assert done.succeeded
-    assert [len([one for one in _shown(view) if one.startswith("turn")]) for view in views] == [1, 2, 2]
-
-
-async def test_a_task_that_has_its_slot_waits_for_no_summary(ioa_system: System) -> None:
-    """What was said since it was decided how it is done is summed up in no slot: who gave it out could hold all of them so."""
-    asked, asked_by_then, said_more = list[str](), list[int](), asyncio.Event()
-
-    class Counted(ScriptedModel):
-        async def answer(self, *args: Any, **more: Any) -> ModelAnswer:
-            asked.append("a summary")
-            await said_more.wait()
-            return ModelAnswer("short")
-
-    host = Agent("host", description="host leads", examples=["host leads"])
-    guest = Agent("guest", description="guest works", examples=["guest works"], brain=RuleBrain())
-
-    @host.speak
-    async def speak(view: TurnView) -> Said:
-        if view.offer is not None and view.offer.concluding:
-            return view.conclude("Done.")
-        if view.turn == 3:
-            return view.assign({"guest": "weld it"}, wait=False)
-        if view.turn > 3:
-            await eventually(lambda: asked)
-        if view.turn == 6:
-            said_more.set()
-            await eventually(lambda: asked_by_then)
-        return view.say(f"turn {view.turn}")
-
-    @guest.task
-    def work(task: str, ctx: TaskContext) -> str:
-        asked_by_then.append(len(asked))
-        told.extend(one.content for one in ctx.conversation)
-        return "It is done."
-
-    told = list[str]()
-    team = _team({"window": 1, "summary": 1}, 6)
-    team["nodes"] = [{"name": "work", "roles": ["host"], "tasks": True, "max": 6}]
-    order = GoalOrder(goal="Talk of the garden.", team=team_of(team), agent="host")
-    done = await ioa_system.run(order, agents=(host, guest), model=Counted(lambda asked: ModelAnswer("")))
-    assert (done.succeeded, asked_by_then, told) == (True, [1], ["turn 5"])

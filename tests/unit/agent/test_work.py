@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import hashlib
 import threading
-import weakref
-from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import AsyncExitStack
+from collections.abc import AsyncGenerator, Callable
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -17,13 +14,12 @@ from typing import Any, NoReturn
 import pytest
 
 from ioa.agent.client import AgentClient
-from ioa.agent.conversation import Heard, conversation_of
 from ioa.agent.definition import TaskContext
 from ioa.agent.history import GroupHistory
 from ioa.errors import InvalidInputError, NotFoundError, StoreFullError, UnavailableError
 from ioa.group.events import EncodedEntry, GroupLaunched
 from ioa.group.requests import Accepted, Rejected, SequencedEntry
-from ioa.ports.brain import GroupView, TeamLaunch
+from ioa.ports.brain import TeamLaunch
 from ioa.protocol.goals import Artifact, Reason
 from ioa.protocol.ids import AgentId, CommId, TaskId, comm_id_of_goal, comm_id_of_task
 from ioa.protocol.load import Load
@@ -711,73 +707,6 @@ async def test_functions_run_at_most_as_many_at_once_as_allowed(company: Company
     payloads = [message.payload for message in await company.messages(ROOM)]
     done = sorted(one.task_conclusion for one in payloads if isinstance(one, InformTaskResult))
     assert (result.reason, done, most[0] <= 4) == (Reason.CONCLUDED, sorted(one.task_desc for one in tasks), True)
-
-
-async def test_a_task_that_waits_for_a_slot_keeps_nothing_of_what_was_said(
-    company: Company, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """One goal has hundreds of tasks wait behind thousands of messages: what a function is shown is made when it has its slot."""
-    run, made = Running(), [0]
-
-    def counted(view: GroupView) -> Sequence[Heard]:
-        made[0] += 1
-        return conversation_of(view)
-
-    monkeypatch.setattr("ioa.agent.task_runner.conversation_of", counted)
-    tasks = tuple(task(f"t{number}") for number in range(1, 21))
-    brain = ScriptedBrain(
-        teams=[TeamLaunch(members=(AgentId("worker"),))],
-        utterances=[SyncTaskAssignment(tasks=tasks), ConcludeGroupDiscussion()],
-        conclusions=[Conclusion(content="All done.")],
-    )
-    approaching = ScriptedBrain()
-    worker = (await company.start(working(run.function()), approaching)).client
-    await company.start(idle("lead"), brain)
-    await company.network.offer(GOAL)
-    assert worker is not None
-    await eventually(lambda: len(run.attempts) == 4 and _waiting(worker) == 16)
-    at_once, views = made[0], [weakref.ref(one.group) for one in approaching.tasks]
-    approaching.tasks.clear()
-    gc.collect()
-    kept = sum(view() is not None for view in views)
-    run.let_go.set()
-
-    result = await company.result()
-
-    assert (len(views), kept, at_once, made[0], result.reason) == (20, 0, 4, 20, Reason.CONCLUDED)
-
-
-async def test_a_task_that_has_its_slot_waits_for_no_function_that_filters(company: Company) -> None:
-    """It is shown what the filter let through when it was asked last, which is before the task waits."""
-    asked, told = list[str](), list[list[str]]()
-
-    def work(words: str, ctx: TaskContext) -> str:
-        told.append([one.content for one in ctx.conversation])
-        return "done"
-
-    worker = working(work)
-
-    @worker.view
-    def keep(heard: Heard) -> bool:
-        asked.append(heard.content)
-        return heard.content == "do t1"
-
-    brain = one_task()
-    brain.utterances[0] = SyncTaskAssignment(content="to be sure", tasks=(task(),))
-    client = (await company.start(worker)).client
-    await company.start(idle("lead"), brain)
-    assert client is not None
-    async with AsyncExitStack() as slots:
-        for _ in range(4):
-            await slots.enter_async_context(client._workers.slot(timedelta(hours=1)))
-        await company.network.offer(GOAL)
-        await eventually(lambda: _waiting(client) == 1)
-        before = len(asked)
-    await eventually(lambda: told)
-    after = len(asked)
-    result = await company.result()
-    assert (result.reason, before > 0, after) == (Reason.CONCLUDED, True, before)
-    assert told == [["to be sure", "do t1"]]
 
 
 def _waiting(worker: AgentClient) -> int:

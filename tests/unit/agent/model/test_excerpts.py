@@ -9,12 +9,10 @@ from typing import Any
 
 import pytest
 
-from ioa.agent.conversation import Heard
 from ioa.agent.model.prompts import cut
 from ioa.agent.model.task import MAX_TEXT_BYTES, messages_of
 from ioa.fences import _UNSEEN, defused
 from ioa.files import is_text
-from ioa.protocol.ids import AgentId, TaskId
 from ioa.testing import RecordingContext, input_file, upstream
 
 CUT = " [… cut: {:,} bytes in all …] "
@@ -76,15 +74,6 @@ async def test_of_a_large_file_the_ends_are_read(shown: Callable[..., Any], read
     text = await shown(b"<" * 20_000_000)
     assert (sum(read) <= 2 * MAX_TEXT_BYTES, sum(looked_at) <= 3 * MAX_TEXT_BYTES) == (True, True), (sum(read), sum(looked_at))
     assert (text[:2], CUT.format(20_000_000) in text, len(text) <= MAX_TEXT_BYTES) == ("<<", True, True)
-
-
-async def test_of_long_messages_the_ends_are_looked_through(tmp_path: Path, looked_at: list[int]) -> None:
-    """Forty of 200,000 characters, and why a result was rejected, are shown with 2,000 bytes each."""
-    long = "<" * 200_000
-    said = [Heard(number, AgentId("bob"), "message", long, TaskId("t9")) for number in range(40)]
-    ctx = RecordingContext(tmp_path, conversation=said, results=[upstream("x", "y", rejected=long)], reason=long, rejected=long)
-    await messages_of("", "sum up", ctx)
-    assert sum(looked_at) < 43 * 2 * 2_000 + 2_000, sum(looked_at)
 
 
 @pytest.mark.parametrize(
