@@ -87,9 +87,8 @@ _AT_ONCE_SECONDS, _GIVEN_BACK_PAGES = 0.1, 2_000
 takes so long that the memory would count as unwell."""
 
 _ANSWERS_WITHIN = timedelta(seconds=10)
-_THREADS = 2
-"""One for transactions, and one to read beside them. They are the memory's own: what takes up all that a loop has for everybody
-holds up no agent's memory."""
+_THREADS = ThreadPoolExecutor(4, thread_name_prefix="memory")
+"""Threads of all stores of the process, apart from the event loop's default threads, which other work can occupy."""
 _PAGE_WITHIN = timedelta(minutes=1)
 """How long it may take to read a page of a group."""
 
@@ -145,7 +144,6 @@ class SqliteStore:
         self._path = path
         self._connection: sqlite3.Connection | None = None
         self._turn, self._reading = asyncio.Lock(), asyncio.Lock()
-        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="memory")
         self._answers_within = answers_within.total_seconds()
         self._unanswered_since: float | None = None
         self._unwritten: list[_Applied | _Answered] = []
@@ -629,7 +627,7 @@ class SqliteStore:
             await self._in_thread(self._close)
 
     def _in_thread(self, work: Callable[..., T], *arguments: object) -> asyncio.Future[T]:
-        return asyncio.get_running_loop().run_in_executor(self._threads, work, *arguments)
+        return asyncio.get_running_loop().run_in_executor(_THREADS, work, *arguments)
 
 
 @asynccontextmanager

@@ -138,7 +138,8 @@ class AgentClient:
         self._following = asyncio.Event()
         """Set while the memory is known to be of the logs that are there now. Until then pushes are passed over."""
         self._ended: OrderedDict[CommId, int] = OrderedDict()
-        self._superseded: asyncio.Queue[ExceptionGroup[SupersededError]] = asyncio.Queue()
+        self._superseded: list[ExceptionGroup[SupersededError]] = []
+        self._must_end = asyncio.Event()
 
     @property
     def groups_followed(self) -> int:
@@ -189,7 +190,7 @@ class AgentClient:
                 group.create_task(self._find_groups(sessions)),
                 group.create_task(self._tidy()),
                 group.create_task(self._give_way()),
-                group.create_task(self._listening.serve()),
+                *([group.create_task(self._listening.serve())] if self._listening.handlers else []),
             ]
             leading = group.create_task(self._lead_goals())
             with self._network.at_renewal(self._start_over):
@@ -415,7 +416,8 @@ class AgentClient:
         try:
             await session.run()
         except* SupersededError as errors:
-            self._superseded.put_nowait(errors)
+            self._superseded.append(errors)
+            self._must_end.set()
             failure = SupersededError
         except* NotFoundError as errors:
             _log.info("group_not_there", comm_id=comm_id, agent_id=me, why=str(find_error(IoaError, errors)))
@@ -447,7 +449,8 @@ class AgentClient:
 
     async def _give_way(self) -> None:
         """End the agent when a session learns that another process has taken it over."""
-        raise await self._superseded.get()
+        await self._must_end.wait()
+        raise self._superseded[0]
 
     def _note_end(self, comm_id: CommId, cursor: int) -> None:
         self._ended[comm_id] = cursor

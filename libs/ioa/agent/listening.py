@@ -147,14 +147,14 @@ class Listeners:
     """
 
     def __init__(self, handlers: Sequence[Listener], workers: WorkerPool) -> None:
-        self._handlers = handlers
+        self.handlers = handlers
         self._workers = workers
         self._waiting: deque[AgentEvent] = deque()
         self._news = asyncio.Event()
 
     def tell(self, event: AgentEvent) -> None:
         """Have an event told, soon; from the event loop alone."""
-        if not self._handlers:
+        if not self.handlers:
             return
         if len(self._waiting) >= MAX_WAITING:
             _log.warning("event_not_told", agent_id=event.me, event_kind=type(self._waiting.popleft()).__name__)
@@ -172,7 +172,7 @@ class Listeners:
         self._news.clear()
         while self._waiting:
             event = self._waiting.popleft()
-            for handler in self._handlers:
+            for handler in self.handlers:
                 await self._tell(handler, event)
 
     async def _tell(self, handler: Listener, event: AgentEvent) -> None:
