@@ -15,7 +15,7 @@ from nats.aio.client import Client
 
 from ioa import Agent, TaskContext, TurnView
 from ioa.adapters.nats.agent_network import NatsAgentNetwork
-from ioa.adapters.nats.receiving import StraightReader
+from ioa.adapters.nats.receiving import MessageParser
 from ioa.adapters.nats.system_client import NatsSystemClient, open_system
 from ioa.adapters.sqlite_store import open_sqlite_store
 from ioa.adapters.system_clock import RandomIds, SystemClock
@@ -178,13 +178,13 @@ async def test_a_key_reads_nothing_that_its_agent_does_not_hear(tmp_path: Path, 
     """Not in pushes, answers, refusals or pages, and not in the agent's file; who hears all reads all of it."""
     members = (CHAIR, ADA, BEN, MALLORY)
     arrived: defaultdict[Client, bytearray] = defaultdict(bytearray)
-    receive = StraightReader._receive
+    parse = MessageParser.parse
 
-    def tapped(self: StraightReader, data: bytes) -> None:
-        arrived[self._client].extend(data)
-        receive(self, data)
+    async def tapped(self: MessageParser, data: bytes) -> None:
+        arrived[self.nc].extend(data)
+        await parse(self, data)
 
-    monkeypatch.setattr(StraightReader, "_receive", tapped)
+    monkeypatch.setattr(MessageParser, "parse", tapped)
     async with AsyncExitStack() as stack:
         secured = await stack.enter_async_context(open_secured(tmp_path, (*members, BOSS)))
         (tmp_path / "logs").mkdir()

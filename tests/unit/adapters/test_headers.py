@@ -1,18 +1,12 @@
-"""What strangers write into the headers of messages stops nobody's reading, costs little, and forges nobody's name."""
+"""Headers with any content are read without an error and in little time."""
 
 from __future__ import annotations
 
-import json
 import time
 
 import pytest
 
-from ioa.adapters.nats.headers import drop_foreign_status, header_bytes, read_headers, readable
-from ioa.adapters.nats.permissions import SHOWN_ASKER
-
-_TOLD = b'Nats-Request-Info: {"acc":"IOA_AGENTS","user":"mallory","name":"Nats-Request-Info: {\\"user\\""}\r\n\r\n'
-"""What the server puts in the place of the last two bytes of a block, when a connection has such a name."""
-_FORGED = b'{"acc":"IOA_AGENTS","user":"bob"}'
+from ioa.adapters.nats.headers import decode_subject, drop_foreign_status, read_headers
 
 
 @pytest.mark.parametrize(
@@ -36,24 +30,6 @@ def test_any_block_is_read(block: bytes, headers: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize(
-    "before",
-    [
-        b"NATS/1.0\r\n",
-        b"NATS/1.0\r\nfoo: ",
-        b"NATS/1.0\r\n\xff",
-        b"NATS/1.0 ",
-        b"NATS/1.0\r\nNats-Request-Info : " + _FORGED + b"\r\nfoo: ",
-        b"NATS/1.0\r\n Nats-Request-Info: " + _FORGED + b"\r\n\xff",
-        b"NATS/1.0\r\nNats-Request-Info: " + _FORGED + b"\r\n\r\nfoo: ",
-        b"NATS/1.0\r\n" + b"a:\r\n" * 200_000,
-    ],
-)
-def test_who_asks_is_what_the_server_says(before: bytes) -> None:
-    """A line without an end swallows the server's; one that is written otherwise stands for it."""
-    assert json.loads(read_headers(before + _TOLD)[SHOWN_ASKER])["user"] == "mallory"
-
-
-@pytest.mark.parametrize(
     "block",
     [
         b"NATS/1.0\r\n" + b"a:\r\n" * 20_000,
@@ -62,12 +38,11 @@ def test_who_asks_is_what_the_server_says(before: bytes) -> None:
         b"NATS/1.0 " + b"\xff" * 1_000_000,
     ],
 )
-def test_large_blocks_cost_little_and_count(block: bytes) -> None:
-    """A megabyte of small headers took a third of a second, and counted as nothing."""
+def test_large_blocks_are_read_in_little_time(block: bytes) -> None:
+    """A megabyte of small headers takes nats-py a third of a second."""
     began = time.thread_time()
-    headers = read_headers(block)
+    read_headers(block)
     assert time.thread_time() - began < 0.05
-    assert header_bytes(headers) >= len(block)
 
 
 @pytest.mark.parametrize(
@@ -88,4 +63,4 @@ def test_what_is_stored_is_no_word_of_the_server(reply: bytes, headers: dict[str
 
 def test_any_subject_can_be_read() -> None:
     """What is no UTF-8 is replaced by what no id holds."""
-    assert (readable(b"a.\xff.b"), readable(b"a.b"), readable("ä".encode())) == ("a.\ufffd.b", "a.b", "ä")
+    assert (decode_subject(b"a.\xff.b"), decode_subject(b"a.b"), decode_subject("ä".encode())) == ("a.\ufffd.b", "a.b", "ä")

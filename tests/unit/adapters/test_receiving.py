@@ -1,20 +1,17 @@
-"""Telling messages apart: as nats-server writes them, whatever strangers wrote within, and however they were cut into packets."""
+"""Parsing messages: as nats-server writes them, with any bytes in subjects, and any cuts between packets."""
 
 from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from nats.aio.transport import TcpTransport
 from nats.errors import ProtocolError
 
-from ioa.adapters.nats.receiving import MessageParser, StraightReader
-from ioa.adapters.nats.sinks import MessageSink
+from ioa.adapters.nats.receiving import MessageParser
 
 _SEPARATE = b" \t\r\n"
 """What nats-server takes for what separates the parts of a line; all else it hands on within a subject."""
@@ -28,19 +25,9 @@ class _Client:
 
     received: list[Received] = field(default_factory=list)
     others: list[str] = field(default_factory=list)
-    stats: dict[str, int] = field(default_factory=lambda: {"in_msgs": 0, "in_bytes": 0})
-    most: int = 0
 
     def __post_init__(self) -> None:
-        sink = MessageSink(self.received.append)  # type: ignore[arg-type]
         self._ps = MessageParser(self)
-        self._subs = {
-            _SINK: SimpleNamespace(_future=sink, _max_msgs=self.most, _received=0),
-            _QUEUE: SimpleNamespace(_future=None, _max_msgs=0, _received=0),
-        }
-
-    def _build_message(self, sid: int, subject: bytes, reply: bytes, data: bytes, headers: dict[str, str] | None) -> Received:
-        return sid, subject, reply, _block(headers), data
 
     async def _process_msg(self, sid: int, subject: bytes, reply: bytes, data: bytes, headers: bytes | None) -> None:
         self.received.append((sid, subject, reply, headers, data))
@@ -92,14 +79,13 @@ _LINES = {
 @given(
     said=st.lists(_messages | st.sampled_from(list(_LINES)), max_size=8),
     cuts=st.lists(st.integers(0, 400), max_size=6),
-    straight=st.booleans(),
 )
-def test_what_the_server_writes_is_read_as_it_was_written(said: list[Received | bytes], cuts: list[int], straight: bool) -> None:
+def test_what_the_server_writes_is_read_as_it_was_written(said: list[Received | bytes], cuts: list[int]) -> None:
     """Each message comes once, whole, in order, to its own subscription, whatever bytes are in it and wherever a packet ends."""
     stream = b"".join(one if isinstance(one, bytes) else _written(one) for one in said)
     ends = sorted(min(cut, len(stream)) for cut in cuts)
     packets = [stream[begin:end] for begin, end in zip([0, *ends], [*ends, len(stream)], strict=True)]
-    client = asyncio.run(_read_straight(packets) if straight else _parse(packets))
+    client = asyncio.run(_parse(packets))
     assert client.received == [one for one in said if not isinstance(one, bytes)]
     assert client.others == [told for one in said if isinstance(one, bytes) and (told := _LINES[one])]
 
@@ -109,56 +95,6 @@ async def _parse(packets: list[bytes]) -> _Client:
     for packet in packets:
         await client._ps.parse(packet)
     return client
-
-
-def _open(client: _Client) -> tuple[TcpTransport, asyncio.StreamReader]:
-    """Have a client read straight from what is received."""
-    transport = TcpTransport()  # type: ignore[no-untyped-call]
-    reader = transport._io_reader = asyncio.StreamReader()
-    StraightReader(client, transport, lambda: None)  # type: ignore[arg-type]
-    return transport, reader
-
-
-async def _read_straight(packets: list[bytes]) -> _Client:
-    """Receive packets as a connection does, with nats-py's loop that reads beside it."""
-    client = _Client()
-    transport, reader = _open(client)
-
-    async def read() -> None:
-        while data := await transport.read(32):
-            await client._ps.parse(data)
-
-    reading = asyncio.create_task(read())
-    for number, packet in enumerate(packets):
-        if number % 3:
-            await asyncio.sleep(0)
-        if packet:
-            reader.feed_data(packet)
-    reader.feed_eof()
-    await reading
-    return client
-
-
-async def test_what_comes_for_a_sink_needs_no_task() -> None:
-    """It is handed on before the packet's receipt has ended; what comes behind a message for somebody else comes after that one."""
-    transport, reader = _open(client := _Client())
-    reading = asyncio.create_task(transport.read(1_000))
-    await asyncio.sleep(0)
-    first, second, third = ((sid, b"a", b"", None, b"x") for sid in (_SINK, _QUEUE, _SINK))
-    reader.feed_data(_written(first) + _written(second) + _written(third))
-    assert client.received == [first]
-    await client._ps.parse(await reading)
-    assert client.received == [first, second, third]
-
-
-async def test_a_sink_that_wanted_so_many_gets_no_more() -> None:
-    """What the server had sent before it was told so is dropped, as nats-py does."""
-    transport, reader = _open(client := _Client(most=2))
-    reading = asyncio.create_task(transport.read(1_000))
-    await asyncio.sleep(0)
-    reader.feed_data(_written((_SINK, b"a", b"", None, b"x")) * 2)
-    assert (len(client.received), _SINK in client._subs, client.stats) == (2, False, {"in_msgs": 2, "in_bytes": 2})
-    reading.cancel()
 
 
 @pytest.mark.parametrize(

@@ -65,7 +65,7 @@ class AcknowledgedWrites:
         if self._expiry is None:
             self._expiry = self._loop.call_at(deadline, self._expire)
         try:
-            await publish_to_each(self._client, [subject], data, reply=f"{self._inbox}.{number}", headers=headers, at_once=True)
+            await publish_to_each(self._client, [subject], data, reply=f"{self._inbox}.{number}", headers=headers)
             return _sequence(await answer)
         finally:
             del self._waiting[number]

@@ -1,4 +1,4 @@
-"""Connections to NATS that outlive every outage: endless reconnects, short pings, a first connect that retries."""
+"""NATS client that reconnects until it is closed, re-reads its credentials, and waits while disconnected."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 from nats.aio.transport import TcpTransport, Transport
 
-from ioa.adapters.nats.headers import drop_foreign_status, read_headers, readable
-from ioa.adapters.nats.receiving import MessageParser, StraightReader
+from ioa.adapters.nats.headers import decode_subject, drop_foreign_status, read_headers
+from ioa.adapters.nats.receiving import MessageParser
 from ioa.adapters.nats.tokens import inbox_owner_of, read_token
 from ioa.adapters.nats.traffic import nats_errors, traffic
 from ioa.adapters.nkey_seeds import read_key
 from ioa.adapters.system_folder import USER, password_for
 from ioa.beside import beside
-from ioa.cancellation import fail_after, fail_at, heeding_cancellation
-from ioa.errors import InvalidInputError, UnavailableError
+from ioa.cancellation import fail_after, fail_at
+from ioa.errors import InvalidInputError, NotPermittedError, UnavailableError
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES
 from ioa.protocol.subjects import inbox_prefix_of
 from ioa.retry import pauses
@@ -44,33 +44,28 @@ _ATTEMPT_TIMEOUT = timedelta(seconds=2)
 _FLUSH_SECONDS = 2
 _PENDING_BYTES = 64 * 1024 * 1024
 _REFUSED, _FULL = "authorization violation", "connections exceeded"
-"""What the server says before it ends a connection: that it knows nobody by that name, or has as many connections as it, or the
-account, may have."""
+"""Errors of the server before it ends a connection: unknown credentials, and too many connections of the server or account."""
 _NOT_PERMITTED = "permissions violation"
-_NOT_TO_BE_HEARD = re.compile(r'permissions violation for subscription to "([^"]+)"')
+_NOT_TO_SUBSCRIBE = re.compile(r'permissions violation for subscription to "([^"]+)"')
 _SUBSCRIPTIONS_FULL = "maximum subscriptions exceeded"
-"""What it says when it leaves out a subscription, not which, of a connection that has as many as it may have, and keeps."""
 _REMEMBERED_REFUSALS = 100
-_FIRST_DEAF_PAUSE, _LONGEST_DEAF_PAUSE = 1.0, 30.0
-"""How long a subscription that was refused waits before it is asked for again, in seconds."""
 _REFUSED_SECONDS = 5.0
-"""How long somebody waits at most who is let in no more before asking again."""
-_UNHEARD_SECONDS = 0.5
-"""For how long what nobody hears is asked again. A server that reads its configuration anew takes away and gives back what crosses
-accounts, and JetStream's own requests; that took 0.03 s at most (1,000 agents, two cores)."""
-_FIRST_UNHEARD_PAUSE, _LONGEST_UNHEARD_PAUSE = 0.01, 0.1
-_WHO = (
+"""Longest pause between attempts to connect with rejected credentials."""
+_NO_RESPONDERS_SECONDS = 0.5
+"""How long a request without responders is retried. While nats-server reloads, it removes and restores what crosses accounts."""
+_FIRST_RETRY_SECONDS, _LONGEST_RETRY_SECONDS = 0.01, 0.1
+_CREDENTIALS_HINT = (
     "IOA_NATS_SEED names the seed, IOA_NATS_TOKEN_FILE the token;"
-    " for a system that `ioa up` runs on this machine, IOA_DATA names its folder. If that is right, the key is let in no more, or"
-    " is kept out for a while for flooding, which the server does not tell: ask who runs the system (`ioa doctor`, `ioa audit`)."
+    " for a system that `ioa up` runs on this machine, IOA_DATA names its folder. Otherwise the key may be expired or revoked: ask"
+    " the operator (`ioa audit --who NAME`)."
 )
-_WHOSE_CONNECTIONS = (
-    "All agents of a system, and all users, have so many together. Ask who runs it: `quotas.connections` of the chart, or"
-    " `ioa credentials create --limit agent_connections=N`, allow more, and `ioa doctor` names who holds too many."
+_FULL_HINT = (
+    "All agents of a system share a limit, and all users. Ask the operator: `quotas.connections` of the chart, or"
+    " `ioa credentials create --limit agent_connections=N`, allow more."
 )
 
 Connection: TypeAlias = Client
-"""An open connection, for whoever hands it on to adapters."""
+"""An open connection."""
 
 _T = TypeVar("_T")
 
@@ -79,19 +74,19 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True)
 class NatsSettings:
-    """Where NATS is and who connects.
+    """Server and credentials.
 
     Attributes:
-        url: May name several servers of a cluster, with commas between.
-        name: What the server shows of the connection.
+        url: One or several servers of a cluster, separated by commas.
+        name: Name of the connection in the server's lists.
         credentials: Path of a `.creds` file.
-        seed: An nkey seed or the path of its file. Answers then come to `_INBOX.<public key>`, which nobody else may read.
-        ca: Path of the certificates that the server's is checked against; None trusts what the system trusts.
-        certificate: Path of the certificate to show to the server.
+        seed: An nkey seed or the path of its file. Replies arrive on `_INBOX.<public key>`, which no other key may read.
+        ca: Path of the certificates that sign the server's. None: those of the operating system.
+        certificate: Path of the client's certificate.
         key: Path of its key.
-        token: A token of an identity provider, or the path of its file, which is read anew for each connection.
-        data: The folder of a system on this machine. Its password is told to its server, if nothing else says who connects.
-        asks_to_read: Whether group setup is asked for what streams hold, as by all who may not ask JetStream itself.
+        token: A token of an identity provider or the path of its file, which is read for each connection.
+        data: Folder of a system on this machine, whose password is used without other credentials.
+        asks_to_read: Whether streams are read through group setup, because the credentials do not permit JetStream requests.
     """
 
     url: str
@@ -106,7 +101,7 @@ class NatsSettings:
     asks_to_read: bool = False
 
     def password(self) -> str | None:
-        """Read the password of a system on this machine; None if there is none to tell."""
+        """Return the password of a system on this machine; None if there is none."""
         if self.data is None or any(one is not None for one in (self.seed, self.credentials, self.token)):
             return None
         return password_for(self.data, self.url)
@@ -117,10 +112,7 @@ _listeners: WeakKeyDictionary[Client, list[Callable[[], None]]] = WeakKeyDiction
 
 @contextmanager
 def at_renewal(client: Client, listener: Callable[[], None]) -> Iterator[None]:
-    """Call `listener` whenever a connection of `open_connection` is renewed while the block runs.
-
-    What was asked over the connection before may never be answered.
-    """
+    """Call `listener` after each reconnect while the block runs. Requests sent before may never be answered."""
     listeners = _listeners.setdefault(client, [])
     listeners.append(listener)
     try:
@@ -130,7 +122,7 @@ def at_renewal(client: Client, listener: Callable[[], None]) -> Iterator[None]:
 
 
 def announce_renewal(client: Client) -> None:
-    """Tell the listeners of `at_renewal` that what was asked over the connection before may never be answered."""
+    """Call the listeners of `at_renewal`."""
     for listener in list(_listeners.get(client, ())):
         listener()
 
@@ -139,24 +131,24 @@ def announce_renewal(client: Client) -> None:
 async def open_connection(
     settings: NatsSettings, *, patience: timedelta | None = None, any_payload: bool = False
 ) -> AsyncIterator[Client]:
-    """Connect, and drain and close at the end.
+    """Connect; flush and close at the end.
 
     Args:
-        settings: Where to and as whom.
-        patience: How long to wait for the first connection; None waits until there is a server.
-        any_payload: Connect although the server takes smaller messages than the system sends, to tell so.
+        settings: Server and credentials.
+        patience: How long to wait for the first connection; None: until a server answers.
+        any_payload: Whether to accept a server that allows only smaller messages than the system sends.
 
     Raises:
-        UnavailableError: No server answered within `patience`. Or the key, or the token, was made anew, or is another's, since: its
-            holder hears nothing of what was asked before, so that the block is cancelled, and whoever opens it again goes on.
-        InvalidInputError: The server takes smaller messages than the system sends.
+        UnavailableError: No server answered within `patience`.
+        NotPermittedError: The server refused a subscription, which cancels the block.
+        InvalidInputError: The server allows only smaller messages than the system sends.
     """
     client = await _connect(settings, patience)
     try:
         if not any_payload:
             check_max_payload(client.max_payload)
         with traffic.watch(client):
-            async with beside(client.subscribe_again(), client.end_with_key()):
+            async with beside(client.fail_when_refused()):
                 yield client
     finally:
         await _close(client)
@@ -164,28 +156,22 @@ async def open_connection(
 
 @contextmanager
 def _gone_if_closed() -> Iterator[None]:
-    """Call a socket that is closed a lost connection. uvloop calls it a RuntimeError, which nobody would take for what it is."""
+    """Raise ConnectionResetError for a closed socket. uvloop raises RuntimeError, which also means other errors."""
     try:
         yield
     except RuntimeError as error:
         raise ConnectionResetError(f"The connection to NATS is gone: {error}") from error
 
 
-def write_at_once(client: Client) -> None:
-    """Have what was published written now, as what somebody waits for: the first that is of all that a packet has brought about."""
-    if isinstance(client, _LastingClient):
-        client.write_at_once()
-
-
 def check_max_payload(allowed_bytes: int) -> None:
-    """See that a server takes every message that the system may send.
+    """Check that a server allows the largest message of the system.
 
     Raises:
-        InvalidInputError: It does not, and no retry helps.
+        InvalidInputError: The limit is too low.
     """
     if allowed_bytes < LEAST_MAX_PAYLOAD_BYTES:
         raise InvalidInputError(
-            f"The NATS server takes messages of {allowed_bytes:,} bytes at most; {LEAST_MAX_PAYLOAD_BYTES:,} are needed.",
+            f"The NATS server allows messages of at most {allowed_bytes:,} bytes; {LEAST_MAX_PAYLOAD_BYTES:,} are needed.",
             hint="Set max_payload in the server's configuration to 1MB, its default, or more, and restart it.",
         )
 
@@ -207,18 +193,18 @@ async def _connect(settings: NatsSettings, patience: timedelta | None) -> _Lasti
 
 
 class NotLetInError(UnavailableError):
-    """The server answers, and lets nobody in as who asks."""
+    """The server rejects the credentials."""
 
 
 def _unreachable(url: str, error: Exception) -> UnavailableError:
     if isinstance(error, nats.errors.AuthorizationError):
-        return NotLetInError(f"The NATS server at {url} lets nobody in as this ({error}).", hint=_WHO)
+        return NotLetInError(f"The NATS server at {url} rejects the credentials ({error}).", hint=_CREDENTIALS_HINT)
     if isinstance(error, _FullError):
-        return UnavailableError(f"The NATS server at {url} takes no more connections ({error}).", hint=_WHOSE_CONNECTIONS)
+        return UnavailableError(f"The NATS server at {url} accepts no more connections ({error}).", hint=_FULL_HINT)
     if isinstance(error, ssl.SSLError):
         return UnavailableError(
-            f"The NATS server at {url} encrypts, and is not trusted ({error.reason or error}).",
-            hint="IOA_NATS_CA names the certificate of its authority.",
+            f"The certificate of the NATS server at {url} is not trusted ({error.reason or error}).",
+            hint="Set IOA_NATS_CA to the certificate of its authority.",
         )
     return UnavailableError(
         f"No NATS server answers at {url} ({str(error) or type(error).__name__}).",
@@ -226,64 +212,53 @@ def _unreachable(url: str, error: Exception) -> UnavailableError:
     )
 
 
-async def asking_until_heard(ask: Callable[[], Awaitable[_T]]) -> _T:
-    """Ask, and ask again for a moment while the server says that nobody listens: it may be reading its configuration anew.
-
-    What nobody has heard can be repeated, whatever it asks for.
+async def retry_without_responders(request: Callable[[], Awaitable[_T]]) -> _T:
+    """Send a request, and again for a moment while the server reports no responders: it may be reloading its configuration.
 
     Raises:
-        NoRespondersError: Nobody has come to listen.
+        NoRespondersError: No service listens.
     """
-    until, pause = asyncio.get_running_loop().time() + _UNHEARD_SECONDS, pauses(_FIRST_UNHEARD_PAUSE, _LONGEST_UNHEARD_PAUSE)
+    end, pause = asyncio.get_running_loop().time() + _NO_RESPONDERS_SECONDS, pauses(_FIRST_RETRY_SECONDS, _LONGEST_RETRY_SECONDS)
     while True:
         try:
-            return await ask()
+            return await request()
         except nats.errors.NoRespondersError:
-            if asyncio.get_running_loop().time() > until:
+            if asyncio.get_running_loop().time() > end:
                 raise
         await asyncio.sleep(next(pause))
 
 
 class _FullError(nats.errors.Error):
-    """The server has as many connections as it takes, or as this one's account may have."""
+    """The server, or the account, has as many connections as allowed."""
 
 
 class _SubscriptionsFullError(nats.errors.Error):
     def __str__(self) -> str:
         return (
-            "the server takes no more subscriptions of this connection: `service_subscriptions`, `agent_subscriptions` or"
+            "the server allows no more subscriptions of this connection: `service_subscriptions`, `agent_subscriptions` or"
             " `user_subscriptions` of `ioa credentials create --limit` allows more"
         )
 
 
 class _UnencryptedError(nats.errors.Error):
     def __str__(self) -> str:
-        return "the server there does not encrypt, as tls:// and a certificate authority ask for"
+        return "the server does not encrypt, but tls:// or a certificate authority is set"
 
 
-class _AnotherHolderError(nats.errors.Error):
+class _OtherHolderError(nats.errors.Error):
     def __str__(self) -> str:
-        return "what is shown now is no later key or token of the same holder, who alone reads the answers to this connection"
+        return "the key or token belongs to another holder now, whose replies this connection cannot read: restart the process"
 
 
 class _LastingClient(Client):
-    """nats-py's client, for whom no word of the server is the last one, and whose key may be replaced while it runs.
+    """nats-py's client with these differences.
 
-    What the server refuses on a standing connection (this key is let in no more, this token has run out) ends that connection;
-    nats-py's own client would close for good. It would also talk in clear to whoever says that no encryption is needed.
-
-    What it shows is read anew for each connection, and has to be the same holder's: where answers come stays as it was first, and
-    nobody else may read there. Another one would be let in, and hear nothing.
-
-    A subscription that is refused is asked for again: a server that reads its configuration anew may allow it, and tells nobody.
-    Nor does one that has left it out since there were too many, once there are fewer; a new connection would lack it, too.
-
-    A request that this key may not make ends as soon as the server says so, which is no answer: it would be waited for in vain.
-
-    A request waits for the connection. nats-py keeps all that is published while there is none, and sends it later: whoever asked
-    again and again in vain would ask so many times at once then, and be slowed down for it.
-
-    Headers are read by `read_headers`, and the lines of messages by `MessageParser`, since strangers write them.
+    - An error of the server ends the connection, not the client, which reconnects until it is closed.
+    - Credentials are read for each connection. They must belong to the same holder, because the reply inbox stays the same.
+    - It never continues unencrypted if encryption is configured.
+    - A request without permission fails as soon as the server reports it.
+    - A request waits for the connection. nats-py sends requests after a reconnect whose callers have given up.
+    - Messages are parsed by `MessageParser`, and headers by `read_headers`.
     """
 
     def __init__(self, settings: NatsSettings, shown: _Shown) -> None:
@@ -291,24 +266,14 @@ class _LastingClient(Client):
         self._ps = MessageParser(self)
         self.asks_to_read = settings.asks_to_read
         self._settings, self._shown = settings, shown
-        self._is_another = asyncio.Event()
         self._reconnecting: asyncio.Task[Any] | None = None
         self.closed = asyncio.Event()
         self._back = asyncio.Event()
         self.not_permitted: deque[str] = deque(maxlen=_REMEMBERED_REFUSALS)
-        self._asking = defaultdict[str, set[asyncio.Timeout]](set)
-        self._deaf_to: set[str] = set()
-        self._lacks_some = False
-        self._times_full = 0
-        self._received_before: dict[int, int] = {}
-        """How much each subscription had brought when the connection was made."""
-        self._is_deaf = asyncio.Event()
-        self._loop = asyncio.get_running_loop()
-        self._is_to_write = self._has_written = False
-        """Whether what is pending is written as soon as the loop goes round, and whether something was written at once since it
-        has, or since something was received."""
+        self._requesting = defaultdict[str, set[asyncio.Timeout]](set)
+        self._refused_subscription: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self.refused = asyncio.Event()
-        """Set while the server refuses to have this connection back."""
+        """Set while the server rejects the credentials at a reconnect."""
 
     async def request(
         self,
@@ -318,33 +283,35 @@ class _LastingClient(Client):
         old_style: bool = False,
         headers: dict[str, Any] | None = None,
     ) -> Msg:
-        """Ask as nats-py does once there is a connection, and again what nobody has heard; see `asking_until_heard`."""
+        """Send a request once connected; see `retry_without_responders`."""
         if not self.is_connected:
             timeout = await self._wait_for_connection(timeout)
-        ask = super().request
+        send = super().request
         async with self._until_not_permitted(subject):
-            return await asking_until_heard(lambda: ask(subject, payload, timeout=timeout, old_style=old_style, headers=headers))
+            return await retry_without_responders(
+                lambda: send(subject, payload, timeout=timeout, old_style=old_style, headers=headers)
+            )
 
     @asynccontextmanager
     async def _until_not_permitted(self, subject: str) -> AsyncIterator[None]:
-        """Wait for what is asked on a subject, until the server says that it may not be."""
+        """End the block with a timeout as soon as the server reports that publishing on the subject is not permitted."""
         quoted = _quoted(subject)
         try:
             async with fail_after(None) as until:
-                self._asking[quoted].add(until)
+                self._requesting[quoted].add(until)
                 try:
                     yield
                 finally:
-                    self._asking[quoted].discard(until)
-                    if not self._asking[quoted]:
-                        del self._asking[quoted]
+                    self._requesting[quoted].discard(until)
+                    if not self._requesting[quoted]:
+                        del self._requesting[quoted]
         except nats.errors.TimeoutError:
             raise
         except TimeoutError:
             raise nats.errors.TimeoutError from None
 
     async def until_connected(self) -> bool:
-        """Wait while there is no connection; whether that was so. One that is closed comes back no more: nats-py says so then."""
+        """Wait while disconnected; return whether it was. Return at once if the client is closed."""
         was_away = False
         while not (self.is_connected or self.is_closed):
             was_away = True
@@ -352,12 +319,12 @@ class _LastingClient(Client):
         return was_away
 
     def wake_waiting(self) -> None:
-        """Have whoever waits for the connection look again: it was made anew, or is closed."""
+        """Wake the callers of `until_connected` after a reconnect or when the client is closed."""
         self._back.set()
         self._back = asyncio.Event()
 
     async def _wait_for_connection(self, timeout: float) -> float:
-        """Return how much is left of the time."""
+        """Return the rest of the timeout once connected."""
         loop = asyncio.get_running_loop()
         until = loop.time() + timeout
         try:
@@ -368,163 +335,66 @@ class _LastingClient(Client):
         return until - loop.time()
 
     async def _flush_pending(self, force_flush: bool = False) -> Any:
-        flusher = self._flusher_task
-        if not force_flush and self.is_connected and flusher is not None and not flusher.done():
-            if self._pending:
-                self._write_soon()
-            return None
-        # Until nats-py has seen that a server is gone, its task that writes has ended, and who publishes writes to a closed socket.
         with _gone_if_closed():
             return await super()._flush_pending(force_flush)
 
     async def flush(self, timeout: int = DEFAULT_FLUSH_TIMEOUT) -> None:  # nats-py's signature
-        """Wait until the server has read what is pending. nats-py's own writes its ping before that."""
-        if self.is_connected:
-            self._write_pending()
+        """Wait until the server has processed what was published."""
         with _gone_if_closed():
             await super().flush(timeout)
 
     async def _send_subscribe(self, sub: Subscription) -> None:
-        with suppress(ConnectionResetError):  # the next connection asks for it
+        with suppress(ConnectionResetError):  # repeated after the reconnect
             await super()._send_subscribe(sub)
 
     async def _send_unsubscribe(self, sid: int, limit: int = 0) -> None:
-        with suppress(ConnectionResetError):  # the next connection wants as many of it, or does not ask for it
+        with suppress(ConnectionResetError):
             await super()._send_unsubscribe(sid, limit)
 
-    def write_at_once(self) -> None:
-        """Write what is pending now, and not when the loop has gone round; the first that is since something was received."""
-        if not self.is_connected:
-            return
-        if self._has_written:
-            self._write_soon()
-        else:
-            self._has_written = True
-            self._write_pending()
-
-    def on_received(self) -> None:
-        """Note that something was received: what is written at once for it need not be gathered with what was before."""
-        self._has_written = False
-
-    def _write_soon(self) -> None:
-        """Have all that is published until the loop goes round written then. nats-py wakes a task, which takes far longer."""
-        if not self._is_to_write:
-            self._is_to_write = True
-            self._loop.call_soon(self._write_gathered)
-
-    def _write_gathered(self) -> None:
-        self._is_to_write = self._has_written = False
-        if self.is_connected:
-            self._write_pending()
-        else:  # it was on its way to a server that is gone, and is not for the next one: whoever asked has given up by then
-            self._pending, self._pending_data_size = [], 0
-
-    def _write_pending(self) -> None:
-        """Write what is pending. What the server does not take up at once is left to nats-py's task, which waits for it."""
-        transport, queue = self._transport, self._flush_queue
-        if not self._pending:
-            return
-        writer = transport._io_writer if isinstance(transport, TcpTransport) else None
-        if writer is None or writer.transport.get_write_buffer_size() or writer.transport.is_closing():
-            if queue is not None and queue.empty():
-                queue.put_nowait(self._loop.create_future())
-            return
-        writer.writelines(self._pending)
-        self._pending, self._pending_data_size = [], 0
-
-    async def _read_loop(self) -> None:
-        if isinstance(self._transport, TcpTransport):
-            StraightReader(self, self._transport, self.on_received)
-        await super()._read_loop()
-
     async def _process_headers(self, headers: bytes | None) -> dict[str, str] | None:
-        # Where nats-py's own fails, its reading ends, and the connection stays open, deaf.
+        # An exception in nats-py's method ends the task that reads, while the connection stays open.
         return (read_headers(headers) or None) if headers else None
 
     def _build_message(self, sid: int, subject: bytes, reply: bytes, data: bytes, headers: dict[str, str] | None) -> Any:
-        # nats-server hands on subjects that are no UTF-8. Where nats-py's own reads one, its reading ends, as at headers.
-        # And it takes a goal whose publisher wrote a status for a word of the server that there is none, and asks for ever.
+        # A subject may be no UTF-8, and a status header in a stored message was written by its publisher, not by the server.
         if headers:
             drop_foreign_status(headers, reply)
-        return Msg(self, readable(subject), readable(reply) if reply else "", data, headers, _sid=sid)
+        return Msg(self, decode_subject(subject), decode_subject(reply) if reply else "", data, headers, _sid=sid)
 
     async def _process_pong(self) -> None:
-        # Where nobody waits for it any more, nats-py's own fails to tell him, by which its reading ends, as at headers.
+        # nats-py's method raises, and its reading ends, if the caller of `flush` has given up.
         if self._pongs and self._pongs[0].done():
-            self._pongs[0] = self._loop.create_future()
+            self._pongs[0] = asyncio.get_running_loop().create_future()
         await super()._process_pong()
 
     async def _process_err(self, err_msg: str) -> None:
         if _NOT_PERMITTED in err_msg:
             self.not_permitted.append(err_msg)
-            for until in [one for quoted, waiting in self._asking.items() if quoted in err_msg for one in waiting]:
-                if not until.expired():  # else it takes no other time, and nats-py's reading would end by that
+            for until in [one for quoted, waiting in self._requesting.items() if quoted in err_msg for one in waiting]:
+                if not until.expired():  # an expired timeout raises, which would end nats-py's reading
                     until.reschedule(asyncio.get_running_loop().time())
-            if refused := _NOT_TO_BE_HEARD.search(err_msg):
-                self._deaf_to.add(refused[1])
-                self._is_deaf.set()
+            if (refused := _NOT_TO_SUBSCRIBE.search(err_msg)) and not self._refused_subscription.done():
+                self._refused_subscription.set_result(refused[1])
             await super()._process_err(err_msg)
         elif _SUBSCRIPTIONS_FULL in err_msg:
-            self._times_full += 1
-            self._lacks_some = True
-            self._is_deaf.set()
             await self._error_cb(_SubscriptionsFullError())
         else:
             _log.warning("nats_ends_connection", error=err_msg.strip("'"))
             await self._process_op_err(nats.errors.Error(f"nats: {err_msg}"))
 
-    async def subscribe_again(self) -> None:
-        """Ask for the subscriptions that were refused until they are not, ever less often; for ever."""
-        while True:
-            await self._is_deaf.wait()
-            pause = pauses(_FIRST_DEAF_PAUSE, _LONGEST_DEAF_PAUSE)
-            while self._deaf_to or self._lacks_some:
-                await asyncio.sleep(next(pause))
-                refused, self._deaf_to = self._deaf_to, set()
-                again = [one for one in self._subs.values() if one.subject.lower() in refused]
-                with heeding_cancellation(), suppress(nats.errors.Error, OSError, TimeoutError):
-                    for subscription in again:
-                        await self._ask_again_for(subscription)
-                    await self.flush(_FLUSH_SECONDS)  # behind what the server says of them
-                    if self._lacks_some:
-                        await self._ask_for_left_out()
-            self._is_deaf.clear()
-
-    async def end_with_key(self) -> None:
-        """Wait until what is shown is another's.
+    async def fail_when_refused(self) -> None:
+        """Wait until the server refuses a subscription.
 
         Raises:
-            UnavailableError: It is.
+            NotPermittedError: A subscription was refused. The process must restart once it is permitted.
         """
-        await self._is_another.wait()
-        raise UnavailableError(
-            f"What {self._settings.seed or self._settings.token} holds was made anew while this ran, and may not read its answers.",
-            hint="Start this again, and it goes on by the new one. `ioa credentials rotate` replaces a key under what runs.",
+        subject = await self._refused_subscription
+        raise NotPermittedError(
+            f"This credential may not subscribe to {subject}.", hint="Run `ioa credentials upgrade`, and reload nats-server."
         )
 
-    async def _ask_for_left_out(self) -> None:
-        """Ask for whatever may have been left out, the newest first and one by one, until the server is full again.
-
-        What has brought something is there. To ask once more for what is there changes nothing.
-        """
-        before = self._times_full
-        for sid, subscription in reversed(list(self._subs.items())):
-            if sid in self._subs and subscription._received == self._received_before.get(sid, 0):
-                await self._ask_again_for(subscription)
-                await self.flush(_FLUSH_SECONDS)
-            if self._times_full != before:
-                return
-        self._lacks_some = False
-
-    async def _ask_again_for(self, subscription: Subscription) -> None:
-        """Ask for a subscription of which nothing came over this connection, and for as many messages as it is for."""
-        await self._send_subscribe(subscription)
-        if subscription._max_msgs:
-            await self._send_unsubscribe(subscription._id, subscription._max_msgs - subscription._received)
-
     async def _attempt_reconnect(self) -> None:
-        # Where a connection is lost again while one attempt ends, nats-py starts another. It cancels the first, which may miss
-        # that: both would connect, and leave the tasks of one connection running when the client is closed.
+        # When a connection is lost while an attempt ends, nats-py starts another one; its cancellation of the first can be lost.
         before, self._reconnecting = self._reconnecting, asyncio.current_task()
         if before is not None:
             await _end(before)
@@ -533,8 +403,8 @@ class _LastingClient(Client):
         while not self.is_closed:
             try:
                 await super()._attempt_reconnect()
-            except Exception as error:  # noqa: BLE001 - nats-py expects few, and gives up for good at any other, which nobody hears
-                _log.warning("nats_connects_anew", error=str(error) or type(error).__name__)
+            except Exception as error:  # noqa: BLE001 - nats-py closes the client at errors that it does not expect
+                _log.warning("nats_reconnects", error=str(error) or type(error).__name__)
                 if not self.is_closed:
                     self._status = Client.RECONNECTING
             else:
@@ -542,31 +412,26 @@ class _LastingClient(Client):
             await asyncio.sleep(next(pause))
 
     def _let_go(self) -> None:
-        """Tell who waits for the server to have done all he asked for that it has not.
-
-        nats-py lets him wait ten seconds more, and meanwhile asks the server anew for what he is giving up.
-        """
+        """End the calls of `flush` that wait for a lost connection."""
         for waiting in self._pongs:
             if not waiting.done():
                 waiting.set_exception(nats.errors.ConnectionReconnectingError())
-                waiting.exception()  # for most nobody waits, of which asyncio would tell
+                waiting.exception()  # marks it as retrieved
         self._pongs.clear()
 
     def _connect_command(self) -> bytes:
-        self._received_before = {sid: one._received for sid, one in self._subs.items()}
         asked = self._current_server is not None and self._current_server.uri.scheme == "tls"
         if (asked or self.options.get("tls") is not None) and not self._server_info.get("tls_required"):
             raise _UnencryptedError
         if self._server_info.get("tls_required"):
-            _tell_that_it_encrypts(self._transport)
-        with suppress(InvalidInputError):  # it may be just being replaced, or gone: the last one is shown again
+            _mark_encrypted(self._transport)
+        with suppress(InvalidInputError):  # the file may be missing while it is replaced: use the last credentials
             self._show(_shown(self._settings))
         return super()._connect_command()
 
     def _show(self, shown: _Shown) -> None:
         if shown.inbox_prefix != self._shown.inbox_prefix:
-            self._is_another.set()
-            raise _AnotherHolderError
+            raise _OtherHolderError
         if shown.token is not None:
             self.options["token"] = shown.token
         if shown.password is not None:
@@ -576,8 +441,8 @@ class _LastingClient(Client):
             self._setup_nkeys_seed_connect()
 
 
-def _tell_that_it_encrypts(transport: Transport | None) -> None:
-    """Tell asyncio's reader that it reads by TLS, which nats-py forgets: asyncio would warn of it when the connection ends."""
+def _mark_encrypted(transport: Transport | None) -> None:
+    """Mark asyncio's protocol as encrypted. nats-py does not, and asyncio warns when the connection ends."""
     if isinstance(transport, TcpTransport) and transport._io_writer is not None:
         protocol = transport._io_writer.transport.get_protocol()
         if protocol is None:
@@ -586,45 +451,45 @@ def _tell_that_it_encrypts(transport: Transport | None) -> None:
 
 
 async def until_closed(client: Client) -> None:
-    """Wait until a connection of `open_connection` is closed for good, by whatever closed it."""
-    assert isinstance(client, _LastingClient), "no other client tells"
+    """Wait until a connection of `open_connection` is closed."""
+    assert isinstance(client, _LastingClient), "made by open_connection"
     await client.closed.wait()
 
 
 async def until_connected(client: Client) -> bool:
-    """Wait while a connection of `open_connection` is away, which would send all later; return whether it was."""
-    assert isinstance(client, _LastingClient), "no other client tells"
+    """Wait while a connection of `open_connection` is disconnected; return whether it was."""
+    assert isinstance(client, _LastingClient), "made by open_connection"
     return await client.until_connected()
 
 
 async def until_refused(client: Client, lasting: timedelta) -> None:
-    """Wait until the server has refused to have a connection of `open_connection` back for so long; for whoever gives up then.
+    """Wait until the server has rejected the credentials of a connection of `open_connection` for so long.
 
     Raises:
         NotLetInError: It has.
     """
-    assert isinstance(client, _LastingClient), "no other client tells"
+    assert isinstance(client, _LastingClient), "made by open_connection"
     while True:
         await client.refused.wait()
         with suppress(TimeoutError):
             async with fail_after(lasting.total_seconds()):
                 await client.until_connected()
         if client.refused.is_set():
-            raise NotLetInError("The NATS server lets this credential in no more.", hint=_WHO)
+            raise NotLetInError("The NATS server rejects this credential.", hint=_CREDENTIALS_HINT)
 
 
 def may_not_publish(client: Client, subject: str) -> bool:
-    """Whether the server has lately refused what this connection published on a subject: it tells so, but not as an answer."""
+    """Return whether the server reported lately that this connection may not publish on a subject."""
     return isinstance(client, _LastingClient) and any(_quoted(subject) in refusal for refusal in client.not_permitted)
 
 
 def _quoted(subject: str) -> str:
-    """Return a subject as the server names it where it refuses it, in small letters as nats-py hands that on."""
+    """Return a subject as it occurs in the server's error, which nats-py converts to lower case."""
     return f'"{subject.lower()}"'
 
 
 def asks_to_read(client: Client) -> bool:
-    """Whether what streams hold is asked of group setup over this connection, and not of JetStream."""
+    """Return whether this connection reads streams through group setup."""
     return isinstance(client, _LastingClient) and client.asks_to_read
 
 
@@ -638,7 +503,7 @@ async def _attempt(settings: NatsSettings) -> _LastingClient:
     async def reconnected() -> None:
         nonlocal pause
         pause = pauses(_RECONNECT_EVERY.total_seconds(), _REFUSED_SECONDS)
-        client.not_permitted.clear()  # another authorization may hold by now
+        client.not_permitted.clear()  # the permissions may have changed
         client.refused.clear()
         _log.info("nats_reconnected", url=settings.url)
         client.wake_waiting()
@@ -653,22 +518,22 @@ async def _attempt(settings: NatsSettings) -> _LastingClient:
             _log.warning("nats_disconnected", url=settings.url)
 
     async def failed(error: Exception) -> None:
-        # While there is no server, each attempt to reconnect fails alike; that it is gone was said once.
+        # Failed attempts to reconnect are logged as debug: the disconnection was logged once.
         log = _log.warning if client.is_connected else _log.debug
         if asyncio.current_task() is client._reconnection_task:
             _leave_attempt(client)
-            client.refused.clear()  # whether a server that is away would refuse it nobody knows
+            client.refused.clear()
         nats_errors.labels(type(error).__name__).inc()
         log("nats_error", error=str(error) or type(error).__name__)
         why = _why_turned_away(error)
         if why is not None:
             turned_away.append(why)
         if isinstance(why, nats.errors.AuthorizationError | _FullError) and asyncio.current_task() is client._reconnection_task:
-            hint = _WHOSE_CONNECTIONS if isinstance(why, _FullError) else _WHO
+            hint = _FULL_HINT if isinstance(why, _FullError) else _CREDENTIALS_HINT
             if isinstance(why, nats.errors.AuthorizationError):
                 client.refused.set()
             _log.warning("nats_refused", url=settings.url, error=str(error), hint=hint)
-            await asyncio.sleep(next(pause))  # it may be let in again; until then it asks ever less often
+            await asyncio.sleep(next(pause))
 
     connecting = asyncio.ensure_future(
         client.connect(
@@ -699,7 +564,7 @@ async def _attempt(settings: NatsSettings) -> _LastingClient:
 
 
 def _why_turned_away(error: Exception) -> nats.errors.Error | ssl.SSLError | None:
-    """Return for what a server that answers does not have this connection; None if that is not what an error says."""
+    """Return why a server rejects this connection; None if the error states another reason."""
     if isinstance(error, _UnencryptedError | ssl.SSLError):
         return error
     said = str(error).lower()
@@ -711,16 +576,16 @@ def _why_turned_away(error: Exception) -> nats.errors.Error | ssl.SSLError | Non
 async def _see_through(
     client: Client, connecting: asyncio.Future[None], turned_away: Sequence[nats.errors.Error | ssl.SSLError]
 ) -> None:
-    """Wait for an attempt to connect, and leave nothing of one that fails."""
+    """Wait for an attempt to connect; if it fails, end its tasks and close its socket."""
     try:
         await asyncio.wait([connecting], timeout=_ATTEMPT_TIMEOUT.total_seconds() * 2)
         await _end(connecting)
-        if connecting.cancelled():  # nats-py asks again and again, and tells nobody but its callback why it was turned away
+        if connecting.cancelled():  # nats-py retries, and reports errors only to its callback
             raise turned_away[-1] if turned_away else TimeoutError
         connecting.result()
-        if not client.is_connected:  # nats-py takes a ping for a yes: the server asks an auth callout, which does not answer
+        if not client.is_connected:  # nats-py accepts a ping as a success, while the server waits for an auth callout
             await _close(client)
-            raise TimeoutError("the server does not say whether it lets in")
+            raise TimeoutError("the server does not accept the credentials in time")
     except BaseException:
         await _end(connecting)
         if client.is_connected:
@@ -732,7 +597,7 @@ async def _see_through(
 
 @dataclass(frozen=True)
 class _Shown:
-    """What says who connects, and where answers to it come. A system on this machine has a new password with each start."""
+    """Credentials, and the inbox of replies. A system on this machine has a new password after each start."""
 
     seed: str | None = None
     token: str | None = None
@@ -741,13 +606,13 @@ class _Shown:
 
 
 def _shown(settings: NatsSettings) -> _Shown:
-    """Read who connects.
+    """Read the credentials.
 
     Raises:
-        InvalidInputError: Nothing usable says so, or two things do.
+        InvalidInputError: They cannot be read, or a seed and a token are set.
     """
     if settings.seed is not None and settings.token is not None:
-        raise InvalidInputError("A seed and a token both say who connects.", hint="Set IOA_NATS_SEED, or IOA_NATS_TOKEN_FILE.")
+        raise InvalidInputError("A seed and a token are set.", hint="Set either IOA_NATS_SEED or IOA_NATS_TOKEN_FILE.")
     if settings.seed is not None:
         key = read_key(settings.seed)
         return _Shown(seed=key.seed, inbox_prefix=inbox_prefix_of(key.inbox_owner).encode())
@@ -758,10 +623,7 @@ def _shown(settings: NatsSettings) -> _Shown:
 
 
 def _leave_attempt(client: Client) -> None:
-    """End what nats-py leaves of an attempt to connect that came to nothing.
-
-    Its socket, which a frozen server takes, and the tasks of a connection that broke while it was set up.
-    """
+    """End the tasks and the socket that nats-py leaves after a failed attempt."""
     for task in (client._reading_task, client._ping_interval_task, client._flusher_task):
         if task is not None:
             task.cancel()
@@ -783,7 +645,7 @@ def _tls_of(settings: NatsSettings) -> ssl.SSLContext | None:
 
 
 async def _close(client: Client) -> None:
-    """Send what is buffered and close. Subscriptions were ended by whoever made them, so there is nothing to drain."""
+    """Send what is buffered and close."""
     try:
         if client.is_connected:
             await client.flush(timeout=_FLUSH_SECONDS)
@@ -794,7 +656,7 @@ async def _close(client: Client) -> None:
 
 
 async def _close_for_good(client: Client) -> None:
-    """Close a client, and again while it connects once more: nats-py cancels what reconnects once, and that may be dropped."""
+    """Close a client, and again while it reconnects: nats-py cancels its reconnecting task once, which can be lost."""
     ended: asyncio.Task[None] | None = None
     while not client.is_closed or client._reconnection_task is not ended:
         await _close_once(client)
@@ -807,13 +669,12 @@ async def _close_once(client: Client) -> None:
     try:
         await client.close()
     except asyncio.CancelledError:
-        # nats-py waits for the socket's end in two tasks. It cancels the one that reconnects, and with it what both wait for.
+        # nats-py awaits the end of the socket in two tasks, and cancels the one that reconnects, and with it the awaited future.
         task = asyncio.current_task()
         if task is not None and task.cancelling():
             raise
     except (OSError, RuntimeError):
-        # What was buffered could not be sent to a server that is gone (uvloop calls that a RuntimeError). nats-py stops
-        # half-way then, with its tasks running; without the buffer, closing once more succeeds.
+        # The buffer could not be sent. nats-py stops half-way, with its tasks running; without the buffer a second call succeeds.
         client._pending, client._pending_data_size = [], 0
         client._status = Client.DISCONNECTED
 
@@ -821,8 +682,7 @@ async def _close_once(client: Client) -> None:
 async def _end(task: asyncio.Future[None]) -> None:
     """Cancel a task of nats-py until it has ended.
 
-    `asyncio.wait_for` of Python 3.11, by which nats-py waits, drops a cancellation that comes together with the end of what is
-    waited for (python/cpython#86296), such as with a connection that has just been made or refused.
+    `asyncio.wait_for` of Python 3.11 loses a cancellation that coincides with the end of the awaited future (python/cpython#86296).
     """
     while not task.done():
         task.cancel()

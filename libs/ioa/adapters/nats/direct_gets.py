@@ -22,7 +22,7 @@ from nats.js.errors import APIError
 from nats.js.errors import NotFoundError as NoSuchMessage
 from nats.js.kv import KV_OP
 
-from ioa.adapters.nats.connection import asking_until_heard, asks_to_read, may_not_publish, until_connected
+from ioa.adapters.nats.connection import asks_to_read, may_not_publish, retry_without_responders, until_connected
 from ioa.adapters.nats.endpoints import HeadedAnswer, HeadedHandler
 from ioa.adapters.nats.headers import SEQUENCE, writable
 from ioa.adapters.nats.permissions import READS
@@ -106,7 +106,7 @@ async def read_stream(client: Client, stream: str, request: ReadStream, timeout:
         if asks_to_read(client):
             return await _ask_group_setup(client, stream, request, timeout)
         with unavailable_unless_answered(f"The stream {stream}"):
-            return await asking_until_heard(partial(_direct_get, client, stream, request, timeout))
+            return await retry_without_responders(partial(_direct_get, client, stream, request, timeout))
 
 
 async def _ask_group_setup(client: Client, stream: str, request: ReadStream, timeout: timedelta) -> StreamPage:

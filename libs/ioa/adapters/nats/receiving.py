@@ -1,37 +1,30 @@
-"""Reading what nats-server sends: messages are told apart as it writes them, and given to sinks as they are received.
+"""Parser of the NATS protocol that separates the parts of a message's line as nats-server does: by one space.
 
-nats-py takes any white space for what separates the parts of a line, of which nats-server lets strangers write some within a
-subject: one such message ended the connection of whoever listened, and another was given to the subscription of its choice.
+nats-py separates them by any white space, while nats-server allows vertical tabs and form feeds within subjects. Such a message
+would end the connection, or reach another subscription.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
-from nats.aio.client import Client
-from nats.aio.transport import TcpTransport
 from nats.errors import ProtocolError
 from nats.protocol.parser import Parser
 
-from ioa.adapters.nats.headers import read_headers
-from ioa.adapters.nats.sinks import MessageSink
-
 _END = b"\r\n"
-_LONGEST_LINE = 1_000_000
-"""What the server tells of itself, and of other servers, is one line."""
+_MAX_LINE_BYTES = 1_000_000
+"""Longest line: the server's description of itself and of its cluster."""
 
 
 _Head: TypeAlias = tuple[bytes, int, bytes, int, int]
-"""What stands in front of a message: its subject, subscription and reply subject, how many bytes its headers have, and how many
-follow with them."""
+"""Line before a message: subject, subscription id, reply subject, bytes of headers, bytes of headers and payload."""
 
 
-def _head_of(line: bytes) -> _Head | None:
-    """Read the line in front of a message, whose parts nats-server separates by one space; None if it is another line.
+def _parse_head(line: bytes) -> _Head | None:
+    """Parse the line before a message; return None for another line.
 
     Raises:
-        ProtocolError: It is no such line.
+        ProtocolError: The line is malformed.
     """
     parts = line.split(b" ")
     if parts[0] not in (b"MSG", b"HMSG"):
@@ -48,17 +41,17 @@ def _head_of(line: bytes) -> _Head | None:
 
 
 class MessageParser(Parser):
-    """Parses as nats-py does, but for messages, which are told apart as nats-server writes them."""
+    """nats-py's parser, except for messages."""
 
     async def parse(self, data: bytes = b"") -> None:
-        """Take in what was received, and handle all of it that is whole.
+        """Append received bytes, and process all complete lines and messages.
 
         Raises:
-            ProtocolError: It is not what a nats-server sends.
+            ProtocolError: The bytes are not of the NATS protocol.
         """
         self.buf.extend(data)
         while (end := self.buf.find(_END)) >= 0:
-            head, begin = _head_of(bytes(self.buf[:end])), end + len(_END)
+            head, begin = _parse_head(bytes(self.buf[:end])), end + len(_END)
             if head is None:
                 await self._parse_other(begin)
                 continue
@@ -69,74 +62,15 @@ class MessageParser(Parser):
             block, data = bytes(self.buf[begin:payload]), bytes(self.buf[payload:until])
             del self.buf[: until + len(_END)]
             await self.nc._process_msg(sid, subject, reply, data, block or None)
-        if len(self.buf) > _LONGEST_LINE:
+        if len(self.buf) > _MAX_LINE_BYTES:
             raise ProtocolError("nats: a line does not end")
 
     async def _parse_other(self, size_bytes: int) -> None:
-        """Leave the first line to nats-py."""
+        """Pass the first line to nats-py's parser."""
         rest, line = self.buf[size_bytes:], self.buf[:size_bytes]
         self.buf = line
         await super().parse()
         if line:
             raise ProtocolError("nats: unknown protocol")
-        if self.buf is line:  # else the connection was given up meanwhile, and the rest of it with it
+        if self.buf is line:  # otherwise the connection was replaced, with its buffer
             self.buf = rest
-
-
-class StraightReader:
-    """Gives messages for sinks to them as they are received, and leaves all else to nats-py's task that reads.
-
-    What the task takes besides is a twentieth of what a router spends on a message: it is woken for each, by way of a buffer.
-    """
-
-    def __init__(self, client: Client, transport: TcpTransport, on_received: Callable[[], None]) -> None:
-        assert transport._io_reader is not None, "what is read from is connected"
-        self._client = client
-        self._transport = transport
-        self._on_received = on_received
-        self._buffer = transport._io_reader.feed_data
-        self._is_waited = False
-        """Whether nats-py's task waits, and has handled all that was received."""
-        transport._io_reader.feed_data = self._receive  # type: ignore[method-assign, assignment]
-        transport.read = self._read  # type: ignore[method-assign]
-
-    async def _read(self, buffer_size: int) -> bytes:
-        self._is_waited = True
-        try:
-            return bytes(await TcpTransport.read(self._transport, buffer_size))
-        finally:
-            self._is_waited = False
-
-    def _receive(self, data: bytes) -> None:
-        self._on_received()
-        rest = self._give(data) if self._is_waited and not self._client._ps.buf else data
-        if rest:
-            self._is_waited = False
-            self._buffer(rest)
-
-    def _give(self, data: bytes) -> bytes:
-        """Give messages to their sinks, up to the first one that has none or is not whole; return the rest."""
-        client, at = self._client, 0
-        while (end := data.find(_END, at)) >= 0:
-            try:
-                head = _head_of(data[at:end])
-            except ProtocolError:  # nats-py's task ends the connection
-                break
-            if head is None:
-                break
-            subject, sid, reply, header_bytes, size_bytes = head
-            begin = end + len(_END)
-            payload, until = begin + header_bytes, begin + size_bytes
-            subscription: Any = client._subs.get(sid)
-            if len(data) < until + len(_END) or subscription is None or not isinstance(subscription._future, MessageSink):
-                break
-            headers = read_headers(data[begin:payload]) or None if header_bytes else None
-            message = client._build_message(sid, subject, reply, data[payload:until], headers)
-            client.stats["in_msgs"] += 1
-            client.stats["in_bytes"] += until - payload
-            subscription._received += 1
-            if 0 < subscription._max_msgs <= subscription._received:
-                client._subs.pop(sid, None)
-            subscription._future.set_result(message)
-            at = until + len(_END)
-        return data[at:]

@@ -259,7 +259,7 @@ async def _reply(message: Msg, data: bytes, headers: dict[str, str] | None = Non
     client = message._client
     if headers and len(data) + written_bytes(headers) > client.max_payload:
         raise nats.errors.MaxPayloadError
-    await publish_to_each(client, [message.reply], data, headers=headers, at_once=True)
+    await publish_to_each(client, [message.reply], data, headers=headers)
 
 
 def _caller_in_header(message: Msg) -> str:
