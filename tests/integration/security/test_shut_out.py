@@ -61,7 +61,7 @@ async def test_a_command_ends_whose_credential_is_let_in_no_more(tmp_path: Path,
     async with open_secured(tmp_path, ()) as secured:
         monkeypatch.setenv("IOA_NATS_URL", secured.server.url)
         monkeypatch.setenv("IOA_NATS_SEED", str(secured.folder / "eve" / "seed"))
-        with pytest.raises(NotLetInError, match="lets this credential in no more"):
+        with pytest.raises(NotLetInError, match="rejects this credential"):
             async with asyncio.timeout(30), reach.open_place(None):
                 await revoke(KeyFolder(secured.folder, secured.pid_file), "eve", None, datetime.now(UTC), Terminal(as_json=True))
                 await asyncio.sleep(30)
