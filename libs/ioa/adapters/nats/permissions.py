@@ -308,9 +308,8 @@ def _crossing(requests: Iterable[str]) -> tuple[str, ...]:
 
 
 def _shown(requests: Iterable[str]) -> frozenset[str]:
-    """Return as what those requests cross over that services hear as they come. What streams keep shows nobody."""
-    served = {pattern for heard in _SERVED.values() for pattern in heard}
-    served -= {subjects.ANY_GOAL, subjects.ANY_ADDRESSED_GOAL}
+    """Return the imported subjects that name no caller; nats-server adds a header with the caller, so that services are fair."""
+    served = {pattern for heard in _SERVED.values() for pattern in heard if _ANY not in pattern} | {subjects.ANY_READ}
     return frozenset(crossing_of(one) for one in requests if any(covers(pattern, one) for pattern in served))
 
 
