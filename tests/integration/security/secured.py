@@ -31,6 +31,7 @@ from ioa.ports.inspection import Inspection, SlowedCaller
 from ioa.testing.manual_clock import NEW_YEAR
 from tests.rig.deadline import eventually
 from tests.rig.forks import fork_server
+from tests.rig.nats_server import ignore_refused_subscriptions
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 SERVICES = ("registry", "discovery", "groups", "router")
@@ -154,6 +155,7 @@ async def open_running(secured: Secured, agents: Mapping[str, Program]) -> Async
 async def open_intruder(secured: Secured, name: str, key: str = "seed") -> AsyncIterator[Client]:
     """Connect with somebody's credentials, to do what they should not."""
     async with open_connection(secured.settings(name, key), patience=_PATIENCE) as client:
+        await ignore_refused_subscriptions(client)
         yield client
 
 
