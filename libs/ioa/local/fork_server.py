@@ -106,14 +106,19 @@ class ForkServer:
 
     async def start(self, program: Program) -> ChildProcess:
         """Start a program."""
+        await self.warm_up()
         async with self._library:
-            if not self._warm:
-                await asyncio.to_thread(self._warm_up)
-                self._warm = True
             env = {**_environment(), **self._env, **(program.env or {})}
             process = self._context.Process(target=_become, args=(program, env, str(self.log_of(program))), name=program.name)
             await _start(process)
         return ChildProcess(process, self._library)
+
+    async def warm_up(self) -> None:
+        """Start the server and import the preloaded modules, if that was not done."""
+        async with self._library:
+            if not self._warm:
+                await asyncio.to_thread(self._warm_up)
+                self._warm = True
 
     def _warm_up(self) -> None:
         """Start the server and wait until it has imported everything: it answers only then."""

@@ -25,12 +25,12 @@ from ioa.adapters.nats.accounts import CONTROL_PLANE
 from ioa.adapters.nats.connection import NatsSettings
 from ioa.adapters.nats.server import NatsServer, open_nats_server
 from ioa.adapters.system_folder import USER, make_private, new_password, note_password
+from ioa.beside import beside
 from ioa.cancellation import TaskGroup, fail_after
 from ioa.errors import InvalidInputError, UnavailableError
 from ioa.local.fork_server import ForkServer, Program
 from ioa.local.log_rotation import keep_logs_bounded
 from ioa.local.pool import Pool
-from ioa.local.system_metrics import open_system_metrics
 from ioa.retry import pauses
 from ioa.runtime.exit_code import ExitCode
 from ioa.runtime.known_settings import refuse_unknown
@@ -119,6 +119,8 @@ async def open_embedded_system(
     async with AsyncExitStack() as stack:
         served = 0
         if metrics is not None:
+            from ioa.local.system_metrics import open_system_metrics  # imports httpx, which most systems do not need
+
             # Not in the data folder, whose path may be longer than that of a socket may be.
             sockets = _sockets(programs, Path(stack.enter_context(TemporaryDirectory(prefix="ioa-metrics-"))))
             programs = [
@@ -130,11 +132,13 @@ async def open_embedded_system(
         await asyncio.to_thread(refuse_other_account, data_dir / "nats", is_open=guests is not None)
         password = new_password()
         asking = await asyncio.to_thread(authorization_of, guests, password)
-        server = await stack.enter_async_context(open_nats_server(data_dir / "nats", port, authorization=asking))
-        await asyncio.to_thread(note_password, data_dir, server.url, password)
-        env = {variable("nats_url"): server.url, variable("data"): str(data_dir)}
+        env = {variable("data"): str(data_dir)}
         ending = asyncio.Event()
         supervisor = _Supervisor(data_dir / "logs", env, ending, imported)
+        async with beside(supervisor.warm_up(), stop=lambda: None):  # imports take as long as the server needs to start
+            server = await stack.enter_async_context(open_nats_server(data_dir / "nats", port, authorization=asking))
+        await asyncio.to_thread(note_password, data_dir, server.url, password)
+        env[variable("nats_url")] = server.url
         pids: dict[str, int] = {"nats-server": server.pid}
         system = EmbeddedSystem(server.url, pids, data_dir, served, http)
         watching = (keep_server(server, data_dir, pids, ending), keep_logs_bounded(data_dir / "logs"))
@@ -253,6 +257,10 @@ class _Supervisor:
         self._fork_server = ForkServer(logs, env, (*imported, *_PRELOADED, *preloaded))
         self._deaths: dict[str, list[int]] = {}
         self._began_at_byte: dict[str, int] = {}
+
+    async def warm_up(self) -> None:
+        """Import the modules that most programs need."""
+        await self._fork_server.warm_up()
 
     @asynccontextmanager
     async def keep(self, programs: Sequence[Program], pids: dict[str, int]) -> AsyncIterator[None]:

@@ -30,10 +30,9 @@ from datetime import timedelta
 from pathlib import Path
 from signal import Signals
 from typing import Any
+from urllib.error import HTTPError
+from urllib.request import ProxyHandler, build_opener
 
-import httpx
-
-from ioa.adapters.plain_http import NO_TLS
 from ioa.cancellation import fail_after
 from ioa.children import send_signal
 from ioa.errors import ConflictError, InvalidInputError, MissingExtraError, UnavailableError
@@ -179,13 +178,8 @@ class NatsServer:
         A write that fails, as on a full disk, is final for its stream: nats-server 2.15 takes no more messages for it, answers none
         that come, and goes on only after a restart, however much room there is by then.
         """
-        with contextlib.suppress(httpx.HTTPError):
-            async with httpx.AsyncClient(timeout=_ASK_SECONDS, trust_env=False, verify=NO_TLS) as client:
-                answer = await client.get(f"{self._monitor}{self._settings.monitor_path}/healthz")
-            said = answer.text
-            if answer.status_code != httpx.codes.OK and _WRITE_ERROR in said:
-                return said
-        return None
+        said = await asyncio.to_thread(_error_at, f"{self._monitor}{self._settings.monitor_path}/healthz")
+        return said if _WRITE_ERROR in said else None
 
     async def _until_ready(self, process: asyncio.subprocess.Process, log_start: int) -> None:
         ports_path = self._settings.data_dir / f"{self._settings.binary.name}_{process.pid}.ports"
@@ -418,3 +412,14 @@ def _start_error(settings: _Settings, port: int | None, log_start: int) -> Confl
     lines = [line for line in text.splitlines() if line.strip()]
     reason = next((line.partition("[FTL] ")[2] for line in lines if "[FTL] " in line), lines[-1] if lines else "it said nothing")
     return UnavailableError(f"nats-server did not start: {reason.rstrip('.')}.", hint=f"Its log: {settings.log_path}")
+
+
+def _error_at(url: str) -> str:
+    """Request a page of the monitoring; return its text if the status is an error, otherwise an empty text."""
+    try:
+        with build_opener(ProxyHandler({})).open(url, timeout=_ASK_SECONDS):
+            return ""
+    except HTTPError as error:
+        return error.read().decode("utf-8", "replace")
+    except OSError:
+        return ""
