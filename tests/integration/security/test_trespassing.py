@@ -126,13 +126,18 @@ async def test_nobody_traces_a_message_to_another(secured: Secured) -> None:
         assert await refusals(secured, "user", 1) == _subjects([traced])
 
 
-async def test_a_stranger_is_not_let_in(secured: Secured) -> None:
+async def test_unknown_key_is_rejected(secured: Secured) -> None:
     """Without a seed, and with one that the server does not know, there is no connection."""
-    for seed in (None, create_seed()):
+
+    async def connect(seed: str | None) -> None:
         settings = NatsSettings(secured.server.url, "stranger", seed=seed)
         with pytest.raises(UnavailableError, match="rejects the credentials"):
             async with open_connection(settings, patience=timedelta(milliseconds=100)):
                 pass
+
+    async with asyncio.TaskGroup() as group:
+        for seed in (None, create_seed()):
+            group.create_task(connect(seed))
 
 
 async def _heard(client: Client, subject: str) -> None:

@@ -17,21 +17,17 @@ from ioa.protocol.policy_check import MOST_FINDINGS, SHORT_FORMS, check
 from ioa.protocol.team import Filling, TeamError, TeamSpec, document_of, read_json, read_toml, team_of, to_toml
 from ioa.protocol.team_check import check_team
 from tests.rig.calls import calls_of
+from tests.rig.cases import cases
 from tests.unit.protocol.policies import SHIPPED, any_team
 
 HEAD = 'team = "t"\n[roles]\na = "ada"\nb = "bob"\n'
 X = '[[nodes]]\nname = "x"\nroles = ["a", "b"]\n'
-DONE = 'form = { done = "yes/no" }\n'
 Y = '[[nodes]]\nname = "y"\nroles = ["b"]\n'
-Z = Y.replace('"y"', '"z"')
-W = Y.replace('"y"', '"w"') + 'join = "all"\n'
-V = Y.replace('"y"', '"v"')
 
 
 LAST = (
     "node x: ends = 'last' makes the last message the result, {}and not all hear those here: let all hear them, or leave `ends` out"
 )
-TWICE = "node x: `max` = 2 is a round while all are there, and some fill it in twice when fewer are: let an exit wait for `rounds`"
 SECRET = (
     'team = "t"\nleader = "a"\n[roles]\na = { agent = "ada", hears_all = true }\nb = { agent = "bob", secret = true }\n'
     'c = { agent = "eve", secret = true }\n[[nodes]]\nname = "x"\nroles = ["b", "c"]\n'
@@ -88,194 +84,7 @@ def test_what_is_written_reads_back_to_the_same() -> None:
 
 @pytest.mark.parametrize(
     ("text", "expected"),
-    [
-        (HEAD + X + "max_turn = 3", "node x: there is no `max_turn`; did you mean `max`?"),
-        (HEAD + X + 'then = "z"\n' + Y, "node x: there is no node 'z' to go to"),
-        (HEAD + X.replace('"b"', '"c"'), "node x: no role is called 'c'; there are a, b"),
-        (HEAD + X + Y, "node y: nothing leads to it"),
-        (HEAD + X + 'then = "x"', "node x: no way leads from it to the end"),
-        (HEAD + X + 'exits = [ { to = "end", when = { visits = 2 } } ]', "node x: may never end: give it `max`"),
-        (HEAD + X + 'turns = "nominate"', "node x: may never end: give it `max`"),
-        (
-            HEAD + X + 'exits = [ { to = "x", when = { left = "a", at_most = 1 } }, { to = "end" } ]',
-            "node x: may never end: the exit to end is taken only behind `max`; give the node `max`, or that exit `when = { rounds",
-        ),
-        (
-            HEAD + X + 'turns = "together"\nexits = [ { to = "x", when = { left = "a", at_most = 1 } }, { to = "end" } ]',
-            "node x: may never end: the exit to end is taken only behind `max`; give it `when = { rounds = 1 }`",
-        ),
-        (HEAD + X + 'turns = { mode = "hub", by = "a" }', "node x: may never end: give it `max`"),
-        (HEAD + X + 'turns = "hub"\nmax = 4', "node x: turns = 'hub' needs `by`, the role that speaks after everybody else"),
-        (HEAD + X + 'turns = "follow"\nmax = 4', "node x: turns = 'follow' needs `follow`, which role speaks after which"),
-        (HEAD + X + 'turns = { mode = "order", by = "a" }', "node x: turns = 'order' takes no `by`"),
-        (HEAD + Y + 'turns = { mode = "hub", by = "a" }\nmax = 4', "node y: its turns name a, which is not in it"),
-        (HEAD + Y + 'opens = { role = "a" }', "node y: a opens it and is not in it"),
-        (HEAD + X + X, "two nodes are called 'x'; give one of them another name"),
-        (HEAD + X.replace('"x"', '"end"'), "no node may be called 'end': it is where exits lead that end the discussion"),
-        ('leader = "c"\n' + HEAD + X, "leader: no role is called 'c'; there are a, b"),
-        (
-            HEAD + X + 'exits = [ { to = "end", when = {} } ]',
-            "node x: the exit to end has an empty `when`; leave it out, or say when",
-        ),
-        (HEAD + X + 'max = "12"', "node x: `max` must be a whole number, and is '12'"),
-        (HEAD + X + "max = 0", "node x: `max` is 0, and must be at least 1"),
-        (HEAD + X + 'turns = "loudest"', "node x: `turns.mode` is 'loudest', and may be order, nominate, "),
-        (HEAD + X + 'turns = "ask"\nmax = 4', "node x: turns = 'ask' needs `by`, the role that chooses"),
-        (HEAD + X + 'heard_by = ["a", "c"]', "node x: no role is called 'c'; there are a, b"),
-        (HEAD + X + "heard_by = []", "node x: heard_by is empty: leave it out, or say who hears what is said here"),
-        (HEAD + X + "heard_by = 3", "node x: `heard_by` cannot be 3; it is a role, `all`, `node`, `leader`, a list of roles"),
-        (HEAD + X + 'heard_by = { c = "a" }', "node x: no role is called 'c'; there are a, b"),
-        (HEAD + X + 'heard_by = "leader"', "node x: heard_by = 'leader' needs `leader`, the role that hears all others"),
-        ('heard_by = "some"\n' + HEAD + X, "`heard_by` is 'some', and may be all, node, leader"),
-        (
-            'ends = "last"\n' + HEAD + X + 'heard_by = "node"',
-            LAST.format(""),
-        ),
-        (
-            HEAD + 'c = { agent = "d", secret = true }\n' + X + 'form = { spy = "c" }',
-            "node x: the field 'spy' would tell who holds c, which is secret: let it be a `member`",
-        ),
-        (HEAD + X + 'exits = [ { to = "end", by = "c" } ]', "node x: no role is called 'c'; there are a, b"),
-        (
-            HEAD + X + 'max = 3\nexits = [ { to = "end", by = "a" }, { to = "end", by = "b" } ]',
-            "node x: several roles judge it, a, b: let one of them do so",
-        ),
-        (
-            HEAD + X + 'exits = [ { to = "end", when = { field = "done" } } ]',
-            "node x: the exit to end tests the field 'done', which its form lacks",
-        ),
-        (
-            HEAD + X + DONE + 'exits = [ { to = "end", when = { field = "dome" } } ]',
-            "node x: the exit to end tests the field 'dome', which its form lacks; did you mean `done`?",
-        ),
-        (HEAD + X + DONE + 'exits = [ { to = "end", when = { field = "done" } } ]', "node x: may never end: give it `max`"),
-        (
-            HEAD + X + DONE + 'max = 4\nexits = [ { to = "end", when = { field = "done", equals = "yes" } } ]',
-            "node x: the exit to end waits for 'done' to be 'yes', which it never is; write `true`",
-        ),
-        (
-            HEAD + X + DONE + 'max = 4\nexits = [ { to = "end", when = { field = "done", like = "y*" } } ]',
-            "node x: the exit to end has `like`, which goes with texts and options, and not with `equals`: 'done' is",
-        ),
-        (
-            HEAD + X + 'max = 4\nexits = [ { to = "end", when = { turns = 2, of = "a" } } ]',
-            "node x: the exit to end has `of` without the `field` that it tests",
-        ),
-        (
-            HEAD + X + 'max = 4\nexits = [ { to = "end", when = { left = "a" } } ]',
-            "node x: the exit to end says `left` or `at_most` alone: which role, and how many of it at most",
-        ),
-        (
-            HEAD + X + DONE + 'exits = [ { to = "end", remove = { field = "vote" } } ]',
-            "node x: the exit to end removes whom the field 'vote' names, which its form lacks",
-        ),
-        (
-            HEAD + X + DONE + 'exits = [ { to = "end", remove = { field = "done" } } ]',
-            "node x: the exit to end removes whom the field 'done' names, which names no member",
-        ),
-        (HEAD + X + 'form = { vote = "c" }', "node x: the field 'vote' is 'c', which is no role; it may be `text`, `number`, "),
-        (HEAD + X + 'form = { score = "9..1" }', "node x: no number is right for the field 'score': 9 is more than 1"),
-        (HEAD + X + "form = { score = 5 }", "node x: the field 'score' cannot be 5; it may be a table, or `text`, "),
-        (HEAD + X + 'form = { pick = { kind = "option" } }', "node x: the field 'pick' needs `options` to choose from"),
-        (
-            HEAD + X + 'turns = "together"\nmax = 4\nexits = [ { to = "end", by = "speaker" } ]',
-            "node x: the exit to end is chosen by a speaker, and where all speak side by side nobody chooses: let a rule",
-        ),
-        (
-            HEAD + X + 'max = 3\nexits = [ { to = "stay", by = "a" } ]\n' + Y.replace('"y"', '"stay"'),
-            "node x: the exit to stay cannot be chosen by a, to whom 'stay' is to go on here: give that node another name",
-        ),
-        (
-            'ends = "last"\n' + HEAD + X + 'max = 3\nexits = [ { to = "end", by = "a" } ]',
-            "node x: ends = 'last', but a may end it, after the last message: let somebody speak behind it",
-        ),
-        (
-            HEAD.replace('"bob"', '{ agent = "bob", count = 30 }') + X + 'form = { why = "text" }\nmax = 9\n'
-            'exits = [ { to = "end", when = { field = "why", like = "*no*" } } ]',
-            "the state may reach 25,843 bytes, and 16,000 are the most: test fewer texts",
-        ),
-        (HEAD + X + 'exits = [ { to = "end", when = { says = "*bye*" } } ]', "node x: may never end: give it `max`"),
-        (
-            HEAD + X + 'turns = "together"\nmax = 4\nexits = [ { to = "end", when = { says = "*bye*" } } ]',
-            "node x: the exit to end waits for words, and where all speak side by side nobody's are the last: let it test a field",
-        ),
-        (
-            HEAD + 'c = "d"\n' + X + 'max = 4\nexits = [ { to = "end", when = { says = "*bye*", of = "c" } } ]',
-            "node x: the exit to end asks what c has said, which is not in it",
-        ),
-        (HEAD + X + 'exits = [ { to = "end", when = { says = "" } } ]', "node x: `when.says` of exit 1 is empty"),
-        (HEAD + X.replace('"x"', '"X y"'), "node X y: a name is 1 to 32 of a-z 0-9 _ -, beginning with a letter"),
-        (HEAD + 'c = { prompt = "Play." }\n' + X, "role c: say who fills it: `agent`, `agents` or `need`"),
-        (HEAD + 'c = { agents = ["p", "q"], count = 2 }\n' + X, "role c: `count` goes with one `agent`, a pool, or with a `need`"),
-        (
-            HEAD + 'c = { human = "" }\n' + X.replace('"b"]', '"b", "c"]'),
-            "role c: `human` is empty: it is true, or whose seat it is",
-        ),
-        (
-            HEAD + 'c = { human = "eve", count = 2 }\n' + X.replace('"b"]', '"b", "c"]'),
-            "role c: `count` goes with agents: a person",
-        ),
-        (
-            HEAD + X + 'guards = [{ without = ["apple"] }]\nopens = { role = "a", say = "Apples!" }',
-            "node x: what a opens it with cannot be said here by its own guards: it must do without 'apple'",
-        ),
-        (HEAD + 'c = { agent = "p", timeout = "30" }\n' + X, "role c: `timeout` is '30', and must be a number of seconds"),
-        (
-            HEAD + X + 'then = "end"\nexits = []',
-            "node x: has both `then` and `exits`; `then` is short for exits without a condition",
-        ),
-        (
-            HEAD + X + 'tasks = true\nturns = "together"',
-            "node x: `tasks` needs one speaker at a time; give them out in the node before",
-        ),
-        (HEAD + X + 'tasks = true\nreview = "b"', "node x: `tasks` gives out words that `review` has not passed"),
-        (HEAD + X + 'invites = true\nturns = "together"', "node x: `invites` needs one speaker at a time, and here all speak"),
-        (
-            HEAD + X + 'invites = true\nheard_by = "b"',
-            "node x: `invites` tells all who joins and who has invited it, and not all hear who speaks here",
-        ),
-        (
-            HEAD.replace('a = "ada"', 'a = { agent = "ada", secret = true }').replace('b = "bob"', "b = { human = true }")
-            + X
-            + 'invites = true\nmax = 2\nheard_by = "all"',
-            "node x: `invites` needs a role that an agent may join in: one that is no person's and not secret",
-        ),
-        (
-            HEAD + "c = { human = true }\n" + X + '[[watchers]]\nrole = "c"\nmay = ["add"]',
-            "watcher 1: c is a person, who has nobody join: leave `add` out",
-        ),
-        (
-            HEAD + 'c = { agent = "eve", secret = true }\n' + X + '[[watchers]]\nrole = "c"\nmay = ["add"]',
-            "watcher 1: c is secret, and all are told who has somebody join: leave `add` out",
-        ),
-        (HEAD + X + 'writes = ["plot", "plot"]', "node x: writes 'plot' twice"),
-        (HEAD + X + 'take = "all"\nthen = "y"\n' + Y, "node x: take = 'all' needs exits to several nodes: give it more of them"),
-        (
-            HEAD
-            + X
-            + 'take = "all"\nform = { v = "member" }\nexits = [{ to = "y", remove = { field = "v" } }, { to = "z" }]\n'
-            + Y
-            + Z,
-            "node x: take = 'all', and `remove` goes with one way out: let the node before or behind it remove",
-        ),
-        (
-            HEAD + X + 'then = ["y", "z"]\nmax = 2\n' + Y + 'then = "w"\n' + Z + 'then = "w"\n' + W,
-            "node w: waits for y and z, and only one of them is ever done: let a node before them take = 'all'",
-        ),
-        (
-            HEAD + X + 'take = "all"\nthen = ["y", "z"]\n' + Y + Z + '[[watchers]]\nrole = "a"\nmay = "go"\ngo = "y"',
-            "watcher 1: cannot begin y anew, which is a branch of a fork: let it begin the node that forks",
-        ),
-        (
-            HEAD
-            + (X + 'take = "all"\nthen = ["y", "z", "v"]\n' + Y + 'then = "w"\n' + Z + 'then = "w"\n' + W)
-            + (V + '[[watchers]]\nrole = "a"\nmay = "go"\ngo = "w"'),
-            "watcher 1: cannot begin w anew, which is a branch of a fork: let it begin the node that forks",
-        ),
-        ('team = "t"\n' + X, "`roles` is missing: it is a table with who plays which part"),
-        (HEAD, "`nodes` is missing: it is a list of the stretches of the discussion"),
-        (HEAD + '[[nodes]]\nname = "x"', "node x: `roles` is missing: who speaks in it"),
-    ],
+    cases("team_mistakes"),
 )
 def test_each_mistake_is_told_once_in_a_sentence(text: str, expected: str) -> None:
     """It names the innermost place and what to do."""
@@ -284,108 +93,7 @@ def test_each_mistake_is_told_once_in_a_sentence(text: str, expected: str) -> No
 
 @pytest.mark.parametrize(
     ("text", "expected"),
-    [
-        (HEAD + Y, "role a: nobody who holds it ever has a turn"),
-        (HEAD + X + 'then = "w"\n' + W, "node w: join = 'all', and fewer than two nodes lead to it"),
-        (
-            HEAD
-            + (X + 'take = "all"\nmax = 1\nexits = [ { to = "y", when = { visits = 1 } }, { to = "z" } ]\n')
-            + (Y + 'then = "w"\n' + Z + 'then = "w"\n' + W),
-            "node x: forks to y only `when` its condition holds, and w waits for it: the group may end there",
-        ),
-        (
-            HEAD + X + 'turns = "nominate"\nexits = [ { to = "end", by = "speaker" } ]',
-            "node x: only its speakers end it, besides max_turns",
-        ),
-        (
-            HEAD + X + 'turns = "together"\nmax = 4',
-            "node x: `max` counts what each says, so that some speak twice when fewer are present: let an exit wait for `rounds`",
-        ),
-        (
-            HEAD + X + 'max = 2\nexits = [ { to = "end", by = "b" }, { to = "y" } ]\n' + Y + 'then = "x"',
-            "nodes x, y: a loop bounded by max_turns only; give one of them `visits`",
-        ),
-        (
-            HEAD + X + 'exits = [ { to = "end", by = "b" } ]',
-            "node x: only its judge, b, ends it, besides max_turns",
-        ),
-        (
-            HEAD + X + 'exits = [ { to = "y", by = "b" }, { to = "end" } ]\n' + Y,
-            "node x: only its judge, b, ends it, besides max_turns: the exit to end waits for `max`, which it lacks",
-        ),
-        (
-            HEAD + X + 'exits = [ { to = "y", when = { turns = 3 } }, { to = "end" } ]\n' + Y,
-            "node x: the exit to end waits for `max`, which the node lacks: give it `max`, or leave the exit out",
-        ),
-        (
-            SECRET.replace('roles = ["b", "c"]', 'roles = ["a", "b"]').replace('c = { agent = "eve", secret = true }\n', "")
-            + "max = 4",
-            "node x: b is secret, and all hear who speaks here",
-        ),
-        (
-            SECRET + 'max = 4\nopens = { role = "c" }',
-            "node x: c is secret, and it shows who opens it",
-        ),
-        (
-            SECRET + 'max = 4\nturns = { mode = "follow", follow = { b = "c" } }',
-            "node x: b, c are secret, and it shows who speaks after whom",
-        ),
-        (
-            SECRET + 'max = 4\nheard_by = { b = ["all"], c = ["a"] }',
-            "node x: b, c are secret, and all hear who speaks as b",
-        ),
-        (
-            SECRET.replace('"eve", secret = true', '"eve", secret = true, timeout = 5') + "max = 4",
-            "node x: b, c are secret, and shown by who has another `timeout`: give all roles here the same",
-        ),
-        (
-            SECRET.replace("b = {", "# b = {").replace('"b", "c"', '"c"').replace("true }\n[[", "true, at_most = 2 }\n[[")
-            + 'heard_by = "node"',
-            "role c: is secret, and shown by whose turns end (`at_most`)",
-        ),
-        (
-            SECRET + 'heard_by = "node"\ntasks = true\nmax = 4',
-            "node x: b, c are secret, and who is given a task sees by whom",
-        ),
-        (
-            SECRET.replace("[[nodes]]", 'd = "zoe"\n[[nodes]]').replace('roles = ["b", "c"]', 'roles = ["d"]')
-            + 'heard_by = ["b", "c"]\ntasks = true\nmax = 4',
-            "node x: b, c are secret, and who gives out tasks that use others (`uses`) sees by refusals who was told of those",
-        ),
-        (
-            SECRET + 'max = 4\n[[watchers]]\nrole = "a"\nby = "b"\nmay = "end"',
-            "watcher 1: b is secret, and shown by when the watcher is asked: leave `by` out",
-        ),
-        (
-            (HEAD + 'c = "eve"\n').replace("[roles]", 'leader = "a"\n[roles]')
-            + '[[nodes]]\nname = "x"\nroles = ["b", "c"]\nheard_by = "node"',
-            "role a: states the conclusion and hears nothing of what is said: set hears_all, or add it to heard_by",
-        ),
-        (
-            HEAD + X + 'then = ["y", "y"]\n' + Y,
-            "node x: exit 2, to y, is never taken: exit 1, to y, before it waits for nothing either",
-        ),
-        (
-            HEAD + X + 'max = 2\nexits = [ { to = "end", when = { turns = 5 } } ]',
-            "node x: the exit to end never has its `when` hold: turns = 5, and max = 2",
-        ),
-        (
-            HEAD + X + 'visits = 2\nmax = 2\nexits = [ { to = "end", when = { visits = 3 } } ]',
-            "node x: the exit to end never has its `when` hold: visits = 3, and the node is entered 2 times at most",
-        ),
-        (
-            HEAD + X + 'form = { w = "x|y" }\nmax = 2\nexits = [ { to = "end", when = { field = "w", like = "q*" } } ]',
-            "node x: the exit to end never has its `when` hold: no option of 'w' looks like 'q*'; there are x, y",
-        ),
-        (
-            HEAD + X + 'max = 2\nexits = [ { to = "end", when = { says = "*bye*" } } ]',
-            "node x: the exit to end reads prose, which nobody is held to: let a field of a `form` say it",
-        ),
-        (
-            HEAD + X + DONE + 'max = 2\nexits = [ { to = "y", when = { field = "done", equals = true } } ]\n' + Y,
-            "node x: at `max` it goes to y also if its `when` does not hold: give it a bare exit",
-        ),
-    ],
+    cases("team_warnings"),
 )
 def test_what_is_worth_a_thought_is_a_warning(text: str, expected: str) -> None:
     """It keeps nobody from running the team."""
@@ -408,83 +116,9 @@ def test_who_hears_a_secret_role_speak_is_named(node: str, expected: str | None)
     assert told == ([] if expected is None else [expected])
 
 
-JUDGED = 'exits = [ { to = "y", by = "b" }, { to = "end" } ]\n' + Y
-NEVER = "node x: the exit to y never has its `when` hold: that takes 3 turns, and a visit is over after 2 turns"
-ADVICE = "give it more of them, or let b speak in a node of its own, with a `form`"
-
-
-PASSED = (
-    "node y: may be entered 2 times, and its members have 1 turn in all (`at_most`): later visits are passed through without a word"
-)
-
-
 @pytest.mark.parametrize(
     ("text", "expected"),
-    [
-        (
-            HEAD + X + "max = 2\n" + JUDGED,
-            [f"node x: b, its judge, is never asked: ways out come first, and a visit is over after 2 turns; {ADVICE}"],
-        ),
-        (
-            HEAD + X + 'exits = [ { to = "y", by = "b" }, { to = "end", when = { rounds = 1 } } ]\n' + Y,
-            [f"node x: b, its judge, is never asked: ways out come first, and a visit is over after 2 turns; {ADVICE}"],
-        ),
-        (HEAD + X + "max = 3\n" + JUDGED, []),
-        (HEAD + X + 'max = 2\nasked = "turn"\n' + JUDGED, []),
-        (HEAD + X + 'max = 2\nturns = { mode = "hub", by = "a" }\nasked = "turn"\n' + JUDGED, []),
-        (
-            HEAD
-            + X
-            + 'max = 2\nopens = { role = "a", say = "Go." }\n'
-            + DONE
-            + 'exits = [ { to = "y", when = { field = "done", by = "all" } }, { to = "end" } ]\n'
-            + Y,
-            [
-                NEVER,
-                TWICE,
-            ],
-        ),
-        (
-            HEAD.replace('"bob"', '{ agent = "pool", count = 2 }')
-            + X
-            + 'exits = [ { to = "y", when = { rounds = 1 } }, { to = "end", when = { turns = 2 } } ]\n'
-            + Y,
-            [NEVER, "node x: no turn comes to b-2: a visit is over after 2 turns, and others come first"],
-        ),
-        (
-            HEAD + X + 'max = 1\nthen = "y"\n' + Y,
-            ["node x: no turn comes to b: a visit is over after 1 turn, and others come first"],
-        ),
-        (
-            HEAD + X + 'max = 1\nopens = { role = "b" }\nthen = "y"\n' + Y,
-            ["node x: no turn comes to a: a visit is over after 1 turn, and others come first"],
-        ),
-        (HEAD + X + 'max = 1\nturns = "random"\nthen = "y"\n' + Y, []),
-        (
-            "max_turns = 3\n" + HEAD + X + 'max = 20\nthen = "y"\n' + Y,
-            ["node y: is never entered: it takes 20 turns to come to it, and `max_turns` is 3"],
-        ),
-        ("max_turns = 3\n" + HEAD + X + 'max = 20\nexits = [ { to = "y", by = "speaker" }, { to = "end" } ]\n' + Y, []),
-        (
-            HEAD.replace('"bob"', '{ agent = "bob", at_most = 1 }')
-            + X
-            + 'then = "y"\n'
-            + Y
-            + 'visits = 2\nexits = [ { to = "x", when = { visits = 1 } }, { to = "end" } ]\nmax = 1',
-            [PASSED],
-        ),
-        (
-            HEAD
-            + X
-            + 'form = { out = "a" }\nturns = "together"\nexits = [ '
-            + '{ to = "end", when = { rounds = 1 }, remove = { field = "out" } } ]',
-            ["node x: a opens the group and is never removed, although a may be named: let another role be `leader`"],
-        ),
-        (
-            HEAD + X + DONE + 'max = 2\nexits = [ { to = "y", when = { field = "done", by = "all" } }, { to = "end" } ]\n' + Y,
-            [TWICE],
-        ),
-    ],
+    cases("member_warnings"),
 )
 def test_what_cannot_work_with_so_many_members_is_a_warning(text: str, expected: list[str]) -> None:
     """What a policy alone allows may be impossible for those who take part: a question before a round is over, one turn for two."""
