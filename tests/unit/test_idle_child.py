@@ -194,15 +194,6 @@ def test_who_is_cancelled_while_it_waits_for_another_ends_at_once(tmp_path: Path
     assert error.value.message == "The task was cancelled."
 
 
-def test_what_takes_long_holds_up_nobody_else(tmp_path: Path) -> None:
-    """Whoever comes meanwhile is answered by another process, which stays for the next one."""
-    child, begun = IdleChildren(at_once=2), tmp_path / "begun"
-    with _held(child, begun):
-        beside, next_one = child.call("childs_work.who"), child.call("childs_work.who")
-        held = int(begun.read_text())
-    assert (beside == next_one, beside != held) == (True, True)
-
-
 def test_who_is_killed_is_said_to_be(tmp_path: Path) -> None:
     """As by the kernel, where memory runs out."""
     child, begun = IdleChildren(), tmp_path / "begun"
@@ -215,16 +206,3 @@ def test_who_is_killed_is_said_to_be(tmp_path: Path) -> None:
     with pytest.raises(TaskError, match="was killed"):
         child.call("childs_work.for_ever", str(begun), cancelled=looked)
     assert child.call("childs_work.add", 2, 3) == 5
-
-
-def test_threads_take_turns() -> None:
-    """Each gets its own answer."""
-    child, answers = IdleChildren(), dict[int, int]()
-    threads = [
-        threading.Thread(target=lambda at=at: answers.update({at: child.call("childs_work.add", at, at)})) for at in range(8)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert answers == {at: 2 * at for at in range(8)}

@@ -22,7 +22,7 @@ from ioa.adapters.sqlite_store import SqliteStore, open_sqlite_store
 from ioa.errors import InvalidInputError, UnavailableError
 from ioa.group.requests import SequencedEntry
 from ioa.group.state import MAX_MEMBERS, Ended
-from ioa.ports.agent_store import Passage, StoredObservation, StoredSummary
+from ioa.ports.agent_store import Passage
 from ioa.protocol.codec import encode
 from ioa.protocol.ids import AgentId, CommId, MessageId, SessionId, TaskId
 from tests.contract.agent_store.stories import message, result, sequenced
@@ -255,98 +255,6 @@ async def test_the_largest_of_what_has_ended_goes_where_it_is_too_much(tmp_path:
     assert (forgotten, kept, path.stat().st_size < 100_000) == (1, [True, False], True)
 
 
-async def test_who_gives_up_remembering_keeps_what_was_kept_by_then(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A turn waits two seconds for it: nothing goes on behind it, and the next turn keeps the rest."""
-    monkeypatch.setattr(sqlite_store, "_AT_ONCE_SECONDS", 0.0)
-    passages = [Passage(COMM, f"m{number}", f"a mill {number}") for number in range(30)]
-    async with open_sqlite_store(tmp_path / "memory.sqlite") as store:
-        remembering = asyncio.create_task(store.remember("ada", COMM, passages))
-        await asyncio.gather(*(store.begin_task(CommId("another"), TaskId("t1")) for _ in range(3)))
-        remembering.cancel()
-        await asyncio.gather(remembering, return_exceptions=True)
-        kept = [len(await store.recall("ada", "mill", 99, ())) for _ in range(9)]
-        await store.remember("ada", COMM, passages)
-        whole = await store.recall("ada", "mill", 99, ())
-    assert (0 < kept[0] < 10, kept[-1] < 10, len(whole)) == (True, True, 30)
-
-
-async def test_what_cannot_be_forgotten_yet_drives_out_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Much is kept of a group that goes on: of those that have ended nothing is forgotten for it."""
-    path, kept, going_on = tmp_path / "memory.sqlite", CommId("room-1"), CommId("going-on")
-    await _fill(path, groups=3)
-    with closing(sqlite3.connect(path)) as database, database:
-        database.execute("INSERT INTO groups (comm_id, cursor) VALUES (?, 1)", (going_on,))
-        database.execute("INSERT INTO entries VALUES (?, 1, ?)", (going_on, os.urandom(200_000)))
-    monkeypatch.setattr(sqlite_store, "_MOST_BYTES", 100_000)
-    async with open_sqlite_store(path) as store:
-        forgotten = await store.prune(START)
-        found = bool(await store.entries(kept))
-    assert (forgotten, found) == (0, True)
-
-
-async def test_passages_count_as_kept_of_their_group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By many groups that are remembered a disk is full as well."""
-    path, much = tmp_path / "memory.sqlite", CommId("room-2")
-    await _fill(path, groups=3)
-    monkeypatch.setattr(sqlite_store, "_MOST_BYTES", 100_000)
-    async with open_sqlite_store(path) as store:
-        await store.remember("ada", much, [Passage(much, "m1", "mill " * 40_000)])
-        await store.note_session(SessionId("s1"))
-    async with open_sqlite_store(path) as store:
-        forgotten = await store.prune(START)
-        left = await store.recall("ada", "mill", 1, ())
-    assert (forgotten, left) == (1, [])
-
-
-@pytest.mark.parametrize("what", ["observed", "thought", "summed up", "left"])
-async def test_whatever_is_kept_of_a_group_counts_as_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
-    """What an agent has made of it, and what is to be packed with the next row of a group that was left."""
-    path, kept, much, text = tmp_path / "memory.sqlite", CommId("room-1"), CommId("room-2"), "mill " * 40_000
-    await _fill(path, groups=3)
-    monkeypatch.setattr(sqlite_store, "_MOST_BYTES", 100_000)
-    async with open_sqlite_store(path) as store:
-        match what:
-            case "observed":
-                await store.put_observation(much, StoredObservation(1, text))
-            case "thought":
-                await store.put_thought(much, 1, text)
-            case "summed up":
-                await store.put_summary(much, StoredSummary(frozenset(), text))
-            case _:
-                await store.note_session(SessionId("s1"))
-    if what == "left":
-        with closing(sqlite3.connect(path)) as database, database:
-            database.execute("UPDATE groups SET newest = ? WHERE comm_id = ?", (os.urandom(200_000), much))
-    async with open_sqlite_store(path) as store:
-        forgotten = await store.prune(START)
-        found = [bool(await store.entries(room)) for room in (kept, much)]
-    assert (forgotten, found) == (1, [True, False])
-
-
-async def test_results_that_were_left_in_groups_that_have_ended_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As an older version did, until a day behind the end: they drive out no group, the file shrinks, and others write between."""
-    monkeypatch.setattr(sqlite_store, "_AT_ONCE_SECONDS", 0.0)
-    monkeypatch.setattr(sqlite_store, "_MOST_BYTES", 100_000)
-    path, going_on = tmp_path / "memory.sqlite", CommId("going-on")
-    await _fill(path, groups=25)
-    async with open_sqlite_store(path) as store:
-        for number in range(25):
-            await store.finish_task(CommId(f"room-{number}"), result("done " * 10_000))
-        await store.finish_task(going_on, result("done"))
-    before = path.stat().st_size
-    async with open_sqlite_store(path) as store:
-        pruning = asyncio.create_task(store.prune(START))
-        written = 0
-        while not pruning.done():
-            await store.note_session(SessionId(f"s{written}"))
-            written += 1
-        left = [await store.finished_task(room, TaskId("t1")) for room in (CommId("room-1"), going_on)]
-        rooms = [bool(await store.entries(CommId(f"room-{number}"))) for number in range(25)]
-
-    assert (await pruning, left, all(rooms)) == (0, [None, result("done")], True)
-    assert (written > 20, before - path.stat().st_size > 25 * 50_000) == (True, True)
-
-
 async def test_a_memory_that_was_never_used_is_not_made_to_be_tidied(tmp_path: Path) -> None:
     """Forgetting nothing costs nothing."""
     path = tmp_path / "memory.sqlite"
@@ -513,39 +421,6 @@ async def test_a_group_whose_memory_is_put_aside_is_read_from_its_beginning(tmp_
             again = [await store.append(entry) for entry in story]
 
     assert (refused, found, set(again), {line["event"] for line in lines}) == (False, [], {True}, {"memory_damaged"})
-
-
-async def test_a_memory_with_a_row_for_each_entry_is_gone_on_with(tmp_path: Path) -> None:
-    """The version before wrote each entry by itself; what it left is read as ever, and what comes is put behind it."""
-    path, story = tmp_path / "memory.sqlite", sequenced()
-    async with open_sqlite_store(path) as store:
-        for number, entry in enumerate(story[:3]):
-            await store.append(entry)
-            await store.finish_task(COMM, result("done", f"t{number}"))  # has it written
-    with closing(sqlite3.connect(path)) as database:
-        [rows] = database.execute("SELECT count(*) FROM entries").fetchone()
-        database.executescript(
-            "DROP TABLE observations; DROP TABLE thoughts; DROP TABLE summaries; DROP TABLE passages; DROP TABLE told;"
-            "PRAGMA user_version = 3"
-        )
-
-    async with open_sqlite_store(path) as store:
-        applied = [await store.append(entry) for entry in story[3:]]
-        found = await store.entries(COMM)
-
-    assert (rows, set(applied), found) == (3, {True}, story)
-
-
-async def test_what_is_written_together_is_bounded_by_its_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is read together as well: 33 entries of 100 kB, all decoded at once."""
-    monkeypatch.setattr(sqlite_store, "_MAX_UNWRITTEN_BYTES", 1, raising=False)
-    path, story = tmp_path / "memory.sqlite", sequenced()
-    async with open_sqlite_store(path) as store:
-        for entry in story:
-            await store.append(entry)
-    with closing(sqlite3.connect(path)) as database:
-        [rows] = database.execute("SELECT count(*) FROM entries").fetchone()
-    assert rows == len(story)
 
 
 async def test_an_entry_that_cannot_be_read_has_its_group_forgotten_and_nothing_else(tmp_path: Path) -> None:

@@ -19,17 +19,11 @@ from ioa.group.state import ClosedTask
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol.ids import GoalId, comm_id_of_goal
 from ioa.testing.log_checker import (
-    check_courses,
-    check_hearing,
     check_logs,
     check_open_groups,
     check_records,
     check_results,
-    check_reviews,
-    check_watchers,
 )
-from tests.e2e.chaos.test_stages import KINDS as LED_KINDS
-from tests.e2e.chaos.test_stages import STAGES
 from tests.rig.deadline import eventually
 from tests.rig.fleet import Fleet
 
@@ -38,8 +32,6 @@ pytestmark = [pytest.mark.faults, pytest.mark.timeout(240), pytest.mark.blocks_l
 POINTS = ("groups.goal_recorded", "groups.before_copied_entry:2", "groups.after_copied_entry:4", "groups.before_copy_goes_on")
 KINDS = ("sync", "async", "mixed", "deep")
 """Those of goals with tasks; nested teams work at some of the last one's."""
-FIRST_AND_LAST = [*dict(reversed(STAGES)).items(), *dict(STAGES).items()]
-"""Of the stages of each kind of policy."""
 
 
 async def _fork(client: Client, goal_id: GoalId, at: int, fork: GoalId) -> None:
@@ -104,39 +96,3 @@ async def test_group_setup_dies_at_each_step_of_a_fork(fleet: Fleet) -> None:
         for spec in stored.entry.state.tasks
     }
     assert sum(again.values()) <= len(told - set(done)), "a task that was done was done again"
-
-
-async def test_groups_under_a_policy_are_forked_in_each_stage_whoever_dies(fleet: Fleet) -> None:
-    """Each copy takes its course to one result, its members hear what their part hears, and the original stays as it was."""
-    client, died = Client(NatsSystemClient(fleet.client)), list[int]()
-    for kind in LED_KINDS:
-        await fleet.publish(GoalId(f"base-{kind}"), kind, seed=f"{kind}-1")
-    before = await fleet.evidence()
-    forks = [GoalId(f"fork-{number}") for number in range(len(FIRST_AND_LAST))]
-    for number, (fork, (kind, is_there)) in enumerate(zip(forks, FIRST_AND_LAST, strict=True)):
-        goal_id = GoalId(f"base-{kind}")
-        log = before.logs[comm_id_of_goal(goal_id)]
-        copied, at = next((number, stored.seq) for number, stored in enumerate(log, 1) if is_there(stored.entry))
-        points = [point for point in POINTS if copied >= int(point.partition(":")[2] or 0)]
-        await fleet.stop("groups-0", "groups-1")
-        await fleet.start("groups-0", fault_point=points[number % len(points)])
-        fleet.goals.append(fork)
-        async with asyncio.TaskGroup() as group:
-            group.create_task(_fork(client, goal_id, at, fork))
-            died.append(await fleet.died("groups-0"))
-            await fleet.kill("router-0")
-            await fleet.kill("worker-0")
-            await fleet.start("groups-0", "groups-1", "router-0", "worker-0")
-        await _fork(client, goal_id, at, fork)
-        await eventually(lambda fork=fork: client.result(fork), within=timedelta(seconds=60))  # type: ignore[misc]
-    after = await fleet.evidence()
-    assert died == [-signal.SIGKILL] * len(forks)
-    told_of = replace(after, logs={comm_id: log for comm_id, log in after.logs.items() if not _is_of_the_past(log)})
-    checks = (check_courses, check_reviews, check_watchers, check_hearing, check_records)
-    wrong = [*check_results(after), *check_logs(after), *check_open_groups(after)]
-    assert [*wrong, *(one for look in checks for one in look(told_of))] == []
-    for fork in forks:
-        log = after.logs[comm_id_of_goal(fork)]
-        assert log[0].entry.state.copying and not log[-1].entry.state.copying
-    assert any(stored.entry.chain for fork in forks for stored in after.logs[comm_id_of_goal(fork)]), "all heard all"
-    assert all(after.logs[comm_id] == before.logs[comm_id] for comm_id in before.logs)

@@ -18,9 +18,7 @@ from ioa.ports.agent_index import AgentIndex, IndexEntry, IndexQuery, Signal, Sp
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.ids import AgentId, PoolId
 from ioa.protocol.search import Filters
-from ioa.testing.memory_index import MemoryIndex
 from ioa_discovery.index.edge_index import EdgeIndex, open_edge_index
-from ioa_discovery.recall import sample
 from tests.rig.deadline import eventually
 from tests.rig.loop_watch import watch_loops
 
@@ -100,50 +98,6 @@ async def _answers(index: EdgeIndex) -> bool:
         return False
 
 
-@pytest.mark.slow
-async def test_a_search_tree_is_built_beside_what_answers(tmp_path: Path) -> None:
-    """While a tree is built searches are answered and writes are kept; afterwards the new shard holds exactly what it should."""
-    reference = MemoryIndex()
-    async with open_edge_index(model_id="m", dimension=DIMENSION, folder=tmp_path, grow_by=200) as index:
-        old = index.pid
-        for target in (index, reference):
-            await target.put(entries(300))
-        number = 0
-        while not index.built_points:
-            number += 1
-            for target in (index, reference):
-                await target.put(entries(1, first=300 + number))
-                await target.remove([AgentId(f"a{number}")])
-                await target.set_online([AgentId(f"a{100 + number}")], number % 2 == 0)
-            assert await found(index, query(number)) == await found(reference, query(number))
-        await eventually((tmp_path / "shard-1").exists, lambda exists: not exists, within=SOON)
-        assert (index.pid == old, await index.indexed()) == (False, await reference.indexed())
-    async with open_edge_index(model_id="m", dimension=DIMENSION, folder=tmp_path) as again:
-        assert (again.built_points > 0, await again.indexed()) == (True, await reference.indexed())
-
-
-@pytest.mark.slow
-async def test_who_comes_and_goes_leaves_the_tree(tmp_path: Path) -> None:
-    """Points that are written to are searched one by one: that is known after a restart, and many of them make a new tree."""
-    drawn = entries(150)
-    whole, gone = sum(1 + len(entry.examples) for entry in drawn), drawn[:100]
-    async with open_edge_index(model_id="m", dimension=DIMENSION, folder=tmp_path) as index:
-        await index.put(drawn)
-    async with open_edge_index(model_id="m", dimension=DIMENSION, folder=tmp_path, grow_by=200) as index:
-        built = await eventually(lambda: _built(index), bool, within=SOON)
-    async with open_edge_index(model_id="m", dimension=DIMENSION, folder=tmp_path) as index:
-        await index.set_online([entry.card.agent_id for entry in gone], False)
-    async with open_edge_index(model_id="m", dimension=DIMENSION, folder=tmp_path) as index:
-        left = index.built_points
-    async with open_edge_index(model_id="m", dimension=DIMENSION, folder=tmp_path, grow_by=200) as index:
-        again = await eventually(lambda: _built(index), lambda points: points > left, within=SOON)
-    assert (built, left, again) == (whole, whole - sum(1 + len(entry.examples) for entry in gone), whole)
-
-
-async def _built(index: EdgeIndex) -> int:
-    return index.built_points
-
-
 async def test_a_killed_builder_leaves_the_index_as_it_was(tmp_path: Path) -> None:
     """Without the process that builds the tree, searches are still answered from the shard that was there."""
     # It grows by so much only with the last of what is put: else one tree might be built and answer before the other is begun.
@@ -173,15 +127,6 @@ def _of_proc(path: Path) -> bytes:
         return path.read_bytes()
     except OSError:
         return b""
-
-
-async def test_recall_is_sampled_from_what_is_asked() -> None:
-    """The sample asks the last query again in both ways, and finds all where searches are exact; before any there is none."""
-    async with open_edge_index(model_id="m", dimension=DIMENSION) as index:
-        await index.put(entries(50))
-        before = await sample(index)
-        await index.search([query()])
-        assert (before, await sample(index)) == ({}, {Signal.TEXT: 1.0, Signal.EXAMPLES: 1.0})
 
 
 async def test_nothing_is_left_when_the_owner_is_killed(tmp_path: Path) -> None:

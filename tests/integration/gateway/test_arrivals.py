@@ -156,35 +156,6 @@ async def test_a_stream_stays_open(dial: Dial) -> None:
         assert b"last" in await reader.readuntil(b"0\r\n\r\n")
 
 
-@pytest.mark.parametrize("asked", [HEAD % b"endless", (HEAD % b"long") * 2, HEAD % b"endless" + HEAD % b""])
-async def test_an_answer_that_nobody_reads_keeps_no_connection(dial: Dial, asked: bytes) -> None:
-    """While it is sent, and with a request behind it, whose answer is not made before."""
-    arrivals, log = Arrivals(head_seconds=1), list[str]()
-    async with asyncio.timeout(60), _served(arrivals, asyncio.Event(), log) as port:
-        reader, writer = await dial(port)
-        writer.write(asked)
-        await reader.readline()
-        await eventually(lambda: len(arrivals), lambda left: left == 0)
-        assert len([one for one in log if one.endswith("begun")]) == 1
-
-
-async def test_one_request_waits_behind_another(dial: Dial) -> None:
-    """Two at once are answered in their order; of thousands no more than these are kept, and the connection is closed."""
-    log = list[str]()
-    async with asyncio.timeout(60), _served(Arrivals(), asyncio.Event(), log) as port:
-        reader, writer = await dial(port)
-        writer.write((HEAD % b"") * 2)
-        for _ in range(2):
-            assert (await reader.readuntil(b"\r\n\r\nx")).startswith(b"HTTP/1.1 200")
-        writer.write(HEAD % b"")
-        assert (await reader.readuntil(b"\r\n\r\nx")).startswith(b"HTTP/1.1 200")
-        log.clear()
-        floods, flood = await dial(port)
-        flood.write((HEAD % b"") * 5_000)
-        assert await _is_closed(floods)
-        assert log == []
-
-
 @pytest.mark.parametrize("without_end", [b"a:b\r\n" * 1_000, b"a:" + b"b" * 100_000])
 async def test_a_head_is_bounded(dial: Dial, without_end: bytes) -> None:
     """Fields without number or end are refused before they are kept, behind a body as well as before it."""
@@ -319,12 +290,3 @@ async def test_a_slow_body_is_given_up(http: httpx.AsyncClient, dial: Dial, monk
 
     async with asyncio.timeout(20), beside(drip()):
         assert (await reader.readline()).startswith(b"HTTP/1.1 408")
-
-
-async def test_no_packet_of_an_answer_waits_for_the_one_before(dial: Dial) -> None:
-    """The kernel sends each at once (TCP_NODELAY), on connections that are kept, too."""
-    with bound("127.0.0.1", 0) as listening:
-        await dial(listening.getsockname()[1])
-        connection, _ = listening.accept()
-        with connection:
-            assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)

@@ -6,8 +6,6 @@ from datetime import timedelta
 
 import httpx
 
-from ioa.client.client import Client
-from ioa.client.forking import Changes
 from ioa.client.history import conversation
 from ioa.client.replay import replayed
 from ioa.protocol.ids import CommId, GoalId, comm_id_of_goal
@@ -108,34 +106,6 @@ async def test_nobody_forks_what_he_may_not_see(http: httpx.AsyncClient, members
     await members.launch(GoalId(own["goal_id"]))
     forked = (await http.post(f"/goals/{own['goal_id']}/fork", json={}, headers=bearer("team"))).json()
     assert (await http.get(f"/goals/{forked['goal_id']}", headers=bearer("team"))).json()["labels"] == {"team": "x", "run": "7"}
-
-
-async def test_the_whole_tree_is_read_as_it_stood(http: httpx.AsyncClient, members: Members, plane: Plane) -> None:
-    """By one request: the states of all groups at an entry, in the fork as in what it comes from."""
-    path, first, second = await _talked(http, members)
-    client = Client(plane.client)
-    launched = await client.fork(path.rsplit("/", 1)[-1], at=second, changes=Changes(max_turns=90))
-    for at, turns in ((first, 1), (second, 2)):
-        [state] = (await http.get(f"{path}/state?at={at}")).json()["groups"]
-        assert state["turns_taken"] == turns
-    [now] = (await http.get(f"/goals/{launched.goal_id}/state")).json()["groups"]
-    assert (now["turns_taken"], now["max_turns"], now["floor_holder"]) == (2, 90, "ada")
-
-
-async def test_the_same_key_is_the_same_fork_though_the_original_has_gone_on(http: httpx.AsyncClient, members: Members) -> None:
-    """Who did not say at which entry means the one that was the last then: the original talks on, or ends, before he asks again."""
-    path, _, second = await _talked(http, members)
-    key = {"Idempotency-Key": "from here"}
-    one = await http.post(f"{path}/fork", json={}, headers=key)
-    room = comm_id_of_goal(GoalId(path.rsplit("/", 1)[-1]))
-    await members.say(ADA, Discussion(content="Three.", next_speaker=BOB), room)
-    again = await http.post(f"{path}/fork", json={}, headers=key)
-    await members.say(BOB, Discussion(content="Four.", next_speaker=ADA), room)
-    await members.conclude(ADA, "Ten.", room)
-    at_last = await http.post(f"{path}/fork", json={}, headers=key)
-    assert [one.status_code, again.status_code, at_last.status_code] == [201, 200, 200]
-    assert one.json() == again.json() == at_last.json()
-    assert (await http.get(f"/goals/{one.json()['goal_id']}")).json()["forked_from"]["at"] == second
 
 
 async def test_a_key_that_reads_no_goals_forks_none(http: httpx.AsyncClient, members: Members, door: Door) -> None:

@@ -5,13 +5,10 @@ from __future__ import annotations
 import asyncio
 import base64
 import gzip
-import json
-import threading
 from collections.abc import AsyncIterator, Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
-from urllib.parse import urljoin
 
 import httpx
 import pytest
@@ -128,22 +125,6 @@ async def test_files_that_are_not_taken_are_not_fetched(adopted: Callable[..., A
     assert (("may attach 100 files" in why) or ("is no plain file name" in why), fetched) == (True, [])
 
 
-@pytest.mark.parametrize("row", ["webhook", "agent_protocol", "a2a-1.0", "a2a-0.3", "mcp"])
-async def test_files_of_a_server_are_written_beside_the_loop(row: str, tmp_path: Path) -> None:
-    """The agent's other tasks go on meanwhile."""
-    written: list[bool] = []
-
-    class Watching(RecordingContext):
-        def artifact(self, name: str, data: bytes | str, media_type: str | None = None) -> Path:
-            written.append(threading.current_thread() is threading.main_thread())
-            return super().artifact(name, data, media_type)
-
-    with ROWS[row](tmp_path) as agent:
-        async with agent.opened() as opened:
-            await _run(opened, Watching(tmp_path), "file")
-    assert written == [False]
-
-
 async def test_an_answer_that_does_not_end_fails_the_task() -> None:
     """However steadily more of it comes."""
 
@@ -206,42 +187,6 @@ def _task_of_parts(parts: list[dict[str, str]], path: str = "/rpc") -> Callable[
         return 200, {"result": {"task": {"status": {"state": "completed"}, "artifacts": [{"parts": parts}]}}}, {}
 
     return route
-
-
-async def test_parts_of_a_remote_agent_are_read_beside_the_loop(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Where its server is was found out anew for each part: 30 kB that its card had made dear held the agent's loop for 23 s."""
-    threads, joined = set[threading.Thread](), list[str]()
-
-    class Looked(dict[str, Any]):
-        def get(self, *of: Any) -> Any:
-            threads.add(threading.current_thread())
-            return super().get(*of)
-
-    def join(base: str, url: str) -> str:
-        joined.append(base)
-        return urljoin(base, url)
-
-    def parse(data: bytes) -> Any:
-        return json.loads(data, object_hook=Looked)
-
-    monkeypatch.setattr("ioa.adopt.endpoint.parse_texts", parse)
-    monkeypatch.setattr("ioa.adopt.remote_agents.urljoin", join)
-    parts = [{"text": "one"}, {"url": "http://elsewhere.example/f"}, *[{"text": "x" * 20}] * 3_000]
-    with serving(_task_of_parts(parts, "/" + "/" * 7_000)) as url:
-        monkeypatch.setattr(remote_agents, "_find", _then_none_looked(remote_agents._find, threads))
-        answer = await _run(adopt.a2a("other", url, description=DOES), RecordingContext(tmp_path))
-    assert (answer.count("x" * 20), len(joined), threading.main_thread() in threads) == (3_000, 1, False)
-
-
-def _then_none_looked(find: Callable[..., Any], looked: set[threading.Thread]) -> Callable[..., Any]:
-    """Have what was looked at of the card, which is small, not count."""
-
-    async def found(*of: Any) -> Any:
-        remote = await find(*of)
-        looked.clear()
-        return remote
-
-    return found
 
 
 async def test_a_remote_agent_answers_in_so_many_parts_from_a_short_address(tmp_path: Path) -> None:

@@ -43,7 +43,6 @@ from ioa.protocol.search import Need, Search, SearchResult
 from ioa.testing.manual_clock import NEW_YEAR
 from ioa.testing.scripted_brain import ScriptedBrain
 from ioa_testkit.memory_plane import Push
-from tests.contract.agent_store.stories import sequenced
 from tests.rig.deadline import eventually
 from tests.rig.hostile_folders import dig
 from tests.unit.agent.company import GOAL, Company, idle, one_task, open_company, task, task_beside, working
@@ -577,32 +576,6 @@ async def test_a_session_that_fails_is_opened_again(company: Company) -> None:
     assert (await company.has_done()).reason is Reason.CONCLUDED
 
 
-async def test_many_silent_groups_hold_up_no_renewal(company: Company) -> None:
-    """However many groups there are to be asked for, the lease is kept by itself."""
-    await company.start(idle("worker"))
-    renewals = syncs = 0
-    renew, sync = company.network.renew, company.network.sync
-
-    async def counted(request: Renew) -> Lease:
-        nonlocal renewals
-        renewals += 1
-        return await renew(request)
-
-    async def never(request: Sync) -> Entries:
-        nonlocal syncs
-        syncs += 1
-        await asyncio.Event().wait()
-        return await sync(request)
-
-    company.network.renew, company.network.sync = counted, never  # type: ignore[method-assign]
-    for number in range(500):
-        await company.network.put_into(AgentId("worker"), CommId(f"g{number}"))
-    await eventually(lambda: company.sessions("worker") == 500)
-    before = renewals
-    await eventually(lambda: renewals >= before + 3)
-    assert syncs == 4
-
-
 async def test_a_stranger_in_a_group_is_left_alone(company: Company) -> None:
     """An agent that is shown a group it is no member of asks once, hears that it is none, and stays up."""
     stranger = await company.start(idle("stranger"))
@@ -617,31 +590,6 @@ async def test_a_stranger_in_a_group_is_left_alone(company: Company) -> None:
 
     assert stranger.running is not None
     assert (stranger.running.done(), list(await stranger.store.entries(ROOM))) == (False, [])
-
-
-async def test_groups_that_an_agent_is_in_no_more_are_kept_no_longer_than_those_that_ended(company: Company) -> None:
-    """One has removed it in the time of an older version, and one is gone; a third one, in which it still is, is followed."""
-    rooms = removed, gone, _ = CommId("removed"), CommId("gone"), ROOM
-    await company.start(idle("lead"))
-    await company.crash("lead")
-    store = (await company.start(idle("worker"))).store
-    await company.network.offer(GOAL)
-    await company.launch("lead", "worker")
-    await eventually(lambda: store.entries(ROOM))
-    await company.stop("worker")
-    for comm_id in (removed, gone):
-        for one in sequenced()[:-1]:
-            state = one.entry.state.model_copy(update={"comm_id": comm_id})
-            await store.append(one.model_copy(update={"entry": one.entry.model_copy(update={"state": state})}))
-    await company.network.put_into(AgentId("worker"), gone)
-
-    async def forgotten() -> list[CommId]:
-        await store.prune(company.network.clock.now() + timedelta(seconds=1))
-        return [comm_id for comm_id in rooms if not await store.entries(comm_id)]
-
-    before = await forgotten()
-    await company.restart("worker")
-    assert (before, await eventually(forgotten, lambda found: len(found) > 1)) == ([], [removed, gone])
 
 
 async def test_a_goal_that_nobody_fits_ends_at_once(company: Company) -> None:

@@ -39,10 +39,6 @@ def _let_in(folder: Path) -> set[str]:
     return {user["nkey"] for account in accounts for user in account["users"]}
 
 
-def _services(folder: Path) -> set[str]:
-    return {_public(folder, f"{service}/seed") for service in ("registry", "discovery", "groups", "router")}
-
-
 def _public(folder: Path, name: str) -> str:
     return public_key_of(read_key(str(folder / name)).seed)
 
@@ -89,17 +85,6 @@ async def test_who_is_revoked_after_the_grace_is_let_in_by_no_key(tmp_path: Path
     assert _let_in(tmp_path) == first - {gone}
 
 
-def test_who_rotates_again_and_again_ends_the_keys_of_before(tmp_path: Path) -> None:
-    """Also where `expire` never runs: a month later the key of before is let in for its grace, and none before it."""
-    keys = _made(tmp_path)
-    held = [_public(tmp_path, "anna/seed")]
-    for month in range(4):
-        rotate(keys, "anna", _HOUR, _NOW + month * _MONTH, _QUIET)
-        held.append(_public(tmp_path, "anna/seed"))
-    assert [one in _let_in(tmp_path) for one in held] == [False, False, False, True, True]
-    assert len(json.loads((tmp_path / "anna" / "seed.retiring").read_bytes())) == 1, "and no more than that is noted"
-
-
 @pytest.mark.parametrize("step", range(1, _MOST_STEPS))
 async def test_a_revocation_that_was_interrupted_is_mended_by_another(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int
@@ -128,33 +113,6 @@ def test_a_rotation_that_was_interrupted_is_mended_by_another(tmp_path: Path, mo
     assert not list(tmp_path.rglob("*.retiring"))
 
 
-@pytest.mark.parametrize("step", range(1, _MOST_STEPS))
-@pytest.mark.parametrize(("first", "then"), [(timedelta(0), _HOUR), (_HOUR, timedelta(0)), (_MONTH, _HOUR)])
-def test_a_rotation_that_is_given_again_has_the_grace_that_is_given_last(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int, first: timedelta, then: timedelta
-) -> None:
-    """Wherever the first one ended: what is let in when the second one begins is so for its grace, and no longer."""
-    keys = _made(tmp_path)
-    with _killed_at(step, monkeypatch):
-        rotate(keys, "writer", first, _NOW, _QUIET)
-    served = _let_in(tmp_path)
-    rotate(keys, "writer", then, _NOW, _QUIET)
-    for_now = _let_in(tmp_path)
-    expire(keys, _NOW + then, _QUIET)
-    held = {_public(tmp_path, name) for name in ("writer/writer-0", "writer/writer-1", "anna/seed")} | _services(tmp_path)
-    assert for_now == held | (served if then else set())
-    assert _let_in(tmp_path) == held
-
-
-def test_a_shorter_grace_ends_the_keys_of_earlier_rotations_too(tmp_path: Path) -> None:
-    """Whose key was stolen, and is said to be let in no more, is not let in for what an earlier rotation had promised."""
-    keys = _made(tmp_path)
-    stolen = _public(tmp_path, "anna/seed")
-    rotate(keys, "anna", _MONTH, _NOW, _QUIET)
-    rotate(keys, "anna", timedelta(0), _NOW + _HOUR, _QUIET)
-    assert stolen not in _let_in(tmp_path)
-
-
 def test_a_key_that_is_let_in_no_more_is_not_so_again_for_a_longer_grace(tmp_path: Path) -> None:
     """The server was not told that it ended, so that it is noted still: a later rotation does not bring it back."""
     keys = _made(tmp_path)
@@ -163,18 +121,6 @@ def test_a_key_that_is_let_in_no_more_is_not_so_again_for_a_longer_grace(tmp_pat
         rotate(KeyFolder(tmp_path, tmp_path / "no server"), "anna", timedelta(0), _NOW, _QUIET)
     rotate(keys, "anna", _HOUR, _NOW, _QUIET)
     assert stolen not in _let_in(tmp_path)
-
-
-@pytest.mark.parametrize("step", range(1, _MOST_STEPS))
-def test_a_rotation_that_was_interrupted_ends_nobody_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int) -> None:
-    """A seed that was to be replaced, and was not, stays let in when the grace is over that it was to have."""
-    keys = _made(tmp_path)
-    with _killed_at(step, monkeypatch):
-        rotate(keys, "anna", _HOUR, _NOW, _QUIET)
-    seen_by_the_server = _let_in(tmp_path)
-    was_let_in = _public(tmp_path, "anna/seed") in seen_by_the_server
-    expire(keys, _NOW + _HOUR, _QUIET)
-    assert (_public(tmp_path, "anna/seed") in _let_in(tmp_path)) == was_let_in
 
 
 @pytest.mark.parametrize("step", range(1, _MOST_STEPS))
@@ -288,33 +234,6 @@ async def test_what_is_launched_by_http_while_gateways_still_know_the_key_ends_t
     assert launched and '"anna/late"' in told.getvalue()
 
 
-async def test_who_leaves_the_goals_of_a_user_waits_for_no_gateway(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """There is nothing to cancel behind that: it waited seven seconds for it."""
-    keys = _made(tmp_path)
-
-    async def end_keys(_url: str | None, _user: UserId) -> list[KeyId]:
-        return [KeyId("k1")]
-
-    async def is_of_this_tenant(_tenant: TenantId | None, _url: str | None) -> None:
-        pass
-
-    monkeypatch.setattr("ioa.cli.key_rotation.end_keys_of", end_keys)
-    monkeypatch.setattr("ioa.cli.key_rotation._check_tenant", is_of_this_tenant)
-    monkeypatch.setattr("ioa.cli.key_rotation.GATEWAYS_LOOK_WITHIN", timedelta(hours=1))
-    async with asyncio.timeout(5):
-        await revoke(keys, "anna", None, _NOW, _QUIET, keep_goals=True)
-
-
-async def test_only_who_is_revoked_is_to_be_revoked_again(tmp_path: Path) -> None:
-    """The server is not reached. Whose key is only replaced is not to be thrown out for it."""
-    keys = KeyFolder(_made(tmp_path).folder, tmp_path / "no server")
-    with pytest.raises(UnavailableError) as rotated:
-        rotate(keys, "anna", _HOUR, _NOW, _QUIET)
-    with pytest.raises(UnavailableError) as revoked:
-        await revoke(keys, "anna", None, _NOW, _QUIET)
-    assert ("again" in rotated.value.hint, "give this command again" in revoked.value.hint) == (False, True)
-
-
 class _System:
     """A server, a registry and gateways that are in reach, or not, and what they were told."""
 
@@ -367,31 +286,3 @@ async def test_who_is_thrown_out_can_be_so_again_until_all_were_told(
     with pytest.raises(InvalidInputError, match="no key of"):
         await revoke(keys, name, None, _NOW, _QUIET)
     assert not list((tmp_path / "nats").glob("revoked*"))
-
-
-async def test_goals_of_who_is_still_connected_are_ended_again_when_he_is_not(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Who is not told to the server by a pid file may be connected, and launch more."""
-    keys, system = _made(tmp_path), _System(monkeypatch)
-    with monkeypatch.context() as by_hand:
-        by_hand.setattr(KeyFolder, "reload", lambda *_: False)
-        await revoke(keys, "anna", None, _NOW, _QUIET)
-    system.told.clear()
-    await revoke(keys, "anna", None, _NOW, _QUIET)
-    assert system.told[:1] == ["server"] and "goals anna" in system.told
-
-
-async def test_whoever_is_made_anew_while_others_are_told_keeps_his_seed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is another than that of who was thrown out, whose key stays out, and it is let in."""
-    keys, stolen, system = _made(tmp_path), _public(tmp_path, "anna/seed"), _System(monkeypatch)
-
-    async def made_meanwhile(*_: object) -> tuple[list[KeyId], str]:
-        _made(tmp_path)
-        return [], ""
-
-    monkeypatch.setattr("ioa.cli.key_rotation._end_keys", made_meanwhile)
-    await revoke(keys, "anna", None, _NOW, _QUIET)
-    assert (tmp_path / "anna" / "seed").exists()
-    assert (stolen in _let_in(tmp_path), _public(tmp_path, "anna/seed") in _let_in(tmp_path)) == (False, True)
-    assert system.told[0] == "server"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 
@@ -15,12 +13,11 @@ from ioa.group.events import Entry, encode_entry
 from ioa.group.folding import KEPT
 from ioa.group.machine import step
 from ioa.group.state import GroupState
-from ioa.ports.group_log import StoredEntry
 from ioa.ports.registry_store import CardRecord
 from ioa.protocol.goals import Artifact
 from ioa.protocol.ids import AgentId, CommId, PoolId, TaskId
 from ioa.protocol.messages import InformTaskResult, SyncTaskAssignment, TaskOutcome, TaskSpec
-from ioa.protocol.outcomes import REMEMBERED, Outcome, ReportOutcomes, TaskReport, name_of_pool
+from ioa.protocol.outcomes import Outcome, ReportOutcomes, TaskReport
 from ioa.protocol.usage import Usage
 from ioa.testing.manual_clock import NEW_YEAR, ManualClock
 from ioa.testing.memory_log import MemoryGroupLog
@@ -72,37 +69,6 @@ class Office:
         )
         await self._assessor.report(ReportOutcomes(agent_id=by, comm_id=comm_id, tasks=(invented,)))
         return list(self.outcomes.kept.items())
-
-
-async def test_a_log_is_read_once_and_in_pages_however_many_report_it_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Eight megabytes take ten times as much when they are decoded, and so many times as reports came before the first was read."""
-    office, pages = Office(), list[int]()
-    await office.file(ENDED)
-    read = office.log.read
-
-    async def note(comm_id: CommId, *, after: int, limit: int, max_bytes: int | None = None) -> Sequence[StoredEntry]:
-        page = await read(comm_id, after=after, limit=min(limit, 2), max_bytes=max_bytes)
-        await asyncio.sleep(0)
-        pages.append(limit)
-        return page
-
-    monkeypatch.setattr(office.log, "read", note)
-    kept = await asyncio.gather(*(office.report() for _ in range(5)))
-    assert (len(pages), max(pages) <= 64) == (-(-len(ENDED.log) // 2) + 1, True)
-    assert [len(one) for one in kept] == [1] * 5
-
-
-@pytest.mark.parametrize("is_same", [False, True], ids=["older than all", "known"])
-async def test_a_group_that_is_told_anew_drives_out_nothing(*, is_same: bool) -> None:
-    """A process that starts anew does not know which groups were read: who tells all of his again had others' words forgotten."""
-    office = Office()
-    await office.file(ENDED)
-    rooms = [CommId(f"room-{number}") for number in range(REMEMBERED)] if not is_same else [COMM]
-    for number, room in enumerate(rooms, start=1):
-        at, task = NEW_YEAR + timedelta(seconds=number), name_of_pool(room, PoolId("bob-pool"))
-        other = Outcome(pool=PoolId("bob-pool"), agent_id=BOB, need="sums", done=True, at=at, seconds=1.0, task=task)
-        office.experience.add(other)
-    assert await office.report() == []
 
 
 async def test_how_a_task_went_is_read_off_the_log() -> None:
@@ -191,15 +157,6 @@ async def test_what_not_all_were_told_of_says_nothing() -> None:
     """Else a member would read off records who did what it was not to hear of."""
     office = Office()
     await office.file(scoped().assigns_and_waits("ada", "t1-1:bob").finishes("t1-1").cancelled())
-    assert await office.report() == []
-
-
-async def test_a_log_is_read_once() -> None:
-    """Reading it costs more than asking for it."""
-    office = Office()
-    await office.file(ENDED)
-    await office.report()
-    office.outcomes.kept.clear()
     assert await office.report() == []
 
 

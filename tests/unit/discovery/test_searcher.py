@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 
 from ioa.ports.agent_index import Candidate, Candidates, IndexQuery
-from ioa.protocol.cards import MAX_CARD_BYTES, AgentCard, Skill, card_bytes
+from ioa.protocol.cards import AgentCard, Skill
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES, encode
 from ioa.protocol.ids import AgentId, PoolId
 from ioa.protocol.search import Filters, Hit, Need, Search, Signal, Why
@@ -157,15 +156,6 @@ async def test_agents_behind_large_pools_are_found_without_asking_for_all_replic
     assert max(index.asked) == PREFETCH
 
 
-async def test_few_pools_are_no_reason_to_ask_for_ever() -> None:
-    """Who wants more pools than there are is answered with those that a few questions find."""
-    index = FrugalIndex()
-    searcher = await searcher_of(*(card(f"{at:04}", "Tables", pool=f"p{at % 30}") for at in range(60 * PREFETCH)), index=index)
-    result = await searcher.search(Search(needs=(Need(text="tables", k=100),)))
-    assert 1 < len(result.merged) <= 30
-    assert len(index.asked) < 12
-
-
 async def test_replicas_do_not_move_the_scores() -> None:
     """Scaling one agent up changes nobody's score but through the rarity of words."""
     request = Search(needs=(Need(text="draw something", k=3),))
@@ -297,22 +287,6 @@ async def test_an_answer_that_is_too_long_is_filled_and_says_so() -> None:
     assert (found.complete, 0 < kept[1] <= kept[0] < 60, len(encode(found)) <= MAX_PAYLOAD_BYTES) == (False, True, True)
 
 
-@pytest.mark.parametrize("letter", ["d", "é", "\U0001f600"])
-async def test_a_card_of_an_older_registry_hides_nobody(letter: str) -> None:
-    """A card that fills a whole answer, found first, is told abridged, and everybody else is told as well."""
-    huge = card("huge", f"charts {letter * 3_900}", *[f"charts {letter * 3_900}"] * 50).model_copy(
-        update={"skills": (Skill(name="charts", description=letter * 4_000),) * 50}
-    )
-    searcher = await searcher_of(huge, CHARTS, TABLES)
-    found = await searcher.search(Search(needs=(Need(text=f"charts {letter * 3_000}"), Need(text="charts"))))
-    assert names(found.by_need[0].hits)[0] == "huge"
-    assert [(len(answer.hits), max(card_bytes(hit.card) for hit in answer.hits) <= MAX_CARD_BYTES) for answer in found.by_need] == [
-        (3, True),
-        (3, True),
-    ]
-    assert (found.complete, len(encode(found)) <= MAX_PAYLOAD_BYTES) == (True, True)
-
-
 async def test_an_answer_that_fits_is_complete() -> None:
     """Usual cards are all told."""
     found = await (await searcher_of(CHARTS, TABLES, SONGS)).search(Search(needs=(Need(text="charts"),)))
@@ -323,23 +297,3 @@ async def test_merging_takes_turns() -> None:
     """The merged list takes the best of each need before the second of any, each pool once."""
     one, two, three = (Hit(card=each, score=1.0, similarity=1.0) for each in (CHARTS, TABLES, SONGS))
     assert names(merge([(one, two), (one, three)])) == ["charts", "tables", "songs"]
-
-
-async def test_who_searches_for_thousands_of_words_holds_nobody_up() -> None:
-    """Searches take turns at reading words, so that one of few is read while others are of very many."""
-    read = list[str]()
-
-    def noted(word: str) -> str:
-        read.append(word)
-        return word
-
-    index, embedder = MemoryIndex(), HashingEmbedder(dimension=512)
-    await Indexer(index, embedder).rebuild([CHARTS], [CHARTS.agent_id])
-    searcher = Searcher(index, embedder, stem=noted)
-    long, short = (" ".join(f"{name}{number}" for number in range(count)) for name, count in (("n", 600), ("honest", 100)))
-    needs = tuple(Need(text=f"n{place} {long}") for place in range(10))
-    async with asyncio.TaskGroup() as group:
-        for _ in range(3):
-            group.create_task(searcher.search(Search(needs=needs)))
-        group.create_task(searcher.search(Search(needs=(Need(text=short),))))
-    assert read.index("honest99") < 600 < len(read)

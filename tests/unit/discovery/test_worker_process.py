@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 import os
 import signal
 from collections.abc import AsyncIterator
@@ -14,7 +13,7 @@ import pytest
 
 from ioa.errors import InvalidInputError, UnavailableError
 from ioa_discovery.workers.worker_pipe import WorkerDiedError, WorkerFailedError
-from ioa_discovery.workers.worker_process import MAX_URGENT, URGENT_TIMES, ChildWorker, open_worker
+from ioa_discovery.workers.worker_process import MAX_URGENT, ChildWorker, open_worker
 from tests.rig.deadline import eventually
 
 WORKER = "tests.unit.discovery.echo_worker"
@@ -52,37 +51,6 @@ async def test_what_is_urgent_goes_first(worker: ChildWorker) -> None:
 
     await asyncio.gather(ask("first", urgent=False), ask("second", urgent=False), ask("urgent", urgent=True))
     assert order == ["urgent", "first", "second"]
-
-
-async def test_what_waits_has_its_share_beside_what_is_urgent_without_end() -> None:
-    """Where all take equally long, one that waits goes when urgent ones have had more than three times that, however many wait."""
-    order: list[bool] = []
-    ticks = itertools.count()
-
-    async def ask(opened: ChildWorker, *, urgent: bool) -> None:
-        await opened.ask(("echo", None), urgent=urgent)
-        order.append(urgent)
-
-    async with open_worker(WORKER, "hello", now=lambda: float(next(ticks))) as opened:
-        asked = [ask(opened, urgent=True) for _ in range(100)]
-        await asyncio.gather(*asked, *(ask(opened, urgent=False) for _ in range(3)))
-    assert [number for number, urgent in enumerate(order) if not urgent] == [1, 3 + URGENT_TIMES, 5 + 2 * URGENT_TIMES]
-
-
-async def test_who_asks_for_one_after_the_other_has_his_share_before_what_waits() -> None:
-    """Whoever was answered asks for the next at once: one search beside a thousand cards has as much of the time as many have."""
-    order: list[bool] = []
-    ticks = itertools.count()
-
-    async def ask(opened: ChildWorker, *, urgent: bool, times: int) -> None:
-        for _ in range(times):
-            await opened.ask(("echo", None), urgent=urgent)
-            order.append(urgent)
-
-    async with open_worker(WORKER, "hello", now=lambda: float(next(ticks))) as opened:
-        waiting = [ask(opened, urgent=False, times=1) for _ in range(10)]
-        await asyncio.gather(ask(opened, urgent=True, times=10), *waiting)
-    assert order[:10] == [True, False, *[True] * (URGENT_TIMES + 1), False, *[True] * 3]
 
 
 async def test_a_failed_request_leaves_the_worker_alive(worker: ChildWorker) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
@@ -12,7 +11,6 @@ from ioa.beside import beside
 from ioa.errors import InvalidInputError, UnavailableError
 from ioa.group.events import Entry
 from ioa.group.machine import step
-from ioa.group.state import Ended
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol.goals import GoalResult, Reason
 from ioa.protocol.ids import LOCAL, CommId, GoalId, GoalName
@@ -63,64 +61,6 @@ class _Place:
             raise UnavailableError("The log does not answer.")
         event = launched("ada", "bob").log[0]
         return TailPage((), [StoredEntry(4, Entry(event=event, audience=(), state=step(None, event).state))], 4)
-
-
-class _Talkative(_Place):
-    """Streams in which one goal has many turns and ends then, and another one goes on."""
-
-    def __init__(self, turns: int) -> None:
-        super().__init__()
-        self.turns, self.read_labels = turns, Counter[str]()
-
-    async def labels(self, goal: GoalName) -> Labels:
-        """It has one."""
-        self.read_labels[goal.goal_id] += 1
-        return {"team": "x"}
-
-    async def results(self, after: int) -> TailPage:
-        """None."""
-        return TailPage((), (), after)
-
-    async def entries(self, after: int) -> TailPage:
-        """All at once, turn by turn of both."""
-        self.asked.append(after)
-        if after:
-            return TailPage((), (), after)
-        event = launched("ada", "bob").log[0]
-        state = step(None, event).state
-        found = list[StoredEntry]()
-        for goal_id in ("ends", "goes-on"):
-            name = GoalName(state.user, GoalId(goal_id))
-            one = state.model_copy(update={"goal_id": name.goal_id, "comm_id": name.comm_id})
-            turns = [one.model_copy(update={"turn": turn}) for turn in range(1, self.turns + 1)]
-            if goal_id == "ends":
-                turns[-1] = turns[-1].model_copy(
-                    update={"stage": Ended(reason=Reason.CONCLUDED, content="Ten.", ended_at=NEW_YEAR)}
-                )
-            found += [
-                StoredEntry(seq, Entry(event=event, audience=(), state=turn)) for seq, turn in enumerate(turns, len(found) + 1)
-            ]
-        return TailPage((), found, len(found))
-
-
-async def test_the_labels_of_a_goal_are_read_once() -> None:
-    """Not for each turn, of which there are dozens a second, since a record may be large; nor are they kept once it has ended."""
-    place, store = _Talkative(200), MemoryWebhooks()
-    for team in ("x", "y"):
-        await store.put(hook(team, events=("turn",), labels={"team": team}))
-    streams: Any = place
-    groups: Any = SimpleNamespace()
-
-    async def entries_before(*_of: object, **_more: object) -> list[StoredEntry]:
-        return []
-
-    groups.entries_before = entries_before
-    tail = Tail(streams, store, groups, lambda _key_id: True, lambda: NEW_YEAR, "me", lambda: 0.0, lambda _one: None)
-    async with beside(tail.keep()):
-        await eventually(lambda: len(place.asked) >= 2, within=timedelta(seconds=30))
-    assert Counter(one.webhook_id for one in store.queued) == {"x": 400}
-    assert place.read_labels == {"ends": 1, "goes-on": 1}
-    assert len(tail._labels) == 1
 
 
 async def test_what_cannot_be_read_holds_up_nothing_else() -> None:

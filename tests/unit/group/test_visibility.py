@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 
 import pytest
@@ -20,13 +20,13 @@ from ioa.group.events import (
 )
 from ioa.group.folding import KEPT
 from ioa.group.machine import legal_kinds, step
-from ioa.group.policy.audience import chain_of, is_withheld, seen_by, shares_view, view_for
+from ioa.group.policy.audience import chain_of, is_withheld, seen_by, view_for
 from ioa.group.policy.offer import offer
 from ioa.group.rejection import IllegalEventError
-from ioa.group.state import Discussing, GroupState, OpenTask
+from ioa.group.state import Discussing, GroupState
 from ioa.protocol.codec import decode
 from ioa.protocol.decisions import DecidedBy
-from ioa.protocol.ids import AgentId, MessageId, SessionId, TaskId
+from ioa.protocol.ids import AgentId, TaskId
 from ioa.protocol.messages import (
     AskUser,
     AsyncTaskAssignment,
@@ -36,19 +36,15 @@ from ioa.protocol.messages import (
     InformTaskResult,
     Pause,
     Payload,
-    Phase,
     SyncTaskAssignment,
     TaskQuestion,
 )
-from ioa.protocol.model_calls import ModelCall
 from ioa.protocol.policy import Exit, Node, Policy, Role
-from ioa.protocol.usage import NOTHING, Overhead, Usage
 from tests.unit.group.scenario import Scenario, launched_under, said
 from tests.unit.group.test_policy_laws import MEMBERS, cast, run
 from tests.unit.protocol.policies import Choose, any_scoped_policy
 
 GROUPS = 160
-BUDGET = 10**9
 
 
 def entries(log: Sequence[Event], policy: Policy) -> list[Entry]:
@@ -201,56 +197,6 @@ def _with_other_words_of_a_task(event: Event) -> Event | None:
     return event.model_copy(update={"message": event.message.model_copy(update={"payload": payload}), "sketches": sketches})
 
 
-def test_what_it_costs_others_and_what_they_had_heard_changes_nothing_that_a_member_sees() -> None:
-    """Neither the tokens, calls and cursor of a message nor the process that sent it: its record is the same to the byte.
-
-    Those who hear all see what it costs, and each member what it has cost itself; which process has spoken nobody sees.
-    """
-    told, changed, blind = set[bool](), 0, 0
-    for number, (policy, _, log) in enumerate(played()):
-        budget = {"max_tokens": BUDGET, "max_cost_micros": BUDGET} if number % 2 else {}
-        for agent_id in members_of(log):
-            worlds = [entries([_dear(entry.event, n, agent_id, budget) for entry in log], policy) for n in (1, 2)]
-            changed += worlds[0][-1].state.spent != worlds[1][-1].state.spent
-            one, other = ([encode_entry(view).data for view in record(policy, world, agent_id)] for world in worlds)
-            assert b"process-" not in b"".join(one)
-            roles = worlds[0][-1].state.members[worlds[0][-1].state.number_of(agent_id)].roles
-            if policy.hides and policy.hearing_all.isdisjoint(roles):
-                assert one == other
-                blind += any(
-                    isinstance(entry.event, Said) and entry.event.message.header.usage
-                    for entry in record(policy, worlds[0], agent_id)
-                )
-            else:
-                told.add(one != other)
-    assert changed and blind and True in told
-
-
-def _dear(event: Event, n: int, but: AgentId, budget: Mapping[str, int]) -> Event:
-    """The same event in a group with a budget, where others than a member have spent and heard so much more."""
-    usage = Usage(tokens_in=n, cost_micros=n)
-    spent = {"usage": usage, "overhead": Overhead(read=usage), "calls": (ModelCall(purpose="speak", usage=usage),) * n}
-    if isinstance(event, GroupLaunched):
-        limits = event.charter.limits.model_copy(update=dict(budget))
-        return event.model_copy(update={"charter": event.charter.model_copy(update={"limits": limits}), **spent})
-    if isinstance(event, SubgroupClosed):
-        return event.model_copy(update={"usage": usage})
-    if not isinstance(event, Said):
-        return event
-    message = event.message
-    if message.header.sender == but:
-        n, usage = 1, Usage(tokens_in=1, cost_micros=1)
-        spent = {"usage": usage}
-    payload = message.payload
-    if isinstance(payload, InformTaskProgress):
-        payload = payload.model_copy(update={"usage": usage})
-    elif isinstance(payload, InformTaskResult):
-        payload = payload.model_copy(update={"usage": usage, "approach_usage": usage, "calls": spent.get("calls", ())})
-    heard = {"after": n, "session": SessionId(f"process-{n}"), "causation_id": MessageId(f"m-{n}"), "state": [*Phase][n]}
-    header = message.header.model_copy(update={**heard, **spent})
-    return event.model_copy(update={"message": message.model_copy(update={"header": header, "payload": payload})})
-
-
 def test_tasks_of_which_a_member_was_told_nothing_are_in_nothing_that_it_is_shown() -> None:
     """Neither their ids, in whatever the state tells of them, nor who does them; and nothing is said of them when it asks."""
     hidden = 0
@@ -344,20 +290,6 @@ def test_what_a_member_sees_it_sees_again_and_its_offer_is_the_routers() -> None
 def _leads_in_secret(policy: Policy) -> bool:
     """Whether members do not know who leads, and so neither who states the conclusion."""
     return policy.leader is not None and policy.role_numbers[policy.leader] in policy.secrets
-
-
-def test_members_that_share_a_view_are_shown_the_same() -> None:
-    """One encoding goes to all of them, also where it costs something: what a task has cost, who does it alone is shown."""
-    own = 0
-    for policy, _, free in played():
-        dear = entries([_dear(entry.event, 1, AgentId(""), {}) for entry in free], policy)
-        for entry in (*free[::3], *dear[::3]):
-            views: dict[object, Entry] = {}
-            for agent_id in (*entry.audience, *entry.noticed):
-                view = view_for(policy, entry, agent_id)
-                own += any(isinstance(task, OpenTask) and task.spent != NOTHING for task in view.state.tasks)
-                assert views.setdefault(shares_view(policy, entry, agent_id), view) == view
-    assert own
 
 
 def test_links_lead_from_each_entry_of_a_member_to_the_one_before() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -20,7 +19,7 @@ from ioa.group.events import (
     TimerFired,
     files_of,
 )
-from ioa.group.requests import CancelGroup, GroupSnapshot, InviteMember, LaunchGroup, Rejected, Sync
+from ioa.group.requests import CancelGroup, GroupSnapshot, InviteMember, Rejected, Sync
 from ioa.group.state import Concluding, OpenTask
 from ioa.ports.goal_client import GoalStatus
 from ioa.ports.group_log import StoredEntry
@@ -41,11 +40,9 @@ from ioa.protocol.messages import (
 )
 from ioa.protocol.registry import Register
 from ioa.protocol.team import team_of
-from ioa.protocol.tickets import ticket_of
-from ioa.testing.memory_goals import MemoryTickets
 from ioa.testing.memory_log import Mishap
 from tests.unit.group.scenario import card, launched_under, specs
-from tests.unit.groups.test_files import fetch, put, read
+from tests.unit.groups.test_files import put, read
 from tests.unit.runtime.plane import ADA, BOB, EVE, GOAL, ROOM, Plane
 
 AGAIN = GoalId("again")
@@ -390,33 +387,6 @@ async def test_a_fork_opens_what_was_told_up_to_its_place_and_nothing_else() -> 
         await read(plane, EVE, named, told_late, COPY)
 
 
-async def test_a_file_is_not_told_by_its_owner_where_he_stands_in_for_another() -> None:
-    """He has said nothing of it there: what was said in his name opened his file to a stranger who knew its digest."""
-    plane, mine = Plane(), GoalId("mine")
-    room, mal = comm_id_of_goal(mine), AgentId("mal")
-    await plane.open(ADA, BOB)
-    secret = await put(plane, BOB, b"secret", "a")
-    await plane.join(EVE, mal)
-    await plane.accept(mine)
-    ticket = ticket_of(MemoryTickets.key, GoalName(LOCAL, mine))
-    await plane.setup.launch(LaunchGroup(owner=EVE, members=(mal,), goal_id=mine, ticket=ticket))
-    await plane.says(EVE, AsyncTaskAssignment(tasks=specs(("t1-1:mal", "t1-2:mal"))), comm_id=room)
-    await plane.says(mal, InformTaskProgress(task_id=TaskId("t1-2"), number=1), comm_id=room)
-    stolen = InformTaskResult(task_id=TaskId("t1-1"), task_conclusion="x", artifacts=(secret,))
-    await plane.says(mal, stolen, comm_id=room)
-    await forked(plane, order((await plane.entries(room))[-1].seq, of=mine, replace=[{"old": mal, "new": BOB}]))
-    [copied] = [one.seq for one in await plane.entries(COPY) if files_of(one.entry.event)]
-    with pytest.raises(NotFoundError, match="has told"):
-        await read(plane, EVE, copied, secret, COPY)
-    with pytest.raises(NotFoundError, match="rightly told"):
-        await fetch(plane, secret, COPY)
-    own = InformTaskResult(task_id=TaskId("t1-2"), task_conclusion="Mine.", artifacts=(secret,))
-    await plane.says(BOB, own, comm_id=COPY)  # as its client repeats what it finds
-    for who in (EVE, BOB):
-        with pytest.raises(NotFoundError, match="has told"):
-            await read(plane, who, (await plane.entries(COPY))[-1].seq, secret, COPY)
-
-
 async def test_who_wrote_a_file_goes_on_with_it_in_a_fork() -> None:
     """It was put into the group that the copy comes from, and told of there: its author reads it here, and hands it on."""
     plane = Plane()
@@ -523,45 +493,6 @@ async def test_whose_team_a_fork_is_its_user_does_not_say(cards: Mapping[AgentId
     result = await plane.results.get(GoalName(LOCAL, AGAIN))
     assert result is not None and result.reason is Reason.NO_AGENT and "accepts no teams of the pool pub" in result.content
     assert await plane.memberships.of(BUYER) == await plane.memberships.of(BOSS) == []
-
-
-@pytest.mark.parametrize("is_gone", [False, True])
-async def test_who_accepts_the_real_leader_and_who_leads_now_takes_part(*, is_gone: bool) -> None:
-    """Also where that leader is replaced since it is gone: its group tells of which pool it was."""
-    plane = Plane()
-    at = await _a_task_of_pub(plane, {BOSS: {"accepts": ["pub"]}, BUYER: {"accepts": ["pub", "boss"]}})
-    if is_gone:
-        del plane.cards.records[PUB]
-    await forked(plane, order(at, replace=_in_places(hand=BUYER, pub=BOSS)))
-    state = await plane.state(COPY)
-    assert (state.owner, state.living(), await plane.memberships.of(BUYER)) == (BOSS, (BOSS, BUYER), [COPY])
-
-
-def _noted_nobody(plane: Plane, comm_id: CommId) -> None:
-    """Have a copy say as little of who opened the first group as one of an older release."""
-    log = plane.log._entries[comm_id]
-    launch = log[0].entry.event
-    assert isinstance(launch, GroupLaunched)
-    charter = launch.charter.model_copy(update={"opened_by": None})
-    log[0] = replace(log[0], entry=log[0].entry.model_copy(update={"event": launch.model_copy(update={"charter": charter})}))
-
-
-@pytest.mark.parametrize("accepts", [["boss"], ["boss", "pub"]])
-@pytest.mark.parametrize("is_older", [False, True])
-async def test_a_fork_of_a_fork_is_still_the_first_leaders(accepts: Sequence[str], *, is_older: bool) -> None:
-    """Else who accepts all would lead the first, and have others drafted into the next; the first goal may be gone by then."""
-    plane = Plane()
-    at = await _a_task_of_pub(plane, {BOSS: {}, BUYER: {"accepts": accepts}})
-    await forked(plane, order(at, goal_id="first", replace=_in_places(pub=BOSS)))
-    await forked(plane, order((await plane.entries(comm_id_of_goal(GoalId("first"))))[-1].seq, of="first", goal_id="second"))
-    second = comm_id_of_goal(GoalId("second"))
-    if is_older:
-        for one in ("first", "second"):
-            _noted_nobody(plane, comm_id_of_goal(GoalId(one)))
-    else:
-        plane.log.remove(ROOM)
-    await forked(plane, order((await plane.entries(second))[-1].seq, of="second", replace=_in_places(hand=BUYER)))
-    assert await plane.reason(AGAIN) is (None if "pub" in accepts else Reason.NO_AGENT)
 
 
 async def _lost(plane: Plane) -> int:

@@ -107,28 +107,6 @@ async def test_users_goals_of_one_id_are_several() -> None:
     assert len({goal.comm_id for goal in plane.work.waiting()}) == len(set(plane.work.tickets.values())) == 2
 
 
-async def test_goals_of_before_users_keep_their_ids() -> None:
-    """What an older client had queued is taken in without a user; the same goal of `local` is that goal."""
-    plane = Plane()
-    await plane.join(ADA)
-    await plane.intake.accept_old("ioa.v1.goal.ada", order(), "1")
-    await plane.intake.accept(subjects.goal_to(LOCAL, ADA), order(), "2")
-    [record] = plane.goals.all()
-    assert (record.goal.name, record.goal.agent, plane.dead.letters) == (GoalName(None, GOAL), ADA, [])
-
-
-async def test_a_client_of_before_users_is_told() -> None:
-    """What it publishes is a dead letter that says where goals go, and a result if it waits for one, also for a named agent."""
-    plane = Plane()
-    await plane.join(ADA)
-    await plane.intake.refuse_old(subjects.OLD_GOAL, b"Count to ten.", "1")
-    await plane.intake.accept(f"ioa.v1.goal.{ADA}", order(), "2")
-    result = await plane.results.get(GoalName(None, GOAL))
-    assert result is not None
-    assert (result.reason, "ioa.v1.goal.<user>" in result.content, result.user) == (Reason.FAILED, True, None)
-    assert [(letter.reason, "names no user" in letter.why) for letter in plane.dead.letters] == [("unreadable", True)] * 2
-
-
 async def test_another_goal_under_a_taken_id_is_a_conflict() -> None:
     """The first goal goes on; the second is kept as a dead letter that says so."""
     plane = Plane()

@@ -16,10 +16,8 @@ from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, GoalName, TaskId
 from ioa.protocol.messages import InformTaskProgress, InformTaskResult, SyncTaskAssignment
 from ioa_groups.provenance import Provenance, TrackedFile, owner_of
 from tests.unit.group.scenario import specs
-from tests.unit.groups.test_files import put, read
+from tests.unit.groups.test_files import put
 from tests.unit.runtime.plane import ADA, BOB, EVE, GOAL, Plane
-
-_FORKS = 1_000
 
 
 async def _told(plane: Plane) -> Artifact:
@@ -48,23 +46,6 @@ def _copied(comm_id: CommId, number: int, entries: Sequence[StoredEntry], teller
         entry = stored.entry.model_copy(update={"event": event, "state": state})
         copied.append(replace(stored, seq=stored.seq + 10_000 * number, entry=entry))
     return copied
-
-
-async def test_a_file_is_followed_through_a_thousand_forks_of_forks() -> None:
-    """Each was a call within another: from some three hundred on the request crashed, with a traceback, as often as it was made."""
-    plane = Plane()
-    file, entries = await _told(plane), await plane.entries()
-    for number in range(1, _FORKS + 1):
-        comm_id = GoalName(LOCAL, GoalId(f"fork-{number}")).comm_id
-        plane.log._entries[comm_id] = _copied(comm_id, number, entries, EVE)
-    attempts = 0
-    while True:
-        try:
-            assert await read(plane, ADA, entries[-1].seq + 10_000 * _FORKS, file, comm_id) == b"told"
-            break
-        except RateLimitedError:  # what was read is remembered
-            attempts += 1
-    assert attempts <= _FORKS * len(entries) // 5_000
 
 
 async def test_one_request_has_no_more_read_than_a_bound() -> None:

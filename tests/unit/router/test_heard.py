@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from ioa.group.events import TaskHeard
 from ioa.group.state import GroupState
-from ioa.protocol.ids import CommId, TaskId
+from ioa.protocol.ids import TaskId
 from ioa_router.heard import HeardProgress
 from tests.unit.group.scenario import START, launched
 
@@ -60,18 +60,3 @@ def test_a_connection_that_was_down_is_no_witness_either() -> None:
     assert heard.evidence(state, task.lease_until) == ()
     heard.listen_anew(task.lease_until - SECOND)
     assert heard.evidence(state, task.lease_until) == (TaskHeard(task_id=T1, at=task.lease_until - SECOND),)
-
-
-def test_the_quietest_groups_are_forgotten_first() -> None:
-    """No more tasks are remembered than may be; whole groups go, and one that was heard of again stays."""
-    heard = HeardProgress(START, max_tasks=3)
-    state = _two_tasks()
-    heard.note(state.comm_id, T1, START + 9 * SECOND)
-    heard.note(CommId("other"), T1, START)
-    heard.note(state.comm_id, T1, START + 10 * SECOND)
-    for number in range(2):
-        heard.note(CommId("third"), TaskId(f"t{number}"), START)
-    at = state.open_tasks[0].lease_until
-    assert [one.at for one in heard.evidence(state, at)] == [START + 10 * SECOND]
-    heard.forget(state.comm_id)
-    assert heard.evidence(state, at) == ()

@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Sequence
-from contextlib import ExitStack
 from datetime import timedelta
-from typing import Any, cast
-from unittest.mock import Mock
 
 import httpx
 import pytest
 
 from ioa.errors import InvalidInputError
-from ioa.networks import network_of
 from ioa.runtime.settings import ProcessSettings
 from ioa.telemetry import process_metrics, readiness
-from ioa.telemetry.health import EVERY_ADDRESS, LOOPBACK, TEXT, Answer, _Caller, _most_crowded, open_health, open_http
+from ioa.telemetry.health import EVERY_ADDRESS, LOOPBACK, Answer, open_health, open_http
 from tests.rig.deadline import eventually
 
 
@@ -132,106 +127,6 @@ async def test_an_answer_that_fails_says_where_to_look() -> None:
     async with open_http(broken, 0, ("127.0.0.1",)) as port:
         answer = await get(port, "/metrics")
     assert (answer.status_code, "log of this process" in answer.text) == (500, True)
-
-
-async def test_idle_connections_keep_no_probe_out() -> None:
-    """Of many that ask nothing only the newest stay open, on the address of this machine alone, and a probe is answered at once."""
-    async with open_health(0, lambda: True) as port:
-        idle = await asyncio.gather(*(asyncio.open_connection("127.0.0.1", port) for _ in range(25)))
-        answer = await get(port, "/healthz")
-        ended = await eventually(lambda: sum(reader.at_eof() for reader, _ in idle), until=lambda count: count >= 6)
-        with pytest.raises(OSError):
-            await asyncio.open_connection("127.0.0.2", port)
-    for _, writer in idle:
-        writer.close()
-    assert (answer.status_code, ended) == (200, 6)
-
-
-async def test_a_flood_ends_its_own_connections() -> None:
-    """Fifty of one address come in one round of the loop, ask, and read nothing: probes that are open, of another, are answered."""
-    loop = asyncio.get_running_loop()
-    async with open_health(0, lambda: True) as port:
-        probes = [await asyncio.open_connection("127.0.0.1", port) for _ in range(2)]  # kubelet's, of liveness and readiness
-        with ExitStack() as stack:
-            for _ in range(3):
-                flood = [stack.enter_context(_begun("127.0.0.2", port)) for _ in range(50)]
-                await asyncio.gather(*(loop.sock_sendall(one, b"GET /metrics HTTP/1.1\r\n\r\n") for one in flood))
-            for _, probe in probes:
-                probe.write(b"GET /healthz HTTP/1.1\r\n\r\n")
-            answers = [await reader.read() for reader, _ in probes]
-    for _, probe in probes:
-        probe.close()
-    assert [answer.split(b"\r\n", 1)[0] for answer in answers] == [b"HTTP/1.1 200 OK"] * 2
-
-
-def _begun(address: str, port: int) -> socket.socket:
-    """Connect from an address; the kernel does it, before anybody accepts."""
-    begun = socket.create_connection(("127.0.0.1", port), source_address=(address, 0))
-    begun.setblocking(False)
-    return begun
-
-
-def test_whoever_has_a_network_ends_his_own() -> None:
-    """Of IPv6 the network that has most counts first, and in it the address: an honest neighbour in it stays, too."""
-    kubelet, flood, pods = "fd00:0:0:1::1", "fd00:0:0:1::9", [f"fd00:0:0:2::{pod:x}" for pod in range(1, 9)]
-    assert _ended(["fd00:0:0:3::1", *pods]) == pods[0]
-    assert _ended([kubelet, "fd00:0:0:3::1", flood, flood]) == flood
-    assert _ended(["10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.3"]) == "10.0.0.3"
-
-
-def _ended(callers: Sequence[str]) -> str:
-    talks = {name: _Caller(Mock(), network_of(address), address) for name, address in enumerate(callers)}
-    return callers[cast(int, _most_crowded(cast(Any, talks)))]
-
-
-async def test_what_many_ask_for_at_a_time_is_made_once() -> None:
-    """Also where whoever asked first has gone; whoever asks later has it made anew."""
-    made, may_end = list[str](), asyncio.Event()
-
-    async def slow(path: str) -> Answer:
-        made.append(path)
-        await may_end.wait()
-        return "200 OK", TEXT, path.encode()
-
-    async with open_http(slow, 0, ("127.0.0.1",)) as port:
-        _, gone = await _ask(port, "/metrics")
-        await eventually(lambda: made == ["/metrics"])
-        gone.transport.abort()
-        asked = [await _ask(port, path) for path in ("/metrics", "/metrics", "/other")]
-        await eventually(lambda: "/other" in made)
-        may_end.set()
-        answers = [await reader.read() for reader, _ in asked]
-        for _, writer in asked:
-            writer.close()
-        later = await get(port, "/metrics")
-    assert [answer.rpartition(b"\r\n\r\n")[2] for answer in answers] == [b"/metrics", b"/metrics", b"/other"]
-    assert (made, later.text) == (["/metrics", "/other", "/metrics"], "/metrics")
-
-
-async def _ask(port: int, path: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    writer.write(f"GET {path} HTTP/1.1\r\n\r\n".encode())
-    return reader, writer
-
-
-async def test_what_is_ended_is_ended_whatever_is_unread() -> None:
-    """It would else stay open beside those that are counted, for as long as its reader likes."""
-    size, loop = 20_000_000, asyncio.get_running_loop()
-
-    async def answer(path: str) -> Answer:
-        return "200 OK", TEXT, b"x" * size
-
-    async with open_http(answer, 0, ("127.0.0.1",)) as port:
-        with ExitStack() as stack:
-            deaf = stack.enter_context(_begun("127.0.0.2", port))
-            await loop.sock_sendall(deaf, b"GET / HTTP/1.1\r\n\r\n")
-            came = len(await loop.sock_recv(deaf, 1))
-            for _ in range(20):
-                stack.enter_context(_begun("127.0.0.2", port))
-            await get(port, "/")
-            while part := await loop.sock_recv(deaf, 2**20):
-                came += len(part)
-    assert 0 < came < size
 
 
 async def test_nobody_on_the_network_reaches_the_port_unless_it_is_named() -> None:

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
-import importlib
-import math
 import threading
 import time
 from datetime import timedelta
@@ -48,35 +45,6 @@ async def test_counts_computing_as_blocking() -> None:
             pass
         await asyncio.sleep(0)
     assert len(watch.blocks) == 1
-
-
-async def test_leaves_garbage_collections_out() -> None:
-    """A collection takes as long as the process is large; the callback it falls into has not blocked."""
-    much: list[dict[str, list[int]]] = [{"one": []} for _ in range(200_000)]
-    with watch_loops(timedelta(milliseconds=20)) as watch:
-        asyncio.get_running_loop().call_soon(gc.collect)
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
-    assert (len(much), watch.blocks) == (200_000, [])
-
-
-@pytest.mark.parametrize(("body", "blocks"), [("", 0), ("import time; time.sleep(0.5)\n", 1)], ids=["compiled", "runs long"])
-async def test_leaves_the_compiling_of_modules_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str, blocks: int) -> None:
-    """Whoever imports a module first on a new installation compiles it; what the module does while it is imported counts."""
-    code = "".join(f"def f{n}(a, b=({n},)): return a + {n}\n" for n in range(1_000))
-    started = time.thread_time()
-    compile(code, "measured", "exec")
-    often = math.ceil(4 * _THRESHOLD.total_seconds() / (time.thread_time() - started))
-    name = f"newly_installed_{blocks}"
-    (tmp_path / f"{name}.py").write_text(code * often + body)
-    monkeypatch.syspath_prepend(tmp_path)
-    with watch_loops(_THRESHOLD) as watch:
-        await asyncio.sleep(0)
-        started = time.thread_time()
-        importlib.import_module(name)
-        took = time.thread_time() - started
-        await asyncio.sleep(0)
-    assert (len(watch.blocks), took > _THRESHOLD.total_seconds()) == (blocks, True)
 
 
 def test_watches_a_loop_in_another_thread() -> None:

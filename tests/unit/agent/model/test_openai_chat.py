@@ -17,7 +17,7 @@ import pytest
 from pydantic import SecretStr
 
 from ioa.adapters.openai.chat import ModelSettings, OpenAiChat, open_openai_chat
-from ioa.adapters.openai.dialect import AnswerFormat, Dialect, ToolFormat
+from ioa.adapters.openai.dialect import AnswerFormat
 from ioa.adapters.openai.request_body import strict_schema
 from ioa.agent.model import ModelBrain, answers
 from ioa.agent.model.budget import Budget, tokens_of
@@ -244,38 +244,6 @@ async def test_a_small_server_is_served_after_one_refusal() -> None:
     assert (len(sizes), sizes[0] > 4_096, sizes[1] <= 4_096, dict(brain.tally.undecided)) == (2, True, True, {})
 
 
-@pytest.mark.parametrize(
-    ("no", "context"),
-    [
-        (refused("the prompt is too long"), 5_025),
-        (Line(413, "Payload Too Large"), 5_025),
-        (refused("This model's maximum context length is 128000 tokens"), 7_537),
-        (refused("your prompt holds 'the context length is 200000'"), 7_537),
-    ],
-)
-async def test_who_asks_for_too_much_takes_no_context_of_others(no: Line, context: int) -> None:
-    """What says nothing new of the context makes that request shorter, however often it comes: others' have all that there is."""
-    with serving(*[no] * 20) as (url, _):
-        async with chat(url) as model:
-            for _ in range(20):
-                with pytest.raises(PromptTooLongError) as caught:
-                    await model.answer((ChatMessage("user", "word " * 6_000),), SHAPE, LIMITS)
-                assert caught.value.context == context
-            assert await model.context_tokens() == 128_000
-
-
-async def test_what_was_served_is_believed_before_what_a_refusal_says() -> None:
-    """It may quote what somebody has written. The request itself is made as short as it says."""
-    line = json.loads(completion("a").body)
-    line["usage"] = {"prompt_tokens": 9_000, "completion_tokens": 3}
-    with serving(Line(body=json.dumps(line)), refused("your text 'context length is 2000' is no text")) as (url, _):
-        async with chat(url) as model:
-            await model.answer(ASK, SHAPE, LIMITS)
-            with pytest.raises(PromptTooLongError) as caught:
-                await model.answer(ASK, SHAPE, LIMITS)
-            assert (caught.value.context, await model.context_tokens()) == (2_000, 128_000)
-
-
 async def test_a_prompt_that_no_context_is_small_enough_for_is_refused() -> None:
     """A server that always says that it is too long is not asked for ever."""
     with serving(*[refused("context length exceeded")] * 3) as (url, _):
@@ -410,47 +378,6 @@ async def test_the_key_of_a_cache_is_sent_until_it_is_refused() -> None:
             await OpenAiChat(ModelSettings(url, "tiny", extra={"prompt_cache_key": "own"}), client).answer(ASK, SHAPE, limits)
     assert [body.get("prompt_cache_key") for body in script.bodies] == ["ours", "ours", None, None, "own"]
     assert [body["response_format"]["type"] for body in script.bodies] == ["json_schema"] * 5
-
-
-async def test_what_was_learned_is_never_unlearned() -> None:
-    """A question that was under way while another was refused does not set those after it back."""
-    is_asked, go, bodies = asyncio.Event(), asyncio.Event(), list[dict[str, object]]()
-
-    async def answer(request: httpx.Request) -> httpx.Response:
-        bodies.append(json.loads(request.content))
-        if len(bodies) == 1:
-            is_asked.set()
-            await go.wait()
-        elif "temperature" in bodies[-1]:
-            return httpx.Response(400, text="temperature is not supported")
-        return httpx.Response(200, text=completion("a").body)
-
-    async with httpx.AsyncClient(transport=httpx.MockTransport(answer)) as client, asyncio.TaskGroup() as group:
-        model = OpenAiChat(ModelSettings("http://x/v1", "tiny"), client)
-        first = group.create_task(model.answer(ASK, SHAPE, LIMITS))
-        await is_asked.wait()
-        await model.answer(ASK, SHAPE, LIMITS)
-        go.set()
-        await first
-        await model.answer(ASK, SHAPE, LIMITS)
-    assert ["temperature" in body for body in bodies] == [True, True, False, False]
-
-
-@pytest.mark.parametrize(
-    "learned",
-    [
-        Dialect(format=AnswerFormat.PLAIN),
-        Dialect(tools=ToolFormat.TEXT),
-        Dialect(tokens_field="max_completion_tokens"),
-        Dialect(given_up=frozenset({"seed"})),
-        Dialect(most_answer_tokens=64),
-    ],
-)
-def test_two_dialects_make_the_weaker_one(learned: Dialect) -> None:
-    """Whatever was learned stays learned, in whichever order the answers come."""
-    other = Dialect(AnswerFormat.JSON, ToolFormat.SCHEMA, given_up=frozenset({"temperature"}), most_answer_tokens=100)
-    assert Dialect().joined(learned) == learned.joined(Dialect()) == learned
-    assert learned.joined(other) == other.joined(learned)
 
 
 async def test_retries_what_a_retry_can_help() -> None:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 
 from ioa.agent.rules.merging import conclude
-from ioa.agent.rules.text.goal_splitting import MAX_READ_CHARS
-from ioa.agent.rules.titles import MAX_TITLE_CHARS, title_of
 from ioa.agent.rules.turns import next_utterance
 from ioa.group.events import MemberLost
 from ioa.group.state import PlannedTask
@@ -16,7 +14,6 @@ from ioa.ports.brain import GroupView, TaskRecord
 from ioa.protocol.goals import Artifact
 from ioa.protocol.ids import AgentId, TaskId
 from ioa.protocol.messages import AsyncTaskAssignment, TaskOutcome, TaskSpec
-from tests.rig.calls import calls_of
 from tests.unit.agent.rules.group_play import OWNER, GroupPlay, card, charter_of, planned
 
 
@@ -36,12 +33,6 @@ def given(
 def view_of(plan: Sequence[PlannedTask], tasks: Sequence[TaskRecord], **charter: object) -> GroupView:
     """What the owner knows of a group with these tasks."""
     return replace(GroupPlay(charter_of(plan, **charter)).view(OWNER), tasks=tuple(tasks))  # type: ignore[arg-type]
-
-
-def growth(work: Callable[[GroupView], object], views: Callable[[int], GroupView], size: int) -> float:
-    """How many times as many calls twice as much of all takes."""
-    small, large = views(size), views(2 * size)
-    return calls_of(lambda: work(large)) / calls_of(lambda: work(small))
 
 
 def test_as_many_are_given_out_at_once_as_a_message_holds() -> None:
@@ -65,29 +56,9 @@ def test_a_task_is_an_attempt_at_one_that_was_planned() -> None:
     assert told.count("a long report") == 1
 
 
-def test_of_many_who_failed_some_are_heard_in_a_line() -> None:
-    """128 reports of 57 kB took 6 s, and all of them stood in the answer where no sentence ends."""
-
-    def failed(size: int) -> GroupView:
-        why = "1!, " * (100 * size)
-        tasks = [given("t1", said=why, outcome=TaskOutcome.FAILED, turn=turn) for turn in range(1, size + 1)]
-        return view_of([planned("t1", "a", "do it")], tasks)
-
-    best, *others = conclude(failed(40)).content.partition("\n  - a: ")[2].split("\n  - ")
-    assert (best, others[-1]) == ("1!, " * 4_000, "and 32 more")
-    assert len(others) == 8
-    assert max(map(len, others)) <= len("a: ") + MAX_TITLE_CHARS + len(" …")
-    assert growth(conclude, failed, 40) < 1.1
-
-
 def test_a_result_that_one_of_several_quotes_is_not_shown_again() -> None:
     """Whichever of those that build on it, where the plan has it stand behind them."""
     plan = [planned("p1", "a", uses=("p3",)), planned("p2", "a", uses=("p3",)), planned("p3", "a")]
     said = {"p1": "A bar.", "p2": "The figure:\n\ntotal: 7\n\nThat is all.", "p3": "total: 7"}
     content = conclude(view_of(plan, [given(name, said=text) for name, text in said.items()])).content
     assert (content.count("total: 7"), content.count("A bar.")) == (1, 1)
-
-
-def test_a_title_is_read_as_far_as_rules_read() -> None:
-    """Thousands of tasks without words of their own bear the goal's title, which is 32,000 characters long."""
-    assert title_of(f"do it{' ' * MAX_READ_CHARS}now") == "Do it"

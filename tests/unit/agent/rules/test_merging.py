@@ -5,9 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ioa.agent.rules.merging import conclude
-from ioa.group.state import Concluding
 from ioa.protocol.goals import Reason
-from ioa.protocol.ids import name_of_task_id
 from ioa.protocol.messages import Conclusion, TaskOutcome
 from tests.unit.agent.rules.group_play import OWNER, GroupPlay, artifact, charter_of, planned
 
@@ -123,51 +121,3 @@ async def test_two_files_of_one_name_are_told_by_two() -> None:
     assert [line for line in conclusion.content.splitlines() if "csv" in line and "##" not in line] == [
         "a.csv of data.csv", "a-2.csv of data.csv", "rows of a-2.csv", "Files: `a.csv`, `a-2.csv`",
     ]  # fmt: skip
-
-
-async def test_what_was_answered_of_a_file_that_code_wrote_anew_is_taken_back() -> None:
-    """With what builds on it; what knows of the run, came before it or speaks of other things is kept."""
-    tasks = [
-        planned("t1", "a", "total n in data.csv"),
-        planned("t2", "b", "run clean.py"),
-        planned("t3", "a", "total n"),
-        planned("t4", "c", "double the result", uses=("t3",)),
-        planned("t5", "a", "total m in data.csv", uses=("t2",)),
-        planned("t6", "c", "what is 7 * 8"),
-    ]
-    came, new = artifact("data.csv"), artifact("data.csv").model_copy(update={"sha256": "b" * 64, "object_name": "t2/data.csv"})
-    said = {"t1": "data.csv: 1", "t2": "cleaned", "t3": "data.csv: 3", "t4": "= 6", "t5": "data.csv: 5", "t6": "= 56"}
-    for made, taken_back in (([new], {"t3", "t4"}), ([came, artifact("other.csv")], set[str]())):
-        play = GroupPlay(charter_of(tasks, inputs=(came,)))
-        while not isinstance(play.state.stage, Concluding):
-            if play.state.floor_holder is not None:
-                await play.speak()
-            play.acknowledge()
-            for task in play.state.open_tasks:
-                name = name_of_task_id(task.task_id)
-                play.finish(task, TaskOutcome.DONE, said[name], made if name == "t2" else [])
-        conclusion = conclude(play.view(OWNER))
-        assert {name for name, text in said.items() if f"\n\n{text}" not in conclusion.content} == taken_back
-        assert ("data.csv was written anew by “Run clean.py”" in conclusion.content) == bool(taken_back)
-
-
-async def test_an_answer_of_a_file_whose_name_only_ends_alike_is_kept() -> None:
-    """`old-data.csv` and `my data.csv` are no `data.csv`, which code wrote anew."""
-    tasks = [
-        planned("t1", "b", "run clean.py"),
-        planned("t2", "a", "total n in old-data.csv"),
-        planned("t3", "a", "total n in my data.csv"),
-        planned("t4", "a", "total n in DATA.csv"),
-    ]
-    inputs = (artifact("data.csv"), artifact("old-data.csv"), artifact("my data.csv"))
-    new = artifact("data.csv").model_copy(update={"sha256": "b" * 64, "object_name": "t1/data.csv"})
-    play = GroupPlay(charter_of(tasks, inputs=inputs))
-    while not isinstance(play.state.stage, Concluding):
-        if play.state.floor_holder is not None:
-            await play.speak()
-        play.acknowledge()
-        for task in play.state.open_tasks:
-            name = name_of_task_id(task.task_id)
-            play.finish(task, TaskOutcome.DONE, f"= {name}", [new] if name == "t1" else [])
-    conclusion = conclude(play.view(OWNER))
-    assert [name for name in ("t2", "t3", "t4") if f"\n\n= {name}" not in conclusion.content] == ["t4"]

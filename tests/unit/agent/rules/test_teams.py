@@ -239,27 +239,6 @@ async def test_who_declines_is_asked_where_nobody_fits() -> None:
     assert both.needs == ("Paint the fence",)
 
 
-async def test_who_is_nearest_to_a_file_that_came_along_is_asked_first() -> None:
-    """However far: only that one says which words about the file mean nothing to it. Without the file nobody is near."""
-    careful = [one.model_copy(update={"declines": True}) for one in (CSV, TEXT)]
-    found = tools_of((ME, *careful), {"csv-analyst": {"csv file": 0.1}, "text-analyst": {"keeps": 0.06}})
-    with_file = replace(mission("who keeps the lamp"), inputs=attached("lamps.csv"))
-    team = await BRAIN.form_team(with_file, found)
-    assert isinstance(team, TeamLaunch) and team.in_doubt
-    assert [(task.assignee, task.others) for task in team.plan] == [("csv-analyst", ())]
-    alone = await BRAIN.form_team(mission("who keeps the lamp"), found)
-    assert isinstance(alone, NobodyFits)
-
-
-async def test_who_reads_the_file_that_came_along_is_asked_beside_who_fits_the_words() -> None:
-    """`15 % of the revenue` is similar to a calculator by its words, with or without the table that it is of."""
-    careful = [one.model_copy(update={"declines": True}) for one in (CSV, TEXT)]
-    found = tools_of((ME, *careful), {"csv-analyst": {"csv file": 0.2}, "text-analyst": {"12": 0.6}})
-    team = await BRAIN.form_team(replace(mission("15 % of the revenue"), inputs=attached("sales.csv")), found)
-    assert isinstance(team, TeamLaunch)
-    assert [(task.assignee, task.others) for task in team.plan] == [("text-analyst", ("csv-analyst",))]
-
-
 async def test_who_leads_teams_is_no_last_resort() -> None:
     """Whoever brings others together would only say that no parts are listed; who works by itself is named as the nearest."""
     desk = card("desk").model_copy(update={"declines": True, "tags": ("coordination",)})
@@ -348,15 +327,3 @@ async def test_without_discovery_a_task_is_done_alone() -> None:
             raise UnavailableError("discovery does not answer.")
 
     assert Alone(BRIEFING) == await BRAIN.approach(task_view(BRIEFING, DESK), UnreachableTools({}, {}))
-
-
-async def test_a_coordinator_does_not_answer_what_nobody_serves_with_its_teams_usual_work() -> None:
-    """A goal that nobody fits ends as such, also when the agent that leads it could hand out something else."""
-    desk = card("desk", "Leads a team of other agents that compute the figures, draw the charts and write the report.")
-    usual = {"csv-analyst": {"statistics": 0.6}, "chart-maker": {"chart": 0.8}, "report-writer": {"report": 0.9}}
-    tools = tools_of((desk, CSV, CHART, REPORT), {**usual, "desk": {"briefing": 0.9}})
-
-    formed = await BRAIN.form_team(Mission(text="Book a flight to Velmor for next Tuesday", inputs=(), me=desk, depth=0), tools)
-
-    assert isinstance(formed, NobodyFits)
-    assert formed.needs == ("Book a flight to Velmor for next Tuesday",)
