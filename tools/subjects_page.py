@@ -203,7 +203,7 @@ def render() -> str:
     messages = [
         _row(
             row,
-            publishers(row) or ["nobody" if row.pattern == subjects.OLD_GOAL else "JetStream"],
+            publishers(row) or ["JetStream"],
             readers(row),
             [f"`{name}`" for name in (stream_of(row),) if name],
         )

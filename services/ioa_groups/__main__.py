@@ -11,14 +11,12 @@ from ioa.adapters.nats.clock import open_nats_clock
 from ioa.adapters.nats.connection import Connection, at_renewal, open_connection
 from ioa.adapters.nats.direct_gets import answering_reads
 from ioa.adapters.nats.endpoints import ServiceEndpoint, answer, answer_admin, answer_as, answer_user
-from ioa.adapters.nats.goals import since_when_goals_have_users
 from ioa.adapters.nats.orders import OrderLines
 from ioa.adapters.nats.permissions import READABLE
-from ioa.adapters.nats.queues import Delivery, consume, into_dead_letters
+from ioa.adapters.nats.queues import Delivery, into_dead_letters
 from ioa.adapters.nats.service import open_service
 from ioa.adapters.nats.store_room import stored_bytes
 from ioa.adapters.nats.stream_stats import NatsStanding, NatsStreamStats
-from ioa.adapters.nats.topology import INTAKE, OLD_GOALS
 from ioa.distribution import installed_version
 from ioa.group.requests import (
     AbandonGoal,
@@ -69,7 +67,6 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
         shares = await stack.enter_async_context(open_topology(client, settings))
         js, clock = client.jetstream(), await open_nats_clock(client)
         audit = await stack.enter_async_context(open_audit_log(NatsAuditSink(client), clock, "groups"))
-        users_since = await since_when_goals_have_users(js)
         parts = NatsGroupServices(client, carrier, settings, clock, audit, shares)
         stores, intake = parts.stores, parts.intake
         open_work = OpenWorkMetrics(stores.log, NatsStreamStats(js), stores.open_groups)
@@ -82,11 +79,6 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
             await intake.see_through(delivery.subject, delivery.data, delivery.identity, delivery.stored_at, size, again=again)
 
         into_dead = into_dead_letters(parts.dead)
-
-        async def take_old(delivery: Delivery) -> None:
-            is_of_before = delivery.stored_at < users_since
-            accept = intake.accept_old if is_of_before else intake.refuse_old
-            await accept(delivery.subject, delivery.data, delivery.identity)
 
         async def set_aside(delivery: Delivery, error: Exception) -> None:
             await into_dead(delivery, error)
@@ -109,7 +101,6 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
                         OrderLines(client, take, set_aside, settings.quota_goals, at_once, parts.waiting.is_over).follow(),
                         parts.waiting.follow(),
                         parts.refusals.follow(),
-                        consume(client, OLD_GOALS, INTAKE, take_old, set_aside=into_dead),
                         parts.watch.follow(),
                         parts.janitor.follow(settings.keep),
                         parts.files.sweep(),

@@ -27,7 +27,7 @@ from ioa.protocol import subjects
 from ioa.protocol.codec import encode, encode_value, shortened
 from ioa.protocol.goal_order import GoalOrder, InlineInput, find_goal_id, parse_goal
 from ioa.protocol.goals import Artifact, EndedGoal, GoalRecord, Reason, digest_of, ending_of
-from ioa.protocol.ids import LOCAL, AgentId, GoalId, GoalName, UserId
+from ioa.protocol.ids import LOCAL, GoalId, GoalName, UserId
 from ioa.protocol.named_teams import TeamReference
 from ioa.protocol.object_names import object_name
 from ioa.protocol.tickets import digest_of_ticket
@@ -43,10 +43,6 @@ _MAX_WITH_TEAM_BYTES = 360_000
 """What a goal and the team that it names may hold, so that they fit into a group's first entry beside the cards of its members."""
 _TRACE_BYTES = 2_000 + 2 * SUBJECT_BYTES
 """What about is stored of a goal that is refused: an entry of a log, and a result."""
-_NAMES_NOBODY = (
-    "A goal is published on ioa.v1.goal.<user>, or on ioa.v1.goal.<user>.<agent or pool>, and this one names no user. Upgrade the"
-    " client; on a system that asks nobody who he is, the user is `local`."
-)
 
 _MUCH_IS_OPEN = "Open goals of {} keep so much of what all goals wait in that others need what is left."
 
@@ -60,7 +56,7 @@ class _Published:
     subject: str
     data: bytes
     identity: str
-    user: UserId | None
+    user: UserId
     addressee: str | None
     stored_at: datetime | None = None
     has_room: bool = True
@@ -73,8 +69,7 @@ class Intake:
     Args:
         ports: What it works with.
         patience: How long a goal waits for an addressee that nobody knows; it may be about to register.
-        users_are_known: Whether the server lets everybody publish as himself alone. If not, who publishes as an agent or
-            a pool is taken for a client of an older version that addresses it.
+        users_are_known: Whether the server lets each user publish under the user's own name only.
     """
 
     def __init__(self, ports: IntakePorts, patience: timedelta, *, users_are_known: bool = False) -> None:
@@ -106,9 +101,6 @@ class Intake:
             user, addressee = subjects.parse_goal_subject(subject)
         except InvalidInputError as error:
             await self._ports.dead.put(DeadReason.UNREADABLE, error.message, subject=subject, data=data, key=identity)
-            return None
-        if not self._users_are_known and addressee is None and self._offering.pool_of(AgentId(user)) is not None:
-            await self.refuse_old(subject, data, identity)
             return None
         return await self._accept_or_refuse(_Published(subject, data, identity, user, addressee, stored_at, has_room))
 
@@ -178,22 +170,6 @@ class Intake:
             await self._offering.close(goal)
         self._accepted.pop(identity, None)
 
-    async def accept_old(self, subject: str, data: bytes, identity: str) -> None:
-        """Accept a goal that an older version's users published before this version came; it has no user.
-
-        Raises:
-            UnavailableError: As for any goal.
-        """
-        await self._accept_or_refuse(_Published(subject, data, identity, None, subjects.old_goal_addressee(subject)))
-
-    async def refuse_old(self, subject: str, data: bytes, identity: str) -> None:
-        """Tell a client of an older version, which does not say whose goal it is, by a dead letter and a result if it named an id.
-
-        Raises:
-            UnavailableError: It has to come back later.
-        """
-        await self._refuse(_Published(subject, data, identity, None, None), InvalidInputError(_NAMES_NOBODY))
-
     async def _accept_or_refuse(self, published: _Published) -> GoalName | None:
         try:
             return await self._accept(published)
@@ -240,8 +216,7 @@ class Intake:
 
     def _note_refused(self, published: _Published) -> None:
         """Note a message that comes to nothing: who has filled what goals wait in may go on by garbage as well as by goals."""
-        if published.user is not None:
-            self._ports.waiting.refuse(published.user, published.stored_at)
+        self._ports.waiting.refuse(published.user, published.stored_at)
 
     async def _accept(self, published: _Published) -> GoalName | None:
         order = parse_goal(published.data, published.addressee)

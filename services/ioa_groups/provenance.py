@@ -139,7 +139,7 @@ class _Launch:
     """A group was launched with it, by the first of its team."""
 
     opener: AgentId
-    user: UserId | None
+    user: UserId
     parent: ParentTask | None
     forked_from: Origin | None
 

@@ -25,7 +25,6 @@ from ioa.runtime.process import StopSignal, background, run_process
 from ioa.telemetry.process_metrics import before_scrapes
 from ioa_registry.agent_count import count_agents
 from ioa_registry.heartbeat import beat
-from ioa_registry.old_agents import refuse_old
 from ioa_registry.registry import Registry, RegistryPorts
 from ioa_registry.removal import AgentRemover
 
@@ -63,8 +62,6 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
             by_name("register", subjects.ANY_REGISTER, audited(Deed.JOINED, register, audit, target=_pool_of)),
             by_name("renew", subjects.ANY_RENEW, renew),
             by_name("renew_at_all", subjects.ANY_RENEW_AT_ALL, renew, per_replica=True),
-            by_name("old_register", subjects.ANY_OLD_REGISTER, refuse_old),
-            by_name("old_renew", subjects.ANY_OLD_RENEW, refuse_old),
             by_name(
                 "deregister",
                 subjects.ANY_DEREGISTER,

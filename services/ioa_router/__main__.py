@@ -15,7 +15,6 @@ from ioa.adapters.nats.endpoints import ServiceEndpoint
 from ioa.adapters.nats.goals import NatsGoalRecords
 from ioa.adapters.nats.queues import Delivery, consume, into_dead_letters
 from ioa.adapters.nats.service import open_service
-from ioa.adapters.nats.takeover import take_over
 from ioa.adapters.nats.topology import ROUTERS, TIMERS
 from ioa.distribution import installed_version
 from ioa.ports.group_log import UnreadableEntryError
@@ -73,10 +72,6 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
             await standstill.keep_timer(delivery.subject)
             await into_dead(delivery, error)
 
-        async def keep_sweeping() -> None:
-            await take_over(client, clock)
-            await sweep.keep()
-
         said = ServiceEndpoint(
             "say",
             subjects.ANY_SAY,
@@ -94,7 +89,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
                         consume(client, TIMERS, ROUTERS, fire, set_aside=set_aside, max_concurrent=_TIMERS_AT_ONCE),
                         progress.follow(router.hear, router.listen_anew, subjects.ANY_PROGRESS),
                         clock.follow(),
-                        keep_sweeping(),
+                        sweep.keep(),
                     ),
                     open_service(
                         client,

@@ -48,13 +48,6 @@ def test_every_value_stands_in_the_schema() -> None:
     assert [path for path in _paths(_VALUES, "") if not _in_schema(path)] == []
 
 
-def test_what_upgrading_names_is_there() -> None:
-    """A value that UPGRADING.md speaks of exists, unless it says that it is gone."""
-    named = re.findall(r"`([a-z][A-Za-z]*(?:\.[a-z][A-Za-z]*)+)`", (CHART / "UPGRADING.md").read_text())
-
-    assert [path for path in named if not _in_schema("/" + path.replace(".", "/"))] == []
-
-
 def test_the_version_of_the_application_is_that_of_the_project() -> None:
     """Images are taken by it."""
     project = re.search(r'^version = "(.*)"$', (CHART.parents[1] / "pyproject.toml").read_text(), re.MULTILINE)

@@ -113,7 +113,6 @@ COMMANDS: dict[str, list[str]] = {
     "agents remove": [f"x{HOSTILE}"],
     "credentials create": ["--out", f"creds{HOSTILE}", "--user", "ada"],
     "credentials list": ["--out", f"creds{HOSTILE}"],
-    "credentials upgrade": ["--out", f"creds{HOSTILE}"],
     "credentials rotate": [f"ada{HOSTILE}", "--out", f"creds{HOSTILE}"],
     "credentials expire": ["--out", f"nowhere{HOSTILE}"],
     "credentials revoke": [f"ada{HOSTILE}", "--out", f"creds{HOSTILE}"],

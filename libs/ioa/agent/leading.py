@@ -134,7 +134,7 @@ class Leader:
         log_context.bind(
             {"agent_id": self._card.agent_id, "goal_id": goal.goal_id, "comm_id": comm_id, "traceparent": goal.traceparent}
         )
-        current_user.set(goal.user or comm_id)
+        current_user.set(goal.user)
         left = None if offer.deadline is None else (offer.deadline - self._clock.now()).total_seconds()
         if left is not None and left <= 0:
             raise _too_late(goal)

@@ -193,7 +193,7 @@ def _whose(charter: Charter) -> str:
     A key of HTTP may be for goals with certain labels alone. Whoever holds it writes teams, which say who recalls, and reads what
     is said in them: so nothing may come there of goals that he does not see.
     """
-    user = charter.user or charter.comm_id
+    user = charter.user
     told = sorted((name, value) for name, value in charter.labels.items() if name not in CONVERSATIONS)
     return f"{user} {json.dumps(told)}" if told else user
 

@@ -327,7 +327,7 @@ class GroupSession:
         about = {} if charter is None else {"goal_id": charter.goal_id, "traceparent": charter.traceparent}
         log_context.bind({"comm_id": self._history.comm_id, "agent_id": self.me, **about})
         if charter is not None:
-            current_user.set(charter.user or charter.comm_id)
+            current_user.set(charter.user)
 
     def _due(self) -> dict[str, Duty]:
         state = self._history.state

@@ -81,21 +81,6 @@ def list_keys(out: Folder, as_json: AsJson = False) -> None:
 
 
 @credentials.command()
-def upgrade(
-    out: Folder,
-    as_json: AsJson = False,
-) -> None:
-    """Bring the authorization that an older version wrote up to date, for whom it lets in already; seeds stay. Prints its path.
-
-    Then restart nats-server: where accounts are new, it takes more than a reload until requests cross between them.
-    """
-    with reported(as_json=as_json):
-        from ioa.cli.credentials import upgrade_credentials
-
-        upgrade_credentials(out, Terminal(as_json=as_json))
-
-
-@credentials.command()
 def rotate(
     out: Folder,
     name: Holder = None,

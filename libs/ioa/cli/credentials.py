@@ -362,20 +362,6 @@ def _left_out(kept: FolderSecrets, tenant: TenantId | None, before: str) -> list
     return [one.name for one in kept.seeds(in_folder(tenant, "*")) if one.public_key in gone]
 
 
-def upgrade_credentials(folder: Path, terminal: Terminal) -> None:
-    """Write the authorization anew, for those whom it lets in already, as this version has it."""
-    kept = FolderSecrets(folder)
-    with kept.alone():
-        known = read_known(kept, folder)
-        changed = write_known(kept, known)
-    included = str(folder / AUTHORIZATION / CONFIGURATION)
-    if terminal.as_json:
-        terminal.document({"authorization": included, "changed": changed, "keys": len(known)})
-        return
-    terminal.note(f"the authorization of {len(known)} keys {'is written anew' if changed else 'is that of this version already'}")
-    terminal.result.print(included, soft_wrap=True)
-
-
 def read_known(kept: FolderSecrets, folder: Path) -> dict[str, Permissions]:
     """Return whom the authorization in a folder lets in, by public key.
 

@@ -10,7 +10,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from ioa.adapters.nats.connection import check_max_payload
-from ioa.adapters.nats.topology import GOALS, INTAKE
+from ioa.adapters.nats.topology import GOALS, INTAKE, intake_consumer
 from ioa.cli.probe import PATIENCE, Probed
 from ioa.errors import InvalidInputError, MissingExtraError
 from ioa.foreign_text import shown_in_line
@@ -36,7 +36,7 @@ from ioa.protocol.authcallout import CalloutStatus
 from ioa.protocol.cards import AgentStatus, ModelReport
 from ioa.protocol.files import StoredBytes
 from ioa.protocol.goals import Reason
-from ioa.protocol.ids import AgentId
+from ioa.protocol.ids import LOCAL, AgentId
 from ioa.sandbox import SETTING, Level, level_here
 
 OLDEST_SERVER = (2, 12)
@@ -133,8 +133,8 @@ def authorization_finding(*, is_anew: bool) -> Finding:
         "authorization",
         Health.WARNING,
         "Who may do what was written by another version of IoA than this command's: what is new in one of them is refused.",
-        "Where the services are of this command's version: `ioa credentials upgrade --out DIR`, then restart nats-server (on"
-        " Kubernetes `helm upgrade` does it). Else run the command of theirs.",
+        "Run `ioa credentials create --out DIR` of the services' version with all names, then restart nats-server (on Kubernetes"
+        " `helm upgrade` does it).",
     )
 
 
@@ -340,7 +340,8 @@ def goals_finding(queues: Sequence[tuple[str, QueueStats]]) -> Finding:
 
     Those of nobody in particular are not counted.
     """
-    full = [queue for stream, queue in queues if stream == GOALS and queue.name != INTAKE and queue.waiting and queue.taken]
+    shared = intake_consumer(LOCAL)
+    full = [queue for stream, queue in queues if stream == GOALS and queue.name != shared and queue.waiting and queue.taken]
     if not full:
         return Finding("goals", Health.OK, "nobody's wait for others to end")
     full.sort(key=lambda queue: -queue.waiting)

@@ -135,7 +135,7 @@ def _show(terminal: Terminal, status: GoalStatus, transcript: Transcript, files:
     terminal.print(Text())
     rows = {
         "goal": goal.goal_id,
-        "user": goal.user or "",
+        "user": goal.user,
         "group": goal.comm_id,
         "status": standing_of(status),
         "accepted": local_time(status.record.accepted_at),

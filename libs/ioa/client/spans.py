@@ -16,7 +16,7 @@ from ioa.group.state import Charter, ClosedTask, Ended, GroupState
 from ioa.ports.group_client import GroupClient
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol.goals import Reason
-from ioa.protocol.ids import LOCAL, CommId, GoalName, TaskId
+from ioa.protocol.ids import CommId, GoalName, TaskId
 from ioa.protocol.messages import (
     TASK_REPORTS,
     AsyncTaskAssignment,
@@ -197,7 +197,7 @@ class GoalTrace:
 
 
 def _name_of(charter: Charter) -> GoalName:
-    return GoalName(charter.user or LOCAL, charter.goal_id)
+    return GoalName(charter.user, charter.goal_id)
 
 
 def _ours(**known: Attribute) -> dict[str, Attribute]:

@@ -18,7 +18,17 @@ from ioa.protocol.cards import AgentCard
 from ioa.protocol.codec import CUT, MAX_PAYLOAD_BYTES, check_size, encode_around, read_field
 from ioa.protocol.decisions import DecidedBy, Decisions
 from ioa.protocol.goals import Artifact, Degraded, Reason
-from ioa.protocol.ids import AgentId, AgentIdField, CommIdField, GoalIdField, MessageId, MessageIdField, TaskIdField, UserIdField
+from ioa.protocol.ids import (
+    LOCAL,
+    AgentId,
+    AgentIdField,
+    CommIdField,
+    GoalIdField,
+    MessageId,
+    MessageIdField,
+    TaskIdField,
+    UserIdField,
+)
 from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, Decision, InformTaskResult, Message, Payload
 from ioa.protocol.model import Model, Time
 from ioa.protocol.model_calls import ModelCalls
@@ -48,7 +58,7 @@ class GroupLaunched(Model):
 class LaunchAbandoned(Model):
     """The goal ended before a group was opened for it: cancelled, or out of time. The log takes no launch afterwards.
 
-    `user` is whose goal it was; None of a version that knew no users. `parent` is set for a nested team: its end closes the
+    `user` is whose goal it was. `parent` is set for a nested team: its end closes the
     parent's task and is no result of the goal. `decided_by` is who found that nobody fits.
     """
 
@@ -56,7 +66,7 @@ class LaunchAbandoned(Model):
     at: Time
     comm_id: CommIdField
     goal_id: GoalIdField
-    user: UserIdField | None = None
+    user: UserIdField = LOCAL
     by: AgentIdField
     reason: Literal[Reason.CANCELLED, Reason.DEADLINE, Reason.NO_AGENT, Reason.FAILED, Reason.MODEL_UNAVAILABLE]
     content: str

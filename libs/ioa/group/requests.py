@@ -15,7 +15,17 @@ from ioa.protocol.cards import abridged
 from ioa.protocol.codec import encode, encode_around, shortened
 from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.goals import Artifact, Reason
-from ioa.protocol.ids import AgentIdField, CommId, CommIdField, GoalIdField, GoalName, SessionIdField, TaskIdField, UserIdField
+from ioa.protocol.ids import (
+    LOCAL,
+    AgentIdField,
+    CommId,
+    CommIdField,
+    GoalIdField,
+    GoalName,
+    SessionIdField,
+    TaskIdField,
+    UserIdField,
+)
 from ioa.protocol.messages import MAX_ARTIFACTS, Phase
 from ioa.protocol.model import Instruction, Model, Time
 from ioa.protocol.model_calls import ModelCalls
@@ -44,7 +54,7 @@ class LaunchGroup(Instruction):
     members: Annotated[tuple[AgentIdField, ...], Field(max_length=MAX_MEMBERS)]
     plan: tuple[PlannedTask, ...] = ()
     goal_id: GoalIdField
-    user: UserIdField | None = None
+    user: UserIdField = LOCAL
     """Whose goal it is."""
     parent: ParentTask | None = None
     goal: str = ""
@@ -107,7 +117,7 @@ class AbandonGoal(Instruction):
     """End a goal for which no group can be opened. `decided_by` is who found that nobody fits."""
 
     goal_id: GoalIdField
-    user: UserIdField | None = None
+    user: UserIdField = LOCAL
     by: AgentIdField
     reason: Literal[Reason.NO_AGENT, Reason.FAILED, Reason.MODEL_UNAVAILABLE]
     content: str

@@ -20,6 +20,7 @@ from ioa.protocol.cards import AgentCard, Patience
 from ioa.protocol.decisions import Decisions
 from ioa.protocol.goals import Artifact, Degraded, ForcedReason, Origin, Reason, RepetitionRule
 from ioa.protocol.ids import (
+    LOCAL,
     AgentId,
     AgentIdField,
     CommId,
@@ -104,7 +105,7 @@ class Charter(Model):
     """What a group is set up with; it never changes (paper, figure 7: goal, team_members, team_up_depth, max_turns).
 
     `brief` tells a nested team for whom and on what ground it works; its `inputs` are the goal's files, and those of the results
-    that its task uses. `user` is whose goal it works for; None for a goal of a version that knew no users. `policy` leads the
+    that its task uses. `user` is whose goal it works for. `policy` leads the
     group, with `cast` for its roles; without one the group is free. `labels` are the goal's.
 
     A group of a goal that is `forked_from` another one begins with what was `copied`: so many entries, of which the last one has it
@@ -114,7 +115,7 @@ class Charter(Model):
 
     comm_id: CommIdField
     goal_id: GoalIdField
-    user: UserIdField | None = None
+    user: UserIdField = LOCAL
     goal: str
     owner: AgentIdField
     team_members: Annotated[tuple[AgentCard, ...], Field(min_length=1, max_length=MAX_MEMBERS)]
@@ -679,7 +680,7 @@ class GroupState(Model):
     """Where a group stands.
 
     Attributes:
-        user: Whose goal the group works for; None for a goal of a version that knew no users.
+        user: Whose goal the group works for.
         turn: The number of the current floor grant, 1 for the first; every grant has a number of its own.
         turns_taken: Messages accepted here that used up a turn.
         nested_turns: The same of the nested teams that have ended.
@@ -703,7 +704,7 @@ class GroupState(Model):
 
     comm_id: CommIdField
     goal_id: GoalIdField
-    user: UserIdField | None = None
+    user: UserIdField = LOCAL
     owner: AgentIdField
     members: Annotated[tuple[Member, ...], Field(max_length=MAX_MEMBERS)]
     limits: Limits

@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, model_validator
 
 from ioa.protocol.decisions import Decisions
-from ioa.protocol.ids import AgentIdField, CommId, CommIdField, GoalIdField, GoalName, TaskIdField, UserIdField
+from ioa.protocol.ids import LOCAL, AgentIdField, CommId, CommIdField, GoalIdField, GoalName, TaskIdField, UserIdField
 from ioa.protocol.labels import Labels
 from ioa.protocol.model import Model, Time
 from ioa.protocol.team import TeamSpec
@@ -126,7 +126,7 @@ class Fork(Origin):
 class GoalTerms(Model):
     """What a goal says, wherever it is told.
 
-    `user` is who; None if a version accepted it that knew no users. `agent` addresses one agent or pool; without it any agent may
+    `user` is who. `agent` addresses one agent or pool; without it any agent may
     take the goal and lead its team. Turns, tokens and cost bound what the goal's group and all teams nested in it use up together;
     None is no bound. `team` says who works at it, and under which policy; without it whoever leads forms a team. It was kept as
     `team_name`, with its version, if the goal named it.
@@ -135,7 +135,7 @@ class GoalTerms(Model):
     """
 
     goal_id: GoalIdField
-    user: UserIdField | None = None
+    user: UserIdField = LOCAL
     goal: Annotated[str, Field(min_length=1, max_length=MAX_GOAL_CHARS)]
     agent: AgentIdField | None = None
     inputs: Annotated[tuple[Artifact, ...], Field(max_length=100)] = ()
@@ -222,7 +222,7 @@ class GoalResult(Model):
     """
 
     goal_id: GoalIdField
-    user: UserIdField | None = None
+    user: UserIdField = LOCAL
     reason: Reason
     content: str
     artifacts: tuple[Artifact, ...] = ()
@@ -256,7 +256,7 @@ class EndedGoal(Model):
     """
 
     goal_id: GoalIdField
-    user: UserIdField | None = None
+    user: UserIdField = LOCAL
     reason: Reason | None
     ended_at: Time
     digest: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]

@@ -79,18 +79,15 @@ ADMIN = UserId("admin")
 
 
 class GoalName(NamedTuple):
-    """What tells a goal from all others: its id is unique among those of its user. Versions that knew no users wrote down none."""
+    """What tells a goal from all others: its id is unique among those of its user."""
 
-    user: UserId | None
+    user: UserId
     goal_id: GoalId
 
     @property
     def key(self) -> str:
-        """What is derived from: the goal's id alone for `LOCAL`, as it was before goals had users.
-
-        So on a system that asks nobody who he is, the same id is the same goal in any version.
-        """
-        return self.goal_id if self.owner == LOCAL else f"{self.user}/{self.goal_id}"
+        """The goal's id for `LOCAL`, otherwise user and id."""
+        return self.goal_id if self.user == LOCAL else f"{self.user}/{self.goal_id}"
 
     @property
     def comm_id(self) -> CommId:
@@ -100,7 +97,7 @@ class GoalName(NamedTuple):
     @property
     def owner(self) -> UserId:
         """Who may cancel it."""
-        return self.user or LOCAL
+        return self.user
 
     def __str__(self) -> str:
         return self.key

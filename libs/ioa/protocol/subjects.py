@@ -15,15 +15,12 @@ CALLER_AT, CALLER_OF_SAY_AT = -1, 5
 GROUP_SETUP, OBSERVERS, OF_USER = "_groups", "_observers", "_"
 """What callers that are no agents are called, or their names begin with: no id can."""
 
-OLD_GOAL = f"{ROOT}.goal"
-"""Where goals are published by clients whose version does not name their user; they are told what to do."""
-ANY_GOAL = f"{OLD_GOAL}.*"
-ANY_ADDRESSED_GOAL = f"{OLD_GOAL}.*.*"
+ANY_GOAL = f"{ROOT}.goal.*"
+ANY_ADDRESSED_GOAL = f"{ROOT}.goal.*.*"
 WORK = f"{ROOT}.work"
 """Where accepted goals wait for an agent."""
 ANY_POOL_WORK = f"{WORK}.*"
 ANY_RESULT = f"{ROOT}.result.*.*"
-ANY_OLD_RESULT = f"{ROOT}.result.*"
 ANY_SAY = f"{ROOT}.comm.*.say.*"
 ANY_SAY_TO = f"{ANY_SAY}.*"
 ANY_LOG = f"{ROOT}.comm.*.log"
@@ -40,8 +37,6 @@ ANY_READ = f"{ROOT}.read.*"
 ANY_REGISTER = f"{ROOT}.registry.register.*.*"
 ANY_RENEW = f"{ROOT}.registry.renew.*.*"
 ANY_RENEW_AT_ALL = f"{ROOT}.registry.renew_at_all.*.*"
-ANY_OLD_REGISTER = f"{ROOT}.registry.register.*"
-ANY_OLD_RENEW = f"{ROOT}.registry.renew.*"
 ANY_DEREGISTER = f"{ROOT}.registry.deregister.*"
 GET_AGENTS = f"{ROOT}.registry.get"
 """Where cards are asked for by id."""
@@ -87,7 +82,7 @@ PRUNE = f"{ROOT}.groups.prune"
 
 def goal_of(user: UserId) -> str:
     """Where a user, and nobody else, publishes a goal that any agent may take."""
-    return f"{OLD_GOAL}.{user}"
+    return f"{ROOT}.goal.{user}"
 
 
 def goal_to(user: UserId, addressee: AgentId | PoolId) -> str:
@@ -122,12 +117,7 @@ def work_of(pool: PoolId | None) -> str:
 
 def result_of(goal: GoalName) -> str:
     """Where the one terminal result of a goal appears."""
-    return old_result_of(goal.goal_id) if goal.user is None else f"{ROOT}.result.{goal.user}.{goal.goal_id}"
-
-
-def old_result_of(goal_id: GoalId) -> str:
-    """Where the result of a goal appears that was published by a client whose version does not name its user."""
-    return f"{ROOT}.result.{goal_id}"
+    return f"{ROOT}.result.{goal.user}.{goal.goal_id}"
 
 
 def register(pool: PoolId, agent_id: AgentId) -> str:
@@ -143,16 +133,6 @@ def renew(pool: PoolId, agent_id: AgentId) -> str:
 def renew_at_all(pool: PoolId, agent_id: AgentId) -> str:
     """Where an agent keeps its lease with every registry at once, when one of them has not answered; the first answer is enough."""
     return f"{ROOT}.registry.renew_at_all.{pool}.{agent_id}"
-
-
-def old_register(agent_id: AgentId) -> str:
-    """Where an agent registers whose version does not name its pool; it is told to be upgraded."""
-    return f"{ROOT}.registry.register.{agent_id}"
-
-
-def old_renew(agent_id: AgentId) -> str:
-    """Where an agent keeps its lease whose version does not name its pool; it is told to be upgraded."""
-    return f"{ROOT}.registry.renew.{agent_id}"
 
 
 def deregister(agent_id: AgentId) -> str:
@@ -412,11 +392,6 @@ def parse_goal_subject(subject: str) -> tuple[UserId, str | None]:
             return UserId(_token(user)), addressee
         case _:
             raise InvalidInputError(f"{subject!r} does not name whose goal it is.")
-
-
-def old_goal_addressee(subject: str) -> str | None:
-    """Read the agent or pool off the subject of a goal that a client of an older version published."""
-    return subject.removeprefix(f"{OLD_GOAL}.") if subject.startswith(f"{OLD_GOAL}.") else None
 
 
 def kind_of(subject: str) -> str:

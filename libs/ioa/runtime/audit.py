@@ -179,7 +179,7 @@ class AuditedGoalRecords:
         """Put a goal on record, and note it if it was not there."""
         stored = await self._goals.create(record)
         if stored == record:
-            self._audit.note(Deed.ACCEPTED, who=record.goal.user or "", target=record.goal.goal_id)
+            self._audit.note(Deed.ACCEPTED, who=record.goal.user, target=record.goal.goal_id)
         return stored
 
     async def find(self, comm_id: CommId) -> GoalRecord | None:
@@ -198,7 +198,7 @@ class AuditedResults:
         """Publish unless there is one already, and note it if it was the first."""
         first = await self._results.publish(result)
         if first:
-            self._audit.note(Deed.ENDED, who=result.user or "", target=result.goal_id, why=result.reason)
+            self._audit.note(Deed.ENDED, who=result.user, target=result.goal_id, why=result.reason)
         return first
 
     async def get(self, goal: GoalName) -> GoalResult | None:

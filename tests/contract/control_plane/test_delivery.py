@@ -78,12 +78,11 @@ async def test_results_that_race_are_one(results: Results) -> None:
 
 
 async def test_goals_have_their_own_results(results: Results) -> None:
-    """One goal's result is not another's, nor that of another user's goal with the same id; without a user, of before, too."""
+    """A result belongs to one goal of one user."""
     told = [
         result("one"),
         result("two", GoalId("goal-2")),
         result("hers", user=UserId("anna")),
-        result("of before", GoalId("old"), user=None),
     ]
     for one in told:
         await results.publish(one)

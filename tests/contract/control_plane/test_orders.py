@@ -9,7 +9,6 @@ from itertools import count
 
 import pytest
 from nats.aio.client import Client
-from nats.js.api import AckPolicy, ConsumerConfig
 
 from ioa.adapters.nats import orders
 from ioa.adapters.nats.connection import NatsSettings, open_connection
@@ -20,13 +19,13 @@ from ioa.adapters.nats.server import NatsServer
 from ioa.adapters.nats.store_room import NatsSharedStore, NatsWaitingGoals
 from ioa.adapters.nats.streams import next_messages
 from ioa.adapters.nats.system_client import NatsSystemClient
-from ioa.adapters.nats.topology import GOAL_RECORDS, GOALS, INTAKE, Parts, Topology
+from ioa.adapters.nats.topology import GOAL_RECORDS, GOALS, Parts, Topology
 from ioa.beside import beside
 from ioa.errors import NotFoundError, NotYetError, RateLimitedError
 from ioa.ports.store_room import GOAL_SUBJECTS, SUBJECT_BYTES, StoreRoom
 from ioa.protocol import subjects
 from ioa.protocol.goal_order import GoalOrder
-from ioa.protocol.ids import LOCAL, MAX_ID_CHARS, AgentId, CommId, GoalId, GoalName, UserId
+from ioa.protocol.ids import MAX_ID_CHARS, AgentId, CommId, GoalId, GoalName, UserId
 from tests.contract.control_plane.conftest import nothing_is_poison
 from tests.rig.deadline import eventually
 
@@ -242,26 +241,6 @@ async def test_what_is_on_record_counts_by_its_subjects(nats_client: Client) -> 
         await js.publish(subjects.log(CommId(f"g{number}")), b"x")
     assert (await left())[0] == shared
     assert 0 < of_logs - (await left())[1] - 10 * SUBJECT_BYTES < 2_000
-
-
-async def test_an_upgrade_takes_what_was_queued_in_one_line(nats_server: NatsServer) -> None:
-    """Goals of all users that an older version had queued, or given out, are taken, whoever they are of."""
-    async with open_connection(NatsSettings(nats_server.url, "test")) as client:
-        js, topology = client.jetstream(), Topology()
-        [goals] = [config for config in topology.streams() if config.name == GOALS]
-        before = goals.evolve(max_msgs_per_subject=-1, discard_new_per_subject=False, max_consumers=-1)
-        await js.add_stream(before)
-        old = ConsumerConfig(
-            durable_name=INTAKE, ack_policy=AckPolicy.EXPLICIT, ack_wait=6, max_ack_pending=10_000, max_waiting=8_192
-        )
-        await js.add_consumer(GOALS, old)
-        await _publish(client, subjects.goal_of(ANNA), *(b"anna %d" % number for number in range(5)))
-        await _publish(client, subjects.goal_of(LOCAL), b"local")
-        await (await js.pull_subscribe_bind(INTAKE, GOALS)).fetch(2)
-        await Topology(goals_waiting=3).ensure(js)
-        taken = _Taken()
-        async with beside(OrderLines(client, taken.work, nothing_is_poison, 100, 4).follow()):
-            await eventually(lambda: len(taken.seen) == 6, within=_SOON)
 
 
 async def test_a_goal_beyond_what_may_wait_is_refused_and_says_so(nats_server: NatsServer) -> None:

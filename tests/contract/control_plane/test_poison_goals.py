@@ -9,7 +9,7 @@ import pytest
 from nats.aio.client import Client
 
 from ioa.adapters.nats.queues import Delivery, consume
-from ioa.adapters.nats.topology import GOALS, INTAKE
+from ioa.adapters.nats.topology import GOALS, intake_consumer
 from ioa.protocol import subjects
 from ioa.protocol.codec import MAX_TEXT_CHARS
 from ioa.protocol.ids import LOCAL
@@ -51,7 +51,9 @@ async def test_goals_that_cannot_be_read_are_delivered_once(nats_client: Client)
     async def left() -> int:
         return int((await js.stream_info(GOALS)).state.messages)
 
-    async with background(consume(nats_client, GOALS, INTAKE, take, set_aside=nothing_is_poison, max_concurrent=16)):
+    async with background(
+        consume(nats_client, GOALS, intake_consumer(LOCAL), take, set_aside=nothing_is_poison, max_concurrent=16)
+    ):
         await eventually(left, lambda count: count == 0)
     assert (sum(deliveries.values()), max(deliveries.values())) == (_OF_EACH * (1 + len(POISON)), 1)
     assert {record.goal.goal_id for record in plane.goals.all()} == {f"good-{number}" for number in range(_OF_EACH)}

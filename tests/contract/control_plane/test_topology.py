@@ -16,9 +16,13 @@ from ioa.adapters.nats.files import NatsFileStore
 from ioa.adapters.nats.server import NatsServer, open_nats_server
 from ioa.adapters.nats.topology import (
     ARTIFACTS,
+    DEAD,
     FILES,
+    FORMAT,
+    FORMAT_KEY,
     GOALS,
     LOG,
+    MEMBERS,
     STREAMS,
     WORK,
     Parts,
@@ -26,7 +30,7 @@ from ioa.adapters.nats.topology import (
     Topology,
     ensure_pool_consumer,
 )
-from ioa.errors import StoreFullError
+from ioa.errors import ConflictError, StoreFullError
 from ioa.ports.registry_store import CardRecord
 from ioa.protocol import subjects
 from ioa.protocol.ids import AgentId, PoolId
@@ -56,6 +60,38 @@ async def test_making_it_again_loses_nothing(nats_client: Client) -> None:
     await NatsCards(nats_client).put(record)
     await Topology().ensure(nats_client.jetstream())
     assert await NatsCards(nats_client).get(ADA) == record
+
+
+async def test_changed_stream_of_same_format_is_updated(nats_server: NatsServer) -> None:
+    """A stream with other limits gets the current limits and keeps its messages."""
+    async with open_connection(NatsSettings(nats_server.url, "test")) as client:
+        js = client.jetstream()
+        await Topology().ensure(js)
+        dead = (await js.stream_info(DEAD)).config
+        await js.update_stream(dead.evolve(max_msgs=5))
+        await js.publish("ioa.v1.dead.unreadable", b"kept")
+        await Topology().ensure(js)
+        info = await js.stream_info(DEAD)
+    assert (info.config.max_msgs, info.state.messages) == (100_000, 1)
+
+
+@pytest.mark.parametrize("name", [DEAD, f"KV_{MEMBERS}", f"OBJ_{ARTIFACTS}"])
+@pytest.mark.parametrize("number", ["2", None])
+async def test_stream_of_other_format_is_rejected(nats_server: NatsServer, name: str, number: str | None) -> None:
+    """The error names the stream, both numbers and the fix. An empty stream without a number gets the number."""
+    async with open_connection(NatsSettings(nats_server.url, "test")) as client:
+        js = client.jetstream()
+        config = next(one for one in Topology().streams() if one.name == name)
+        assert config.subjects is not None
+        await js.add_stream(config.evolve(metadata=None if number is None else {FORMAT_KEY: number}))
+        if number is None:
+            await Topology().ensure(js)
+            assert ((await js.stream_info(name)).config.metadata or {})[FORMAT_KEY] == FORMAT
+            await js.update_stream(config.evolve(metadata={}))
+        await js.publish(config.subjects[-1].replace(">", "x").replace("*", "x"), b"kept")
+        with pytest.raises(ConflictError, match=rf"{name} has (format 2|no format number); expected 1") as refused:
+            await Topology().ensure(js)
+        assert "empty JetStream store" in refused.value.hint
 
 
 async def test_there_may_be_more_than_a_thousand_pools(nats_client: Client) -> None:
@@ -100,7 +136,7 @@ async def test_making_it_again_lists_nothing_that_users_make_long(nats_server: N
         topology = Topology(store_bytes=100_000_000, parts=Parts(log=40, files=25, artifacts=15))
         await topology.ensure(client.jetstream())
         for number in range(450):
-            await client.publish(f"{subjects.OLD_GOAL}.eve.{'<' * 3_900}{number}", b"x")
+            await client.publish(f"{subjects.ROOT}.goal.eve.{'<' * 3_900}{number}", b"x")
         await client.flush()
         await topology.ensure(client.jetstream())
         config = (await client.jetstream().stream_info(GOALS)).config
@@ -116,7 +152,7 @@ async def test_a_share_that_is_full_does_not_grow_each_time_that_a_service_conne
             await Topology(store_bytes=store, parts=parts).ensure(js)
             with pytest.raises(APIError, match="maximum bytes exceeded"):
                 for number in range(30):
-                    await js.publish(f"{subjects.OLD_GOAL}.eve.bob-{number}", b"z" * 100_000)
+                    await js.publish(f"{subjects.ROOT}.goal.eve.bob-{number}", b"z" * 100_000)
             shares.append((await js.stream_info(GOALS)).config.max_bytes)
     assert shares == [1_000_000, 1_000_000, 1_000_000, 2_000_000]
 
@@ -127,7 +163,7 @@ async def test_a_bound_is_lowered_when_no_more_is_held(nats_server: NatsServer) 
         js, bounds = client.jetstream(), list[int | None]()
         await Topology(goals_waiting=5).ensure(js)
         for _ in range(4):
-            await js.publish(f"{subjects.OLD_GOAL}.eve", b"x")
+            await js.publish(f"{subjects.ROOT}.goal.eve", b"x")
         for waiting in (2, 9, 5):
             await Topology(goals_waiting=waiting).ensure(js)
             bounds.append((await js.stream_info(GOALS)).config.max_msgs_per_subject)

@@ -95,7 +95,7 @@ async def poison_requests(client: Client) -> None:
     """Ask every service for nothing that makes sense."""
     agent_id = AgentId("garbage")
     pool = PoolId(agent_id)
-    asked = [subjects.register(pool, agent_id), subjects.renew(pool, agent_id), subjects.old_register(agent_id)]
+    asked = [subjects.register(pool, agent_id), subjects.renew(pool, agent_id)]
     asked += [subjects.deregister(agent_id), subjects.launch(agent_id), subjects.invite(agent_id)]
     asked += [subjects.abandon(agent_id), subjects.sync(agent_id), subjects.set_aside(agent_id), subjects.report(agent_id)]
     asked += [

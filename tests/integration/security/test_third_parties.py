@@ -27,7 +27,7 @@ from ioa.adapters.nats.system_client import open_system
 from ioa.adapters.nats.whoami import ask_user
 from ioa.beside import beside
 from ioa.cli import reach
-from ioa.cli.credentials import AUTHORIZATION, CALLOUT, FolderSecrets, plan_of, upgrade_credentials
+from ioa.cli.credentials import AUTHORIZATION, CALLOUT, FolderSecrets, plan_of
 from ioa.cli.key_rotation import KeyFolder, revoke_subject, rotate
 from ioa.cli.keys import create_key
 from ioa.cli.terminal import Terminal
@@ -297,26 +297,3 @@ def test_who_is_asked_stays_when_keys_change(tmp_path: Path) -> None:
     assert (read_callout(fewer), json.loads(fewer)["authorization"]) == (callout, json.loads(rendered)["authorization"])
     assert names_in(rendered) == {"writer", "writer-0", "writer-1", "anna"}
     assert read_callout(authorization(known)) is None
-
-
-async def test_who_examines_is_told_of_an_authorization_of_another_version(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By whichever key he comes; what a guest may do is not written there. It was not seen, whatever was refused for it."""
-    [included] = house.secured.folder.glob(f"{AUTHORIZATION}/authorization.conf")
-    async with AsyncExitStack() as stack:
-        clients = [
-            await stack.enter_async_context(open_connection(house.secured.settings(name), patience=_SOON))
-            for name in ("observer", "user", "admin", "auditor")
-        ]
-        clients.append(await stack.enter_async_context(open_connection(house.by_token(house.provider.token(_BOB)), patience=_SOON)))
-
-        async def told() -> list[bool | None]:
-            return [await NatsInspection(client).is_authorized_anew() for client in clients]
-
-        assert await told() == [True, True, True, None, None]
-        written = await asyncio.to_thread(included.read_text)
-        with monkeypatch.context() as older:
-            older.setattr("ioa.adapters.nats.authorization._rules", lambda: "_IOA.RULES.OLDER")
-            await asyncio.to_thread(upgrade_credentials, house.secured.folder, _QUIET)
-        assert await asyncio.to_thread(included.read_text) != written
-        house.keys.reload()
-        await eventually(told, lambda now: now == [False, False, False, None, None], within=_SOON)

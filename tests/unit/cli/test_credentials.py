@@ -13,7 +13,7 @@ import pytest
 
 from ioa.adapters.nats.permissions import OURS
 from ioa.adapters.nkey_seeds import Key, create_seed, public_key_of, read_key
-from ioa.cli.credentials import create_credentials, plan_of, upgrade_credentials
+from ioa.cli.credentials import create_credentials, plan_of
 from ioa.cli.key_listing import list_holders
 from ioa.cli.key_rotation import KeyFolder, expire, revoke, rotate
 from ioa.cli.terminal import Terminal
@@ -64,16 +64,6 @@ def test_a_seed_that_is_there_stays(tmp_path: Path) -> None:
     assert (anna in before[authorization], anna in after[authorization]) == (True, False)
 
 
-def test_an_authorization_is_brought_up_to_date_without_naming_anybody(tmp_path: Path) -> None:
-    """Whoever an older version let in is let in with what this one allows; seeds stay, and doing it again changes nothing."""
-    create_credentials(tmp_path, plan_of(["writer:2", "solo"], ["anna"], ["grafana"], ["root"]), _QUIET, now=_NOW)
-    current, file = _files(tmp_path), tmp_path / "nats" / "authorization.conf"
-    file.write_text(file.read_text().replace("ioa.v1.registry.register.solo.solo", "ioa.v1.registry.register.old"))
-    for _ in range(2):
-        upgrade_credentials(tmp_path, _QUIET)
-        assert _files(tmp_path) == current
-
-
 @pytest.mark.parametrize("name", [*sorted(OURS), "Local"])
 def test_no_user_is_called_as_the_system_calls_its_own(name: str) -> None:
     """`local` would be everybody, and `admin` own what admins launch. What others may do does not follow from their names."""
@@ -99,7 +89,6 @@ def test_an_old_key_is_let_in_for_its_grace_and_no_longer(tmp_path: Path) -> Non
     rotate(keys, "writer-0", timedelta(hours=1), _NOW, _QUIET)
     after = _public(tmp_path, "writer/writer-0")
     create_credentials(tmp_path, plan, _QUIET, now=_NOW)
-    upgrade_credentials(tmp_path, _QUIET)
     expire(keys, _NOW + timedelta(minutes=59), _QUIET)
     assert {before, after, other} <= _let_in(tmp_path)
     expire(keys, _NOW + timedelta(hours=1), _QUIET)
@@ -214,12 +203,6 @@ def test_a_folder_of_another_user_is_refused(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(os, "geteuid", lambda: tmp_path.stat().st_uid + 1)
     with pytest.raises(InvalidInputError, match="belongs to another user"):
         create_credentials(tmp_path, plan_of([], [], [], ["admin"]), _QUIET, now=_NOW)
-
-
-def test_what_is_not_there_cannot_be_brought_up_to_date(tmp_path: Path) -> None:
-    """The error says how credentials are made."""
-    with pytest.raises(InvalidInputError, match="ioa credentials create"):
-        upgrade_credentials(tmp_path, _QUIET)
 
 
 @pytest.mark.parametrize(

@@ -381,7 +381,7 @@ async def test_an_authorization_of_another_version_is_told(tmp_path: Path, anew:
         plane.inspection.authorized_anew = anew
         found = [one async for one in findings(plane.inspection, tmp_path) if one.check == "authorization"]
     assert [one.health for one in found] == ([] if told is None else [told])
-    assert anew is not False or "ioa credentials upgrade" in found[0].hint
+    assert anew is not False or "ioa credentials create" in found[0].hint
 
 
 def test_a_full_store_is_a_problem() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ioa.adapters.nats.authorization import AccountLimits, read_callout, read_own_limits, read_tenants
-from ioa.cli.credentials import create_credentials, parse_tenant, plan_of, upgrade_credentials
+from ioa.cli.credentials import create_credentials, parse_tenant, plan_of
 from ioa.cli.key_rotation import KeyFolder, expire, revoke, rotate
 from ioa.cli.terminal import Terminal
 from ioa.errors import InvalidInputError
@@ -55,13 +55,12 @@ def test_a_tenant_is_added_beside_others(tmp_path: Path) -> None:
 
 
 def test_naming_everybody_is_naming_everybody_of_one_tenant(tmp_path: Path) -> None:
-    """Who is left out is let in no more; another tenant's stay, as do its limits, and an upgrade changes nothing."""
+    """Who is left out is let in no more; another tenant's stay, as do its limits."""
     _create(tmp_path, ACME, ["writer:2"], ("agent_connections=5",))
     _create(tmp_path, UMBRA, ["writer:2"])
     _create(tmp_path, None, [])
     umbra = _let_in(tmp_path, "IOA_umbra_AGENTS")
     _create(tmp_path, ACME, ["writer:1"], ("agent_connections=6",))
-    upgrade_credentials(tmp_path, _QUIET)
     assert (len(_let_in(tmp_path, "IOA_acme_AGENTS")), _let_in(tmp_path, "IOA_umbra_AGENTS")) == (1, umbra)
     assert read_tenants(_rendered(tmp_path))[ACME] == AccountLimits(agent_connections=6)
 
@@ -97,7 +96,6 @@ def test_limits_of_a_system_without_tenants_stay_until_it_is_made_anew(tmp_path:
     few = AccountLimits(agent_connections=6, user_subscriptions=7)
     _create(tmp_path, None, ["writer"], limits=("agent_connections=6", "user_subscriptions=7"))
     _create(tmp_path, ACME, ["writer"])
-    upgrade_credentials(tmp_path, _QUIET)
     kept = read_own_limits(_rendered(tmp_path))
     _create(tmp_path, None, ["writer"])
     assert (kept, read_own_limits(_rendered(tmp_path))) == (few, AccountLimits())

@@ -107,7 +107,6 @@ def test_a_goals_subject_gives_back_its_user_and_addressee(name: str) -> None:
     user = UserId(name)
     assert subjects.parse_goal_subject(subjects.goal_to(user, PoolId("sums"))) == (name, "sums")
     assert subjects.parse_goal_subject(subjects.goal_of(user)) == (name, None)
-    assert (subjects.old_goal_addressee(f"ioa.v1.goal.{name}"), subjects.old_goal_addressee(subjects.OLD_GOAL)) == (name, None)
 
 
 @pytest.mark.parametrize(
@@ -116,7 +115,6 @@ def test_a_goals_subject_gives_back_its_user_and_addressee(name: str) -> None:
         ("work", subjects.work_of(None)),
         ("work.csv", subjects.work_of(PoolId("csv"))),
         ("result.anna.g1", subjects.result_of(GoalName(UserId("anna"), GoalId("g1")))),
-        ("result.g1", subjects.result_of(GoalName(None, GoalId("g1")))),
         ("inbox.ada.n1", subjects.inbox(AgentId("ada"), "n1")),
         ("dead.too_large", subjects.dead("too_large")),
         ("comm.c1.say.ada", subjects.say(CommId("c1"), AgentId("ada"))),

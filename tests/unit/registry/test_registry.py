@@ -27,7 +27,6 @@ from ioa.protocol.registry import Deregister, GetAgents, Lease, ListAgents, Regi
 from ioa.runtime.process import background
 from ioa.testing.manual_clock import NEW_YEAR
 from ioa_registry.heartbeat import beat
-from ioa_registry.old_agents import refuse_old
 from tests.rig.deadline import eventually
 from tests.unit.group.scenario import card
 from tests.unit.runtime.plane import ADA, BOB, LEASE, ROOM, Plane, session
@@ -114,12 +113,6 @@ async def test_a_card_says_what_its_subject_says(request_: Register, may: bool) 
     with nullcontext() if may else pytest.raises(ForbiddenError, match="ada of the pool sums may not ask as"):
         await register(subjects.register(PoolId("sums"), ADA), encode(request_))
     assert len(plane.view.cards()) == may
-
-
-async def test_an_agent_of_a_version_without_pools_is_told_to_be_upgraded() -> None:
-    """It asks where nobody else does, and gets one error that it ends with."""
-    with pytest.raises(ForbiddenError, match=r"ada runs on a version of IoA that is too old .* Upgrade it"):
-        await refuse_old(subjects.old_renew(ADA), b"")
 
 
 @pytest.mark.parametrize("load", [Load(slots=10_000), Load.counted(tasks=3, groups=2, slots=10_000)])

@@ -119,7 +119,7 @@ async def _ask_group_setup(client: Client, stream: str, request: ReadStream, tim
         raise ForbiddenError(
             f"This credential may not read {stream}.",
             hint="IOA_NATS_SEED names whose it is: users and admins read goals, groups, results and dead letters, auditors the"
-            " audit log, observers and agents none of them. One that could before may again after `ioa credentials upgrade`.",
+            " audit log, observers and agents none of them.",
         ) from None
     if not request.is_of_several:
         return _page_of_one(stream, answer)

@@ -10,7 +10,7 @@ from nats.js import JetStreamContext
 from nats.js.errors import APIError, NotFoundError
 
 from ioa.adapters.nats.keys import last_message, publish_onto, stream_of, subject_of
-from ioa.adapters.nats.topology import ANY_AGENT, GOAL_RECORDS, GOALS, WORK, ensure_pool_consumer, pool_consumer
+from ioa.adapters.nats.topology import ANY_AGENT, GOAL_RECORDS, WORK, ensure_pool_consumer, pool_consumer
 from ioa.adapters.nats.translated_errors import unavailable_unless_answered
 from ioa.errors import InvalidInputError
 from ioa.ports.delivery import Queued
@@ -25,18 +25,6 @@ DEADLINE = "Ioa-Deadline"
 TICKET = "Ioa-Ticket"
 """The header with what its leader has to show. Not in the goal itself, which is kept and shown elsewhere."""
 _STREAM = stream_of(GOAL_RECORDS)
-
-
-async def since_when_goals_have_users(js: JetStreamContext) -> datetime:
-    """Tell when this system came to the version whose goals have users, by the server's clock: when the stream of these was made.
-
-    Raises:
-        UnavailableError: The stream does not answer.
-    """
-    with unavailable_unless_answered("The stream of goals"):
-        made = (await js.stream_info(GOALS)).created
-    assert made is not None, "nats-server tells of each stream when it was made"
-    return made
 
 
 class NatsGoalRecords:

@@ -39,13 +39,11 @@ from ioa.adapters.nats.topology import (
     GOAL_RECORDS,
     GOALS,
     HOOKS,
-    INTAKE,
     KEYS,
     LAUNCH_KEY,
     LEASES,
     LOG,
     MEMBERS,
-    OLD_GOALS,
     OPEN,
     OUTCOMES,
     RESULTS,
@@ -57,6 +55,7 @@ from ioa.adapters.nats.topology import (
     TIMERS,
     WEBHOOKS,
     WORK,
+    intake_consumer,
     pool_consumer,
 )
 from ioa.ports.delivery import DeadReason
@@ -162,8 +161,6 @@ def of_agent(agent_id: AgentId, pool: PoolId) -> Permissions:
         subjects.register(pool, agent_id),
         subjects.renew(pool, agent_id),
         subjects.renew_at_all(pool, agent_id),
-        subjects.old_register(agent_id),
-        subjects.old_renew(agent_id),
         subjects.deregister(agent_id),
         subjects.launch(agent_id),
         subjects.invite(agent_id),
@@ -201,7 +198,7 @@ def of_user(user: UserId) -> Permissions:
         subjects.get_team(user),
         subjects.list_teams(user),
     )
-    return Permissions(USERS, publish, (subjects.ANY_RESULT, subjects.ANY_OLD_RESULT, subjects.ANY_LOG, subjects.ANY_PROGRESS))
+    return Permissions(USERS, publish, (subjects.ANY_RESULT, subjects.ANY_LOG, subjects.ANY_PROGRESS))
 
 
 def of_gateway() -> Permissions:
@@ -387,7 +384,7 @@ def _making_topology() -> tuple[str, ...]:
         f"{_API}.INFO",
         *(f"{_API}.STREAM.{verb}.{stream}" for stream in STREAMS for verb in ("CREATE", "UPDATE", "INFO")),
         *(f"{_API}.CONSUMER.DURABLE.CREATE.{stream}.{name}" for stream, name, _ in CONSUMERS),
-        f"{_API}.CONSUMER.DURABLE.CREATE.{GOALS}.{INTAKE}",
+        f"{_API}.CONSUMER.DURABLE.CREATE.{GOALS}.{intake_consumer(LOCAL)}",
     )
 
 
@@ -426,7 +423,6 @@ def _writing_logs() -> tuple[str, ...]:
         subjects.ANY_TIMER_SCHEDULE,
         subjects.ANY_INBOX,
         subjects.ANY_RESULT,
-        subjects.ANY_OLD_RESULT,
         *_reading_logs(),
     )
 
@@ -445,8 +441,6 @@ _SERVED = {
         subjects.ANY_REGISTER,
         subjects.ANY_RENEW,
         subjects.ANY_RENEW_AT_ALL,
-        subjects.ANY_OLD_REGISTER,
-        subjects.ANY_OLD_RENEW,
         subjects.ANY_DEREGISTER,
         subjects.GET_AGENTS,
         subjects.LIST_AGENTS,
@@ -527,7 +521,7 @@ _NEEDED = {
         f"{_API}.CONSUMER.DURABLE.CREATE.{GOALS}.*",
         *_working_off(OLD_GOALS, INTAKE),
         f"{_API}.STREAM.LIST",
-        *(f"{_API}.CONSUMER.LIST.{stream}" for stream in (OLD_GOALS, GOALS, WORK, TIMERS)),
+        *(f"{_API}.CONSUMER.LIST.{stream}" for stream in (GOALS, WORK, TIMERS)),
     ),
     Service.ROUTER: (
         *_writing_logs(),

@@ -11,7 +11,7 @@ from nats.js import JetStreamContext
 from nats.js.api import ConsumerInfo, StreamInfo
 
 from ioa.adapters.nats.streams import ask
-from ioa.adapters.nats.topology import ARTIFACTS, CONSUMERS, DEAD, FILES, GOALS, LOG, OLD_GOALS, OUTCOMES, RESULTS, TIMERS, WORK
+from ioa.adapters.nats.topology import ARTIFACTS, CONSUMERS, DEAD, FILES, GOALS, LOG, OUTCOMES, RESULTS, TIMERS, WORK
 from ioa.adapters.nats.translated_errors import unavailable_unless_answered
 from ioa.errors import UnavailableError
 from ioa.ports.clock import Clock
@@ -19,7 +19,7 @@ from ioa.ports.stream_stats import QueueStats, StreamStats
 from ioa.protocol import subjects
 from ioa.protocol.standing import AskStoreStanding, QueueStanding, StoreStanding, StreamStanding
 
-_QUEUES = (OLD_GOALS, GOALS, WORK, TIMERS)
+_QUEUES = (GOALS, WORK, TIMERS)
 _STORES = (LOG, RESULTS, DEAD, OUTCOMES, f"OBJ_{FILES}", f"OBJ_{ARTIFACTS}")
 _TOLD_FOR_SECONDS = 1.0
 _MOST_QUEUES = 500

@@ -1,6 +1,7 @@
-"""Every stream, bucket and shared consumer of the system. The control plane makes them; agents never do.
+"""Every stream, bucket and shared consumer of the system. The control plane creates them; agents never do.
 
-Making them is idempotent, so each service does it when it starts. What an older version made is brought up to date.
+Creation is idempotent, so each service does it when it starts. Each stream's metadata contains the number of the format of its
+messages. A stream of another format is rejected; another configuration of the same format is updated.
 """
 
 from __future__ import annotations
@@ -14,28 +15,29 @@ from nats.js.api import (
     ConsumerConfig,
     ConsumerInfo,
     DiscardPolicy,
-    KeyValueConfig,
-    ObjectStoreConfig,
     RetentionPolicy,
     StorageType,
     StreamConfig,
     StreamInfo,
     SubjectTransform,
 )
-from nats.js.errors import BadRequestError, BucketNotFoundError, NotFoundError
+from nats.js.errors import BadRequestError
 
 from ioa.adapters.nats.keys import stream_of
+from ioa.errors import ConflictError
 from ioa.protocol import subjects
 from ioa.protocol.audit import MAX_LINE_BYTES
 from ioa.protocol.ids import LOCAL, MAX_ID_CHARS, AgentId, PoolId, UserId
 from ioa.protocol.outcomes import KEEP, REMEMBERED
 
-OLD_GOALS, GOALS, WORK, RESULTS = "IOA_GOALS", "IOA_ORDERS", "IOA_WORK", "IOA_RESULTS"
+GOALS, WORK, RESULTS = "IOA_ORDERS", "IOA_WORK", "IOA_RESULTS"
 LOG, TIMERS, DEAD = "IOA_LOG", "IOA_TIMERS", "IOA_DEAD"
 OUTCOMES, AUDIT = "IOA_OUTCOMES", "IOA_AUDIT"
 CARDS, LEASES, MEMBERS, GOAL_RECORDS = "IOA_CARDS", "IOA_LEASES", "IOA_MEMBERS", "IOA_GOAL_RECORDS"
 SESSIONS, OPEN, ENDED, KEYS = "IOA_SESSIONS", "IOA_OPEN", "IOA_ENDED", "IOA_KEYS"
 API_KEYS, TEAMS, WEBHOOKS, GATEWAY, HOOKS = "IOA_API_KEYS", "IOA_TEAMS", "IOA_WEBHOOKS", "IOA_GATEWAY", "IOA_HOOKS"
+FORMAT_KEY, FORMAT = "ioa-format", "1"
+"""Name and value of the format number in the metadata of each stream."""
 BEAT = "registry.beat"
 """Where among the leases the registry shows that it is up: with a dot, which no agent's id can have."""
 LAUNCH_KEY = "launch"
@@ -49,14 +51,13 @@ INTAKE, ROUTERS, ANY_AGENT, DELIVERING = "intake", "routers", "any", "hooks"
 _BUCKETS = (CARDS, SESSIONS, LEASES, MEMBERS, GOAL_RECORDS, OPEN, ENDED, KEYS, API_KEYS, TEAMS, WEBHOOKS, GATEWAY)
 
 STREAMS = (
-    *(OLD_GOALS, GOALS, WORK, RESULTS, LOG, TIMERS, DEAD, OUTCOMES, AUDIT, HOOKS),
+    *(GOALS, WORK, RESULTS, LOG, TIMERS, DEAD, OUTCOMES, AUDIT, HOOKS),
     *(stream_of(bucket) for bucket in _BUCKETS),
     *(f"OBJ_{bucket}" for bucket in (ARTIFACTS, FILES)),
 )
 """Every stream, those of buckets too, by its own name."""
 
 CONSUMERS = (
-    (OLD_GOALS, INTAKE, ()),
     (WORK, ANY_AGENT, (subjects.WORK,)),
     (TIMERS, ROUTERS, (subjects.ANY_TIMER,)),
     (HOOKS, DELIVERING, ()),
@@ -98,8 +99,8 @@ def pool_consumer(pool: PoolId) -> str:
 
 
 def intake_consumer(user: UserId) -> str:
-    """Return the durable consumer that gives out a user's goals. That of `LOCAL` is the one of versions that had one for all."""
-    return INTAKE if user == LOCAL else f"{INTAKE}-{user}"
+    """Return the name of the durable consumer of a user's goals."""
+    return f"{INTAKE}-{user}"
 
 
 @dataclass(frozen=True)
@@ -147,7 +148,11 @@ class Topology:
     goals_waiting: int = GOALS_WAITING
 
     async def ensure(self, js: JetStreamContext) -> Shares | None:
-        """Make what is missing; return the shares of the store, if there are any."""
+        """Create missing streams and consumers; return the shares of the store, if there are any.
+
+        Raises:
+            ConflictError: A stream has another format.
+        """
         limits = (await js.account_info()).limits
         allowed = max(0, limits.max_storage or 0) // self.replicas
         store = self.store_bytes or allowed
@@ -158,13 +163,6 @@ class Topology:
             put_off = {"max_ack_pending": _HOOKS_PUT_OFF} if stream == HOOKS else {}
             await _ensure_consumer(js, stream, name, *filters, **put_off)
         await ensure_intake(js, LOCAL, self.goals_open)
-        for bucket in _BUCKETS:
-            direct = True if bucket in _LISTED else None
-            await _ensure_bucket(js, KeyValueConfig(bucket=bucket, history=1, replicas=self.replicas, direct=direct))
-        try:
-            await js.object_store(ARTIFACTS)
-        except BucketNotFoundError:
-            await js.create_object_store(ARTIFACTS, ObjectStoreConfig(bucket=ARTIFACTS, replicas=self.replicas))
         if shares is None:
             return None
         bounds = {LOG: shares.log, f"OBJ_{FILES}": shares.files, f"OBJ_{ARTIFACTS}": shares.artifacts, GOALS: shares.goals}
@@ -173,7 +171,7 @@ class Topology:
         return shares
 
     def streams(self) -> tuple[StreamConfig, ...]:
-        """Every stream that is no bucket, with the subjects it keeps."""
+        """Return the configuration of every stream, those of buckets too."""
 
         def stream(name: str, *patterns: str, **options: object) -> StreamConfig:
             config = StreamConfig(
@@ -184,13 +182,24 @@ class Topology:
                 max_msg_size=_MAX_MESSAGE_BYTES,
                 discard=DiscardPolicy.NEW,
                 allow_direct=True,
+                metadata={FORMAT_KEY: FORMAT},
             )
             return config.evolve(**options)
 
+        def bucket(name: str) -> StreamConfig:
+            return stream(
+                stream_of(name),
+                f"$KV.{name}.>",
+                max_msg_size=-1,
+                max_msgs_per_subject=1,
+                allow_direct=name in _LISTED,
+                allow_rollup_hdrs=True,
+                allow_msg_ttl=True,
+                deny_delete=True,
+            )
+
         queue = RetentionPolicy.WORK_QUEUE
         return (
-            # What clients publish whose version names no user. Goals that were queued before there were users are in it too.
-            stream(OLD_GOALS, subjects.OLD_GOAL, retention=queue),
             # A user has a consumer, too.
             stream(
                 GOALS,
@@ -208,7 +217,7 @@ class Topology:
             ),
             # A pool has a consumer; of a work queue the server allows 1,000 unless told.
             stream(WORK, subjects.WORK, subjects.ANY_POOL_WORK, retention=queue, max_consumers=_MAX_POOLS, allow_msg_ttl=True),
-            stream(RESULTS, subjects.ANY_RESULT, subjects.ANY_OLD_RESULT),
+            stream(RESULTS, subjects.ANY_RESULT),
             stream(LOG, subjects.ANY_LOG),
             # Files go with their goals. Those that no goal knows of, such as of a task that died before its report, go by age.
             stream(
@@ -261,6 +270,8 @@ class Topology:
                 deny_delete=True,
                 deny_purge=True,
             ),
+            stream(f"OBJ_{ARTIFACTS}", f"$O.{ARTIFACTS}.C.>", f"$O.{ARTIFACTS}.M.>", max_msg_size=-1, allow_rollup_hdrs=True),
+            *map(bucket, _BUCKETS),
         )
 
 
@@ -294,11 +305,23 @@ async def _ensure_stream(js: JetStreamContext, config: StreamConfig, *, has_shar
         if error.err_code != _STREAM_NAME_IN_USE:
             raise
         found = await js.stream_info(str(config.name))
+        _check_format(found)
         if config.discard_new_per_subject:
             config = _keeping_all(config, found)
         if has_share:  # the one that it has stays until it is given another
             config = config.evolve(max_bytes=found.config.max_bytes)
         await js.update_stream(config)
+
+
+def _check_format(found: StreamInfo) -> None:
+    """Reject a stream of another format, or one without a format number that contains messages."""
+    number = (found.config.metadata or {}).get(FORMAT_KEY)
+    if number == FORMAT or (number is None and not found.state.messages):
+        return
+    raise ConflictError(
+        f"The stream {found.config.name} has {'no format number' if number is None else f'format {number}'}; expected {FORMAT}.",
+        hint="Start nats-server with an empty JetStream store: streams of another format cannot be converted.",
+    )
 
 
 def _keeping_all(config: StreamConfig, found: StreamInfo) -> StreamConfig:
@@ -346,25 +369,3 @@ async def _ensure_consumer(js: JetStreamContext, stream: str, name: str, *filter
         max_waiting=8_192,
     )
     return await js.add_consumer(stream, config.evolve(**options))
-
-
-async def _ensure_bucket(js: JetStreamContext, config: KeyValueConfig) -> None:
-    """Make a bucket. One of an older version, whose keys may have run out by themselves, gets the times of this one."""
-    try:
-        found = (await js.stream_info(stream_of(config.bucket))).config
-    except NotFoundError:
-        await js.create_key_value(config)
-        return
-    ttl, marker_ttl, direct = config.ttl or 0, config.limit_marker_ttl or 0, bool(config.direct)
-    standing = (found.max_age or 0, found.subject_delete_marker_ttl or 0, found.num_replicas, bool(found.allow_direct))
-    if standing != (ttl, marker_ttl, config.replicas, direct):
-        window = min(found.duplicate_window or ttl, ttl) if ttl else found.duplicate_window
-        await js.update_stream(
-            found.evolve(
-                max_age=ttl,
-                subject_delete_marker_ttl=marker_ttl or None,
-                num_replicas=config.replicas,
-                allow_direct=direct,
-                duplicate_window=window,
-            )
-        )

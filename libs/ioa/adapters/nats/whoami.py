@@ -22,7 +22,7 @@ async def ask_user(client: Client) -> UserId:
     """Ask the server whose goals may be published here: `LOCAL` where it asks nobody who he is.
 
     Raises:
-        ForbiddenError: Nobody's, or the authorization is of a version that names no users.
+        ForbiddenError: The credential belongs to no user.
         UnavailableError: It is out of reach.
     """
     try:
@@ -34,8 +34,7 @@ async def ask_user(client: Client) -> UserId:
             raise UnavailableError(f"NATS does not answer ({str(error) or type(error).__name__}).") from None
         raise ForbiddenError(
             "This credential is no user's: it launches and cancels no goals.",
-            hint="A user's can be made by `ioa credentials create --user NAME`; one of an older version knows its name after"
-            " `ioa credentials upgrade`.",
+            hint="`ioa credentials create --user NAME` makes a user's.",
         ) from None
     may = (json.loads(answer.data).get("data") or {}).get("permissions")
     if may is None:
