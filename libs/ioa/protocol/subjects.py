@@ -6,7 +6,7 @@ The sender of a message stands in its subject, so that NATS permissions make it 
 from __future__ import annotations
 
 from ioa.errors import InvalidInputError
-from ioa.protocol.ids import AgentId, CommId, GoalId, GoalName, PoolId, UserId, check_token
+from ioa.protocol.ids import AgentId, CommId, GoalName, PoolId, UserId, check_token
 
 ROOT = "ioa.v1"
 

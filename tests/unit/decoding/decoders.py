@@ -251,7 +251,7 @@ DECODERS = (
     _text("names of files in text", lambda text: names_in(text, _NAMES), "my a.csv"),
     _text("names of files", lambda text: (check_file_name(text), plain_file_name(text)), "a.csv", error=ValueError),
     _text("labels", lambda text: read_labels(text.split(",")), "a=b,c=d", 300),
-    _text("trace headers", lambda text: trace_of_goal(GoalName(None, _GOAL), text), f"00-{'a' * 32}-{'b' * 16}-01", _MAX_HEAD),
+    _text("trace headers", lambda text: trace_of_goal(GoalName(LOCAL, _GOAL), text), f"00-{'a' * 32}-{'b' * 16}-01", _MAX_HEAD),
     _text("webhook URLs", check_url, "https://example.org/", 20_000),
     _text("cookies", _read_cookies, "ioa_session=a;", _MAX_HEAD),
     _text("API keys", parse_key, "ioa_a_b", _MAX_HEAD),

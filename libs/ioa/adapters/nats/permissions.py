@@ -519,7 +519,6 @@ _NEEDED = {
         *_keeping_files(),
         *_working_off(GOALS, "*"),
         f"{_API}.CONSUMER.DURABLE.CREATE.{GOALS}.*",
-        *_working_off(OLD_GOALS, INTAKE),
         f"{_API}.STREAM.LIST",
         *(f"{_API}.CONSUMER.LIST.{stream}" for stream in (GOALS, WORK, TIMERS)),
     ),
