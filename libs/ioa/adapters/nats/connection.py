@@ -390,7 +390,8 @@ class _LastingClient(Client):
         """
         subject = await self._refused_subscription
         raise NotPermittedError(
-            f"This credential may not subscribe to {subject}.", hint="Run `ioa credentials upgrade`, and reload nats-server."
+            f"This credential may not subscribe to {subject}.",
+            hint="Run `ioa credentials create` with all names, and reload nats-server.",
         )
 
     async def _attempt_reconnect(self) -> None:

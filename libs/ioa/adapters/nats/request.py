@@ -48,7 +48,7 @@ _HINT_HEADER, _RETRY_AFTER_HEADER, _TIMEOUT_HEADER = "Ioa-Hint", "Ioa-Retry-Afte
 _MAX_HEADER_CHARS = 2_000
 _NOT_PERMITTED_HINT = (
     "IOA_NATS_SEED names the key in use. Users, observers and admins list agents and services, users and admins read goals,"
-    " auditors read the audit log, agents none of these. After an update of the permissions, run `ioa credentials upgrade`."
+    " auditors read the audit log, agents none of these."
 )
 
 client_requests = Counter(
