@@ -29,7 +29,7 @@ SECTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Group setup", ("ioa.runtime.open_work_metrics", "ioa_groups.membership")),
     ("Registry", ("ioa_registry.agent_count",)),
     ("Discovery", ("ioa_discovery.recall", "ioa_discovery.assessment", "ioa_discovery.workers.worker_process")),
-    ("Auth callout", ("ioa_authcallout.entrance",)),
+    ("Auth callout", ("ioa_authcallout.status",)),
     ("Gateway", ("ioa_gateway.app", "ioa_gateway.rooms", "ioa_gateway.outward.webhooks", "ioa_gateway.outward.traces")),
     ("Agents", ("ioa.agent.agent_metrics",)),
 )

@@ -1,7 +1,6 @@
 """Run one replica of the auth callout, which nats-server asks about unknown keys: `python -m ioa_authcallout`.
 
-It has two connections. On one it is asked, in an account where nobody else is, since what is asked holds tokens; on the other it is
-a service like others.
+It has two connections: one in an account of its own, since requests contain tokens, and one as an ordinary service.
 """
 
 from __future__ import annotations
@@ -11,10 +10,9 @@ import time
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 
-from ioa.adapters.http_answers import create_client
 from ioa.adapters.nats.audit import NatsAuditSink
+from ioa.adapters.nats.auth_callout import answer_callouts
 from ioa.adapters.nats.authorization import names_in, read_tenants
-from ioa.adapters.nats.callout import answer_callouts
 from ioa.adapters.nats.connection import open_connection
 from ioa.adapters.nats.endpoints import ServiceEndpoint, answer
 from ioa.adapters.nats.service import open_service
@@ -25,10 +23,10 @@ from ioa.protocol.authcallout import AskCalloutStatus
 from ioa.runtime.audit import open_audit_log
 from ioa.runtime.process import StopSignal, background, run_process
 from ioa.runtime.watched_file import WatchedFile, lines
-from ioa_authcallout.entrance import CalloutEntrance
-from ioa_authcallout.issuer import ProviderKeys, StaticKeys, check_private
+from ioa_authcallout.issuer_keys import FileKeys, IssuerKeys, ProviderKeys, check_encrypted
 from ioa_authcallout.settings import HINT, CalloutSettings
-from ioa_authcallout.tokens import TokenJudge
+from ioa_authcallout.status import RecordedVerifier
+from ioa_authcallout.verifier import TokenVerifier
 
 
 async def serve(settings: CalloutSettings, stop: StopSignal) -> None:
@@ -36,35 +34,34 @@ async def serve(settings: CalloutSettings, stop: StopSignal) -> None:
     settings.check()
     seed = await asyncio.to_thread(settings.signing_seed)
     revoked = await asyncio.to_thread(WatchedFile, settings.callout_keys / "revoked", lines, HINT)
-    taken = await asyncio.to_thread(WatchedFile, settings.callout_authorization, names_in, HINT)
+    reserved = await asyncio.to_thread(WatchedFile, settings.callout_authorization, names_in, HINT)
     tenants = await asyncio.to_thread(WatchedFile, settings.callout_authorization, _tenants_in, HINT)
     async with AsyncExitStack() as stack:
-        keys: StaticKeys | ProviderKeys
+        keys: IssuerKeys
         if settings.callout_jwks is not None:
-            keys = await asyncio.to_thread(StaticKeys, settings.callout_jwks)
+            keys = await asyncio.to_thread(FileKeys, settings.callout_jwks)
         else:
-            check_private(settings.callout_issuer)
-            web = await stack.enter_async_context(create_client())
-            keys = ProviderKeys(settings.callout_issuer, web, asyncio.get_running_loop().time)
-            await stack.enter_async_context(background(keys.follow(asyncio.sleep)))
-        judge = TokenJudge(
+            check_encrypted(settings.callout_issuer)
+            keys = provider = ProviderKeys(settings.callout_issuer, time.monotonic)
+            await stack.enter_async_context(background(provider.follow()))
+        verifier = TokenVerifier(
             keys,
             settings.callout_issuer,
             settings.callout_audience,
             settings.callout_claim,
             revoked=revoked.said,
-            taken=taken.said,
+            reserved=reserved.said,
             tenants=tenants.said,
             now=_now,
         )
         client = await stack.enter_async_context(open_connection(settings.nats("ioa-authcallout")))
         audit = await stack.enter_async_context(open_audit_log(NatsAuditSink(client), SystemClock(), "authcallout"))
-        entrance = CalloutEntrance(judge.judge, keys, settings.callout_issuer, audit, time.monotonic)
+        recorded = RecordedVerifier(verifier.verify, keys, settings.callout_issuer, audit)
         asked = await stack.enter_async_context(open_connection(settings.asked()))
-        await stack.enter_async_context(background(answer_callouts(asked, seed, entrance, _now)))
-        endpoints = [ServiceEndpoint("status", subjects.CALLOUT_STATUS, answer(AskCalloutStatus, entrance.status))]
-        about = "Says whom nats-server lets in by a token"
-        await stack.enter_async_context(open_service(client, "ioa-authcallout", about, installed_version(), endpoints))
+        await stack.enter_async_context(background(answer_callouts(asked, seed, recorded.verify, _now)))
+        status = ServiceEndpoint("status", subjects.CALLOUT_STATUS, answer(AskCalloutStatus, recorded.status))
+        about = "Accepts connections by tokens"
+        await stack.enter_async_context(open_service(client, "ioa-authcallout", about, installed_version(), [status]))
         await stop.wait()
 
 

@@ -28,6 +28,7 @@ class Provider:
     takes: float = 0.0
     """Seconds for each answer."""
     document: object = None
+    requests: int = 0
     keys: dict[str, ec.EllipticCurvePrivateKey] = field(default_factory=lambda: {"k1": ec.generate_private_key(ec.SECP256R1())})
 
     def token(self, claim: object = None, key_id: str = "k1", lasts: float = 600, **changed: object) -> str:
@@ -59,6 +60,7 @@ async def open_provider() -> AsyncIterator[Provider]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             time.sleep(provider.takes)
+            provider.requests += 1
             said = provider.answer(self.path)
             self.send_response(503 if said is None else 200)
             self.end_headers()

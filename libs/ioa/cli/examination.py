@@ -449,30 +449,20 @@ def probe_finding(probed: Probed) -> Finding:
 
 
 def callout_finding(status: CalloutStatus) -> Finding:
-    """Judge whether third parties come in, and tell why they did not."""
+    """Judge whether third parties can connect, and list the reasons of rejections."""
     refused = sum(status.refused.values())
-    came = f"{status.let_in:,} let in by tokens of {status.issuer}, {refused:,} refused"
+    counts = f"{status.let_in:,} connections accepted by tokens of {status.issuer}, {refused:,} rejected"
     if status.away is not None:
         return Finding(
             "callout",
             Health.WARNING,
-            f"{status.issuer} has not told its keys for {timedelta(seconds=round(status.away))}: {came}.",
-            "Who is connected stays until its token runs out; after an hour nobody is let in by a token until the issuer answers. "
-            "issuer_out_of_reach in the log of the callout says what it answered; a set without a key counts as no answer.",
-        )
-    if status.crowding:
-        whence = ", ".join(f"{address} ({number:,})" for address, number in status.crowding.items())
-        return Finding(
-            "callout",
-            Health.WARNING,
-            f"{came}; in the last minute most of these came from {whence}.",
-            "Keep such addresses from nats-server, by a firewall or a network policy. Guests go before them meanwhile.",
+            f"{status.issuer} has not returned its keys for {timedelta(seconds=round(status.away))}: {counts}.",
+            "Known keys are trusted for an hour. issuer_out_of_reach in the log of the callout contains the error.",
         )
     if not refused:
-        return Finding("callout", Health.OK, came)
+        return Finding("callout", Health.OK, counts)
     reasons = sorted(status.refused.items(), key=lambda one: -one[1])[:_NAMED_AGENTS]
-    told = " ".join(f"{why} ({number:,})" for why, number in reasons)
-    return Finding("callout", Health.OK, f"{came}: {told}")
+    return Finding("callout", Health.OK, f"{counts}: " + " ".join(f"{why} ({number:,})" for why, number in reasons))
 
 
 def dead_letter_findings(kinds: Sequence[DeadLetterKind]) -> list[Finding]:

@@ -1,4 +1,4 @@
-"""How an auth callout fares: whom it has let in, and whom not."""
+"""Status of an auth callout: accepted and rejected connections."""
 
 from __future__ import annotations
 
@@ -10,22 +10,20 @@ from ioa.protocol.model import Model
 
 
 class AskCalloutStatus(Model):
-    """Ask how an auth callout fares."""
+    """Request the status of an auth callout."""
 
 
 class CalloutStatus(Model):
-    """What one replica tells of itself.
+    """Status of one replica.
 
     Attributes:
-        issuer: Whose tokens it takes.
-        away: For how many seconds the issuer's keys could not be asked for; None if they could the last time.
-        let_in: How many connections it has let in since it started.
-        refused: How many not, by the reason.
-        crowding: From which addresses very many were refused in the last minute, and how many.
+        issuer: Issuer of the accepted tokens.
+        away: Seconds since the issuer's keys could not be fetched; None if the last fetch succeeded.
+        let_in: Connections accepted since the start.
+        refused: Connections rejected since the start, by reason.
     """
 
     issuer: str
     away: float | None = None
     let_in: int = Field(ge=0)
     refused: Mapping[str, int]
-    crowding: Mapping[str, int] = {}

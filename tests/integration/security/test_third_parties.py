@@ -43,6 +43,7 @@ from ioa.protocol.registry import Register, Session
 from ioa.retry import until_available
 from ioa.runtime.process import StopSignal
 from ioa.testing.manual_clock import NEW_YEAR
+from ioa_authcallout import issuer_keys
 from ioa_authcallout.__main__ import serve
 from ioa_authcallout.settings import CalloutSettings
 from tests.integration.security.secured import (
@@ -178,7 +179,7 @@ async def test_what_is_no_token_of_the_provider_lets_nobody_in(house: House) -> 
         await house.is_refused(token)
     log = house.secured.log()
     assert not [token for token in refused if token in log]
-    assert "somebody has who comes with a key" in log
+    assert "name of a holder of a key" in log
     with pytest.raises(UnavailableError, match="rejects the credentials"):
         async with open_connection(house.by_token(forged), patience=_BRIEFLY):
             pass
@@ -214,6 +215,18 @@ async def test_a_provider_that_is_away_shuts_nobody_out_whose_key_is_known(house
         status = await inspection.callout()
         assert status is not None
         assert (guest.is_connected, status.let_in, sum(status.refused.values()) > 0) == (True, 2, True)
+
+
+async def test_a_key_rotation_at_the_provider_is_followed(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tokens signed with a new key are accepted, tokens signed with a withdrawn key are rejected; connections stay."""
+    monkeypatch.setattr(issuer_keys, "COOLDOWN_SECONDS", 0.0)
+    provider = house.provider
+    async with open_connection(house.by_token(provider.token(_BOB, sub="bob")), patience=_SOON) as bob:
+        before = provider.token()
+        provider.keys = {"k2": ec.generate_private_key(ec.SECP256R1())}
+        async with open_connection(house.by_token(provider.token(key_id="k2")), patience=_SOON):
+            await house.is_refused(before)
+        assert (bob.is_connected, bob.stats["reconnects"]) == (True, 0)
 
 
 async def test_keys_come_and_go_while_guests_are_let_in(house: House) -> None:
@@ -262,7 +275,7 @@ async def test_a_subject_is_thrown_out_and_others_are_not(house: House, monkeypa
         came = {("guest-1", "guest@example.com", "agent", ""), ("both", "bob@example.com", "agent", "")}
         await eventually(noted, came.issubset, within=_SOON)
         await revoke_subject(house.keys, "guest@example.com", None, _QUIET)
-        await eventually(house.secured.log, lambda log: "subject is let in no more" in log, within=_SOON)
+        await eventually(house.secured.log, lambda log: "subject is revoked" in log, within=_SOON)
         await eventually(lambda: good.is_connected and not bad.is_connected, bool, within=_SOON)
         await house.is_refused(house.provider.token())
         await eventually(noted, {("", "guest@example.com", "", "forbidden")}.issubset, within=_SOON)

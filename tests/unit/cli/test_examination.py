@@ -155,15 +155,14 @@ def test_who_asks_too_often_is_named() -> None:
     assert "mallory (12,345 of say refused), bob (2 of sync refused)" in found.message
 
 
-def test_why_third_parties_do_not_come_in_is_told() -> None:
-    """Refusals are in order, and named with their reasons; an issuer that does not answer is not."""
-    status = CalloutStatus(issuer="https://id.example.com", let_in=3, refused={"The token has run out.": 2, "Another.": 7})
+def test_callout_finding_lists_the_reasons_of_rejections() -> None:
+    """The most frequent reason comes first; an issuer that does not answer is a warning."""
+    status = CalloutStatus(issuer="https://id.example.com", let_in=3, refused={"The token has expired.": 2, "Another.": 7})
     found, away = callout_finding(status), callout_finding(status.model_copy(update={"away": 90.2}))
     assert (found.health, away.health) == (Health.OK, Health.WARNING)
-    assert found.message == "3 let in by tokens of https://id.example.com, 9 refused: Another. (7) The token has run out. (2)"
-    assert "has not told its keys for 0:01:30" in away.message
-    crowded = callout_finding(status.model_copy(update={"crowding": {"192.0.2.7": 5_000}}))
-    assert (crowded.health, "came from 192.0.2.7 (5,000)" in crowded.message) == (Health.WARNING, True)
+    counts = "3 connections accepted by tokens of https://id.example.com, 9 rejected"
+    assert found.message == f"{counts}: Another. (7) The token has expired. (2)"
+    assert "has not returned its keys for 0:01:30" in away.message
 
 
 def test_an_index_that_differs_from_the_registry_is_stale() -> None:

@@ -1,0 +1,175 @@
+"""Verification of tokens: signature, issuer, audience, times, and the claim that names the holder."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Collection
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Annotated, Literal
+
+import jwt
+from jwt.exceptions import ExpiredSignatureError, InvalidAudienceError, InvalidIssuerError, PyJWTError
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+
+from ioa.adapters.nats.auth_callout import Guest
+from ioa.adapters.nats.permissions import OURS, Permissions, of_agent, of_observer, of_user
+from ioa.adapters.nats.tokens import inbox_owner
+from ioa.errors import ForbiddenError
+from ioa.protocol.ids import AgentId, AgentIdField, PoolId, PoolIdField, TenantIdField, UserIdField, full_name
+from ioa.protocol.model import Model
+from ioa.protocol.team import is_seat
+from ioa.runtime.watched_file import is_line
+from ioa_authcallout.issuer_keys import IssuerKeys
+
+_ALGORITHMS = ["RS256", "PS256", "ES256", "EdDSA"]
+"""Accepted signatures, all by a public key."""
+_MAX_CHARS = 16 * 1024
+_LEEWAY = timedelta(seconds=5)
+_MAX_LIFETIME = timedelta(hours=1)
+"""Maximum lifetime of a connection; afterwards its token is verified again."""
+_REPLICA = re.compile(r"-\d+$")
+
+
+class _Claim(Model):
+    model_config = ConfigDict(extra="forbid")
+
+    tenant: TenantIdField | None = None
+
+
+class _AgentClaim(_Claim):
+    role: Literal["agent"]
+    agent: AgentIdField
+    pool: PoolIdField | None = None
+
+    @property
+    def name(self) -> str:
+        return self.agent
+
+    @property
+    def permissions(self) -> Permissions:
+        return of_agent(self.agent, self.pool or PoolId(self.agent))
+
+
+class _OtherClaim(_Claim):
+    role: Literal["user", "observer"]
+    name: UserIdField
+
+    @property
+    def permissions(self) -> Permissions:
+        return of_user(self.name) if self.role == "user" else of_observer()
+
+
+class HolderRejectedError(ForbiddenError):
+    """A valid token whose holder is rejected. `subject` is that of the token."""
+
+    def __init__(self, message: str, subject: str) -> None:
+        super().__init__(message)
+        self.subject = subject
+
+
+_CLAIM: TypeAdapter[_AgentClaim | _OtherClaim] = TypeAdapter(Annotated[_AgentClaim | _OtherClaim, Field(discriminator="role")])
+
+
+class TokenVerifier:
+    """Verifies tokens of one issuer.
+
+    Args:
+        keys: Public keys of the issuer.
+        issuer: Required issuer (`iss`).
+        audience: Required audience (`aud`).
+        claim: Name of the claim that contains role and name of the holder.
+        revoked: Returns the revoked subjects.
+        reserved: Returns the names of holders of keys, as `full_name` writes them.
+        tenants: Returns the named tenants of the server.
+        now: Returns the current time.
+    """
+
+    def __init__(
+        self,
+        keys: IssuerKeys,
+        issuer: str,
+        audience: str,
+        claim: str,
+        *,
+        revoked: Callable[[], Awaitable[Collection[str]]],
+        reserved: Callable[[], Awaitable[Collection[str]]],
+        tenants: Callable[[], Awaitable[Collection[str]]],
+        now: Callable[[], datetime],
+    ) -> None:
+        self._keys = keys
+        self._issuer = issuer
+        self._audience = audience
+        self._claim = claim
+        self._revoked = revoked
+        self._reserved = reserved
+        self._tenants = tenants
+        self._now = now
+
+    async def verify(self, token: str) -> Guest:
+        """Return the holder of a token, its permissions, and the end of its connection.
+
+        Raises:
+            ForbiddenError: The token is rejected; the message gives the reason and no content of the token.
+            UnavailableError: The key of the token is unknown, and the issuer does not answer.
+        """
+        if not token:
+            raise ForbiddenError("The key is unknown, and there is no token.")
+        if len(token) > _MAX_CHARS:
+            raise ForbiddenError(f"The token is longer than {_MAX_CHARS:,} characters.")
+        try:
+            key = await self._keys.key(str(jwt.get_unverified_header(token).get("kid", "")))
+            claims = jwt.decode(
+                token,
+                key,
+                algorithms=_ALGORITHMS,
+                audience=self._audience,
+                issuer=self._issuer,
+                leeway=_LEEWAY,
+                options={"require": ["exp", "iss", "aud", "sub"]},
+            )
+        except ExpiredSignatureError:
+            raise ForbiddenError("The token has expired.") from None
+        except InvalidAudienceError:
+            raise ForbiddenError("The token is for another audience.") from None
+        except InvalidIssuerError:
+            raise ForbiddenError("The token is from another issuer.") from None
+        except (PyJWTError, ValueError, TypeError, OverflowError, RecursionError) as error:
+            raise ForbiddenError(f"The token is invalid ({type(error).__name__}).") from None
+        subject = str(claims["sub"])
+        if not is_line(subject) or not subject.isprintable():
+            raise ForbiddenError("The token's subject is not one line, or begins or ends with a blank, so it cannot be revoked.")
+        if subject in await self._revoked():
+            raise HolderRejectedError("The token's subject is revoked.", subject)
+        holder = self._holder(claims.get(self._claim), subject)
+        await self._check_names(holder, subject)
+        now = self._now()
+        end = min(int(claims["exp"]), int((now + _MAX_LIFETIME - _LEEWAY).timestamp())) + _LEEWAY.total_seconds()
+        return Guest(
+            name=full_name(holder.tenant, holder.name),
+            role=holder.role,
+            subject=subject,
+            holder=full_name(holder.tenant, f"{holder.role}:{holder.name}"),
+            may=replace(holder.permissions, tenant=holder.tenant),
+            inbox_owner=inbox_owner(self._issuer, subject),
+            until=datetime.fromtimestamp(end, now.tzinfo),
+        )
+
+    def _holder(self, claimed: object, subject: str) -> _AgentClaim | _OtherClaim:
+        try:
+            return _CLAIM.validate_python(claimed)
+        except ValidationError:
+            raise HolderRejectedError(f"The token's claim {self._claim!r} is no role and name.", subject) from None
+
+    async def _check_names(self, holder: _AgentClaim | _OtherClaim, subject: str) -> None:
+        """Reject names of holders of keys, ignoring case, since people and file systems confuse them."""
+        if holder.tenant is not None and holder.tenant not in await self._tenants():
+            raise HolderRejectedError("The token's claim names an unknown tenant.", subject)
+        reserved = {one.casefold() for one in await self._reserved()}
+        pool = (holder.pool or holder.agent,) if isinstance(holder, _AgentClaim) else ()
+        for plain in {one.casefold() for one in (holder.name, *pool)}:
+            name = full_name(holder.tenant, plain)
+            if plain in OURS or name in reserved:
+                raise HolderRejectedError("The token's claim contains the name of a holder of a key, or of its pool.", subject)
+            if pool and (is_seat(AgentId(plain)) or _REPLICA.sub("", name) in reserved):
+                raise HolderRejectedError("The token's claim contains the name of a seat, or of a replica of a pool.", subject)
