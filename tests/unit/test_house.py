@@ -21,7 +21,6 @@ SPEAKS_HTTP = {
     "libs/ioa/adapters/http_answers.py",  # for all servers of others
     "libs/ioa/adapters/kubernetes_secrets.py",  # with the cluster's own
     "libs/ioa/adapters/mcp_http.py",  # with few cookies, by the library of MCP
-    "libs/ioa/adapters/nats/server.py",  # with the server that it has started itself
     "libs/ioa/local/system_metrics.py",  # with processes of this system
 }
 

@@ -1,4 +1,4 @@
-"""Lines of the audit log: who did what to whom or what, and whether it was let do so. Never what anybody said."""
+"""Lines of the audit log: actor, action, target, and whether it was rejected. They contain no content of messages."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ MAX_NAME_CHARS = 150
 CAME_AS_AGENT, CAME_AS_USER = "agent", "user"
 _DIGEST_CHARS = 40
 _NAMING = ("goal_id", "comm_id", "agent_id")
-"""What tells what a request is about, the first of them that it has."""
+"""Fields of a request that name its target; the first one counts."""
 
 
 class Deed(StrEnum):
-    """What was done, or tried. Each is a subject of its own."""
+    """An action. Each has its own subject."""
 
     CONNECTED = "connected"
-    """By a token; whoever comes with a key is the server's business alone."""
+    """Connections by tokens. Connections by keys appear in the log of nats-server only."""
     JOINED = "joined"
     LEFT = "left"
     REMOVED = "removed"
@@ -44,14 +44,14 @@ class AuditLine(Model):
     """One line.
 
     Attributes:
-        at: When, by the clock of the service that writes it.
-        deed: What.
-        who: An agent or user, as its key says, or `_admin` for an admin, whom none can be called; empty where nothing says it.
-        target: A goal, a group or an agent; of a pool's agent that joined, the pool; of who came by a token, its subject.
-        refused: Why it was refused, by the error's code; empty if it was done.
-        why: How a goal ended, why it was not taken in, or as what somebody came by a token (`CAME_AS_…`), in a word.
-        service: Who writes this line.
-        times: How often the same was counted into it, `target` aside, since it was last written.
+        at: Time, by the clock of the service.
+        deed: The action.
+        who: The agent or user, as its key names it, or `_admin` for an admin; empty if unknown.
+        target: A goal, group or agent. Of an agent that joined: its pool. Of a connection by a token: the subject of the token.
+        refused: Error code of a rejection; empty if the action was performed.
+        why: Reason of a goal's end or of a rejection, or the role of a connection by a token (`CAME_AS_…`).
+        service: The service that writes the line.
+        times: Number of repeats that this line counts.
     """
 
     at: datetime
@@ -65,9 +65,9 @@ class AuditLine(Model):
 
 
 def in_a_line(name: str) -> str:
-    """Return a name as a line has it: itself, or, where it is too long, its beginning and a digest, which no other name has.
+    """Return a name, or, if it is too long, its beginning and a digest, which no other name has.
 
-    Names of `MAX_NAME_CHARS` characters are digested too, so that none can be given out for a longer one.
+    Names of exactly `MAX_NAME_CHARS` characters are shortened too, so that no name equals a shortened one.
     """
     if len(name) < MAX_NAME_CHARS:
         return name
@@ -76,7 +76,7 @@ def in_a_line(name: str) -> str:
 
 
 def named_in(request: bytes) -> str:
-    """Return which goal, group or agent a request is about; nothing if it cannot be read, or names none."""
+    """Return the goal, group or agent that a request names; empty if there is none."""
     read = read_texts(request, _NAMING)
     names = [read.get(field, "") for field in _NAMING]
     return next((name for name in names if is_token(name)), "")

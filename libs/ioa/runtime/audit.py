@@ -1,8 +1,7 @@
-"""Noting in the audit log what is done and what is refused, so that nobody waits for it.
+"""The audit log of a process: records actions and rejections, and writes them in the background.
 
-Rules that hold here: noting takes no time and never fails; a line that cannot be kept is tried again, and if too many wait, those
-that come are counted and the count is a line; whoever is refused, or does the same again and again, adds a line a minute with a
-count, and so does who does very much, so that no flood pushes out what others did.
+Recording takes no time and never fails. Repeats of an action are counted, and written as one line per minute. Lines beyond the
+limit are counted too.
 """
 
 from __future__ import annotations
@@ -28,14 +27,13 @@ from ioa.protocol.ids import CommId, GoalName
 from ioa.quotas import Family
 from ioa.runtime.process import background
 
-MAX_WAITING, MAX_COUNTED = 5_000, 10_000
-MAX_OF_CALLER = 100
-"""Of how many different things that one caller does in a minute each has a line; the others have their count."""
-_EVERY_SECONDS, _TICKS_A_WINDOW = 1.0, 60
+MAX_LINES = 5_000
+"""Maximum number of lines that wait to be written, and of different actions per minute; more are counted as `Deed.UNWRITTEN`."""
+_FLUSH_SECONDS, _FLUSHES_PER_WINDOW = 1.0, 60
 
 _log = structlog.get_logger(__name__)
 
-written = Counter("ioa_audit_lines_total", "Lines of the audit log, by whether they were kept; the others were counted", ["kept"])
+written = Counter("ioa_audit_lines_total", "Lines of the audit log: written (yes), or dropped and counted (no)", ["kept"])
 for _kept in ("yes", "no"):
     written.labels(_kept)
 
@@ -43,7 +41,7 @@ Handler = Callable[[str, bytes], Awaitable[bytes]]
 
 
 class AuditLog:
-    """Gathers lines, and keeps them in the background. One for each process."""
+    """Collects lines and writes them in the background. One per process."""
 
     def __init__(self, sink: AuditSink, clock: Clock, service: str) -> None:
         self._sink = sink
@@ -52,89 +50,79 @@ class AuditLog:
         self._run = secrets.token_hex(8)
         self._number = 0
         self._waiting: deque[AuditLine] = deque()
-        self._left_out = 0
-        self._counted: dict[tuple[str, ...], AuditLine | None] = {}
-        self._of_caller: dict[str, int] = {}
+        self._dropped = 0
+        self._repeats: dict[tuple[str, ...], AuditLine | None] = {}
+        """Actions of this minute, each with the line of its repeats."""
 
     def note(self, deed: Deed, *, who: str = "", target: str = "", refused: str = "", why: str = "") -> None:
-        """Note a deed. The same of the same is counted until the minute is over; of what one was refused, whatever it was about.
-
-        So is what somebody does besides, who has `MAX_OF_CALLER` lines in this minute, and what those do whom nobody knows. A count
-        of what was about several things names none of them.
-        """
+        """Record an action. Repeats within a minute are counted; rejections of one caller are repeats whatever their target."""
         who, target = in_a_line(who), in_a_line(target)
         line = AuditLine(at=self._clock.now(), deed=deed, who=who, target=target, refused=refused, why=why, service=self._service)
-        key: tuple[str, ...] = (deed, who, refused, why, "" if refused and who else target)
-        is_much = (who or refused) and key not in self._counted and self._of_caller.get(who, 0) >= MAX_OF_CALLER
-        if is_much:
-            key = (deed, who, refused, why)
-        if is_much or key in self._counted:
-            before = self._counted.get(key)
-            self._counted[key] = line if before is None else _counted(before, line)
-        elif len(self._counted) < MAX_COUNTED:
-            self._counted[key] = None
-            self._of_caller[who] = self._of_caller.get(who, 0) + 1
+        key = (deed, who, refused, why, "" if refused and who else target)
+        if key in self._repeats:
+            before = self._repeats[key]
+            self._repeats[key] = line if before is None else _merge(before, line)
+        elif len(self._repeats) < MAX_LINES:
+            self._repeats[key] = None
             self._append(line)
         else:
-            self._leave_out(1)
+            self._drop(1)
 
     def note_slowed(self, caller: str, family: Family) -> None:
-        """Note that somebody asks too often for requests of a family."""
+        """Record that a caller exceeds its limit for a family of requests."""
         self.note(Deed.SLOWED, who=caller, target=family.value)
 
     async def flush(self) -> None:
-        """Keep what waits, in order, as far as it can be kept now."""
-        if self._left_out and len(self._waiting) < MAX_WAITING:
-            self._waiting.append(AuditLine(at=self._clock.now(), deed=Deed.UNWRITTEN, service=self._service, times=self._left_out))
-            self._left_out = 0
+        """Write the waiting lines in order, as far as the sink accepts them now."""
+        if self._dropped and len(self._waiting) < MAX_LINES:
+            self._waiting.append(AuditLine(at=self._clock.now(), deed=Deed.UNWRITTEN, service=self._service, times=self._dropped))
+            self._dropped = 0
         while self._waiting:
             try:
                 await self._sink.put(self._waiting[0], key=f"{self._run}-{self._number}")
             except UnavailableError as error:
-                _log.warning("audit_put_off", waiting=len(self._waiting), error=error.message)
+                _log.warning("audit_delayed", waiting=len(self._waiting), error=error.message)
                 return
             self._waiting.popleft()
             self._number += 1
             written.labels("yes").inc()
 
     def end_window(self) -> None:
-        """Write a line of each deed that was counted, and begin to count anew."""
-        counted, self._counted = self._counted, {}
-        self._of_caller.clear()
-        for line in counted.values():
+        """Append the counts of repeats, and start a new minute."""
+        repeats, self._repeats = self._repeats, {}
+        for line in repeats.values():
             if line is not None:
                 self._append(line)
 
     async def keep(self) -> None:
-        """Keep lines each second, and counts each minute, for ever."""
+        """Write lines every second, and counts every minute, until cancelled."""
         try:
             while True:
-                for _ in range(_TICKS_A_WINDOW):
-                    await asyncio.sleep(_EVERY_SECONDS)
+                for _ in range(_FLUSHES_PER_WINDOW):
+                    await asyncio.sleep(_FLUSH_SECONDS)
                     await self.flush()
                 self.end_window()
         finally:
             self.end_window()
 
     def _append(self, line: AuditLine) -> None:
-        if len(self._waiting) < MAX_WAITING:
+        if len(self._waiting) < MAX_LINES:
             self._waiting.append(line)
         else:
-            self._leave_out(line.times)
+            self._drop(line.times)
 
-    def _leave_out(self, times: int) -> None:
-        self._left_out += times
+    def _drop(self, times: int) -> None:
+        self._dropped += times
         written.labels("no").inc(times)
 
 
-def _counted(before: AuditLine, line: AuditLine) -> AuditLine:
-    target = line.target if line.target == before.target else ""
-    return line.model_copy(update={"times": before.times + 1, "target": target})
+def _merge(before: AuditLine, line: AuditLine) -> AuditLine:
+    return line.model_copy(update={"times": before.times + 1, "target": line.target if line.target == before.target else ""})
 
 
 @asynccontextmanager
 async def open_audit_log(sink: AuditSink, clock: Clock, service: str) -> AsyncIterator[AuditLog]:
-    """Yield an audit log that is kept while the block runs; what waits at its end is kept if that is possible at once."""
+    """Yield an audit log that is written in the background, and once more at the end of the block."""
     audit = AuditLog(sink, clock, service)
     async with background(audit.keep()):
         yield audit
@@ -144,10 +132,14 @@ async def open_audit_log(sink: AuditSink, clock: Clock, service: str) -> AsyncIt
 def audited(
     deed: Deed, handler: Handler, audit: AuditLog, target: Callable[[str, bytes], str] | None = None, *, who: str = ""
 ) -> Handler:
-    """Note who asks for something, and whether it was done or refused. What fails by the system's fault is no deed.
+    """Record each request to a handler, and whether it was rejected. Failures of the system are not recorded.
 
-    `target` says by subject and data what it is about; without it, the data does. `who` is who alone may ask where the subject
-    names nobody.
+    Args:
+        deed: The action.
+        handler: Answers requests.
+        audit: Records them.
+        target: Returns the target from subject and data. By default it is read from the data.
+        who: The caller, where the subject contains none.
     """
 
     def note(subject: str, data: bytes, refused: str = "") -> None:
@@ -169,52 +161,52 @@ def audited(
 
 
 class AuditedGoalRecords:
-    """Records of goals, of which each that is accepted is noted."""
+    """Goal records; accepted goals are recorded in the audit log."""
 
     def __init__(self, goals: GoalRecords, audit: AuditLog) -> None:
         self._goals = goals
         self._audit = audit
 
     async def create(self, record: GoalRecord) -> GoalRecord:
-        """Put a goal on record, and note it if it was not there."""
+        """Create a goal record."""
         stored = await self._goals.create(record)
         if stored == record:
             self._audit.note(Deed.ACCEPTED, who=record.goal.user, target=record.goal.goal_id)
         return stored
 
     async def find(self, comm_id: CommId) -> GoalRecord | None:
-        """Read the goal of a group."""
+        """Return the goal record of a group."""
         return await self._goals.find(comm_id)
 
 
 class AuditedResults:
-    """Results, of which the first of each goal is noted."""
+    """Results; the first result of each goal is recorded in the audit log."""
 
     def __init__(self, results: Results, audit: AuditLog) -> None:
         self._results = results
         self._audit = audit
 
     async def publish(self, result: GoalResult) -> bool:
-        """Publish unless there is one already, and note it if it was the first."""
+        """Publish a result; return whether it is the first of its goal."""
         first = await self._results.publish(result)
         if first:
             self._audit.note(Deed.ENDED, who=result.user, target=result.goal_id, why=result.reason)
         return first
 
     async def get(self, goal: GoalName) -> GoalResult | None:
-        """Read a goal's result."""
+        """Return a goal's result."""
         return await self._results.get(goal)
 
 
 class AuditedDeadLetters:
-    """Dead letters, each noted without what it says."""
+    """Dead letters; each is recorded in the audit log, without its content."""
 
     def __init__(self, dead: DeadLetters, audit: AuditLog) -> None:
         self._dead = dead
         self._audit = audit
 
     async def put(self, reason: DeadReason, why: str, *, subject: str, data: bytes, key: str = "") -> None:
-        """Keep a refused message and note it."""
+        """Store a dead letter."""
         await self._dead.put(reason, why, subject=subject, data=data, key=key)
         who = ""
         with suppress(InvalidInputError):  # it is no goal

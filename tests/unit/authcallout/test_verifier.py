@@ -172,7 +172,7 @@ async def test_a_token_must_be_signed_by_its_issuer(provider: Provider, verifier
 async def test_a_seed_and_a_token_are_not_both_taken() -> None:
     """Which of them would let in is not left to chance; it is said before anybody is asked."""
     both = NatsSettings("nats://127.0.0.1:1", "both", seed=create_seed(), token="a.b.c")
-    with pytest.raises(InvalidInputError, match="both say who connects"):
+    with pytest.raises(InvalidInputError, match="A seed and a token are set"):
         async with open_connection(both, patience=timedelta(0)):
             pass
 
