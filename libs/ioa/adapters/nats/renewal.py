@@ -1,4 +1,4 @@
-"""Waiting for what comes over a connection until the connection is renewed: what was asked before may never be answered."""
+"""Waits that end after a reconnect, because requests sent before may never be answered."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ T = TypeVar("T")
 
 
 class RenewedError(Exception):
-    """The connection was renewed: what is waited for has to be asked for again."""
+    """The connection was renewed: send the request again."""
 
 
 class UntilRenewal:
-    """Waits on one connection. Made by `until_renewal`; for one task."""
+    """Waits of one task on one connection. Made by `until_renewal`."""
 
     def __init__(self) -> None:
         self._renewed = False
         self._wait: asyncio.Timeout | None = None
 
     async def next(self, ask: Callable[[], Awaitable[T]]) -> T:
-        """Return what comes, however long it takes, and heed cancellation. `ask` is called again when nats-py runs out of time.
+        """Return the result of `ask`, which is called again after each timeout of nats-py.
 
         Raises:
-            RenewedError: The connection was renewed, now or since the block began.
+            RenewedError: The connection was renewed since the block began.
         """
         while not self._renewed:
             try:
@@ -45,7 +45,7 @@ class UntilRenewal:
         raise RenewedError
 
     def end(self) -> None:
-        """Note that the connection was renewed."""
+        """End the wait, and all later ones."""
         self._renewed = True
         if self._wait is not None:
             self._wait.reschedule(asyncio.get_running_loop().time())
@@ -53,7 +53,7 @@ class UntilRenewal:
 
 @contextmanager
 def until_renewal(client: Client) -> Iterator[UntilRenewal]:
-    """Run a block that ends, quietly, in the first wait after a connection of `open_connection` was renewed."""
+    """Run a block that ends without an error at the first wait after a reconnect."""
     waits = UntilRenewal()
     with at_renewal(client, waits.end), suppress(RenewedError):
         yield waits

@@ -1,4 +1,4 @@
-"""Taking the messages of a subscription as they are read off the connection."""
+"""Subscriptions whose messages are passed to a function as soon as they are parsed."""
 
 from __future__ import annotations
 
@@ -14,12 +14,10 @@ _log = structlog.get_logger(__name__)
 
 
 class MessageSink(asyncio.Future[Msg]):
-    """Give every message of a subscription to a function: `client.subscribe(subject, future=MessageSink(take))`.
+    """Pass every message of a subscription to a function: `client.subscribe(subject, future=MessageSink(take))`.
 
-    nats-py hands messages to a future at once, to a callback by way of a queue and a task. What waits for the CPU in front of every
-    message is worth leaving out; all else uses callbacks. The function must not block, and nothing bounds how much it is given.
-
-    What the function raises goes no further: nats-py would stop reading from the connection, and whoever listens on it be deaf.
+    nats-py sets a message on a future immediately, but passes it to a callback through a queue and a task. The function must not
+    block. Its exceptions are logged: nats-py would stop reading from the connection.
     """
 
     def __init__(self, take: Callable[[Msg], None]) -> None:
@@ -27,16 +25,16 @@ class MessageSink(asyncio.Future[Msg]):
         self._take = take
 
     def set_result(self, message: Msg) -> None:
-        """Pass a message on."""
+        """Pass a message to the function."""
         try:
             self._take(message)
-        except Exception:  # noqa: BLE001 - one message's bug must not keep all others of the connection from being read
+        except Exception:  # noqa: BLE001 - an exception would end the reading of all messages
             _log.exception("message_not_taken")
 
 
 @asynccontextmanager
 async def taking(client: Client, subject: str, take: Callable[[Msg], None]) -> AsyncIterator[None]:
-    """Give every message on a subject to a function while the block runs."""
+    """Pass every message on a subject to a function while the block runs."""
     subscription = await client.subscribe(subject, future=MessageSink(take))
     try:
         yield

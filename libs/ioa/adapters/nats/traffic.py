@@ -1,4 +1,4 @@
-"""How the NATS connections of this process are doing, read off nats-py's own counters when Prometheus asks."""
+"""Metrics of the NATS connections of this process, read from nats-py's counters at each scrape."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from prometheus_client.registry import Collector
 
 from ioa.telemetry import readiness
 
-nats_errors = Counter("ioa_nats_errors_total", "What the server or the client library complained of, by class", ["kind"])
+nats_errors = Counter("ioa_nats_errors_total", "Errors of the server or the client library, by class", ["kind"])
 
 _COUNTS = ("in_msgs", "out_msgs", "in_bytes", "out_bytes", "reconnects")
 
 
 class ConnectionTraffic(Collector):
-    """Sum up the connections that are open, and those that were."""
+    """Sum the counters of open and closed connections."""
 
     def __init__(self) -> None:
         self._clients: set[Client] = set()
@@ -26,7 +26,7 @@ class ConnectionTraffic(Collector):
 
     @contextmanager
     def watch(self, client: Client) -> Iterator[None]:
-        """Count a connection until the block ends; without it the process is not ready."""
+        """Count a connection while the block runs. The process is not ready while it is disconnected."""
         self._clients.add(client)
         try:
             with readiness.needs("NATS", lambda: client.is_connected):
@@ -37,11 +37,11 @@ class ConnectionTraffic(Collector):
                 self._before[count] += client.stats[count]
 
     def describe(self) -> Iterable[Metric]:
-        """Name the metrics."""
+        """Return the metrics without values."""
         return self._families()
 
     def collect(self) -> Iterable[Metric]:
-        """Read the counters. Called by the thread that answers Prometheus."""
+        """Read the counters, in the thread that answers Prometheus."""
         clients = list(self._clients)
         total = {count: self._before[count] + sum(client.stats[count] for client in clients) for count in _COUNTS}
         connected, reconnects, messages, bytes_ = self._families()
@@ -56,8 +56,8 @@ class ConnectionTraffic(Collector):
     @staticmethod
     def _families() -> tuple[GaugeMetricFamily, CounterMetricFamily, CounterMetricFamily, CounterMetricFamily]:
         return (
-            GaugeMetricFamily("ioa_nats_connected", "1 while every NATS connection of the process stands", labels=[]),
-            CounterMetricFamily("ioa_nats_reconnects", "How often a NATS connection was renewed", labels=[]),
+            GaugeMetricFamily("ioa_nats_connected", "1 while every NATS connection of the process is connected", labels=[]),
+            CounterMetricFamily("ioa_nats_reconnects", "Reconnects to NATS", labels=[]),
             CounterMetricFamily("ioa_nats_messages", "Messages over NATS, acknowledgements included", labels=["direction"]),
             CounterMetricFamily("ioa_nats_bytes", "Payload bytes over NATS", labels=["direction"]),
         )

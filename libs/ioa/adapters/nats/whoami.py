@@ -1,4 +1,4 @@
-"""Whose a connection is, as its server says, so that a command asks for no name that its credential does not bear."""
+"""Identity of a connection, as nats-server reports it."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _KEY = re.compile(r"U[A-Z2-7]{55}")
 
 
 async def ask_user(client: Client) -> UserId:
-    """Ask the server whose goals may be published here: `LOCAL` where it asks nobody who he is.
+    """Return the user whose goals this connection may publish; `LOCAL` on a server without credentials.
 
     Raises:
-        ForbiddenError: The credential belongs to no user.
-        UnavailableError: It is out of reach.
+        ForbiddenError: The credential is not that of one user.
+        UnavailableError: The server does not answer.
     """
     try:
         answer = await client.request(WHO_AM_I, b"", timeout=_TIMEOUT)
@@ -33,8 +33,8 @@ async def ask_user(client: Client) -> UserId:
         if not may_not_publish(client, WHO_AM_I):
             raise UnavailableError(f"NATS does not answer ({str(error) or type(error).__name__}).") from None
         raise ForbiddenError(
-            "This credential is no user's: it launches and cancels no goals.",
-            hint="`ioa credentials create --user NAME` makes a user's.",
+            "This credential is no user's, and cannot launch or cancel goals.",
+            hint="Create one with `ioa credentials create --user NAME`.",
         ) from None
     may = (json.loads(answer.data).get("data") or {}).get("permissions")
     if may is None:
@@ -45,14 +45,14 @@ async def ask_user(client: Client) -> UserId:
     user = user_of(publish)
     if user is None:
         raise ForbiddenError(
-            "This credential is that of no user, or of several: whose goals it launches cannot be told.",
-            hint="IOA_NATS_SEED names it; a user's is made by `ioa credentials create --user NAME`.",
+            "This credential is not that of exactly one user.",
+            hint="IOA_NATS_SEED names the credential; create a user's with `ioa credentials create --user NAME`.",
         )
     return user
 
 
 async def ask_tenant(client: Client) -> TenantId | None:
-    """Ask the server of which tenant a connection is; None if that has no name, or who asks may not know."""
+    """Return the tenant of a connection; None for the tenant without a name, or if the credential may not know it."""
     try:
         answer = await client.request(WHO_AM_I, b"", timeout=_TIMEOUT)
     except (nats.errors.Error, TimeoutError, OSError):
@@ -61,9 +61,9 @@ async def ask_tenant(client: Client) -> TenantId | None:
 
 
 async def ask_version(client: Client) -> bool | None:
-    """Ask the server whether its authorization is that of this version.
+    """Return whether the server's authorization is that of this version.
 
-    None if it has none, who asks may not know, or he comes by a token: what such may do the auth callout says.
+    None without credentials, with a token, whose permissions the auth callout states, or if the credential may not know it.
     """
     try:
         answer = await client.request(WHO_AM_I, b"", timeout=_TIMEOUT)
