@@ -8,7 +8,7 @@ import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from csv_analyst import TABLE_READER, the_table
+from csv_analyst import the_table
 from ioa import Agent, DeclinedError, InvalidInputError, TaskContext
 from ioa.files import of_results
 from request import TABLES, of_length, slug
@@ -49,7 +49,7 @@ def run(task: str, ctx: TaskContext) -> str:
         said = f"A chart is of one table, and the earlier results hold {len(tables) or 'no table to draw'}."
         raise InvalidInputError(said, hint=hint)
     chart = tables[0], None if earlier else rest, (wish["kind"] or "").lower()
-    png, title, said = TABLE_READER.call("chart_maker.chart_of_file", *chart, cancelled=lambda: ctx.cancelled)
+    png, title, said = chart_of_file(*chart)
     name = f"{slug(title) or 'chart'}.png"
     ctx.artifact(name, png, "image/png")
     return f"{name}: {said}"

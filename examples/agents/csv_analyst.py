@@ -4,10 +4,8 @@ from pathlib import Path
 
 from ioa import Agent, DeclinedError, InvalidInputError, TaskContext
 from ioa.files import at_hand, came, missing, named_in, pick
-from ioa.idle_child import IdleChildren
 from request import TABLES, of_length, slug
 
-TABLE_READER = IdleChildren()  # where pandas is loaded: nothing of it stays in an agent that has nothing to do
 agent = Agent(
     "csv-analyst", description="Computes statistics of CSV files: totals, averages, medians, counts and rankings, grouped by "
     "column or by month, for chosen rows. Answers questions about tables of data with exact numbers.",
@@ -20,11 +18,13 @@ agent = Agent(
 )  # fmt: skip
 
 
-@agent.task(of_one_user=1)  # his tables are read one after the other, so that another user's is not read behind them
+@agent.task(of_one_user=1)
 def run(task: str, ctx: TaskContext) -> str:
     """Answer the question for the file it names, or for the only one."""
     asked = of_length(task), the_table(task, ctx)
-    text, title, table = TABLE_READER.call("answers.answer_of_file", *asked, cancelled=lambda: ctx.cancelled)
+    from answers import answer_of_file  # imports pandas, which an idle agent does not need
+
+    text, title, table = answer_of_file(*asked)
     if title:
         ctx.artifact(f"{slug(title)}.csv", table, "text/csv")
     return str(text)

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator
 from html import escape
 from pathlib import Path
 
-from csv_analyst import TABLE_READER
 from ioa import Agent, DeclinedError, InvalidInputError, TaskContext, UpstreamResult
 from ioa.files import of_results, with_suffix
 from request import format_number
@@ -59,7 +58,7 @@ def _page(title: str, ctx: TaskContext) -> Iterator[str]:
         f"<style>{_STYLE.read_text()}</style>\n</head>\n<body>\n<main>\n<h1>{escape(title)}</h1>"
     )
     for result in ctx.results:
-        yield from _section(result, ctx)
+        yield from _section(result)
     yield "</main>\n</body>\n</html>\n"
 
 
@@ -68,14 +67,14 @@ def _heading(result: UpstreamResult) -> str:
     return line[:1].upper() + line[1:]
 
 
-def _section(result: UpstreamResult, ctx: TaskContext) -> Iterator[str]:
+def _section(result: UpstreamResult) -> Iterator[str]:
     tables = with_suffix(result.artifacts, (".csv",))
     words = "\n".join(line for line in result.content.strip().splitlines() if not (tables and line.startswith("- ")))
     yield f'<h2>{escape(_heading(result))}</h2>\n<p class="words">{escape(words)}</p>'
     for file in with_suffix(result.artifacts, (".png",)):
         image = base64.b64encode(file.path.read_bytes()).decode()
         yield f'<p><img alt="{escape(Path(file.name).stem)}" src="data:image/png;base64,{image}"></p>'
-    yield from (TABLE_READER.call("report_writer.table_of_file", one.path, cancelled=lambda: ctx.cancelled) for one in tables)
+    yield from (table_of_file(one.path) for one in tables)
     yield f"<p><em>By {escape(result.agent_id)}.</em></p>"
 
 

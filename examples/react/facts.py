@@ -1,4 +1,4 @@
-"""A graph of facts in a file, and what is asked of it: run in a process of its own, since a query may take any time and memory.
+"""A graph of facts in a file, and queries of it.
 
 A query only reads, and only this graph: what would ask another server is refused, since that reaches whatever this machine reaches.
 """

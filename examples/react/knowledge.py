@@ -3,28 +3,21 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
-from datetime import timedelta
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field
 
-from ioa import Agent, InvalidInputError, TaskContext, TaskError
-from ioa.idle_child import IdleChildren
+from ioa import Agent, TaskContext
 from ioa.react import react_agent, tool
-
-_LONGEST = timedelta(seconds=30)
-"""How long a query may take: less than a tool may, which is left behind then."""
-_ANSWER_BYTES = 4 * 1024**2
 
 
 @dataclass(frozen=True)
 class Graph:
-    """The tools over one graph, which other processes read. They may be called from any thread."""
+    """The tools over one graph. They may be called from any thread."""
 
     path: Path
-    readers: IdleChildren = field(default_factory=lambda: IdleChildren(longest=_LONGEST, answer_bytes=_ANSWER_BYTES))
 
     def sparql(self, query: str, ctx: TaskContext) -> str:
         """Ask the graph by a SPARQL query: SELECT, ASK, CONSTRUCT or DESCRIBE.
@@ -33,7 +26,9 @@ class Graph:
             query: The query, with its prefixes. Numbers can be compared and added up in it.
             ctx: The task.
         """
-        return self._read(ctx, "answer", query)
+        from facts import answer  # loads the store, which an idle agent does not need
+
+        return answer(self.path, query)
 
     def find_entity(self, name: str, ctx: TaskContext, limit: Annotated[int, Field(ge=1, le=20)] = 5) -> str:
         """Find what has this name, or a name that holds it, and tell all that the graph says of it. The nearest names come first.
@@ -43,13 +38,9 @@ class Graph:
             ctx: The task.
             limit: How many to tell of.
         """
-        return self._read(ctx, "named", name, limit)
+        from facts import named
 
-    def _read(self, ctx: TaskContext, function: str, *arguments: object) -> str:
-        try:
-            return str(self.readers.call(f"facts.{function}", self.path, *arguments, cancelled=lambda: ctx.cancelled))
-        except TaskError as error:  # which would end the task: the model may ask for less
-            raise InvalidInputError(f"{error.message} Ask for less.") from None
+        return named(self.path, name, limit)
 
 
 def knowledge(path: Path) -> Agent:
@@ -63,7 +54,7 @@ def knowledge(path: Path) -> Agent:
         tools=[tool(graph.find_entity), tool(graph.sparql)],
         instructions="Begin with find_entity: it shows the IRIs and properties that a query needs. Two entities may have one name.",
         max_steps=5,
-        of_one_user=2,  # of four processes, so that nobody's long queries are all that the graph is asked
+        of_one_user=2,
     )
 
 

@@ -1,4 +1,4 @@
-"""Reading pages of a web site: run in a process of its own, since a page may be written to take any time and memory to read.
+"""Read pages of a web site.
 
 Pages are UTF-8, and come and go as bytes, of which an agent keeps no more than their site has sent.
 """

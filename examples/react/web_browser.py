@@ -15,8 +15,8 @@ import shutil
 from collections.abc import AsyncIterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from datetime import timedelta
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -25,10 +25,9 @@ from urllib.request import getproxies, proxy_bypass
 
 import httpx
 
-from ioa import Agent, InvalidInputError, TaskContext, TaskError, UnavailableError
+from ioa import Agent, InvalidInputError, TaskContext, UnavailableError
 from ioa.adapters.http_answers import UnfitAnswerError, create_client, pieces_of
 from ioa.adapters.outside import PORTS, OutsideTransport, places_of
-from ioa.idle_child import IdleChildren
 from ioa.react import Observation, ReactTool, react_agent, tool
 
 if TYPE_CHECKING:
@@ -42,24 +41,27 @@ _MAX_ADDRESS_CHARS = 8_000
 _TIMEOUT_SECONDS = 20
 _LOOKED_UP_AT_ONCE = 4
 _INSIDE = "WEB_SITE_INSIDE=true lets it lead there."
-_READ_WITHIN, _READ_BYTES = timedelta(seconds=25), 384 * 1024**2
-"""How long a page may take to be read, twice at most, which is less than a tool may, and how much memory."""
+_MAX_PAGE_BYTES = 1_000_000
+"""Bytes of a page that are parsed."""
+_READ_WITHIN = timedelta(seconds=25)
+"""Timeout of reading a page."""
 
 
-@dataclass(frozen=True)
-class Reading:
-    """Reads pages in other processes, which are ended where a page takes them too long: nothing of a page is parsed in this one."""
+async def read_page(function: str, page: bytes, *arguments: object) -> Any:
+    """Call a function of `pages` in a thread.
 
-    children: IdleChildren = field(
-        default_factory=lambda: IdleChildren(longest=_READ_WITHIN, memory_bytes=_READ_BYTES, answer_bytes=2 * _MAX_BYTES)
-    )
+    Raises:
+        UnavailableError: It exceeded the timeout.
+    """
 
-    async def call(self, function: str, *arguments: object) -> Any:
-        """Call a function of `pages`."""
-        try:
-            return await self.children.ask(f"pages.{function}", *arguments)
-        except TaskError as error:  # which would end the task: the model may take another page
-            raise UnavailableError(f"The page cannot be read: {error.message}") from None
+    def read() -> Any:
+        return getattr(import_module("pages"), function)(page[:_MAX_PAGE_BYTES], *arguments)
+
+    try:
+        async with asyncio.timeout(_READ_WITHIN.total_seconds()):
+            return await asyncio.to_thread(read)
+    except TimeoutError:
+        raise UnavailableError(f"The page cannot be read within {_READ_WITHIN.total_seconds():g} s.") from None
 
 
 class Engine(Protocol):
@@ -84,10 +86,9 @@ class Engine(Protocol):
 class HttpEngine:
     """Pages over httpx: links and forms work, scripts do not."""
 
-    def __init__(self, client: httpx.AsyncClient, site: str, reading: Reading) -> None:
+    def __init__(self, client: httpx.AsyncClient, site: str) -> None:
         self._client = client
         self._site = site
-        self._reading = reading
         self._address, self._page = "", b""
 
     async def open(self, address: str) -> None:
@@ -100,7 +101,7 @@ class HttpEngine:
 
     async def click(self, number: int) -> None:
         """Follow a link, or send a form."""
-        method, where, sent = await self._reading.call("following", self._page, number)
+        method, where, sent = await read_page("following", self._page, number)
         address = joined(self._address, where)
         if method == "POST":
             return await self._ask(method, address, sent.encode())
@@ -108,7 +109,7 @@ class HttpEngine:
 
     async def fill(self, number: int, text: str) -> None:
         """Fill in a field, or choose from a list."""
-        self._page = await self._reading.call("filled", self._page, number, text)
+        self._page = await read_page("filled", self._page, number, text)
 
     async def download(self, address: str) -> bytes:
         """Fetch a file of the site."""
@@ -118,7 +119,7 @@ class HttpEngine:
         response, body = await self._get(method, address, data)
         if "html" not in response.headers.get("content-type", "html"):
             raise InvalidInputError(f"{address} is no page.", hint="Download it.")
-        self._address, self._page = str(response.url), await self._reading.call("as_utf8", body)
+        self._address, self._page = str(response.url), await read_page("as_utf8", body)
 
     async def _get(self, method: str, address: str, data: bytes | None = None) -> tuple[httpx.Response, bytes]:
         headers = {"Content-Type": "application/x-www-form-urlencoded"} if data is not None else {}
@@ -191,9 +192,8 @@ class ChromiumEngine:
 class Browser:
     """The tools over one engine, for one task."""
 
-    def __init__(self, engine: Engine, site: str, folder: Path, reading: Reading) -> None:
+    def __init__(self, engine: Engine, site: str, folder: Path) -> None:
         self._engine = engine
-        self._reading = reading
         self._site = site
         self._folder = folder
 
@@ -253,7 +253,7 @@ class Browser:
 
     async def _show(self, function: str = "readable", *arguments: object) -> str:
         address, page = await self._engine.shown()
-        return f"{address}\n{await self._reading.call(function, page, *arguments)}"
+        return f"{address}\n{await read_page(function, page, *arguments)}"
 
 
 def joined(base: str, address: str) -> str:
@@ -285,12 +285,11 @@ def find_chromium() -> str:
 
 
 @asynccontextmanager
-async def open_http_engine(site: str, reading: Reading, names: Executor | None) -> AsyncIterator[Engine]:
+async def open_http_engine(site: str, names: Executor | None) -> AsyncIterator[Engine]:
     """Open an engine without scripts.
 
     Args:
         site: Where it stays.
-        reading: Where pages are read.
         names: Where the site's name is looked up, which then leads outside alone; None: it may lead anywhere.
     """
     if (proxy := _proxy_to(site)) or names is None:
@@ -298,7 +297,7 @@ async def open_http_engine(site: str, reading: Reading, names: Executor | None) 
     else:
         transport = OutsideTransport(names, _INSIDE)
     async with create_client(timeout=_TIMEOUT_SECONDS, transport=transport) as client:
-        yield HttpEngine(client, site, reading)
+        yield HttpEngine(client, site)
 
 
 def _proxy_to(site: str) -> str | None:
@@ -350,14 +349,13 @@ def web_browser(site: str, chromium: str = "", *, inside: bool = False) -> Agent
         chromium: The path of the Chromium that it drives; without one it runs no scripts.
         inside: Whether the site's name may lead into a private network, or to this machine.
     """
-    reading = Reading()
     names = None if inside else ThreadPoolExecutor(_LOOKED_UP_AT_ONCE, thread_name_prefix="names")
 
     @asynccontextmanager
     async def open_tools(ctx: TaskContext) -> AsyncIterator[list[ReactTool]]:
-        opening = open_chromium_engine(site, chromium, names) if chromium else open_http_engine(site, reading, names)
+        opening = open_chromium_engine(site, chromium, names) if chromium else open_http_engine(site, names)
         async with opening as engine:
-            yield Browser(engine, site, ctx.workspace, reading).tools
+            yield Browser(engine, site, ctx.workspace).tools
 
     return react_agent(
         "web-browser",

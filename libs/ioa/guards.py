@@ -14,6 +14,7 @@ import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
+from itertools import islice
 from typing import Any, Literal, TypeVar
 
 import structlog
@@ -21,10 +22,8 @@ from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from ioa.agent.definition import TaskContext
 from ioa.cancellation import TaskGroup
-from ioa.errors import InvalidInputError, MissingExtraError, TaskError, reason_of
+from ioa.errors import InvalidInputError, MissingExtraError, reason_of
 from ioa.fences import fenced
-from ioa.idle_child import IdleChildren
-from ioa.json_schema import is_soon_told, unfit
 from ioa.ports.chat_model import ChatMessage
 from ioa.protocol.codec import problems_of
 from ioa.protocol.questions import MAX_QUESTION_CHARS
@@ -37,8 +36,8 @@ RETRIES = 3
 MAX_JUDGED_CHARS = 60_000
 """What is longer is refused: a critic approves nothing that it has not read."""
 _MOST_ERRORS = 3
-_TOLD_WITHIN, _TOLD_BYTES = timedelta(seconds=5), 512 * 2**20
-"""How long, and with how much memory, it may take to tell whether arguments fit what a server offers."""
+_NOT_CHECKED = frozenset("$ref $dynamicRef pattern patternProperties uniqueItems unevaluatedItems unevaluatedProperties".split())
+"""Keywords of JSON Schema whose check can take exponential time."""
 _APPROVE, _REFUSE = "approve", "refuse"
 _MAX_GOAL_BYTES = 20_000
 _JUDGE = """\
@@ -110,16 +109,14 @@ def schema(shape: type[BaseModel] | None = None) -> Guard:
     """Refuse arguments that do not fit.
 
     Args:
-        shape: A narrower form than that of the tool. Without one arguments are held to what the tool offers: those of functions
-            always are, those of MCP servers by this alone. What a server offers may take for ever to hold them to: where it might,
-            that is done in another process, and what is not told within 5 s is refused.
+        shape: A narrower form than the tool's own. Without a shape, the arguments of MCP tools are checked against the schema of
+            their server. A schema with references, regular expressions or `uniqueItems` is left to the server.
     """
-    children = IdleChildren(longest=_TOLD_WITHIN, memory_bytes=_TOLD_BYTES)
 
     async def look(call: Call, _ctx: TaskContext) -> str | None:
         arguments = _plain.dump_python(dict(call.arguments), mode="json", fallback=str)
         if shape is None:
-            problems = [] if call.schema is None else await _unfit(call.schema, arguments, children)
+            problems = [] if call.schema is None else _mismatches(call.schema, arguments)
         else:
             try:
                 shape.model_validate(arguments)
@@ -246,17 +243,27 @@ async def _ask(guard: Guard, call: Call, ctx: TaskContext) -> str | None:
     return why
 
 
-async def _unfit(wanted: Mapping[str, Any], arguments: object, children: IdleChildren) -> list[str]:
-    """Say what of the arguments does not fit what a server offers: here, or where it can be ended, unless that is soon told."""
+def _mismatches(wanted: Mapping[str, Any], arguments: object) -> list[str]:
+    """Return how the arguments differ from a server's schema."""
     try:
-        if is_soon_told(wanted, arguments):
-            return unfit(wanted, arguments, _MOST_ERRORS)
-        found: list[str] = await children.ask("ioa.json_schema.unfit", dict(wanted), arguments, _MOST_ERRORS)
+        from jsonschema import Draft202012Validator
     except ImportError:
         raise MissingExtraError.of("What checks the arguments of MCP tools", "mcp") from None
-    except TaskError as error:
-        return [f"Nobody can say whether the arguments fit: {error.message}"]
-    return found
+    if any(keyword in _NOT_CHECKED for keyword in _keywords(wanted)):
+        return []
+    found = Draft202012Validator({name: one for name, one in wanted.items() if name != "$schema"}).iter_errors(arguments)
+    return [f"{'.'.join(map(str, one.absolute_path)) or 'arguments'}: {one.message}" for one in islice(found, _MOST_ERRORS)]
+
+
+def _keywords(schema: object) -> Iterator[str]:
+    left = [schema]
+    while left:
+        match left.pop():
+            case Mapping() as named:
+                yield from named
+                left.extend(named.values())
+            case list() as listed:
+                left.extend(listed)
 
 
 def _texts(value: object, *, in_list: bool = False) -> Iterator[str]:

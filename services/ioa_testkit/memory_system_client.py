@@ -13,7 +13,7 @@ from ioa.adapters.system_clock import RandomIds
 from ioa.errors import NotFoundError
 from ioa.group.events import GroupLaunched, Said
 from ioa.group.requests import AnswerQuestion, CancelGroup, GetGroup, GroupSnapshot
-from ioa.little_by_little import reaching
+from ioa.page_size import count_page
 from ioa.ports.agent_directory import Roster, pages_of_agents
 from ioa.ports.clock import IdSource
 from ioa.ports.dead_letter_box import DeadLetterBox
@@ -225,7 +225,7 @@ class MemorySystemClient:
     ) -> Sequence[StoredEntry]:
         """Read the last entries of a group's log before a sequence."""
         found = [one for one in await self._read(comm_id, after=0) if one.seq < before]
-        number = reaching((one.size_bytes for one in reversed(found)), max_bytes, limit)
+        number = count_page((one.size_bytes for one in reversed(found)), max_bytes, limit)
         return found[len(found) - number :]
 
     async def heads(self, comm_ids: Sequence[CommId], *, at: int) -> Mapping[CommId, GroupSnapshot]:

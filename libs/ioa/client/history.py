@@ -15,7 +15,7 @@ from typing import Self
 
 from ioa.group.events import SubgroupClosed, SubgroupOpened
 from ioa.group.requests import GroupSnapshot
-from ioa.little_by_little import reaching
+from ioa.page_size import count_page
 from ioa.ports.group_client import GroupClient
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol.ids import CommId
@@ -103,7 +103,7 @@ async def _page_before(groups: GroupClient, comm_id: CommId, *, before: int, lim
 
 def _last(found: Sequence[StoredEntry], limit: int) -> list[StoredEntry]:
     """Return the last entries, so many, or up to the one by which they have the bytes of a page."""
-    number = reaching((stored.size_bytes for stored in reversed(found)), _PAGE_BYTES, limit)
+    number = count_page((stored.size_bytes for stored in reversed(found)), _PAGE_BYTES, limit)
     return [*found[len(found) - number :]]
 
 

@@ -10,8 +10,8 @@ from bs4 import BeautifulSoup
 
 import chart_maker
 import csv_analyst
-from ioa.errors import DeclinedError, InvalidInputError, TaskError
-from ioa.testing.task_context import RecordingContext, upstream
+from ioa.errors import DeclinedError, InvalidInputError
+from ioa.testing.task_context import upstream
 from report_writer import agent
 from tests.unit.examples.agent_run import Run
 
@@ -107,15 +107,6 @@ def test_images_that_no_page_can_hold_are_not_read(run: Run, tmp_path: Path) -> 
         file.truncate(5_000_001)
     with pytest.raises(InvalidInputError, match=r"have 10,000,002 bytes; up to 10,000,000 go into one page"):
         run(agent, "a report", results=[upstream("draw it", "drawn", image), upstream("draw it again", "drawn", image)])
-
-
-def test_a_cancelled_report_reads_no_table_to_its_end(tmp_path: Path) -> None:
-    """An agent of which many functions go on that were told to stop takes no work."""
-    table = tmp_path / "wide.csv"
-    table.write_text("\n".join([",".join(f"c{n}" for n in range(20_000)), *[",".join("1" * 20_000)] * 20]))
-    context = RecordingContext(tmp_path, goal="x", results=[upstream("squares", "squares:", table)], cancelled=True)
-    with pytest.raises(TaskError, match="was cancelled"):
-        agent.function(*agent.arguments("a report", context))
 
 
 def test_nothing_to_report(run: Run) -> None:

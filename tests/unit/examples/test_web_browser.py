@@ -20,13 +20,11 @@ import pytest
 from country import create_site, make_country
 from ioa import InvalidInputError, UnavailableError
 from ioa.adapters.outside import OutsideTransport
-from ioa.idle_child import IdleChildren
 from pages import MAX_MARKS, MAX_SHOWN_CHARS, as_utf8, readable
-from web_browser import Browser, Reading, find_chromium, open_chromium_engine, open_http_engine, resolver_rules, web_browser
+from web_browser import Browser, find_chromium, open_chromium_engine, open_http_engine, read_page, resolver_rules, web_browser
 
 COUNTRY = make_country(1)
 TOWN = COUNTRY.towns[0]
-READING = Reading()
 NAMES = ThreadPoolExecutor(1)
 
 
@@ -73,10 +71,8 @@ async def _browsing(engine: str, site: str, folder: Path) -> AsyncIterator[Brows
     chromium = find_chromium()
     if engine == "chromium" and not chromium:
         pytest.skip("needs a Chromium, and pip install 'internet-of-agents[browser]'")
-    async with (
-        open_http_engine(site, READING, NAMES) if engine == "http" else open_chromium_engine(site, chromium, NAMES) as opened
-    ):
-        yield Browser(opened, site, folder, READING)
+    async with open_http_engine(site, NAMES) if engine == "http" else open_chromium_engine(site, chromium, NAMES) as opened:
+        yield Browser(opened, site, folder)
 
 
 @pytest.fixture(params=["http", "chromium"])
@@ -153,19 +149,20 @@ def test_the_encoding_of_a_page(page: bytes, text: str) -> None:
 
 async def test_parts_within_parts_are_read_once() -> None:
     """Links that nobody closes lie in each other: the label of each was all that came behind it."""
-    assert await READING.call("readable", b"<a href=x>w " * 10_000) == "[1]" + " w" * 9_998 + " \n… more than 20,000 characters."
+    assert await read_page("readable", b"<a href=x>w " * 10_000) == "[1]" + " w" * 9_998 + " \n… more than 20,000 characters."
     assert (
         readable(b"<a href=/b><div>A</div> <div>town<br>hall</div></a><button>Go <b>on</b></button>x")
         == "[1] A town hall [2] Go on x"
     )
 
 
-async def test_a_page_that_takes_too_long_is_left() -> None:
-    """Its process is ended with it, and the task goes on. One with too many tags is not begun, and what is shown is cut."""
-    with pytest.raises(UnavailableError, match=r"cannot be read: No answer was computed within 0\.2 s"):
-        await Reading(IdleChildren(longest=timedelta(seconds=0.2))).call("readable", b"<p>" * MAX_MARKS)
+async def test_a_page_that_takes_too_long_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The timeout is reported to the model. A page with too many tags is rejected, and the text is cut."""
+    with monkeypatch.context() as patch, pytest.raises(UnavailableError, match=r"cannot be read within 0\.05 s"):
+        patch.setattr("web_browser._READ_WITHIN", timedelta(seconds=0.05))
+        await read_page("readable", b"<p>" * 20_000)
     with pytest.raises(InvalidInputError, match="more than 200,000 tags"):
-        await READING.call("readable", b"<" * (MAX_MARKS + 1))
+        await read_page("readable", b"<" * (MAX_MARKS + 1))
     assert len(readable(b"x" * 100_000)) < MAX_SHOWN_CHARS + 100
 
 
@@ -193,14 +190,14 @@ async def test_a_name_leads_outside_alone(site: str, tmp_path: Path, monkeypatch
     port, real = urlsplit(site).port, socket.getaddrinfo
     monkeypatch.setattr(socket, "getaddrinfo", lambda host, *of, **more: real("127.0.0.1", *of, **more))
     named = f"http://site.example:{port}/"
-    async with open_http_engine(named, READING, NAMES) as engine:
+    async with open_http_engine(named, NAMES) as engine:
         for read in (engine.open, engine.download):
             with pytest.raises(InvalidInputError, match="leads into a private network or to this machine"):
                 await read(named)
     with pytest.raises(InvalidInputError, match="leads into"):
         await resolver_rules(named, NAMES)
-    async with open_http_engine(named, READING, None) as engine:
-        assert "The country" in await Browser(engine, named, tmp_path, READING).open()
+    async with open_http_engine(named, None) as engine:
+        assert "The country" in await Browser(engine, named, tmp_path).open()
 
 
 async def test_what_was_looked_up_is_what_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -265,7 +262,7 @@ class Crumbs(BaseHTTPRequestHandler):
 async def test_few_cookies_of_a_site_are_kept() -> None:
     """Each request looks through all of them, on the loop."""
     with _serving(ThreadingHTTPServer(("127.0.0.1", 0), Crumbs)) as site:
-        async with open_http_engine(site, READING, None) as engine:
+        async with open_http_engine(site, None) as engine:
             for _ in range(3):
                 await engine.open(site)
             assert (await engine.shown())[1] == b"cookies: session=1"

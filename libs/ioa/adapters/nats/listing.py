@@ -27,7 +27,6 @@ from ioa.errors import IoaError
 from ioa.group.events import Entry, GroupLaunched
 from ioa.group.requests import GroupSnapshot
 from ioa.group.state import Charter, GroupState
-from ioa.little_by_little import little_by_little
 from ioa.ports.goal_client import ALL_GOALS, MOST_LOOKED_AT, PAGE_BYTES, PAGE_GOALS, GoalFilter, GoalList, GoalStatus
 from ioa.ports.group_client import GroupList, listed_bytes, listed_group
 from ioa.ports.open_groups import OpenGroup
@@ -234,7 +233,7 @@ class Lists:
             # A nested team has no record, and is shown with its parent; nor has a note of the index's own.
             messages = await last_of(self._client, stream_of(GOAL_RECORDS), numbers)
             places = {seq: looked_at + place for place, seq in enumerate((one.seq for one in some), 1)}
-            async for message in little_by_little(messages[key] for key in numbers if key in messages):
+            for message in [messages[key] for key in numbers if key in messages]:
                 size += len(message.data)
                 number = numbers[message.subject]
                 record = _read(partial(listed, number, place=places[number]), message)

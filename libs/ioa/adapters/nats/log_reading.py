@@ -20,7 +20,7 @@ from ioa.adapters.nats.streams import last_messages, next_messages
 from ioa.adapters.nats.topology import LOG
 from ioa.adapters.nats.turn_about import looking_now_and_then
 from ioa.group.requests import GroupSnapshot
-from ioa.little_by_little import little_by_little, reaching
+from ioa.page_size import count_page
 from ioa.ports.group_client import GroupListener
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol import subjects
@@ -72,9 +72,9 @@ class Logs:
             UnreadableEntryError: One of these entries is garbage.
         """
         messages = await messages_before(self._client, LOG, subjects.log(comm_id), before=before, limit=limit)
-        some = reaching((len(one.data) for one in reversed(messages)), max_bytes, limit)
+        some = count_page((len(one.data) for one in reversed(messages)), max_bytes, limit)
         last = messages[len(messages) - some :]
-        found = [decoded_entry(comm_id, one.seq, one.data) async for one in little_by_little(last)]
+        found = [decoded_entry(comm_id, one.seq, one.data) for one in last]
         following = await self._following(comm_id, found[-1] if found else None, before)
         if following is not None and (head := await self._log.last(comm_id)) is not None:
             before = min(before, head.seq + 1)  # what is stored from now on is not waited for
@@ -101,10 +101,7 @@ class Logs:
     async def _heads(self, comm_ids: Sequence[CommId], at: int) -> Mapping[CommId, GroupSnapshot]:
         named = {subjects.log(comm_id): comm_id for comm_id in comm_ids}
         last = await last_messages(self._client, LOG, [*named], up_to=at)
-        found = {
-            named[one.subject]: _standing(decoded_entry(named[one.subject], one.seq, one.data))
-            async for one in little_by_little(last)
-        }
+        found = {named[one.subject]: _standing(decoded_entry(named[one.subject], one.seq, one.data)) for one in last}
         if any(standing.seq == at for standing in found.values()):
             return found
         confirmed = {comm_id: await self._confirmed(comm_id, found.get(comm_id), at) for comm_id in comm_ids}
@@ -130,7 +127,7 @@ class Logs:
 
     async def _page(self, comm_id: CommId, *, after: int, limit: int, max_bytes: int) -> Sequence[StoredEntry]:
         page = await next_messages(self._client, LOG, subjects.log(comm_id), after=after, limit=limit, max_bytes=max_bytes)
-        return [decoded_entry(comm_id, one.seq, one.data) async for one in little_by_little(page.messages)]
+        return [decoded_entry(comm_id, one.seq, one.data) for one in page.messages]
 
     @asynccontextmanager
     async def listen(self, comm_id: CommId, listener: GroupListener) -> AsyncIterator[None]:

@@ -21,7 +21,7 @@ from ioa.adapters.nats.direct_gets import StreamMessage, read_stream
 from ioa.adapters.nats.streams import next_messages
 from ioa.adapters.nats.translated_errors import unavailable_unless_answered
 from ioa.beside import together
-from ioa.little_by_little import reaching
+from ioa.page_size import count_page
 from ioa.protocol.stream_reads import ReadStream
 
 _TIMEOUT = timedelta(seconds=5)
@@ -101,7 +101,7 @@ async def previous_messages(
         found += reversed(window)
         size += sum(len(message.data) for message in window)
         end, width = start, width * 4 if len(window) * 4 < limit else width
-    page_back = found[: reaching((len(one.data) for one in found), max_bytes, limit)]
+    page_back = found[: count_page((len(one.data) for one in found), max_bytes, limit)]
     is_last = len(page_back) == len(found) and end <= first_seq
     return PageBack(page_back, None if is_last or not page_back else page_back[-1].seq)
 

@@ -38,7 +38,6 @@ from ioa.adapters.nats.topology import (
 )
 from ioa.adapters.nats.translated_errors import unavailable_unless_answered
 from ioa.errors import IoaError
-from ioa.little_by_little import little_by_little
 from ioa.ports.retention import Belongings, GoalPage, ListedPage, ListedRecord, NumberedRecord, listed
 from ioa.protocol import subjects
 from ioa.protocol.codec import decode, encode, read_field
@@ -67,7 +66,7 @@ class NatsGoalPages:
     async def oldest(self, *, after: int, limit: int) -> GoalPage:
         """Read on."""
         page = await next_messages(self._client, stream_of(GOAL_RECORDS), ">", after=after, limit=limit)
-        return GoalPage(await _records(page.messages, _numbered), None if page.complete else page.messages[-1].seq)
+        return GoalPage(_records(page.messages, _numbered), None if page.complete else page.messages[-1].seq)
 
     async def newest(
         self, *, before: int | None, limit: int, max_bytes: int, labels: Mapping[str, str] | None = None
@@ -80,13 +79,13 @@ class NatsGoalPages:
         def read(one: StreamMessage) -> ListedRecord | None:
             return listed(one.seq, one.data, places[one.seq]) if not labels or _bears(one.data, labels) else None
 
-        records = [one for one in await _records(page.messages, read) if one is not None]
+        records = [one for one in _records(page.messages, read) if one is not None]
         return ListedPage(records, page.before, len(page.messages))
 
 
-async def _records(messages: Iterable[StreamMessage], read: Callable[[StreamMessage], R]) -> Sequence[R]:
+def _records(messages: Iterable[StreamMessage], read: Callable[[StreamMessage], R]) -> Sequence[R]:
     records = list[R]()
-    async for message in little_by_little(messages):
+    for message in messages:
         try:
             records.append(read(message))
         except IoaError as error:

@@ -20,7 +20,6 @@ from ioa.adapters.nats.streams import next_messages
 from ioa.adapters.nats.topology import GATEWAY, LOG, RESULTS, TAIL
 from ioa.adapters.nats.translated_errors import unavailable_unless_answered
 from ioa.errors import InvalidInputError, PayloadTooLargeError
-from ioa.little_by_little import little_by_little
 from ioa.ports.group_log import StoredEntry, UnreadableEntryError
 from ioa.protocol import subjects
 from ioa.protocol.codec import decode, encode
@@ -110,7 +109,7 @@ class NatsTail:
         """
         page = await next_messages(self._client, RESULTS, ">", after=after, limit=_PAGE, max_bytes=_PAGE_BYTES)
         found, upto = [], after
-        async for message in little_by_little(page.messages):
+        for message in page.messages:
             with suppress(InvalidInputError, PayloadTooLargeError):
                 found.append((message.seq, decode_result(message.data)))
             upto = message.seq
@@ -124,7 +123,7 @@ class NatsTail:
         """
         page = await next_messages(self._client, LOG, ">", after=after, limit=_PAGE, max_bytes=_PAGE_BYTES)
         found, upto = [], after
-        async for message in little_by_little(page.messages):
+        for message in page.messages:
             with suppress(UnreadableEntryError):  # the router writes a dead letter
                 found.append(decoded_entry(subjects.parse_comm(message.subject), message.seq, message.data))
             upto = message.seq
