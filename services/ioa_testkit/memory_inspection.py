@@ -21,7 +21,6 @@ class MemoryInspection:
     Attributes:
         server: What the server says of itself.
         of: Whose system it is.
-        authorized_anew: Whether who may do what is as this version has it; None as if nobody were asked who he is.
         held: What JetStream holds; None as if it were off.
         streams: Which streams and buckets there are.
         clock_is_ahead: By how much the server's clock is.
@@ -36,7 +35,6 @@ class MemoryInspection:
         self._system = system
         self.server = ServerFacts("2.12.0", 1024 * 1024)
         self.of: TenantId | None = None
-        self.authorized_anew: bool | None = None
         self.held: StorageFacts | None = StorageFacts(0, 0, None)
         self.streams = TopologyFacts(0, (), ())
         self.clock_is_ahead: timedelta | None = timedelta(0)
@@ -53,10 +51,6 @@ class MemoryInspection:
     async def tenant(self) -> TenantId | None:
         """Say what it was told."""
         return self.of
-
-    async def is_authorized_anew(self) -> bool | None:
-        """Say what it was told."""
-        return self.authorized_anew
 
     async def storage(self) -> StorageFacts | None:
         """Tell what it was told."""

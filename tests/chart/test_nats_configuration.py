@@ -75,7 +75,7 @@ async def test_a_revoked_key_is_refused_after_a_reload(tmp_path: Path) -> None:
         assert await is_let_in(first)
         included = cluster.secrets / "ioa-nats-authorization" / AUTHORIZATION
         key = public_key_of(read_key(str(first.seed)).seed)
-        known = read_authorization(await asyncio.to_thread(included.read_text), {})
+        known = read_authorization(await asyncio.to_thread(included.read_text))
         await asyncio.to_thread(included.write_text, authorization({one: may for one, may in known.items() if one != key}))
         os.kill(int(await asyncio.to_thread((tmp_path / "nats.pid").read_text)), signal.SIGHUP)
 

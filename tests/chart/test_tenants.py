@@ -57,7 +57,7 @@ def test_each_pod_is_let_into_its_own_tenant(tmp_path: Path) -> None:
     plan = _plan(rendered)
     make_credentials(plan, FolderSecrets(tmp_path), NEW_YEAR)
     conf = (tmp_path / plan.authorization / "authorization.conf").read_text()
-    known, accounts = read_authorization(conf, {}), json.loads(conf)["accounts"]
+    known, accounts = read_authorization(conf), json.loads(conf)["accounts"]
     pods = dict(rendered.pods())
     for tenant in (ACME, UMBRA):
         for service in (one for one in Service if one is not Service.AUTHCALLOUT):

@@ -131,10 +131,6 @@ class FolderSecrets:
             return None
         return {file.name: file.read_bytes() for file in folder.iterdir() if file.is_file() and not file.name.startswith(".")}
 
-    def names(self) -> Mapping[str, str]:
-        """Return who has a folder with a seed of his own, by public key."""
-        return {one.public_key: one.name for one in self.seeds("*") if not one.is_of_pool}
-
     def seeds(self, secrets: str) -> Iterator[KeptSeed]:
         """Return the seeds that are somebody's, of Secrets that match a pattern."""
         return (one for one in self._anyones(secrets) if _is_somebodys(one))
@@ -336,7 +332,7 @@ def _made(kept: FolderSecrets, plan: Plan, tenant: TenantId | None, now: datetim
     before, asked = read_tenants(there), plan.callout
     others: dict[str, Permissions] = {}
     if there and (before or tenant is not None):
-        others = {key: may for key, may in read_authorization(there, kept.names()).items() if may.tenant != tenant}
+        others = {key: may for key, may in read_authorization(there).items() if may.tenant != tenant}
     if tenant is not None and read_callout(there) is not None:
         asked = CALLOUT
     limits = plan.limits if tenant is None else read_own_limits(there)
@@ -355,7 +351,7 @@ def _made(kept: FolderSecrets, plan: Plan, tenant: TenantId | None, now: datetim
 def _left_out(kept: FolderSecrets, tenant: TenantId | None, before: str) -> list[str]:
     """Return who of a tenant was let in by his seed before and is not by what is written now, by name."""
     try:
-        was, now = (read_authorization(text, {}).keys() for text in (before, _rendered(kept) or ""))
+        was, now = (read_authorization(text).keys() for text in (before, _rendered(kept) or ""))
     except InvalidInputError:  # an older version's, or none: nothing says who that was
         return []
     gone = was - now
@@ -373,7 +369,7 @@ def read_known(kept: FolderSecrets, folder: Path) -> dict[str, Permissions]:
         raise InvalidInputError(
             f"There is no {folder / AUTHORIZATION / CONFIGURATION}.", hint="Make credentials with `ioa credentials create`."
         )
-    return read_authorization(there, kept.names())
+    return read_authorization(there)
 
 
 def write_known(kept: FolderSecrets, known: Mapping[str, Permissions], gone: TenantId | None = None) -> bool:

@@ -125,19 +125,6 @@ def topology_finding(found: TopologyFacts) -> Finding:
     return Finding("streams", Health.OK, f"{found.expected} streams and buckets")
 
 
-def authorization_finding(*, is_anew: bool) -> Finding:
-    """Judge whether what the server includes says who may do what as this version does."""
-    if is_anew:
-        return Finding("authorization", Health.OK, "who may do what is as this version has it")
-    return Finding(
-        "authorization",
-        Health.WARNING,
-        "Who may do what was written by another version of IoA than this command's: what is new in one of them is refused.",
-        "Run `ioa credentials create --out DIR` of the services' version with all names, then restart nats-server (on Kubernetes"
-        " `helm upgrade` does it).",
-    )
-
-
 def clock_finding(difference: timedelta | None) -> Finding:
     """Judge how far the server's clock is ahead of this machine's."""
     if difference is None:

@@ -21,7 +21,6 @@ from ioa.cli.examination import (
     Finding,
     Health,
     agents_finding,
-    authorization_finding,
     callout_finding,
     clock_finding,
     dead_letter_findings,
@@ -146,8 +145,6 @@ async def findings(inspection: Inspection, data: Path, *, probes: bool = False) 
 async def _whose(inspection: Inspection) -> AsyncIterator[Finding]:
     if (tenant := await inspection.tenant()) is not None:
         yield Finding("tenant", Health.OK, f"what follows is of the tenant {tenant}; others are not seen from there")
-    if (anew := await inspection.is_authorized_anew()) is not None:
-        yield authorization_finding(is_anew=anew)
 
 
 async def _quotas(inspection: Inspection, *, stands: bool) -> Finding | None:

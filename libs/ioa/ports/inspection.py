@@ -122,9 +122,6 @@ class Inspection(StreamStatsSource, Protocol):
     async def tenant(self) -> TenantId | None:
         """Ask whose system it is; None if its tenant has no name."""
 
-    async def is_authorized_anew(self) -> bool | None:
-        """Ask whether who may do what is as this version has it; None if that is not to be told."""
-
     async def storage(self) -> StorageFacts | None:
         """Ask what JetStream holds; None if it is off or does not answer."""
 

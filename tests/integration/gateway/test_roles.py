@@ -40,7 +40,7 @@ async def test_goals_by_http_are_those_of_the_keys_user(tmp_path: Path, port: in
     plan = plan_of([seat_of("anna")], [], [], ["root"], gateways=["gateway"])
     await asyncio.to_thread(make_credentials, plan, FolderSecrets(tmp_path / "keys"), NEW_YEAR)
     rendered = (tmp_path / "keys" / AUTHORIZATION / "authorization.conf").read_text(encoding="utf-8")
-    assert of_gateway().publish in [may.publish for may in read_authorization(rendered, {}).values()]
+    assert of_gateway().publish in [may.publish for may in read_authorization(rendered).values()]
     seeds = {name: str(tmp_path / "keys" / name / "seed") for name in ("root", "groups", "gateway")}
     stop = StopSignal()
     async with open_nats_server(tmp_path / "nats", None, authorization=rendered) as server:

@@ -23,7 +23,6 @@ _READ_BY_ALL = {
     "user": {
         "ioa.v1.comm.*.log",
         "ioa.v1.comm.*.progress",
-        "ioa.v1.result.*",
         "ioa.v1.result.*.*",
         "ioa.v1.result.eve.g1",
     },

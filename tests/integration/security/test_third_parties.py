@@ -304,7 +304,7 @@ def test_who_is_asked_stays_when_keys_change(tmp_path: Path) -> None:
     """nats-server takes no other callout at a reload, so writing the authorization anew leaves it as it was; it is nobody's key."""
     make_credentials(plan_of(["writer:2"], ["anna"], [], [], callout=True), FolderSecrets(tmp_path), NEW_YEAR)
     rendered = (tmp_path / AUTHORIZATION / "authorization.conf").read_text()
-    known, callout = read_authorization(rendered, {}), read_callout(rendered)
+    known, callout = read_authorization(rendered), read_callout(rendered)
     assert callout is not None and callout.user not in known
     fewer = authorization(dict(list(known.items())[1:]), callout)
     assert (read_callout(fewer), json.loads(fewer)["authorization"]) == (callout, json.loads(rendered)["authorization"])

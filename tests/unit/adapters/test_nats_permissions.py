@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
 from ioa.adapters.nats import authorization as rendering
 from ioa.adapters.nats.accounts import AGENTS, CONTROL_PLANE, USERS
-from ioa.adapters.nats.authorization import authorization, is_of_this_version, read_authorization
+from ioa.adapters.nats.authorization import authorization, read_authorization
 from ioa.adapters.nats.permissions import (
     PULLS,
     READABLE,
@@ -109,29 +108,14 @@ def test_reply_routes_are_kept_longer_than_our_requests_wait() -> None:
 def test_a_role_is_told_from_what_was_rendered(name: str) -> None:
     """What was rendered for somebody says who it is, so that it can be rendered again."""
     may = of_admin() if name == "admin" else EVERYBODY[name]
-    assert read_authorization(authorization({"KEY": may}), {}) == {"KEY": may}
+    assert read_authorization(authorization({"KEY": may})) == {"KEY": may}
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"accounts": {"A": {"users": [{"nkey": "K", "user": "x"}]}}}'])
 def test_what_was_not_rendered_is_refused(text: str) -> None:
     """What else a server may be configured with says nothing of roles."""
     with pytest.raises(InvalidInputError, match="name everybody"):
-        read_authorization(text, {})
-
-
-def test_a_role_of_an_older_version_is_told() -> None:
-    """With two accounts, no pool where agents register and no names of users: everybody is who it was, or nobody is let in."""
-    agent = {
-        "publish": {"allow": ["ioa.v1.registry.register.ada", "ioa.v1.comm.*.say.ada", "$JS.API.CONSUMER.MSG.NEXT.IOA_WORK.any"]},
-        "subscribe": {"allow": ["ioa.v1.inbox.ada"]},
-    }
-    agent["publish"]["allow"].append("$JS.API.CONSUMER.MSG.NEXT.IOA_WORK.pool-sums")
-    user = {"publish": {"allow": ["ioa.v1.goal", "ioa.v1.groups.cancel"]}, "subscribe": {"allow": []}}
-    users = [{"nkey": "AGENT", "permissions": agent}, {"nkey": "USER", "permissions": user}]
-    rendered = json.dumps({"accounts": {"IOA": {"users": []}, "IOA_CLIENTS": {"users": users}}})
-    assert read_authorization(rendered, {"USER": "anna"}) == {"AGENT": ADA, "USER": of_user(ANNA)}
-    with pytest.raises(InvalidInputError, match="What USER is"):
-        read_authorization(rendered, {})
+        read_authorization(text)
 
 
 def test_nothing_crosses_twice() -> None:
@@ -144,19 +128,6 @@ def test_nothing_crosses_twice() -> None:
 def test_the_admin_may_do_everything() -> None:
     """For repairs by hand."""
     assert (of_admin().publish, of_admin().subscribe) == ((">",), (">",))
-
-
-def test_an_authorization_says_by_which_rules_it_was_rendered(monkeypatch: pytest.MonkeyPatch) -> None:
-    """To who may ask what he may do, whatever was changed since, of whom it may be; agents have no line more of it."""
-    accounts = json.loads(authorization({"U1": of_observer(), "U2": of_agent(AgentId("a"), PoolId("p"))}))["accounts"]
-    users = {user["nkey"]: user["permissions"]["subscribe"]["allow"] for account in accounts.values() for user in account["users"]}
-    assert {key: is_of_this_version(listens) for key, listens in users.items()} == {"U1": True, "U2": False}
-    with monkeypatch.context() as newer:
-        newer.setattr(rendering, "of_agent", lambda *_: replace(of_agent(AgentId("a"), PoolId("p")), subscribe=("more",)))
-        rendering._rules.cache_clear()
-        assert not is_of_this_version(users["U1"])
-    rendering._rules.cache_clear()
-    assert is_of_this_version(users["U1"])
 
 
 def test_what_strangers_call_themselves_is_asked_about_in_what_a_connection_may_have_waiting() -> None:

@@ -36,7 +36,7 @@ def test_a_system_without_tenants_is_what_it_was() -> None:
 @pytest.mark.parametrize("may", [*KEYS.values(), replace(of_admin(), tenant=ACME)])
 def test_somebody_is_told_as_one_of_a_tenant(may: Permissions) -> None:
     """What was rendered for somebody says whose he is, so that it can be rendered again."""
-    assert read_authorization(authorization({"KEY": may}), {}) == {"KEY": may}
+    assert read_authorization(authorization({"KEY": may})) == {"KEY": may}
 
 
 def test_nothing_crosses_from_one_tenant_to_another() -> None:

@@ -372,17 +372,6 @@ async def test_a_tenants_system_is_said_to_be_one(tmp_path: Path) -> None:
     assert "acme" in told
 
 
-@pytest.mark.parametrize(("anew", "told"), [(None, None), (True, Health.OK), (False, Health.WARNING)])
-async def test_an_authorization_of_another_version_is_told(tmp_path: Path, anew: bool | None, told: Health | None) -> None:
-    """With what to do; nothing is said where nobody is asked who he is."""
-    async with open_memory_plane() as plane:
-        assert isinstance(plane.inspection, MemoryInspection)
-        plane.inspection.authorized_anew = anew
-        found = [one async for one in findings(plane.inspection, tmp_path) if one.check == "authorization"]
-    assert [one.health for one in found] == ([] if told is None else [told])
-    assert anew is not False or "ioa credentials create" in found[0].hint
-
-
 def test_a_full_store_is_a_problem() -> None:
     """From four fifths on a stream with a bound, or all of JetStream, is named with who stores most; below, how full each is."""
     files = StoredBytes(owners=(OwnerBytes(owner="agent-eve", size_bytes=79_000_000, files=12),), size_bytes=79_000_000)

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from base64 import b32encode
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
-from hashlib import sha256
 from typing import Any
 
 from pydantic import ConfigDict, Field
@@ -17,7 +14,6 @@ from pydantic import ConfigDict, Field
 from ioa.adapters.nats.accounts import AGENTS, CALLOUT, CONTROL_PLANE, USERS
 from ioa.adapters.nats.keys import subject_of
 from ioa.adapters.nats.permissions import (
-    WHO_AM_I,
     Permissions,
     Service,
     account_of,
@@ -51,11 +47,6 @@ _INBOX = re.compile(re.escape(inbox_prefix_of("")) + r"(U[A-Z2-7]{55})\.>")
 _SERVICE = re.compile(r"\$SRV\.PING\.ioa-([a-z]+)")
 _AGENT = re.compile(r"ioa\.v1\.comm\.\*\.say\.([A-Za-z0-9_-]+)")
 _USER = re.compile(r"ioa\.v1\.groups\.cancel\.([A-Za-z0-9_-]+)")
-_OLD_CANCEL = "ioa.v1.groups.cancel"
-_RULES = "_IOA.RULES."
-"""Before the digest of the rules by which an authorization was rendered: a subject on which nothing is published. The server keeps
-of an authorization what each may do, and tells that to who asks, so that it stands there, of who may ask."""
-_DIGEST_BYTES = 10
 _COOKIE = subject_of(API_KEYS, "cookie")
 _POOL = re.compile(rf"\$JS\.API\.CONSUMER\.MSG\.NEXT\.{WORK}\.{pool_consumer(PoolId(''))}([A-Za-z0-9_-]+)")
 
@@ -126,20 +117,10 @@ def authorization(
         tenants: What each may use up; those of `users` that are not named here have the usual limits.
         own: What the tenant without a name may use up; the usual limits if None.
     """
-    return _rendered(users, callout, tenants or {}, own, _rules())
-
-
-def _rendered(
-    users: Mapping[str, Permissions],
-    callout: Callout | None,
-    tenants: Mapping[TenantId, AccountLimits],
-    own: AccountLimits | None,
-    rules: str,
-) -> str:
-    limits = {may.tenant: AccountLimits() for may in users.values() if may.tenant is not None} | dict(tenants)
-    accounts = _accounts(None, own or AccountLimits(), users, rules)
+    limits = {may.tenant: AccountLimits() for may in users.values() if may.tenant is not None} | dict(tenants or {})
+    accounts = _accounts(None, own or AccountLimits(), users)
     for tenant, bounds in sorted(limits.items()):
-        accounts |= _accounts(tenant, bounds, users, rules)
+        accounts |= _accounts(tenant, bounds, users)
     asked: dict[str, Any] = {}
     if callout is not None:
         accounts[CALLOUT] = {"users": [_user(callout.user, of_callout())]}
@@ -151,30 +132,13 @@ def _rendered(
     return _whole(accounts, asked)
 
 
-@cache
-def _rules() -> str:
-    """Return a subject that is another in a version which lets anybody do anything else."""
-    agent, user = of_agent(AgentId("a"), PoolId("p")), of_user(UserId("u"))
-    everybody = [*map(of_service, Service), agent, user, of_gateway(), of_observer(), of_auditor(), of_admin()]
-    of_two = [replace(may, tenant=tenant) for tenant in (None, TenantId("t")) for may in everybody]
-    whole = _rendered({f"K{number}": may for number, may in enumerate(of_two)}, Callout("C", "I"), {}, None, "")
-    return f"{_RULES}{b32encode(sha256(whole.encode()).digest()[:_DIGEST_BYTES]).decode()}"
-
-
-def is_of_this_version(subscribe: Collection[str]) -> bool:
-    """Tell from where somebody listens, who may ask what he may do, whether this version rendered the authorization."""
-    return _rules() in subscribe
-
-
 def _whole(accounts: Mapping[str, Mapping[str, Any]], others: Mapping[str, Any]) -> str:
     written = ",\n".join(f"{json.dumps(name)}: {_written(account)}" for name, account in accounts.items())
     after = "".join(f",\n{json.dumps(name)}: {json.dumps(value)}" for name, value in others.items())
     return f'{{"accounts": {{\n{written}\n}}{after}}}\n'
 
 
-def _accounts(
-    tenant: TenantId | None, limits: AccountLimits, users: Mapping[str, Permissions], rules: str
-) -> dict[str, dict[str, Any]]:
+def _accounts(tenant: TenantId | None, limits: AccountLimits, users: Mapping[str, Permissions]) -> dict[str, dict[str, Any]]:
     """Return the three accounts of a tenant. They import from each other, and from no other account."""
     importers: dict[tuple[str, str], list[str]] = defaultdict(list)
     control_plane = account_of(CONTROL_PLANE, tenant)
@@ -193,9 +157,7 @@ def _accounts(
     for side, account in accounts.items():
         of_account = {limit: getattr(bounds, field) for limit, field in _LIMITED[side].items()}
         account["limits"] = {limit: value for limit, value in of_account.items() if value is not None}
-        account["users"] = [
-            _user(key, may, rules) for key, may in sorted(users.items()) if (may.account, may.tenant) == (side, tenant)
-        ]
+        account["users"] = [_user(key, may) for key, may in sorted(users.items()) if (may.account, may.tenant) == (side, tenant)]
     return {account_of(side, tenant): account for side, account in accounts.items()}
 
 
@@ -256,7 +218,7 @@ def read_callout(rendered: str) -> Callout | None:
 
 def names_in(rendered: str) -> frozenset[str]:
     """Return what agents, pools and users are called whose keys this version's authorization lets in, as `full_name` has it."""
-    everybody = read_authorization(rendered, {}).values()
+    everybody = read_authorization(rendered).values()
     return frozenset(full_name(may.tenant, name) for may in everybody for name in names_of(may))
 
 
@@ -266,15 +228,11 @@ def names_of(may: Permissions) -> frozenset[str]:
     return frozenset(match[1] for match in found if match)
 
 
-def read_authorization(rendered: str, names: Mapping[str, str]) -> dict[str, Permissions]:
-    """Tell from what this or an older version rendered who may connect, and return what this version lets each do, by public key.
-
-    Args:
-        rendered: What was rendered.
-        names: What users are called, by public key. An older version did not write that down.
+def read_authorization(rendered: str) -> dict[str, Permissions]:
+    """Return the permissions of each public key in a rendered authorization.
 
     Raises:
-        InvalidInputError: It was not rendered by any version, or was changed by hand so that a role is not to be told.
+        InvalidInputError: `authorization` did not render it, or a role cannot be determined.
     """
     try:
         accounts = {name: account for name, account in json.loads(rendered)["accounts"].items() if name != CALLOUT}
@@ -287,7 +245,7 @@ def read_authorization(rendered: str, names: Mapping[str, str]) -> dict[str, Per
             "This is no authorization that `ioa credentials create` has written.", hint="Run that again, and name everybody."
         ) from None
     return {
-        key: replace(_role(key, publish, subscribe, names), inbox_of=_other_inbox(key, subscribe), tenant=tenant)
+        key: replace(_role(key, publish, subscribe), inbox_of=_other_inbox(key, subscribe), tenant=tenant)
         for key, (tenant, publish, subscribe) in allowed.items()
     }
 
@@ -297,8 +255,8 @@ def _other_inbox(key: str, subscribe: Sequence[str]) -> str | None:
     return owners[0] if owners else None
 
 
-def _role(key: str, publish: Sequence[str], subscribe: Sequence[str], names: Mapping[str, str]) -> Permissions:
-    """Tell who somebody is by what no other role may do, in any version."""
+def _role(key: str, publish: Sequence[str], subscribe: Sequence[str]) -> Permissions:
+    """Determine a role by permissions that no other role has."""
     if ">" in publish:
         return of_admin()
     services = {match[1] for one in subscribe if (match := _SERVICE.fullmatch(one))} & set(Service)
@@ -313,8 +271,6 @@ def _role(key: str, publish: Sequence[str], subscribe: Sequence[str], names: Map
             return of_gateway()
         case [], [], [] if user := user_of(publish):
             return of_user(user)
-        case [], [], [] if _OLD_CANCEL in publish and key in names:
-            return of_user(UserId(names[key]))
         case [], [], [] if subjects.LIST_AGENTS in publish:
             return of_observer()
         case [], [], [] if subjects.ANY_AUDIT in subscribe:
@@ -368,12 +324,11 @@ def _exported(kind: str, subject: str, importers: Sequence[str]) -> dict[str, An
     return exported
 
 
-def _user(public_key: str, may: Permissions, rules: str = "") -> dict[str, Any]:
+def _user(public_key: str, may: Permissions) -> dict[str, Any]:
     owners = dict.fromkeys((public_key, may.inbox_of or public_key))
-    marked = [rules] if rules and (WHO_AM_I in may.publish or ">" in may.publish) else []
     permissions: dict[str, Any] = {
         "publish": {"allow": list(may.publish)},
-        "subscribe": {"allow": [*may.subscribe, *marked, *(f"{inbox_prefix_of(owner)}.>" for owner in owners)]},
+        "subscribe": {"allow": [*may.subscribe, *(f"{inbox_prefix_of(owner)}.>" for owner in owners)]},
     }
     if may.answering is not None:
         permissions["allow_responses"] = {"max": may.answering.times, "expires": f"{may.answering.seconds}s"}

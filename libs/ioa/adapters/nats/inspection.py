@@ -19,7 +19,7 @@ from ioa.adapters.nats.request import NatsRequester
 from ioa.adapters.nats.service import REJECTED
 from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.adapters.nats.topology import DEAD, STREAMS, TIMERS
-from ioa.adapters.nats.whoami import ask_tenant, ask_version
+from ioa.adapters.nats.whoami import ask_tenant
 from ioa.cancellation import heeding_cancellation
 from ioa.errors import ForbiddenError, IoaError, NotPermittedError, UnavailableError
 from ioa.json_text import parse_json
@@ -66,11 +66,6 @@ class NatsInspection:
         """Ask the server."""
         with heeding_cancellation():
             return await ask_tenant(self._client)
-
-    async def is_authorized_anew(self) -> bool | None:
-        """Ask the server."""
-        with heeding_cancellation():
-            return await ask_version(self._client)
 
     async def storage(self) -> StorageFacts | None:
         """Tell what JetStream holds; None if it is off or does not answer, or nobody does who may say.

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import json
-import re
 
 import nats.errors
 from nats.aio.client import Client
 
-from ioa.adapters.nats.authorization import is_of_this_version, user_of
+from ioa.adapters.nats.authorization import user_of
 from ioa.adapters.nats.connection import may_not_publish
 from ioa.adapters.nats.permissions import WHO_AM_I, tenant_of
 from ioa.errors import ForbiddenError, UnavailableError
 from ioa.protocol.ids import ADMIN, LOCAL, TenantId, UserId
 
 _TIMEOUT = 5.0
-_KEY = re.compile(r"U[A-Z2-7]{55}")
 
 
 async def ask_user(client: Client) -> UserId:
@@ -58,19 +56,3 @@ async def ask_tenant(client: Client) -> TenantId | None:
     except (nats.errors.Error, TimeoutError, OSError):
         return None
     return tenant_of(str((json.loads(answer.data).get("data") or {}).get("account", "")))
-
-
-async def ask_version(client: Client) -> bool | None:
-    """Return whether the server's authorization is that of this version.
-
-    None without credentials, with a token, whose permissions the auth callout states, or if the credential may not know it.
-    """
-    try:
-        answer = await client.request(WHO_AM_I, b"", timeout=_TIMEOUT)
-    except (nats.errors.Error, TimeoutError, OSError):
-        return None
-    told = json.loads(answer.data).get("data") or {}
-    if not _KEY.fullmatch(str(told.get("user", ""))):
-        return None
-    subscribe = ((told.get("permissions") or {}).get("subscribe") or {}).get("allow") or ()
-    return is_of_this_version(subscribe)
