@@ -29,11 +29,12 @@ from benchmarks.discovery_sets import OWN, Variant, sets_in, variants_of
 from benchmarks.discovery_ways import bare, create_ways
 from ioa.errors import InvalidInputError
 from ioa.ports.agent_index import AgentIndex
+from ioa.ports.embedder import Embedder
 from ioa.protocol.ids import PoolId
 from ioa.protocol.search import Need, Search
 from ioa_discovery.embedding.embedder import open_embedder
 from ioa_discovery.index.edge_index import open_edge_index
-from ioa_discovery.indexer import CardEmbedder, Indexer
+from ioa_discovery.indexer import Indexer
 from ioa_discovery.search.searcher import Searcher
 from ioa_groups.leaders import ASKED, best_leader
 
@@ -54,7 +55,7 @@ class Report:
     latency: Latency
 
 
-async def evaluate(variant: Variant, embedder: CardEmbedder, progress: Progress) -> Report:
+async def evaluate(variant: Variant, embedder: Embedder, progress: Progress) -> Report:
     """Index the cards, time every need once, and compare all ways of finding."""
     label = f"{variant.set_name}, {variant.cards_are}"
     async with open_edge_index(model_id=embedder.model_id, dimension=embedder.dimension) as index:

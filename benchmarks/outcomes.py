@@ -24,6 +24,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.discovery_sets import OWN, variants_of
+from ioa.ports.embedder import Embedder
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.ids import AgentId, PoolId
 from ioa.protocol.outcomes import REMEMBERED, Outcome
@@ -31,7 +32,7 @@ from ioa.protocol.search import Need, Search
 from ioa.testing.manual_clock import NEW_YEAR, ManualClock
 from ioa_discovery.embedding.embedder import open_embedder
 from ioa_discovery.index.edge_index import open_edge_index
-from ioa_discovery.indexer import CardEmbedder, Indexer
+from ioa_discovery.indexer import Indexer
 from ioa_discovery.search.experience import Experience
 from ioa_discovery.search.searcher import Searcher
 
@@ -103,7 +104,7 @@ def popular(experience: Experience, cards: Sequence[AgentCard], contests: Sequen
 
 
 async def simulate(
-    cards: Sequence[AgentCard], needs: dict[AgentId, tuple[str, ...]], seed: int, tasks: int, embedder: CardEmbedder
+    cards: Sequence[AgentCard], needs: dict[AgentId, tuple[str, ...]], seed: int, tasks: int, embedder: Embedder
 ) -> Table:
     """Play all contests with and without memory, and put what became of them side by side."""
     chance = random.Random(seed)

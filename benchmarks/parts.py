@@ -23,8 +23,6 @@ from tests.rig.processes import ServiceProcesses, open_services
 
 NO_QUOTAS = {
     "IOA_QUOTA_GOALS": "1000000",
-    "IOA_QUOTA_LOGS": "1000000",
-    "IOA_QUOTA_LOGS_BURST": "1000000000",
     "IOA_RATE": "1000000",
     "IOA_BURST": "1000000000",
 }

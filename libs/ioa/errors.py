@@ -127,7 +127,7 @@ class RateLimitedError(UnavailableError):
 
 
 class StoreFullError(UnavailableError):
-    """There is no room for a file, whosever it is. There may be, when files go."""
+    """The store is full: it accepts no new goal, or no file. It accepts more when old goals and files were removed."""
 
 
 class OverQuotaError(IoaError):

@@ -32,7 +32,7 @@ from ioa.runtime.control_plane import ControlPlaneSettings
 from ioa.runtime.process import background
 from ioa_discovery.assessment import Assessor
 from ioa_discovery.index_count import IndexCount
-from ioa_discovery.indexer import CardEmbedder, Indexer
+from ioa_discovery.indexer import Indexer
 from ioa_discovery.registry_feed import RegistryFeed
 from ioa_discovery.search.experience import Experience
 from ioa_discovery.search.replicas import Replicas
@@ -53,7 +53,7 @@ class OpenedEngines(Protocol):
         """What needs are embedded by."""
 
     @property
-    def card_embedder(self) -> CardEmbedder:
+    def card_embedder(self) -> Embedder:
         """What cards are embedded by; it may remember what it has embedded."""
 
 

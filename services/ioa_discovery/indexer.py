@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import Protocol
 
 from ioa.ports.agent_index import AgentIndex, IndexEntry, SparseVector
@@ -54,23 +53,11 @@ class AgentRemoved:
 RegistryEvent = CardStored | AgentOnline | AgentOffline | AgentRemoved
 
 
-class CardEmbedder(Embedder, Protocol):
-    """What cards are embedded by."""
-
-    async def count_tokens(self, texts: Sequence[str]) -> Sequence[int]:
-        """Return how many tokens of each text are read: so many times as long as one it takes to embed."""
-        ...
-
-
 class ChangePace(Protocol):
     """Says which changed cards are put in now. Where one is not, the card before stays, and the newest is brought when it may."""
 
     def may_change(self, agent_id: AgentId) -> bool:
         """Whether an agent's changed card is to be put in now."""
-        ...
-
-    def charge(self, agent_id: AgentId, tokens: int) -> None:
-        """Count how many tokens of the card are read."""
         ...
 
 
@@ -88,7 +75,7 @@ class Indexer:
     """
 
     def __init__(
-        self, index: AgentIndex, embedder: CardEmbedder, *, stem: Stem = english_stem, changes: ChangePace | None = None
+        self, index: AgentIndex, embedder: Embedder, *, stem: Stem = english_stem, changes: ChangePace | None = None
     ) -> None:
         self._stem = stem
         self._changes = changes
@@ -170,22 +157,12 @@ class Indexer:
         stale = [card for card in cards if self._is_due(card)]
         for start in range(0, len(stale), BATCH_CARDS):
             batch = stale[start : start + BATCH_CARDS]
-            changed = [card for card in batch if card.agent_id in self._fingerprints]
             vectors = await self._embedder.embed([text for card in batch for text in _texts(card)])
             words = await asyncio.to_thread(self._words, batch)
             async with self._writing:
                 entries = self._entries(batch, iter(vectors), words)
                 await self._index.put(entries)
                 self._fingerprints.update({entry.card.agent_id: entry.fingerprint for entry in entries})
-            await self._charge(changed)
-
-    async def _charge(self, changed: Sequence[AgentCard]) -> None:
-        """Count how long the changed cards have taken."""
-        if self._changes is None or not changed:
-            return
-        tokens = iter(await self._embedder.count_tokens([text for card in changed for text in _texts(card)]))
-        for card in changed:
-            self._changes.charge(card.agent_id, sum(islice(tokens, len(_texts(card)))))
 
     def _words(self, cards: Sequence[AgentCard]) -> Sequence[SparseVector]:
         return [document_terms(profile_words(card), self._stem) for card in cards]

@@ -4,9 +4,8 @@ The feed hands on the present state of each agent that was touched, not the hist
 at most one round of work per agent before it is current. Who was touched last comes first, so that an agent that registers while
 a hundred thousand wait is found at once; half of each batch are those that wait longest, so that nobody waits for ever.
 
-A card with fifty examples takes a second of a core to embed, one of signs alone five, and its agent may change it ten times a
-second. So a card that is changed again and again is held back, the longer the longer it takes: the newest is indexed when its turn
-has come, those between are not. Everything else of an agent, that it comes, goes or is removed, passes at once, also while cards
+Changes of one card are rate-limited, because embedding a card may take a second of a core: above the limit only the newest version
+is indexed, when the limit allows. Everything else of an agent, that it comes, goes or is removed, passes at once, also while cards
 are being embedded.
 """
 
@@ -17,20 +16,14 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from itertools import islice
 
-from ioa.ports.inspection import CHANGING, SlowedCaller
 from ioa.ports.registry_store import RegistryView
-from ioa.protocol.cards import MAX_CARD_BYTES
 from ioa.protocol.ids import AgentId
-from ioa.quotas import Rate
-from ioa.runtime.caller_pace import CallerPace
+from ioa.rate_limit import RateLimit, RateLimiter
 from ioa_discovery.indexer import AgentOffline, AgentOnline, AgentRemoved, CardStored, RegistryEvent
 
 BATCH_AGENTS = 16
-CHANGES = Rate(0.1, 5, answer_bytes=MAX_CARD_BYTES)
-"""How often an agent's card is indexed anew: after a while without a change five times at once, and then once in ten seconds. One
-that takes longer than a card of plain words can counts once more for each time that it does."""
-_PLAIN_TOKEN_BYTES = 4
-"""A token of plain words has more. Of signs, and of letters that the model does not know, each is one."""
+CHANGES = RateLimit(0.1, 5)
+"""Rate limit of indexed versions of one agent's card."""
 
 
 class RegistryFeed:
@@ -38,14 +31,14 @@ class RegistryFeed:
 
     Args:
         view: What the registry holds.
-        changes: How often one agent's card may change here.
+        changes: Rate limit of indexed versions of one agent's card.
         now: Returns seconds that never go back.
     """
 
-    def __init__(self, view: RegistryView, changes: Rate = CHANGES, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, view: RegistryView, changes: RateLimit = CHANGES, now: Callable[[], float] = time.monotonic) -> None:
         self._view = view
         self._pause = 1 / changes.per_second
-        self._changes = CallerPace(now, CHANGING, changes)
+        self._changes, self._now = RateLimiter(changes), now
         self._held_back: set[AgentId] = set()
         self._touched: dict[AgentId, None] = {}
         self._any = asyncio.Event()
@@ -64,20 +57,12 @@ class RegistryFeed:
 
     def may_change(self, agent_id: AgentId) -> bool:
         """Whether an agent's changed card may be indexed now. If not, it is looked at again when it may, as it is then."""
-        if self._changes.put_off(agent_id) is None:
+        if not self._changes.acquire(agent_id, self._now()):
             return True
         if agent_id not in self._held_back:
             self._held_back.add(agent_id)
             asyncio.get_running_loop().call_later(self._pause, self._let_go, agent_id)
         return False
-
-    def charge(self, agent_id: AgentId, tokens: int) -> None:
-        """Count how many tokens are read of a card that may change."""
-        self._changes.charge(agent_id, tokens * _PLAIN_TOKEN_BYTES)
-
-    def slowed(self) -> Sequence[SlowedCaller]:
-        """Return whose cards were held back lately, and how often."""
-        return self._changes.slowed()
 
     def compare(self) -> None:
         """Have the whole index compared with the registry."""

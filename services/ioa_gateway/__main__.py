@@ -23,7 +23,6 @@ from ioa.adapters.system_clock import RandomIds, SystemClock
 from ioa.client.client import Client
 from ioa.errors import UnavailableError
 from ioa.retry import pauses
-from ioa.runtime.dead_letter_share import SharedDeadLetters, user_of_notice
 from ioa.runtime.process import StopSignal, background, run_process
 from ioa.telemetry import readiness
 from ioa_gateway.app import create_app
@@ -67,7 +66,7 @@ async def serve(settings: GatewaySettings, stop: StopSignal) -> None:
         seats = await stack.enter_async_context(open_seats(own))
         system, hooks = NatsSystemClient(connection), NatsWebhooks(connection)
         posting = await stack.enter_async_context(open_posting(inside=settings.webhooks_inside))
-        dead = SharedDeadLetters(NatsDeadLetters(connection.jetstream()), user_of_notice, time.monotonic)
+        dead = NatsDeadLetters(connection.jetstream())
         pushes = Pushes(Client(system), keyring.holder)
         webhooks = Webhooks(
             store=hooks, goals=system, dead=dead, posting=posting, stands=keyring.lets_in, now=SystemClock().now, pushes=pushes

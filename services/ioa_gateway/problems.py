@@ -20,6 +20,7 @@ from ioa.errors import (
     OverQuotaError,
     PayloadTooLargeError,
     RateLimitedError,
+    StoreFullError,
     UnauthenticatedError,
     UnavailableError,
     row_of,
@@ -38,6 +39,7 @@ STATUS: Mapping[type[IoaError], int] = {
     NoAgentError: 409,
     OverQuotaError: 409,
     RateLimitedError: 429,
+    StoreFullError: 507,
     UnavailableError: 503,
     IoaError: 500,
 }

@@ -15,7 +15,6 @@ from ioa.adapters.nats.orders import OrderLines
 from ioa.adapters.nats.permissions import READABLE
 from ioa.adapters.nats.queues import Delivery, into_dead_letters
 from ioa.adapters.nats.service import open_service
-from ioa.adapters.nats.store_room import stored_bytes
 from ioa.adapters.nats.stream_stats import NatsStanding, NatsStreamStats
 from ioa.distribution import installed_version
 from ioa.group.requests import (
@@ -74,9 +73,8 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
         at_once = _ORDERS_AT_ONCE if settings.has_own_key else _LOCAL_ORDERS_AT_ONCE
 
         async def take(delivery: Delivery) -> None:
-            size = stored_bytes(delivery.subject, delivery.data, delivery.headers)
             again = delivery.attempt > 1
-            await intake.see_through(delivery.subject, delivery.data, delivery.identity, delivery.stored_at, size, again=again)
+            await intake.see_through(delivery.subject, delivery.data, delivery.identity, again=again)
 
         into_dead = into_dead_letters(parts.dead)
 
@@ -98,9 +96,8 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
                 await stores.sessions.whole()
                 async with (
                     background(
-                        OrderLines(client, take, set_aside, settings.quota_goals, at_once, parts.waiting.is_over).follow(),
-                        parts.waiting.follow(),
-                        parts.refusals.follow(),
+                        OrderLines(client, take, set_aside, settings.quota_goals, at_once).follow(),
+                        parts.store.follow(),
                         parts.watch.follow(),
                         parts.janitor.follow(settings.keep),
                         parts.files.sweep(),

@@ -3,14 +3,58 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
 from datetime import timedelta
 
+from ioa.agent.casting import cast_needs
 from ioa.errors import InvalidInputError, NoAgentError
+from ioa.group.state import ParentTask
+from ioa.ports.brain import NobodyFits
+from ioa.ports.discovery import Discovery
 from ioa.ports.registry_store import RegistryView
 from ioa.protocol.cards import AgentCard, may_draft
 from ioa.protocol.ids import AgentId, PoolId
 from ioa.protocol.policy import Casting, Policy
+from ioa.protocol.search import Need, Search, SearchResult
 from ioa.protocol.team import Filling, TeamSpec
+
+CAST_WITHIN = timedelta(seconds=3)
+"""Timeout of one search for the roles of a task's team."""
+
+
+@dataclass(frozen=True)
+class TeamOfTask:
+    """The stored team that a task names.
+
+    Attributes:
+        team: A team of the user that owns the goal.
+        task: The task.
+        assignee: The agent that does the task and leads the team.
+    """
+
+    team: TeamSpec
+    task: ParentTask
+    assignee: AgentId
+
+
+async def cast_team_of_task(wanted: TeamOfTask, discovery: Discovery) -> tuple[Casting, ...]:
+    """Find agents for the roles of a task's team that name a need, as its leader would.
+
+    Raises:
+        NoAgentError: No agent fits a need.
+        UnavailableError: Discovery does not answer.
+    """
+    if not any(filling.need for filling in wanted.team.fillings):
+        return ()
+    purpose = f"{wanted.task.comm_id}/{wanted.task.task_id}"
+
+    async def search(needs: Sequence[Need]) -> SearchResult:
+        return await discovery.search(Search(needs=tuple(needs), by=wanted.assignee, purpose=purpose))
+
+    cast = await cast_needs(wanted.team, search, leader=wanted.assignee)
+    if isinstance(cast, NobodyFits):
+        raise NoAgentError(f"The team {wanted.team.team} is not complete: no agent fits the need “{cast.needs[0]}”.")
+    return cast.cast
 
 
 def cast_roles(team: TeamSpec, found: Sequence[Casting], owner: AgentId, registry: RegistryView) -> tuple[Casting, ...]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from weakref import WeakValueDictionary
@@ -29,9 +29,7 @@ from ioa.ports.clock import Clock
 from ioa.ports.delivery import Tickets
 from ioa.ports.file_store import FileStore, StoredFile, counts_as
 from ioa.ports.group_log import GroupLog, StoredEntry
-from ioa.ports.inspection import FILLING_FILES, SlowedCaller
 from ioa.ports.registry_store import Sessions
-from ioa.ports.store_room import StoreRoom
 from ioa.protocol.files import (
     PIECE_BYTES,
     Announced,
@@ -48,11 +46,10 @@ from ioa.protocol.files import (
     put_in_pieces,
 )
 from ioa.protocol.goals import Artifact
-from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalName, UserId
+from ioa.protocol.ids import AgentId, CommId, GoalName, UserId
 from ioa.protocol.object_names import object_name
 from ioa.protocol.tickets import is_seal
 from ioa.runtime.ledger import GroupLedger
-from ioa.runtime.stored_shares import StoredShares
 from ioa_groups.provenance import Provenance, TrackedFile, digest_of, owner_of
 
 INTERRUPTED_AFTER = timedelta(hours=1)
@@ -104,10 +101,9 @@ class _Counted:
 
 @dataclass(frozen=True)
 class _Membership:
-    """Whether an agent may put files into a group, whose goal that works for, and until when this is believed."""
+    """Whether an agent may put files into a group, and until when this is believed."""
 
     until: datetime
-    user: UserId | None
     refusal: NotFoundError | ConflictError | None
 
 
@@ -155,17 +151,11 @@ class FileService:
         self._sessions = sessions
         self._opened: OrderedDict[tuple[object, ...], StoredFile] = OrderedDict()
         """Files by who may read them, why, and what they are: an entry is looked at once and not for each piece."""
-        self._for_users = StoredShares(lambda: clock.now().timestamp(), FILLING_FILES)
-        """What each agent has stored in the goals of each user, which is most that there is room for, where these are known."""
         self._members: OrderedDict[tuple[CommId, AgentId], _Membership] = OrderedDict()
         self._counted: OrderedDict[str, _Counted] = OrderedDict()
         self._counting: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._told: tuple[StoredBytes, datetime] | None = None
         self._telling = asyncio.Lock()
-
-    def slowed(self) -> Sequence[SlowedCaller]:
-        """Tell in whose goals agents were refused more files lately, and how many MB of them are counted here."""
-        return self._for_users.slowed()
 
     def forget(self) -> None:
         """Trust nothing that was read: the server may have come back with another store."""
@@ -209,10 +199,11 @@ class FileService:
             StoreFullError: The store has no room.
         """
         await self._sessions.check(request.agent_id, request.session, may_be_silent=True)
-        user = None if request.standing is not None else await self._check_member(request.comm_id, request.agent_id)
+        if request.standing is None:
+            await self._check_member(request.comm_id, request.agent_id)
         file = _artifact(request.file, object_name(request.comm_id, request.agent_id, request.place))
         owner, most = owner_of(request.agent_id), self._quotas.agent_bytes
-        return await self._take(owner, file, request.standing, request.data, most, user)
+        return await self._take(owner, file, request.standing, request.data, most)
 
     async def put_upload(self, request: PutUpload) -> Stored:
         """Take the next piece of a file that a user sends with a goal.
@@ -318,21 +309,19 @@ class FileService:
         if not await self._provenance.is_known(tracked, request.told_in):
             raise NotFoundError(f"Nobody in {request.told_in} was rightly told of this file.")
 
-    async def _check_member(self, comm_id: CommId, agent_id: AgentId) -> UserId | None:
-        """See that an agent is in a group that goes on, and return for whose goal that works."""
+    async def _check_member(self, comm_id: CommId, agent_id: AgentId) -> None:
+        """Check that an agent is a member of a group that has not ended."""
         key = (comm_id, agent_id)
         known = self._members.get(key)
         if known is None or known.until <= self._clock.now():
             head = await self._ledger.head(comm_id)
-            user = None if head is None else head.entry.state.user
             refusal = _why_not_put(comm_id, agent_id, head)
-            known = self._members[key] = _Membership(self._clock.now() + _MEMBER_FOR, user, refusal)
+            known = self._members[key] = _Membership(self._clock.now() + _MEMBER_FOR, refusal)
             self._members.move_to_end(key)
             if len(self._members) > _REMEMBERED:
                 self._members.popitem(last=False)
         if known.refusal is not None:
             raise known.refusal.with_traceback(None)
-        return known.user
 
     async def _take(
         self,
@@ -341,7 +330,6 @@ class FileService:
         standing: PutStanding | None,
         piece: bytes,
         most: int,
-        user: UserId | None = None,
     ) -> Stored:
         """Take a piece, and with the last one let everybody see the file. The same file again is there already."""
         if artifact.size_bytes > most:
@@ -358,7 +346,7 @@ class FileService:
             found = await self._store.named(artifact.object_name)
             if found is not None:
                 return Stored(artifact=_the_same(found, artifact))
-            upload, seq = await self._begin(owner, artifact, piece, most, user)
+            upload, seq = await self._begin(owner, artifact, piece, most)
         else:
             seal = await self._seal(owner, artifact, standing)
             if not is_seal(standing.seal, seal):
@@ -373,32 +361,16 @@ class FileService:
             return Stored(artifact=_the_same(found, artifact))
         return Stored(artifact=artifact)
 
-    async def _begin(self, owner: str, artifact: Artifact, piece: bytes, most: int, user: UserId | None) -> tuple[str, int]:
+    async def _begin(self, owner: str, artifact: Artifact, piece: bytes, most: int) -> tuple[str, int]:
         """Begin an upload unless its owner stores too much; the first piece stores with it how large the whole will be."""
         lock = self._counting.setdefault(owner, asyncio.Lock())
         async with lock:
             await self._check_room(owner, artifact, most)
-            self._check_share(owner, artifact, most, user)
             upload = await self._store.begin(owner, artifact.object_name, artifact.size_bytes, self._clock.now())
             seq = await self._store.append(upload, piece, 0)
             if (counted := self._counted.get(owner)) is not None:
                 self._counted[owner] = counted.with_one_more(artifact)
-            if user is not None and user != LOCAL:
-                self._for_users.note(_of_both(owner, user), counts_as(artifact.size_bytes))
         return upload, seq
-
-    def _check_share(self, owner: str, artifact: Artifact, most: int, user: UserId | None) -> None:
-        """See that what an agent stores in one user's goals leaves room for those of others."""
-        if user is None or user == LOCAL:
-            return
-        who, stored = _of_both(owner, user), self._counted[owner].size_bytes
-        size_bytes = counts_as(artifact.size_bytes)
-        left = StoreRoom(most - stored - size_bytes, most)
-        if self._for_users.puts_off(who, left, self._for_users.held(who) + size_bytes):
-            raise OverQuotaError(
-                f"{owner} stores so much in goals of {user} that those of others need what is left: no room for {artifact.name!r}.",
-                hint="Files go with their goals; an operator can remove old goals (`ioa goals prune`) or raise the quota.",
-            )
 
     async def _check_room(self, owner: str, artifact: Artifact, most: int) -> None:
         counted = self._counted.get(owner)
@@ -444,11 +416,6 @@ def _why_not_put(comm_id: CommId, agent_id: AgentId, head: StoredEntry | None) -
 def _owner_of(user: UserId) -> str:
     """Return how the store calls a user whose uploads they are."""
     return f"{_OF_USERS}{user}"
-
-
-def _of_both(owner: str, user: UserId) -> str:
-    """Return how what an agent stores in the goals of a user is called."""
-    return f"{owner.removeprefix(owner_of(AgentId('')))} for {user}"
 
 
 def _artifact(file: Announced, stored_as: str) -> Artifact:

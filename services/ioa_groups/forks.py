@@ -2,29 +2,23 @@
 
 The copy is made entry by entry, and its last entry has it go on: until then nobody may say anything in it. Each entry follows from
 the original and from the record of the new goal alone, so whoever goes on with a copy that was interrupted writes what is missing,
-and two who copy at once write the same.
-
-An order of 300 bytes has a whole log read, and all that was said judged anew. So what its user's forks have had read, and how long
-it took to step through that, is judged before, and is counted as it comes. Of the log no more is held than its events, encoded (see
-`ioa.group.forking`).
+and two who copy at once write the same. Of the log no more is held than its events, encoded (see `ioa.group.forking`).
 """
 
 from __future__ import annotations
 
 import asyncio
-import time
 from bisect import bisect_right
-from collections import Counter, defaultdict
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence, Set
-from contextlib import aclosing, contextmanager
+from collections import defaultdict
+from collections.abc import AsyncGenerator, Mapping, Sequence, Set
+from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from functools import partial
-from typing import NamedTuple
 
 import structlog
 
-from ioa.errors import InvalidInputError, NoAgentError, NotFoundError, NotYetError, PayloadTooLargeError
+from ioa.errors import InvalidInputError, NoAgentError, NotFoundError, NotYetError
+from ioa.fair_semaphore import FairSemaphore
 from ioa.group.events import (
     CancelRequested,
     Event,
@@ -32,49 +26,27 @@ from ioa.group.events import (
     MemberJoined,
     MemberReturned,
     Said,
-    SubgroupClosed,
     TimerFired,
     Unheard,
     encode_entry,
 )
 from ioa.group.forking import Copied, Forking, Original, Past, charter_of, original_of
-from ioa.group.in_memory import policy_bytes, state_bytes
 from ioa.group.rejection import IllegalEventError
 from ioa.group.state import MAX_MEMBERS, Charter, GroupState
 from ioa.ports.clock import Clock
 from ioa.ports.delivery import GoalRecords, Memberships
 from ioa.ports.group_log import AppendConflictError, GroupLog, StoredEntry
 from ioa.ports.registry_store import LivenessView
-from ioa.ports.store_room import SUBJECT_BYTES
 from ioa.protocol.cards import AgentCard, abridged, as_drafter, why_not_drafted
-from ioa.protocol.codec import encode_value
 from ioa.protocol.goals import Fork, Goal, GoalRecord
-from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalName, UserId
-from ioa.quotas import RATES, SAY_UNIT_BYTES, SLOWED_FOR, Buckets, Family, QuotaRefusal
+from ioa.protocol.ids import AgentId, CommId, GoalName
 from ioa.repetition import sketches_of
-from ioa.runtime.appended import user_as_filling
-from ioa.runtime.group_quota import GroupQuota
 from ioa.runtime.ledger import GroupLedger, entry_of
-from ioa.runtime.stored_shares import StoredShares
 from ioa.telemetry.fault_points import fault_point
 from ioa_groups.launching import CARDS_BYTES, check_launch_size
 from ioa_groups.presence import absence
 
-_MOST_OPEN_BYTES = 128_000_000
-"""What the policies of groups that were open at a time, those that are alike counted once, and the largest states of these groups
-may take up in memory, where they are while these are copied. A group that lends half of its turns to each nested team has three of
-them open at a time, and the largest state and policy take 7 MB."""
-_COUNTED_BYTES = 1_000_000
-"""After so many bytes what was read is counted, so that others of the same user wait already while a long log is read."""
-_BREATH_SECONDS = 0.02
-"""When steps have taken so much of a processor's time others have their turn: one may take a tenth of a ms or of a second."""
 _AGAIN = timedelta(milliseconds=100)
-_ROOM_AGAIN = timedelta(seconds=10)
-_WAITS = timedelta(seconds=1)
-"""For so long who was put off is waited for: he comes again sooner."""
-_COPIES = replace(RATES[Family.SAY], burst=1_024, unit_bytes=None, answer_bytes=SAY_UNIT_BYTES)
-"""What one user's forks have read and stepped through: as fast as an agent speaks, of whose messages a router's time counts alike,
-behind 17 MB or 5 s at once; what is beyond that has the next one wait."""
 _KEPT = ("goal", "inputs", "agent", "team", "repetition")
 """What a fork has in common with the goal that it comes from."""
 
@@ -92,8 +64,6 @@ class ForkPorts:
         registry: Who is there to go on.
         memberships: Where those are put into the copy.
         clock: Says when it goes on.
-        filling: Who has filled the logs of all: copies are their users'.
-        spent: Tells how many seconds of the processor's time this thread has had.
     """
 
     ledger: GroupLedger
@@ -102,13 +72,6 @@ class ForkPorts:
     registry: LivenessView
     memberships: Memberships
     clock: Clock
-    filling: StoredShares
-    spent: Callable[[], float] = time.thread_time
-
-
-class _Log(NamedTuple):
-    log_bytes: int
-    log_most: int | None
 
 
 @dataclass
@@ -117,13 +80,11 @@ class _Written:
 
     Attributes:
         head: Its last entry; None if there is none, or it has ended.
-        log: How much its log has held when it ended.
         placed: The sequences of what was copied, and those that it has now, both in order.
         is_searched: Whether nothing more can be there.
     """
 
     head: StoredEntry | None = None
-    log: _Log | None = None
     placed: tuple[list[int], list[int]] = field(default_factory=lambda: ([], []))
     is_searched: bool = False
 
@@ -138,99 +99,10 @@ class _Written:
         self.placed[0].append(source_seq)
         self.placed[1].append(stored.seq)
         if state.phase.is_terminal:
-            self.head, self.log = None, _Log(stored.log_bytes, stored.log_most)
+            self.head = None
             return
         entry = stored.entry.model_copy(update={"event": Unheard(at=stored.entry.event.at), "state": state})
         self.head = replace(stored, entry=entry)
-
-
-@dataclass
-class _Open:
-    """What a group of the original has decoded from its first entry to its last one: its policy, and where it stands."""
-
-    since: int
-    until: int
-    state_bytes: int = 0
-    policy: tuple[str, int] = ("", 0)
-    """Its digest, and how much of memory it takes up."""
-
-
-class _Held:
-    """Counts what is held of an original while it is copied.
-
-    Args:
-        name: The goal that is forked.
-        quota: Says how much its groups may have logged together; no more of what happened is held.
-    """
-
-    def __init__(self, name: GoalName, quota: GroupQuota) -> None:
-        self._name = name
-        self._quota = quota
-        self._events = 0
-        self._groups = dict[CommId, _Open]()
-
-    def take(self, stored: StoredEntry, past: Past) -> None:
-        """Count an entry, of which the event is held.
-
-        Raises:
-            PayloadTooLargeError: It is too much.
-        """
-        size, event = len(past.data), stored.entry.event
-        group = self._groups.setdefault(past.comm_id, _Open(stored.seq, stored.seq))
-        group.until, group.state_bytes = stored.seq, max(group.state_bytes, state_bytes(stored.size_bytes - size))
-        if isinstance(event, GroupLaunched) and (policy := event.charter.policy) is not None:
-            group.policy = policy.digest, policy_bytes(len(encode_value(policy.model_dump(mode="json"))))
-        self._events += size
-        if self._events > self._quota.log_bytes:
-            most = f"{self._quota.log_bytes / 1e6:,.0f} MB are the most"
-            raise PayloadTooLargeError(f"More was said in {self._name}, with its nested teams, than may be copied: {most}.")
-
-    def check(self) -> None:
-        """See that not too much is decoded at a time: the groups that were open at once are open at once while they are copied.
-
-        Raises:
-            PayloadTooLargeError: It is too much.
-        """
-        held, led = 0, Counter[str]()
-        moments = [(one.since, 1, one) for one in self._groups.values()] + [(one.until, -1, one) for one in self._groups.values()]
-        for _, opens, group in sorted(moments, key=lambda moment: moment[:2]):
-            digest, of_policy = group.policy
-            others = led[digest] if opens > 0 else led[digest] - 1
-            led[digest] += opens
-            held += opens * (group.state_bytes + (0 if others else of_policy))
-            if held > _MOST_OPEN_BYTES:
-                what = f"The teams of {self._name} that were open at a time have so many policies, or so large states"
-                most = f"to copy them would take more than {_MOST_OPEN_BYTES / 1e6:,.0f} MB of memory"
-                raise PayloadTooLargeError(f"{what}, that {most}.", hint="Fork it at an earlier entry.")
-
-
-class _Reads:
-    """Counts for each user what his forks have read, and how long they step through it, and puts off who has had too much."""
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._buckets = Buckets({Family.SAY: _COPIES})
-
-    def check(self, user: UserId) -> None:
-        """See that a log may be read for a user now.
-
-        Raises:
-            NotYetError: Too much was.
-        """
-        judged = self._buckets.judge(user, Family.SAY, self._clock.now().timestamp())
-        if isinstance(judged, QuotaRefusal):
-            after = timedelta(seconds=judged.retry_after or SLOWED_FOR / 4)
-            most = f"more than {_COPIES.per_second * SAY_UNIT_BYTES / 1e6:.1f} MB/s, or for more than a quarter of the time"
-            raise NotYetError(f"The forks of {user} copy {most}.", retry_after=after)
-
-    def charge(self, user: UserId, size_bytes: int) -> None:
-        """Count what was read for a user, in whole units."""
-        units = -(-size_bytes // SAY_UNIT_BYTES)
-        self._buckets.charge(user, Family.SAY, self._clock.now().timestamp(), answered_bytes=units * SAY_UNIT_BYTES)
-
-    def charge_time(self, user: UserId, seconds: float) -> None:
-        """Count how long it took to step through what was read."""
-        self._buckets.charge(user, Family.SAY, self._clock.now().timestamp(), seconds)
 
 
 class Forks:
@@ -238,11 +110,8 @@ class Forks:
 
     def __init__(self, ports: ForkPorts) -> None:
         self._ports = ports
-        # What is read to check a fork, and to carry it out, each by itself: nobody's is put off between the two for the first.
-        self._to_check, self._to_carry_out = _Reads(ports.clock), _Reads(ports.clock)
-        self._reader: UserId | None = None
-        self._read_last: UserId | None = None
-        self._put_off = dict[UserId, datetime]()
+        self._reading = FairSemaphore(1)
+        """One original is held in memory at a time. Users are served round-robin."""
 
     async def check(self, goal: Goal) -> None:
         """Refuse a fork that cannot be.
@@ -251,26 +120,24 @@ class Forks:
             NotFoundError: Its user has no such goal, or no group was opened for it, or it was removed.
             InvalidInputError: What was changed cannot be said there, or it is another goal in more than that.
             ConflictError: What came after does not follow from it any more, or nothing goes on from there.
-            PayloadTooLargeError: Its first entry would be too large, or more than may be held was said in the original.
-            UnavailableError: It has to come back; a `NotYetError`, if another fork is under way here.
+            PayloadTooLargeError: Its first entry would be too large.
+            UnavailableError: It has to come back.
         """
         fork = _fork_of(goal)
-        self._to_check.check(goal.name.owner)
         if fork.at > await self._ports.log.newest():  # a copy is the same whenever it is made
             raise NotFoundError(f"There is no entry {fork.at} yet.", hint="Give the sequence of one.")
-        with self._reading(goal.name.owner):
-            await self._check_room(goal, fork)
-            original = await self._original(goal, fork, self._to_check)
+        async with self._reading.slot(goal.name.owner):
+            original = await self._original(goal, fork)
             cards = self._known_cards(original, fork)
             charter = charter_of(original.charter, goal, cards, self._ports.clock.now() + goal.timeout)
-            await self._rehearse(Forking(original, fork, goal, charter, cards, sketches_of), self._to_check)
+            await self._rehearse(Forking(original, fork, goal, charter, cards, sketches_of))
 
     async def carry_out(self, record: GoalRecord) -> None:
         """Copy what a goal goes on from, and have it go on. What was begun before is finished.
 
         Raises:
             NoAgentError: A required member is offline.
-            UnavailableError: It has to come back; a `NotYetError`, if another fork is under way here, or somebody else copies.
+            UnavailableError: It has to come back; a `NotYetError`, if another process copies the goal.
             IoaError: It cannot be copied any more, as in `check`.
         """
         goal = record.goal
@@ -280,13 +147,12 @@ class Forks:
             await self._take_back(head)
             return
         fork = _fork_of(goal)
-        self._to_carry_out.check(goal.name.owner)
-        with self._reading(goal.name.owner):
-            original = await self._original(goal, fork, self._to_carry_out)
+        async with self._reading.slot(goal.name.owner):
+            original = await self._original(goal, fork)
             cards = self._known_cards(original, fork)
             begun = None if head is None else await self._charter(goal.comm_id)
             charter = begun or charter_of(original.charter, goal, cards, record.deadline)
-            state, counts = await self._rehearse(Forking(original, fork, goal, charter, cards, sketches_of), self._to_carry_out)
+            state, counts = await self._rehearse(Forking(original, fork, goal, charter, cards, sketches_of))
             if begun is None:
                 self._check_there(state, charter, fork)
             await self._copy(Forking(original, fork, goal, charter, cards, sketches_of, counts))
@@ -302,48 +168,7 @@ class Forks:
             await self._record_if_legal(goal.comm_id, CancelRequested(at=self._ports.clock.now(), why=why))
         return True
 
-    @contextmanager
-    def _reading(self, user: UserId) -> Iterator[None]:
-        """Hold the log of one original at a time, since it may be large, and keep no place in a queue while another one is held.
-
-        Who has forked last lets those go first who were put off a moment ago.
-
-        Raises:
-            NotYetError: Another one is held, or another user comes first.
-        """
-        now = self._ports.clock.now()
-        waiting = {one for one, at in self._put_off.items() if now - at < _WAITS and one != user}
-        if self._reader is not None or (waiting and user == self._read_last):
-            self._put_off = {one: at for one, at in self._put_off.items() if one in waiting} | {user: now}
-            raise NotYetError("Another fork is under way here.", retry_after=_AGAIN)
-        self._put_off.pop(user, None)
-        self._reader = self._read_last = user
-        try:
-            yield
-        finally:
-            self._reader = None
-
-    async def _check_room(self, goal: Goal, fork: Fork) -> None:
-        """Have a user's forks leave room in the logs of all: what a copy takes is told by the entry that it goes on from.
-
-        Raises:
-            NotYetError: They have to wait.
-        """
-        user, log = goal.name.owner, self._ports.log
-        room = await log.room()
-        if user == LOCAL or room is None:
-            return
-        comm_id = GoalName(goal.user, fork.goal_id).comm_id
-        behind = await log.read(comm_id, after=fork.at - 1, limit=1)
-        head = behind[0] if behind else await log.last(comm_id)
-        size = 0 if head is None else self._ports.ledger.quota.held_by_ended(head)
-        whose, filling = user_as_filling(user), self._ports.filling
-        if filling.puts_off(whose, room, filling.held(whose) + size):
-            raise NotYetError(
-                f"The forks of {user} fill so much of the logs that others need what is left.", retry_after=_ROOM_AGAIN
-            )
-
-    async def _original(self, goal: Goal, fork: Fork, reads: _Reads) -> Original:
+    async def _original(self, goal: Goal, fork: Fork) -> Original:
         """Read what is forked, of the same user's."""
         name = GoalName(goal.user, fork.goal_id)
         record = await self._ports.goals.find(name.comm_id)
@@ -351,16 +176,15 @@ class Forks:
             raise NotFoundError(f"There is no goal {name} to fork: it is somebody else's, or was removed.")
         if [getattr(goal, field) for field in _KEPT] != [getattr(record.goal, field) for field in _KEPT]:
             raise InvalidInputError(f"A fork of {fork.goal_id} has the goal, the files and the team of that one.")
-        root, logs, due, held = name.comm_id, dict[CommId, Sequence[Past]](), [name.comm_id], _Held(name, self._ports.ledger.quota)
+        root, logs, due = name.comm_id, dict[CommId, Sequence[Past]](), [name.comm_id]
         joined = list[AgentCard]()
         while due:
             comm_id = due.pop()
             past = list[Past]()
-            async with aclosing(self._stored(comm_id, fork.at, partial(reads.charge, goal.name.owner))) as stored:
+            async with aclosing(self._stored(comm_id, fork.at)) as stored:
                 async for one in stored:
                     event = one.entry.event
                     past.append(Past.of(comm_id, one.seq, event))
-                    held.take(one, past[-1])
                     if comm_id == root and isinstance(event, MemberJoined):
                         joined.append(event.card)
             logs[comm_id] = past
@@ -368,16 +192,13 @@ class Forks:
         if not logs[root]:
             raise NotFoundError(f"{name} had no group yet at {fork.at}.", hint="Give the sequence of an entry.")
         for comm_id in logs:  # a log goes all at once, and what was read of one that is going may be a part
-            first = await self._ports.log.read(comm_id, after=0, limit=1)
-            if not first:
+            if not await self._ports.log.read(comm_id, after=0, limit=1):
                 raise NotFoundError(f"There is no goal {name} to fork any more: it is being removed.")
-            reads.charge(goal.name.owner, first[0].size_bytes)
-        held.check()
         original = original_of(root, logs, joined)
-        origin = await self._origin(original.charter, partial(reads.charge, goal.name.owner))
+        origin = await self._origin(original.charter)
         return replace(original, charter=original.charter.model_copy(update={"opened_by": origin.opener}))
 
-    async def _origin(self, charter: Charter, charge: Callable[[int], None]) -> Charter:
+    async def _origin(self, charter: Charter) -> Charter:
         """Return what the first group was set up with that a group comes from, or one that notes who opened that.
 
         Each was there before who comes from it; one whose log is gone tells nothing any more.
@@ -385,27 +206,20 @@ class Forks:
         while charter.opened_by is None and charter.forked_from is not None:
             name = GoalName(charter.user, charter.forked_from.goal_id)
             found = await self._ports.log.read(name.comm_id, after=0, limit=1)
-            charge(sum(one.size_bytes for one in found))
             first = found[0].entry.event if found and found[0].seq <= charter.forked_from.at else None
             if not isinstance(first, GroupLaunched):
                 break
             charter = first.charter
         return charter
 
-    async def _stored(self, comm_id: CommId, up_to: int, charge: Callable[[int], None]) -> AsyncGenerator[StoredEntry]:
-        """Read a log up to a sequence, an entry at a time, since the state of each may take 3 MB decoded."""
-        after, uncounted = 0, 0
-        try:
-            while found := await self._ports.log.read(comm_id, after=after, limit=1):
-                after, uncounted = found[0].seq, uncounted + found[0].size_bytes
-                if after > up_to:
-                    return
-                yield found[0]
-                if uncounted >= _COUNTED_BYTES:
-                    charge(uncounted)
-                    uncounted = 0
-        finally:
-            charge(uncounted)
+    async def _stored(self, comm_id: CommId, up_to: int) -> AsyncGenerator[StoredEntry]:
+        """Read a log up to a sequence, one entry at a time, because the state of an entry may be large."""
+        after = 0
+        while found := await self._ports.log.read(comm_id, after=after, limit=1):
+            after = found[0].seq
+            if after > up_to:
+                return
+            yield found[0]
 
     def _known_cards(self, original: Original, fork: Fork) -> Mapping[AgentId, AgentCard]:
         """Return the cards of all who may be in the copy, as they are now; where one joins, as small as for joining."""
@@ -415,10 +229,10 @@ class Forks:
         most = CARDS_BYTES // (MAX_MEMBERS if has_grown else len(names))
         return {name: abridged(card, most) for name, card in known.items()}
 
-    async def _rehearse(self, forking: Forking, reads: _Reads) -> tuple[GroupState, Mapping[CommId, int]]:
+    async def _rehearse(self, forking: Forking) -> tuple[GroupState, Mapping[CommId, int]]:
         """Step through the whole copy and write nothing. Return where it ends, and how many entries each of its groups has."""
         counts, state, goal = defaultdict[CommId, int](int), None, forking.goal
-        async with aclosing(self._steps(forking, reads)) as steps:
+        async with aclosing(self._steps(forking)) as steps:
             async for copied in steps:
                 if isinstance(copied.event, GroupLaunched):
                     check_launch_size(copied.event)
@@ -430,25 +244,11 @@ class Forks:
         counts[goal.comm_id] += 1  # has it go on
         return state, counts
 
-    async def _steps(self, forking: Forking, reads: _Reads) -> AsyncGenerator[Copied]:
-        """Step through a fork. Each time that has taken a moment it is counted for its user, and others have their turn."""
-        user, steps, taken = forking.goal.name.owner, forking.steps(), 0.0
-        try:
-            while True:
-                began = self._ports.spent()
-                try:
-                    copied = next(steps, None)
-                finally:
-                    taken += self._ports.spent() - began
-                if copied is None:
-                    return
-                yield copied
-                if taken >= _BREATH_SECONDS:
-                    reads.charge_time(user, taken)
-                    taken = 0.0
-                    await asyncio.sleep(0)
-        finally:
-            reads.charge_time(user, taken)
+    async def _steps(self, forking: Forking) -> AsyncGenerator[Copied]:
+        """Step through a fork, and let other tasks run after each step."""
+        for copied in forking.steps():
+            yield copied
+            await asyncio.sleep(0)
 
     def _check_there(self, state: GroupState, charter: Charter, fork: Fork) -> None:
         """Refuse to go on without those who took part, and with who would not.
@@ -495,7 +295,7 @@ class Forks:
     async def _copy(self, forking: Forking) -> None:
         """Write what is missing of the copy, in the order of the original."""
         written = dict[CommId, _Written]()
-        async with aclosing(self._steps(forking, self._to_carry_out)) as steps:
+        async with aclosing(self._steps(forking)) as steps:
             async for copied in steps:
                 group = written.setdefault(copied.comm_id, _Written())
                 found = await self._left(copied.comm_id, group)
@@ -504,7 +304,7 @@ class Forks:
                         raise NotYetError(f"The group {copied.comm_id} has ended meanwhile.", retry_after=_AGAIN)
                     group.note(copied.source_seq, found, copied.transition.state)
                 else:
-                    group.note(copied.source_seq, await self._append(written, copied), copied.transition.state)
+                    group.note(copied.source_seq, await self._append(group, copied), copied.transition.state)
 
     async def _left(self, comm_id: CommId, group: _Written) -> StoredEntry | None:
         """Return the next entry that an earlier attempt has left of a group of the copy."""
@@ -514,33 +314,17 @@ class Forks:
         group.is_searched = not found
         return found[0] if found else None
 
-    async def _append(self, written: Mapping[CommId, _Written], copied: Copied) -> StoredEntry:
-        group = written[copied.comm_id]
+    async def _append(self, group: _Written, copied: Copied) -> StoredEntry:
         head, event = group.head, _said_behind(copied.event, group)
         entry = encode_entry(entry_of(head, event, copied.transition, copied.policy))
-        expected, (log_bytes, log_most) = head.seq if head else 0, self._counted(written, copied, head)
+        expected, log_bytes = (head.seq, head.log_bytes) if head else (0, 0)
         fault_point("groups.before_copied_entry")
         try:
-            seq = await self._ports.log.append(copied.comm_id, entry, expected_seq=expected, log_bytes=log_bytes, log_most=log_most)
+            seq = await self._ports.log.append(copied.comm_id, entry, expected_seq=expected, log_bytes=log_bytes)
         except AppendConflictError:
             raise NotYetError(f"The group {copied.comm_id} is copied, or was cancelled.", retry_after=_AGAIN) from None
         fault_point("groups.after_copied_entry")
-        stored_bytes = len(entry.data) + (0 if head else SUBJECT_BYTES)
-        self._ports.filling.note(user_as_filling(entry.entry.state.user or LOCAL), stored_bytes)
-        return StoredEntry(seq, entry.entry, len(entry.data), log_bytes + len(entry.data), log_most)
-
-    def _counted(self, written: Mapping[CommId, _Written], copied: Copied, head: StoredEntry | None) -> tuple[int, int | None]:
-        """Return what a group of the copy holds before an entry, and may hold, as the original's did."""
-        quota, event = self._ports.ledger.quota, copied.event
-        if head is None:
-            parent = event.charter.parent if isinstance(event, GroupLaunched) else None
-            above = None if parent is None else written.get(parent.comm_id)
-            return 0, quota.lent_to(copied.comm_id, None if above is None else above.head)
-        nested = None
-        if isinstance(event, SubgroupClosed) and head.entry.state.loan(event.subgroup) is not None:
-            below = written.get(event.subgroup)
-            nested = None if below is None else below.log
-        return quota.held(head, event, copied.transition.state, nested), head.log_most
+        return StoredEntry(seq, entry.entry, len(entry.data), log_bytes + len(entry.data))
 
     async def _go_on(self, charter: Charter, copied_until: datetime) -> None:
         """Put its members into the group and have it go on."""

@@ -7,7 +7,7 @@ import mimetypes
 from collections import OrderedDict
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 import structlog
 
@@ -19,21 +19,21 @@ from ioa.errors import (
     NotYetError,
     OverQuotaError,
     PayloadTooLargeError,
+    StoreFullError,
     UnavailableError,
 )
 from ioa.ports.delivery import DeadReason
-from ioa.ports.store_room import GOAL_SUBJECTS, SUBJECT_BYTES
 from ioa.protocol import subjects
-from ioa.protocol.codec import encode, encode_value, shortened
+from ioa.protocol.codec import encode_value, shortened
 from ioa.protocol.goal_order import GoalOrder, InlineInput, find_goal_id, parse_goal
 from ioa.protocol.goals import Artifact, EndedGoal, GoalRecord, Reason, digest_of, ending_of
-from ioa.protocol.ids import LOCAL, GoalId, GoalName, UserId
+from ioa.protocol.ids import GoalId, GoalName, UserId
 from ioa.protocol.named_teams import TeamReference
 from ioa.protocol.object_names import object_name
 from ioa.protocol.tickets import digest_of_ticket
 from ioa.telemetry.fault_points import fault_point
 from ioa_groups.intake_ports import IntakePorts
-from ioa_groups.offering import ROOM_AGAIN, Offering
+from ioa_groups.offering import Offering
 
 _MOST_REMEMBERED = 10_000
 """How many goals that were accepted and are open are known without looking."""
@@ -41,10 +41,6 @@ _MOST_REMEMBERED = 10_000
 _MAX_WHY_BYTES = 4_000
 _MAX_WITH_TEAM_BYTES = 360_000
 """What a goal and the team that it names may hold, so that they fit into a group's first entry beside the cards of its members."""
-_TRACE_BYTES = 2_000 + 2 * SUBJECT_BYTES
-"""What about is stored of a goal that is refused: an entry of a log, and a result."""
-
-_MUCH_IS_OPEN = "Open goals of {} keep so much of what all goals wait in that others need what is left."
 
 _log = structlog.get_logger(__name__)
 
@@ -58,9 +54,6 @@ class _Published:
     identity: str
     user: UserId
     addressee: str | None
-    stored_at: datetime | None = None
-    has_room: bool = True
-    """Whether its user may have so much more of what goals wait in kept by goals that are open."""
 
 
 class Intake:
@@ -78,9 +71,7 @@ class Intake:
         self._users_are_known = users_are_known
         self._accepted: OrderedDict[str, GoalName] = OrderedDict()
 
-    async def accept(
-        self, subject: str, data: bytes, identity: str, stored_at: datetime | None = None, *, has_room: bool = True
-    ) -> GoalName | None:
+    async def accept(self, subject: str, data: bytes, identity: str) -> GoalName | None:
         """Put a goal on record and offer it to the agents. The same goal again is the same goal; see `Offering.offer`.
 
         Args:
@@ -88,32 +79,22 @@ class Intake:
             data: What was published.
             identity: Names the published message. A goal without an id gets one that follows from it, so that the message is
                 one goal however often it is delivered.
-            stored_at: When it was published, by the server's clock.
-            has_room: Whether its user may have more kept by goals that are open. If not, one that is not on record has to wait.
 
         Returns:
             How the goal is called, which may have ended; None of what was refused.
 
         Raises:
-            UnavailableError: The goal has to come back later; a `NotYetError`, if only to see that somebody leads it.
+            UnavailableError: The goal has to come back later; a `NotYetError`, if only to see that somebody leads it; a
+                `StoreFullError`, if the store is full.
         """
         try:
             user, addressee = subjects.parse_goal_subject(subject)
         except InvalidInputError as error:
             await self._ports.dead.put(DeadReason.UNREADABLE, error.message, subject=subject, data=data, key=identity)
             return None
-        return await self._accept_or_refuse(_Published(subject, data, identity, user, addressee, stored_at, has_room))
+        return await self._accept_or_refuse(_Published(subject, data, identity, user, addressee))
 
-    async def see_through(
-        self,
-        subject: str,
-        data: bytes,
-        identity: str,
-        stored_at: datetime | None = None,
-        size_bytes: int = 0,
-        *,
-        again: bool = False,
-    ) -> None:
+    async def see_through(self, subject: str, data: bytes, identity: str, *, again: bool = False) -> None:
         """Accept a goal; where users are known, see that it has ended besides, so that those of each that are open are counted.
 
         Where nobody is asked who he is all goals are one user's, and nobody is kept waiting.
@@ -122,29 +103,17 @@ class Intake:
             subject: As for `accept`.
             data: As for `accept`.
             identity: As for `accept`.
-            stored_at: As for `accept`.
-            size_bytes: How much of what goals wait in the message keeps as long as its goal is open.
             again: Whether it was given out before, perhaps to a process that has ended since.
 
         Raises:
             UnavailableError: The goal has to come back later; a `NotYetError`, if it is open.
         """
-        user, waiting = _user_of(subject), self._ports.waiting
-        has_room = waiting.take(identity, user, size_bytes)
-        known = None if waiting.is_over(user) else self._accepted.get(identity)  # who has filled it is judged anew
-        try:
-            if known is None and again and not waiting.is_over(user):
-                known = await self._noted(subject, data, identity)
-            goal = known or await self.accept(subject, data, identity, stored_at, has_room=has_room)
-            if goal is not None and self._users_are_known:
-                waiting.keep(identity, user, size_bytes)
-                await self._until_ended(goal, identity)
-        except UnavailableError:
-            raise
-        except BaseException:
-            waiting.give_back(identity)
-            raise
-        waiting.give_back(identity)
+        known = self._accepted.get(identity)
+        if known is None and again:
+            known = await self._noted(subject, data, identity)
+        goal = known or await self.accept(subject, data, identity)
+        if goal is not None and self._users_are_known:
+            await self._until_ended(goal, identity)
 
     async def _noted(self, subject: str, data: bytes, identity: str) -> GoalName | None:
         """Return the goal of a message that was taken in, as far as that is noted.
@@ -189,12 +158,7 @@ class Intake:
         """
         with suppress(InvalidInputError):
             name = GoalName(subjects.parse_goal_subject(subject)[0], find_goal_id(data) or _goal_id_of(identity))
-            await self._tell_refused(name, _refusal(error)[1])
-
-    async def _tell_refused(self, goal: GoalName, why: str) -> None:
-        """Tell it, unless something else bears the goal's name, which has a result of its own or will have one."""
-        if await self._is_free(goal):
-            await self._ports.refusals.tell(goal, why)
+            await self._fail(name, _refusal(error)[1])
 
     async def _is_free(self, goal: GoalName) -> bool:
         """Whether nothing on record, and nothing that has ended, bears a goal's name."""
@@ -202,21 +166,10 @@ class Intake:
 
     async def _refuse(self, published: _Published, error: Exception) -> None:
         reason, why = _refusal(error)
-        self._note_refused(published)
         await self._ports.dead.put(reason, why, subject=published.subject, data=published.data, key=published.identity)
         goal_id = find_goal_id(published.data)
-        if goal_id is None:
-            return
-        name = GoalName(published.user, goal_id)
-        if not await self._ports.kept.has_room_for_refusal(name.owner):
-            await self._tell_refused(name, why)
-            return
-        self._ports.kept.note_refusal(name.owner, _TRACE_BYTES)
-        await self._fail(name, shortened(why, _MAX_WHY_BYTES))
-
-    def _note_refused(self, published: _Published) -> None:
-        """Note a message that comes to nothing: who has filled what goals wait in may go on by garbage as well as by goals."""
-        self._ports.waiting.refuse(published.user, published.stored_at)
+        if goal_id is not None:
+            await self._fail(GoalName(published.user, goal_id), why)
 
     async def _accept(self, published: _Published) -> GoalName | None:
         order = parse_goal(published.data, published.addressee)
@@ -224,12 +177,9 @@ class Intake:
         removed = await self._ports.endings.removed(name)
         if removed is not None:
             reason, why = _no_second_life(order, removed)
-            self._note_refused(published)
             await self._ports.dead.put(reason, why, subject=published.subject, data=published.data, key=published.identity)
             return None
-        await self._check_share(name, has_room=published.has_room)
-        if self._users_are_known and await self._ports.refusals.is_told(name):
-            raise ConflictError(f"The goal {name.goal_id} was refused a moment ago.", hint="Give it another id.")
+        await self._check_store(name)
         order, team_name = await self._with_its_team(order, name)
         goal = order.accepted(name, await self._inputs(order, name)).model_copy(update={"team_name": team_name})
         if goal.forked_from is not None and await self._ports.goals.find(goal.comm_id) is None:
@@ -239,45 +189,21 @@ class Intake:
         record = await self._ports.goals.create(accepting)
         if record.goal.model_copy(update={"traceparent": goal.traceparent, "user": goal.user}) != goal:
             raise ConflictError(f"The goal id {name.goal_id} is taken by another goal; that one goes on. Choose another id.")
-        if record == accepting:
-            self._ports.kept.note(name.owner, len(encode(record)) + GOAL_SUBJECTS * SUBJECT_BYTES)
-        else:
-            await self._check_copy(record, published)
         fault_point("groups.goal_recorded")
         await self._offering.offer(record, published.identity)
         return record.goal.name
 
-    async def _check_share(self, goal: GoalName, *, has_room: bool) -> None:
-        """Keep no new goal of who has filled what others need.
+    async def _check_store(self, goal: GoalName) -> None:
+        """Check that the store accepts the goal. A goal on record was accepted before.
 
         Raises:
-            NotYetError: It is the store, or his open goals keep as much of what goals wait in as they may. The goal waits until
-                there is room.
-            OverQuotaError: It is what goals wait in.
+            StoreFullError: The store is full, and the goal is new.
         """
-        user = goal.owner
-        fills_queue, fills_store = self._ports.waiting.is_over(user), not await self._ports.kept.has_room(user)
-        if (has_room and not fills_queue and not fills_store) or await self._ports.goals.find(goal.comm_id) is not None:
-            return
-        if fills_queue:
-            why = f"So many goals of {user} wait that those of others find no room."
-            raise OverQuotaError(why, hint="Launch it when others have ended.")
-        if fills_store:
-            why = f"So much is kept of the goals and teams of {user} that others need what is left of the store."
-            raise NotYetError(why, retry_after=ROOM_AGAIN)
-        raise NotYetError(f"{_MUCH_IS_OPEN.format(user)} This one waits.", retry_after=ROOM_AGAIN)
-
-    async def _check_copy(self, record: GoalRecord, published: _Published) -> None:
-        """Keep no message whose goal was on record before it came, where others need the room. The goal goes on by the first one.
-
-        Raises:
-            OverQuotaError: It is such a one.
-        """
-        goal = record.goal.name
-        is_copy = published.stored_at is not None and published.stored_at > record.accepted_at
-        needs_room = not published.has_room or self._ports.waiting.is_over(goal.owner)
-        if is_copy and needs_room and await self._ports.endings.of(goal) is None:
-            raise OverQuotaError(f"{_MUCH_IS_OPEN.format(goal.owner)} The goal {goal.goal_id} is one of them, and goes on.")
+        try:
+            await self._ports.store.check()
+        except StoreFullError:
+            if await self._ports.goals.find(goal.comm_id) is None:
+                raise
 
     async def _with_its_team(self, order: GoalOrder, goal: GoalName) -> tuple[GoalOrder, str]:
         """Return the order with the team that it names, and which that was. A goal on record keeps its own, whatever was put since.
@@ -307,7 +233,7 @@ class Intake:
         """Give a goal that was not accepted a result, if nothing else bears its name."""
         try:
             if await self._is_free(goal):
-                await self._offering.end(goal, Reason.FAILED, f"The goal was not accepted: {why}")
+                await self._offering.end(goal, Reason.FAILED, f"The goal was not accepted: {shortened(why, _MAX_WHY_BYTES)}")
         except UnavailableError:
             raise
         except Exception:  # noqa: BLE001 - what holds the id cannot be ended here; on record it ends at its deadline
@@ -349,14 +275,6 @@ def _refusal(error: Exception) -> tuple[DeadReason, str]:
             return DeadReason.UNREADABLE, str(error)
         case _:
             return DeadReason.FAILED, f"{type(error).__name__}: {error}"
-
-
-def _user_of(subject: str) -> UserId:
-    """Return whose goals are published on a subject; `LOCAL` where it names nobody, such as of garbage."""
-    try:
-        return subjects.parse_goal_subject(subject)[0]
-    except InvalidInputError:
-        return LOCAL
 
 
 def _goal_id_of(identity: str) -> GoalId:

@@ -10,14 +10,12 @@ from ioa.ports.open_groups import OpenGroups
 from ioa.ports.registry_store import RegistryView
 from ioa.runtime.endings import Endings
 from ioa.runtime.ledger import GroupLedger
-from ioa_groups.dropped import DroppedGoals
+from ioa.runtime.store_share import StoreShare
 from ioa_groups.files import FileService
 from ioa_groups.forks import Forks
 from ioa_groups.leaders import Leaders
-from ioa_groups.refusals import ToldRefusals
 from ioa_groups.shares import PoolShares
 from ioa_groups.teams import Teams
-from ioa_groups.users_shares import KeptShares, WaitingShares
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,10 +38,7 @@ class IntakePorts:
         shares: Bounds what one user has waiting at a pool.
         teams: Teams that goals name.
         forks: Goals that go on from others.
-        dropped: Counts goals that were taken off a queue and dropped.
-        kept: Bounds what is kept of one user.
-        waiting: Users whose waiting goals have filled their stream.
-        refusals: Tells for some minutes that a goal was refused, where nothing of it is kept.
+        store: Rejects new goals while the store is full.
     """
 
     goals: GoalRecords
@@ -61,7 +56,4 @@ class IntakePorts:
     shares: PoolShares
     teams: Teams
     forks: Forks
-    dropped: DroppedGoals
-    kept: KeptShares
-    waiting: WaitingShares
-    refusals: ToldRefusals
+    store: StoreShare

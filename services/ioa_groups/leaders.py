@@ -26,7 +26,6 @@ from ioa.protocol.codec import shortened
 from ioa.protocol.goals import Goal
 from ioa.protocol.ids import PoolId
 from ioa.protocol.search import MAX_NEED_CHARS, Filters, Hit, Need, Search, SearchResult
-from ioa_groups.users_searches import UsersSearches
 
 MOST_OFFERS = 2
 """To how many pools a goal is offered before it is anybody's."""
@@ -64,27 +63,25 @@ class Leaders:
         self._registry = registry
         self._clock = clock
         self._only = tuple(only)
-        self._searches = UsersSearches(discovery, clock, ANSWERED_WITHIN)
+        self._discovery = discovery
 
     async def next_pool(self, goal: Goal, offers: Sequence[QueuedOffer]) -> PoolId | None:
         """Choose the pool that a goal is offered to after `offers`; None: it is anybody's, and never where some alone may lead.
 
-        While discovery is away nobody waits for it long: after a search that got no answer in time it is asked again after a
-        moment, for goals of the same user. Another's search may be a quicker one.
+        If discovery does not answer in time, the goal is anybody's.
         """
         pool = await self._best_pool(goal, offers)
         return self._next_of_those(offers) if pool is None and self._only else pool
 
     async def _best_pool(self, goal: Goal, offers: Sequence[QueuedOffer]) -> PoolId | None:
-        user = goal.name.owner
-        if len(offers) >= MOST_OFFERS or self._searches.put_off(user) is not None:
+        if len(offers) >= MOST_OFFERS:
             return None
         try:
-            found = await self._searches.search(user, self._asked(goal), user)
+            found = await self._discovery.search(self._asked(goal))
         except UnavailableError as error:
-            _log.info("discovery_away", goal_id=goal.goal_id, user=user, error=error.message)
+            _log.info("discovery_away", goal_id=goal.goal_id, user=goal.name.owner, error=error.message)
             return None
-        hits = () if found is None else [hit for hit in _best_first(found) if not self._only or hit.card.pool in self._only]
+        hits = [hit for hit in _best_first(found) if not self._only or hit.card.pool in self._only]
         return best_leader(hits, {offer.pool for offer in offers})
 
     def _next_of_those(self, offers: Sequence[QueuedOffer]) -> PoolId:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ioa.errors import ConflictError, ForbiddenError, IoaError
-from ioa.fair_turns import FairTurns
+from ioa.fair_semaphore import FairSemaphore
 from ioa.group.policy.audience import is_withheld, may_be_withheld, view_for, without_session
 from ioa.group.requests import Entries, SequencedEntry, Sync, no_group
 from ioa.ports.delivery import GoalRecords, Memberships
@@ -23,8 +23,7 @@ _READ_BYTES = MAX_PAYLOAD_BYTES + _PAGE_BYTES
 _FIRST_PAGE_BYTES = 128 * 1024
 """How much is told of a log at first: an agent that knows none of its groups yet asks for the beginnings of all of them."""
 _PAGES_AT_ONCE, _PAGES_OF_ONE = 4, 2
-"""How many pages are read of logs side by side, and of them for one agent: nats-server disconnects who has 8 MB to take up that it
-was sent."""
+"""Maximum concurrent reads of pages, in total and per agent: nats-server disconnects a client with 8 MB of unread data."""
 
 
 class LogPages:
@@ -55,7 +54,7 @@ class LogPages:
         self._memberships = memberships
         self._open_groups = open_groups
         self._sessions = sessions
-        self._pages = FairTurns(_PAGES_AT_ONCE, _PAGES_OF_ONE)
+        self._pages = FairSemaphore(_PAGES_AT_ONCE, _PAGES_OF_ONE)
 
     async def sync(self, request: Sync) -> Entries:
         """Answer a member from the log: what lies behind its cursor, a page at a time.
@@ -119,7 +118,7 @@ class LogPages:
 
     async def _entry(self, request: Sync, seq: int) -> StoredEntry | None:
         """Read the entry at a place of a log, or the next one behind it."""
-        async with self._pages.turn(request.agent_id):
+        async with self._pages.slot(request.agent_id):
             return next(iter(await self._log.read(request.comm_id, after=seq - 1, limit=1)), None)
 
     async def _is_behind(self, request: Sync, head: int) -> bool:
@@ -132,7 +131,7 @@ class LogPages:
     async def _read_behind(self, request: Sync) -> tuple[StoredEntry | None, Sequence[StoredEntry]]:
         """Read the cursor's own entry, which has to be there, and behind it as much as fits into a page."""
         behind, most = max(0, request.after - 1), (MAX_PAYLOAD_BYTES if request.after else 0) + _page_bytes(request)
-        async with self._pages.turn(request.agent_id):
+        async with self._pages.slot(request.agent_id):
             found = list(await self._log.read(request.comm_id, after=behind, limit=_PAGE_ENTRIES + 1, max_bytes=most))
         if not request.after:
             return None, found

@@ -161,8 +161,7 @@ class MembershipWatch:
         """Tell one group what is true now, which may have changed while others were told. Of most there is nothing to tell.
 
         Raises:
-            UnavailableError: The group cannot be told now, or the agent was lost and back so often that what came of it in such
-                groups is too much: it stays lost there for a while.
+            UnavailableError: The group cannot be reached now.
         """
         if self._registry.is_online(agent_id):
             kind: type[MemberLost | MemberReturned] = MemberReturned
@@ -174,8 +173,6 @@ class MembershipWatch:
         head = await self._ledger.head(comm_id)
         if head is None or (agent_id in head.entry.state.living()) is (kind is MemberReturned):
             return  # before the policy of the group is read, which may have a hundred thousand bytes
-        if kind is MemberReturned:
-            self._ledger.check_may_return(agent_id, head)
         try:
             await self._ledger.record(comm_id, kind(at=self._clock.now(), agent_id=agent_id))
             self._failures.pop(agent_id, None)

@@ -16,14 +16,12 @@ from ioa.group.rejection import IllegalEventError
 from ioa.ports.open_groups import OpenGroup, QueuedGoal, QueuedOffer
 from ioa.protocol.goals import GoalRecord, Reason
 from ioa.protocol.ids import AgentId, CommId, GoalName, PoolId
-from ioa.runtime.goal_metrics import accepted
+from ioa.runtime.goal_metrics import accepted, put_back
 from ioa.telemetry import log_context
 from ioa_groups.intake_ports import IntakePorts
 from ioa_groups.leaders import LED_WITHIN, TAKEN_WITHIN
 
 _INTAKE = AgentId("intake")
-ROOM_AGAIN = timedelta(seconds=10)
-"""When a goal comes back for which there was no room."""
 _LOOK_AGAIN = timedelta(seconds=1)
 
 _log = structlog.get_logger(__name__)
@@ -98,7 +96,7 @@ class Offering:
         if is_there:
             await self._ports.work.withdraw(queued.seq)
         seq = await self._ports.work.put(record, queued.pool, await self._ticket_of(record))
-        self._ports.dropped.note(queued.pool, goal, kept=is_there)
+        _count_put_back(goal, queued.pool, kept=is_there)
         again = {"queued": queued.model_copy(update={"seq": seq, "taken": None}), "dropped": known.dropped + 1}
         await self._ports.open_groups.put(comm_id, known.model_copy(update=again))
         return min(_LOOK_AGAIN * (known.dropped + 1), TAKEN_WITHIN)
@@ -189,7 +187,7 @@ class Offering:
         if offers:
             is_there = await self._ports.work.look(offers[-1].seq) is not None
             if not is_there or self._ports.clock.now() >= offers[-1].at + LED_WITHIN:
-                self._ports.dropped.note(offers[-1].pool, goal.name, kept=is_there)
+                _count_put_back(goal.name, offers[-1].pool, kept=is_there)
             await self._ports.work.withdraw(offers[-1].seq)
         pool = await self._ports.leaders.next_pool(goal, offers)
         seq = await self._put(record, pool)
@@ -206,8 +204,6 @@ class Offering:
     async def _put(self, record: GoalRecord, pool: PoolId | None) -> int:
         if pool is not None:
             await self._ports.work.ensure_pool(pool)
-        if self._ports.waiting.is_over(record.goal.name.owner):
-            raise NotYetError(f"Goals of {record.goal.name.owner} are refused; this one waits.", retry_after=ROOM_AGAIN)
         if self._users_are_known:  # else all goals are one user's
             await self._ports.shares.take(record.goal.name.owner, pool, record.goal.comm_id)
         return await self._ports.work.put(record, pool, await self._ticket_of(record))
@@ -220,6 +216,12 @@ class Offering:
         if self._users_are_known:
             waiting = known.model_copy(update={"waits": True, "queued": queued})
             await self._ports.open_groups.put(record.goal.comm_id, waiting)
+
+
+def _count_put_back(goal: GoalName, pool: PoolId | None, *, kept: bool) -> None:
+    """Count a goal that an agent of a pool, or of any, took without leading it, or kept for minutes."""
+    put_back.inc()
+    _log.warning("goal_kept" if kept else "goal_dropped", pool=pool, goal_id=goal.goal_id, user=goal.user)
 
 
 def _count(record: GoalRecord, pool: PoolId | None) -> None:

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 
 from ioa.ports.clock import Clock
-from ioa.ports.delivery import DeadLetters, GoalRecords, Memberships, PassingResults, Results, Tickets, Timers, WorkQueue
+from ioa.ports.delivery import DeadLetters, GoalRecords, Memberships, Results, Tickets, Timers, WorkQueue
 from ioa.ports.discovery import Discovery
 from ioa.ports.file_store import FileStore
 from ioa.ports.group_log import GroupLog
-from ioa.ports.inspection import FILLING_QUEUE, FILLING_STORE
 from ioa.ports.open_groups import OpenGroups
 from ioa.ports.registry_store import LivenessView, Sessions
 from ioa.ports.retention import EndedGoals, GoalPages, GoalRemoval
-from ioa.ports.store_room import SharedStore, WaitingGoals
+from ioa.ports.storage import Storage
 from ioa.ports.team_store import TeamStore
 from ioa.protocol.ids import PoolId
-from ioa.quotas import RATES, Family, Rate
-from ioa.runtime.caller_pace import tell_nobody
 from ioa.runtime.endings import Endings
 from ioa.runtime.ledger import GroupLedger
-from ioa.runtime.stored_shares import StoredShares
-from ioa_groups.dropped import DroppedGoals
+from ioa.runtime.store_share import StoreShare
 from ioa_groups.files import FileQuotas, FileService
 from ioa_groups.forks import ForkPorts, Forks
 from ioa_groups.garbage import QueueGarbage
@@ -33,12 +29,9 @@ from ioa_groups.janitor import Janitor
 from ioa_groups.leaders import Leaders
 from ioa_groups.log_pages import LogPages
 from ioa_groups.membership import MembershipWatch
-from ioa_groups.needed import NeededAgents
-from ioa_groups.refusals import ToldRefusals
 from ioa_groups.setup import GroupSetup, GroupSetupPorts, GroupTimeouts
 from ioa_groups.shares import PoolShares
 from ioa_groups.teams import Teams
-from ioa_groups.users_shares import KeptShares, WaitingShares
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,12 +58,9 @@ class GroupServicePorts:
         tickets: Issues what the leader of a goal has to show.
         casting: Finds who fills the roles of teams.
         leading: Finds who leads goals.
-        passing: Where refusals are told for a while.
         pages: Goals, page by page.
         removal: Removes goals that are old.
-        store: How much room there is.
-        waiting: How much waits of each user.
-        filling: Who has filled the logs of all.
+        store: The store of all streams.
     """
 
     clock: Clock
@@ -92,12 +82,9 @@ class GroupServicePorts:
     tickets: Tickets
     casting: Discovery
     leading: Discovery
-    passing: PassingResults
     pages: GoalPages
     removal: GoalRemoval
-    store: SharedStore
-    waiting: WaitingGoals
-    filling: StoredShares
+    store: Storage
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,7 +96,6 @@ class GroupServiceRules:
         wait_for_agents: How long a goal waits for an agent that it names and that is not there.
         file_quotas: How much of files each may store.
         leading_pools: Pools that goals go to that name nobody; none: those that discovery finds.
-        rates: How often one caller may ask, of which a user has a part at each pool.
         users_are_known: Whether the server says who publishes a goal.
     """
 
@@ -117,7 +103,6 @@ class GroupServiceRules:
     wait_for_agents: timedelta
     file_quotas: FileQuotas
     leading_pools: Sequence[PoolId] = ()
-    rates: Mapping[Family, Rate] = field(default_factory=lambda: RATES)
     users_are_known: bool = False
 
 
@@ -127,24 +112,13 @@ class GroupParts:
     Args:
         ports: What they work with.
         rules: What they go by.
-        now: Seconds of a clock that never goes back.
-        slowed: Is told who is slowed down, and by which family.
+        now: Monotonic clock, in seconds.
     """
 
-    def __init__(
-        self,
-        ports: GroupServicePorts,
-        rules: GroupServiceRules,
-        now: Callable[[], float],
-        slowed: Callable[[str, Family], None] = tell_nobody,
-    ) -> None:
-        self.fills_store = StoredShares(now, FILLING_STORE, slowed, part=1)
-        self.fills_queue = StoredShares(now, FILLING_QUEUE, slowed)
-        self.kept = KeptShares(ports.store, self.fills_store, StoredShares(now, FILLING_STORE, part=0))
-        self.waiting = WaitingShares(ports.waiting, self.fills_queue, ports.clock)
-        self.teams, self.dropped = Teams(ports.teams, ports.clock, self.kept), DroppedGoals(now)
-        self.needed = NeededAgents(ports.casting, ports.clock, now, slowed)
-        self.setup = _group_setup(ports, self.teams, self.needed, rules.timeouts)
+    def __init__(self, ports: GroupServicePorts, rules: GroupServiceRules, now: Callable[[], float]) -> None:
+        self.store = StoreShare(ports.store, now)
+        self.teams = Teams(ports.teams, ports.clock, self.store)
+        self.setup = _group_setup(ports, self.teams, rules.timeouts)
         self.log_pages = LogPages(
             ledger=ports.ledger,
             log=ports.log,
@@ -163,14 +137,13 @@ class GroupParts:
             sessions=ports.sessions,
         )
         self.leaders = Leaders(ports.leading, ports.work, ports.registry, ports.clock, rules.leading_pools)
-        self.refusals = ToldRefusals(ports.passing, ports.clock, now)
-        self.intake_ports = self._intake_ports(ports, rules)
+        self.intake_ports = self._intake_ports(ports)
         self.intake = Intake(self.intake_ports, rules.wait_for_agents, users_are_known=rules.users_are_known)
         self.garbage = QueueGarbage(ports.work, ports.dead)
         self.janitor = Janitor(ports.pages, ports.results, ports.log, ports.ended, ports.removal, ports.clock)
         self.watch = MembershipWatch(ports.ledger, ports.registry, ports.memberships, ports.clock)
 
-    def _intake_ports(self, ports: GroupServicePorts, rules: GroupServiceRules) -> IntakePorts:
+    def _intake_ports(self, ports: GroupServicePorts) -> IntakePorts:
         return IntakePorts(
             goals=ports.goals,
             work=ports.work,
@@ -184,17 +157,14 @@ class GroupParts:
             leaders=self.leaders,
             tickets=ports.tickets,
             clock=ports.clock,
-            shares=PoolShares(ports.registry, ports.open_groups, rules.rates),
+            shares=PoolShares(ports.registry, ports.open_groups),
             teams=self.teams,
             forks=_forks(ports),
-            dropped=self.dropped,
-            kept=self.kept,
-            waiting=self.waiting,
-            refusals=self.refusals,
+            store=self.store,
         )
 
 
-def _group_setup(ports: GroupServicePorts, teams: Teams, needed: NeededAgents, timeouts: GroupTimeouts) -> GroupSetup:
+def _group_setup(ports: GroupServicePorts, teams: Teams, timeouts: GroupTimeouts) -> GroupSetup:
     setup_ports = GroupSetupPorts(
         ledger=ports.ledger,
         log=ports.log,
@@ -206,7 +176,7 @@ def _group_setup(ports: GroupServicePorts, teams: Teams, needed: NeededAgents, t
         clock=ports.clock,
         sessions=ports.sessions,
         teams=teams,
-        needed=needed,
+        casting=ports.casting,
     )
     return GroupSetup(setup_ports, timeouts)
 
@@ -219,6 +189,5 @@ def _forks(ports: GroupServicePorts) -> Forks:
         registry=ports.registry,
         memberships=ports.memberships,
         clock=ports.clock,
-        filling=ports.filling,
     )
     return Forks(fork_ports)

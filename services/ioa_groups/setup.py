@@ -32,6 +32,7 @@ from ioa.group.state import MAX_MEMBERS, Awaiting, Charter, Ended, GroupState, L
 from ioa.group.tasks import own_task
 from ioa.ports.clock import Clock
 from ioa.ports.delivery import GoalRecords, Memberships
+from ioa.ports.discovery import Discovery
 from ioa.ports.group_log import GroupLog, StoredEntry
 from ioa.ports.open_groups import OpenGroup, OpenGroups
 from ioa.ports.registry_store import LivenessView, Sessions
@@ -48,9 +49,8 @@ from ioa.protocol.tickets import is_ticket
 from ioa.runtime.endings import Endings
 from ioa.runtime.ledger import GroupLedger
 from ioa.telemetry.fault_points import fault_point
-from ioa_groups.casting import card_of_seat, cast_roles
+from ioa_groups.casting import TeamOfTask, card_of_seat, cast_roles, cast_team_of_task
 from ioa_groups.launching import CARDS_BYTES, GroupMandate, GroupOpening, check_asked, check_number, team_of
-from ioa_groups.needed import NeededAgents, TeamOfTask
 from ioa_groups.presence import Absences
 from ioa_groups.teams import Teams
 
@@ -91,7 +91,7 @@ class GroupSetupPorts:
     clock: Clock
     sessions: Sessions
     teams: Teams
-    needed: NeededAgents
+    casting: Discovery
 
 
 class GroupSetup:
@@ -117,9 +117,7 @@ class GroupSetup:
                 deeper, or too little of the budget is left.
             InvalidInputError: The team is too large, or the parent works for another goal.
             PayloadTooLargeError: Goal, plan and cards together do not fit into the group's first entry.
-            RateLimitedError: The owner has had too much appended, and is to come back.
         """
-        self._ports.ledger.check_may_append(request.owner)
         await self._ports.sessions.check(request.owner, request.session)
         await self._check_in_parent(request)
         parent = request.parent
@@ -145,7 +143,6 @@ class GroupSetup:
         mandate = await self._mandate_of_task(request, parent, opening) if parent else self._mandate_of_goal(request, record)
         launched = opening.under(mandate)
         charter = launched.charter
-        await self._ports.ledger.check_room(launched, charter.user)  # members wait for a group in which they are counted
         if await self._ports.open_groups.find(charter.comm_id) is None:  # else it is known to whom the goal was offered
             await self._ports.open_groups.put(charter.comm_id, OpenGroup(goal_id=charter.goal_id, deadline=charter.limits.deadline))
         await self._ports.memberships.add([card.agent_id for card in cards], charter.comm_id)
@@ -174,7 +171,6 @@ class GroupSetup:
             UnavailableError: It is away for a moment, and can be invited when it is back.
             SupersededError: Another process has taken the asker's id over.
         """
-        self._ports.ledger.check_may_append(request.by)
         await self._ports.sessions.check(request.by, request.session)
         comm_id, agent_id = request.comm_id, request.agent_id
         head = await self._existing(comm_id)
@@ -410,7 +406,7 @@ class GroupSetup:
         team, leader = team_of(request, record), self._ports.registry.card(request.owner)
         named = None if request.parent is None else await self._team_of_task(request.owner, request.parent)
         check_asked(request, team if named is None else named.team, None if leader is None else leader.card)
-        return (team, request.cast) if named is None else (named.team, await self._ports.needed.cast(named))
+        return (team, request.cast) if named is None else (named.team, await cast_team_of_task(named, self._ports.casting))
 
     async def _team_of_task(self, assignee: AgentId, parent: ParentTask) -> TeamOfTask | None:
         """Read the stored team that a task names for its assignee to serve it with; None if it names none.
@@ -424,15 +420,14 @@ class GroupSetup:
         if head is None or not isinstance(task, OpenTask) or task.assignee != assignee or not task.team:
             return None
         named, state = TeamReference.parse(task.team), head.entry.state
-        goal = GoalName(state.user, state.goal_id)
-        user = goal.owner
+        user = GoalName(state.user, state.goal_id).owner
         try:
             found = await self._ports.teams.find(named)
         except NotFoundError:
             found = None
         if found is None or found.user != user:
             raise NotFoundError(f"No team of {user} is called {named}.", hint="Tasks name teams of the user whose goal it is.")
-        return TeamOfTask(found.team, goal, parent, assignee)
+        return TeamOfTask(found.team, parent, assignee)
 
     def _limits(self, record: GoalRecord) -> Limits:
         return Limits(

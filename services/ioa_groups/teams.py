@@ -7,7 +7,6 @@ record holds its team whole, so that nothing that is put later changes a goal.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import timedelta
 
 from ioa.errors import (
     ForbiddenError,
@@ -15,11 +14,9 @@ from ioa.errors import (
     NotFoundError,
     OverQuotaError,
     PayloadTooLargeError,
-    RateLimitedError,
     UnavailableError,
 )
 from ioa.ports.clock import Clock
-from ioa.ports.store_room import SUBJECT_BYTES
 from ioa.ports.team_store import TeamStore
 from ioa.protocol.codec import encode
 from ioa.protocol.goal_order import MAX_GOAL_BYTES
@@ -36,14 +33,13 @@ from ioa.protocol.named_teams import (
     team_name,
 )
 from ioa.protocol.policy_check import nearest
-from ioa_groups.users_shares import KeptShares
+from ioa.runtime.store_share import StoreShare
 
 MAX_NAMES = 100
 """How many teams one user has at the most."""
 VERSIONS_KEPT = 50
 """How many versions are kept of a team: the newest."""
 _TRIES = 5
-_COME_BACK = timedelta(seconds=5)
 
 
 class Teams:
@@ -52,13 +48,13 @@ class Teams:
     Args:
         store: Where they are kept.
         clock: Stamps them.
-        kept: How much is kept of whom.
+        share: Rejects new teams while the store is full.
     """
 
-    def __init__(self, store: TeamStore, clock: Clock, kept: KeptShares) -> None:
+    def __init__(self, store: TeamStore, clock: Clock, share: StoreShare) -> None:
         self._store = store
         self._clock = clock
-        self._kept = kept
+        self._share = share
 
     async def put(self, user: UserId, request: PutTeam) -> NamedTeam:
         """Keep a team of a user as the next version of its name.
@@ -68,7 +64,7 @@ class Teams:
             PayloadTooLargeError: It is larger than a goal may be.
             ForbiddenError: The name is another user's.
             OverQuotaError: The user has as many teams as he may.
-            RateLimitedError: So much is kept of him that others need what is left.
+            StoreFullError: The store is full.
             UnavailableError: Others put the same one again and again, or the store is out of reach.
         """
         name = team_name(request.team.team)
@@ -81,16 +77,13 @@ class Teams:
                 raise ForbiddenError(f"The team {name} is {newest.user}'s.", hint="Put yours under a name of its own.")
             elif newest.team == request.team:
                 return newest
-            if not await self._kept.has_room(user):
-                why = f"So much is kept of the goals and teams of {user} that others need what is left of the store."
-                raise RateLimitedError(why, retry_after=_COME_BACK, hint="Put it when goals were removed (`ioa prune`).")
+            await self._share.check()
             version = 1 if newest is None else newest.version + 1
             put = NamedTeam(name=name, version=version, user=user, at=self._clock.now(), team=request.team)
             size = len(encode(put))
             if size > MAX_GOAL_BYTES:
                 raise PayloadTooLargeError(f"The team has {size:,} bytes; {MAX_GOAL_BYTES:,} are the most.")
             if await self._store.put(put):
-                self._kept.note(user, size + SUBJECT_BYTES)
                 if newest is None:
                     await self._check_again(put)
                 await self._forget_old(put)

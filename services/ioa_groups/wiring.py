@@ -3,33 +3,28 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 
 from ioa.adapters.nats.buckets import NatsRegistryView
 from ioa.adapters.nats.clock import NatsClock
 from ioa.adapters.nats.connection import Connection
-from ioa.adapters.nats.delivery import NatsDeadLetters, NatsPassingResults
+from ioa.adapters.nats.delivery import NatsDeadLetters
 from ioa.adapters.nats.discovery import NatsDiscovery
 from ioa.adapters.nats.files import NatsFileStore
 from ioa.adapters.nats.goals import NatsGoalRecords, NatsWorkQueue
 from ioa.adapters.nats.open_groups import NatsMemberships
 from ioa.adapters.nats.retention import NatsGoalPages, NatsGoalRemoval
-from ioa.adapters.nats.store_room import NatsSharedStore, NatsWaitingGoals
+from ioa.adapters.nats.storage import NatsStorage
 from ioa.adapters.nats.teams import NatsTeams
 from ioa.adapters.nats.tickets import NatsTickets
 from ioa.adapters.nats.topology import Shares
-from ioa.ports.inspection import FILLING, SlowedCaller
 from ioa.protocol import subjects
-from ioa.runtime.appended import Appended
 from ioa.runtime.audit import AuditedDeadLetters, AuditedGoalRecords, AuditLog
 from ioa.runtime.control_plane import ControlPlaneSettings
-from ioa.runtime.dead_letter_share import SharedDeadLetters, kept_in, user_of_goal
 from ioa.runtime.goal_metrics import CountedDeadLetters
 from ioa.runtime.group_stores import group_stores
-from ioa.runtime.stored_shares import StoredShares
+from ioa_groups.casting import CAST_WITHIN
 from ioa_groups.files import FileQuotas
 from ioa_groups.leaders import ANSWERED_WITHIN
-from ioa_groups.needed import CAST_WITHIN
 from ioa_groups.parts import GroupParts, GroupServicePorts, GroupServiceRules
 from ioa_groups.setup import GroupTimeouts
 
@@ -43,7 +38,7 @@ class NatsGroupServices(GroupParts):
         settings: What they are told.
         clock: Stamps what is recorded.
         audit: Is told what was done for whom.
-        shares: The shares of the store; None where nothing bounds it.
+        shares: Maximum bytes of the store and its streams; None: no limit is known.
     """
 
     def __init__(
@@ -55,14 +50,11 @@ class NatsGroupServices(GroupParts):
         audit: AuditLog,
         shares: Shares | None,
     ) -> None:
-        js, store_bytes = client.jetstream(), None if shares is None else shares.store
-        kept_letters = SharedDeadLetters(NatsDeadLetters(js), user_of_goal, time.monotonic, kept_in(store_bytes))
-        self.dead = AuditedDeadLetters(CountedDeadLetters(kept_letters), audit)
+        js = client.jetstream()
+        self.dead = AuditedDeadLetters(CountedDeadLetters(NatsDeadLetters(js)), audit)
         self.stores = group_stores(client, clock, AuditedGoalRecords(NatsGoalRecords(js), audit), self.dead, audit)
         self.registry, self.tickets = NatsRegistryView(client, settings.lease), NatsTickets(js)
-        filling = StoredShares(time.monotonic, FILLING, audit.note_slowed)
-        self._appended = Appended(time.monotonic, settings.append_rate, audit.note_slowed, filling)
-        self.ledger = self.stores.ledger(settings, self._appended)
+        self.ledger = self.stores.ledger(settings)
         ports = GroupServicePorts(
             clock=clock,
             log=self.stores.log,
@@ -83,20 +75,12 @@ class NatsGroupServices(GroupParts):
             tickets=self.tickets,
             casting=NatsDiscovery(client, subjects.GROUP_SETUP, CAST_WITHIN),
             leading=NatsDiscovery(client, subjects.GROUP_SETUP, ANSWERED_WITHIN),
-            passing=NatsPassingResults(client),
             pages=NatsGoalPages(client),
             removal=NatsGoalRemoval(client),
-            store=NatsSharedStore(client, store_bytes, settings.replicas),
-            waiting=NatsWaitingGoals(client),
-            filling=filling,
+            store=NatsStorage(client, shares, settings.replicas),
         )
-        super().__init__(ports, _rules(settings, shares), time.monotonic, audit.note_slowed)
+        super().__init__(ports, _rules(settings, shares), time.monotonic)
         self.registry.listen_for_losses(self.watch.notice)
-
-    def slowed(self) -> Sequence[SlowedCaller]:
-        """Return who is slowed down by other means than the number of requests."""
-        by_rate = (*self._appended.slowed(), *self.needed.slowed())
-        return [*self.dropped.told(), *by_rate, *self.fills_store.slowed(), *self.fills_queue.slowed()]
 
 
 def _rules(settings: ControlPlaneSettings, shares: Shares | None) -> GroupServiceRules:

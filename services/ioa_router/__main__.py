@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-import time
 from contextlib import AsyncExitStack
 from dataclasses import replace
 
@@ -20,12 +19,10 @@ from ioa.distribution import installed_version
 from ioa.ports.group_log import UnreadableEntryError
 from ioa.protocol import subjects
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES
-from ioa.runtime.appended import Appended
 from ioa.runtime.audit import open_audit_log
 from ioa.runtime.control_plane import ControlPlaneSettings, open_topology
 from ioa.runtime.goal_metrics import CountedDeadLetters
 from ioa.runtime.group_stores import group_stores
-from ioa.runtime.head_reads import HeadReads
 from ioa.runtime.process import StopSignal, background, run_process
 from ioa_router.router import Router, RouterPorts
 from ioa_router.standstill import Standstill
@@ -44,9 +41,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
         name = f"router-{secrets.token_hex(8)}"
         dead, progress = CountedDeadLetters(NatsDeadLetters(js)), NatsProgress(client)
         stores = group_stores(client, clock, NatsGoalRecords(js), dead, audit, name)
-        appended = Appended(time.monotonic, settings.append_rate, audit.note_slowed)
-        reads = HeadReads(time.monotonic, audit.note_slowed)
-        ledger, sessions = stores.ledger(settings, appended, reads), stores.sessions
+        ledger, sessions = stores.ledger(settings), stores.sessions
         ports = RouterPorts(
             ledger=ledger,
             goals=stores.goals,

@@ -24,10 +24,9 @@ from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, CommId, MessageId, SessionId, check_token
 from ioa.protocol.messages import InformTaskProgress, Message
 from ioa.protocol.subjects import parse_say
-from ioa.quotas import RATES, SAY_UNIT_BYTES, Admitted, Buckets, Family, Rate
 from ioa.runtime.endings import Endings
 from ioa.runtime.group_metrics import count_progress, count_rejection
-from ioa.runtime.ledger import SEARCHED_BYTES, GroupLedger
+from ioa.runtime.ledger import GroupLedger
 from ioa.telemetry import log_context
 from ioa.telemetry.fault_points import fault_point
 from ioa_router.heard import HeardProgress
@@ -35,8 +34,6 @@ from ioa_router.heard import HeardProgress
 MAX_PROGRESS_BYTES = 16_000
 """Agents of ours say 4 kB of how far they are, and show as much of a draft."""
 ROUTER_NAME = AgentId("router")
-_SEARCHES = Rate(RATES[Family.SAY].per_second, 256, unit_bytes=SAY_UNIT_BYTES)
-"""How much is read to find refused messages of one sender: 4 MB at once, and then as much as it may say."""
 
 
 @dataclass
@@ -84,7 +81,6 @@ class Router:
     def __init__(self, ports: RouterPorts) -> None:
         self._ports = ports
         self._heard = HeardProgress(ports.clock.now())
-        self._searches = Buckets({Family.SAY: _SEARCHES})
         self._looks: dict[CommId, _Look] = {}
         self._handled: dict[tuple[CommId, AgentId, MessageId], asyncio.Future[bytes] | None] = {}
         """The messages that are being handled, and where the answer is waited for by copies that came meanwhile."""
@@ -100,11 +96,9 @@ class Router:
             ForbiddenError: The payload names another sender or group than the subject it came on.
             InvalidInputError: The payload is no message, or a report of progress that is too large.
             SupersededError: Another process has taken the sender's id over.
-            RateLimitedError: The sender has had too much appended, or read for what was refused, and is to come back.
             UnavailableError: The log cannot be reached; the same message may be sent again.
         """
         comm_id, agent_id = parse_say(subject)
-        self._ports.ledger.check_may_append(agent_id)
         # The session is told to nobody else.
         message, session = receive_apart(Message, data, ("header", "session"), max_payload_bytes=MAX_MESSAGE_BYTES)
         if isinstance(message.payload, InformTaskProgress):
@@ -216,11 +210,9 @@ class Router:
 
         Raises:
             IllegalEventError: The report is not legal now.
-            RateLimitedError: Its sender has filled the logs of all, and each lease that it renews is an entry; or its reports are
-                refused so often that the log was read too often for them.
         """
         header, said = message.header, Said(at=self._ports.clock.now(), message=message)
-        seen, is_fresh = await self._ports.ledger.seen_for(header.sender, header.comm_id)
+        seen, is_fresh = await self._ports.ledger.seen(header.comm_id)
         if seen is None or is_news(seen.entry.state, said, report):
             return None
         try:
@@ -228,11 +220,10 @@ class Router:
         except IllegalEventError:
             if is_fresh:
                 raise
-            seen, _ = await self._ports.ledger.seen_for(header.sender, header.comm_id, anew=True)
+            seen, _ = await self._ports.ledger.seen(header.comm_id, fresh=True)
             if seen is None or is_news(seen.entry.state, said, report):
                 return None
             check_progress(seen.entry.state, said, report)
-        await self._ports.ledger.check_room(said, seen.entry.state.user)
         if self._heard.is_too_soon(seen.entry.state, report.task_id, said.at):
             return Accepted(seq=seen.seq)
         self.hear(said)
@@ -245,17 +236,15 @@ class Router:
 
         Raises:
             NotFoundError: There is no such group, or its sender is no member.
-            RateLimitedError: Too much was read for its sender, which is to come back later.
         """
-        seen, _ = await self._ports.ledger.seen_for(message.header.sender, message.header.comm_id)
+        seen, _ = await self._ports.ledger.seen(message.header.comm_id)
         if seen is None or not seen.entry.state.is_member(message.header.sender):
             count_rejection(refusal.code)
             raise no_group(message.header.comm_id)
         if not isinstance(message.payload, InformTaskProgress):
-            if self._may_be_looked_for(message.header.sender, seen.log_bytes):
-                seq = await self._ports.ledger.accepted_before(message, seen)
-                if seq is not None:
-                    return Accepted(seq=seq)
+            seq = await self._ports.ledger.accepted_before(message)
+            if seq is not None:
+                return Accepted(seq=seq)
             await self._note_refusal(message, refusal)
         if (
             message.header.sender not in seen.entry.state.hearing
@@ -263,11 +252,6 @@ class Router:
             why = f"{message.header.sender} was removed from {message.header.comm_id}."
             refusal = IllegalEventError(RejectionCode.NOT_A_MEMBER, why)
         return _rejected(refusal)
-
-    def _may_be_looked_for(self, sender: AgentId, log_bytes: int) -> bool:
-        """Whether so much may be read for a sender whose messages are refused: who is told so reads the log in any case."""
-        size = min(log_bytes, SEARCHED_BYTES)
-        return isinstance(self._searches.judge(sender, Family.SAY, self._ports.clock.now().timestamp(), size), Admitted)
 
     def _tell_copies(self, key: tuple[CommId, AgentId, MessageId], answer: bytes | IoaError) -> None:
         waited_for = self._handled.pop(key)

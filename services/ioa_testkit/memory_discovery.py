@@ -13,7 +13,7 @@ from ioa.protocol.ids import AgentId
 from ioa.protocol.search import IndexStatus, Search, SearchResult
 from ioa.testing.hashing_embedder import HashingEmbedder
 from ioa.testing.memory_index import MemoryIndex
-from ioa_discovery.indexer import CardEmbedder, Indexer
+from ioa_discovery.indexer import Indexer
 from ioa_discovery.registry_feed import present
 from ioa_discovery.search.replicas import Replicas
 from ioa_discovery.search.searcher import Searcher
@@ -28,7 +28,7 @@ class MemoryEngines:
 
     def __init__(self) -> None:
         self.index: AgentIndex = MemoryIndex()
-        self.card_embedder: CardEmbedder = HashingEmbedder(dimension=DIMENSION)
+        self.card_embedder: Embedder = HashingEmbedder(dimension=DIMENSION)
         self.embedder: Embedder = self.card_embedder
 
 

@@ -11,23 +11,19 @@ from typing import Generic, TypeVar
 from ioa.ports.clock import Clock, IdSource
 from ioa.ports.delivery import Inboxes
 from ioa.ports.discovery import Discovery
-from ioa.ports.inspection import FILLING
 from ioa.ports.registry_store import RegistryView
 from ioa.protocol.ids import CommId
-from ioa.runtime.appended import Appended
 from ioa.runtime.endings import Endings
-from ioa.runtime.group_quota import DEFAULT_GROUP_QUOTA, GroupQuota
-from ioa.runtime.head_reads import HeadReads
+from ioa.runtime.group_limits import DEFAULT_GROUP_LIMITS, GroupLimits
 from ioa.runtime.ledger import GroupLedger
-from ioa.runtime.stored_shares import StoredShares
-from ioa.testing.memory_delivery import MemoryDeadLetters, MemoryPassingResults, MemoryProgress, MemoryResults, MemoryTimers
+from ioa.testing.memory_delivery import MemoryDeadLetters, MemoryProgress, MemoryResults, MemoryTimers
 from ioa.testing.memory_file_store import MemoryFileStore
 from ioa.testing.memory_goals import MemoryGoalRecords, MemoryTickets, MemoryWorkQueue
 from ioa.testing.memory_log import MemoryGroupLog
 from ioa.testing.memory_open_groups import MemoryMemberships, MemoryOpenGroups
 from ioa.testing.memory_registry import MemoryCards, MemoryLeases, MemoryRegistryView, MemorySessions
 from ioa.testing.memory_retention import MemoryEndedGoals, MemoryGoalPages, MemoryGoalRemoval
-from ioa.testing.memory_store_room import MemoryStoreRoom
+from ioa.testing.memory_storage import MemoryStorage
 from ioa.testing.memory_teams import MemoryTeams
 from ioa_groups.parts import GroupParts, GroupServicePorts, GroupServiceRules
 from ioa_registry.registry import Registry, RegistryPorts
@@ -43,17 +39,13 @@ class ServiceRules(GroupServiceRules):
     Attributes:
         lease: After which silence an agent is lost.
         renew_every: How often agents renew their leases.
-        group_quota: What members may have their group take of the store.
-        appended: What each may have appended; None: as much as comes.
-        reads: What is read of logs for the messages of each; None: as much as comes.
+        group_limits: Limits of each group.
         routers: How many replicas of the router there are, each with a ledger of its own.
     """
 
     lease: timedelta
     renew_every: timedelta
-    group_quota: GroupQuota = DEFAULT_GROUP_QUOTA
-    appended: Appended | None = None
-    reads: HeadReads | None = None
+    group_limits: GroupLimits = DEFAULT_GROUP_LIMITS
     routers: int = 1
 
 
@@ -82,7 +74,6 @@ class MemoryServices(GroupParts, Generic[D]):
         inboxes: Where members are shown entries.
         work: Where goals wait for agents.
         discovery: Makes what finds agents among those that are registered.
-        passing: Where refusals of goals are told; None: with the results.
     """
 
     def __init__(
@@ -94,7 +85,6 @@ class MemoryServices(GroupParts, Generic[D]):
         inboxes: Inboxes,
         work: MemoryWorkQueue,
         discovery: Callable[[RegistryView], D],
-        passing: MemoryPassingResults | None = None,
     ) -> None:
         self.log, self.timers, self.progress = MemoryGroupLog(), RingingTimers(clock), MemoryProgress()
         self.results, self.dead, self.artifacts = MemoryResults(), MemoryDeadLetters(), MemoryFileStore()
@@ -103,7 +93,7 @@ class MemoryServices(GroupParts, Generic[D]):
         self.cards, self.leases = MemoryCards(), MemoryLeases(clock, rules.lease)
         self.view, self.sessions = MemoryRegistryView(self.cards, self.leases), MemorySessions()
         self.discovery = discovery(self.view)
-        self.ended, self.pages, self.room = MemoryEndedGoals(), MemoryGoalPages(self.goals), MemoryStoreRoom()
+        self.ended, self.pages, self.storage = MemoryEndedGoals(), MemoryGoalPages(self.goals), MemoryStorage()
         self.ledgers = [self._ledger(clock, rules, inboxes) for _ in range(rules.routers)]
         self.endings = Endings(self.results, self.ended)
         self.routers = [self._router(ledger, clock) for ledger in self.ledgers]
@@ -111,9 +101,6 @@ class MemoryServices(GroupParts, Generic[D]):
         def now() -> float:
             return clock.now().timestamp()
 
-        self.fills_logs = StoredShares(now, FILLING)
-        self.passing = passing or MemoryPassingResults(self.results)
-        """Users who went on with goals that were refused."""
         self.removal = MemoryGoalRemoval(
             self.log, self.timers, self.artifacts, self.memberships, self.results, self.goals, self.open_groups
         )
@@ -137,12 +124,9 @@ class MemoryServices(GroupParts, Generic[D]):
             tickets=self.tickets,
             casting=self.discovery,
             leading=self.discovery,
-            passing=self.passing,
             pages=self.pages,
             removal=self.removal,
-            store=self.room,
-            waiting=self.room,
-            filling=self.fills_logs,
+            store=self.storage,
         )
         super().__init__(ports, rules, now)
         self.registry = self._registry(clock, ids, rules, work)
@@ -155,9 +139,7 @@ class MemoryServices(GroupParts, Generic[D]):
             results=self.results,
             open_groups=self.open_groups,
             clock=clock,
-            quota=rules.group_quota,
-            appended=rules.appended,
-            reads=rules.reads,
+            limits=rules.group_limits,
         )
 
     def _router(self, ledger: GroupLedger, clock: Clock) -> Router:

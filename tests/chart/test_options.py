@@ -190,7 +190,7 @@ def test_the_control_plane_is_told_its_limits() -> None:
         "IOA_QUOTA_GOALS": "30", "IOA_QUOTA_GOALS_WAITING": "20000",
         "IOA_QUOTA_GROUP_TASKS": "256", "IOA_QUOTA_GROUP_LOG_BYTES": "64000000",
         "IOA_AGENT_FILES_BYTES": "256000000", "IOA_USER_FILES_BYTES": "1000000000",
-        "IOA_STORE_BYTES": "8589934592", "IOA_LOG_SHARE": "40", "IOA_FILES_SHARE": "25", "IOA_ARTIFACTS_SHARE": "15",
+        "IOA_STORE_BYTES": "8589934592",
     }  # fmt: skip
 
 

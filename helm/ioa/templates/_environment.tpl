@@ -50,10 +50,6 @@
   value: {{ .Values.quotas.files.userBytes | int64 | quote }}
 - name: IOA_STORE_BYTES
   value: {{ .tenant.storeBytes | int64 | default (include "ioa.nats.storeBytes" . | int64) | quote }}
-{{- range $share := list "log" "files" "artifacts" }}
-- name: IOA_{{ upper $share }}_SHARE
-  value: {{ get $.Values.quotas.store $share | quote }}
-{{- end }}
 {{- end -}}
 
 {{- define "ioa.nats.storeBytes" -}}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
@@ -17,14 +17,6 @@ from ioa.foreign_text import shown_in_line
 from ioa.hosting.configured_model import ModelStanding
 from ioa.ports.delivery import DeadReason
 from ioa.ports.inspection import (
-    ANYBODY,
-    CHANGING,
-    DROPPED,
-    FILLING,
-    FILLING_FILES,
-    FILLING_QUEUE,
-    FILLING_STORE,
-    KEPT,
     DeadLetterKind,
     SlowedCaller,
     StorageFacts,
@@ -350,64 +342,23 @@ _TOO_MUCH = (
     "If the caller is honest, raise its limit (IOA_QUOTA_…, or quotas of the chart); otherwise stop it, or revoke its key"
     " (`ioa credentials revoke NAME`)."
 )
-_DROPPING = (
-    "Somebody with a key of the pool acknowledges goals without leading them: stop every process of the pool that is not yours, or"
-    " replace the pool's keys (`ioa credentials rotate POOL --grace 0s`)."
-)
-
-_FILLING = (
-    "Room for others is little: remove old goals (`ioa prune`), or give the store more room (docs/operations.md); take its key away"
-    " if it means harm."
-)
-_KEEPING = "Whose model is away, or slow, keeps goals in good faith; who does not work at them is stopped as who drops them."
-_CHANGING = "Its newest card is indexed all the same, ten seconds later at most. Stop what registers it again and again."
-_ASKING = "asking"
-_UNHEARD = "Look again in a moment: `ioa audit --what slowed` lists the callers that they named before."
-_TOLD: Mapping[str, tuple[str, str, str]] = {
-    _ASKING: ("Asking too often, and slowed down: {}.", "{caller} ({refused:,} of {family} refused)", _TOO_MUCH),
-    CHANGING: ("Changing their cards so often that changes wait: {}.", "{caller} ({refused:,} changes)", _CHANGING),
-    FILLING: ("Filling the logs of groups, and put off: {}.", "{caller} ({refused:,} MB)", _FILLING),
-    FILLING_STORE: ("Filling the store with goals on record and teams, and put off: {}.", "{caller} ({refused:,} MB)", _FILLING),
-    FILLING_FILES: ("Filling an agent's room for files, and refused: {}.", "{caller} ({refused:,} MB)", _FILLING),
-    FILLING_QUEUE: ("Filling what all goals wait in, and refused: {}.", "{caller} ({refused:,} MB)", _FILLING),
-    DROPPED: (
-        "Taking goals off a queue and dropping them, which were put back: somebody at {}.",
-        "{queue} ({refused:,} goals)",
-        _DROPPING,
-    ),
-    KEPT: (
-        "Keeping goals for minutes without a group, which were offered again: somebody at {}.",
-        "{queue} ({refused:,} goals)",
-        _KEEPING,
-    ),
-}
-"""Of each kind of those who ask for more than they may: what is said of them, how each is named, and what to do about it."""
-
-
-def _kind_of(one: SlowedCaller) -> str:
-    return one.family if one.family in _TOLD else _ASKING
-
-
-def _named(each: str, one: SlowedCaller) -> str:
-    queue = "the queue for any agent" if one.caller == ANYBODY else f"the queue of {one.caller}"
-    return each.format(caller=one.caller, family=one.family, refused=one.refused, queue=queue)
+_UNHEARD = "Run `ioa doctor` again in a moment."
 
 
 def quotas_finding(slowed: Sequence[SlowedCaller], unheard: Sequence[str] = ()) -> Finding:
-    """Judge who asks more often than it may; others are served all the same. Services that are `unheard` may know of more."""
-    said, hints = list[str](), dict[str, None]()
-    for kind, (sentence, each, hint) in _TOLD.items():
-        named = [_named(each, one) for one in slowed if _kind_of(one) == kind]
-        if named:
-            more = f" and {len(named) - _NAMED_CALLERS} more" if len(named) > _NAMED_CALLERS else ""
-            said.append(sentence.format(", ".join(named[:_NAMED_CALLERS]) + more))
-            hints[hint] = None
+    """Name callers above their rate limits. Services that are `unheard` did not answer, and may know of more."""
+    problems, hints = list[str](), list[str]()
+    if slowed:
+        named = [f"{one.caller} ({one.refused:,} of {one.family} refused)" for one in slowed]
+        more = f" and {len(named) - _NAMED_CALLERS} more" if len(named) > _NAMED_CALLERS else ""
+        problems.append(f"Asking too often, and slowed down: {', '.join(named[:_NAMED_CALLERS])}{more}.")
+        hints.append(_TOO_MUCH)
     if unheard:
-        said.append(f"No answer from {', '.join(unheard)}, which may name more.")
-        hints[_UNHEARD] = None
-    if not said:
-        return Finding("quotas", Health.OK, "nobody asked too often in the last minute")
-    return Finding("quotas", Health.WARNING, " ".join(said), " ".join(hints))
+        problems.append(f"No answer from {', '.join(unheard)}, which may name more.")
+        hints.append(_UNHEARD)
+    if not problems:
+        return Finding("quotas", Health.OK, "no caller was above its rate limit in the last minute")
+    return Finding("quotas", Health.WARNING, " ".join(problems), " ".join(hints))
 
 
 def probe_finding(probed: Probed) -> Finding:

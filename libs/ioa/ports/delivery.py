@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -36,26 +36,6 @@ class Results(Protocol):
 
     async def get(self, goal: GoalName) -> GoalResult | None:
         """Read a goal's result; None while it has none."""
-
-
-class PassingResults(Protocol):
-    """Results that stand for a while among the others, of goals of which nothing else is kept."""
-
-    async def publish(self, result: GoalResult) -> bool:
-        """Publish a result unless the goal has one; whether it had none."""
-
-    async def find(self, goal: GoalName) -> GoalResult | None:
-        """Return such a result of a goal, if it has one now."""
-
-    async def remove(self, goal: GoalName) -> None:
-        """Remove such a result, and no other one."""
-
-    def since(self, at: datetime) -> AsyncIterator[GoalResult]:
-        """Read those that were published since an instant, whichever process did, the oldest first; maybe some before it, too.
-
-        Raises:
-            UnavailableError: They cannot be read now.
-        """
 
 
 class Timers(Protocol):

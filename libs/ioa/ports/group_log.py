@@ -8,7 +8,6 @@ from typing import Protocol
 
 from ioa.errors import ERRORS, ErrorRow, Fault, IoaError, Retry
 from ioa.group.events import EncodedEntry, Entry
-from ioa.ports.store_room import StoreRoom
 from ioa.protocol.ids import AgentId, CommId, MessageId
 
 
@@ -42,16 +41,13 @@ class StoredEntry:
 
     Attributes:
         size_bytes: How long its encoding is, by which whoever remembers entries can bound them; 0 if that is not known.
-        log_bytes: How much the group's log holds up to it, of what was appended since that is counted, with what its nested teams
-            hold or were lent.
-        log_most: How much a nested team's log may hold, which its parent has lent it; None: as much as any group's.
+        log_bytes: Bytes of the group's log up to this entry.
     """
 
     seq: int
     entry: Entry
     size_bytes: int = field(default=0, compare=False)
     log_bytes: int = field(default=0, compare=False)
-    log_most: int | None = field(default=None, compare=False)
 
 
 class GroupLog(Protocol):
@@ -65,17 +61,14 @@ class GroupLog(Protocol):
             UnreadableEntryError: Its head is garbage.
         """
 
-    async def append(
-        self, comm_id: CommId, entry: EncodedEntry, *, expected_seq: int, log_bytes: int = 0, log_most: int | None = None
-    ) -> int:
+    async def append(self, comm_id: CommId, entry: EncodedEntry, *, expected_seq: int, log_bytes: int = 0) -> int:
         """Append if the head is still at `expected_seq` (0: the log is empty) and return the new sequence.
 
-        What the log holds up to that head, `log_bytes`, is told with the entry from then on, and its own size added; so is what it
-        may hold, `log_most`.
+        The entry is stored with the log's size after it: `log_bytes` before it, and its own size.
 
         Raises:
             AppendConflictError: It is not.
-            StoreFullError: There is no room now for what does not end the group.
+            StoreFullError: The store has no room.
             UnavailableError: Whether the entry was stored is unknown; only reading the log can tell.
         """
 
@@ -97,12 +90,6 @@ class GroupLog(Protocol):
 
         Raises:
             UnavailableError: The log cannot be read now.
-        """
-
-    async def room(self) -> StoreRoom | None:
-        """Tell how many bytes all groups together may still append, as it was a second ago at most; None: as many as come.
-
-        If nobody answers that, what was known last is believed.
         """
 
     async def newest(self) -> int:

@@ -69,31 +69,9 @@ class DeadLetterKind:
     subject: str
 
 
-DROPPED = "dropped"
-"""The family of goals that were taken off a queue, and neither led nor given back."""
-KEPT = "kept"
-"""The family of goals that were taken, and for which nobody opened a group for minutes."""
-FILLING = "filling"
-"""The family of who has filled so much of the logs' share that others need what is left."""
-FILLING_STORE, FILLING_QUEUE, FILLING_FILES = "filling_store", "filling_queue", "filling_files"
-"""The families of users who have: of the store, by goals on record and teams, of the goals' share, by goals that wait, and of an
-agent's room for files, by what it stores in their goals."""
-CHANGING = "changing"
-"""The family of who changes its card so often that discovery holds changes back."""
-SEEN_BY_ALL = frozenset({CHANGING, FILLING_QUEUE})
-"""The families of which each replica of a service sees, and tells, all there is; of others each counts what it did itself."""
-ANYBODY = "*"
-"""Who is named for what was taken off the queue for anybody: no pool is called so."""
-
-
 @dataclass(frozen=True)
 class SlowedCaller:
-    """Somebody who asked a service too often within the last minute: how many requests of a family were refused.
-
-    With `DROPPED` or `KEPT` the caller is a pool, or `ANYBODY`, some of whose agents drop or keep goals, and `refused` is the
-    number of goals; with `FILLING`, `FILLING_STORE`, `FILLING_QUEUE` or `FILLING_FILES` the number of MB; with `CHANGING` the
-    number of delayed changes of its card.
-    """
+    """A caller above its rate limit within the last minute, and the number of its rejected requests of one family."""
 
     caller: str
     family: str

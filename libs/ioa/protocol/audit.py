@@ -36,7 +36,6 @@ class Deed(StrEnum):
     ENDED = "ended"
     PRUNED = "pruned"
     DISCARDED = "discarded"
-    SLOWED = "slowed"
     UNWRITTEN = "unwritten"
 
 

@@ -24,7 +24,6 @@ from ioa.protocol.audit import AuditLine, Deed, in_a_line, named_in
 from ioa.protocol.goal_order import find_goal_id
 from ioa.protocol.goals import GoalRecord, GoalResult
 from ioa.protocol.ids import CommId, GoalName
-from ioa.quotas import Family
 from ioa.runtime.process import background
 
 MAX_LINES = 5_000
@@ -67,10 +66,6 @@ class AuditLog:
             self._append(line)
         else:
             self._drop(1)
-
-    def note_slowed(self, caller: str, family: Family) -> None:
-        """Record that a caller exceeds its limit for a family of requests."""
-        self.note(Deed.SLOWED, who=caller, target=family.value)
 
     async def flush(self) -> None:
         """Write the waiting lines in order, as far as the sink accepts them now."""

@@ -11,20 +11,15 @@ from pydantic import Field, model_validator
 
 from ioa.adapters.nats.connection import Connection, at_renewal
 from ioa.adapters.nats.endpoints import DEFAULT_RATE, ServiceLimits
-from ioa.adapters.nats.topology import GOALS_OPEN, GOALS_WAITING, Parts, Shares, Topology
+from ioa.adapters.nats.topology import GOALS_OPEN, GOALS_WAITING, Shares, Topology
 from ioa.adapters.nats.topology_keeper import TopologyKeeper
 from ioa.protocol.ids import PoolId, check_token
 from ioa.protocol.search import MAX_NEEDS
-from ioa.quotas import LOG_UNIT_BYTES, RATES, Family, Rate
 from ioa.rate_limit import RateLimit
-from ioa.runtime.group_quota import DEFAULT_GROUP_QUOTA, GroupQuota
+from ioa.runtime.group_limits import DEFAULT_GROUP_LIMITS, GroupLimits
 from ioa.runtime.process import background
 from ioa.runtime.settings import ProcessSettings
 from ioa.telemetry import readiness
-
-_LOGS = RATES[Family.LOGS]
-_MOST_SHARED = 90
-"""How many percent the streams with shares may have together: everything else needs room too."""
 
 
 class ControlPlaneSettings(ProcessSettings):
@@ -67,11 +62,8 @@ class ControlPlaneSettings(ProcessSettings):
     store_bytes: int = Field(
         default=0,
         ge=0,
-        description="how much JetStream may store; 0: what the account may, if that is bounded, else streams have no shares of it",
+        description="maximum bytes of all streams; 0: the limit of the JetStream account, or no limit",
     )
-    log_share: int = Field(default=40, ge=1, le=90, description="how many percent of that the logs of groups may take")
-    files_share: int = Field(default=25, ge=1, le=90, description="how many percent the files of goals may take")
-    artifacts_share: int = Field(default=15, ge=1, le=90, description="how many percent the bucket `IOA_ARTIFACTS` may take")
     keep_agents: timedelta = Field(
         default=timedelta(days=90), gt=timedelta(0), description="how long an agent is kept that does not come back"
     )
@@ -87,12 +79,6 @@ class ControlPlaneSettings(ProcessSettings):
         description="requests a second of one caller to one service; expensive requests count as several",
     )
     burst: int = Field(default=DEFAULT_RATE.burst, ge=1, description="requests of one caller to one service at once, after a pause")
-    quota_logs: float = Field(
-        default=_LOGS.per_second,
-        gt=0,
-        description="kB a second that one agent has appended to logs; each sixteen members who are shown it count as much again",
-    )
-    quota_logs_burst: int = Field(default=_LOGS.burst, ge=1_000, description="how many kB of these may come at once")
     quota_goals: int = Field(
         default=GOALS_OPEN, ge=1, description="goals of one user that are open at a time; others wait until one has ended"
     )
@@ -102,12 +88,12 @@ class ControlPlaneSettings(ProcessSettings):
         description="goals of one user that wait for that, those for anybody and those for each addressee; others are refused",
     )
     quota_group_tasks: int = Field(
-        default=DEFAULT_GROUP_QUOTA.tasks, ge=1, description="tasks that one group may give out in all; more are refused"
+        default=DEFAULT_GROUP_LIMITS.tasks, ge=1, description="maximum tasks that one group assigns in total"
     )
     quota_group_log_bytes: int = Field(
-        default=DEFAULT_GROUP_QUOTA.log_bytes,
+        default=DEFAULT_GROUP_LIMITS.log_bytes,
         ge=1_000_000,
-        description="bytes of log that one group may fill; then it can only be concluded",
+        description="maximum bytes of one group's log; then the group can only conclude",
     )
 
     @property
@@ -116,14 +102,9 @@ class ControlPlaneSettings(ProcessSettings):
         return tuple(dict.fromkeys(PoolId(name.strip()) for name in self.leaders.split(",") if name.strip()))
 
     @property
-    def group_quota(self) -> GroupQuota:
-        """What each group may take of the store."""
-        return GroupQuota(self.quota_group_tasks, self.quota_group_log_bytes)
-
-    @property
-    def append_rate(self) -> Rate:
-        """How much one agent may have appended to logs, in kB."""
-        return Rate(self.quota_logs, self.quota_logs_burst, answer_bytes=LOG_UNIT_BYTES)
+    def group_limits(self) -> GroupLimits:
+        """Limits of each group."""
+        return GroupLimits(self.quota_group_tasks, self.quota_group_log_bytes)
 
     @property
     def limits(self) -> ServiceLimits:
@@ -138,18 +119,12 @@ class ControlPlaneSettings(ProcessSettings):
             raise ValueError(f"leaders names more than {MAX_NEEDS} pools")
         return self
 
-    @model_validator(mode="after")
-    def _shares_leave_room(self) -> Self:
-        if self.log_share + self.files_share + self.artifacts_share > _MOST_SHARED:
-            raise ValueError(f"log_share, files_share and artifacts_share are more than {_MOST_SHARED} percent together")
-        return self
-
 
 @asynccontextmanager
 async def open_topology(client: Connection, settings: ControlPlaneSettings, *, make: bool = True) -> AsyncIterator[Shares | None]:
     """Make the streams and buckets, waiting for JetStream as long as it takes, and see to it that they stay while the block runs.
 
-    Yields the shares of the store, if it made them.
+    Yields the maximum bytes of the store and its streams, if they are known and it made the streams.
 
     A server may come back with an empty store, and somebody may delete a stream by hand. The process is ready only while JetStream
     answers and has them all. A service that may not make any only looks (`make` is False), and does not wait for them.
@@ -158,7 +133,6 @@ async def open_topology(client: Connection, settings: ControlPlaneSettings, *, m
         replicas=settings.replicas,
         keep=settings.keep,
         store_bytes=settings.store_bytes,
-        parts=Parts(settings.log_share, settings.files_share, settings.artifacts_share),
         audit_keep=settings.audit_keep,
         audit_lines=settings.audit_lines,
         goals_open=settings.quota_goals,

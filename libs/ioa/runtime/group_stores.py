@@ -15,12 +15,10 @@ from ioa.adapters.nats.open_groups import NatsOpenGroups
 from ioa.adapters.nats.retention import NatsEndedGoals
 from ioa.adapters.nats.sessions import NatsSessions
 from ioa.ports.delivery import DeadLetters, GoalRecords
-from ioa.runtime.appended import Appended
 from ioa.runtime.audit import AuditedResults, AuditLog
 from ioa.runtime.control_plane import ControlPlaneSettings
 from ioa.runtime.endings import Endings
 from ioa.runtime.goal_metrics import CountedResults
-from ioa.runtime.head_reads import HeadReads
 from ioa.runtime.ledger import GroupLedger
 from ioa.runtime.unreadable import UnreadableEntries
 
@@ -40,8 +38,8 @@ class GroupStores:
     ended: NatsEndedGoals
     endings: Endings
 
-    def ledger(self, settings: ControlPlaneSettings, appended: Appended, reads: HeadReads | None = None) -> GroupLedger:
-        """Make the process's ledger, which counts by `appended` and `reads` what each has it write and read."""
+    def ledger(self, settings: ControlPlaneSettings) -> GroupLedger:
+        """Make the ledger of this process."""
         return GroupLedger(
             log=self.log,
             timers=self.timers,
@@ -49,9 +47,7 @@ class GroupStores:
             results=self.results,
             open_groups=self.open_groups,
             clock=self.clock,
-            quota=settings.group_quota,
-            appended=appended,
-            reads=reads,
+            limits=settings.group_limits,
         )
 
 

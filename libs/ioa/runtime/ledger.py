@@ -8,9 +8,8 @@ armed before the append brings the routers back to a group whatever dies in betw
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Hashable
+from collections.abc import Hashable
 from datetime import datetime, timedelta
-from functools import partial
 from typing import NamedTuple
 
 import structlog
@@ -24,12 +23,10 @@ from ioa.group.events import (
     Event,
     GroupLaunched,
     LaunchAbandoned,
-    MemberJoined,
     QuestionAnswered,
     Said,
     SubgroupAsked,
     SubgroupClosed,
-    SubgroupOpened,
     encode_entry,
     shortened,
 )
@@ -45,14 +42,12 @@ from ioa.ports.delivery import Inboxes, Results, Timers
 from ioa.ports.group_log import AppendConflictError, GroupLog, StoredEntry
 from ioa.ports.open_groups import OpenGroups
 from ioa.protocol.goals import Reason, RepetitionRule
-from ioa.protocol.ids import AgentId, CommId, UserId
+from ioa.protocol.ids import AgentId, CommId
 from ioa.protocol.messages import Message
 from ioa.protocol.policy import Policy
 from ioa.repetition import sketches_of
-from ioa.runtime.appended import Appended
+from ioa.runtime.group_limits import DEFAULT_GROUP_LIMITS, GroupLimits
 from ioa.runtime.group_metrics import conflicts, count_entry, effects_failed
-from ioa.runtime.group_quota import DEFAULT_GROUP_QUOTA, GroupQuota
-from ioa.runtime.head_reads import HeadReads
 from ioa.runtime.known_groups import KnownGroup, KnownGroups
 from ioa.telemetry.fault_points import fault_point
 
@@ -84,13 +79,6 @@ class Recorded(NamedTuple):
     previous_seq: int = 0
 
 
-class _Counted(NamedTuple):
-    """What a group's log holds before an entry, and what it may hold; None: as much as any group's."""
-
-    held: int
-    most: int | None
-
-
 class GroupLedger:
     """Record events in group logs. Any number of ledgers may work on the same group; the log arbitrates.
 
@@ -101,12 +89,10 @@ class GroupLedger:
         results: Where results go.
         open_groups: Which groups are noted as open.
         clock: Stamps messages.
-        quota: What members may have their group take of the store.
-        appended: What each of them may have appended; None: as much as comes.
-        reads: What is read of logs for the messages of each; None: as much as comes.
+        limits: Limits of each group.
     """
 
-    def __init__(  # noqa: PLR0913 - what it works with, and what bounds its members
+    def __init__(
         self,
         log: GroupLog,
         timers: Timers,
@@ -114,9 +100,7 @@ class GroupLedger:
         results: Results,
         open_groups: OpenGroups,
         clock: Clock,
-        quota: GroupQuota = DEFAULT_GROUP_QUOTA,
-        appended: Appended | None = None,
-        reads: HeadReads | None = None,
+        limits: GroupLimits = DEFAULT_GROUP_LIMITS,
     ) -> None:
         self._log = log
         self._timers = timers
@@ -124,41 +108,9 @@ class GroupLedger:
         self._results = results
         self._open = open_groups
         self._clock = clock
-        self.quota = quota
-        self._appended = appended
-        self._reads = reads
+        self._limits = limits
         self._known = KnownGroups()
         self._latest = clock.now()
-
-    def check_may_append(self, agent_id: AgentId) -> None:
-        """See that an agent has not had too much appended lately.
-
-        Raises:
-            RateLimitedError: It has, and is to come back later.
-        """
-        if self._appended is not None:
-            self._appended.check(agent_id)
-
-    def check_may_return(self, agent_id: AgentId, head: StoredEntry) -> None:
-        """See that a group may be told now that a member is back, who may have been lost and back too often.
-
-        Raises:
-            RateLimitedError: He was, and is told of later.
-        """
-        if self._appended is not None:
-            self._appended.check_return(agent_id, head)
-
-    async def check_room(self, event: Event, user: UserId | None) -> None:
-        """See that an event in a user's goal comes of nobody who has filled the logs of all.
-
-        What is recorded is held to that in any case; here it is what is no entry but keeps a task open, and what others are told of
-        before it is recorded.
-
-        Raises:
-            RateLimitedError: It does, and is to come back later.
-        """
-        if self._appended is not None:
-            self._appended.check_room(event, user, await self._log.room())
 
     async def record(self, comm_id: CommId, event: Event) -> Recorded:
         """Take the group one step further and do what follows. Whatever messages wait for the group, this comes before them.
@@ -190,41 +142,27 @@ class GroupLedger:
         head = await self._log.last(comm_id)
         known = self._known.find(comm_id)
         if head is not None and known is not None and known.head is not None and known.head.seq < head.seq:
-            self._known.remember(known, head)
+            known.remember(head)
         return head
 
-    async def seen(self, comm_id: CommId) -> StoredEntry | None:
-        """Tell where the group stood when this process last looked, reading it only if nothing is remembered."""
-        known = self._known.find(comm_id)
-        if known is not None and known.head is not None:
-            return known.head
-        head = await self._log.last(comm_id)
-        if head is not None:
-            group = self._known.of(comm_id)
-            if group.head is None:
-                self._known.remember(group, head)
-        return head
-
-    async def seen_for(self, sender: AgentId, comm_id: CommId, *, anew: bool = False) -> tuple[StoredEntry | None, bool]:
-        """Tell a sender's message where its group stands, and whether that was read just now: only if nothing is remembered.
+    async def seen(self, comm_id: CommId, *, fresh: bool = False) -> tuple[StoredEntry | None, bool]:
+        """Return the head of a group's log as this process last saw it, and whether it was read just now.
 
         Args:
-            sender: Who has it read.
             comm_id: The group.
-            anew: Have it read though something is remembered.
+            fresh: Read the head from the log's leader even if one is remembered.
 
         Raises:
-            RateLimitedError: Too much was read for this sender, which is to come back later.
             UnavailableError: The log cannot be read now.
         """
         group = self._known.of(comm_id)
-        if group.head is not None and not anew:
+        if group.head is not None and not fresh:
             return group.head, False
         async with group.lock.held(urgent=False):
-            if group.head is not None and not anew:
+            if group.head is not None and not fresh:
                 return group.head, False
-            head = await self._read_for(sender, group.head_bytes, partial(self._log.last, comm_id))
-            self._known.remember(group, head)
+            head = await self._log.last(comm_id)
+            group.remember(head)
             return head, True
 
     async def push_again(self, stored: StoredEntry) -> None:
@@ -240,29 +178,21 @@ class GroupLedger:
         """Trust no head and no timer of before: the connection was renewed, maybe to a server that has lost some, or all."""
         self._known.forget_heads()
 
-    async def accepted_before(self, message: Message, head: StoredEntry) -> int | None:
-        """Look for a member's message that was refused: a copy of it may have been accepted. Return its sequence if so.
+    async def accepted_before(self, message: Message) -> int | None:
+        """Return the sequence of a rejected message if a copy of it is in the log; None otherwise.
 
-        No further than one page behind what its sender had seen: an old message must not cost more than a new one. So what is read
-        and pushed for it again counts for its sender. Who is told that its message was refused reads the log in any case.
-
-        Args:
-            message: What was refused.
-            head: Where its group stood a moment ago.
+        At most one page after the sender's cursor is searched. The sender of a rejected message reads the log in any case.
 
         Raises:
-            RateLimitedError: Too much was read for this sender, which is to come back later.
             UnavailableError: The log cannot be read now.
         """
-        comm_id, sender = message.header.comm_id, message.header.sender
+        comm_id = message.header.comm_id
         seq = await self._find_said(message)
-        if seq is not None:
-            head = await self._read_for(sender, head.size_bytes, partial(self._log.last, comm_id)) or head
+        head = None if seq is None else await self._log.last(comm_id)
+        if head is not None:
             if head.seq == seq:
                 await self.push_again(head)  # its router may have died before; what was pushed later would show a gap
-                if self._appended is not None:
-                    self._appended.note_again(sender, head.entry, head.size_bytes)
-            await self.settle(head.entry.state, sender)
+            await self.settle(head.entry.state)
         return seq
 
     async def _find_said(self, message: Message) -> int | None:
@@ -273,9 +203,9 @@ class GroupLedger:
         header, bounds = message.header, {"limit": _SEARCHED_ENTRIES, "max_bytes": SEARCHED_BYTES}
         return await self._log.find_message(header.comm_id, header.message_id, sender=header.sender, after=header.after, **bounds)
 
-    async def settle(self, state: GroupState, reader: AgentId | None = None) -> None:
+    async def settle(self, state: GroupState) -> None:
         """Do again what a group owes the world, in case it was never done; see `perform`."""
-        await self.perform(owed_effects(state), state, reader)
+        await self.perform(owed_effects(state), state)
 
     async def rearm(self, comm_id: CommId, state: GroupState) -> None:
         """Arm the group's next deadline, forgetting what was armed before."""
@@ -284,17 +214,17 @@ class GroupLedger:
             group.armed = None
             await self._arm(comm_id, group, state)
 
-    async def perform(self, effects: tuple[Effect, ...], state: GroupState, reader: AgentId | None = None) -> None:
-        """Carry out effects; each may be carried out any number of times. One that never can be keeps nobody from the others.
+    async def perform(self, effects: tuple[Effect, ...], state: GroupState) -> None:
+        """Carry out effects. Each effect is idempotent; one that fails permanently does not stop the others.
 
-        A group whose end is paid for is open no more. What is read of logs counts for the `reader`; None: nobody's message has it.
+        A group that has ended is removed from the open index afterwards.
 
         Raises:
             UnavailableError: Not all are carried out; they may be carried out again.
         """
         for effect in effects:
             try:
-                await self._carry_out(effect, reader)
+                await self._carry_out(effect)
             except UnavailableError:
                 raise
             except Exception:  # noqa: BLE001 - one effect's bug must not keep the others from being carried out
@@ -303,7 +233,7 @@ class GroupLedger:
         if state.phase.is_terminal:
             await self._open.remove(state.comm_id)
 
-    async def _carry_out(self, effect: Effect, reader: AgentId | None) -> None:
+    async def _carry_out(self, effect: Effect) -> None:
         match effect:
             case PublishResult(result=result):
                 if await self._results.publish(result):
@@ -323,26 +253,25 @@ class GroupLedger:
                         degraded=effect.degraded,
                         decisions=effect.decisions,
                     ),
-                    reader,
                 )
             case CancelSubgroup():
-                await self._cancel_subgroup(effect, reader)
+                await self._cancel_subgroup(effect)
             case AskParent(parent=task, subgroup=subgroup, number=number, question=question):
                 asked = SubgroupAsked(
                     at=self._clock.now(), task_id=task.task_id, subgroup=subgroup, number=number, question=question
                 )
-                await self._record_if_legal(task.comm_id, asked, reader)
+                await self._record_if_legal(task.comm_id, asked)
             case AnswerSubgroup(subgroup=subgroup, turn=turn, answer=answer, by=by):
                 group = self._known.of(subgroup)
                 if group.answered < turn:
                     answered = QuestionAnswered(at=self._clock.now(), turn=turn, answer=answer, by=by)
-                    await self._record_if_legal(subgroup, answered, reader)
+                    await self._record_if_legal(subgroup, answered)
                     group.answered = turn
 
-    async def _cancel_subgroup(self, effect: CancelSubgroup, reader: AgentId | None) -> None:
+    async def _cancel_subgroup(self, effect: CancelSubgroup) -> None:
         """Cancel a nested team; one whose launch is still on its way is kept from being launched."""
         now = self._clock.now()
-        head = await self._read_for(reader, 0, partial(self._log.last, effect.subgroup))
+        head = await self._log.last(effect.subgroup)
         if head is not None and head.entry.state.phase.is_terminal:
             return
         if head is None:
@@ -356,12 +285,12 @@ class GroupLedger:
                 content=effect.why,
                 parent=effect.task,
             )
-            await self._record_if_legal(effect.subgroup, abandoned, reader)
-        await self._record_if_legal(effect.subgroup, CancelRequested(at=now, why=effect.why), reader)
+            await self._record_if_legal(effect.subgroup, abandoned)
+        await self._record_if_legal(effect.subgroup, CancelRequested(at=now, why=effect.why))
 
-    async def _record_if_legal(self, comm_id: CommId, event: Event, reader: AgentId | None) -> None:
+    async def _record_if_legal(self, comm_id: CommId, event: Event) -> None:
         try:
-            await self._take(comm_id, event, reader=reader, urgent=True)
+            await self._take(comm_id, event, urgent=True)
         except IllegalEventError as refusal:
             _log.debug("effect_already_done", comm_id=comm_id, event_type=event.type, code=refusal.code)
         except PayloadTooLargeError as error:
@@ -369,57 +298,50 @@ class GroupLedger:
             if shorter is None:
                 raise
             _log.warning("effect_shortened", comm_id=comm_id, event_type=event.type, why=error.message)
-            await self._record_if_legal(comm_id, shorter, reader)
+            await self._record_if_legal(comm_id, shorter)
 
     async def _take(
-        self,
-        comm_id: CommId,
-        what: Event | Message,
-        *,
-        asked_by: AgentId | None = None,
-        reader: AgentId | None = None,
-        urgent: bool = False,
+        self, comm_id: CommId, what: Event | Message, *, asked_by: AgentId | None = None, urgent: bool = False
     ) -> Recorded:
         group = self._known.of(comm_id)
         async with group.lock.held(urgent=urgent):
-            recorded, effects = await self._append(comm_id, group, what, asked_by, reader or asked_by)
+            recorded, effects = await self._append(comm_id, group, what, asked_by)
         if effects or recorded.state.phase.is_terminal:
             await self.perform(effects, recorded.state)
         return recorded
 
     async def _append(
-        self, comm_id: CommId, group: KnownGroup, what: Event | Message, asked_by: AgentId | None, reader: AgentId | None
+        self, comm_id: CommId, group: KnownGroup, what: Event | Message, asked_by: AgentId | None
     ) -> tuple[Recorded, tuple[Effect, ...]]:
         head, fresh = group.head, False
         for _ in range(_MAX_ATTEMPTS):
             if head is None:
-                head, fresh = await self._read_for(reader, group.head_bytes, partial(self._log.last, comm_id)), True
+                head, fresh = await self._log.last(comm_id), True
             event = self._said(what, head) if isinstance(what, Message) else what
             try:
-                policy = await self._policy(comm_id, head, event, reader)
+                policy = await self._policy(comm_id, head, event)
                 event = let_pass(policy, None if head is None else head.entry.state, event)
                 transition = self._step(head, event, policy)
-                await self.check_room(event, transition.state.user)
             except IllegalEventError:
-                now = head if fresh else await self._read_for(reader, group.head_bytes, partial(self._log.last, comm_id))
+                now = head if fresh else await self._log.last(comm_id)
                 if _seq_of(now) == _seq_of(head):  # to judge it again would tell nothing new, and may take long
-                    self._known.remember(group, now)
+                    group.remember(now)
                     raise
                 head, fresh = now, True
                 continue
             entry = encode_entry(entry_of(head, event, transition, policy))
             await self._arm(comm_id, group, transition.state)
-            expected, counted = head.seq if head else 0, await self._counted(comm_id, head, event, transition)
+            expected, log_bytes = (head.seq, head.log_bytes) if head else (0, 0)
             fault_point("router.before_append")
             try:
-                seq = await self._log.append(comm_id, entry, expected_seq=expected, log_bytes=counted.held, log_most=counted.most)
+                seq = await self._log.append(comm_id, entry, expected_seq=expected, log_bytes=log_bytes)
             except AppendConflictError:
                 conflicts.inc()
-                self._known.remember(group, None)
-                head = reader = None  # that another message came first is not its sender's doing
+                group.remember(None)
+                head = None
                 continue
             except UnavailableError:
-                self._known.remember(group, None)
+                group.remember(None)
                 head, stored = None, await self._log.read(comm_id, after=expected, limit=1)
                 if not stored:
                     raise
@@ -428,7 +350,7 @@ class GroupLedger:
                 continue  # another entry has the place that this one was for, so that it will not be stored any more
             fault_point("router.after_append")
             count_entry(head.entry.state if head else None, event, transition.state)
-            self._note(group, StoredEntry(seq, entry.entry, len(entry.data), counted.held + len(entry.data), counted.most))
+            group.remember(StoredEntry(seq, entry.entry, len(entry.data), log_bytes + len(entry.data)))
             await self._arm_again(comm_id, group, transition.state)
             await self._show(policy, seq, entry, previous_seq=expected, but=asked_by)
             if entry.entry.chain and asked_by is not None:
@@ -439,61 +361,16 @@ class GroupLedger:
 
     async def _taken_after_all(self, stored: StoredEntry) -> tuple[Recorded, tuple[Effect, ...]]:
         """Go on from an entry that is in the log though nobody said so when it was appended."""
-        if self._appended is not None:
-            self._appended.note(stored.entry, stored.size_bytes)
         await self.push_again(stored)
         return Recorded(stored.seq, stored.entry.state), owed_effects(stored.entry.state)
-
-    async def _read_for(
-        self, sender: AgentId | None, known_bytes: int, read: Callable[[], Awaitable[StoredEntry | None]]
-    ) -> StoredEntry | None:
-        """Read an entry of a log, and count it for the sender whose message has it read; None: nobody's does.
-
-        Args:
-            sender: Who is told to come back later when too much was read for it.
-            known_bytes: How large it was when it was read last.
-            read: Reads it.
-        """
-        if sender is None or self._reads is None:
-            return await read()
-        self._reads.take(sender, known_bytes)
-        entry = await read()
-        if entry is not None and entry.size_bytes > known_bytes:
-            self._reads.charge(sender, entry.size_bytes - known_bytes)
-        return entry
-
-    async def _first(self, comm_id: CommId) -> StoredEntry | None:
-        return next(iter(await self._log.read(comm_id, after=0, limit=1)), None)
 
     def _step(self, head: StoredEntry | None, event: Event, policy: Policy | None) -> Transition:
         if head is None:
             return step(None, event, policy)
         check_may_move(head.entry.state, event)
         transition = step(head.entry.state, event, policy)
-        if isinstance(event, Said):
-            self.quota.check(event, head, transition.state, policy)
-        elif isinstance(event, SubgroupOpened):
-            loan = transition.state.loan(event.subgroup)
-            self.quota.check_lent(head, transition.state, 0 if loan is None else self.quota.lent(head, loan))
-        elif isinstance(event, MemberJoined):
-            self.quota.check_invited(head)
+        self._limits.check(event, head, transition.state, policy)
         return transition
-
-    async def _counted(self, comm_id: CommId, head: StoredEntry | None, event: Event, transition: Transition) -> _Counted:
-        """Return what a group's log holds, with what it lends by an event or gets back, and what it may hold."""
-        if head is None:
-            parent = event.charter.parent if isinstance(event, GroupLaunched) else None
-            return _Counted(0, self.quota.lent_to(comm_id, None if parent is None else await self.seen(parent.comm_id)))
-        nested = None
-        if isinstance(event, SubgroupClosed) and head.entry.state.loan(event.subgroup) is not None:
-            nested = await self._log.last(event.subgroup)
-        return _Counted(self.quota.held(head, event, transition.state, nested), head.log_most)
-
-    def _note(self, group: KnownGroup, appended: StoredEntry) -> None:
-        """Remember what was appended, and charge who has caused it."""
-        self._known.remember(group, appended)
-        if self._appended is not None:
-            self._appended.note(appended.entry, appended.size_bytes)
 
     async def _show(
         self, policy: Policy | None, seq: int, entry: EncodedEntry, *, previous_seq: int, but: AgentId | None = None
@@ -522,28 +399,21 @@ class GroupLedger:
         """
         return await self._policy(head.entry.state.comm_id, head)
 
-    async def _policy(
-        self, comm_id: CommId, head: StoredEntry | None, event: Event | None = None, reader: AgentId | None = None
-    ) -> Policy | None:
-        """Return the policy that leads a group, off its launch: the event, or the first entry of its log, if none is remembered.
-
-        What is read counts for the sender whose message has it read; None: nobody's does.
-        """
+    async def _policy(self, comm_id: CommId, head: StoredEntry | None, event: Event | None = None) -> Policy | None:
+        """Return the policy of a group's launch: the event, or the first entry of its log, if none is remembered."""
         if head is None:
             return event.charter.policy if isinstance(event, GroupLaunched) else None
         course = head.entry.state.course
         if course is None:
             return None
-        policy = self._known.policy(comm_id)
-        if policy is None or policy.digest != course.policy:
-            first = await self._read_for(reader, 0, partial(self._first, comm_id))
-            launch = None if first is None else first.entry.event
-            if first is None or not isinstance(launch, GroupLaunched):
+        group = self._known.of(comm_id)
+        if group.policy is None or group.policy.digest != course.policy:
+            first = await self._log.read(comm_id, after=0, limit=1)
+            launch = first[0].entry.event if first else None
+            if not isinstance(launch, GroupLaunched):
                 raise UnavailableError(f"The log of {comm_id} does not show how the group was launched.")
-            policy = launch.charter.policy
-            if policy is not None:
-                self._known.remember_policy(comm_id, policy, first.size_bytes)
-        return policy
+            group.policy = launch.charter.policy
+        return group.policy
 
     def _said(self, message: Message, head: StoredEntry | None) -> Said:
         compared = head is not None and head.entry.state.limits.repetition is RepetitionRule.VERBATIM

@@ -41,10 +41,6 @@ class HashingEmbedder:
         self.embedded.extend(texts)
         return [self._vector(text) for text in texts]
 
-    async def count_tokens(self, texts: Sequence[str]) -> Sequence[int]:
-        """Return how many words each text has."""
-        return [len(_words(text)) for text in texts]
-
     async def aclose(self) -> None:
         """Do nothing: there is nothing to release."""
 

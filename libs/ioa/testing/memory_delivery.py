@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -137,36 +137,6 @@ class MemoryResults:
     def lose(self) -> None:
         """Lose everything."""
         self._results.clear()
-
-
-class MemoryPassingResults:
-    """`PassingResults` for unit tests, among others. False in this: they are lost with the process."""
-
-    def __init__(self, results: MemoryResults) -> None:
-        self._results = results
-        self.told: dict[CommId, GoalResult] = {}
-
-    async def publish(self, result: GoalResult) -> bool:
-        """Keep the result if it is the first."""
-        is_first = await self._results.publish(result)
-        if is_first:
-            self.told[result.name.comm_id] = result
-        return is_first
-
-    async def find(self, goal: GoalName) -> GoalResult | None:
-        """Return such a result of a goal."""
-        return self.told.get(goal.comm_id)
-
-    async def remove(self, goal: GoalName) -> None:
-        """Remove such a result."""
-        if self.told.pop(goal.comm_id, None) is not None:
-            self._results.remove(goal)
-
-    async def since(self, at: datetime) -> AsyncIterator[GoalResult]:
-        """Read those that ended since an instant."""
-        for result in list(self.told.values()):
-            if result.finished_at >= at:
-                yield result
 
 
 @dataclass(frozen=True)

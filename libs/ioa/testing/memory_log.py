@@ -11,7 +11,6 @@ from enum import StrEnum
 from ioa.errors import UnavailableError
 from ioa.group.events import EncodedEntry, Said
 from ioa.ports.group_log import AppendConflictError, StoredEntry, UnreadableEntryError
-from ioa.ports.store_room import StoreRoom
 from ioa.protocol.ids import AgentId, CommId, MessageId
 
 
@@ -36,10 +35,6 @@ class MemoryGroupLog:
         self._mishaps: deque[Mishap] = deque()
         self.reachable = True
         """Set to False, every call fails until it is set to True again."""
-        self.free_bytes: int | None = None
-        """How many bytes all groups may still append; it is not counted down."""
-        self.share_bytes = 1_000_000_000
-        """How many they may append in all."""
         self.searched = 0
         """How many entries were looked at for messages."""
         self.heads_read = 0
@@ -74,9 +69,7 @@ class MemoryGroupLog:
         self._check(comm_id)
         return self._of(comm_id)[-1] if self._of(comm_id) else None
 
-    async def append(
-        self, comm_id: CommId, entry: EncodedEntry, *, expected_seq: int, log_bytes: int = 0, log_most: int | None = None
-    ) -> int:
+    async def append(self, comm_id: CommId, entry: EncodedEntry, *, expected_seq: int, log_bytes: int = 0) -> int:
         """Append if nobody else has."""
         await self._arrive()
         self.on_append()
@@ -88,17 +81,13 @@ class MemoryGroupLog:
             raise AppendConflictError(f"The log of {comm_id} has moved on from {expected_seq}.")
         self._last_seq += 1
         self._entries.setdefault(comm_id, []).append(
-            StoredEntry(self._last_seq, entry.entry, len(entry.data), log_bytes + len(entry.data), log_most)
+            StoredEntry(self._last_seq, entry.entry, len(entry.data), log_bytes + len(entry.data))
         )
         for hear in self._listeners:
             hear(comm_id)
         if mishap is Mishap.STORED_UNANSWERED:
             raise UnavailableError(f"The log of {comm_id} did not answer.")
         return self._last_seq
-
-    async def room(self) -> StoreRoom | None:
-        """Tell what a test says."""
-        return None if self.free_bytes is None else StoreRoom(self.free_bytes, self.share_bytes)
 
     async def read(self, comm_id: CommId, *, after: int, limit: int, max_bytes: int | None = None) -> Sequence[StoredEntry]:
         """Read a page."""

@@ -19,7 +19,7 @@ from typing import Protocol, cast
 from ioa.cancellation import TaskGroup
 from ioa.errors import UnavailableError
 from ioa.ports.embedder import Vector
-from ioa_discovery.embedding.encoder_requests import CountTokens, EncodeTexts, LoadModel, ModelState
+from ioa_discovery.embedding.encoder_requests import EncodeTexts, LoadModel, ModelState
 from ioa_discovery.embedding.vector_store import vector_key
 from ioa_discovery.vectors import components
 from ioa_discovery.workers.worker_process import open_worker
@@ -47,7 +47,7 @@ class Encoding(Protocol):
         ...
 
     async def ask(self, request: object, *, urgent: bool = False) -> object:
-        """Answer `EncodeTexts` and `CountTokens`."""
+        """Answer `EncodeTexts`."""
         ...
 
 
@@ -111,14 +111,6 @@ class ProcessEmbedder:
             self._remember(key, found[key])
         return [found[key] for key in keys]
 
-    async def count_tokens(self, texts: Sequence[str]) -> Sequence[int]:
-        """Return how many tokens of each text are read.
-
-        Raises:
-            UnavailableError: The process died over them; another one is being started.
-        """
-        return cast(Sequence[int], await self._idlest().ask(CountTokens(texts)))
-
     async def aclose(self) -> None:
         """Do nothing: the processes end when the block of `open_embedder` is left."""
 
@@ -177,10 +169,6 @@ class KeepingEmbedder:
     async def embed(self, texts: Sequence[str]) -> Sequence[Vector]:
         """Return one vector per text, in the order given."""
         return await self._embedder.embed(texts, keep=True)
-
-    async def count_tokens(self, texts: Sequence[str]) -> Sequence[int]:
-        """Return how many tokens of each text are read."""
-        return await self._embedder.count_tokens(texts)
 
     async def aclose(self) -> None:
         """Do nothing: the processes end when the block of `open_embedder` is left."""

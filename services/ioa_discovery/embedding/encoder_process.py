@@ -8,7 +8,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from ioa_discovery.embedding.encoder_requests import CountTokens, EncodeTexts, LoadModel, ModelState
+from ioa_discovery.embedding.encoder_requests import EncodeTexts, LoadModel, ModelState
 from ioa_discovery.embedding.vector_store import VectorStore
 from ioa_discovery.vectors import packed_vector
 from ioa_discovery.workers.worker_loop import serve
@@ -68,10 +68,8 @@ class EncodingServant:
         self.state = ModelState(encoder.model_id, encoder.dimension)
 
     def answer(self, request: object) -> object:
-        """Embed texts, or count what of them is read."""
+        """Embed texts."""
         match request:
-            case CountTokens(texts):
-                return self._encoder.count_tokens(texts)
             case EncodeTexts(texts, keep):
                 store = self._store if keep else None
                 known = store.read(texts) if store is not None else {}

@@ -35,9 +35,3 @@ class EncodeTexts(NamedTuple):
 
     texts: Sequence[str]
     keep: bool = False
-
-
-class CountTokens(NamedTuple):
-    """Return how many tokens of each text are read."""
-
-    texts: Sequence[str]

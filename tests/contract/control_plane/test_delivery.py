@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import AsyncExitStack
-from datetime import UTC, datetime, timedelta
 
 import pytest
 from nats.aio.client import Client
 
 from ioa.adapters.nats.agent_network import NatsAgentNetwork
 from ioa.adapters.nats.connection import NatsSettings, open_connection
-from ioa.adapters.nats.delivery import NatsDeadLetters, NatsInboxes, NatsPassingResults, NatsProgress, NatsResults
+from ioa.adapters.nats.delivery import NatsDeadLetters, NatsInboxes, NatsProgress, NatsResults
 from ioa.adapters.nats.server import NatsServer
 from ioa.adapters.nats.topology import DEAD
 from ioa.group.events import EncodedEntry, Entry, Said, encode_entry
 from ioa.group.requests import SequencedEntry
-from ioa.ports.delivery import DeadLetters, DeadReason, PassingResults, Results
+from ioa.ports.delivery import DeadLetters, DeadReason, Results
 from ioa.protocol import subjects
 from ioa.protocol.goals import GoalResult, Reason
 from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, GoalName, UserId
-from ioa.testing.memory_delivery import MemoryDeadLetters, MemoryPassingResults, MemoryResults, RefusedMessage
+from ioa.testing.memory_delivery import MemoryDeadLetters, MemoryResults, RefusedMessage
 from tests.contract.control_plane.conftest import heard
 from tests.rig.deadline import eventually
 from tests.rig.nats_server import crash
@@ -33,15 +32,6 @@ GOAL = GoalId("goal-1")
 def results(client: Client | None) -> Results:
     """No results yet."""
     return MemoryResults() if client is None else NatsResults(client.jetstream())
-
-
-@pytest.fixture
-def passing(results: Results, client: Client | None) -> PassingResults:
-    """None that passes yet."""
-    if client is not None:
-        return NatsPassingResults(client)
-    assert isinstance(results, MemoryResults)
-    return MemoryPassingResults(results)
 
 
 @pytest.fixture
@@ -87,32 +77,6 @@ async def test_goals_have_their_own_results(results: Results) -> None:
     for one in told:
         await results.publish(one)
     assert [await results.get(one.name) for one in told] == told
-
-
-async def test_a_refusal_passes_by(results: Results, passing: PassingResults) -> None:
-    """It is a result as long as it is told, unless the goal has one."""
-    await results.publish(result("right"))
-    stored = [await passing.publish(one) for one in (result("late"), result("refused", GoalId("goal-2")))]
-    names = [GoalName(LOCAL, GOAL), GoalName(LOCAL, GoalId("goal-2")), GoalName(LOCAL, GoalId("goal-3"))]
-    found = [await results.get(name) for name in names]
-    assert [one and one.content for one in found] == ["right", "refused", None]
-    assert stored == [False, True]
-    assert [await passing.find(name) for name in names] == [None, result("refused", GoalId("goal-2")), None]
-    for name in names:
-        await passing.remove(name)
-    assert (await results.get(names[1]), await passing.find(names[1])) == (None, None)
-    assert await results.get(names[0]) == result("right"), "what is no such result stays"
-
-
-async def test_what_passes_is_found_by_another_process(results: Results, passing: PassingResults) -> None:
-    """Among whatever other results, the oldest first."""
-    names = [GoalId(f"refused-{number}") for number in range(3)]
-    for name in names:
-        assert await passing.publish(result("refused", name))
-        for number in range(200):
-            await results.publish(result("right", GoalId(f"{name}-{number}")))
-    assert [one.goal_id async for one in passing.since(START)] == names
-    assert [one.goal_id async for one in passing.since(datetime.now(UTC) + timedelta(days=9_999))] != names
 
 
 @pytest.mark.parametrize("why", ["plain", "two\r\nlines\rand: a header", "Grüße ✂ 漢字", ""])

@@ -10,12 +10,10 @@ from nats.aio.client import Client
 from ioa.adapters.nats.connection import NatsSettings, open_connection
 from ioa.adapters.nats.log import NatsGroupLog
 from ioa.adapters.nats.server import NatsServer
-from ioa.adapters.nats.topology import LOG, Parts, Topology
-from ioa.errors import PayloadTooLargeError, StoreFullError, UnavailableError
+from ioa.errors import PayloadTooLargeError, UnavailableError
 from ioa.group.events import EncodedEntry, Entry, Said, encode_entry
 from ioa.group.requests import Entries, SequencedEntry
 from ioa.ports.group_log import AppendConflictError, GroupLog, StoredEntry, UnreadableEntryError
-from ioa.ports.store_room import StoreRoom
 from ioa.protocol import subjects
 from ioa.protocol.codec import encode
 from ioa.protocol.ids import AgentId, CommId, MessageId
@@ -75,15 +73,7 @@ async def test_a_log_tells_how_much_it_holds(log: GroupLog) -> None:
     told = [stored.log_bytes for stored in await log.read(ROOM, after=0, limit=2)]
     head = await log.last(ROOM)
     assert head is not None
-    assert (told, head.log_bytes, head.log_most) == ([len(one.data), len(one.data + two.data)], len(one.data + two.data), None)
-
-
-async def test_a_log_tells_how_much_it_may_hold(log: GroupLog) -> None:
-    """So a router that has just started knows what the parent of a nested team has lent it."""
-    await log.append(ROOM, entry("one"), expected_seq=0, log_most=1_000)
-    head = await log.last(ROOM)
-    assert head is not None
-    assert (head.log_most, [stored.log_most for stored in await log.read(ROOM, after=0, limit=1)]) == (1_000, [1_000])
+    assert (told, head.log_bytes) == ([len(one.data), len(one.data + two.data)], len(one.data + two.data))
 
 
 async def test_sequences_rise_in_each_group(log: GroupLog) -> None:
@@ -298,30 +288,3 @@ async def test_a_page_ends_where_it_is_large_enough(log: GroupLog) -> None:
     pages = [await log.read(ROOM, after=0, limit=5, max_bytes=most) for most in (1, 3 * size, 100 * size)]
     assert [[stored.seq for stored in page] for page in pages] == [seqs[:1], seqs[:3], seqs[:5]]
     assert pages[0][0].size_bytes == size
-
-
-async def test_a_group_ends_where_logs_are_full(nats_client: Client) -> None:
-    """The last twentieth of the share is kept for what ends groups: whoever fills the logs keeps no goal from being cancelled."""
-    await Topology(store_bytes=4_000_000, parts=Parts(log=50, files=25, artifacts=25)).ensure(nats_client.jetstream())
-    log, other, going_on = NatsGroupLog(nats_client), NatsGroupLog(nats_client), said("m", 1)
-    seq = 0
-    for size in (20_000, 500):
-        with pytest.raises(StoreFullError, match="kept for what ends groups"):
-            while True:
-                seq = await log.append(ROOM, EncodedEntry(going_on.entry, bytes(size)), expected_seq=seq)
-    with pytest.raises(StoreFullError):
-        await other.append(OTHER, EncodedEntry(going_on.entry, bytes(20_000)), expected_seq=0)
-    ended = await log.append(ROOM, entry("Stop."), expected_seq=seq)
-    assert text_of(await log.last(ROOM)) == "Stop."
-    assert (await other.append(OTHER, entry("Stop."), expected_seq=0)) > ended
-
-
-async def test_room_that_there_is_again_is_seen_although_nothing_is_appended(nats_client: Client) -> None:
-    """All that is appended may be refused for want of room: so whoever asks has it looked for, and not who appends alone."""
-    js, log = nats_client.jetstream(), NatsGroupLog(nats_client)
-    await Topology().ensure(js)
-    config = (await js.stream_info(LOG)).config
-    await js.update_stream(config.evolve(max_bytes=1_000))
-    await eventually(log.room, StoreRoom(950, 1_000).__eq__)
-    await js.update_stream(config.evolve(max_bytes=-1))
-    await eventually(log.room, lambda room: room is None)

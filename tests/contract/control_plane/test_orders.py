@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-import random
 from collections import Counter
 from datetime import timedelta
-from itertools import count
 
 import pytest
 from nats.aio.client import Client
 
 from ioa.adapters.nats import orders
 from ioa.adapters.nats.connection import NatsSettings, open_connection
-from ioa.adapters.nats.log import NatsGroupLog
 from ioa.adapters.nats.orders import OrderLines
 from ioa.adapters.nats.queues import Delivery
 from ioa.adapters.nats.server import NatsServer
-from ioa.adapters.nats.store_room import NatsSharedStore, NatsWaitingGoals
 from ioa.adapters.nats.streams import next_messages
 from ioa.adapters.nats.system_client import NatsSystemClient
-from ioa.adapters.nats.topology import GOAL_RECORDS, GOALS, Parts, Topology
+from ioa.adapters.nats.topology import GOALS, Topology
 from ioa.beside import beside
 from ioa.errors import NotFoundError, NotYetError, RateLimitedError
-from ioa.ports.store_room import GOAL_SUBJECTS, SUBJECT_BYTES, StoreRoom
 from ioa.protocol import subjects
 from ioa.protocol.goal_order import GoalOrder
-from ioa.protocol.ids import MAX_ID_CHARS, AgentId, CommId, GoalId, GoalName, UserId
+from ioa.protocol.ids import MAX_ID_CHARS, AgentId, GoalId, GoalName, UserId
 from tests.contract.control_plane.conftest import nothing_is_poison
 from tests.rig.deadline import eventually
 
@@ -125,122 +120,6 @@ async def test_a_goal_behind_many_is_found_at_once(nats_client: Client, monkeypa
     await _publish(nats_client, subjects.goal_of(BEN), b"ben")
     async with beside(OrderLines(nats_client, taken.work, nothing_is_poison, 3, 1).follow()):
         await eventually(lambda: taken.seen[b"ben"] == 1, within=_SOON)
-
-
-async def test_goals_of_who_has_filled_the_stream_do_not_wait_for_an_end(nats_client: Client) -> None:
-    """They are given out beside those of his that are open, to be refused; then so many are open at a time as before."""
-    taken, over = _Taken(), set[UserId]()
-    mine = [b"anna %d" % number for number in range(20)]
-    taken.open.update(mine[:3])
-    await _publish(nats_client, subjects.goal_of(ANNA), *mine)
-    async with beside(OrderLines(nats_client, taken.work, nothing_is_poison, 3, 2, over.__contains__).follow()):
-        await eventually(lambda: taken.seen[mine[2]] > 1, within=_SOON)
-        assert set(taken.seen) == set(mine[:3])
-        over.add(ANNA)
-        await eventually(lambda: all(taken.seen[order] == 1 for order in mine[3:]), within=_SOON)
-        over.clear()
-        info = nats_client.jetstream().consumer_info
-        await eventually(lambda: info(GOALS, "intake-anna"), lambda found: found.config.max_ack_pending == 3, within=_SOON)
-
-
-async def test_goals_that_nobody_is_given_are_removed(nats_client: Client) -> None:
-    """nats-server stores them and finds none by its subject, nor by any pattern: they stayed."""
-    js = nats_client.jetstream()
-    await js.publish(subjects.goal_of(BEN), b"x" * 1_000)
-    for number in range(9):
-        await js.publish(f"{subjects.goal_of(ANNA)}.a\x7f{number}", b"x" * 100_000)
-    walk = count()
-    waiting = NatsWaitingGoals(nats_client, chosen=lambda first, last: first + next(walk) % (last - first + 1))
-    held = await waiting.held()
-    assert held[ANNA] > held[BEN]
-    assert (await js.stream_info(GOALS)).state.messages == 1
-    assert set(await waiting.held()) == {BEN}
-
-
-async def test_whose_the_goals_are_that_fill_the_stream_is_told_by_some(nats_client: Client) -> None:
-    """By their bytes, headers too, and subjects, wherever they lie among those that are gone; so is what the store has left."""
-    js = nats_client.jetstream()
-    info = await js.stream_info(GOALS)
-    await js.update_stream(info.config.evolve(max_bytes=2_000_000))
-    for number in range(20):
-        await js.publish(subjects.goal_to(BEN, AgentId("ada")), b"x" * 100)
-        await js.publish(subjects.goal_to(ANNA, AgentId(f"bob-{number % 3}")), b"x" * 30_000)
-    await js.purge_stream(GOALS, subject=subjects.goal_to(ANNA, AgentId("bob-0")))
-    walk = count(0, 7)
-    waiting = NatsWaitingGoals(nats_client, chosen=lambda first, last: first + next(walk) % (last - first + 1))
-    room, held = await waiting.room(), await waiting.held()
-    stored = (await js.stream_info(GOALS)).state.bytes
-    store = await NatsSharedStore(nats_client, 10_000_000, 1).room()
-    assert room == StoreRoom(2_000_000 - stored - 3 * SUBJECT_BYTES, 2_000_000, 3 * SUBJECT_BYTES)
-    assert store is not None
-    assert (set(held), held[ANNA] > 0.95 * stored, store.free_bytes <= 10_000_000 - stored) == ({ANNA, BEN}, True, True)
-    assert await NatsSharedStore(nats_client, None, 1).room() is None
-
-
-async def test_who_waits_behind_what_is_gone_is_not_taken_to_have_filled_it(nats_client: Client) -> None:
-    """Numbers of goals that are gone led to the one behind them: its user was refused in the place of who had filled all."""
-    js, cy = nats_client.jetstream(), UserId("cy")
-    await js.publish(subjects.goal_to(ANNA, AgentId("ada")), b"x" * 100)
-    for _ in range(1_000):
-        await nats_client.publish(subjects.goal_to(cy, AgentId("ada")), b"x")
-    await js.publish(subjects.goal_to(BEN, AgentId("ada")), b"x" * 1_000)
-    await js.purge_stream(GOALS, subject=subjects.goal_to(cy, AgentId("ada")))
-    for number in range(100):
-        await js.publish(subjects.goal_to(ANNA, AgentId(f"bob-{number}")), b"x" * 10_000)
-    held = await NatsWaitingGoals(nats_client, chosen=random.Random(1).randint).held()
-    stored = (await js.stream_info(GOALS)).state.bytes + 102 * SUBJECT_BYTES
-    assert (held[ANNA] > 0.9 * stored, held.get(BEN, 0) < 0.1 * stored) == (True, True)
-
-
-async def test_gaps_that_somebody_has_chosen_hide_no_goals_of_his(nats_client: Client) -> None:
-    """Each twice as wide as the one before, so that no goal lies where it would be reckoned to; and no more is read for that."""
-    js, cy = nats_client.jetstream(), UserId("cy")
-    for number in range(11):
-        await js.publish(subjects.goal_to(ANNA, AgentId(f"ada-{number}")), b"x" * 10_000)
-        for _ in range(2**number):
-            await nats_client.publish(subjects.goal_to(cy, AgentId("ada")), b"x")
-    await js.publish(subjects.goal_to(BEN, AgentId("ada")), b"x" * 100)
-    await js.purge_stream(GOALS, subject=subjects.goal_to(cy, AgentId("ada")))
-    before = nats_client.stats["in_bytes"]
-    held = await NatsWaitingGoals(nats_client, chosen=random.Random(1).randint).held()
-    stored = (await js.stream_info(GOALS)).state.bytes + 12 * SUBJECT_BYTES
-    assert (held[ANNA] > 0.8 * stored, held.get(BEN, 0) < 0.2 * stored) == (True, True)
-    assert nats_client.stats["in_bytes"] - before < (96 + 4 * 32) * 11_000
-
-
-async def test_goals_of_no_bytes_on_long_subjects_fill_the_stream_by_those(nats_client: Client) -> None:
-    """Where they did not count, all that such goals filled was told of whoever else waited."""
-    js = nats_client.jetstream()
-    for number in range(60):
-        await js.publish(f"{subjects.goal_of(ANNA)}.{'a' * 60}{number}", b"")  # as short as an id: many of them are no bytes, too
-        if number % 10 == 0:
-            await js.publish(subjects.goal_of(BEN), b"x")
-    walk = count(0, 7)
-    waiting = NatsWaitingGoals(nats_client, chosen=lambda first, last: first + next(walk) % (last - first + 1))
-    held, stored = await waiting.held(), (await js.stream_info(GOALS)).state.bytes
-    assert (set(held), held[ANNA] > 0.95 * (stored + 61 * SUBJECT_BYTES)) == ({ANNA, BEN}, True)
-
-
-async def test_what_is_on_record_counts_by_its_subjects(nats_client: Client) -> None:
-    """The server keeps each in its memory: those of a goal, by its record, and those of logs in their share."""
-    js = nats_client.jetstream()
-    await Topology(store_bytes=10_000_000, parts=Parts(log=50, files=20, artifacts=20)).ensure(js)
-
-    async def left() -> tuple[int, int]:
-        store, log = await NatsSharedStore(nats_client, 10_000_000, 1).room(), await NatsGroupLog(nats_client).room()
-        assert store is not None
-        assert log is not None
-        return store.free_bytes, log.free_bytes
-
-    before, records = await left(), await js.key_value(GOAL_RECORDS)
-    for number in range(10):
-        await records.put(f"g{number}", b"x")
-    shared, of_logs = await left()
-    assert (0 < before[0] - shared - 10 * GOAL_SUBJECTS * SUBJECT_BYTES < 2_000, before[1] - of_logs) == (True, 0)
-    for number in range(10):
-        await js.publish(subjects.log(CommId(f"g{number}")), b"x")
-    assert (await left())[0] == shared
-    assert 0 < of_logs - (await left())[1] - 10 * SUBJECT_BYTES < 2_000
 
 
 async def test_a_goal_beyond_what_may_wait_is_refused_and_says_so(nats_server: NatsServer) -> None:

@@ -12,25 +12,24 @@ from nats.js.errors import APIError
 
 from ioa.adapters.nats.buckets import NatsCards
 from ioa.adapters.nats.connection import NatsSettings, open_connection
+from ioa.adapters.nats.delivery import NatsDeadLetters
 from ioa.adapters.nats.files import NatsFileStore
 from ioa.adapters.nats.server import NatsServer, open_nats_server
 from ioa.adapters.nats.topology import (
     ARTIFACTS,
     DEAD,
-    FILES,
     FORMAT,
     FORMAT_KEY,
     GOALS,
-    LOG,
     MEMBERS,
     STREAMS,
     WORK,
-    Parts,
     Shares,
     Topology,
     ensure_pool_consumer,
 )
 from ioa.errors import ConflictError, StoreFullError
+from ioa.ports.delivery import DeadReason
 from ioa.ports.registry_store import CardRecord
 from ioa.protocol import subjects
 from ioa.protocol.ids import AgentId, PoolId
@@ -72,7 +71,7 @@ async def test_changed_stream_of_same_format_is_updated(nats_server: NatsServer)
         await js.publish("ioa.v1.dead.unreadable", b"kept")
         await Topology().ensure(js)
         info = await js.stream_info(DEAD)
-    assert (info.config.max_msgs, info.state.messages) == (100_000, 1)
+    assert (info.config.max_msgs_per_subject, info.state.messages) == (10_000, 1)
 
 
 @pytest.mark.parametrize("name", [DEAD, f"KV_{MEMBERS}", f"OBJ_{ARTIFACTS}"])
@@ -106,16 +105,15 @@ async def test_there_may_be_more_than_a_thousand_pools(nats_client: Client) -> N
     assert (await js.stream_info(WORK)).state.consumer_count == 1_011
 
 
-async def test_the_largest_streams_have_shares(nats_server: NatsServer) -> None:
-    """What is full refuses more and keeps what it has, and others have room; a share is never less than what is stored already."""
+async def test_full_stream_rejects_and_other_streams_accept(nats_server: NatsServer) -> None:
+    """A stream at its `max_bytes` rejects messages and keeps the stored ones; making the topology again changes nothing."""
     async with open_connection(NatsSettings(nats_server.url, "test")) as client:
         js, store = client.jetstream(), NatsFileStore(client)
-        await Topology().ensure(js)
-        kept = await store_file(store, "o", "a", b"x" * 300_000)
+        shares = Shares(2_000_000)
         for _ in range(2):
-            await Topology(store_bytes=4_000_000, parts=Parts(log=50, files=5, artifacts=25)).ensure(js)
-        names = (LOG, f"OBJ_{FILES}", f"OBJ_{ARTIFACTS}", GOALS)
-        log, files, artifacts, goals = [(await js.stream_info(name)).config.max_bytes or 0 for name in names]
+            assert await Topology(store_bytes=shares.store).ensure(js) == shares
+        bounds = {name: (await js.stream_info(name)).config.max_bytes for name in shares.by_stream()}
+        kept = await store_file(store, "o", "a", b"x" * 300_000)
         with pytest.raises(StoreFullError):
             await store_file(store, "p", "b", b"y" * 300_000)
         assert await fetch_file(store, kept) == b"x" * 300_000
@@ -123,7 +121,21 @@ async def test_the_largest_streams_have_shares(nats_server: NatsServer) -> None:
             for number in range(5):
                 await js.publish(f"ioa.v1.goal.eve.bob-{number}", b"z" * 100_000)
         await js.publish("ioa.v1.comm.room.log", b"others go on")
-    assert (log, 300_000 < files < 400_000, artifacts, goals) == (2_000_000, True, 1_000_000, 400_000)
+    assert bounds == shares.by_stream()
+
+
+async def test_dead_letters_replace_oldest_of_their_reason(nats_server: NatsServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many letters of one reason remove no letter of another reason."""
+    monkeypatch.setattr("ioa.adapters.nats.topology._LETTERS_PER_REASON", 3)
+    async with open_connection(NatsSettings(nats_server.url, "test")) as client:
+        js = client.jetstream()
+        await Topology().ensure(js)
+        letters = NatsDeadLetters(js)
+        await letters.put(DeadReason.CONFLICT, "why", subject="s", data=b"kept")
+        for number in range(5):
+            await letters.put(DeadReason.UNREADABLE, "why", subject="s", data=b"%d" % number)
+        found = (await js.stream_info(DEAD, subjects_filter=subjects.ANY_DEAD)).state.subjects
+    assert found == {subjects.dead(DeadReason.CONFLICT): 1, subjects.dead(DeadReason.UNREADABLE): 3}
 
 
 _ACCOUNT = {"jetstream": {"max_file": 40_000_000}, "users": [{"user": "a", "password": "a"}]}
@@ -133,7 +145,7 @@ _BOUNDED = json.dumps({"accounts": {"A": _ACCOUNT}, "no_auth_user": "a"})
 async def test_making_it_again_lists_nothing_that_users_make_long(nats_server: NatsServer) -> None:
     """A service does so whenever it connects. Of 450 goals on subjects of 4 kB the list is more than a connection may be sent."""
     async with open_connection(NatsSettings(nats_server.url, "test")) as client:
-        topology = Topology(store_bytes=100_000_000, parts=Parts(log=40, files=25, artifacts=15))
+        topology = Topology(store_bytes=100_000_000)
         await topology.ensure(client.jetstream())
         for number in range(450):
             await client.publish(f"{subjects.ROOT}.goal.eve.{'<' * 3_900}{number}", b"x")
@@ -141,20 +153,7 @@ async def test_making_it_again_lists_nothing_that_users_make_long(nats_server: N
         await topology.ensure(client.jetstream())
         config = (await client.jetstream().stream_info(GOALS)).config
     assert client.stats["reconnects"] == 0
-    assert (config.max_msgs_per_subject, config.max_bytes) == (topology.goals_waiting, 10_000_000)
-
-
-async def test_a_share_that_is_full_does_not_grow_each_time_that_a_service_connects(nats_server: NatsServer) -> None:
-    """It was a fourth more than it held, each time: who fills what goals wait in had it grow. One that was lowered comes down."""
-    async with open_connection(NatsSettings(nats_server.url, "test")) as client:
-        js, shares, parts = client.jetstream(), list[int | None](), Parts(log=40, files=25, artifacts=15)
-        for store in (10_000_000, 10_000_000, 5_000_000, 20_000_000):
-            await Topology(store_bytes=store, parts=parts).ensure(js)
-            with pytest.raises(APIError, match="maximum bytes exceeded"):
-                for number in range(30):
-                    await js.publish(f"{subjects.ROOT}.goal.eve.bob-{number}", b"z" * 100_000)
-            shares.append((await js.stream_info(GOALS)).config.max_bytes)
-    assert shares == [1_000_000, 1_000_000, 1_000_000, 2_000_000]
+    assert (config.max_msgs_per_subject, config.max_bytes) == (topology.goals_waiting, 8_000_000)
 
 
 async def test_a_bound_is_lowered_when_no_more_is_held(nats_server: NatsServer) -> None:
@@ -173,19 +172,10 @@ async def test_a_bound_is_lowered_when_no_more_is_held(nats_server: NatsServer) 
     assert (bounds, info.config.max_msgs_per_subject, info.state.messages) == ([4, 9, 5], 2, 1)
 
 
-async def test_what_an_account_may_store_is_shared_if_nobody_says_how_much(tmp_path: Path) -> None:
-    """A tenant is bounded by its account: its files leave room for its goals. What has outgrown its share is left as it is."""
-    parts = Parts(log=40, files=25, artifacts=15)
+async def test_account_limit_is_size_of_store(tmp_path: Path) -> None:
+    """Without `store_bytes` the limit of the account is shared by the streams; without a limit there are no shares."""
     async with (
         open_nats_server(tmp_path, None, authorization=_BOUNDED) as server,
         open_connection(NatsSettings(server.url, "test")) as client,
     ):
-        js = client.jetstream()
-        assert await Topology().ensure(js) is None
-        assert await Topology(parts=parts).ensure(js) == Shares(16_000_000, 10_000_000, 6_000_000, 4_000_000, 40_000_000)
-        files = (await js.stream_info(f"OBJ_{FILES}")).config
-        await js.update_stream(files.evolve(max_bytes=-1))
-        await store_file(NatsFileStore(client), "o", "a", b"x" * 20_000_000)
-        await Topology(parts=parts).ensure(js)
-        held = [(await js.stream_info(name)).config.max_bytes for name in (LOG, f"OBJ_{FILES}")]
-    assert (files.max_bytes, held) == (10_000_000, [16_000_000, -1])
+        assert await Topology().ensure(client.jetstream()) == Shares(40_000_000)

@@ -21,7 +21,7 @@ from standardwebhooks import Webhook
 
 from ioa.adapters.nats.api_keys import NatsApiKeys
 from ioa.adapters.nats.connection import NatsSettings, open_connection
-from ioa.adapters.nats.delivery import NatsPassingResults, NatsResults
+from ioa.adapters.nats.delivery import NatsResults
 from ioa.adapters.nats.server import open_nats_server
 from ioa.adapters.nats.topology import Topology
 from ioa.beside import beside
@@ -227,11 +227,11 @@ async def test_each_webhook_is_told_what_it_asked_for(tmp_path: Path) -> None:
 
 
 async def test_a_webhook_is_told_of_a_goal_that_was_refused(tmp_path: Path) -> None:
-    """Also where nothing is kept of that, and it stands among the results for some minutes alone."""
+    """A rejected goal has an ordinary result."""
     async with open_receiver(0) as receiver, open_served(tmp_path, replicas=1) as (served, _):
         made = (await served.http.post("/webhooks", json={"url": receiver.url})).json()
         refused = ended("goal-1").model_copy(update={"reason": Reason.FAILED, "content": "The goal was not accepted.", "turns": 0})
-        await NatsPassingResults(served.nats).publish(refused)
+        await NatsResults(served.nats.jetstream()).publish(refused)
         await eventually(lambda: len(receiver.taken) == 1)
         [(headers, body)] = receiver.taken
         result = Webhook(made["secret"]).verify(body, headers)["data"]["result"]

@@ -38,11 +38,6 @@ from ioa.cli.examining import examine, findings, written_finding
 from ioa.cli.probe import Probed
 from ioa.errors import UnavailableError
 from ioa.ports.inspection import (
-    ANYBODY,
-    CHANGING,
-    DROPPED,
-    FILLING,
-    KEPT,
     DeadLetterKind,
     SlowedCaller,
     StorageFacts,
@@ -139,19 +134,6 @@ def test_who_asks_too_often_is_named() -> None:
     """With what was refused, and what to do; a system in which nobody does is in order."""
     found = quotas_finding([SlowedCaller("mallory", "say", 12_345), SlowedCaller("bob", "sync", 2)])
     assert (found.health, quotas_finding([]).health) == (Health.WARNING, Health.OK)
-    dropping = quotas_finding([SlowedCaller("sums", DROPPED, 14), SlowedCaller(ANYBODY, DROPPED, 2)])
-    assert "somebody at the queue of sums (14 goals), the queue for any agent (2 goals)" in dropping.message
-    assert "rotate" in dropping.hint and "quota" not in dropping.hint
-    keeping = quotas_finding([SlowedCaller("sums", KEPT, 3)])
-    assert "without a group, which were offered again: somebody at the queue of sums (3 goals)" in keeping.message
-    assert "in good faith" in keeping.hint
-    filling = quotas_finding([SlowedCaller("mallory", FILLING, 248)])
-    assert ("Filling the logs of groups, and put off: mallory (248 MB)." in filling.message, "prune" in filling.hint) == (
-        True,
-        True,
-    )
-    changing = quotas_finding([SlowedCaller("mallory", CHANGING, 51)])
-    assert ("so often that changes wait: mallory (51 changes)." in changing.message, "newest" in changing.hint) == (True, True)
     assert "mallory (12,345 of say refused), bob (2 of sync refused)" in found.message
 
 
@@ -360,7 +342,7 @@ def test_a_service_that_does_not_say_whom_it_slows_down_is_told() -> None:
     """Nobody is named then, or some are; that all is well is not known."""
     silent, some = quotas_finding([], ["ioa-registry"]), quotas_finding([SlowedCaller("eve", "say", 30_312)], ["ioa-router"])
     assert (silent.health, silent.message) == (Health.WARNING, "No answer from ioa-registry, which may name more.")
-    assert ("slowed down: eve (" in some.message, "from ioa-router" in some.message, "audit" in some.hint) == (True, True, True)
+    assert ("slowed down: eve (" in some.message, "from ioa-router" in some.message, "again" in some.hint) == (True, True, True)
 
 
 async def test_a_tenants_system_is_said_to_be_one(tmp_path: Path) -> None:

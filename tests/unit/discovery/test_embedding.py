@@ -131,11 +131,6 @@ async def test_a_process_that_comes_back_with_another_model_is_refused() -> None
         await embedder.embed(["a"])
 
 
-async def test_tokens_are_counted_as_the_model_reads_them(embedder: ProcessEmbedder) -> None:
-    """A word is a token or two, each sign is one, and what is beyond the 256th is none."""
-    assert await embedder.count_tokens(["sales per region", "(-.-)" * 10, "?!" * 1_000]) == [5, 52, 256]
-
-
 async def test_a_model_that_cannot_be_loaded_is_an_error_at_once(tmp_path: Path) -> None:
     """A folder with half a model fails when the embedder is opened, with a hint, and leaves no process."""
     (tmp_path / "model.onnx").touch()

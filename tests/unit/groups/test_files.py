@@ -21,7 +21,6 @@ from ioa.errors import (
 from ioa.group.events import SubgroupClosed
 from ioa.group.requests import CancelGroup, LaunchGroup, Sync
 from ioa.group.state import ParentTask
-from ioa.ports.inspection import FILLING_FILES
 from ioa.protocol.files import (
     PIECE_BYTES,
     Announced,
@@ -364,23 +363,6 @@ async def test_an_owner_has_so_much_room(plane: Plane) -> None:
     assert [(one.owner, one.files) for one in told.owners] == [("agent-bob", 5), ("agent-ada", 1)]
 
 
-async def test_what_an_agent_stores_in_one_users_goals_leaves_room_for_those_of_others() -> None:
-    """Else whoever asks an honest agent for files again and again has it refuse them to everybody."""
-    plane, other = Plane(), CommId("other")
-    await plane.join(ADA, BOB)
-    for comm_id, user in ((ROOM, UserId("eve")), (other, ANNA)):
-        launch = plane.begin(comm_id, ADA, BOB)
-        charter = launch.charter.model_copy(update={"user": user})
-        await plane.ledgers[0].record(comm_id, launch.model_copy(update={"charter": charter}))
-    for number in range(4):
-        await put(plane, BOB, str(number).encode() * PIECE_BYTES, str(number))
-    with pytest.raises(OverQuotaError, match="agent-bob stores so much in goals of eve"):
-        await put(plane, BOB, b"4" * PIECE_BYTES, "4")
-    assert [(one.caller, one.family) for one in plane.files.slowed()] == [("bob for eve", FILLING_FILES)]
-    stored = await put_in_pieces("a.svg", b"a" * PIECE_BYTES, "image/svg+xml", putting(plane, BOB, other))
-    assert stored.size_bytes == PIECE_BYTES
-
-
 async def test_an_owner_stores_so_many_files(plane: Plane, monkeypatch: pytest.MonkeyPatch) -> None:
     """However small: all that are there are listed whenever they are counted. Another's are not his."""
     monkeypatch.setattr("ioa_groups.files._MOST_FILES", 3)
@@ -392,17 +374,6 @@ async def test_an_owner_stores_so_many_files(plane: Plane, monkeypatch: pytest.M
     with pytest.raises(OverQuotaError, match="in 3 of 3 files"):
         await put(plane, BOB, b"3", "3")
     await put(plane, ADA, b"4", "4")
-
-
-async def test_small_files_in_goals_of_one_user_count_as_others_do(plane: Plane) -> None:
-    """By the place that they take: else one user's goals fill an agent's room with files of a byte."""
-    await put(plane, BOB, b"a", "a")
-    assert plane.files._counted["agent-bob"].size_bytes == 4_096
-    launch = plane.begin(other := CommId("other"), ADA, BOB)
-    charter = launch.charter.model_copy(update={"user": UserId("eve")})
-    await plane.ledgers[0].record(other, launch.model_copy(update={"charter": charter}))
-    await put_in_pieces("b.svg", b"b", "image/svg+xml", putting(plane, BOB, other))
-    assert plane.files._for_users.held("bob for eve") == 4_096
 
 
 async def test_a_user_has_so_much_room(plane: Plane) -> None:

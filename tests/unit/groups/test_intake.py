@@ -11,7 +11,6 @@ import pytest
 from ioa.errors import ConflictError, NotYetError, UnavailableError
 from ioa.group.requests import CancelGroup, LaunchGroup, SetAside
 from ioa.ports.delivery import Queued
-from ioa.ports.inspection import DROPPED, KEPT
 from ioa.protocol import subjects
 from ioa.protocol.codec import encode
 from ioa.protocol.goal_order import GoalOrder, parse_goal
@@ -417,7 +416,6 @@ async def test_a_goal_that_was_taken_and_dropped_is_put_back() -> None:
     assert [goal.goal_id for goal in plane.work.waiting(PoolId(ADA))] == [GOAL]
     assert (await look()).retry_after == TAKEN_WITHIN
     assert len(set(plane.work.tickets.values())) == len(plane.work.waiting(PoolId(ADA))) == 1
-    assert [(one.caller, one.family, one.refused) for one in plane.dropped.told()] == [(ADA, DROPPED, 1)]
 
 
 async def test_a_goal_that_somebody_keeps_is_put_back_in_time() -> None:
@@ -443,7 +441,6 @@ async def test_a_goal_that_somebody_keeps_is_put_back_in_time() -> None:
     second = await look()
     assert (second > first, await look()) == (True, second)
     assert len({plane.work.tickets[first], plane.work.tickets[second]}) == 1
-    assert [(one.caller, one.family, one.refused) for one in plane.dropped.told()] == [(ADA, KEPT, 1)]
 
 
 async def test_a_goal_for_anybody_that_was_dropped_is_put_back_and_one_that_is_led_is_not() -> None:
@@ -464,6 +461,4 @@ async def test_a_goal_for_anybody_that_was_dropped_is_put_back_and_one_that_is_l
     await plane.setup.launch(request)
     await plane.work.withdraw(2)
     await look()
-    assert (plane.work.waiting(), [one.refused for one in plane.dropped.told()]) == ([], [1])
-    plane.clock.advance(timedelta(minutes=2))
-    assert plane.dropped.told() == []
+    assert plane.work.waiting() == []

@@ -50,14 +50,14 @@ async def test_names_that_differ_by_case_alone_do_not_stand_side_by_side_whoever
     first = await plane.teams.put(ANNA, PutTeam(team=debate()))
     store = OthersAtOnce(first)
     with pytest.raises(ForbiddenError, match="would be taken for debate, which is anna's"):
-        await Teams(store, plane.clock, plane.kept).put(EVE, PutTeam(team=debate("Debate")))
+        await Teams(store, plane.clock, plane.store).put(EVE, PutTeam(team=debate("Debate")))
     assert [(row.name, row.user) for row in await store.rows()] == [("debate", ANNA)]
 
 
 async def test_the_newest_versions_are_kept() -> None:
     """Old ones go, so that no user fills the store; what goes is told by what there is."""
     store = MemoryTeams()
-    teams = Teams(store, (plane := Plane()).clock, plane.kept)
+    teams = Teams(store, (plane := Plane()).clock, plane.store)
     for most in range(1, VERSIONS_KEPT + 3):
         await teams.put(ANNA, PutTeam(team=debate(most=most)))
     assert sorted(row.version for row in await store.rows()) == list(range(3, VERSIONS_KEPT + 3))

@@ -13,7 +13,6 @@ from ioa.ports.open_groups import OpenGroup
 from ioa.ports.registry_store import CardRecord, Renewal
 from ioa.protocol.ids import AgentId, CommId, GoalId, PoolId, UserId
 from ioa.protocol.load import Load
-from ioa.quotas import Family, Rate
 from ioa.testing.memory_open_groups import MemoryOpenGroups
 from ioa.testing.memory_registry import MemoryCards, MemoryLeases, MemoryRegistryView
 from ioa_groups import shares
@@ -89,19 +88,6 @@ async def test_goals_that_leave_the_pool_idle_are_followed_by_more(monkeypatch: 
         await busy.take(ANNA, LEAST)
 
 
-async def test_a_user_uses_up_half_of_what_a_pools_agents_may_ask(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An agent searches and launches for each goal: who has many that end at once leaves another user's what it needs."""
-    monkeypatch.setattr(shares, "PATIENCE", timedelta(milliseconds=50))
-    pool = _Pool()
-    await pool.come(slots=1_000)
-    rates = {Family.SEARCH: Rate(per_second=1, burst=6), Family.OTHERS: Rate(per_second=1, burst=4)}
-    pool.shares = PoolShares(MemoryRegistryView(pool.cards, pool.leases), pool.open, rates)
-    await pool.take(ANNA, 0, 1)
-    with pytest.raises(NotYetError):
-        await pool.take(ANNA, 2)
-    await pool.take(BEN, 0, 1)
-
-
 async def test_nothing_waits_for_a_pool_that_is_away() -> None:
     """All of a user's goals are in its queue when it comes back."""
     await _Pool().take(ANNA, *range(20))
@@ -112,8 +98,6 @@ async def test_goals_that_have_ended_are_not_remembered(monkeypatch: pytest.Monk
     monkeypatch.setattr(shares, "SHOWN_WITHIN", timedelta(0))
     for slots in (0, 100):
         pool = _Pool()
-        rates = dict.fromkeys((Family.SEARCH, Family.OTHERS), Rate(per_second=1_000_000, burst=1_000_000))
-        pool.shares = PoolShares(MemoryRegistryView(pool.cards, pool.leases), pool.open, rates)
         if slots:
             await pool.come(slots=slots)
         for number in range(200):

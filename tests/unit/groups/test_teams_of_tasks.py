@@ -12,6 +12,7 @@ from ioa.errors import (
     IoaError,
     NoAgentError,
     NotFoundError,
+    UnavailableError,
 )
 from ioa.group.events import GroupLaunched
 from ioa.group.requests import LaunchGroup
@@ -78,6 +79,16 @@ async def test_a_version_may_be_named() -> None:
     assert await policy(plane) == panel().policy
 
 
+async def test_launch_fails_while_discovery_is_unavailable() -> None:
+    """The same launch succeeds when discovery answers."""
+    plane = await given(panel(critic={"need": "finds faults"}))
+    plane.discovery.reachable = False
+    with pytest.raises(UnavailableError):
+        await plane.nest(T1, BOB)
+    plane.discovery.reachable, plane.discovery.found = True, [(card("eve"), 0.8)]
+    await plane.nest(T1, BOB)
+
+
 async def test_roles_that_name_a_need_are_filled_by_discovery() -> None:
     """For the owner, who is shown nothing of the team."""
     plane = await given(panel(critic={"need": "finds faults"}))
@@ -91,7 +102,7 @@ CASES: list[tuple[str, TeamSpec | None, UserId, type[IoaError], str]] = [
     ("unknown", None, LOCAL, NotFoundError, "No team of local is called panel"),
     ("another user's", panel(), UserId("mallory"), NotFoundError, "No team of local is called panel"),
     ("incomplete", panel(critic="nobody"), LOCAL, NoAgentError, "The role critic finds nobody"),
-    ("not found", panel(critic={"need": "finds faults"}), LOCAL, NoAgentError, "discovery knows nobody for “finds faults”"),
+    ("not found", panel(critic={"need": "finds faults"}), LOCAL, NoAgentError, "no agent fits the need “finds faults”"),
 ]
 
 

@@ -35,14 +35,10 @@ from ioa.protocol.subjects import say
 from ioa.protocol.team import TeamSpec
 from ioa.protocol.tickets import ticket_of
 from ioa.protocol.usage import Usage
-from ioa.runtime.appended import Appended
-from ioa.runtime.group_quota import DEFAULT_GROUP_QUOTA, GroupQuota
-from ioa.runtime.head_reads import HeadReads
+from ioa.runtime.group_limits import DEFAULT_GROUP_LIMITS, GroupLimits
 from ioa.testing.manual_clock import NEW_YEAR, CountedIds, ManualClock
 from ioa.testing.memory_delivery import (
     MemoryInboxes,
-    MemoryPassingResults,
-    MemoryResults,
 )
 from ioa.testing.memory_goals import MemoryTickets, MemoryWorkQueue
 from ioa_groups.files import FileQuotas
@@ -86,22 +82,17 @@ class FoundAgents:
 class Plane(MemoryServices[FoundAgents]):
     """Registry, group setup and two routers over one log, which a test drives step by step."""
 
-    def __init__(
-        self, quota: GroupQuota = DEFAULT_GROUP_QUOTA, appended: Appended | None = None, leaders: Sequence[PoolId] = ()
-    ) -> None:
+    def __init__(self, limits: GroupLimits = DEFAULT_GROUP_LIMITS, leaders: Sequence[PoolId] = ()) -> None:
         self.clock, self.ids = ManualClock(), CountedIds()
         self.inboxes, self.work = MemoryInboxes(), MemoryWorkQueue()
-        self.reads = HeadReads(lambda: self.clock.now().timestamp(), lambda _caller, _family: None)
         rules = ServiceRules(
             timeouts=TIMEOUTS,
             lease=LEASE,
             renew_every=LEASE / 3,
             wait_for_agents=LEASE,
             file_quotas=QUOTAS,
-            group_quota=quota,
+            group_limits=limits,
             leading_pools=tuple(leaders),
-            appended=appended,
-            reads=self.reads,
             routers=2,
         )
         super().__init__(
@@ -111,7 +102,6 @@ class Plane(MemoryServices[FoundAgents]):
             inboxes=self.inboxes,
             work=self.work,
             discovery=lambda _view: FoundAgents(),
-            passing=MemoryPassingResults(MemoryResults()),  # beside those that are kept, so that a test tells them apart
         )
         for router in self.routers:
             self.progress.listen(router.hear)

@@ -1,4 +1,4 @@
-"""What a process remembers of the groups that it records: as much as there is room for, decoded as it lies in memory."""
+"""Memory of a process about the groups that it records: bounded by their number."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from types import ModuleType
 import pytest
 
 from ioa.group.events import GroupLaunched, TimerFired
-from ioa.group.in_memory import state_bytes
 from ioa.group.rejection import IllegalEventError
 from ioa.protocol.ids import CommId
+from ioa.protocol.messages import ConcludeGroupDiscussion, Phase
 from ioa.protocol.policy import Policy
 from ioa.runtime.ledger import GroupLedger
 from tests.unit.group.scenario import launched_under
@@ -63,8 +63,8 @@ async def test_an_ended_group_leaves_no_policy() -> None:
 
 
 async def test_a_group_that_is_locked_keeps_no_other_from_being_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It may be for seconds, by messages that take long; nothing was forgotten meanwhile, behind the oldest that was locked."""
-    monkeypatch.setattr("ioa.runtime.known_groups._MOST_BYTES", state_bytes(5_000))
+    """A group that is locked for long is not forgotten; the least recently used other group is."""
+    monkeypatch.setattr("ioa.runtime.known_groups._MAX_GROUPS", 5)
     plane = Plane()
     ledger = plane.ledgers[0]
     await ledger.record(_ROOMS[0], plane.begin(_ROOMS[0], ADA, BOB))
@@ -72,6 +72,6 @@ async def test_a_group_that_is_locked_keeps_no_other_from_being_forgotten(monkey
         for room in _ROOMS[1:]:
             await ledger.record(room, plane.begin(room, ADA, BOB))
         held = [room for room in _ROOMS if (group := ledger._known.find(room)) is not None and group.head is not None]
-        assert _ROOMS[0] in held and held[1:] == _ROOMS[1 - len(held) :] and len(held) < 10
-    ledger._known.of(_ROOMS[-1])
-    assert ledger._known.bytes <= state_bytes(5_000)
+        assert held == [_ROOMS[0], *_ROOMS[-4:]]
+    await plane.says(ADA, ConcludeGroupDiscussion(), comm_id=_ROOMS[1])
+    assert (await plane.state(_ROOMS[1])).phase is Phase.CONCLUDING

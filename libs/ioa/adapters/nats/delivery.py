@@ -14,14 +14,12 @@ import structlog
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.js import JetStreamContext
-from nats.js.api import Header, RawStreamMsg
+from nats.js.api import Header
 
 from ioa.adapters.nats.connection import at_renewal
-from ioa.adapters.nats.direct_gets import read_stream
 from ioa.adapters.nats.goals import NatsGoalRecords
 from ioa.adapters.nats.keys import last_message, publish_onto
 from ioa.adapters.nats.publishing import publish_to_each
-from ioa.adapters.nats.streams import next_messages
 from ioa.adapters.nats.topology import DEAD, RESULTS, TIMERS
 from ioa.adapters.nats.translated_errors import unavailable_unless_answered
 from ioa.errors import IoaError
@@ -33,17 +31,12 @@ from ioa.protocol.codec import MAX_PAYLOAD_BYTES, decode, encode
 from ioa.protocol.goals import GoalResult
 from ioa.protocol.ids import AgentId, CommId, GoalName
 from ioa.protocol.results import decode_result, encode_result
-from ioa.protocol.stream_reads import ReadStream
 from ioa.telemetry.fault_points import fault_point, is_armed
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 _BY_ROUTER = "Ioa-By-Router"
 """The header that reports of progress bear."""
-_PASSING = "Ioa-Passing"
-"""The header of results that are removed after a while."""
-_LOOKED_BACK, _PAGE = 256, 256
-"""How many results are looked at first for such as pass, and at a time."""
 _STORED_AT = "Nats-Sequence"
 """The header of what the server answers to who reads a stream (NATS ADR-31)."""
 
@@ -159,54 +152,6 @@ class NatsResults:
         with unavailable_unless_answered("The stream of results"):
             message = await last_message(self._js, RESULTS, subjects.result_of(goal))
         return None if message is None else decode_result(message.data or b"")
-
-
-class NatsPassingResults:
-    """Results in the same stream, told from others by a header."""
-
-    def __init__(self, client: Client) -> None:
-        self._client = client
-        self._js = client.jetstream()
-
-    async def publish(self, result: GoalResult) -> bool:
-        """Publish a result unless the goal has one."""
-        data, headers = encode_result(result), {_PASSING: "1"}
-        with unavailable_unless_answered("The stream of results"):
-            return await publish_onto(self._js, RESULTS, subjects.result_of(result.name), data, headers=headers) is not None
-
-    async def find(self, goal: GoalName) -> GoalResult | None:
-        """Read such a result of a goal."""
-        message = await self._message(goal)
-        return None if message is None else decode_result(message.data or b"")
-
-    async def remove(self, goal: GoalName) -> None:
-        """Remove such a result."""
-        message = await self._message(goal)
-        if message is not None:
-            with unavailable_unless_answered("The stream of results"):
-                await self._js.purge_stream(RESULTS, seq=(message.seq or 0) + 1, subject=subjects.result_of(goal))
-
-    async def since(self, at: datetime) -> AsyncIterator[GoalResult]:
-        """Read those published since an instant, off the end of the stream, however many results there are before."""
-        page, behind = await read_stream(self._client, RESULTS, ReadStream(last_by_subj=subjects.ANY_RESULT)), _LOOKED_BACK
-        last = page.messages[0].seq if page.messages else 0
-        while behind < last:
-            page = await next_messages(self._client, RESULTS, subjects.ANY_RESULT, after=last - behind - 1, limit=1)
-            if page.messages and (stored_at := page.messages[0].stored_at) is not None and stored_at < at:
-                break
-            behind *= 2
-        after = max(0, last - behind)
-        while after < last:
-            page = await next_messages(self._client, RESULTS, subjects.ANY_RESULT, after=after, limit=_PAGE)
-            for message in page.messages:
-                if _PASSING in message.headers:
-                    yield decode_result(message.data)
-            after = page.messages[-1].seq if page.messages else last
-
-    async def _message(self, goal: GoalName) -> RawStreamMsg | None:
-        with unavailable_unless_answered("The stream of results"):
-            message = await last_message(self._js, RESULTS, subjects.result_of(goal))
-        return message if message is not None and _PASSING in (message.headers or {}) else None
 
 
 class NatsTimers:

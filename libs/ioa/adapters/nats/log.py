@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
-from datetime import timedelta
 
 from nats.aio.client import Client
 from nats.js import JetStreamContext
@@ -12,34 +11,22 @@ from nats.js.api import Header
 from nats.js.errors import APIError, NotFoundError
 
 from ioa.adapters.nats.acks import AcknowledgedWrites
-from ioa.adapters.nats.store_room import LookedAtRoom
-from ioa.adapters.nats.streams import stored_in
 from ioa.adapters.nats.topology import LOG
 from ioa.adapters.nats.translated_errors import lost_race, unavailable_unless_answered, unavailable_unless_stored
-from ioa.cancellation import fail_after
-from ioa.errors import InvalidInputError, StoreFullError
-from ioa.fair_turns import FairTurns
+from ioa.errors import InvalidInputError
+from ioa.fair_semaphore import FairSemaphore
 from ioa.group.events import EncodedEntry, Entry, said_as
 from ioa.ports.group_log import AppendConflictError, StoredEntry, UnreadableEntryError
-from ioa.ports.store_room import StoreRoom
 from ioa.protocol import subjects
 from ioa.protocol.codec import decode
 from ioa.protocol.ids import AgentId, CommId, MessageId
 
 _EXPECTED_SEQUENCE = Header.EXPECTED_LAST_SUBJECT_SEQUENCE.value
 _LOG_BYTES = "Ioa-Log-Bytes"
-"""The header of an entry that says how much its group's log holds up to it: JetStream counts bytes by stream alone."""
-_LOG_MOST = "Ioa-Log-Most"
-"""The header of a nested team's entry that says how much its log may hold."""
-
-_KEPT = 20
-"""One part of so many of the stream's share is kept for entries that end groups: else who fills it keeps all from cancelling."""
-_ASKED_FOR = timedelta(seconds=0.5)
-"""How long whoever asks first waits at most, and no other: JetStream answers such requests in one line, appends pass it by."""
+"""Header of an entry: bytes of its group's log up to it. JetStream counts bytes per stream, not per subject."""
 
 _READ_AT_ONCE, _READ_OF_ONE = 4, 2
-"""How many entries are read side by side, and how many of one group: each is up to 1.4 MB of an answer, and nats-server disconnects
-who has 8 MB to take up that it was sent."""
+"""Maximum concurrent reads of entries, in total and per group: nats-server disconnects a client with 8 MB of unread data."""
 
 FoundGarbage = Callable[[UnreadableEntryError], Awaitable[None]]
 
@@ -62,23 +49,15 @@ class NatsGroupLog:
         self._client = client
         self._js = js or client.jetstream()
         self._writes = AcknowledgedWrites(client)
-        self._turns = FairTurns(_READ_AT_ONCE, _READ_OF_ONE)
-        self._room = LookedAtRoom(self._count_room)
-        """How many bytes what ends no group may still take; what this process appends is taken off."""
+        self._reads = FairSemaphore(_READ_AT_ONCE, _READ_OF_ONE)
 
     async def last(self, comm_id: CommId) -> StoredEntry | None:
         """Read the head."""
         return await self._get(comm_id)
 
-    async def append(
-        self, comm_id: CommId, entry: EncodedEntry, *, expected_seq: int, log_bytes: int = 0, log_most: int | None = None
-    ) -> int:
+    async def append(self, comm_id: CommId, entry: EncodedEntry, *, expected_seq: int, log_bytes: int = 0) -> int:
         """Append if nobody else has; see the port."""
         headers = {_EXPECTED_SEQUENCE: str(expected_seq), _LOG_BYTES: str(log_bytes + len(entry.data))}
-        if log_most is not None:
-            headers[_LOG_MOST] = str(log_most)
-        if not entry.entry.state.phase.is_terminal:
-            await self._take_room(comm_id, len(entry.data))
         with unavailable_unless_stored(f"The log of {comm_id}"):
             try:
                 return await self._writes.publish(subjects.log(comm_id), entry.data, headers)
@@ -86,13 +65,6 @@ class NatsGroupLog:
                 if lost_race(error):
                     raise AppendConflictError(f"The log of {comm_id} has moved on from {expected_seq}.") from None
                 raise
-
-    async def room(self) -> StoreRoom | None:
-        """Tell what is left of the stream's share, but for what is kept for entries that end groups; see the port.
-
-        Whoever is refused by what was known before has nothing appended: so it is not for appends alone to ask anew.
-        """
-        return await self._room.look()
 
     async def read(self, comm_id: CommId, *, after: int, limit: int, max_bytes: int | None = None) -> Sequence[StoredEntry]:
         """Read a page, entry by entry."""
@@ -133,40 +105,20 @@ class NatsGroupLog:
             created = (await self._js.stream_info(LOG)).created
         return created.isoformat() if created is not None else ""
 
-    async def _take_room(self, comm_id: CommId, size: int) -> None:
-        """Take so much of the room."""
-        room = await self._room.look()  # if nobody answers, the stream itself says whether it takes the entry
-        if room is not None and size > room.free_bytes + room.of_subjects:
-            raise StoreFullError(
-                f"The log of {comm_id} has no room left: what there is is kept for what ends groups.",
-                hint="`ioa doctor` says what is full and who fills it.",
-            )
-        self._room.take(size)
-
-    async def _count_room(self) -> StoreRoom | None:
-        with unavailable_unless_answered("The stream of group logs"):
-            async with fail_after(_ASKED_FOR.total_seconds()):
-                stored = await stored_in(self._client, LOG)
-        most = stored.most_bytes
-        free_bytes = most - most // _KEPT - stored.stored_bytes - stored.subject_bytes
-        return StoreRoom(free_bytes, most, stored.subject_bytes) if most else None
-
     async def _get(self, comm_id: CommId, from_seq: int | None = None) -> StoredEntry | None:
         found = await self._fetch(comm_id, from_seq)
         if found is None:
             return None
         seq, data, headers = found
-        most = headers.get(_LOG_MOST)
-        log_bytes, log_most = int(headers.get(_LOG_BYTES, 0)), None if most is None else int(most)
         try:
-            return replace(decoded_entry(comm_id, seq, data), log_bytes=log_bytes, log_most=log_most)
+            return replace(decoded_entry(comm_id, seq, data), log_bytes=int(headers.get(_LOG_BYTES, 0)))
         except UnreadableEntryError as garbage:
             await self._found_garbage(garbage)
             raise
 
     async def _fetch(self, comm_id: CommId, from_seq: int | None) -> tuple[int, bytes, Mapping[str, str]] | None:
         subject = subjects.log(comm_id)
-        async with self._turns.turn(comm_id):
+        async with self._reads.slot(comm_id):
             with unavailable_unless_answered(f"The log {subject}"):
                 try:
                     message = await self._js.get_msg(LOG, seq=from_seq, subject=subject, next=from_seq is not None)

@@ -10,7 +10,7 @@ publishes makes as long as he likes: each addressee is one, and who is sent more
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 
@@ -45,10 +45,6 @@ _LEAST_SECONDS = 0.04
 takes a millisecond, and a user can publish more of that than all others together."""
 _MADE_AGAIN_SECONDS = 30.0
 """How often a consumer is made that is there, since somebody may have removed it, and asked whether goals are left in it."""
-_MOST_REFUSED, _REFUSED_AT_ONCE = 10_000, 4
-"""How many orders of a user may be unacknowledged who has filled the stream, and how many are worked on besides: those beyond what
-may be open are refused, and do not wait behind those that are."""
-
 _log = structlog.get_logger(__name__)
 
 
@@ -59,19 +55,6 @@ class _Line:
     task: asyncio.Task[None]
     busy_at: float
     made_at: float
-    most_open: int
-    refusing: asyncio.Task[None] | None = None
-
-    def stop(self) -> None:
-        """Take no more of them."""
-        self.task.cancel()
-        self.stop_refusing()
-
-    def stop_refusing(self) -> None:
-        """Take no more beside those that are open."""
-        if self.refusing is not None:
-            self.refusing.cancel()
-        self.refusing = None
 
 
 @dataclass
@@ -84,7 +67,6 @@ class OrderLines:
         set_aside: Keeps poison.
         most_open: How many orders of one user may be unacknowledged at a time.
         at_once: How many of those this process works on side by side.
-        is_over: Whether a user has filled the stream; his orders are given out then without waiting for an end of others.
     """
 
     client: Client
@@ -92,7 +74,6 @@ class OrderLines:
     set_aside: SetAside
     most_open: int
     at_once: int
-    is_over: Callable[[UserId], bool] = lambda _user: False
     _lines: dict[UserId, _Line] = field(default_factory=dict)
     _come: set[UserId] = field(default_factory=set)
     """Whose goals were read of for whom there is no line yet."""
@@ -133,37 +114,27 @@ class OrderLines:
         """Take orders of those whose goals have come, and no more of those who have had none for a while."""
         now = asyncio.get_running_loop().time()
         for user in {LOCAL} | self._come | self._lines.keys():
-            line, most_open = self._lines.get(user), _MOST_REFUSED if self.is_over(user) else self.most_open
-            is_due = line is None or now - line.made_at > _MADE_AGAIN_SECONDS or most_open != line.most_open
-            has_some = is_due and await self._make(user, most_open)
+            line = self._lines.get(user)
+            is_due = line is None or now - line.made_at > _MADE_AGAIN_SECONDS
+            has_some = is_due and await self._make(user)
             if line is None:
                 durable = intake_consumer(user)
                 work = self.work if user == LOCAL else self._work_in_its_time
                 taking = consume(self.client, GOALS, durable, work, set_aside=self.set_aside, max_concurrent=self.at_once)
-                line = self._lines[user] = _Line(group.create_task(taking), now, now, most_open)
+                line = self._lines[user] = _Line(group.create_task(taking), now, now)
             elif is_due:
-                line.made_at, line.most_open = now, most_open
+                line.made_at = now
             if has_some or user == LOCAL or user in self._come:
                 line.busy_at = now
             self._come.discard(user)
-            self._refuse(user, line, group)
         for user in [user for user, line in self._lines.items() if now - line.busy_at > _IDLE_SECONDS]:
-            self._lines.pop(user).stop()
+            self._lines.pop(user).task.cancel()
 
-    async def _make(self, user: UserId, most_open: int) -> bool:
+    async def _make(self, user: UserId) -> bool:
         """Make the queue of a user's goals, unless it is there; whether it holds any."""
         with unavailable_unless_answered("The stream of goals"):
-            queue = await ensure_intake(self.client.jetstream(), user, most_open)
+            queue = await ensure_intake(self.client.jetstream(), user, self.most_open)
         return bool(queue.num_pending or queue.num_ack_pending)
-
-    def _refuse(self, user: UserId, line: _Line, group: asyncio.TaskGroup) -> None:
-        """Work on more orders of who has filled the stream, as long as he has."""
-        if not self.is_over(user):
-            line.stop_refusing()
-        elif line.refusing is None:
-            durable, work = intake_consumer(user), self._work_in_its_time
-            more = consume(self.client, GOALS, durable, work, set_aside=self.set_aside, max_concurrent=_REFUSED_AT_ONCE)
-            line.refusing = group.create_task(more)
 
     async def _work_in_its_time(self, delivery: Delivery) -> None:
         started = asyncio.get_running_loop().time()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import timedelta
-from typing import Any, NamedTuple
+from typing import Any
 
 from nats.aio.client import Client
 from nats.js.errors import APIError
@@ -16,7 +16,6 @@ from pydantic_core import from_json, to_json
 
 from ioa.adapters.nats.direct_gets import StreamMessage, StreamPage, read_stream
 from ioa.adapters.nats.translated_errors import unavailable_unless_answered
-from ioa.ports.store_room import SUBJECT_BYTES
 from ioa.protocol.stream_reads import ReadStream
 
 _TIMEOUT = timedelta(seconds=10)
@@ -108,30 +107,6 @@ async def stream_names(client: Client) -> set[str]:
         names.update(page)
         if not page or len(names) >= answer.get("total", 0):
             return names
-
-
-class StreamSize(NamedTuple):
-    """What a stream stores: how much, on how many subjects, under which numbers, and how many bytes it may; 0 is no bound."""
-
-    messages: int
-    stored_bytes: int
-    subjects: int
-    first_seq: int
-    last_seq: int
-    most_bytes: int
-
-    @property
-    def subject_bytes(self) -> int:
-        """Return as how many bytes its subjects count."""
-        return SUBJECT_BYTES * self.subjects
-
-
-async def stored_in(client: Client, stream: str) -> StreamSize:
-    """Ask what a stream stores; what JetStream or nats-py raise is raised. nats-py leaves out the number of subjects."""
-    info = await ask(client, f"STREAM.INFO.{stream}", {})
-    state, config = info["state"], info["config"]
-    numbers, subjects = (state["first_seq"], state["last_seq"]), state.get("num_subjects", 0)
-    return StreamSize(state["messages"], state["bytes"], subjects, *numbers, max(0, config.get("max_bytes", 0)))
 
 
 async def ask(client: Client, what: str, request: dict[str, object]) -> dict[str, Any]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import time
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from dataclasses import replace
@@ -20,7 +18,6 @@ from ioa.adapters.nats.dead_letters import NatsDeadLetterBox
 from ioa.adapters.nats.delivery import NatsResults
 from ioa.adapters.nats.following import follow_subject
 from ioa.adapters.nats.goals import NatsGoalRecords
-from ioa.adapters.nats.launched import LaunchedGoals
 from ioa.adapters.nats.listing import Lists
 from ioa.adapters.nats.log import NatsGroupLog
 from ioa.adapters.nats.log_reading import Logs
@@ -32,9 +29,7 @@ from ioa.adapters.nats.topology import GOALS, RESULTS, intake_consumer
 from ioa.adapters.nats.translated_errors import unavailable_unless_answered
 from ioa.adapters.nats.whoami import ask_user
 from ioa.adapters.system_clock import RandomIds
-from ioa.beside import beside
-from ioa.cancellation import fail_after
-from ioa.errors import ForbiddenError, NotFoundError, RateLimitedError, StoreFullError, UnavailableError
+from ioa.errors import ForbiddenError, NotFoundError, RateLimitedError, UnavailableError
 from ioa.group.events import GroupLaunched
 from ioa.group.requests import AnswerQuestion, CancelGroup, GetGroup, GroupSnapshot
 from ioa.group.state import Charter
@@ -70,14 +65,10 @@ from ioa.protocol.retention import Prune, Pruned
 from ioa.protocol.search import AskIndexStatus, IndexStatus, Search, SearchResult
 from ioa.protocol.standing import AskStoreStanding, StoreStanding
 from ioa.protocol.team import TeamSpec
-from ioa.retry import pauses
 
 _TOO_MANY = "maximum messages per subject"
 """What JetStream says of a goal for which there is no room; the error's code says only that it was not stored."""
 _MANY_END = timedelta(minutes=1)
-_ROOM_WITHIN = timedelta(seconds=10)
-"""How long a goal waits for room in what all users' goals wait in."""
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 0.4
 ADMIN_HINT = "An admin's is made by `ioa credentials create --admin NAME`; IOA_NATS_SEED names its seed."
 _PRUNE_TIMEOUT = timedelta(seconds=30)
 
@@ -104,7 +95,6 @@ class NatsSystemClient:
         self._ended = NatsEndedGoals(self._js)
         self._lists = Lists(client)
         self._dead_letters = NatsDeadLetterBox(client)
-        self._launched = LaunchedGoals(client, self._is_kept)
 
     @property
     def dead_letters(self) -> DeadLetterBox:
@@ -142,27 +132,19 @@ class NatsSystemClient:
         Raises:
             InvalidInputError: A file cannot be read, or two have the same name.
             RateLimitedError: As many goals of this user wait already as may.
+            StoreFullError: The store is full and accepts no new goals.
             UnavailableError: The system does not take it.
         """
         user, complete = await self.user(), await self.complete(order, files)
         assert complete.goal_id is not None, "a complete order has an id"
         subject = subjects.goal_to(user, order.agent) if order.agent else subjects.goal_of(user)
-        data, give_up_at = complete.model_dump_json(exclude_none=True).encode(), time.monotonic() + _ROOM_WITHIN.total_seconds()
-        for pause in pauses(_FIRST_PAUSE, _LONGEST_PAUSE):
-            try:
-                self._launched.note(GoalName(user, complete.goal_id), await self._publish_goal(user, subject, data))
-                break
-            except StoreFullError:  # whose goals fill the stream is refused others, and there is room again
-                if time.monotonic() + pause > give_up_at:
-                    raise
-            await asyncio.sleep(pause)
+        await self._publish_goal(user, subject, complete.model_dump_json(exclude_none=True).encode())
         return complete.goal_id
 
-    async def _publish_goal(self, user: UserId, subject: str, data: bytes) -> int:
-        """Publish a goal, and return its place in the stream."""
+    async def _publish_goal(self, user: UserId, subject: str, data: bytes) -> None:
         with unavailable_unless_answered("The goal's stream"):
             try:
-                return (await self._js.publish(subject, data)).seq
+                await self._js.publish(subject, data)
             except APIError as error:
                 if _TOO_MANY not in str(error.description):
                     raise
@@ -170,13 +152,8 @@ class NatsSystemClient:
                 raise RateLimitedError(told, hint="Launch it when others have ended.", retry_after=_MANY_END) from None
 
     async def result(self, goal: AnyGoal) -> GoalResult | None:
-        """Read a goal's result; None while it has none. One that was launched here, and refused without any, has one, too."""
-        name = await self._name(goal)
-        found = await self._results.get(name)
-        if found is None:
-            return await self._launched.refusal(name)
-        self._launched.forget(name)
-        return found
+        """Read a goal's result; None while it has none."""
+        return await self._results.get(await self._name(goal))
 
     async def wait_for_result(self, goal: AnyGoal) -> GoalResult:
         """Wait until the goal has ended, across outages.
@@ -186,27 +163,8 @@ class NatsSystemClient:
         """
         name = await self._name(goal)
         await self._refuse_removed(name)
-        refused = list[GoalResult]()
-
-        async def look() -> None:
-            while not refused and (pause := self._launched.look_in(name)) is not None:
-                await asyncio.sleep(pause)
-                refused.extend(filter(None, (await self._launched.refusal(name),)))
-            if refused:
-                waiting.reschedule(0.0)
-
-        try:
-            async with fail_after(None) as waiting, beside(look()):
-                return await self._stored_result(name)
-        except TimeoutError:
-            if not refused:
-                raise
-            return refused[0]
-
-    async def _stored_result(self, goal: GoalName) -> GoalResult:
-        async with aclosing(follow_subject(self._client, RESULTS, subjects.result_of(goal))) as messages:
+        async with aclosing(follow_subject(self._client, RESULTS, subjects.result_of(name))) as messages:
             async for message in messages:
-                self._launched.forget(goal)
                 return decode_result(message.data)
         raise AssertionError("a stream is followed for ever")
 
@@ -294,7 +252,6 @@ class NatsSystemClient:
                 told = f"There is no goal {name} yet: {waiting:,} of {name.owner} wait until others of the same user have ended."
                 raise NotFoundError(told, hint="Goals of a user begin in the order in which they were launched.")
             raise NotFoundError(f"There is no goal {name}.", hint="`ioa goals` lists them.")
-        self._launched.forget(name)
         record = decode(GoalRecord, stored, without=TEAM)
         standing, result = await self._standing(name.comm_id), await self._results.get(record.goal.name)
         if standing is not None and with_team:
@@ -490,12 +447,6 @@ class NatsSystemClient:
 
     async def _name(self, goal: AnyGoal) -> GoalName:
         return goal if isinstance(goal, GoalName) else GoalName(await self.user(), goal)
-
-    async def _is_kept(self, goal: GoalName) -> bool:
-        """Whether a goal is on record, has a result, or had one."""
-        if await self._goals.stored(goal.comm_id) is not None or await self._results.get(goal) is not None:
-            return True
-        return await self._ended.find(goal) is not None
 
     async def _refuse_removed(self, goal: GoalName) -> None:
         ending = ending_of(await self._ended.find(goal))

@@ -6,6 +6,7 @@ messages. A stream of another format is rejected; another configuration of the s
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -69,6 +70,8 @@ GOALS_OPEN, GOALS_WAITING = 100, 20_000
 
 ACK_WAIT = timedelta(seconds=6)
 """How long a worker that was killed keeps its message from the others. A living one says twice in this time that it is at work."""
+_LETTERS_PER_REASON = 10_000
+"""Maximum dead letters of one reason; the oldest are removed."""
 _SAME_LETTER = timedelta(days=1)
 """How long a dead letter is known by its key."""
 _SAME_GOAL = timedelta(seconds=10)
@@ -105,43 +108,56 @@ def intake_consumer(user: UserId) -> str:
 
 @dataclass(frozen=True)
 class Shares:
-    """How many bytes the largest streams may hold. What is full refuses more, and the others have room all the same."""
+    """Maximum bytes of the largest streams. A full stream rejects messages; the other streams still have room.
 
-    log: int
-    files: int
-    artifacts: int
-    goals: int
+    Attributes:
+        store: Maximum bytes of all streams.
+    """
+
     store: int
-    """How many bytes all streams may hold together."""
 
+    @property
+    def log(self) -> int:
+        """Maximum bytes of all groups' logs."""
+        return self.store * 40 // 100
 
-@dataclass(frozen=True)
-class Parts:
-    """How many percent of the store these may hold. Goals that wait have half of what they leave: unbounded, they fill it all."""
+    @property
+    def files(self) -> int:
+        """Maximum bytes of agents' files."""
+        return self.store * 25 // 100
 
-    log: int
-    files: int
-    artifacts: int
+    @property
+    def artifacts(self) -> int:
+        """Maximum bytes of users' files."""
+        return self.store * 15 // 100
 
-    def of(self, store_bytes: int) -> Shares:
-        """Return the shares of a store."""
-        goals = (100 - self.log - self.files - self.artifacts) // 2
-        log, files, artifacts, goals = (store_bytes * part // 100 for part in (self.log, self.files, self.artifacts, goals))
-        return Shares(log, files, artifacts, goals, store_bytes)
+    @property
+    def goals(self) -> int:
+        """Maximum bytes of goals that wait."""
+        return self.store * 8 // 100
+
+    @property
+    def dead(self) -> int:
+        """Maximum bytes of dead letters; the oldest are removed."""
+        return self.store * 2 // 100
+
+    def by_stream(self) -> Mapping[str, int]:
+        """Return `max_bytes` of each stream that has a share."""
+        streams = {LOG: self.log, f"OBJ_{FILES}": self.files, f"OBJ_{ARTIFACTS}": self.artifacts}
+        return streams | {GOALS: self.goals, DEAD: self.dead}
 
 
 @dataclass(frozen=True)
 class Topology:
     """How durable the system is: replicas of everything, how long goals and the audit log are kept, and the shares of the store.
 
-    What belongs to a goal is removed as one, `keep` after its end, by group setup and not by the age of streams. Where nobody says
-    how large the store is (`store_bytes` is 0), it is what the server allows the account, if that is bounded: a tenant's is.
+    What belongs to a goal is removed as one, `keep` after its end, by group setup and not by the age of streams. If `store_bytes`
+    is 0, the size of the store is the limit of the account, if it has one.
     """
 
     replicas: int = 1
     keep: timedelta = timedelta(days=30)
     store_bytes: int = 0
-    parts: Parts | None = None
     audit_keep: timedelta = timedelta(days=90)
     audit_lines: int = 200_000
     goals_open: int = GOALS_OPEN
@@ -156,18 +172,15 @@ class Topology:
         limits = (await js.account_info()).limits
         allowed = max(0, limits.max_storage or 0) // self.replicas
         store = self.store_bytes or allowed
-        shares = None if self.parts is None or not store else self.parts.of(store)
+        shares = Shares(store) if store else None
+        max_bytes = {} if shares is None else shares.by_stream()
         for config in self.streams():
-            await _ensure_stream(js, _within(config, limits.max_consumers), has_share=shares is not None)
+            config = _within(config, limits.max_consumers).evolve(max_bytes=max_bytes.get(str(config.name)))
+            await _ensure_stream(js, config)
         for stream, name, filters in CONSUMERS:
             put_off = {"max_ack_pending": _HOOKS_PUT_OFF} if stream == HOOKS else {}
             await _ensure_consumer(js, stream, name, *filters, **put_off)
         await ensure_intake(js, LOCAL, self.goals_open)
-        if shares is None:
-            return None
-        bounds = {LOG: shares.log, f"OBJ_{FILES}": shares.files, f"OBJ_{ARTIFACTS}": shares.artifacts, GOALS: shares.goals}
-        for name, share in bounds.items():
-            await _bound(js, name, share, leaves_room=bool(self.store_bytes))
         return shares
 
     def streams(self) -> tuple[StreamConfig, ...]:
@@ -248,7 +261,7 @@ class Topology:
             stream(
                 DEAD,
                 subjects.ANY_DEAD,
-                max_msgs=100_000,
+                max_msgs_per_subject=_LETTERS_PER_REASON,
                 discard=DiscardPolicy.OLD,
                 duplicate_window=_SAME_LETTER.total_seconds(),
             ),
@@ -298,7 +311,7 @@ def _within(config: StreamConfig, allowed: int | None) -> StreamConfig:
     return config.evolve(max_consumers=min(config.max_consumers, allowed))
 
 
-async def _ensure_stream(js: JetStreamContext, config: StreamConfig, *, has_share: bool) -> None:
+async def _ensure_stream(js: JetStreamContext, config: StreamConfig) -> None:
     try:
         await js.add_stream(config)
     except BadRequestError as error:
@@ -308,8 +321,6 @@ async def _ensure_stream(js: JetStreamContext, config: StreamConfig, *, has_shar
         _check_format(found)
         if config.discard_new_per_subject:
             config = _keeping_all(config, found)
-        if has_share:  # the one that it has stays until it is given another
-            config = config.evolve(max_bytes=found.config.max_bytes)
         await js.update_stream(config)
 
 
@@ -335,23 +346,6 @@ def _keeping_all(config: StreamConfig, found: StreamInfo) -> StreamConfig:
         held = min(held, bound)
     config = config.evolve(max_msgs_per_subject=max(config.max_msgs_per_subject or 0, held))
     return config.evolve(max_msgs=max(config.max_msgs, found.state.messages)) if config.max_msgs else config
-
-
-async def _bound(js: JetStreamContext, name: str, share: int, *, leaves_room: bool) -> None:
-    """Give a stream its share, or a fourth more than it holds if that is more: an upgrade leaves nobody without room.
-
-    If it does not leave room, since nobody has said what there is, what has outgrown its share is left as it is. And one that has a
-    bound is given no more than that beyond its share: services do this whenever they connect, and who fills it would have it grow
-    each time.
-    """
-    info = await js.stream_info(name)
-    if not leaves_room and info.state.bytes > share:
-        return
-    bound = info.config.max_bytes or 0
-    held = info.state.bytes * 5 // 4 if leaves_room else 0
-    most = max(share, min(bound, held) if bound > 0 else held)
-    if bound != most:
-        await js.update_stream(info.config.evolve(max_bytes=most))
 
 
 _STREAM_NAME_IN_USE = 10058

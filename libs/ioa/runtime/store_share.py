@@ -1,0 +1,77 @@
+"""The store rule: no new goals while the store is over 90 % full.
+
+The last 10 % are reserved for goals that run, so that they end and their data can be removed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from datetime import timedelta
+
+import structlog
+from prometheus_client import Gauge
+
+from ioa.errors import StoreFullError, UnavailableError
+from ioa.ports.storage import Storage
+
+FULL = 0.9
+"""Used part of the store above which new goals are rejected."""
+_MEASURE_SECONDS = 1.0
+"""Interval between two measurements."""
+_RETRY_AFTER = timedelta(seconds=10)
+
+_log = structlog.get_logger(__name__)
+
+store_used = Gauge("ioa_store_used_ratio", "Used part of the store, 0 to 1; new goals are rejected above 0.9")
+
+
+class StoreShare:
+    """Reject new goals while the store is full.
+
+    Args:
+        store: The store.
+        now: Monotonic clock, in seconds.
+    """
+
+    def __init__(self, store: Storage, now: Callable[[], float] = time.monotonic) -> None:
+        self._store = store
+        self._now = now
+        self._measured_at = float("-inf")
+        self._is_full = False
+
+    async def check(self) -> None:
+        """Check that the store accepts new goals.
+
+        Raises:
+            StoreFullError: The store is over 90 % full.
+        """
+        try:
+            await self._measure()
+        except UnavailableError as error:
+            _log.info("store_not_measured", error=error.message)
+        if self._is_full:
+            why = f"The store is over {FULL:.0%} full and accepts no new goals."
+            raise StoreFullError(why, hint="Remove old goals (`ioa goals prune`), or enlarge the store.", retry_after=_RETRY_AFTER)
+
+    async def follow(self) -> None:
+        """Close the stream of goals while the store is full, and open it again, until cancelled."""
+        while True:
+            try:
+                await self._measure()
+                await self._store.accept_goals(not self._is_full)
+            except UnavailableError as error:
+                _log.info("store_not_measured", error=error.message)
+            await asyncio.sleep(_MEASURE_SECONDS)
+
+    async def _measure(self) -> None:
+        now = self._now()
+        if now - self._measured_at < _MEASURE_SECONDS:
+            return
+        self._measured_at = now
+        used = await self._store.used()
+        store_used.set(used)
+        if (used > FULL) is not self._is_full:
+            self._is_full = used > FULL
+            _log.warning("store_full" if self._is_full else "store_has_space", used=round(used, 3))

@@ -1,0 +1,21 @@
+"""A storage whose usage a test sets."""
+
+from __future__ import annotations
+
+
+class MemoryStorage:
+    """A `Storage` for unit tests. False in this: it measures nothing."""
+
+    def __init__(self) -> None:
+        self.used_part = 0.0
+        """What `used` returns."""
+        self.accepts_goals = True
+        """What `accept_goals` set last."""
+
+    async def used(self) -> float:
+        """Return `used_part`."""
+        return self.used_part
+
+    async def accept_goals(self, accept: bool) -> None:
+        """Note whether goals are accepted."""
+        self.accepts_goals = accept
