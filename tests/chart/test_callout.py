@@ -9,19 +9,12 @@ import pytest
 
 from ioa.adapters.nats.permissions import Service
 from ioa.hosting.cluster_credentials import ASKED, ISSUER, Plan, ServiceIdentity
-from tests.chart.rendering import RefusedError, environment_of, render
+from tests.chart.rendering import environment_of, render
 
 pytestmark = pytest.mark.chart
 
 _WANTED: Mapping[str, Any] = {"enabled": True, "issuer": "https://id.example.com:8443/ioa", "audience": "ioa"}
 _GIVEN_CERTIFICATE: Mapping[str, Any] = {"tls": {"existingSecret": "t"}}
-
-
-def test_the_callout_is_there_only_where_it_is_wanted() -> None:
-    """By default there is no such pod, and no key is made for one."""
-    rendered = render()
-    assert [name for name, _ in rendered.pods() if "callout" in name] == []
-    assert "callout" not in str(rendered.one("ConfigMap", "ioa-credentials")["data"])
 
 
 def test_the_callout_has_the_keys_that_the_job_makes() -> None:
@@ -69,9 +62,3 @@ def test_who_is_revoked_is_thrown_out_by_an_upgrade() -> None:
 
     before, after = annotations([]), annotations(["mallory@example.com", "eve@example.com"])
     assert [one == other for one, other in zip(before, after, strict=True)] == [False, False]
-
-
-def test_a_callout_without_an_issuer_is_refused() -> None:
-    """Before anything is installed, with what to set."""
-    with pytest.raises(RefusedError, match=r"set callout\.issuer and callout\.audience"):
-        render({"callout": {"enabled": True, "issuer": "https://id.example.com"}})

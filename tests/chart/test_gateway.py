@@ -15,23 +15,9 @@ from ioa.client.seat import named
 from ioa.hosting.cluster_credentials import AgentIdentity, Plan, UserIdentity, make_credentials
 from ioa.protocol.ids import AgentId, PoolId
 from ioa.testing.manual_clock import NEW_YEAR
-from ioa_gateway.settings import GatewaySettings
 from tests.chart.rendering import RefusedError, environment_of, render
 
 pytestmark = pytest.mark.chart
-
-_INGRESS: dict[str, Any] = {
-    "enabled": True,
-    "publicUrl": "https://ioa.example.com",
-    "ingress": {"enabled": True, "className": "nginx"},
-}
-
-
-def test_the_gateway_is_there_only_where_it_is_wanted() -> None:
-    """By default there is no such pod, no way in, and no key made for one."""
-    rendered = render()
-    assert [name for name, _ in rendered.pods() if "gateway" in name] == []
-    assert "gateway" not in str(rendered.one("ConfigMap", "ioa-credentials")["data"])
 
 
 def test_the_gateway_has_a_credential_of_its_own() -> None:
@@ -42,16 +28,6 @@ def test_the_gateway_has_a_credential_of_its_own() -> None:
     assert plan.secrets[volumes["credentials"]["secret"]["secretName"]].seeds == {
         "seed": UserIdentity(user="gateway", role="gateway")
     }
-
-
-def test_the_gateway_knows_the_names_by_which_it_is_reached() -> None:
-    """By its Service from inside, and by its URL from outside, through an Ingress that keeps back no event."""
-    rendered = render({"gateway": {**_INGRESS, "service": {"port": 8080}}})
-    told = environment_of(rendered.one("Deployment", "ioa-gateway"))
-    hosts = GatewaySettings(http_urls=told["IOA_HTTP_URLS"]).hosts(4280)
-    [rule] = rendered.one("Ingress", "ioa-gateway")["spec"]["rules"]
-    assert {"ioa-gateway:8080": "http", rule["host"]: "https"}.items() <= hosts.items()
-    assert rendered.one("Ingress", "ioa-gateway")["metadata"]["annotations"]["nginx.ingress.kubernetes.io/proxy-buffering"] == "off"
 
 
 def test_only_who_is_named_reaches_the_gateway() -> None:
@@ -91,16 +67,6 @@ def test_clouds_hand_out_no_keys_to_what_the_chart_runs() -> None:
     assert [place for place in served if any(_holds(block, place) for block in (*of_model, *of_webhooks))] == []
     assert sorted(network for block in of_model for network in block["except"]) == sorted(CLOUDS)
     assert not any(map(is_public, served))
-
-
-def test_webhooks_lead_where_they_are_let() -> None:
-    """To an own network where that is said, and nowhere where nothing is."""
-    inside = [{"to": [{"ipBlock": {"cidr": "10.2.0.0/16"}}]}]
-    rendered = render({"gateway": {"enabled": True, "webhooksInside": True, "egress": inside}})
-    assert rendered.one("NetworkPolicy", "ioa-gateway")["spec"]["egress"][2:] == inside
-    assert environment_of(rendered.one("Deployment", "ioa-gateway"))["IOA_WEBHOOKS_INSIDE"] == "true"
-    closed = render({"gateway": {"enabled": True, "egress": []}}).one("NetworkPolicy", "ioa-gateway")["spec"]["egress"]
-    assert [port["port"] for rule in closed for port in rule["ports"]] == [53, 53, 4222]
 
 
 def _holds(block: dict[str, Any], place: str) -> bool:
@@ -154,13 +120,6 @@ def test_people_have_seats_whose_keys_the_gateway_finds(tmp_path: Path) -> None:
     )
     [names] = [rule["resourceNames"] for rule in rendered.one("Role", "ioa-credentials")["rules"] if "resourceNames" in rule]
     assert volume["secretName"] in names
-
-
-def test_nobody_has_a_seat_unless_named() -> None:
-    """Then the gateway speaks for no member of a group."""
-    rendered = render({"gateway": {"enabled": True}})
-    assert "IOA_SEATS" not in environment_of(rendered.one("Deployment", "ioa-gateway"))
-    assert "seats" not in rendered.one("ConfigMap", "ioa-credentials")["data"]["plan.json"]
 
 
 def test_nobody_has_the_name_of_an_agent() -> None:

@@ -39,12 +39,6 @@ def test_each_pod_that_has_metrics_is_scraped_by_one_monitor() -> None:
     assert {"registry", "umbra-groups", "gateway", "authcallout"} <= chosen["ioa-monitoring"]
 
 
-def test_where_there_is_no_pool_none_is_scraped() -> None:
-    """An expression without values would be refused by Kubernetes."""
-    rendered = render({"agentPools": [], "metrics": {"podMonitor": {"enabled": True}}})
-    assert [one["metadata"]["name"] for one in rendered.all("PodMonitor")] == ["ioa-monitoring"]
-
-
 def test_of_pools_what_agents_tell_is_kept_and_nothing_else() -> None:
     """As docs/metrics.md has it: a pool does not stand for a service, by whatever it serves."""
     of_agents = {
@@ -66,23 +60,6 @@ def test_of_pools_what_agents_tell_is_kept_and_nothing_else() -> None:
     }
     kept = _kept_of_pools({})
     assert {one for one in of_agents | others | forged if _takes(kept, *one)} == of_agents
-
-
-def test_authors_metrics_are_kept_where_that_is_said() -> None:
-    """Whole names, besides those of ours."""
-    also = _kept_of_pools({"alsoOfPools": ["billing_.*", "queue_length"]})
-    named = ("billing_total", "queue_length", "queue_length_total", "ioa_agents", "ioa_worker_agents")
-    assert [_takes(also, name, "", "") for name in named] == [True, True, False, False, True]
-
-
-def test_what_a_pool_may_tell_is_bounded() -> None:
-    """In series, labels, letters and bytes, with room for all that an agent tells; an older operator knows no bytes."""
-    monitor = _monitors({})["ioa-pools"]["spec"]
-    limits = {key: value for key, value in monitor.items() if key.endswith("Limit")}
-    assert limits == {
-        "sampleLimit": 2000, "labelLimit": 32, "labelNameLengthLimit": 64, "labelValueLengthLimit": 256, "bodySizeLimit": "1MB",
-    }  # fmt: skip
-    assert "bodySizeLimit" not in _monitors({"bodySizeLimit": ""})["ioa-pools"]["spec"]
 
 
 @pytest.mark.parametrize("name", ["ioa-monitoring", "ioa-pools"])
@@ -107,22 +84,6 @@ def test_a_critical_alert_hears_services_alone(rule: dict[str, Any]) -> None:
             heard = [one for one in _SCRAPED if re.fullmatch(wanted["app_kubernetes_io_component"], one)]
             services = [one for one in heard if one in _SERVICES]
             assert services and heard == ["", *services, *(f"acme-{one}" for one in services)]
-
-
-def test_a_plain_autoscaler_asks_the_services_of_its_pools_tenant() -> None:
-    """Pools of two tenants may be called alike, and so are their queues; by a label that no metric has, none would be found."""
-    pools = {"agentPools": [{"name": "writer", "target": "w.py:w", "autoscaling": {"enabled": True, "by": "hpa"}}]}
-    monitored = {"metrics": {"podMonitor": {"enabled": True}}}
-    rendered = render({**pools, **monitored, "tenants": [{"name": "acme", "storeBytes": 10**9, **pools}]})
-    asked = {
-        scaler["metadata"]["name"]: scaler["spec"]["metrics"][0]["external"]["metric"]["selector"]["matchLabels"]
-        for scaler in rendered.all("HorizontalPodAutoscaler")
-    }
-    assert asked == {
-        "ioa-writer": {"consumer": "pool-writer", "app_kubernetes_io_component": "groups"},
-        "ioa-acme-writer": {"consumer": "pool-writer", "app_kubernetes_io_component": "acme-groups"},
-    }
-    assert {"groups", "acme-groups"} <= set(_components(rendered.one("PodMonitor", "ioa-monitoring")))
 
 
 def _monitors(values: Manifest) -> dict[str, Manifest]:

@@ -22,7 +22,6 @@ import pytest
 
 from ioa.adapters.nats.authorization import authorization, read_authorization
 from ioa.adapters.nats.connection import NatsSettings, open_connection
-from ioa.adapters.nats.server import MAX_SUBSCRIBED_PARTS
 from ioa.adapters.nats.topology import ensure_pool_consumer
 from ioa.adapters.nkey_seeds import public_key_of, read_key
 from ioa.errors import UnavailableError
@@ -115,14 +114,6 @@ async def test_keda_finds_the_queue_where_it_is_told_to_look(tmp_path: Path) -> 
         for consumer in stream.get("consumer_detail", ())
     ]
     assert (wanted["account"], wanted["stream"], wanted["consumer"]) in found
-
-
-def test_every_server_takes_subscriptions_of_as_few_parts() -> None:
-    """Also one that Compose runs, and one of one's own as the guide says: `ioa up` is where it is tried."""
-    root = Path(__file__).parents[2]
-    told = [render().one("ConfigMap", "ioa-nats")["data"]["nats.conf"]]
-    told += [(root / name).read_text(encoding="utf-8") for name in ("deploy/compose.yaml", "docs/security.md")]
-    assert [re.findall(r"(?m)^ *max_sub_tokens: (\d+)$", one) for one in told] == [[str(MAX_SUBSCRIBED_PARTS)]] * 3
 
 
 async def test_probes_ask_what_the_server_answers(tmp_path: Path) -> None:

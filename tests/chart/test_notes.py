@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.chart.rendering import CHART, CI, render
+from tests.chart.rendering import CHART, render
 
 pytestmark = pytest.mark.chart
 
@@ -53,34 +53,6 @@ def test_the_documentation_tells_the_same(chart: Path) -> None:
     first, last = (number for number, line in enumerate(commands) if "get secret ioa-user-nats" in line or " ioa run " in line)
 
     assert "\n".join(commands[first : last + 1]) in (CHART.parents[1] / "docs" / "kubernetes.md").read_text()
-
-
-@pytest.mark.parametrize(
-    ("values", "said"),
-    [
-        ({"nats": {"enabled": False, "externalUrl": "nats://n:4222"}}, "nats --server 'nats://n:4222' --nkey user.seed pub"),
-        ({"tls": {"existingSecret": "t"}}, "let that name lead to 127.0.0.1 in /etc/hosts."),
-        ({"tls": {"enabled": False}}, "nats --server nats://127.0.0.1:4222 --nkey user.seed pub ioa.v1.goal.user"),
-        ({"agentPools": []}, "There is no agent yet: add some to agentPools."),
-        ({"nats": {"replicas": 1}}, "NATS is one node, which is for trials"),
-        (
-            {"nats": {"jetstream": {"persistence": {"enabled": False}}}},
-            "NATS keeps what it stores in its pod: it is lost with the pod.",
-        ),
-        ({"networkPolicy": {"enabled": True}}, 'with the label ioa-nats-client: "true"'),
-    ],
-)
-def test_they_tell_what_is_different_here(chart: Path, values: Mapping[str, Any], said: str) -> None:
-    """Each set of values gets the sentences it needs."""
-    assert said in _notes(chart, values)
-
-
-@pytest.mark.parametrize("values", CI, ids=lambda path: path.stem)
-def test_they_are_whole_for_every_set_of_values(chart: Path, values: Path) -> None:
-    """No value is missing in them."""
-    notes = _notes(chart, values)
-
-    assert ("helm test ioa" in notes, "<no value>" in notes, "<nil>" in notes) == (True, False, False)
 
 
 def _notes(chart: Path, values: Mapping[str, Any] | Path) -> str:
