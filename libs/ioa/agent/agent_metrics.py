@@ -25,9 +25,7 @@ decision_seconds = Histogram(
     ["decision", "outcome"],
     buckets=(0.001, 0.01, 0.05, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0),
 )
-abandoned_functions = Gauge(
-    "ioa_worker_abandoned_functions", "Task functions that were told to stop, did not, and were left behind: they still run"
-)
+abandoned_functions = Gauge("ioa_worker_abandoned_functions", "Functions that were cancelled, ignored it, and still run")
 retries = Counter("ioa_worker_retries_total", "How often an agent had to ask again because nobody answered")
 repeated_messages = Counter(
     "ioa_worker_repeated_messages_total", "Turns of a model whose message before said word for word what had just been said"
