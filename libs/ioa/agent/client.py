@@ -54,7 +54,7 @@ _LEAST_PAUSE = timedelta(milliseconds=20)
 """How soon the registry and group setup are asked again at the soonest, whatever they say: the process may work for others, too."""
 _TIDY_EVERY = timedelta(hours=1)
 _ENDING = timedelta(seconds=2)
-"""What deregistering may take, and functions that were told to stop, when the agent ends."""
+"""Maximum time of deregistration, and of cancelled functions, when the agent ends."""
 
 _MAX_RESTART_SECONDS = 300.0
 """Longest pause before a failed session is restarted."""
@@ -66,10 +66,10 @@ _log = structlog.get_logger(__name__)
 
 
 class Stop(Protocol):
-    """What tells a client to end."""
+    """A signal to end."""
 
     async def wait(self) -> None:
-        """Return when it is time."""
+        """Return when the client must end."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class ClientOptions:
     task_timeout: timedelta | None = None
     """How long a task's function may run whose author did not say."""
     grace: timedelta = timedelta(seconds=5)
-    """How long a function that was told to stop keeps its slot; after that it is left behind."""
+    """How long a cancelled function keeps its slot; after that it is abandoned."""
     plans: bool = False
     """Whether the agent plans a team, with a policy, for a goal that it leads and that was given none."""
     keep: timedelta = timedelta(days=1)
@@ -91,7 +91,7 @@ class ClientOptions:
     takeover: timedelta = timedelta(seconds=15)
     """How long to ask for an id that is in use: its holder may have been killed, and its lease run out any moment."""
     reform_after: timedelta = timedelta(seconds=1)
-    """How long to wait for a member that went away, longer each time, before a team is formed anew."""
+    """How long to wait for a member that is offline before a team is formed again; the pause grows."""
     silence: timedelta = timedelta(seconds=3)
     """Time without a pushed entry after which a group's log is read; the pause doubles each time. Also the first pause before a
     failed session is restarted."""
@@ -148,7 +148,7 @@ class AgentClient:
 
     @property
     def functions_abandoned(self) -> int:
-        """Number of functions that were told to stop and still run."""
+        """Number of functions that were cancelled and still run."""
         return self._workers.abandoned + self._hook_workers.abandoned
 
     async def until_registered(self) -> None:
@@ -156,7 +156,7 @@ class AgentClient:
         await self._online.until(on=True)
 
     async def run(self, stop: Stop) -> None:
-        """Serve until told to stop; then take no new goal, let running tasks end within the drain time, and go offline.
+        """Serve until `stop`; then take no new goal, let running tasks end within the drain time, and go offline.
 
         Raises:
             AlreadyRunningError: Another process runs the agent, and goes on to.
@@ -201,7 +201,7 @@ class AgentClient:
                 task.cancel()
 
     async def _stay_registered(self) -> None:
-        """Register, and then renew the lease, for ever. Nothing that groups need holds this up."""
+        """Register, then renew the lease until cancelled, independently of all groups."""
         me = self._card.agent_id
         lease = await self._register()
         for warning in lease.warnings:
@@ -219,7 +219,7 @@ class AgentClient:
             lease = await until_answered(self._renew, agent_id=me)
 
     async def _register(self) -> Lease:
-        """Take the id, in succession to the process that had the memory before. One that holds the id is waited for a while."""
+        """Register as the successor of the process that had the memory before; wait a while for another holder of the id."""
         previous = await until_answered(self._store.last_session, agent_id=self._card.agent_id)
         drawn = self._ids.new("memory")
         self._proof = await until_answered(lambda: self._store.keep_proof(drawn), agent_id=self._card.agent_id)
@@ -268,14 +268,14 @@ class AgentClient:
         ]
 
     def _start_over(self) -> None:
-        """Ask for everything again: the connection was renewed, and what came meanwhile is lost."""
+        """Request memberships and logs again: messages sent while the connection was lost did not arrive."""
         self._known = 0
         self._news.set()
         for session in self._sessions.values():
             session.look()
 
     async def _find_groups(self, group: asyncio.TaskGroup) -> None:
-        """Ask which groups the agent was put into whenever there may be one it does not know, for ever."""
+        """List the agent's memberships whenever there may be an unknown group, until cancelled."""
         await self._online.until(on=True)
         while True:
             await self._news.wait()
@@ -286,10 +286,10 @@ class AgentClient:
             await self._ask_for_memberships(group)
 
     async def _ask_for_memberships(self, group: asyncio.TaskGroup) -> None:
-        """Ask for news of the groups that the agent was put into, and have the memory take those as ended that it is in no more.
+        """Open a session for each membership, and mark other groups of the memory as ended.
 
-        A membership lasts until its agent is known to know of the end, or that it was removed. So where all are listed, and a group
-        is not among them, it has nothing more to tell; an entry that comes nevertheless opens it again.
+        A membership lasts until the agent has confirmed the group's end or its removal. An entry that arrives later opens the group
+        again.
         """
         me, after, known = self._card.agent_id, self._known, -1
         left = set[CommId]() if after else {*await until_answered(self._store.open_groups, agent_id=me)}
@@ -310,7 +310,7 @@ class AgentClient:
         self._known = max(self._known, after)
 
     async def _enter(self, epoch: str) -> None:
-        """See that the memory is of the logs that are there now; what it holds of others is forgotten."""
+        """Check that the memory belongs to the present logs; otherwise remove its groups."""
         me, store = self._card.agent_id, self._store
         known = await until_answered(store.epoch, agent_id=me)
         if known not in (None, epoch):
@@ -357,7 +357,7 @@ class AgentClient:
                 self._session(group, comm_id).receive(entry)
 
     async def _renew(self) -> Lease:
-        """Keep the lease; who is offline, or unknown to the registry, registers.
+        """Renew the lease, or register again if the agent is offline or unknown to the registry.
 
         Raises:
             SupersededError: Another process holds the id now.
@@ -443,7 +443,7 @@ class AgentClient:
         return failure not in (None, NotFoundError, SupersededError)
 
     async def _take_as_ended(self, comm_id: CommId) -> None:
-        """Have the memory keep a group no longer than those that have ended: nobody will tell of its end."""
+        """Mark a group as ended in the memory: no entry will report its end."""
         now = self._clock.now()
         await until_answered(lambda: self._store.end_group(comm_id, now), comm_id=comm_id, agent_id=self._card.agent_id)
 
@@ -458,13 +458,13 @@ class AgentClient:
             self._ended.popitem(last=False)
 
     async def _drain(self) -> None:
-        """Wait for the tasks that run, at most the drain time; what does not end runs again after the restart."""
+        """Wait for running tasks, at most the drain time; unfinished tasks run again after a restart."""
         running = [duty for session in self._sessions.values() for duty in session.working()]
         if running:
             await asyncio.wait(running, timeout=self._options.drain.total_seconds())
 
     async def _leave(self) -> None:
-        """Go offline, and give functions that were told to stop a moment to do so."""
+        """Go offline, and wait briefly for cancelled functions to end."""
         async with TaskGroup() as group:
             group.create_task(self._deregister())
             group.create_task(self._workers.until_ended(_ENDING))
@@ -503,7 +503,7 @@ class _ModelWatch:
         self._last_ok: datetime | None = None
 
     def report(self, at: datetime) -> ModelReport:
-        """Tell how the model answers."""
+        """Return how the model answered since the last report."""
         if self._brain.answers > self._answers:
             self._answers, self._last_ok = self._brain.answers, at
         return ModelReport(name=self._brain.model[:200], last_ok=self._last_ok, failures=self._brain.failures)

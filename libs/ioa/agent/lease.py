@@ -81,7 +81,7 @@ class TaskLease:
         self.meter.note(*decision.calls)
 
     async def _report(self, content: str, fraction: float | None) -> float:
-        """Send one report, numbered behind every one that the group has seen, and return in how many seconds another one is due."""
+        """Send a report with the next number, and return the seconds until the next report is due."""
         task = self._history.state.task(self._task.task_id) if self._history.state is not None else None
         seen = task.progress if isinstance(task, OpenTask) else 0
         self._number = min(max(self._number, seen) + 1, MAX_COUNT)  # an older router lets who had the task before count up to that
@@ -105,7 +105,7 @@ class TaskLease:
 
 
 def _end_of(draft: str) -> str:
-    """Cut a draft that is too long: whoever follows it has seen its beginning."""
+    """Return the end of a draft that is too long."""
     data = draft[-_MAX_DRAFT_BYTES:].encode("utf-8", "replace")
     end = data[-_MAX_DRAFT_BYTES:].decode("utf-8", "ignore")
     return draft if end == draft else f"… {end}"

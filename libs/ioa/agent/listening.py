@@ -24,7 +24,7 @@ from ioa.protocol.model_calls import ModelCall
 
 HANDLED_WITHIN = timedelta(seconds=10)
 MAX_WAITING = 1_000
-"""So many events wait for listeners that are slow; then the oldest are left out."""
+"""Number of events that wait for slow listeners; the oldest event above it is dropped."""
 
 _log = structlog.get_logger(__name__)
 
@@ -139,10 +139,10 @@ Listener = Callable[[Any], Awaitable[None] | None]
 
 
 class Listeners:
-    """Tell one agent's listeners, one event after the other.
+    """Call the listeners of one agent with each event, in order.
 
     Args:
-        handlers: Who listens, in order.
+        handlers: The listeners, in order.
         workers: Run the listeners.
     """
 
@@ -153,7 +153,7 @@ class Listeners:
         self._news = asyncio.Event()
 
     def tell(self, event: AgentEvent) -> None:
-        """Have an event told, soon; from the event loop alone."""
+        """Queue an event; call it only in the event loop."""
         if not self.handlers:
             return
         if len(self._waiting) >= MAX_WAITING:
@@ -162,13 +162,13 @@ class Listeners:
         self._news.set()
 
     async def serve(self) -> None:
-        """Tell whatever comes, for ever."""
+        """Deliver events until cancelled."""
         while True:
             await self._news.wait()
             await self.catch_up()
 
     async def catch_up(self) -> None:
-        """Tell all that waits."""
+        """Deliver all queued events."""
         self._news.clear()
         while self._waiting:
             event = self._waiting.popleft()

@@ -1,4 +1,4 @@
-"""Saying things so that they are said once: outbox first, then the router, again and again until it answers."""
+"""Send messages exactly once: store in the outbox, then repeat the request until the router replies."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from ioa.protocol.usage import NOTHING
 from ioa.telemetry.fault_points import fault_point
 
 MAX_TEXT_BYTES = 160_000
-"""What one text of a message may hold. A conclusion stands twice in its log entry, and the entry must fit into one NATS message."""
+"""Maximum bytes of one text of a message. A log entry contains a conclusion twice and must fit into one NATS message."""
 
 
 _MAX_SYNCS = 4
@@ -62,7 +62,7 @@ def duty_of_turn(turn: int) -> str:
 
 @dataclass(frozen=True)
 class Outbox:
-    """One agent's way of speaking in its groups. `session` is the process that speaks, and stands in whatever it sends."""
+    """Sender of one agent's messages. Each message contains `session`, the session of this process."""
 
     me: AgentId
     network: AgentNetwork
@@ -89,9 +89,9 @@ class Outbox:
         *,
         by: DecidedBy | None = None,
     ) -> Message:
-        """Put what is to be said for a turn, or of a task, into the outbox.
+        """Store the message for a turn or a task in the outbox.
 
-        What was prepared for the same duty earlier is returned instead, so that a duty is fulfilled by one message only.
+        If a message was prepared for the same duty earlier, it is returned instead, so that each duty has one message.
 
         Raises:
             IoaError: Nothing of the kind can be kept.
@@ -102,7 +102,7 @@ class Outbox:
         return kept
 
     async def pending(self, history: GroupHistory) -> dict[str, Message]:
-        """Return what was prepared in a group and not answered yet, by the keys of the duties."""
+        """Return a group's unanswered messages by the keys of their duties."""
         return dict(await until_answered(lambda: self.store.outgoing(history.comm_id), agent_id=self.me))
 
     async def send(self, message: Message) -> Accepted | Rejected:

@@ -1,7 +1,7 @@
-"""One agent in one group: applying the log in order, and fulfilling the duties that follow from where the group stands.
+"""Session of one agent in one group: applies the log in order and fulfils the duties that follow from the group's state.
 
-Applying and acting are separate, so that a slow thought or task never keeps the member from following its group, nor the agent
-from its other groups. A duty is named by its turn or task; it is started once, and cancelled when the group has moved on.
+Applying and acting are separate, so that a slow thought or task does not delay the member in this group or in other groups. A duty
+has the name of its turn or task. It is started once, and cancelled when the group no longer needs it.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ from ioa.retry import pauses
 from ioa.telemetry import log_context
 
 _INBOX_GRACE_SECONDS = 0.25
-"""How long one's own message may take through the inbox before the log is asked for it."""
+"""How long the agent's own message may take through the inbox before the log is read."""
 
 _OVERTAKEN_SECONDS = 0.05
-"""How long an entry that came too early waits for what is before it while nothing else arrives. Answers and pushes come on ways of
-their own, and overtake each other."""
+"""How long an entry that arrived too early waits for the entry before it while nothing else arrives. Replies and pushes take
+different routes and can overtake each other."""
 
 _MAX_EARLY, _MAX_EARLY_SECONDS = 64, 1.0
-"""How many entries wait for what is before them, and how long, whatever else arrives. Then the log is asked."""
+"""Number of early entries that wait, and how long at most. Then the log is read."""
 
 _MAX_WAITING = 128
 """Number of pushed entries that wait to be applied; further entries are read from the log."""
@@ -54,13 +54,13 @@ _AFTER_DEADLINE_SECONDS = 1.0
 """How long after a deadline of the group its log is read, if no entry has arrived."""
 
 Duty = Callable[[], Awaitable[Accepted | None]]
-"""Something to be done, and the answer to the message that did it."""
+"""An action, which returns the reply to its message."""
 
 _log = structlog.get_logger(__name__)
 
 
 class AheadOfLogError(IoaError):
-    """The agent's memory holds of a group what the group's log does not: the log it was read from is gone."""
+    """The agent's memory has entries that the group's log lacks: the log was replaced."""
 
 
 class GroupSession:
@@ -83,28 +83,28 @@ class GroupSession:
         self._pauses = self._new_pauses()
         self._arrived: asyncio.Queue[SequencedEntry | None] = asyncio.Queue()
         self._early: dict[int, SequencedEntry] = {}
-        """What came before the entry that it follows, by the sequence of that one."""
+        """Entries that arrived before their predecessor, by the predecessor's sequence."""
         self._is_over = False
-        """Whether nobody applies any more what comes."""
+        """True if the session has ended: later entries are ignored."""
         self._must_sync = False
         """True if the log must be read: a pushed entry was dropped, or the group has been silent."""
         self._head = self._latest = 0
         self._position = 0
-        """How far the log holds nothing that this member may see and has not applied; the cursor may lie behind it."""
+        """Sequence up to which every visible entry was applied. It can be larger than the cursor."""
         self._looks: list[asyncio.Future[None]] = []
         self._duties: dict[str, asyncio.Task[None]] = {}
         self._turns = TurnTaker(runner, outbox, history, files, self)
         self._forgotten: Sequence[tuple[int, int]] = ()
-        """What was struck that this member remembers no more."""
+        """Struck turns that the memory has already removed."""
 
     @property
     def me(self) -> AgentId:
-        """The agent this session belongs to."""
+        """The agent of this session."""
         return self._outbox.me
 
     @property
     def history(self) -> GroupHistory:
-        """What this member knows of the group."""
+        """The group as this member knows it."""
         return self._history
 
     @property
@@ -114,18 +114,18 @@ class GroupSession:
 
     @property
     def position(self) -> int:
-        """How far nothing is missing."""
+        """The sequence up to which no entry is missing."""
         return max(self._position, self.cursor)
 
     @property
     def ended(self) -> bool:
-        """Whether the group has ended, or has removed this member, as far as it knows."""
+        """True if the group has ended or has removed this member."""
         state = self._history.state
         return state is not None and (state.phase.is_terminal or self.me not in state.hearing)
 
     @property
     def deadline(self) -> datetime | None:
-        """When the group has to move on by itself, as far as this member knows."""
+        """The next deadline of the group; None if there is none."""
         return None if self._history.state is None else self._history.state.next_deadline()
 
     def receive(self, entry: SequencedEntry) -> None:
@@ -140,28 +140,28 @@ class GroupSession:
             self._arrived.put_nowait(None)
 
     def catch_up(self, head: int) -> None:
-        """Look for what was missed, up to `head` at least. What has arrived and waits to be applied was not missed."""
+        """Read missed entries from the log, at least up to `head`. Entries that wait to be applied are not missed."""
         if head > max(self._head, self._latest, self.position):
             self._head = head
             self._arrived.put_nowait(None)
 
     def look(self) -> asyncio.Future[None]:
-        """Have the log asked for what is new; the future is done when it was."""
+        """Request a read of the log; the future is done when new entries were applied."""
         looked: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._looks.append(looked)
         self._arrived.put_nowait(None)
         return looked
 
     def working(self) -> list[asyncio.Task[None]]:
-        """Return the tasks this member is working on now."""
+        """Return the asyncio tasks of the tasks that this member does now."""
         return [duty for name, duty in self._duties.items() if name.startswith("task:")]
 
     async def run(self) -> None:
         """Follow the group and act in it until it has ended.
 
         Raises:
-            NotFoundError: The group is gone, or this agent is none of its members.
-            AheadOfLogError: What this agent remembers of the group is of a log that is gone.
+            NotFoundError: The group does not exist, or this agent is not a member.
+            AheadOfLogError: The agent's memory is of a log that was replaced.
         """
         with sessions.track_inprogress():
             try:
@@ -181,7 +181,7 @@ class GroupSession:
             )
         self._turns.resume(await self._outbox.pending(self._history))
         if self.cursor and not self.ended:
-            await self._repair()  # whoever was away acts on nothing that is long over
+            await self._repair()  # so that a restarted agent does not act on closed tasks
         async with TaskGroup() as duties:
             while not self.ended:
                 await self._forget_struck()
@@ -192,14 +192,14 @@ class GroupSession:
         await self._close()
 
     async def _remember(self) -> None:
-        """Take in what the agent's memory holds of the group."""
+        """Apply the entries of the agent's memory."""
         store, comm_id = self._outbox.store, self._history.comm_id
         while page := await until_answered(lambda: store.entries(comm_id, after=self.cursor), comm_id=comm_id, agent_id=self.me):
             for entry in page:
                 self._history.apply(entry)
 
     async def _forget_struck(self) -> None:
-        """Forget what was struck before anything else is decided; who still decides by it has been overtaken."""
+        """Remove struck messages from the memory, and cancel decisions that are based on them."""
         comm_id, struck = self._history.comm_id, self._history.struck
         if struck != self._forgotten:
             self._drop_duties(keep=frozenset(self._due()))
@@ -208,7 +208,7 @@ class GroupSession:
             self._forgotten = struck
 
     async def _follow(self) -> None:
-        """Apply at least one arrival and everything that lies ready behind it, then fetch what is missing."""
+        """Apply at least one arrival and all entries that follow it, then read missing entries from the log."""
         complete = await self._take_arrivals()
         looks, self._looks = self._looks, []
         must_sync, self._must_sync = self._must_sync, False
@@ -219,7 +219,7 @@ class GroupSession:
                 looked.set_result(None)
 
     async def _take_arrivals(self) -> bool:
-        """Apply what has arrived, and what comes a moment later where that is missing; False if something stays missing."""
+        """Apply arrivals, and wait briefly for a missing entry; return False if an entry is still missing."""
         loop = asyncio.get_running_loop()
         if not await self._take(await self._first_arrival()):
             return False
@@ -274,7 +274,7 @@ class GroupSession:
         return True
 
     async def _apply(self, entry: SequencedEntry) -> bool:
-        """Apply the next entry; True also for one that is known already, False if something is missing before it."""
+        """Apply the next entry. Return True also for a known entry, False if an entry before it is missing."""
         if entry.seq <= self.cursor:
             return True
         if entry.previous_seq != self.cursor:
@@ -286,7 +286,7 @@ class GroupSession:
         return True
 
     async def _repair(self) -> None:
-        """Fetch from the log what was missed."""
+        """Read missed entries from the log."""
         comm_id = self._history.comm_id
 
         async def next_page() -> Entries:
@@ -298,7 +298,7 @@ class GroupSession:
             if 0 < page.head < self.position:
                 raise AheadOfLogError(f"The log of {comm_id} ends at {page.head}; {self.me} knows it up to {self.position}.")
             if not page.entries and not page.complete and page.up_to <= self.position:
-                raise UnavailableError(f"The log of {comm_id} does not show what it holds.")
+                raise UnavailableError(f"The log of {comm_id} returned an empty page before its end.")
             return page
 
         complete = False
@@ -306,14 +306,14 @@ class GroupSession:
             page = await until_answered(next_page, comm_id=comm_id, agent_id=self.me)
             for entry in page.entries:
                 if not await self._apply(entry):
-                    raise ConflictError(f"The memory of {self.me} is not where it was left in group {comm_id}.")
+                    raise ConflictError(f"The memory of {self.me} has another last entry in group {comm_id} than its session.")
             self._position = page.up_to
             complete = page.complete
         self._head = self.position
         self._early.clear()
 
     def _act(self, group: asyncio.TaskGroup) -> None:
-        """Start the duties that are due and cancel those the group has moved past."""
+        """Start the duties that are due, and cancel the others."""
         self._bind()
         due = self._due()
         self._drop_duties(keep=frozenset(due))
@@ -322,7 +322,7 @@ class GroupSession:
                 self._duties[name] = group.create_task(self._fulfil(name, duty))
 
     def _bind(self) -> None:
-        """Have the lines of this session, and of the duties that it starts, say what they are about, and these be for its user."""
+        """Set the log context and the current user, which the duties of this session inherit."""
         charter = self._history.charter
         about = {} if charter is None else {"goal_id": charter.goal_id, "traceparent": charter.traceparent}
         log_context.bind({"comm_id": self._history.comm_id, "agent_id": self.me, **about})
@@ -347,11 +347,11 @@ class GroupSession:
         return due
 
     def _answers(self, task: OpenTask) -> bool:
-        """Whether a task asks what its agent's author answers."""
+        """Return True if a task waits for an answer of the agent's author."""
         return self._runner.hooks.answers and waits_for(task, self.me, self._outbox.clock.now())
 
     async def _answer(self, task: OpenTask, question: OfTask, spec: TaskSpec) -> Accepted | None:
-        """Answer what a task asks, without the floor; None if that is left to others, or comes too late."""
+        """Answer a question of a task, without the floor; return None if the author leaves it to others, or the answer is late."""
         asked = AskedOfMe(task.task_id, task.assignee, spec.task_desc, question.text, question.options, question.default)
         within = question.until - self._outbox.clock.now()
         charter = self._history.charter
@@ -371,10 +371,10 @@ class GroupSession:
             self._duties.pop(name).cancel()
 
     async def _fulfil(self, name: str, duty: Duty) -> None:
-        """Let no failed duty take its group or the agent down: the router's deadlines move the group on.
+        """Run a duty and log its failure: the router's deadlines move the group on.
 
-        That another process speaks for the agent now is no failure of the duty, and ends the agent here. What was accepted comes
-        into the inbox with the answer, which ends the duty; else the first answer was lost, and the log has it.
+        `SupersededError` ends the agent. The accepted entry arrives in the inbox with the reply and ends the duty. If the first
+        reply was lost, the entry is read from the log.
         """
         try:
             accepted = await duty()
@@ -389,13 +389,13 @@ class GroupSession:
             self.catch_up(accepted.seq)
 
     async def _close(self) -> None:
-        """Remember who did how well, and tidy up."""
+        """Store and report the outcomes of the members, and remove the files."""
         state = self._history.state
         if state is not None and isinstance(state.stage, Ended):
             assert self._history.charter is not None
             about = self.me, self._history.charter.goal_id, self._history.comm_id
             self._runner.hooks.listeners.tell(GroupEnded(*about, reason=state.stage.reason, content=state.stage.content))
-        else:  # it was removed, and is told of no end
+        else:  # the member was removed and receives no last entry
             now = self._outbox.clock.now()
             await until_answered(lambda: self._outbox.store.end_group(self._history.comm_id, now), agent_id=self.me)
         outcomes = self._outcomes()
@@ -403,11 +403,11 @@ class GroupSession:
         if await until_answered(lambda: self._outbox.store.meet(self._history.comm_id, encounters), agent_id=self.me) and outcomes:
             await self._report(outcomes)
         await self._files.remove()
-        await self._repair()  # there is nothing more: this says that the member knows the end, and its membership is over
+        await self._repair()  # confirms that the member knows the end, which ends its membership
         _log.info("group_left", comm_id=self._history.comm_id, agent_id=self.me)
 
     def _outcomes(self) -> tuple[tuple[TaskId, Outcome], ...]:
-        """How others did in a group that this agent owned."""
+        """Return the outcomes of other members in a group that this agent owned."""
         charter = self._history.charter
         return self._history.outcomes() if charter is not None and charter.owner == self.me else ()
 
@@ -420,7 +420,7 @@ class GroupSession:
         return [Encounter(card, tuple(of_agent[card.agent_id])) for card in cards if card.agent_id in of_agent]
 
     async def _report(self, outcomes: Sequence[tuple[TaskId, Outcome]]) -> None:
-        """Tell discovery, once. It does without what it is not told."""
+        """Report the outcomes to discovery, once."""
         tasks = tuple(
             TaskReport(
                 task_id=task_id,

@@ -1,6 +1,6 @@
 """Worker pool: runs functions of authors in a limited number of slots, and abandons functions that ignore cancellation.
 
-A sync function runs in a daemon thread, an async function in an asyncio task of its own. A function that is told to stop keeps its
+A sync function runs in a daemon thread, an async function in an asyncio task of its own. A cancelled function keeps its
 slot for a grace period. After that it is abandoned: its slot is free, and it is counted until it ends.
 """
 
@@ -46,7 +46,7 @@ class WorkerPool:
     Args:
         owner: Name of the agent, for errors and logs.
         slots: Functions that run at once.
-        grace: How long a function that is told to stop keeps its slot.
+        grace: How long a cancelled function keeps its slot.
         per_user: Functions of one user that run at once; None: `slots`.
     """
 
@@ -115,7 +115,7 @@ class WorkerPool:
         return outcome.answer
 
     async def until_ended(self, within: timedelta) -> None:
-        """Wait until every function has ended that was told to stop, at most `within`."""
+        """Wait until all cancelled functions have ended, at most `within`."""
         if stopping := [run.ended for run in self._runs if run.is_stopping]:
             await asyncio.wait(stopping, timeout=within.total_seconds())
 
@@ -202,7 +202,7 @@ class Slot:
             yield
 
     async def call(self, function: Callable[..., Any], arguments: tuple[Any, ...], timeout: timedelta | None = None) -> Any:
-        """Call a function and return its result. Cancellation tells the function to stop and returns at once.
+        """Call a function and return its result. Cancellation cancels the function and does not wait for its end.
 
         Args:
             function: A sync function, which runs in a thread of its own, or an async function.
@@ -240,7 +240,7 @@ class _Run:
 
     @property
     def is_over(self) -> bool:
-        """True if the run needs no slot any more."""
+        """True if the run was cancelled or has ended."""
         return self.is_stopping or self.ended.done()
 
     def pause_timeout(self) -> None:
@@ -263,7 +263,7 @@ class _Run:
             threading.Thread(target=self._work, name=self.name, daemon=True).start()
 
     def stop(self) -> None:
-        """Tell an async function to stop. A sync function checks its context."""
+        """Cancel an async function. A sync function checks `ctx.cancelled`."""
         self.is_stopping = True
         if self._task is not None:
             self._task.cancel()

@@ -1,4 +1,4 @@
-"""The files of a running task: local copies of what it may read, a folder of its own, and what it made."""
+"""The files of tasks: downloads of a group, the workspace of a task, and its artifacts."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ MAX_TRACE_BYTES = 4_000_000
 _MAX_MEDIA_TYPE_CHARS = 200
 _PLACE_DIGITS = 16
 _FILES_BYTES = 100_000
-"""What the files may take that a conclusion names beside its text: its entry holds both twice. A hundred usual ones take 30,000."""
+"""Maximum bytes of the file references in a conclusion; its log entry contains them twice."""
 _KEY_CHARS = 32
 
 T = TypeVar("T")
@@ -70,11 +70,11 @@ class GroupFiles:
     """A group's files, as one member reads and writes them. Each file is downloaded once into the group's folder.
 
     Args:
-        network: Where they are.
+        network: Access to the file store.
         me: The member.
-        history: Tells which entry told of which file.
-        folder: Where the group's files and those of its tasks lie.
-        session: The process that asks.
+        history: The group's entries, by which downloads are authorised.
+        folder: Folder for downloads and workspaces of the group.
+        session: The session of this process.
     """
 
     def __init__(self, network: AgentNetwork, me: AgentId, history: GroupHistory, folder: Path, session: SessionId) -> None:
@@ -87,7 +87,7 @@ class GroupFiles:
         self._fetched_bytes = 0
 
     async def fetch(self, artifacts: Sequence[Artifact]) -> tuple[InputFile, ...]:
-        """Fetch files that are not here yet.
+        """Download files that the group's folder lacks.
 
         Raises:
             NotFoundError: A file is gone from the store.
@@ -100,11 +100,11 @@ class GroupFiles:
         return self.fetched(artifacts)
 
     def fetched(self, artifacts: Sequence[Artifact]) -> tuple[InputFile, ...]:
-        """Return files that were fetched, without looking for them."""
+        """Return files that were downloaded, without a check."""
         return tuple([InputFile(artifact.name, self._path(artifact), artifact.media_type) for artifact in artifacts])
 
     async def lacking(self, artifacts: Sequence[Artifact]) -> Sequence[tuple[Artifact, str]]:
-        """Return which of these files are not there as they are described, and why; the others are fetched.
+        """Download files; return the files that are missing or differ from their reference, with the reason.
 
         Raises:
             UnavailableError: The store does not answer.
@@ -121,7 +121,7 @@ class GroupFiles:
         """Fetch a file.
 
         Raises:
-            NotFoundError: It is gone from the store, or no entry told of it.
+            NotFoundError: The store has no such file, or no entry of the group references it.
             UnavailableError: The store does not answer.
         """
         return await whole(self._stream(artifact))
@@ -137,7 +137,7 @@ class GroupFiles:
         await asyncio.to_thread(remove_folder, folder)
 
     def remove_workspace_later(self, folder: Path) -> None:
-        """Delete it in a thread that nobody waits for."""
+        """Delete the folder in a thread, without waiting."""
         asyncio.get_running_loop().run_in_executor(None, remove_folder, folder)
 
     async def upload(self, task_id: TaskId, made: Sequence[MadeFile]) -> tuple[Artifact, ...]:
@@ -178,7 +178,7 @@ class GroupFiles:
     def _stream(self, artifact: Artifact) -> AsyncGenerator[bytes, None]:
         seq = self.history.told.get((artifact.object_name, artifact.sha256))
         if seq is None:
-            raise NotFoundError(f"Nobody has told {self._me} of the file {artifact.name!r}.")
+            raise NotFoundError(f"No entry told {self._me} of the file {artifact.name!r}.")
         return self._network.stream_file(self._me, self.history.comm_id, seq, artifact)
 
     def _path(self, artifact: Artifact) -> Path:
