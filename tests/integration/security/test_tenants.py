@@ -28,7 +28,6 @@ from ioa.cli.keys import create_key
 from ioa.cli.terminal import Terminal
 from ioa.errors import NotFoundError, StoreFullError
 from ioa.group.requests import CancelGroup, LaunchGroup
-from ioa.ports.delivery import DeadReason
 from ioa.ports.goal_client import GoalFilter
 from ioa.protocol import subjects
 from ioa.protocol.audit import Deed
@@ -115,7 +114,7 @@ async def test_what_one_tenant_uses_up_is_its_own(towns: tuple[Town, Town]) -> N
         for size in (500_000, 5_000, 50):
             with pytest.raises(APIError, match="resource limits exceeded for account"):
                 for _ in range(_SMALL_STORE // size):
-                    await admin.jetstream().publish(subjects.dead(DeadReason.UNREADABLE), bytes(size))
+                    await admin.jetstream().publish(subjects.result_of(GoalName(USER, GoalId("filler"))), bytes(size))
     with pytest.raises(StoreFullError):
         await two.user.launch(GoalOrder(goal="Count to ten.", agent=BOB))
     beside_full = await one.lead_some()
