@@ -44,7 +44,7 @@ from ioa.repetition import sketches_of
 from ioa.runtime.ledger import GroupLedger, entry_of
 from ioa.telemetry.fault_points import fault_point
 from ioa_groups.launching import CARDS_BYTES, check_launch_size
-from ioa_groups.presence import absence
+from ioa_groups.presence import check_online
 
 _AGAIN = timedelta(milliseconds=100)
 _KEPT = ("goal", "inputs", "agent", "team", "repetition")
@@ -270,8 +270,8 @@ class Forks:
                 continue
             if why := _why_not_drafted(drafters, record.card):
                 raise NoAgentError(f"{agent_id} cannot join: {why}.", hint="Replace it by another one.")
-            if is_needed and not registry.is_online(agent_id):
-                raise absence(registry, agent_id)
+            if is_needed:
+                check_online(registry, agent_id)
 
     def _drafters(self, charter: Charter) -> Sequence[AgentCard]:
         """Return the cards of those whose team a copy is: of who opened the first group, as it is now, and of who leads the copy.

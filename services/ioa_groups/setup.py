@@ -51,7 +51,7 @@ from ioa.runtime.ledger import GroupLedger
 from ioa.telemetry.fault_points import fault_point
 from ioa_groups.casting import TeamOfTask, card_of_seat, cast_roles, cast_team_of_task
 from ioa_groups.launching import CARDS_BYTES, GroupMandate, GroupOpening, check_asked, check_number, team_of
-from ioa_groups.presence import Absences
+from ioa_groups.presence import check_online
 from ioa_groups.teams import Teams
 
 SETUP_NAME = AgentId("group-setup")
@@ -100,7 +100,6 @@ class GroupSetup:
     def __init__(self, ports: GroupSetupPorts, timeouts: GroupTimeouts) -> None:
         self._ports = ports
         self._timeouts = timeouts
-        self._absences = Absences(ports.registry, ports.clock)
 
     async def launch(self, request: LaunchGroup) -> GroupSnapshot:
         """Open a group for a goal or for a task; opening it again as the same owner gives the group that is there.
@@ -458,7 +457,7 @@ class GroupSetup:
             if agent_id != agent_ids[0] and (why := why_not_drafted(leader, record.card)):
                 raise NoAgentError(f"{agent_id} cannot join: {why}.")
             if agent_id not in people:
-                self._absences.check(agent_id)
+                check_online(self._ports.registry, agent_id)
             patience = self._patience_of(record.card, is_agent=agent_id not in people and not is_seat(agent_id))
             cards.append(record.card.model_copy(update={"examples": record.card.examples[:_EXAMPLES_SHOWN], "patience": patience}))
         return tuple(abridged(card, CARDS_BYTES // len(cards)) for card in cards)

@@ -17,7 +17,6 @@ from ioa.errors import (
     InvalidInputError,
     NoAgentError,
     NotFoundError,
-    NotYetError,
     PayloadTooLargeError,
     SupersededError,
     UnavailableError,
@@ -194,30 +193,6 @@ async def test_who_is_away_for_a_moment_is_worth_waiting_for(how: str) -> None:
     with pytest.raises(UnavailableError, match="eve is away for a moment"):
         await plane.setup.launch(request)
     assert await plane.log.last(ROOM) is None
-    await plane.join(EVE)
-    assert (await plane.setup.launch(request)).state.is_member(EVE)
-
-
-async def test_who_only_comes_and_goes_is_waited_for_no_longer_than_who_restarts() -> None:
-    """Who registers and leaves at once was heard a moment ago whenever it is asked for; to have been there once ends that."""
-    plane = Plane()
-    await plane.join(ADA, EVE)
-    await plane.accept()
-    request, refused = LaunchGroup(owner=ADA, members=(EVE,), goal_id=GOAL), list[type[Exception]]()
-    for _ in range(5):
-        await plane.join(EVE)
-        await plane.leases.release(EVE)
-        with pytest.raises((NotYetError, NoAgentError)) as error:
-            await plane.setup.launch(request)
-        refused.append(error.type)
-        plane.clock.advance(timedelta(seconds=25))
-        await plane.join(ADA)
-    assert refused == [NotYetError] * 3 + [NoAgentError] * 2
-    plane.clock.advance(timedelta(seconds=150))
-    await plane.join(ADA, EVE)
-    await plane.leases.release(EVE)
-    with pytest.raises(UnavailableError):
-        await plane.setup.launch(request)
     await plane.join(EVE)
     assert (await plane.setup.launch(request)).state.is_member(EVE)
 

@@ -47,17 +47,17 @@ from tests.unit.group.test_policy import REVIEWED, Told, X, group, watched
 from tests.unit.protocol.policies import SHIPPED
 from tests.unit.runtime.plane import ADA, BOB, GOAL, ROOM, Plane
 
-_RUNS = [TaskRun(BOB, f"work {ROOM}/t1", 1, returned=False), TaskRun(BOB, f"work {ROOM}/t1", 1, returned=True)]
+_RUNS = [TaskRun(BOB, f"work {ROOM}/t1-1", 1, returned=False), TaskRun(BOB, f"work {ROOM}/t1-1", 1, returned=True)]
 
 
 async def _whole() -> Evidence:
     """A goal with one task, from its launch to its end, as seen by everybody."""
     plane = Plane()
     await plane.open(ADA, BOB)
-    task = TaskSpec(task_id=TaskId("t1"), assignee=BOB, task_desc=f"work {ROOM}/t1")
+    task = TaskSpec(task_id=TaskId("t1-1"), assignee=BOB, task_desc=f"work {ROOM}/t1-1")
     await plane.says(ADA, SyncTaskAssignment(tasks=(task,)))
     plane.clock.advance(timedelta(seconds=2))
-    await plane.says(BOB, InformTaskResult(task_id=TaskId("t1"), task_conclusion="done in attempt 1"))
+    await plane.says(BOB, InformTaskResult(task_id=TaskId("t1-1"), task_conclusion="done in attempt 1"))
     await plane.says(ADA, ConcludeGroupDiscussion())
     await plane.says(ADA, Conclusion(content="Ten."))
     result = await plane.results.get(GoalName(LOCAL, GOAL))
