@@ -8,7 +8,7 @@ from typing import Any
 
 from nats.aio.client import Client
 from nats.js import JetStreamContext
-from nats.js.api import ConsumerInfo, StreamInfo
+from nats.js.api import ConsumerInfo, DiscardPolicy, StreamInfo
 
 from ioa.adapters.nats.streams import ask
 from ioa.adapters.nats.topology import ARTIFACTS, CONSUMERS, DEAD, FILES, GOALS, LOG, OUTCOMES, RESULTS, TIMERS, WORK
@@ -143,7 +143,8 @@ def _stream_of(stream: StreamInfo, queues: Sequence[QueueStats]) -> StreamStandi
 
 
 def _limit_of(stream: StreamInfo) -> int:
-    return max(0, stream.config.max_bytes or 0)
+    """Return `max_bytes` of a stream that rejects messages when it is full; 0 for a stream that removes the oldest."""
+    return max(0, stream.config.max_bytes or 0) if stream.config.discard is DiscardPolicy.NEW else 0
 
 
 def _standing_of(one: ConsumerInfo) -> QueueStats:
