@@ -48,7 +48,7 @@ async def test_group_setup_may_look_at_every_queue(tmp_path: Path) -> None:
         standing = await NatsStreamStats(client.jetstream()).read()
     refused = [line for line in secured.log().splitlines() if "Violation" in line]
     assert ([stream.name for stream in standing if stream.queues], refused) == (
-        ["IOA_GOALS", "IOA_ORDERS", "IOA_WORK", "IOA_TIMERS"],
+        ["IOA_ORDERS", "IOA_WORK", "IOA_TIMERS"],
         [],
     )
 
