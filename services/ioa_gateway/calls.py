@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import KW_ONLY, dataclass, field
 from datetime import timedelta
@@ -182,31 +182,19 @@ class ApiCall:
         async with self.limits.pages.slot(self.caller.user):
             yield await self.client.system.goal(name, with_team=with_team)
 
-    def ending(
-        self, name: GoalName, write: Callable[[GoalResult], Sequence[T]], size: Callable[[Any], int]
-    ) -> AsyncGenerator[T | None, None]:
-        """Yield what is written of how a goal has ended, and keep nothing else of it; see `Rooms.ending`.
-
-        It is read in a turn of the caller's user, which lasts until it is written.
-
-        Args:
-            name: The goal.
-            write: Writes it.
-            size: How many bytes of it one has.
+    async def ending(self, name: GoalName, write: Callable[[GoalResult], Sequence[T]]) -> Sequence[T]:
+        """Return what a function makes of the result of a goal that has ended; nothing if the caller's key was revoked.
 
         Raises:
-            NotFoundError: It has not, or was removed since.
-            UnavailableError: He takes it too slowly while others wait for a place.
+            NotFoundError: The goal has not ended, or was removed.
         """
-
-        async def written() -> Sequence[T]:
-            async with self.limits.pages.slot(self.caller.user):
-                result = await self.client.result(name)
-                if result is None:
-                    raise _no_goal(name)
-                return write(result)
-
-        return self.rooms.ending(self.caller, written, size)
+        if not self.rooms.may_go_on(self.caller):
+            return ()
+        async with self.limits.pages.slot(self.caller.user):
+            result = await self.client.result(name)
+        if result is None:
+            raise _no_goal(name)
+        return write(result)
 
     async def look(self, name: GoalName) -> LookedAt:
         """Look at a goal without its team, and whether it has ended; who tells its result looks in a turn, by `looking`.

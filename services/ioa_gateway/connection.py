@@ -16,7 +16,6 @@ from starlette.types import Message, Scope, Send
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from ioa_gateway.arrivals import Arrivals
-from ioa_gateway.held_places import closed_by
 from ioa_gateway.problems import MEDIA_TYPE, problem
 
 MOST_HEAD_BYTES = 2**16
@@ -57,8 +56,7 @@ class _Connection(HttpToolsProtocol):
         self._begun = scope
         self._look()
         try:
-            with closed_by(self.transport.abort):
-                await self._answer(scope, receive, partial(self._tell, send))
+            await self._answer(scope, receive, partial(self._tell, send))
         finally:
             if self._begun is scope:  # it was not answered whole
                 self._begun = None

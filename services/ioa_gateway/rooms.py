@@ -1,10 +1,7 @@
-"""Groups and lists of goals as those see them who follow them by HTTP: each is read once, however many follow it.
+"""Groups and lists of goals that clients follow by HTTP: each is read once for all followers, in turns of the first one's user.
 
-It is read in the turns of its first follower's user.
-
-A room keeps the last entries of a group and its nested teams, encoded, and a list the rows of the newest goals. A follower takes
-them at its own pace and has no queue: one that is behind what the room keeps reads the log by itself until it has caught up, a
-piece at a time, which it holds in a turn of its user's.
+A room holds the last entries of a group and its nested groups, encoded, and a list the rows of the newest goals. A follower takes
+them at its own pace and has no queue. A follower that needs older entries reads pages of the log until it has caught up.
 """
 
 from __future__ import annotations
@@ -13,7 +10,7 @@ import asyncio
 import json
 from bisect import bisect_right
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -35,26 +32,20 @@ from ioa.protocol.ids import CommId, UserId
 from ioa_gateway.callers import Caller
 from ioa_gateway.event_stream import HEARTBEAT, encode_event
 from ioa_gateway.goal_pages import page_of_goals
-from ioa_gateway.held_places import HeldPlaces
 from ioa_gateway.problems import problem_of
 from ioa_gateway.reading import reads_for
-from ioa_gateway.rounds import Lane, Rounds
 
 _KEPT, _KEPT_BYTES, _ALL_KEPT_BYTES = 1_000, 2_000_000, 48_000_000
 """How many entries a room keeps, and how many bytes of them, and all rooms together, each as much as another: a key follows 50."""
 _AT_ONCE, _AT_ONCE_BYTES = 64, 64_000
 """How many entries that a room keeps, or rows, a follower takes at a time; one however large it is."""
-_BEHIND, _BEHIND_OF_USER, _BEHIND_BYTES = 64, 16, 250_000
-"""How many followers, and of one user, hold what they have read of the log at a time, and how many bytes, or one entry. It makes
-64 MB with what rooms keep."""
-_ENDS, _ENDS_OF_USER, _SMALL_BYTES = 16, 4, 16_000
-"""How many who are told how a goal has ended, and of one user, hold that at a time, which may be a megabyte; what is smaller than
-so many bytes is held by anybody, as a part of a room is."""
+_PAGE_BYTES = 250_000
+"""Bytes of entries that a follower reads from the log at once, or one entry."""
 SILENCE = timedelta(seconds=15)
 """After how long without news a follower hears that the stream stands."""
 _LOOK = timedelta(seconds=1)
 """How often the list of goals is read while somebody follows it."""
-_RETRY, _IN_LINE = b"retry: 1000\n\n", b": in line\n\n"
+_RETRY = b"retry: 1000\n\n"
 
 streams = Gauge("ioa_gateway_streams", "Clients that follow a goal or a group by HTTP")
 
@@ -239,13 +230,10 @@ class Rooms:
     ) -> None:
         self._system = system
         self._pages, self._page_lists = pages, lists
-        self._behind = HeldPlaces(_BEHIND, _BEHIND_OF_USER)
-        self._ends = HeldPlaces(_ENDS, _ENDS_OF_USER)
         self._readers = readers
         self._stands = stands
         self._rooms: dict[CommId, _Room] = {}
         self._lists: dict[frozenset[tuple[str, str]], _List] = {}
-        self._rounds = Rounds()
         self._is_closing = False
 
     def close(self) -> None:
@@ -309,8 +297,7 @@ class Rooms:
                     return
                 elif not await _is_heard(heard, until):
                     yield HEARTBEAT
-                else:  # a thousand who follow the same are woken together, and others' requests wait for all that are told at once
-                    await self._rounds.wait(Lane(is_known=True, name=caller.user))
+                else:
                     continue
                 until = now() + SILENCE.total_seconds()
 
@@ -328,60 +315,16 @@ class Rooms:
                     if event.startswith(b"event: entry\n"):
                         yield json.loads(event.partition(b"\ndata: ")[2])
 
-    async def ending(
-        self, caller: Caller, read: Callable[[], Awaitable[Sequence[T]]], size: Callable[[Any], int]
-    ) -> AsyncGenerator[T | None, None]:
-        """Yield how something has ended, which is held until it has been taken: if it is large, in a place of his user's.
-
-        None tells now and then that he waits for a place, and behind what was held in one that nothing more comes.
-
-        Args:
-            caller: Who is told.
-            read: Reads it; of what is large once more when there is a place.
-            size: How many bytes of it one has.
-
-        Raises:
-            UnavailableError: He takes it too slowly while others wait for a place.
-        """
-        if not self.may_go_on(caller):
-            return
-        if sum(map(size, told := await read())) < _SMALL_BYTES:
-            for one in told:
-                yield one
-            return
-        del told
-        while self.may_go_on(caller):
-            async with self._ends.place(caller.user, SILENCE) as held:
-                if held is not None:
-                    told = await read()
-                    held.begin()
-                    for one in told:
-                        yield one
-                        held.check()
-                    yield None  # it is asked for when the last of it is on its way
-                    return
-            yield None
-
     async def _caught_up(self, place: _InRoom, caller: Caller) -> AsyncGenerator[bytes, None]:
-        """Read the log on by pages until the room keeps all that comes behind; an outage is waited out.
-
-        What was read is held until the follower has taken it: in a place, for which he waits as for news, and which he loses with
-        his connection if he is slow while others wait.
-        """
+        """Read pages of the log until the room has the next entry. An outage is waited out."""
         while self.may_go_on(caller):
-            async with self._behind.place(caller.user, SILENCE) as held:
-                if held is None:
-                    yield _IN_LINE
-                    continue
-                events = await self._page(place, caller)
+            events = await self._page(place, caller)
+            for place.after, event in events:
                 if not self.may_go_on(caller):
                     return
-                held.begin()
-                for place.after, event in events:
-                    yield event
-                    held.check()
-                    if not (place.is_behind and self.may_go_on(caller)):
-                        return
+                yield event
+                if not place.is_behind:
+                    return
             if not events:
                 await asyncio.sleep(_LOOK.total_seconds())
 
@@ -394,7 +337,7 @@ class Rooms:
                 async for stored in entries:
                     event = encoded(stored)
                     size += len(event)
-                    if found and size > _BEHIND_BYTES:
+                    if found and size > _PAGE_BYTES:
                         break
                     found.append((stored.seq, event))
                     await asyncio.sleep(0)  # one may take milliseconds to write

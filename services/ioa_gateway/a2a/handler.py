@@ -418,11 +418,8 @@ async def _followed(asked: AdmittedRequest, goal: Goal, after: int | None = None
                     yield update
         if call.rooms.may_go_on(call.caller):
             await call.while_let_in(call.client.result(goal.name, wait=True))
-            ending = call.ending(goal.name, lambda result: [*telling.end(result)], lambda told: told.ByteSize())
-            async with aclosing(ending) as updates:
-                async for told in updates:
-                    if told is not None:
-                        yield told
+            for told in await call.ending(goal.name, lambda result: [*telling.end(result)]):
+                yield told
 
 
 async def _updates(asked: AdmittedRequest, telling: Telling, entry: Document) -> Sequence[Event]:

@@ -94,11 +94,10 @@ async def _told(call: ApiCall, named: Mapping[str, str], launched: Launched, aft
         if not call.rooms.may_go_on(call.caller):
             return
         await call.while_let_in(call.client.result(launched.name, wait=True))
-        async with aclosing(call.ending(launched.name, lambda result: [encode_event(_ending(result, named))], len)) as ending:
-            for one in telling.end():
-                yield encode_event(one)
-            async for event in ending:
-                yield HEARTBEAT if event is None else event
+        for one in telling.end():
+            yield encode_event(one)
+        for event in await call.ending(launched.name, lambda result: [encode_event(_ending(result, named))]):
+            yield event
     except IoaError as error:
         told = problem_of(error)
         yield encode_event({"type": "RUN_ERROR", "message": told.detail, "code": told.type})

@@ -187,9 +187,8 @@ async def _streamed(call: ApiCall, model: str, launched: Launched) -> AsyncGener
     try:
         while not await _has_ended(call, launched):
             yield HEARTBEAT
-        async with aclosing(call.ending(launched.name, partial(_conclusion, model, launched), len)) as events:
-            async for event in events:
-                yield HEARTBEAT if event is None else event
+        for event in await call.ending(launched.name, partial(_conclusion, model, launched)):
+            yield event
     except IoaError as error:
         yield encode_event({"error": told(as_chat(problem_of(error)).error)})
 

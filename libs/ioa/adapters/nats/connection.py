@@ -140,7 +140,7 @@ async def open_connection(
 
     Raises:
         UnavailableError: No server answered within `patience`.
-        NotPermittedError: The server refused a subscription, which cancels the block.
+        NotPermittedError: A subscription was refused, or the credentials belong to another holder now; the block is cancelled.
         InvalidInputError: The server allows only smaller messages than the system sends.
     """
     client = await _connect(settings, patience)
@@ -148,7 +148,7 @@ async def open_connection(
         if not any_payload:
             check_max_payload(client.max_payload)
         with traffic.watch(client):
-            async with beside(client.fail_when_refused()):
+            async with beside(client.until_failed()):
                 yield client
     finally:
         await _close(client)
@@ -247,7 +247,7 @@ class _UnencryptedError(nats.errors.Error):
 
 class _OtherHolderError(nats.errors.Error):
     def __str__(self) -> str:
-        return "the key or token belongs to another holder now, whose replies this connection cannot read: restart the process"
+        return "the key or token belongs to another holder now, whose replies this connection cannot read"
 
 
 class _LastingClient(Client):
@@ -271,7 +271,7 @@ class _LastingClient(Client):
         self._back = asyncio.Event()
         self.not_permitted: deque[str] = deque(maxlen=_REMEMBERED_REFUSALS)
         self._requesting = defaultdict[str, set[asyncio.Timeout]](set)
-        self._refused_subscription: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.refused = asyncio.Event()
         """Set while the server rejects the credentials at a reconnect."""
 
@@ -373,8 +373,11 @@ class _LastingClient(Client):
             for until in [one for quoted, waiting in self._requesting.items() if quoted in err_msg for one in waiting]:
                 if not until.expired():  # an expired timeout raises, which would end nats-py's reading
                     until.reschedule(asyncio.get_running_loop().time())
-            if (refused := _NOT_TO_SUBSCRIBE.search(err_msg)) and not self._refused_subscription.done():
-                self._refused_subscription.set_result(refused[1])
+            if refused := _NOT_TO_SUBSCRIBE.search(err_msg):
+                hint = (
+                    "The permissions of the credential may be older than this version: create them again, and reload nats-server."
+                )
+                self._fail(NotPermittedError(f"This credential may not subscribe to {refused[1]}.", hint=hint))
             await super()._process_err(err_msg)
         elif _SUBSCRIPTIONS_FULL in err_msg:
             await self._error_cb(_SubscriptionsFullError())
@@ -382,17 +385,18 @@ class _LastingClient(Client):
             _log.warning("nats_ends_connection", error=err_msg.strip("'"))
             await self._process_op_err(nats.errors.Error(f"nats: {err_msg}"))
 
-    async def fail_when_refused(self) -> None:
-        """Wait until the server refuses a subscription.
+    async def until_failed(self) -> None:
+        """Wait until the connection cannot serve this process any more.
 
         Raises:
-            NotPermittedError: A subscription was refused. The process must restart once it is permitted.
+            NotPermittedError: A subscription was refused, or the credentials belong to another holder. The process must restart.
         """
-        subject = await self._refused_subscription
-        raise NotPermittedError(
-            f"This credential may not subscribe to {subject}.",
-            hint="Run `ioa credentials create` with all names, and reload nats-server.",
-        )
+        await self._failed
+
+    def _fail(self, error: NotPermittedError) -> None:
+        if not self._failed.done():
+            self._failed.set_exception(error)
+            self._failed.exception()  # marks it as retrieved
 
     async def _attempt_reconnect(self) -> None:
         # When a connection is lost while an attempt ends, nats-py starts another one; its cancellation of the first can be lost.
@@ -432,7 +436,9 @@ class _LastingClient(Client):
 
     def _show(self, shown: _Shown) -> None:
         if shown.inbox_prefix != self._shown.inbox_prefix:
-            raise _OtherHolderError
+            error = _OtherHolderError()
+            self._fail(NotPermittedError(f"{self._settings.seed or self._settings.token}: {error}.", hint="Restart the process."))
+            raise error
         if shown.token is not None:
             self.options["token"] = shown.token
         if shown.password is not None:
