@@ -25,8 +25,8 @@ from ioa.cancellation import TaskGroup
 from ioa.errors import InvalidInputError, MissingExtraError, reason_of
 from ioa.fences import fenced
 from ioa.ports.chat_model import ChatMessage
-from ioa.protocol.codec import problems_of
 from ioa.protocol.questions import MAX_QUESTION_CHARS
+from ioa.protocol.validation_errors import problems_of
 from ioa.react.mcp_servers import Mcp
 from ioa.react.tools import Call, Guard, Guarding, ReactTool
 

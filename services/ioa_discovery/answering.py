@@ -24,7 +24,7 @@ from ioa.errors import ForbiddenError, InvalidInputError
 from ioa.ports.agent_index import AgentIndex
 from ioa.ports.embedder import Embedder
 from ioa.protocol import subjects
-from ioa.protocol.codec import MAX_PAYLOAD_BYTES, count_elements, encode, receive
+from ioa.protocol.codec import MAX_PAYLOAD_BYTES, decode_value, encode, receive
 from ioa.protocol.ids import AgentId
 from ioa.protocol.outcomes import ReportOutcomes
 from ioa.protocol.search import MAX_NEEDS, NEEDS_FIELDS, NEEDS_OF_ONE, AskIndexStatus, IndexStatus, Search, SearchResult
@@ -68,9 +68,12 @@ _MAX_SEARCHES, _MAX_SEARCHES_PER_CALLER = 64, 8
 def search_cost(data: bytes) -> int:
     """Return the cost of a search: a fixed cost for each two needs; that of one search if the request is invalid."""
     try:
-        return _SEARCH_COST * max(1, -(-count_elements(data, NEEDS_FIELDS, MAX_NEEDS) // NEEDS_OF_ONE))
+        asked = decode_value(data)
     except InvalidInputError:
         return _SEARCH_COST
+    lists = [asked.get(name) for name in NEEDS_FIELDS] if isinstance(asked, dict) else []
+    needs = sum(len(one) for one in lists if isinstance(one, list))
+    return _SEARCH_COST * max(1, -(-min(needs, MAX_NEEDS) // NEEDS_OF_ONE))
 
 
 class Searching(Protocol):

@@ -18,8 +18,8 @@ from starlette.types import ASGIApp
 
 from ioa.cancellation import fail_after
 from ioa.errors import InvalidInputError, UnavailableError
-from ioa.protocol.codec import in_words
 from ioa.protocol.model import Model
+from ioa.protocol.validation_errors import in_words
 from ioa_gateway.api_table import PREFIX, TABLE
 from ioa_gateway.callers import NOBODY
 from ioa_gateway.calls import MAX_BODY_BYTES, ApiRow, Nothing

@@ -27,12 +27,13 @@ from ioa.group.requests import GroupSnapshot, no_group
 from ioa.ports.goal_client import GoalStatus
 from ioa.ports.webhook_store import WebhookStore
 from ioa.protocol.api_keys import Scope
-from ioa.protocol.codec import check_texts, validate
+from ioa.protocol.codec import validate
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import GoalRecord, GoalResult
 from ioa.protocol.ids import CommId, GoalId, GoalName, UserId, check_token, parse_goal_id
 from ioa.protocol.labels import bears
 from ioa.protocol.model import Instruction, Model
+from ioa.protocol.texts import check_texts
 from ioa.protocol.webhooks import Webhook
 from ioa_gateway.bodies import check_body
 from ioa_gateway.callers import Caller

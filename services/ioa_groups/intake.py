@@ -24,12 +24,13 @@ from ioa.errors import (
 )
 from ioa.ports.delivery import DeadReason
 from ioa.protocol import subjects
-from ioa.protocol.codec import encode_value, shortened
+from ioa.protocol.codec import encode_value
 from ioa.protocol.goal_order import GoalOrder, InlineInput, find_goal_id, parse_goal
 from ioa.protocol.goals import Artifact, EndedGoal, GoalRecord, Reason, digest_of, ending_of
 from ioa.protocol.ids import GoalId, GoalName, UserId
 from ioa.protocol.named_teams import TeamReference
 from ioa.protocol.object_names import object_name
+from ioa.protocol.texts import shortened
 from ioa.protocol.tickets import digest_of_ticket
 from ioa.telemetry.fault_points import fault_point
 from ioa_groups.intake_ports import IntakePorts

@@ -22,7 +22,6 @@ from ioa.ports.delivery import WorkQueue
 from ioa.ports.discovery import Discovery
 from ioa.ports.open_groups import QueuedOffer
 from ioa.ports.registry_store import RegistryView
-from ioa.protocol.codec import shortened
 from ioa.protocol.goals import Goal
 from ioa.protocol.ids import PoolId
 from ioa.protocol.search import MAX_NEED_CHARS, Filters, Hit, Need, Search, SearchResult

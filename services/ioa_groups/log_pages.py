@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ioa.errors import ConflictError, ForbiddenError, IoaError
 from ioa.fair_semaphore import FairSemaphore
-from ioa.group.policy.audience import is_withheld, may_be_withheld, view_for, without_session
+from ioa.group.policy.audience import is_withheld, may_be_withheld, view_for
 from ioa.group.requests import Entries, SequencedEntry, Sync, no_group
 from ioa.ports.delivery import GoalRecords, Memberships
 from ioa.ports.group_log import GroupLog, StoredEntry
@@ -113,7 +113,7 @@ class LogPages:
         if stored is None:
             return Entries(entries=(), complete=True, head=head.seq)
         roles = head.entry.state.members[number].roles
-        view = without_session(stored.entry) if policy is None else view_for(policy, stored.entry, agent_id, roles)
+        view = stored.entry if policy is None else view_for(policy, stored.entry, agent_id, roles)
         return Entries(entries=(SequencedEntry(seq=stored.seq, previous_seq=0, entry=view),), complete=True, head=head.seq)
 
     async def _entry(self, request: Sync, seq: int) -> StoredEntry | None:
@@ -177,7 +177,7 @@ class LogPages:
                 if not entries:
                     await self._memberships.remove(agent_id, comm_id)
                 return Entries(entries=tuple(entries), complete=True, head=previous)
-            sequenced = SequencedEntry(seq=stored.seq, previous_seq=previous, entry=without_session(stored.entry))
+            sequenced = SequencedEntry(seq=stored.seq, previous_seq=previous, entry=stored.entry)
             size += len(encode(sequenced))
             if entries and size > _page_bytes(request):
                 break

@@ -9,7 +9,7 @@ import asyncio
 from dataclasses import dataclass
 from datetime import datetime
 
-from ioa.errors import ForbiddenError, InvalidInputError, IoaError, UnavailableError
+from ioa.errors import ForbiddenError, IoaError, UnavailableError
 from ioa.group.events import Event, LaunchAbandoned, MessageRefused, RepetitionRefused, Said, TimerFired
 from ioa.group.progress import check_progress, is_news
 from ioa.group.rejection import IllegalEventError, RejectionCode
@@ -19,9 +19,9 @@ from ioa.ports.clock import Clock
 from ioa.ports.delivery import GoalRecords, ProgressFeed, Timers
 from ioa.ports.open_groups import OpenGroups
 from ioa.ports.registry_store import Sessions
-from ioa.protocol.codec import MAX_MESSAGE_BYTES, check_size, encode, receive_apart
+from ioa.protocol.codec import MAX_MESSAGE_BYTES, check_size, encode, receive
 from ioa.protocol.goals import Reason
-from ioa.protocol.ids import AgentId, CommId, MessageId, SessionId, check_token
+from ioa.protocol.ids import AgentId, CommId, MessageId
 from ioa.protocol.messages import InformTaskProgress, Message
 from ioa.protocol.subjects import parse_say
 from ioa.runtime.endings import Endings
@@ -99,14 +99,15 @@ class Router:
             UnavailableError: The log cannot be reached; the same message may be sent again.
         """
         comm_id, agent_id = parse_say(subject)
-        # The session is told to nobody else.
-        message, session = receive_apart(Message, data, ("header", "session"), max_payload_bytes=MAX_MESSAGE_BYTES)
+        message = receive(Message, data, max_payload_bytes=MAX_MESSAGE_BYTES)
         if isinstance(message.payload, InformTaskProgress):
             check_size(data, MAX_PROGRESS_BYTES, "A report of progress")
         header = message.header
+        if header.session is not None:  # the log does not contain sessions
+            message = message.model_copy(update={"header": header.model_copy(update={"session": None})})
         if header.sender != agent_id or header.comm_id != comm_id:
             raise ForbiddenError(f"{agent_id} may not speak as {header.sender} in {header.comm_id}.")
-        await self._ports.sessions.check(agent_id, _session_of(session))
+        await self._ports.sessions.check(agent_id, header.session)
         key = (comm_id, agent_id, header.message_id)
         if key in self._handled:
             waited_for = self._handled[key] or asyncio.get_running_loop().create_future()
@@ -328,22 +329,6 @@ class Router:
         except IllegalEventError:
             # A group was launched at the last moment: its own timers look after it.
             return
-
-
-def _session_of(told: object) -> SessionId | None:
-    """Read what a message says its sender's session is.
-
-    Raises:
-        InvalidInputError: It cannot be one.
-    """
-    if told is None:
-        return None
-    try:
-        if not isinstance(told, str):
-            raise ValueError("Input should be a valid string")
-        return SessionId(check_token(told))
-    except ValueError as error:
-        raise InvalidInputError(f"This is no valid Message: header.session: {error}.") from None
 
 
 def _rejected(refusal: IllegalEventError) -> Rejected:

@@ -20,7 +20,6 @@ from ioa.ports.dead_letter_box import DeadLetterBox
 from ioa.ports.goal_client import ALL_GOALS, MOST_LOOKED_AT, PAGE_BYTES, PAGE_GOALS, AnyGoal, GoalFilter, GoalList, GoalStatus
 from ioa.ports.group_client import GroupList, GroupListener, listed_bytes, listed_group
 from ioa.ports.group_log import StoredEntry
-from ioa.ports.retention import TEAM
 from ioa.protocol import subjects
 from ioa.protocol.cards import AgentStatus
 from ioa.protocol.codec import decode, encode
@@ -118,7 +117,7 @@ class MemorySystemClient:
             raise NotFoundError(f"There is no goal {name}.", hint="`ioa goals` lists them.")
         standing, result = await self._snapshot(name.comm_id), await self.result(name)
         if not with_team:
-            record = decode(GoalRecord, encode(record), without=TEAM)
+            record = decode(GoalRecord, encode(record))
             standing = None if standing is None else standing.model_copy(update={"charter": None})
         return GoalStatus(record, standing, result)
 

@@ -21,7 +21,6 @@ from ioa.ports.agent_network import AgentNetwork
 from ioa.ports.clock import Clock, IdSource
 from ioa.ports.group_log import StoredEntry
 from ioa.ports.system_client import SystemClient
-from ioa.protocol.codec import in_words
 from ioa.protocol.goals import GoalResult, Reason
 from ioa.protocol.ids import AgentId, GoalId, MessageId, TaskId, comm_id_of_goal, task_id_of_turn
 from ioa.protocol.messages import (
@@ -41,6 +40,7 @@ from ioa.protocol.messages import (
     TaskOutcome,
     TaskSpec,
 )
+from ioa.protocol.validation_errors import in_words
 from ioa_testkit.finished import News, Progress, all_messages, messages_of, transcript_of
 from ioa_testkit.script_error import ScriptError
 

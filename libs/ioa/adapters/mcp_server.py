@@ -31,7 +31,7 @@ from ioa.beside import beside
 from ioa.cancellation import fail_after, heeding_cancellation
 from ioa.errors import InvalidInputError, IoaError, TaskError, UnavailableError
 from ioa.foreign_text import shown_in_line
-from ioa.protocol.codec import check_texts
+from ioa.protocol.texts import check_texts
 
 if TYPE_CHECKING:
     from mcp import Client

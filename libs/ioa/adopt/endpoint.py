@@ -18,7 +18,7 @@ from ioa.cancellation import fail_after
 from ioa.errors import InvalidInputError, TaskError
 from ioa.foreign_text import shown_in_line
 from ioa.json_text import parse_texts
-from ioa.protocol.codec import MAX_TEXT_CHARS
+from ioa.protocol.texts import MAX_TEXT_CHARS
 from ioa.retry import pauses
 
 if TYPE_CHECKING:

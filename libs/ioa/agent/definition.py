@@ -20,10 +20,10 @@ from pydantic import ValidationError
 
 from ioa.errors import DeclinedError, InvalidInputError
 from ioa.protocol.cards import AgentCard, Skill
-from ioa.protocol.codec import in_words
 from ioa.protocol.goals import plain_file_name
 from ioa.protocol.ids import AgentId, CommId, GoalId, PoolId, TaskId
 from ioa.protocol.usage import MICROS, Usage
+from ioa.protocol.validation_errors import in_words
 
 if TYPE_CHECKING:  # an author's file loads no more than a card needs
     from pydantic import BaseModel

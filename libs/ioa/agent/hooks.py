@@ -34,7 +34,7 @@ from ioa.group.policy.part import Part
 from ioa.group.state import Charter, Concluding, GroupState, Votes
 from ioa.ports.agent_store import AgentStore, StoredObservation
 from ioa.ports.brain import GroupView, Invite, Posted, TaskRecord, Utterance, WholeConclusion
-from ioa.protocol.codec import CUT, validate
+from ioa.protocol.codec import validate
 from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, CommId, GoalId, TaskId, task_id_of_turn
@@ -53,6 +53,7 @@ from ioa.protocol.messages import (
 )
 from ioa.protocol.policy import FieldValue
 from ioa.protocol.team import field_of
+from ioa.protocol.texts import CUT
 
 if TYPE_CHECKING:
     from ioa.agent.definition import AgentDefinition, InputFile

@@ -37,10 +37,11 @@ from ioa.ports.brain import AsksModel, Mission, NobodyFits, Plans, TeamLaunch, U
 from ioa.ports.current_user import current_user
 from ioa.ports.meter import Meter
 from ioa.protocol.cards import AgentCard
-from ioa.protocol.codec import shortened, validate
+from ioa.protocol.codec import validate
 from ioa.protocol.goals import Goal, Reason
 from ioa.protocol.ids import CommId, GoalName, SessionId
 from ioa.protocol.team import TeamSpec
+from ioa.protocol.texts import shortened
 from ioa.protocol.trace import span_id_of_goal
 from ioa.protocol.usage import Usage
 from ioa.telemetry import live_spans, log_context

@@ -14,8 +14,8 @@ from ioa.agent.workspace import RunningTask
 from ioa.errors import IoaError, SupersededError
 from ioa.group.state import OpenTask
 from ioa.ports.meter import Meter
-from ioa.protocol.codec import shortened
 from ioa.protocol.messages import InformTaskProgress
+from ioa.protocol.texts import shortened
 from ioa.protocol.usage import MAX_COUNT, NOTHING, Usage
 
 _REPORTED_AFTER, _REPORTED_AFTER_IN_LINE = 1 / 3, 2 / 3

@@ -25,11 +25,11 @@ from ioa.group.state import Charter
 from ioa.ports.agent_store import AgentStore, Passage, StoredSummary
 from ioa.ports.brain import GroupView, TaskRecord
 from ioa.ports.chat_model import ChatMessage
-from ioa.protocol.codec import shortened
 from ioa.protocol.ids import CommId
 from ioa.protocol.labels import CONVERSATIONS
 from ioa.protocol.messages import Decision, Message
 from ioa.protocol.policy import Memory
+from ioa.protocol.texts import shortened
 
 if TYPE_CHECKING:
     from ioa.agent.model.chat import ModelChat

@@ -40,13 +40,13 @@ from ioa.ports.chat_model import Hear
 from ioa.ports.current_user import current_user
 from ioa.ports.meter import Meter
 from ioa.protocol.cards import AgentCard
-from ioa.protocol.codec import shortened
 from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.goals import Artifact
 from ioa.protocol.ids import CommId, TaskId, task_id_of_turn
 from ioa.protocol.messages import MAX_LACKING, Discussion, InformTaskResult, Pass, PassCause, TaskOutcome, TaskSpec
 from ioa.protocol.model_calls import REJECTED, ModelCall
 from ioa.protocol.search import Need
+from ioa.protocol.texts import shortened
 from ioa.protocol.trace import AGENT_ID, INVOKE_AGENT, OPERATION, Attribute, span_id_of_task
 from ioa.telemetry import live_spans, log_context
 from ioa.telemetry.fault_points import fault_point

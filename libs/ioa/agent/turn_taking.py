@@ -28,7 +28,7 @@ from ioa.group.requests import Accepted, InviteMember
 from ioa.group.state import Asking, Concluding
 from ioa.ports.brain import Decides, GroupView, Invite
 from ioa.ports.meter import Meter
-from ioa.protocol.codec import shortened, validate
+from ioa.protocol.codec import validate
 from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.messages import (
     AskUser,
@@ -42,6 +42,7 @@ from ioa.protocol.messages import (
     Payload,
 )
 from ioa.protocol.model_calls import rejected
+from ioa.protocol.texts import shortened
 from ioa.protocol.trace import span_id_of_group
 from ioa.protocol.usage import NO_OVERHEAD, overhead_of_refused
 from ioa.telemetry import live_spans

@@ -30,12 +30,13 @@ from ioa.errors import InvalidInputError, NotFoundError, TaskError
 from ioa.ports.agent_network import AgentNetwork
 from ioa.ports.chat_model import ChatMessage, Tool
 from ioa.ports.meter import Meter
-from ioa.protocol.codec import encode, shortened
+from ioa.protocol.codec import encode
 from ioa.protocol.files import whole
 from ioa.protocol.goals import Artifact, plain_file_name
 from ioa.protocol.ids import AgentId, CommId, GoalId, SessionId, TaskId
 from ioa.protocol.messages import MAX_ARTIFACTS, Conclusion
 from ioa.protocol.search import Need
+from ioa.protocol.texts import shortened
 
 MAX_ARTIFACT_BYTES = 64 * 1024 * 1024
 MAX_GROUP_BYTES = 4_000_000_000

@@ -41,8 +41,8 @@ from ioa.hosting.cluster_credentials import (
     retiring_in,
 )
 from ioa.hosting.cluster_credentials import AUTHORIZATION as CONFIGURATION
-from ioa.protocol.codec import in_words
 from ioa.protocol.ids import AgentId, PoolId, TenantId, check_tenant, check_token, is_token
+from ioa.protocol.validation_errors import in_words
 
 AUTHORIZATION, CALLOUT, TENANTS = "nats", "callout", "tenants"
 SEED = "seed"

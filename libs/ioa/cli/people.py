@@ -33,11 +33,11 @@ from ioa.group.policy.watching import nameable
 from ioa.group.state import Ask
 from ioa.hosting.place import PATIENCE
 from ioa.ports.system_client import SystemClient
-from ioa.protocol.codec import check_texts
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.ids import GoalName
 from ioa.protocol.messages import Conclusion, Decision, Discussion
 from ioa.protocol.team import TeamSpec, person_of
+from ioa.protocol.texts import check_texts
 from ioa.runtime.exit_code import ExitCode
 
 

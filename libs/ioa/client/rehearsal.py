@@ -40,7 +40,6 @@ from ioa.group.policy.seating import seated
 from ioa.group.rejection import MAX_REFUSALS, IllegalEventError, RejectionCode
 from ioa.group.state import Asking, Charter, Ended, GroupState, Limits, OpenTask
 from ioa.protocol.cards import AgentCard
-from ioa.protocol.codec import in_words
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, CommId, GoalId, MessageId, PoolId, comm_id_of_task, task_id_of_turn
 from ioa.protocol.messages import (
@@ -61,6 +60,7 @@ from ioa.protocol.messages import (
 from ioa.protocol.policy import Casting, FieldValue
 from ioa.protocol.policy_check import listed, nearest
 from ioa.protocol.team import TeamSpec
+from ioa.protocol.validation_errors import in_words
 from ioa.repetition import sketches_of
 
 _START = datetime(2026, 1, 1, tzinfo=UTC)

@@ -18,12 +18,12 @@ from ioa.group.policy.offer import Offer
 from ioa.group.policy.watching import NAMING, nameable
 from ioa.group.requests import GroupSnapshot
 from ioa.ports.system_client import SystemClient
-from ioa.protocol.codec import shortened
 from ioa.protocol.ids import AgentId, CommId, GoalId, UserId
 from ioa.protocol.messages import Discussion, Message, Thinking
 from ioa.protocol.model import Model
 from ioa.protocol.policy import END, FieldKind, Guard
 from ioa.protocol.team import person_of
+from ioa.protocol.texts import shortened
 
 _PAGE_ENTRIES = 32
 _BEGINNING_BYTES, _BEGINNING_OF_FIELD_BYTES = 1_000, 200

@@ -15,7 +15,7 @@ from ioa.group.encoding import encode_state
 from ioa.group.rejection import RejectionCode
 from ioa.group.state import MAX_MEMBERS, Charter, GroupState, ParentTask, Sketch
 from ioa.protocol.cards import AgentCard
-from ioa.protocol.codec import CUT, MAX_PAYLOAD_BYTES, check_size, encode_around, read_field
+from ioa.protocol.codec import MAX_PAYLOAD_BYTES, check_size, encode_around, encode_value, read_field
 from ioa.protocol.decisions import DecidedBy, Decisions
 from ioa.protocol.goals import Artifact, Degraded, Reason
 from ioa.protocol.ids import (
@@ -34,6 +34,7 @@ from ioa.protocol.model import Model, Time
 from ioa.protocol.model_calls import ModelCalls
 from ioa.protocol.policy import Name
 from ioa.protocol.questions import Answer, AnswerKey, Question
+from ioa.protocol.texts import CUT
 from ioa.protocol.usage import NOTHING, Count, OverheadField, Usage
 
 MAX_WHY_CHARS = 2_000
@@ -368,17 +369,17 @@ class EncodedEntry(NamedTuple):
     data: bytes
 
 
-_UNLESS_SCOPED = {"state", "noticed", "chain"}
-
-
 def encode_entry(entry: Entry) -> EncodedEntry:
     """Encode an entry, around its state, which is the last of it.
 
     Raises:
         PayloadTooLargeError: It does not fit.
     """
-    fields = entry.model_dump(mode="json", exclude={"state"} if entry.chain else _UNLESS_SCOPED)
-    data = encode_around({**fields, "state": None}, encode_state(entry.state))
+    if entry.state.tasks:
+        fields = entry.model_dump(mode="json", exclude={"state"})
+        data = encode_around({**fields, "state": None}, encode_state(entry.state))
+    else:
+        data = encode_value(entry.model_dump(mode="json"))
     check_size(data, MAX_ENTRY_BYTES, Entry.__name__)
     return EncodedEntry(entry, data)
 

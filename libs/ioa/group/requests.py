@@ -12,7 +12,7 @@ from ioa.group.events import MAX_WHY_CHARS, EncodedEntry, Entry
 from ioa.group.rejection import RejectionCode
 from ioa.group.state import MAX_BRIEF_CHARS, MAX_MEMBERS, Charter, GroupState, ParentTask, PlannedTask
 from ioa.protocol.cards import abridged
-from ioa.protocol.codec import encode, encode_around, shortened
+from ioa.protocol.codec import encode, encode_around
 from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.goals import Artifact, Reason
 from ioa.protocol.ids import (
@@ -32,6 +32,7 @@ from ioa.protocol.model_calls import ModelCalls
 from ioa.protocol.policy import MAX_ROLES, Casting, Name
 from ioa.protocol.questions import Answer, AnswerKey
 from ioa.protocol.team import TeamField
+from ioa.protocol.texts import shortened
 from ioa.protocol.tickets import ShownTicket
 from ioa.protocol.usage import MAX_COUNT, NOTHING, Count, OverheadField, Usage
 

@@ -14,8 +14,8 @@ from pydantic import ConfigDict, ValidationError
 from ioa.agent.definition import AgentDefinition
 from ioa.errors import InvalidInputError
 from ioa.protocol.cards import Skill
-from ioa.protocol.codec import in_words
 from ioa.protocol.model import Model
+from ioa.protocol.validation_errors import in_words
 
 REPLICA, CARD = "IOA_REPLICA", "IOA_CARD"
 

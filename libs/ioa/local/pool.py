@@ -10,7 +10,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ioa.errors import InvalidInputError, MissingExtraError
-from ioa.protocol.codec import in_words
+from ioa.protocol.validation_errors import in_words
 from ioa.sandbox import AUTO, SETTING, level_here
 
 

@@ -11,7 +11,6 @@ from ioa.protocol.codec import decode
 from ioa.protocol.goals import EndedGoal, GoalRecord
 from ioa.protocol.ids import AgentId, CommId, GoalName, PoolId
 
-TEAM = ("goal", "team")
 """Leads to the team in a record."""
 
 
@@ -46,7 +45,7 @@ def listed(number: int, stored: bytes, place: int) -> ListedRecord:
     Raises:
         InvalidInputError: It is none.
     """
-    return ListedRecord(number, decode(GoalRecord, stored, without=TEAM), stored, place)
+    return ListedRecord(number, decode(GoalRecord, stored), stored, place)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,8 @@ from enum import StrEnum
 
 from pydantic import Field
 
-from ioa.protocol.codec import read_texts
+from ioa.errors import InvalidInputError
+from ioa.protocol.codec import decode_value
 from ioa.protocol.ids import is_token
 from ioa.protocol.model import Model
 
@@ -76,6 +77,9 @@ def in_a_line(name: str) -> str:
 
 def named_in(request: bytes) -> str:
     """Return the goal, group or agent that a request names; empty if there is none."""
-    read = read_texts(request, _NAMING)
-    names = [read.get(field, "") for field in _NAMING]
-    return next((name for name in names if is_token(name)), "")
+    try:
+        read = decode_value(request)
+    except InvalidInputError:
+        return ""
+    names = [read.get(field) for field in _NAMING] if isinstance(read, dict) else []
+    return next((name for name in names if isinstance(name, str) and is_token(name)), "")

@@ -8,11 +8,12 @@ from typing import Annotated
 from pydantic import Field, model_validator
 
 from ioa.errors import PayloadTooLargeError
-from ioa.protocol.codec import MAX_PAYLOAD_BYTES, encode, encode_value, shortened
+from ioa.protocol.codec import MAX_PAYLOAD_BYTES, encode, encode_value
 from ioa.protocol.decisions import Decider
 from ioa.protocol.ids import AgentIdField, PoolId, PoolIdField
 from ioa.protocol.load import IDLE, Load
 from ioa.protocol.model import Model, Time
+from ioa.protocol.texts import shortened
 from ioa.protocol.usage import Count
 
 Text = Annotated[str, Field(min_length=1, max_length=4_000)]

@@ -19,7 +19,7 @@ from pydantic_core import ErrorDetails
 
 from ioa.errors import InvalidInputError
 from ioa.json_text import values_in
-from ioa.protocol.codec import check_texts, decode_value, encode_value, why_of
+from ioa.protocol.codec import decode_value, encode_value
 from ioa.protocol.ids import AgentId, AgentIdField
 from ioa.protocol.policy import (
     END,
@@ -56,6 +56,8 @@ from ioa.protocol.policy_check import (
     nearest,
     state_bytes,
 )
+from ioa.protocol.texts import check_texts
+from ioa.protocol.validation_errors import why_of
 
 MAX_TURNS = 100
 """How many turns a team has whose file does not say."""

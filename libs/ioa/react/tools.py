@@ -21,7 +21,7 @@ from ioa.agent.definition import TaskContext
 from ioa.errors import InvalidInputError
 from ioa.json_text import MAX_VALUES, parse_json, values_in
 from ioa.ports.chat_model import Tool
-from ioa.protocol.codec import problems_of
+from ioa.protocol.validation_errors import problems_of
 
 _CONTEXT = "ctx"
 _PREFIX = "of_"

@@ -31,7 +31,7 @@ from ioa.group.events import (
     shortened,
 )
 from ioa.group.machine import Transition, step
-from ioa.group.policy.audience import chain_of, is_withheld, shares_view, view_for, without_session
+from ioa.group.policy.audience import chain_of, is_withheld, shares_view, view_for
 from ioa.group.policy.hearing import is_scoped
 from ioa.group.policy.let_pass import let_pass
 from ioa.group.rejection import IllegalEventError
@@ -172,7 +172,7 @@ class GroupLedger:
         lacks nothing; any other one sees a gap and reads the log.
         """
         policy = await self.policy(stored) if stored.entry.chain else None
-        await self._show(policy, stored.seq, encode_entry(without_session(stored.entry)), previous_seq=stored.seq - 1)
+        await self._show(policy, stored.seq, encode_entry(stored.entry), previous_seq=stored.seq - 1)
 
     def forget(self) -> None:
         """Trust no head and no timer of before: the connection was renewed, maybe to a server that has lost some, or all."""

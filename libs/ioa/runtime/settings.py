@@ -11,8 +11,8 @@ from pydantic import Field, ValidationError
 
 from ioa.adapters.nats.connection import NatsSettings
 from ioa.errors import InvalidInputError
-from ioa.protocol.codec import problems_of
 from ioa.protocol.model import Model, as_seconds
+from ioa.protocol.validation_errors import problems_of
 from ioa.runtime.known_settings import PREFIX, refuse_unknown
 from ioa.telemetry.health import LOOPBACK
 

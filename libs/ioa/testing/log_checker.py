@@ -15,7 +15,7 @@ from itertools import pairwise
 
 from ioa.client.replay import ReplayError, replayed
 from ioa.group.events import GroupLaunched, LaunchAbandoned, MemberLost, Said
-from ioa.group.policy.audience import view_for, without_session
+from ioa.group.policy.audience import view_for
 from ioa.group.requests import SequencedEntry
 from ioa.group.state import Asking, ClosedTask, Discussing, Ended, Gathering, GroupState, OpenTask, WaitingTask
 from ioa.ports.group_log import StoredEntry
@@ -201,7 +201,7 @@ def check_records(evidence: Evidence) -> Iterator[str]:
         visible = {comm_id: list(_visible(log, agent_id)) for comm_id, log in evidence.logs.items()}
         for comm_id, record in groups.items():
             whole = visible.get(comm_id, [])
-            held = [(entry.seq, without_session(entry.entry).event) for entry in record]  # routers of older releases told it
+            held = [(entry.seq, entry.entry.event) for entry in record]
             if held != [(stored.seq, stored.entry.event) for stored in whole]:
                 yield f"{agent_id} has another record of {comm_id} than its log: {_seqs(record)}, not {_places(whole)}."
             if [entry.previous_seq for entry in record] != [0, *(entry.seq for entry in record[:-1])]:

@@ -14,7 +14,7 @@ from a2a.server.jsonrpc_models import InvalidParamsError, InvalidRequestError
 from a2a.server.request_handlers.response_helpers import build_error_response
 from pydantic import BaseModel, ValidationError
 
-from ioa.protocol.codec import in_words
+from ioa.protocol.validation_errors import in_words
 
 _REQUESTS: Final[dict[str, type[BaseModel]]] = {
     one.model_fields["method"].default: one for one in get_args(A2ARequest.model_fields["root"].annotation)

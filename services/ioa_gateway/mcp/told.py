@@ -14,11 +14,11 @@ from ioa.client.waiting import AwaitedDocument, asked_in_words
 from ioa.foreign_text import continued
 from ioa.group.state import GroupState
 from ioa.ports.goal_client import GoalStatus
-from ioa.protocol.codec import shortened
 from ioa.protocol.goals import GoalResult
 from ioa.protocol.ids import CommId
 from ioa.protocol.model import Model
 from ioa.protocol.search import Hit
+from ioa.protocol.texts import shortened
 from ioa_gateway.entry_pages import EntryPage
 
 MOST_LINES, MOST_ENTRIES = 60, 200

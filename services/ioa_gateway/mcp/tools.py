@@ -28,9 +28,11 @@ from ioa.distribution import installed_version
 from ioa.errors import Fault, InvalidInputError, IoaError, NotFoundError, PayloadTooLargeError, RateLimitedError, row_of
 from ioa.ports.goal_client import GoalStatus
 from ioa.protocol.api_keys import Scope
-from ioa.protocol.codec import check_texts, in_words, shortened, validate
+from ioa.protocol.codec import validate
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.ids import GoalId, GoalName
+from ioa.protocol.texts import check_texts, shortened
+from ioa.protocol.validation_errors import in_words
 from ioa_gateway.asked import as_asked, asked_of, questions_to, settled
 from ioa_gateway.calls import ApiCall
 from ioa_gateway.entry_pages import page_of

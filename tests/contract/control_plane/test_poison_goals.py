@@ -11,8 +11,8 @@ from nats.aio.client import Client
 from ioa.adapters.nats.queues import Delivery, consume
 from ioa.adapters.nats.topology import GOALS, intake_consumer
 from ioa.protocol import subjects
-from ioa.protocol.codec import MAX_TEXT_CHARS
 from ioa.protocol.ids import LOCAL
+from ioa.protocol.texts import MAX_TEXT_CHARS
 from ioa.runtime.process import background
 from tests.contract.control_plane.conftest import nothing_is_poison
 from tests.rig.deadline import eventually

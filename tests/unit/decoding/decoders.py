@@ -29,7 +29,7 @@ from ioa.group.requests import AnswerQuestion, CancelGroup, LaunchGroup
 from ioa.json_text import find_object
 from ioa.protocol import subjects
 from ioa.protocol.api_keys import parse_key
-from ioa.protocol.codec import MAX_MESSAGE_BYTES, MAX_PAYLOAD_BYTES, receive, shortened
+from ioa.protocol.codec import MAX_MESSAGE_BYTES, MAX_PAYLOAD_BYTES, receive
 from ioa.protocol.files import PutFile
 from ioa.protocol.goal_order import MAX_GOAL_BYTES, find_goal_id, parse_goal
 from ioa.protocol.goals import check_file_name, plain_file_name
@@ -42,6 +42,7 @@ from ioa.protocol.outcomes import kind_of_need
 from ioa.protocol.registry import Register, Renew
 from ioa.protocol.search import MAX_NEED_CHARS, Search
 from ioa.protocol.team import read_json, read_toml
+from ioa.protocol.texts import shortened
 from ioa.protocol.trace import trace_of_goal
 from ioa.repetition import sketches_of
 from ioa.telemetry.logs import hide_secrets

@@ -142,7 +142,7 @@ class NatsResults:
 
     async def publish(self, result: GoalResult) -> bool:
         """Publish unless there is one already, in the format that the goal asks for."""
-        record = await self._goals.find_without_team(result.name.comm_id)
+        record = await self._goals.find(result.name.comm_id)
         data = encode_result(result) if record is None else encode_result(result, record.goal.result_format)
         with unavailable_unless_answered("The stream of results"):
             return await publish_onto(self._js, RESULTS, subjects.result_of(result.name), data) is not None

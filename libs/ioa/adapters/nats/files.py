@@ -27,10 +27,11 @@ from ioa.adapters.nats.translated_errors import lost_race, unavailable_unless_an
 from ioa.errors import ConflictError, InvalidInputError, NotFoundError
 from ioa.json_text import parse_json
 from ioa.ports.file_store import OwnBytes, Page, StoredFile, counts_as
-from ioa.protocol.codec import check_text, decode, encode, validate
+from ioa.protocol.codec import decode, encode, validate
 from ioa.protocol.files import PIECE_BYTES
 from ioa.protocol.goals import Artifact, plain_file_name
 from ioa.protocol.model import Model, Time
+from ioa.protocol.texts import check_text
 
 _NAME, _MEDIA_TYPE = "Ioa-Name", "Ioa-Media-Type"
 _DIGEST = "SHA-256="

@@ -14,7 +14,6 @@ from ioa.adapters.nats.topology import ANY_AGENT, GOAL_RECORDS, WORK, ensure_poo
 from ioa.adapters.nats.translated_errors import unavailable_unless_answered
 from ioa.errors import InvalidInputError
 from ioa.ports.delivery import Queued
-from ioa.ports.retention import TEAM
 from ioa.protocol import subjects
 from ioa.protocol.codec import decode, encode
 from ioa.protocol.goals import GoalRecord
@@ -45,11 +44,6 @@ class NatsGoalRecords:
         """Read the goal whose root group is `comm_id`, from the leader: the bucket's own get may be answered by one that lags."""
         stored = await self.stored(comm_id)
         return None if stored is None else decode(GoalRecord, stored)
-
-    async def find_without_team(self, comm_id: CommId) -> GoalRecord | None:
-        """Read the same but for its team, which takes most of the time that a record does, for who looks at the goal alone."""
-        stored = await self.stored(comm_id)
-        return None if stored is None else decode(GoalRecord, stored, without=TEAM)
 
     async def stored(self, comm_id: CommId) -> bytes | None:
         """Read the same as it is stored, for who decodes it later, or not all of it."""

@@ -175,7 +175,7 @@ class Lists:
         if is_token(start_of_id):
             users = (UserId(whose),) if whose else (user or LOCAL, LOCAL)
             for name in (GoalName(one, GoalId(start_of_id)) for one in dict.fromkeys(users)):
-                record = await self._records.find_without_team(name.comm_id)
+                record = await self._records.find(name.comm_id)
                 found = record.goal if record is not None else await self._ended.find(name)
                 if found is not None:
                     return found.name

@@ -38,7 +38,6 @@ from ioa.ports.dead_letter_box import DeadLetterBox
 from ioa.ports.goal_client import ALL_GOALS, PAGE_GOALS, AnyGoal, GoalFilter, GoalList, GoalStatus
 from ioa.ports.group_client import GroupList, GroupListener
 from ioa.ports.group_log import StoredEntry
-from ioa.ports.retention import TEAM
 from ioa.protocol import subjects
 from ioa.protocol.cards import AgentStatus
 from ioa.protocol.codec import decode
@@ -252,7 +251,7 @@ class NatsSystemClient:
                 told = f"There is no goal {name} yet: {waiting:,} of {name.owner} wait until others of the same user have ended."
                 raise NotFoundError(told, hint="Goals of a user begin in the order in which they were launched.")
             raise NotFoundError(f"There is no goal {name}.", hint="`ioa goals` lists them.")
-        record = decode(GoalRecord, stored, without=TEAM)
+        record = decode(GoalRecord, stored)
         standing, result = await self._standing(name.comm_id), await self._results.get(record.goal.name)
         if standing is not None and with_team:
             standing = standing.model_copy(update={"charter": await self._charter(name.comm_id)})

@@ -98,7 +98,7 @@ class NatsTail:
             UnavailableError: The goals on record cannot be read now.
             InvalidInputError: Nobody can read this one.
         """
-        record = await self._goals.find_without_team(goal.comm_id)
+        record = await self._goals.find(goal.comm_id)
         return {} if record is None else record.goal.labels
 
     async def results(self, after: int) -> TailPage:

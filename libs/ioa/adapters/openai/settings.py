@@ -25,8 +25,8 @@ from pydantic.dataclasses import dataclass as checked_dataclass
 
 from ioa.errors import InvalidInputError
 from ioa.ports.chat_model import Effort
-from ioa.protocol.codec import problems_of
 from ioa.protocol.model import Time, as_seconds
+from ioa.protocol.validation_errors import problems_of
 
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
 DEFAULT_CONTEXT_TOKENS = 128_000

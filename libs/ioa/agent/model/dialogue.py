@@ -22,10 +22,10 @@ from ioa.errors import ModelError, UnavailableError
 from ioa.json_text import MAX_VALUES, find_object, values_in
 from ioa.ports.chat_model import AnswerLimits, ChatMessage, ChatModel, Effort, ModelAnswer, PromptTooLongError
 from ioa.ports.meter import Meter
-from ioa.protocol.codec import in_words
 from ioa.protocol.model_calls import NOT_LEGAL, READ, TAKEN, ModelCall
 from ioa.protocol.trace import CHAT, OPERATION, usage_attributes
 from ioa.protocol.usage import NOTHING, Overhead
+from ioa.protocol.validation_errors import in_words
 from ioa.retry import pauses
 from ioa.telemetry import live_spans
 

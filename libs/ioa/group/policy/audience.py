@@ -183,7 +183,6 @@ def view_for(policy: Policy | None, entry: Entry, agent_id: AgentId, joined_as: 
         agent_id: The member.
         joined_as: Its roles, if it has joined since.
     """
-    entry = without_session(entry)
     if policy is None or not entry.chain:
         return entry
     event: Event = entry.event
@@ -202,17 +201,6 @@ def view_for(policy: Policy | None, entry: Entry, agent_id: AgentId, joined_as: 
     state = seen_by(policy, entry.state, agent_id)
     shown = {"event": event, "audience": told, "noticed": (), "chain": (), "state": state}
     return entry.model_copy(update=shown)
-
-
-def without_session(entry: Entry) -> Entry:
-    """Return an entry that does not tell which process has spoken: who has an agent's key could take its id by that.
-
-    Routers write it down no more; those of an older release did.
-    """
-    event = entry.event
-    if not isinstance(event, Said) or event.message.header.session is None:
-        return entry
-    return entry.model_copy(update={"event": _with_header(event, {"session": None})})
 
 
 def _with_header(said: Said, changed: Mapping[str, object]) -> Said:
