@@ -25,6 +25,7 @@ from ioa.ports.registry_store import RegistryView
 from ioa.protocol.goals import Goal
 from ioa.protocol.ids import PoolId
 from ioa.protocol.search import MAX_NEED_CHARS, Filters, Hit, Need, Search, SearchResult
+from ioa.protocol.texts import shortened
 
 MOST_OFFERS = 2
 """To how many pools a goal is offered before it is anybody's."""

@@ -11,7 +11,7 @@ import pytest
 from ioa.errors import ForbiddenError, InvalidInputError, NotFoundError, PayloadTooLargeError, SupersededError, UnavailableError
 from ioa.group.events import LaunchAbandoned, Said, TimerFired
 from ioa.group.rejection import RejectionCode
-from ioa.group.requests import Accepted, CancelGroup, Rejected, SayReply, Sync
+from ioa.group.requests import Accepted, CancelGroup, Rejected, SayReply
 from ioa.ports.open_groups import OpenGroup
 from ioa.protocol.codec import decode, encode
 from ioa.protocol.goals import Reason, RepetitionRule
@@ -22,7 +22,6 @@ from ioa.protocol.messages import (
     Decision,
     Discussion,
     InformTaskProgress,
-    InformTaskResult,
     Message,
     Payload,
     Phase,
@@ -477,7 +476,7 @@ async def test_what_is_no_session_is_refused_by_its_field(told: object) -> None:
 
 
 async def test_no_member_is_told_which_process_speaks() -> None:
-    """Who has an agent's key could take its id by that. It stands in no entry and no report, and old entries are shown without."""
+    """Who has an agent's key could take its id by that. It stands in no entry and no report."""
     plane = Plane()
     await plane.open(ADA, BOB)
 
@@ -490,12 +489,3 @@ async def test_no_member_is_told_which_process_speaks() -> None:
         await plane.send(await from_a_process(BOB, InformTaskProgress(task_id=T1, number=number)))
     assert not [one for one in await plane.entries() if b"process-1" in encode(one.entry)]
     assert [said.message.header.session for said in plane.progress.reports] == [None]
-
-    old = await from_a_process(BOB, InformTaskResult(task_id=T1, task_conclusion="There was one."))
-    await plane.ledgers[0].say(ROOM, old)  # as a router of an older release has written it down
-    before = len(plane.inboxes.of(ADA))
-    await plane.send(old, router=1)
-    pages = [await plane.log_pages.sync(Sync(comm_id=ROOM, agent_id=agent_id)) for agent_id in (ADA, BOB)]
-    shown = [*plane.inboxes.of(ADA)[before:], *[page.entries[-1] for page in pages]]
-    said = [one.entry.event for one in shown]
-    assert [one.message.header.session for one in said if isinstance(one, Said)] == [None] * 3

@@ -136,12 +136,6 @@ async def test_a_request_is_answered_as_without_the_log(audit: AuditLog, kept: K
     assert kept.told() == [("launched", "ada", "g1", "", 1), ("launched", "ada", "bad", "forbidden", 1)]
 
 
-def test_what_a_request_is_about_is_found_beside_anything() -> None:
-    """The rest of a request is skipped and not read again: whoever sends it may have filled it with a million elements."""
-    data = encode_value({"newer": "ab", "agent_id": "ada", "comm_id": "c1"}).replace(b"ab", b"\xed\xa0")
-    assert named_in(data) == "c1"
-
-
 @pytest.mark.parametrize("data", [b"", b"\xc1", encode_value([1]), encode_value({"goal_id": "a.b"}), encode_value({"goal_id": 1})])
 def test_what_names_nothing_is_about_nothing(data: bytes) -> None:
     """A request that cannot be read, or names no id, puts nothing of itself into the log."""
