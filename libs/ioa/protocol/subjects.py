@@ -1,6 +1,6 @@
-"""Every NATS subject of version 1, built and parsed here and nowhere else.
+"""NATS subjects of version 1: builders and parsers.
 
-The sender of a message stands in its subject, so that NATS permissions make it unforgeable.
+The subject of a message contains its sender, so NATS permissions make the sender unforgeable.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from ioa.protocol.ids import AgentId, CommId, GoalName, PoolId, UserId, check_to
 ROOT = "ioa.v1"
 
 CALLER_AT, CALLER_OF_SAY_AT = -1, 5
-"""Which token of a request's subject names who asks."""
+"""Index of the caller's token in the subject of a request."""
 GROUP_SETUP, OBSERVERS, OF_USER = "_groups", "_observers", "_"
-"""What callers that are no agents are called, or their names begin with: no id can."""
+"""Names, or prefixes of names, of callers other than agents. No id has them."""
 
 ANY_GOAL = f"{ROOT}.goal.*"
 ANY_ADDRESSED_GOAL = f"{ROOT}.goal.*.*"
 WORK = f"{ROOT}.work"
-"""Where accepted goals wait for an agent."""
+"""Subject to queue accepted goals for an agent."""
 ANY_POOL_WORK = f"{WORK}.*"
 ANY_RESULT = f"{ROOT}.result.*.*"
 ANY_SAY = f"{ROOT}.comm.*.say.*"
@@ -39,17 +39,17 @@ ANY_RENEW = f"{ROOT}.registry.renew.*.*"
 ANY_RENEW_AT_ALL = f"{ROOT}.registry.renew_at_all.*.*"
 ANY_DEREGISTER = f"{ROOT}.registry.deregister.*"
 GET_AGENTS = f"{ROOT}.registry.get"
-"""Where cards are asked for by id."""
+"""Subject to read cards by id."""
 LIST_AGENTS = f"{ROOT}.registry.list"
-"""Where cards are listed, by pages."""
+"""Subject to list cards by pages."""
 REMOVE_AGENT = f"{ROOT}.registry.remove"
-"""Where an agent is forgotten that is not coming back."""
+"""Subject to remove an agent."""
 ANY_SEARCH = f"{ROOT}.discovery.search.*"
 INDEX_STATUS = f"{ROOT}.discovery.status"
-"""Where it is asked how discovery's index stands."""
+"""Subject to read the state of discovery's index."""
 ANY_REPORT = f"{ROOT}.discovery.report.*"
 CALLOUT_STATUS = f"{ROOT}.authcallout.status"
-"""Where it is asked whom the auth callout lets in, and whom not."""
+"""Subject to read the counts of admitted and rejected tokens."""
 ANY_LAUNCH = f"{ROOT}.groups.launch.*"
 ANY_INVITE = f"{ROOT}.groups.invite.*"
 ANY_ABANDON = f"{ROOT}.groups.abandon.*"
@@ -61,11 +61,11 @@ ANY_PUT_FILE = f"{ROOT}.groups.put.*"
 ANY_GET_UPLOAD = f"{ROOT}.uploads.get.*"
 ANY_PUT_UPLOAD = f"{ROOT}.uploads.put.*"
 STORED = f"{ROOT}.uploads.stored"
-"""Where it is asked whose files fill the store."""
+"""Subject to read the owners of most stored bytes."""
 GET_GROUP = f"{ROOT}.groups.get"
-"""Where it is asked how a group stands."""
+"""Subject to read the state of a group."""
 GROUP_STATUS = f"{ROOT}.groups.status"
-"""Where it is asked how far a group is, which tells nothing that anybody said."""
+"""Subject to read phase, turns and times of a group, without content."""
 ANY_STANDING = f"{ROOT}.groups.standing.*"
 ANY_CANCEL = f"{ROOT}.groups.cancel.*"
 ANY_PUT_TEAM = f"{ROOT}.groups.put_team.*"
@@ -73,85 +73,84 @@ ANY_GET_TEAM = f"{ROOT}.groups.team.*"
 ANY_LIST_TEAMS = f"{ROOT}.groups.teams.*"
 ANY_ANSWER = f"{ROOT}.groups.answer.*"
 BY_ADMIN = "_admin"
-"""What the subject of a request ends with that an admin makes for a user, so that it is known for no deed of that user's; no id can
-be this."""
+"""Last token of an admin's request for a user, so that the audit log does not attribute it to that user. No id has it."""
 ANY_CANCEL_BY_ADMIN, ANY_ANSWER_BY_ADMIN = f"{ANY_CANCEL}.{BY_ADMIN}", f"{ANY_ANSWER}.{BY_ADMIN}"
 PRUNE = f"{ROOT}.groups.prune"
-"""Where goals are removed that ended long ago."""
+"""Subject to remove goals that ended long ago."""
 
 
 def goal_of(user: UserId) -> str:
-    """Where a user, and nobody else, publishes a goal that any agent may take."""
+    """Subject to publish a user's goal for any agent."""
     return f"{ROOT}.goal.{user}"
 
 
 def goal_to(user: UserId, addressee: AgentId | PoolId) -> str:
-    """Where a user, and nobody else, publishes a goal for one agent or pool."""
+    """Subject to publish a user's goal for one agent or pool."""
     return f"{goal_of(user)}.{addressee}"
 
 
 def cancel(user: UserId) -> str:
-    """Where a user, and nobody else, cancels a goal of his, with every team that works for it."""
+    """Subject to cancel a goal of the user, with all its groups."""
     return f"{ROOT}.groups.cancel.{user}"
 
 
 def answer(user: UserId) -> str:
-    """Where a user, and nobody else, answers what a group asks that works for a goal of his, or what a task in it asks."""
+    """Subject to answer a question of a group or task of the user's goals."""
     return f"{ROOT}.groups.answer.{user}"
 
 
 def cancel_for(user: UserId) -> str:
-    """Where an admin cancels a goal of a user's; the audit log tells it of no user."""
+    """Subject to cancel a user's goal as an admin."""
     return f"{cancel(user)}.{BY_ADMIN}"
 
 
 def answer_for(user: UserId) -> str:
-    """Where an admin answers what a group asks that works for a goal of a user's; the audit log tells it of no user."""
+    """Subject to answer a question to a user as an admin."""
     return f"{answer(user)}.{BY_ADMIN}"
 
 
 def work_of(pool: PoolId | None) -> str:
-    """Where an accepted goal waits for an agent of `pool`, or for any agent."""
+    """Subject to queue an accepted goal for an agent of `pool`, or for any agent."""
     return f"{WORK}.{pool}" if pool else WORK
 
 
 def result_of(goal: GoalName) -> str:
-    """Where the one terminal result of a goal appears."""
+    """Subject to publish the result of a goal."""
     return f"{ROOT}.result.{goal.user}.{goal.goal_id}"
 
 
 def register(pool: PoolId, agent_id: AgentId) -> str:
-    """Where an agent of a pool, and nobody else, stores its card."""
+    """Subject to register the agent's card."""
     return f"{ROOT}.registry.register.{pool}.{agent_id}"
 
 
 def renew(pool: PoolId, agent_id: AgentId) -> str:
-    """Where an agent of a pool, and nobody else, keeps its lease."""
+    """Subject to renew the agent's lease."""
     return f"{ROOT}.registry.renew.{pool}.{agent_id}"
 
 
 def renew_at_all(pool: PoolId, agent_id: AgentId) -> str:
-    """Where an agent keeps its lease with every registry at once, when one of them has not answered; the first answer is enough."""
+    """Subject to renew the agent's lease at all registries, after a timeout of one; the first reply counts."""
     return f"{ROOT}.registry.renew_at_all.{pool}.{agent_id}"
 
 
 def deregister(agent_id: AgentId) -> str:
-    """Where an agent, and nobody else, gives its lease back."""
+    """Subject to end the agent's lease."""
     return f"{ROOT}.registry.deregister.{agent_id}"
 
 
 def search(caller: str) -> str:
-    """Where it is asked which agents fit a need, by an agent, or by `_` and the name of who is none."""
+    """Subject to search for agents, as an agent, or with `_` before another caller's name."""
     return f"{ROOT}.discovery.search.{caller}"
 
 
 def search_of(user: UserId) -> str:
-    """Where a user, and nobody else, asks which agents fit a need."""
+    """Subject to search for agents as a user."""
     return search(user if user == "*" else f"{OF_USER}{user}")
 
 
 def standing_of(user: UserId | None) -> str:
-    """Where a user, or with None whoever only observes, asks how JetStream stands. All observers ask as one."""
+    """Subject to read the state of JetStream, as a user, or with None as any observer."""
     return f"{ROOT}.groups.standing.{_looking(user)}"
 
 
@@ -160,161 +159,161 @@ def _looking(user: UserId | None) -> str:
 
 
 def report(agent_id: AgentId) -> str:
-    """Where an agent tells how the tasks of a group that it owned went."""
+    """Subject to report the outcomes of tasks of the agent's groups."""
     return f"{ROOT}.discovery.report.{agent_id}"
 
 
 def read(stream: str) -> str:
-    """Where group setup is asked for what a stream holds."""
+    """Subject to read messages of a stream."""
     return f"{ROOT}.read.{stream}"
 
 
 def parse_read(subject: str) -> str:
-    """Return the stream that is asked for on a subject."""
+    """Return the stream of a read request."""
     return subject.rpartition(".")[2]
 
 
 def outcome(pool: PoolId) -> str:
-    """Where it is kept how the tasks of a pool's agents went."""
+    """Subject to store outcomes of a pool's tasks."""
     return f"{ROOT}.outcome.{pool}"
 
 
 def launch(agent_id: AgentId) -> str:
-    """Where an agent opens groups that it owns."""
+    """Subject to launch groups that the agent owns."""
     return f"{ROOT}.groups.launch.{agent_id}"
 
 
 def invite(agent_id: AgentId) -> str:
-    """Where an agent has others join a group in which it has the floor."""
+    """Subject to invite agents into a group in which the agent holds the floor."""
     return f"{ROOT}.groups.invite.{agent_id}"
 
 
 def abandon(agent_id: AgentId) -> str:
-    """Where an agent ends a goal for which it found nobody."""
+    """Subject to end a goal for which the agent found no members."""
     return f"{ROOT}.groups.abandon.{agent_id}"
 
 
 def sync(agent_id: AgentId) -> str:
-    """Where an agent fetches what it missed of its groups."""
+    """Subject to fetch missed entries of the agent's groups."""
     return f"{ROOT}.groups.sync.{agent_id}"
 
 
 def get_file(agent_id: AgentId) -> str:
-    """Where an agent reads a file that it was told of, piece by piece."""
+    """Subject to read a piece of a file that was announced to the agent."""
     return f"{ROOT}.groups.file.{agent_id}"
 
 
 def put_file(agent_id: AgentId) -> str:
-    """Where an agent puts a file into a group that it is in, piece by piece."""
+    """Subject to store a piece of a file for a group of the agent."""
     return f"{ROOT}.groups.put.{agent_id}"
 
 
 def get_upload(user: UserId) -> str:
-    """Where a user reads the files of a goal, piece by piece."""
+    """Subject to read a piece of a goal's file as a user."""
     return f"{ROOT}.uploads.get.{user}"
 
 
 def put_upload(user: UserId) -> str:
-    """Where a user puts a file that goes with a goal, piece by piece."""
+    """Subject to upload a piece of a file for a goal."""
     return f"{ROOT}.uploads.put.{user}"
 
 
 def put_team(user: UserId) -> str:
-    """Where a user, and nobody else, puts a team under its name."""
+    """Subject to store a team under its name."""
     return f"{ROOT}.groups.put_team.{user}"
 
 
 def get_team(user: UserId) -> str:
-    """Where a user reads a team by its name."""
+    """Subject to read a team by its name."""
     return f"{ROOT}.groups.team.{user}"
 
 
 def list_teams(user: UserId) -> str:
-    """Where a user asks which teams have a name."""
+    """Subject to list named teams."""
     return f"{ROOT}.groups.teams.{user}"
 
 
 def memberships(agent_id: AgentId) -> str:
-    """Where an agent asks which open groups it was put into."""
+    """Subject to list the agent's open groups."""
     return f"{ROOT}.groups.memberships.{agent_id}"
 
 
 def progress(comm_id: CommId) -> str:
-    """Where routers tell live, on core NATS, what assignees report of their tasks between the first report and the result."""
+    """Subject to publish progress reports of tasks live, on core NATS, after the first report."""
     return f"{ROOT}.comm.{comm_id}.progress"
 
 
 def say(comm_id: CommId, agent_id: AgentId) -> str:
-    """Where an agent, and nobody else, speaks in a group, to any router."""
+    """Subject to send a message in a group as an agent, to any router."""
     return f"{ROOT}.comm.{comm_id}.say.{agent_id}"
 
 
 def say_to(router: str, comm_id: CommId, agent_id: AgentId) -> str:
-    """Where an agent speaks in a group to the one router that is named."""
+    """Subject to send a message in a group as an agent, to one router."""
     return f"{say(comm_id, agent_id)}.{check_token(router)}"
 
 
 def any_say_to(router: str) -> str:
-    """Where one router is spoken to by name."""
+    """Return the pattern of all messages to one router."""
     return f"{ANY_SAY}.{check_token(router)}"
 
 
 def log(comm_id: CommId) -> str:
-    """Where the group's total order is kept."""
+    """Subject to append to the group's log."""
     return f"{ROOT}.comm.{comm_id}.log"
 
 
 def timer(comm_id: CommId) -> str:
-    """Where the group's deadlines come back to the routers."""
+    """Subject to return the group's expired timers to the routers."""
     return f"{ROOT}.comm.{comm_id}.timer"
 
 
 def timer_schedule(comm_id: CommId, at_ms: int) -> str:
-    """Where a deadline, in ms since the epoch, waits inside JetStream. One per instant, so arming it twice arms it once."""
+    """Subject to schedule a timer in JetStream, in ms since the epoch. One subject per instant makes scheduling idempotent."""
     return f"{ROOT}.comm.{comm_id}.timer.{at_ms}"
 
 
 def inbox(agent_id: AgentId, nonce: str) -> str:
-    """Where an agent sees its groups live. The nonce is told to it alone, so that nobody else can have anything sent there."""
+    """Subject to push entries to an agent. Only the agent and the services know the nonce."""
     return f"{ROOT}.inbox.{agent_id}.{nonce}"
 
 
 def inbox_prefix_of(owner: str) -> str:
-    """Where the answers to one connection's requests come: each credential has a place of its own, which no other may read."""
+    """Return the inbox prefix for replies to one credential, which no other credential can read."""
     return f"_INBOX.{owner}"
 
 
 def set_aside(agent_id: AgentId) -> str:
-    """Where an agent has a message of a queue set aside that it was given and cannot read."""
+    """Subject to make a dead letter of a queue's message that the agent cannot read."""
     return f"{ROOT}.groups.set_aside.{agent_id}"
 
 
 def dead(reason: str) -> str:
-    """Where what could not be processed is kept, by reason."""
+    """Subject to store a dead letter, by reason."""
     return f"{ROOT}.dead.{check_token(reason)}"
 
 
 def hook(webhook_id: str) -> str:
-    """Where waits what a webhook is to tell."""
+    """Subject to queue a webhook's messages."""
     return f"{ROOT}.hook.{check_token(webhook_id)}"
 
 
 def audit(deed: str) -> str:
-    """Where it is noted who did what, or was refused it, by what it was. Nothing of what anybody said."""
+    """Subject to record an action or rejection in the audit log, by kind, without content."""
     return f"{ROOT}.audit.{check_token(deed)}"
 
 
 def caller_of(subject: str) -> str:
-    """Read who asks off a request's subject, or nothing where it does not say."""
+    """Return the caller in a request's subject, or an empty text."""
     tokens = subject.split(".")
     return tokens[-1] if len(tokens) > len(ROOT.split(".")) + 2 else ""
 
 
 def parse_say(subject: str) -> tuple[CommId, AgentId]:
-    """Read group and sender off a `say` subject, to any router or to one by name.
+    """Return group and sender of a `say` subject, to any router or to one router.
 
     Raises:
-        InvalidInputError: The subject is not one.
+        InvalidInputError: The subject has another form.
     """
     match subject.split("."):
         case ["ioa", "v1", "comm", comm_id, "say", agent_id] | ["ioa", "v1", "comm", comm_id, "say", agent_id, _]:
@@ -324,53 +323,53 @@ def parse_say(subject: str) -> tuple[CommId, AgentId]:
 
 
 def group_of_say(subject: str) -> str:
-    """Return the group that a `say` subject names, unchecked: by it the routers tell one group's load from another's."""
+    """Return the group of a `say` subject, unchecked, as the key of fair queues."""
     return subject.split(".", 4)[3]
 
 
 def parse_caller(subject: str) -> AgentId:
-    """Read the agent off the subject of a request that only it may make, `ioa.v1.<service>.<request>.<agent_id>`.
+    """Return the agent of a request's subject, `ioa.v1.<service>.<request>.<agent_id>`.
 
     Raises:
-        InvalidInputError: The subject is not one.
+        InvalidInputError: The subject has another form.
     """
     match subject.split("."):
         case ["ioa", "v1", _, _, agent_id]:
             return AgentId(_token(agent_id))
         case _:
-            raise InvalidInputError(f"{subject!r} does not name who asks.")
+            raise InvalidInputError(f"{subject!r} names no caller.")
 
 
 def parse_served(subject: str) -> UserId:
-    """Read for which user an admin asks off the subject of a request, see `cancel_for`.
+    """Return the user of an admin's request, see `cancel_for`.
 
     Raises:
-        InvalidInputError: The subject is not one.
+        InvalidInputError: The subject has another form.
     """
     asked, _, by = subject.rpartition(".")
     if by != BY_ADMIN:
-        raise InvalidInputError(f"{subject!r} is no request of an admin for a user.")
+        raise InvalidInputError(f"{subject!r} is not an admin's request for a user.")
     return UserId(parse_caller(asked))
 
 
 def parse_member(subject: str) -> tuple[PoolId, AgentId]:
-    """Read pool and agent off the subject of a request that only it may make, `ioa.v1.registry.<request>.<pool>.<agent_id>`.
+    """Return pool and agent of a request's subject, `ioa.v1.registry.<request>.<pool>.<agent_id>`.
 
     Raises:
-        InvalidInputError: The subject is not one.
+        InvalidInputError: The subject has another form.
     """
     match subject.split("."):
         case ["ioa", "v1", "registry", _, pool, agent_id]:
             return PoolId(_token(pool)), AgentId(_token(agent_id))
         case _:
-            raise InvalidInputError(f"{subject!r} does not name who asks, and of which pool.")
+            raise InvalidInputError(f"{subject!r} names no pool and agent.")
 
 
 def parse_comm(subject: str) -> CommId:
-    """Read the group off any `ioa.v1.comm.<comm_id>.…` subject.
+    """Return the group of an `ioa.v1.comm.<comm_id>.…` subject.
 
     Raises:
-        InvalidInputError: The subject is not one.
+        InvalidInputError: The subject has another form.
     """
     match subject.split("."):
         case ["ioa", "v1", "comm", comm_id, *_]:
@@ -380,10 +379,10 @@ def parse_comm(subject: str) -> CommId:
 
 
 def parse_goal_subject(subject: str) -> tuple[UserId, str | None]:
-    """Read the user off a goal's subject, and the agent or pool that it addresses; None when any agent may take it.
+    """Return the user of a goal's subject, and the addressed agent or pool, or None for any agent.
 
     Raises:
-        InvalidInputError: The subject is not one.
+        InvalidInputError: The subject has another form.
     """
     match subject.split("."):
         case ["ioa", "v1", "goal", user]:
@@ -391,11 +390,11 @@ def parse_goal_subject(subject: str) -> tuple[UserId, str | None]:
         case ["ioa", "v1", "goal", user, addressee]:
             return UserId(_token(user)), addressee
         case _:
-            raise InvalidInputError(f"{subject!r} does not name whose goal it is.")
+            raise InvalidInputError(f"{subject!r} names no user of a goal.")
 
 
 def kind_of(subject: str) -> str:
-    """Name the kind of a request's subject without the ids in it, such as `groups.launch` or `comm.say`."""
+    """Return the kind of a request's subject without ids, such as `groups.launch` or `comm.say`."""
     tokens = subject.removeprefix(f"{ROOT}.").split(".")
     if tokens[0] in ("registry", "discovery", "groups", "uploads", "read"):
         return ".".join(tokens[:2])
@@ -403,7 +402,7 @@ def kind_of(subject: str) -> str:
 
 
 def _token(value: str) -> str:
-    """Check a token of a subject that came from outside: a server lets clients publish on `…say.*` as if it were a name."""
+    """Check a token of a received subject: nats-server permits publishing on `…say.*` as a literal name."""
     try:
         return check_token(value)
     except ValueError as error:

@@ -71,7 +71,7 @@ def test_a_subject_of_which_nothing_is_said_is_refused(monkeypatch: pytest.Monke
 
     shrug.__module__ = subjects.__name__
     monkeypatch.setattr(subjects, "shrug", shrug, raising=False)
-    with pytest.raises(RuntimeError, match=r"Nothing is said in ioa\.protocol\.subjects of ioa\.v1\.shrug\.AGENT_ID"):
+    with pytest.raises(RuntimeError, match=r"No docstring in ioa\.protocol\.subjects for ioa\.v1\.shrug\.AGENT_ID"):
         subjects_page.documented()
 
 
