@@ -1,4 +1,4 @@
-"""Lets in third parties who show a token of the operator's identity provider."""
+"""Auth callout: accepts connections by tokens of the operator's identity provider."""
 
 from importlib.util import find_spec
 

@@ -22,7 +22,7 @@ from ioa.runtime.watched_file import WatchedFile
 REFRESH_SECONDS, COOLDOWN_SECONDS = 60.0, 5.0
 """Time between two fetches, and the minimum time: tokens with unknown key ids cause at most one fetch per cooldown."""
 _TIMEOUT_SECONDS, _WAIT_SECONDS = 10.0, 1.5
-"""Timeout of one request to the provider, and of one token that waits for it: nats-server gives a connection 2 s."""
+"""Timeout of a request to the provider, and of a token with an unknown key: nats-server ends its connection after 2 s."""
 _TRUSTED_SECONDS = 3_600.0
 """Time for which keys are trusted after the last successful fetch."""
 _SHOWN_CHARS = 200

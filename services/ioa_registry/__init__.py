@@ -1,1 +1,1 @@
-"""The registry: who exists and who is alive."""
+"""The registry: registration and liveness of agents."""

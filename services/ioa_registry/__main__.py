@@ -29,11 +29,11 @@ from ioa_registry.registry import Registry, RegistryPorts
 from ioa_registry.removal import AgentRemover
 
 _MANY_IDS_BYTES = 100_000
-"""What a request may have that names a thousand agents."""
+"""Maximum size of a request with a thousand ids."""
 
 
 async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
-    """Keep cards and leases until `stop` is set."""
+    """Answer requests until `stop` is set."""
     async with (
         open_connection(settings.nats("ioa-registry")) as client,
         open_topology(client, settings),
@@ -82,7 +82,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
                 open_service(
                     client,
                     "ioa-registry",
-                    "Knows who exists and who is alive",
+                    "Registers agents and keeps their leases",
                     installed_version(),
                     endpoints,
                     limits=settings.limits,

@@ -1,4 +1,4 @@
-"""How many agents there are, for operators. Beside `__main__`, which is imported twice where processes are forks of one."""
+"""Metric of registered agents. Not in `__main__`, which forked processes import twice."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from prometheus_client import Gauge
 
 from ioa.ports.registry_store import RegistryView
 
-agents = Gauge("ioa_agents", "Agents that have registered, by whether their lease stands", ["state"])
+agents = Gauge("ioa_agents", "Registered agents, online or offline", ["state"])
 
 
 def count_agents(view: RegistryView) -> None:

@@ -1,4 +1,4 @@
-"""Showing that the registry is up, so that who is silent meanwhile can be told from who could not be heard."""
+"""Heartbeat of the registry: an agent whose lease expires without a heartbeat of the registry is not counted as lost."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from ioa.errors import UnavailableError
 from ioa.ports.registry_store import LeaseStore
 
 _BEATS_PER_LEASE = 3
-"""At least so many, since half a lease without any counts as an outage."""
+"""Minimum number per lease: half a lease without a heartbeat counts as an outage."""
 
 _log = structlog.get_logger(__name__)
 
 
 async def beat(leases: LeaseStore, *, lease: timedelta, renew_every: timedelta) -> None:
-    """Leave a heartbeat among the leases as often as agents renew theirs, for ever."""
+    """Write a heartbeat as often as agents renew their leases, until cancelled."""
     every = min(renew_every, lease / _BEATS_PER_LEASE)
     while True:
         try:

@@ -1,4 +1,4 @@
-"""Answers that list agents: as many as fit into one message, whatever their cards weigh."""
+"""Pages of agents that fit into one message."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _log = structlog.get_logger(__name__)
 
 
 def fill_page(statuses: Iterable[AgentStatus], *, limit: int | None = None) -> Agents:
-    """List agents until the answer is full or the list is over; see `Agents`. No more of `statuses` is taken than needed."""
+    """Fill a page with agents; see `Agents`. Stops reading `statuses` when the page is full."""
     page: list[AgentStatus] = []
     left_out: list[AgentId] = []
     size = 0

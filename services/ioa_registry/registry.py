@@ -1,7 +1,7 @@
-"""Registering agents and keeping their leases. The buckets are the truth; this process may die at any time.
+"""Registration and leases of agents. The key-value buckets contain all state; a replica can end at any time.
 
-A renewal depends on nothing but the one write that keeps the lease: what else its answer tells is left out if it is not to be had.
-Nothing waits for a view to be whole but what is answered from it, lists and the question who may take an id over.
+A renewal needs one write only; other fields of its reply are optional. Lists of agents, and claims of an id that is in use, wait
+until the replica has read the buckets.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ from ioa.protocol.ids import AgentId, PoolId
 from ioa.protocol.registry import Acknowledged, Agents, Deregister, GetAgents, Lease, ListAgents, Register, Renew
 from ioa_registry.pages import fill_page
 
-_TOLD_WITHIN = timedelta(milliseconds=500)
-"""How long an answer waits for what it may leave out."""
-_WHOLE_WITHIN = timedelta(seconds=2)
+_OPTIONAL_TIMEOUT = timedelta(milliseconds=500)
+"""Timeout of the reads for optional fields of a reply."""
+_VIEW_TIMEOUT = timedelta(seconds=2)
 _CLAIM_ATTEMPTS = 5
 
 T = TypeVar("T")
 
-_MAX_TOLD, _MAX_TOLD_CHARS = 20, 500
-"""How much of what cannot be read is told in one answer."""
+_MAX_UNREADABLE, _MAX_UNREADABLE_CHARS = 20, 500
+"""Maximum number and length of the errors of unreadable records in one reply."""
 
 _log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
 class RegistryPorts:
-    """What a registry keeps agents in, and what else it asks."""
+    """Stores and services that a registry uses."""
 
     cards: CardStore
     leases: LeaseStore
@@ -55,7 +55,7 @@ class RegistryPorts:
 
 
 class Registry:
-    """Answer the requests of `ioa.v1.registry`."""
+    """Handles the requests of `ioa.v1.registry`."""
 
     def __init__(self, ports: RegistryPorts, lease: timedelta, renew_every: timedelta) -> None:
         self._ports = ports
@@ -64,12 +64,12 @@ class Registry:
         self._epoch = ""
 
     async def register(self, request: Register) -> Lease:
-        """Store or update a card and give its agent a lease. Registering again changes nothing but what differs.
+        """Store a card, if it changed, and renew the lease of its agent. Idempotent.
 
         Raises:
-            PayloadTooLargeError: The card is larger than a card may be.
-            AlreadyRunningError: Another process that lives holds the id, by the same card.
-            IdTakenError: The same, by another card.
+            PayloadTooLargeError: The card exceeds the maximum size.
+            AlreadyRunningError: Another live process holds the id, with the same card.
+            IdTakenError: Another live process holds the id, with another card.
         """
         card = request.card
         check_card_size(card)
@@ -84,26 +84,26 @@ class Registry:
         return (await self._answer(card.agent_id, advice(card))).model_copy(update={"inbox": inbox})
 
     async def renew(self, request: Renew) -> Lease:
-        """Keep a lease.
+        """Renew a lease.
 
         Raises:
-            NotFoundError: The agent has never registered, or was last registered in another pool; it should now.
-            SupersededError: Another process has taken the id over.
+            NotFoundError: The agent is not registered in this pool.
+            SupersededError: Another process holds the id now.
         """
         await self._ports.sessions.check(request.agent_id, request.session)
         if not _is_of(self._ports.view.card(request.agent_id), request.pool):
-            # What follows the bucket may be late: the bucket itself decides.
+            # The view can lag; the bucket decides.
             if not _is_of(await self._ports.cards.get(request.agent_id), request.pool):
                 raise NotFoundError(f"{request.agent_id} is not registered in the pool {request.pool}.", hint="Register first.")
         await self._ports.leases.renew(request.agent_id, Renewal(load=request.load, session=request.session, model=request.model))
         return await self._answer(request.agent_id, ())
 
     async def deregister(self, request: Deregister) -> Acknowledged:
-        """Take an agent offline at once, without forgetting it. A process that holds the id no more takes nobody offline."""
+        """End a lease and keep the card. A process that no longer holds the id changes nothing."""
         held = await self._ports.sessions.read(request.agent_id)
         if held is not None and held.claim is not None:
             if held.claim.session.session != request.session or not held.claim.is_sealed_by(request.proof):
-                _log.info("not_its_own_to_end", agent_id=request.agent_id, session=request.session)
+                _log.info("deregistration_ignored", agent_id=request.agent_id, session=request.session)
                 return Acknowledged()
             if not await self._ports.sessions.remove(request.agent_id, revision=held.revision):
                 return Acknowledged()
@@ -111,13 +111,13 @@ class Registry:
         return Acknowledged()
 
     async def get(self, request: GetAgents) -> Agents:
-        """Look agents up by id; with `more`, ask again for those behind the last one."""
+        """Return agents by id. If the reply has `more`, request the ids after the last one again."""
         await self._until_whole()
         found = (self._ports.view.card(agent_id) for agent_id in dict.fromkeys(request.agent_ids))
         return fill_page(self._status(record) for record in found if record is not None)
 
     async def list(self, request: ListAgents) -> Agents:
-        """List agents in the order of their ids, a page at a time."""
+        """Return one page of agents, ordered by id."""
         await self._until_whole()
         chosen = (
             self._status(record)
@@ -128,11 +128,11 @@ class Registry:
         page = fill_page(chosen, limit=request.limit)
         if request.after is not None:
             return page
-        unreadable = self._ports.view.unreadable()[:_MAX_TOLD]
-        return page.model_copy(update={"unreadable": tuple(one[:_MAX_TOLD_CHARS] for one in unreadable)})
+        unreadable = self._ports.view.unreadable()[:_MAX_UNREADABLE]
+        return page.model_copy(update={"unreadable": tuple(one[:_MAX_UNREADABLE_CHARS] for one in unreadable)})
 
     def forget_epoch(self) -> None:
-        """Ask anew which store the logs are in: the server may have come back without it."""
+        """Read the epoch of the log stream again after a reconnect: the server can be back with an empty store."""
         self._epoch = ""
 
     def _status(self, record: CardRecord) -> AgentStatus:
@@ -145,10 +145,7 @@ class Registry:
         )
 
     async def _claim(self, request: Register) -> str:
-        """Take the id for the process that asks, unless another one that lives holds it; return the nonce of its inbox.
-
-        A process that registers again keeps its inbox.
-        """
+        """Claim the id for a process, unless another live process holds it; return the nonce of its inbox, which it keeps."""
         agent_id = request.card.agent_id
         for _ in range(_CLAIM_ATTEMPTS):
             held = await self._ports.sessions.read(agent_id)
@@ -184,29 +181,29 @@ class Registry:
 
     async def _until_whole(self) -> None:
         try:
-            async with fail_after(_WHOLE_WITHIN.total_seconds()):
+            async with fail_after(_VIEW_TIMEOUT.total_seconds()):
                 await self._ports.view.whole()
         except TimeoutError:
-            raise UnavailableError("The registry has not read its records yet.", hint="Ask again.") from None
+            raise UnavailableError("The registry has not read its records yet.", hint="Retry.") from None
 
     async def _answer(self, agent_id: AgentId, warnings: tuple[str, ...]) -> Lease:
-        joined = await _told(self._ports.memberships.newest(agent_id), 0)
-        epoch = self._epoch or await _told(self._ask_epoch(), "")
+        joined = await _optional(self._ports.memberships.newest(agent_id), 0)
+        epoch = self._epoch or await _optional(self._read_epoch(), "")
         return Lease(duration=self._lease, renew_every=self._renew_every, joined=joined, epoch=epoch, warnings=warnings)
 
-    async def _ask_epoch(self) -> str:
+    async def _read_epoch(self) -> str:
         self._epoch = await self._ports.log.epoch()
         return self._epoch
 
 
-async def _told(asked: Awaitable[T], otherwise: T) -> T:
-    """Wait a moment for what an answer may leave out."""
+async def _optional(read: Awaitable[T], default: T) -> T:
+    """Return the value of an optional field, or the default after a timeout."""
     try:
-        async with fail_after(_TOLD_WITHIN.total_seconds()):
-            return await asked
+        async with fail_after(_OPTIONAL_TIMEOUT.total_seconds()):
+            return await read
     except (TimeoutError, UnavailableError) as error:
-        _log.warning("not_told", error=str(error) or type(error).__name__)
-        return otherwise
+        _log.warning("optional_field_missing", error=str(error) or type(error).__name__)
+        return default
 
 
 def _is_of(record: CardRecord | None, pool: PoolId) -> bool:
@@ -214,13 +211,13 @@ def _is_of(record: CardRecord | None, pool: PoolId) -> bool:
 
 
 def _succeeds(request: Register, claim: Claim) -> bool:
-    """Whether who asks is the process that holds the id, or has its memory: that it knows the session proves neither."""
+    """Whether a process holds the id, or has its memory. Knowledge of the session alone proves neither."""
     holder = claim.session.session
     is_named = holder == request.previous or (request.session is not None and holder == request.session.session)
     return is_named and claim.is_sealed_by(request.proof)
 
 
 def _digest(card: AgentCard) -> str:
-    """Tell cards apart by what their author wrote: not by the id, and not by what its client adds."""
+    """Return a digest of the fields that the author of a card wrote, without the id and fields that its client adds."""
     written = card.model_copy(update={"agent_id": "", "speaks": None, "patience": None})
     return hashlib.sha256(encode(written)).hexdigest()

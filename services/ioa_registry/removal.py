@@ -1,4 +1,4 @@
-"""Forgetting agents: those that did not come back for very long, and those that an operator names."""
+"""Removal of agents that are offline for long, or that an operator names."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _log = structlog.get_logger(__name__)
 
 
 class AgentRemover:
-    """Forget agents. Any number of replicas may do it."""
+    """Removes agents. Any number of replicas can run it."""
 
     def __init__(self, cards: CardStore, view: RegistryView, removal: AgentRemoval, clock: Clock) -> None:
         self._cards = cards
@@ -29,11 +29,11 @@ class AgentRemover:
         self._clock = clock
 
     async def remove(self, request: RemoveAgent) -> Acknowledged:
-        """Forget an agent that is named.
+        """Remove one agent.
 
         Raises:
             NotFoundError: There is no such agent.
-            ConflictError: It is online, and was not to be removed all the same.
+            ConflictError: It is online, and `force` is not set.
         """
         record = await self._cards.get(request.agent_id)
         if record is None:
@@ -47,7 +47,7 @@ class AgentRemover:
         return Acknowledged()
 
     async def follow(self, keep: timedelta, every: timedelta = EVERY) -> None:
-        """Forget who has been away for longer than `keep`, and look again `every` so often, for ever."""
+        """Remove agents that are offline for longer than `keep`, periodically until cancelled."""
         while True:
             try:
                 await self.sweep(keep)
@@ -56,9 +56,7 @@ class AgentRemover:
             await asyncio.sleep(every.total_seconds())
 
     async def sweep(self, keep: timedelta) -> None:
-        """Forget once who has been away for longer than `keep`.
-
-        An agent without a lease on record, as an older release left it behind, is kept: nothing tells since when it is away.
+        """Remove agents that are offline for longer than `keep`. An agent without any lease is kept: its last renewal is unknown.
 
         Raises:
             UnavailableError: The stores do not answer.

@@ -1,4 +1,4 @@
-"""What the library knows of this service."""
+"""Description of the registry service."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ from ioa.protocol.subjects import inbox_prefix_of
 
 _QUEUE = "ioa-authcallout"
 _MAX_CONCURRENT, _MAX_QUEUED = 128, 1_000
-"""Maximum tokens that are verified at once, and that wait: nats-server gives up a connection after 2 s."""
+"""Maximum number of concurrent verifications, and of waiting requests: nats-server ends their connections after 2 s."""
 _UNLIMITED = -1
 _NANOSECONDS = 1_000_000_000
 
