@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from datetime import timedelta
 
-from ioa.ports.inspection import DeadLetterKind, ServerFacts, SlowedCaller, SlowedCallers, StorageFacts, TopologyFacts
+from ioa.ports.inspection import DeadLetterKind, RejectedCaller, RejectedCallers, ServerFacts, StorageFacts, TopologyFacts
 from ioa.ports.stream_stats import QueueStats, StreamStats
 from ioa.ports.system_client import SystemClient
 from ioa.protocol.authcallout import CalloutStatus
@@ -25,7 +25,7 @@ class MemoryInspection:
         streams: Which streams and buckets there are.
         clock_is_ahead: By how much the server's clock is.
         silent: Services that do not answer.
-        too_often: Who asks services too often.
+        rejected: Who asks services too often.
         entrance: How the auth callout fares; None as if there were none.
         may_read: Whether whoever asks may read dead letters, not only count them.
     """
@@ -39,7 +39,7 @@ class MemoryInspection:
         self.streams = TopologyFacts(0, (), ())
         self.clock_is_ahead: timedelta | None = timedelta(0)
         self.silent: set[str] = set()
-        self.too_often: list[SlowedCaller] = []
+        self.rejected: list[RejectedCaller] = []
         self.entrance: CalloutStatus | None = None
         self.may_read = True
 
@@ -73,9 +73,9 @@ class MemoryInspection:
         waiting = len(self._plane.work.waiting())
         return [StreamStats("IOA_WORK", waiting, 0, (QueueStats("any", waiting, 0),))]
 
-    async def slowed(self, services: Collection[str] = ()) -> SlowedCallers:
+    async def rejected_callers(self, services: Collection[str] = ()) -> RejectedCallers:
         """Tell what it was told; who is silent does not say."""
-        return SlowedCallers(self.too_often, [service for service in services if not await self.answers(service)])
+        return RejectedCallers(self.rejected, [service for service in services if not await self.answers(service)])
 
     async def callout(self) -> CalloutStatus | None:
         """Tell what it was told."""

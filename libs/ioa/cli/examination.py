@@ -18,7 +18,7 @@ from ioa.hosting.configured_model import ModelStanding
 from ioa.ports.delivery import DeadReason
 from ioa.ports.inspection import (
     DeadLetterKind,
-    SlowedCaller,
+    RejectedCaller,
     StorageFacts,
     StreamShare,
     TopologyFacts,
@@ -339,22 +339,22 @@ def _user_of(queue: QueueStats) -> str:
 
 
 _TOO_MUCH = (
-    "If the caller is honest, raise its limit (IOA_QUOTA_…, or quotas of the chart); otherwise stop it, or revoke its key"
+    "If the caller is honest, raise IOA_RATE and IOA_BURST (quotas.requests of the chart); otherwise stop it, or revoke its key"
     " (`ioa credentials revoke NAME`)."
 )
 _UNHEARD = "Run `ioa doctor` again in a moment."
 
 
-def quotas_finding(slowed: Sequence[SlowedCaller], unheard: Sequence[str] = ()) -> Finding:
-    """Name callers above their rate limits. Services that are `unheard` did not answer, and may know of more."""
+def quotas_finding(rejected: Sequence[RejectedCaller], missing: Sequence[str] = ()) -> Finding:
+    """Name callers above their rate limits. Services that are `missing` did not answer, and may know of more."""
     problems, hints = list[str](), list[str]()
-    if slowed:
-        named = [f"{one.caller} ({one.refused:,} of {one.family} refused)" for one in slowed]
+    if rejected:
+        named = [f"{one.caller} ({one.count:,} by {one.limit})" for one in rejected]
         more = f" and {len(named) - _NAMED_CALLERS} more" if len(named) > _NAMED_CALLERS else ""
-        problems.append(f"Asking too often, and slowed down: {', '.join(named[:_NAMED_CALLERS])}{more}.")
+        problems.append(f"Requests rejected above a limit: {', '.join(named[:_NAMED_CALLERS])}{more}.")
         hints.append(_TOO_MUCH)
-    if unheard:
-        problems.append(f"No answer from {', '.join(unheard)}, which may name more.")
+    if missing:
+        problems.append(f"No answer from {', '.join(missing)}, which may name more.")
         hints.append(_UNHEARD)
     if not problems:
         return Finding("quotas", Health.OK, "no caller was above its rate limit in the last minute")

@@ -148,12 +148,12 @@ async def _whose(inspection: Inspection) -> AsyncIterator[Finding]:
 
 
 async def _quotas(inspection: Inspection, *, stands: bool) -> Finding | None:
-    """Name who asks for too much; None where the system does not stand and nobody is named."""
+    """List rejected callers; None if the system is incomplete and no caller was rejected."""
     try:
-        slowed = await inspection.slowed(_service_names() if stands else ())
+        found = await inspection.rejected_callers(_service_names() if stands else ())
     except IoaError as error:
         return Finding("quotas", Health.PROBLEM, error.message, error.hint)
-    return quotas_finding(slowed.callers, slowed.unheard) if stands or slowed.callers else None
+    return quotas_finding(found.callers, found.missing) if stands or found.callers else None
 
 
 async def _grounds(inspection: Inspection, storage: StorageFacts | None, data: Path) -> AsyncIterator[Finding]:

@@ -70,20 +70,26 @@ class DeadLetterKind:
 
 
 @dataclass(frozen=True)
-class SlowedCaller:
-    """A caller above its rate limit within the last minute, and the number of its rejected requests of one family."""
+class RejectedCaller:
+    """A caller whose requests a service rejected within the last minute.
+
+    Attributes:
+        caller: Name of the agent or user.
+        limit: `rate`: too many requests per second; `share`: too many waiting requests.
+        count: Number of rejected requests.
+    """
 
     caller: str
-    family: str
-    refused: int
+    limit: str
+    count: int
 
 
 @dataclass(frozen=True)
-class SlowedCallers:
-    """Whom the services of a system slow down, those first who matter most of each family; and which services did not say."""
+class RejectedCallers:
+    """The rejected callers, those with most rejections first, and the services that did not answer."""
 
-    callers: Sequence[SlowedCaller]
-    unheard: Sequence[str] = ()
+    callers: Sequence[RejectedCaller]
+    missing: Sequence[str] = ()
 
 
 class Inspection(StreamStatsSource, Protocol):
@@ -112,8 +118,8 @@ class Inspection(StreamStatsSource, Protocol):
     async def answers(self, service: str) -> bool:
         """Whether a service, such as `ioa-router`, answers a ping (NATS ADR-32)."""
 
-    async def slowed(self, services: Collection[str] = ()) -> SlowedCallers:
-        """Ask every replica of every service whom it slows down; an answer of each of `services` is waited for, some seconds."""
+    async def rejected_callers(self, services: Collection[str] = ()) -> RejectedCallers:
+        """Return the callers that any replica rejected lately. Waits some seconds for an answer of each of `services`."""
 
     async def callout(self) -> CalloutStatus | None:
         """Ask a replica of the auth callout whom it lets in; None if none answers, or who asks may not know."""

@@ -14,7 +14,7 @@ from ioa.adapters.nats.inspection import open_inspection
 from ioa.adapters.nats.request import NatsRequester
 from ioa.adapters.nats.service import open_service
 from ioa.errors import RateLimitedError
-from ioa.ports.inspection import SlowedCaller
+from ioa.ports.inspection import RejectedCaller
 from ioa.protocol.subjects import CALLER_AT
 from ioa.rate_limit import RateLimit
 
@@ -39,6 +39,6 @@ async def test_rejections_of_all_replicas_are_added_and_missing_services_named(
             with pytest.raises(RateLimitedError):
                 await NatsRequester(client).send(subject, b"", timeout=_NOW)
         async with open_inspection(NatsSettings(nats_url, "doctor"), patience=_SOON) as inspection:
-            assert (await inspection.slowed()).callers == [SlowedCaller("eve", "rate", 2)]
+            assert (await inspection.rejected_callers()).callers == [RejectedCaller("eve", "rate", 2)]
             monkeypatch.setattr(nats_inspection, "_STATISTICS_SECONDS", 0.5)
-            assert (await inspection.slowed(("ioa-test", "ioa-away"))).unheard == ["ioa-away"]
+            assert (await inspection.rejected_callers(("ioa-test", "ioa-away"))).missing == ["ioa-away"]

@@ -7,7 +7,7 @@ import base64
 import json
 import os
 from asyncio import StreamReader, StreamWriter
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -27,7 +27,6 @@ from ioa.cli.credentials import AUTHORIZATION, FolderSecrets, plan_of
 from ioa.errors import UnavailableError
 from ioa.hosting.cluster_credentials import make_credentials
 from ioa.local.fork_server import ChildProcess, ForkServer, Program
-from ioa.ports.inspection import Inspection, SlowedCaller
 from ioa.testing.manual_clock import NEW_YEAR
 from tests.rig.deadline import eventually
 from tests.rig.forks import fork_server
@@ -157,25 +156,6 @@ async def open_intruder(secured: Secured, name: str, key: str = "seed") -> Async
     async with open_connection(secured.settings(name, key), patience=_PATIENCE) as client:
         await ignore_refused_subscriptions(client)
         yield client
-
-
-async def told_of(inspection: Inspection) -> Sequence[SlowedCaller]:
-    """Return whom the services slow down. Waits for the registry, as `ioa doctor` does."""
-    return (await inspection.slowed(("ioa-registry",))).callers
-
-
-async def until_told(
-    inspection: Inspection, until: Callable[[Sequence[SlowedCaller]], bool] = bool, *, within: timedelta
-) -> Sequence[SlowedCaller]:
-    """Ask whom the services slow down until the answer is as expected."""
-
-    async def told() -> Sequence[SlowedCaller]:
-        try:
-            return await told_of(inspection)
-        except UnavailableError:
-            return ()
-
-    return await eventually(told, until, within=within)
 
 
 @asynccontextmanager

@@ -39,7 +39,7 @@ from ioa.cli.probe import Probed
 from ioa.errors import UnavailableError
 from ioa.ports.inspection import (
     DeadLetterKind,
-    SlowedCaller,
+    RejectedCaller,
     StorageFacts,
     StreamShare,
     TopologyFacts,
@@ -130,11 +130,11 @@ def limited_file_size(limit_bytes: int) -> Iterator[None]:
         signal.signal(signal.SIGXFSZ, handler)
 
 
-def test_who_asks_too_often_is_named() -> None:
+def test_who_asks_rejected_is_named() -> None:
     """With what was refused, and what to do; a system in which nobody does is in order."""
-    found = quotas_finding([SlowedCaller("mallory", "say", 12_345), SlowedCaller("bob", "sync", 2)])
+    found = quotas_finding([RejectedCaller("mallory", "rate", 12_345), RejectedCaller("bob", "share", 2)])
     assert (found.health, quotas_finding([]).health) == (Health.WARNING, Health.OK)
-    assert "mallory (12,345 of say refused), bob (2 of sync refused)" in found.message
+    assert "mallory (12,345 by rate), bob (2 by share)" in found.message
 
 
 def test_callout_finding_lists_the_reasons_of_rejections() -> None:
@@ -313,9 +313,9 @@ async def test_who_floods_is_named_whatever_else_is_wrong(ail: Callable[[MemoryI
     async with open_memory_plane() as plane:
         assert isinstance(plane.inspection, MemoryInspection)
         ail(plane.inspection)
-        plane.inspection.too_often = [SlowedCaller("eve", "say", 30_312)]
+        plane.inspection.rejected = [RejectedCaller("eve", "rate", 30_312)]
         found = [finding async for finding in findings(plane.inspection, tmp_path)]
-    assert (found[-1].check, "eve (30,312 of say refused)" in found[-1].message) == ("quotas", True)
+    assert (found[-1].check, "eve (30,312 by rate)" in found[-1].message) == ("quotas", True)
     assert Health.PROBLEM in {finding.health for finding in found}
 
 
@@ -329,20 +329,20 @@ async def test_a_check_that_is_not_answered_keeps_no_name_back(tmp_path: Path, m
         monkeypatch.setattr(MemoryInspection, asked, unanswered)
     async with open_memory_plane() as plane:
         assert isinstance(plane.inspection, MemoryInspection)
-        plane.inspection.too_often = [SlowedCaller("eve", "say", 30_312)]
+        plane.inspection.rejected = [RejectedCaller("eve", "rate", 30_312)]
         found = {finding.check: finding async for finding in findings(plane.inspection, tmp_path)}
     unheard = ("streams", "clock", "queues", "dead letters")
     assert {check: (found[check].health, found[check].hint) for check in unheard} == dict.fromkeys(
         unheard, (Health.PROBLEM, "Is it running?")
     )
-    assert "eve (30,312 of say refused)" in found["quotas"].message
+    assert "eve (30,312 by rate)" in found["quotas"].message
 
 
 def test_a_service_that_does_not_say_whom_it_slows_down_is_told() -> None:
     """Nobody is named then, or some are; that all is well is not known."""
-    silent, some = quotas_finding([], ["ioa-registry"]), quotas_finding([SlowedCaller("eve", "say", 30_312)], ["ioa-router"])
+    silent, some = quotas_finding([], ["ioa-registry"]), quotas_finding([RejectedCaller("eve", "rate", 30_312)], ["ioa-router"])
     assert (silent.health, silent.message) == (Health.WARNING, "No answer from ioa-registry, which may name more.")
-    assert ("slowed down: eve (" in some.message, "from ioa-router" in some.message, "again" in some.hint) == (True, True, True)
+    assert ("above a limit: eve (" in some.message, "from ioa-router" in some.message, "again" in some.hint) == (True, True, True)
 
 
 async def test_a_tenants_system_is_said_to_be_one(tmp_path: Path) -> None:

@@ -25,9 +25,9 @@ from ioa.errors import ForbiddenError, IoaError, NotPermittedError, UnavailableE
 from ioa.json_text import parse_json
 from ioa.ports.inspection import (
     DeadLetterKind,
+    RejectedCaller,
+    RejectedCallers,
     ServerFacts,
-    SlowedCaller,
-    SlowedCallers,
     StorageFacts,
     StreamShare,
     TopologyFacts,
@@ -121,7 +121,7 @@ class NatsInspection:
             for stream in (await self._system.standing()).streams
         ]
 
-    async def slowed(self, services: Collection[str] = ()) -> SlowedCallers:
+    async def rejected_callers(self, services: Collection[str] = ()) -> RejectedCallers:
         """Read from the statistics of all replicas which callers were rejected lately, and which services did not answer."""
         rejected, missing = Counter[tuple[str, str]](), set(services)
         async for statistics in self._statistics(missing):
@@ -131,8 +131,8 @@ class NatsInspection:
                 for endpoint in read["endpoints"]:
                     for caller, kind, count in (endpoint.get("data") or {}).get(REJECTED, ()):
                         rejected[str(caller), str(kind)] += int(count)
-        callers = [SlowedCaller(caller, kind, count) for (caller, kind), count in rejected.most_common()]
-        return SlowedCallers(callers, sorted(missing))
+        callers = [RejectedCaller(caller, kind, count) for (caller, kind), count in rejected.most_common()]
+        return RejectedCallers(callers, sorted(missing))
 
     async def _statistics(self, missing: Collection[str]) -> AsyncGenerator[bytes, None]:
         """Yield the statistics of all replicas (ADR-32), until no more arrive for a moment and no service is missing."""
