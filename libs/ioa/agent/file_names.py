@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Collection, Iterable
+
+from ioa.normal_form import normal_form
 
 _PATH = re.compile(r"(?<![\w.\-/\\])[\w.-]++(?:[/\\][\w.-]++)++")
 _WORD, _ENDS = re.compile(r"[\w.-]+"), re.compile(r"(?<=\w)(?!\w)")
@@ -63,7 +64,7 @@ def as_attached(text: str, names: Iterable[str]) -> str:
 
 def composed(name: str) -> str:
     """Return a name in Unicode's form NFC."""
-    return unicodedata.normalize("NFC", name)
+    return normal_form("NFC", name)
 
 
 def comparable(name: str) -> str:
