@@ -22,12 +22,6 @@ def bind(ids: Mapping[str, str]) -> None:
     _ids.set(ids)
 
 
-def unbind() -> None:
-    """Forget what this task's log lines were about, before it works on something else."""
-    if _ids.get():
-        _ids.set(_NOTHING)
-
-
 def bind_also(**ids: str) -> None:
     """Add to what this task's log lines are about."""
     _ids.set({**_ids.get(), **ids})

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import msgpack
 from starlette.requests import HTTPConnection
 
-from ioa.adapters.nats.headers import header_bytes, read_headers
+from ioa.adapters.nats.headers import read_headers
 from ioa.adapters.nats.tokens import claims_of
 from ioa.adapters.openai.completion import read_completion
 from ioa.agent.file_names import names_in
@@ -244,7 +244,7 @@ DECODERS = (
     ),
     Decoder("model answers", lambda data: read_answer(data.decode("utf-8", "replace"), Speech), "JSON", _SPEECH, 500_000),
     _text("objects in model answers", find_object, 'Well: {"a": 1}'),
-    Decoder("NATS headers", lambda data: header_bytes(read_headers(b"NATS/1.0\r\n" + data)), "bytes", b"a: b\r\n\r\n"),
+    Decoder("NATS headers", lambda data: read_headers(b"NATS/1.0\r\n" + data), "bytes", b"a: b\r\n\r\n"),
     Decoder("text files", lambda data: decoded(data, "a.csv"), "bytes", b"a,b\n1,2\n"),
     Decoder("web pages as files", lambda data: decoded(data, "a.html", is_page=True), "bytes", b'<meta charset="utf-8">'),
     _text("web pages", text_of_html, "<p>a</p>"),

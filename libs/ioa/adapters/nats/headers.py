@@ -47,11 +47,6 @@ def decode_subject(subject: bytes) -> str:
     return subject.decode("utf-8", "replace")
 
 
-def header_bytes(headers: Mapping[str, str] | None) -> int:
-    """Return the size of the headers of a message, as read."""
-    return sum(len(name) + len(value) for name, value in (headers or {}).items())
-
-
 def writable(headers: Mapping[str, str]) -> dict[str, str]:
     """Return the headers whose names nats-py accepts for sending."""
     return {name: value for name, value in headers.items() if _WRITABLE_NAME.fullmatch(name)}
