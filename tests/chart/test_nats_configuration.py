@@ -188,7 +188,7 @@ async def test_tls_encrypts_clients_and_nodes(tmp_path: Path, values: dict[str, 
             with pytest.raises(UnavailableError, match=r"is not trusted") as refused:
                 async with open_connection(stranger, patience=timedelta(seconds=1)):
                     pass
-            assert refused.value.hint == "IOA_NATS_CA names the certificate of its authority."
+            assert refused.value.hint == "Set IOA_NATS_CA to the certificate of its authority."
 
     assert (copies, [record.getMessage() for record in caplog.records if record.name == "asyncio"]) == (3, [])
 
