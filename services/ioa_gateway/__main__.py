@@ -26,7 +26,6 @@ from ioa.retry import pauses
 from ioa.runtime.process import StopSignal, background, run_process
 from ioa.telemetry import readiness
 from ioa_gateway.app import create_app
-from ioa_gateway.arrivals import Arrivals
 from ioa_gateway.calls import WebhookParts
 from ioa_gateway.guard import OriginGuard
 from ioa_gateway.keyring import Keyring
@@ -37,11 +36,13 @@ from ioa_gateway.outward.tail import Tail
 from ioa_gateway.outward.traces import TraceExport
 from ioa_gateway.outward.webhooks import Webhooks
 from ioa_gateway.reach import Reach
-from ioa_gateway.reading import read_slots
 from ioa_gateway.rooms import open_rooms
 from ioa_gateway.seats import networks_of, open_seats
 from ioa_gateway.server import bound, open_server
 from ioa_gateway.settings import GatewaySettings
+
+_MAX_READS = 6
+"""Concurrent reads of streams. One read returns up to 2 MB, and nats-server disconnects a client that leaves several MB unread."""
 
 _log = structlog.get_logger(__name__)
 
@@ -51,15 +52,14 @@ async def serve(settings: GatewaySettings, stop: StopSignal) -> None:
     async with AsyncExitStack() as stack:
         settings.hosts(settings.http_port)
         connection = await stack.enter_async_context(open_connection(settings.nats("ioa-gateway")))
-        limit_reads(connection, read_slots())
+        reads = asyncio.Semaphore(_MAX_READS)
+        limit_reads(connection, lambda: reads)
         keyring, limits = Keyring(NatsApiKeys(connection), SystemClock().now, run=settings.http_run), CallerLimits(time.monotonic)
         await _open(keyring, settings)
         listening = stack.enter_context(bound(settings.http_address, settings.http_port))
         port = listening.getsockname()[1]
         guard = partial(OriginGuard, hosts=settings.hosts(port))
-        rooms = await stack.enter_async_context(
-            open_rooms(NatsSystemClient(connection), keyring.stands, limits.pages, limits.lists)
-        )
+        rooms = await stack.enter_async_context(open_rooms(NatsSystemClient(connection), keyring.stands, limits.pages))
         stack.enter_context(readiness.needs("NATS", lambda: connection.is_connected))
         await stack.enter_async_context(background(keyring.follow(rooms.look)))
         own = networks_of(connection, settings.nats("ioa-gateway"), settings.seats, is_asked=settings.has_own_key)
@@ -96,8 +96,7 @@ async def serve(settings: GatewaySettings, stop: StopSignal) -> None:
             seats=seats,
             is_there=lambda: connection.is_connected,
         )
-        arrivals = Arrivals(most_of_address=settings.http_address_connections, user_of=keyring.user_of)
-        await stack.enter_async_context(open_server(create_app(reach, guard), listening, arrivals))
+        await stack.enter_async_context(open_server(create_app(reach, guard), listening))
         _log.info("http_served", port=port)
         await stop.wait()
         rooms.close()

@@ -29,7 +29,7 @@ from ioa.ports.webhook_store import WebhookStore
 from ioa.protocol.api_keys import Scope
 from ioa.protocol.codec import validate
 from ioa.protocol.goal_order import GoalOrder
-from ioa.protocol.goals import GoalRecord, GoalResult
+from ioa.protocol.goals import GoalRecord
 from ioa.protocol.ids import CommId, GoalId, GoalName, UserId, check_token, parse_goal_id
 from ioa.protocol.labels import bears
 from ioa.protocol.model import Instruction, Model
@@ -183,20 +183,6 @@ class ApiCall:
         async with self.limits.pages.slot(self.caller.user):
             yield await self.client.system.goal(name, with_team=with_team)
 
-    async def ending(self, name: GoalName, write: Callable[[GoalResult], Sequence[T]]) -> Sequence[T]:
-        """Return what a function makes of the result of a goal that has ended; nothing if the caller's key was revoked.
-
-        Raises:
-            NotFoundError: The goal has not ended, or was removed.
-        """
-        if not self.rooms.may_go_on(self.caller):
-            return ()
-        async with self.limits.pages.slot(self.caller.user):
-            result = await self.client.result(name)
-        if result is None:
-            raise _no_goal(name)
-        return write(result)
-
     async def look(self, name: GoalName) -> LookedAt:
         """Look at a goal without its team, and whether it has ended; who tells its result looks in a turn, by `looking`.
 
@@ -208,7 +194,7 @@ class ApiCall:
 
     async def webhooks(self, is_wanted: Callable[[Webhook], bool]) -> Sequence[Webhook]:
         """Read some webhooks, in a turn of the caller's user; of others nothing is kept."""
-        async with self.limits.lists.slot(self.caller.user):
+        async with self.limits.pages.slot(self.caller.user):
             return [hook async for hook in self.hooks.store.all() if is_wanted(hook)]
 
     async def group(self) -> CommId:

@@ -108,7 +108,7 @@ async def _told(call: ApiCall, wanted: set[_Named]) -> _Told:
     if not wanted or Scope.GOALS_READ not in call.caller.scopes:
         return told
     while found < MOST_FOUND and looked_at < MOST_LOOKED_THROUGH:
-        async with call.limits.lists.slot(call.caller.user):
+        async with call.limits.pages.slot(call.caller.user):
             before, of_these, looked_at_now = await _look(call, told, wanted, before)
         if before is None or told.given == wanted:
             break

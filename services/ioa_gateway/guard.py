@@ -47,6 +47,12 @@ class OriginGuard:
                 _secure(message)
             await send(message)
 
+        if "content-length" in headers and "transfer-encoding" in headers:  # a proxy in front may read another length
+            refusal = problem(
+                400, "invalid_input", "The request has both Content-Length and Transfer-Encoding.", "Send one of them."
+            )
+            await tell(refusal, {"Connection": "close"})(scope, receive, guarded)
+            return
         named = [host.lower() for host in headers.getlist("host")]
         scheme = self._hosts.get(named[0]) if len(named) == 1 else None
         if scheme is None:

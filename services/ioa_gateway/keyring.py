@@ -11,21 +11,17 @@ import asyncio
 import hashlib
 import hmac
 import re
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 import structlog
 from starlette.requests import HTTPConnection
-from starlette.types import Scope as ScopeOfRequest
 
 from ioa.errors import ForbiddenError, InvalidInputError, RateLimitedError, UnauthenticatedError, UnavailableError
 from ioa.ports.api_key_store import ApiKeyStore
 from ioa.protocol.api_keys import KNOWN_FOR, ApiKey, KeyId, Scope, SignedOut, digest_of_secret, parse_key, people_of
-from ioa.protocol.ids import UserId
 from ioa_gateway.callers import Caller
-from ioa_gateway.reading import ITSELF, reading_as
 from ioa_gateway.sessions import BrowserSession, session_in
 
 SESSION = timedelta(days=7)
@@ -228,23 +224,8 @@ class Keyring:
         """
         sealed = self._sealed(session)
         if sealed is not None:
-            async with self._for_all():  # what was read before would let it in again
+            async with self._reading:  # what was read before would let it in again
                 self._signed_out[sealed.key_id] = await self._store.sign_out(sealed.key_id, sealed.until, self.now())
-
-    def user_of(self, scope: ScopeOfRequest) -> UserId | None:
-        """Tell whose request it is, if that can be said at once: of a key that is not known here nobody is asked."""
-        request = HTTPConnection(scope)
-        written, session = request.headers.get("authorization"), session_in(request)
-        key_id, secret = None, None
-        if written is not None:
-            try:
-                key_id, secret = parse_key(written.partition(" ")[2])
-            except InvalidInputError:
-                return None
-        elif session is not None:
-            key_id = self.key_of_session(session)
-        key = None if key_id is None else self._standing(key_id)
-        return key.user if key is not None and (secret is None or key.is_shown_by(secret)) else None
 
     def _sealed(self, session: BrowserSession) -> _Sealed | None:
         """Read what a session says; None where it is none of ours, or over."""
@@ -292,16 +273,9 @@ class Keyring:
         finally:
             self._waiting -= 1
 
-    @asynccontextmanager
-    async def _for_all(self) -> AsyncIterator[None]:
-        """Read or write what all wait for: not in the turns of whoever has it done, who may have filled them."""
-        async with self._reading:
-            with reading_as(ITSELF):
-                yield
-
     async def _read(self, behind: datetime | None = None) -> None:
         """Read the keys, unless that was begun behind a time."""
-        async with self._for_all():
+        async with self._reading:
             if behind is None or self._read_at <= behind:
                 begun = self.now()
                 self._signed_out = {one.key_id: one for one in await self._store.signed_out()}

@@ -28,8 +28,8 @@ FILES_OF_USER, FILES = 60, 240
 reads it may be slow."""
 COMING = 100
 """How many bodies of one user, of whatever size, may be on their way at a time: each holds a connection."""
-PAGES, PAGES_OF_USER, DRAWINGS = 8, 2, 1
-"""How many pages of entries or single goals, and how many lists, are read at a time, of all and of one user; and files drawn."""
+MAX_PAGE_READS, DRAWINGS = 16, 1
+"""Concurrent reads of pages of entries, goals and lists; and of drawn files."""
 ORDERS = 1
 """Request bodies that may contain a team, or use A2A 0.3, that are parsed at once."""
 PUTS, PUTS_OF_USER = 8, 2
@@ -59,8 +59,7 @@ class CallerLimits:
         clock: Seconds of a clock that never goes back.
 
     Attributes:
-        pages: Whose page of entries, or whose goal, is read.
-        lists: Whose list of goals, agents or webhooks is read.
+        pages: Limits concurrent reads of pages, served round-robin by user.
         orders: Whose body is read that takes long, such as one that may hold a team.
         puts: Whose team is put.
         seats: By whose key somebody asks in the name of a person.
@@ -75,7 +74,7 @@ class CallerLimits:
         self._webhooks = _a_minute(WEBHOOKS_A_MINUTE)
         self._sign_outs, self._seats = _a_minute(SIGN_OUTS_A_MINUTE), RateLimiter(SEATS_RATE)
         self.seats = FairSemaphore(SEATS, SEATS_OF_USER)
-        self.pages, self.lists = FairSemaphore(PAGES, PAGES_OF_USER), FairSemaphore(PAGES, PAGES_OF_USER)
+        self.pages = FairSemaphore(MAX_PAGE_READS)
         self.orders, self.puts = FairSemaphore(ORDERS, ORDERS), FairSemaphore(PUTS, PUTS_OF_USER)
         self.drawings, self.told = FairSemaphore(DRAWINGS, DRAWINGS), FairSemaphore(TOLD, TOLD_USER)
         self.whole_files = FairSemaphore(WHOLE_FILES, WHOLE_FILES_OF_USER)

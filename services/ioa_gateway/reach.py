@@ -17,7 +17,6 @@ from ioa_gateway.callers import NOBODY, Caller
 from ioa_gateway.calls import MAX_FILE_BYTES, ApiCall, WebhookParts, left, sent
 from ioa_gateway.keyring import Keyring
 from ioa_gateway.limits import CallerLimits
-from ioa_gateway.reading import reads_for
 from ioa_gateway.rooms import Rooms
 from ioa_gateway.seats import Seats
 from ioa_gateway.sessions import session_in
@@ -70,7 +69,6 @@ class Reach:
         Raises:
             UnavailableError: There is no connection to the system now.
         """
-        reads_for.set(caller.user)
         if not self.is_there():
             raise UnavailableError("The system is out of reach.", hint="Try again soon; nothing is lost.")
         return ApiCall(

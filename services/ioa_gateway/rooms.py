@@ -1,7 +1,7 @@
-"""Groups and lists of goals that clients follow by HTTP: each is read once for all followers, in turns of the first one's user.
+"""Followed groups and lists of goals. One reader serves all followers of the same group or list.
 
-A room holds the last entries of a group and its nested groups, encoded, and a list the rows of the newest goals. A follower takes
-them at its own pace and has no queue. A follower that needs older entries reads pages of the log until it has caught up.
+A room keeps the last entries of a group and its nested groups, encoded; a list keeps the rows of the newest goals. Each follower
+reads them at its own pace. A follower whose position is older than the room's entries reads pages of the log until it catches up.
 """
 
 from __future__ import annotations
@@ -28,36 +28,36 @@ from ioa.errors import IoaError, UnavailableError
 from ioa.fair_semaphore import FairSemaphore
 from ioa.ports.group_log import StoredEntry
 from ioa.ports.system_client import SystemClient
-from ioa.protocol.ids import CommId, UserId
+from ioa.protocol.ids import CommId
 from ioa_gateway.callers import Caller
 from ioa_gateway.event_stream import HEARTBEAT, encode_event
 from ioa_gateway.goal_pages import page_of_goals
 from ioa_gateway.problems import problem_of
-from ioa_gateway.reading import reads_for
 
-_KEPT, _KEPT_BYTES, _ALL_KEPT_BYTES = 1_000, 2_000_000, 48_000_000
-"""How many entries a room keeps, and how many bytes of them, and all rooms together, each as much as another: a key follows 50."""
-_AT_ONCE, _AT_ONCE_BYTES = 64, 64_000
-"""How many entries that a room keeps, or rows, a follower takes at a time; one however large it is."""
+_MAX_ENTRIES, _MAX_BYTES = 1_000, 2_000_000
+"""Entries that a room keeps, and their size in bytes."""
+_CHUNK_ENTRIES, _CHUNK_BYTES = 64, 64_000
+"""Entries or rows that are sent to a follower at once, and their size in bytes. A chunk has at least one entry."""
 _PAGE_BYTES = 250_000
-"""Bytes of entries that a follower reads from the log at once, or one entry."""
+"""Size of a page of the log that a follower reads to catch up, in bytes. A page has at least one entry."""
 SILENCE = timedelta(seconds=15)
-"""After how long without news a follower hears that the stream stands."""
+"""Interval of heartbeats while there are no events."""
 _LOOK = timedelta(seconds=1)
-"""How often the list of goals is read while somebody follows it."""
+"""Interval between reads of a followed list of goals."""
+_READER = "_reader"
+"""The key of the gateway's own reads in the semaphore of page reads. No user has this name."""
 _RETRY = b"retry: 1000\n\n"
 
 streams = Gauge("ioa_gateway_streams", "Clients that follow a goal or a group by HTTP")
 
 K = TypeVar("K")
 F = TypeVar("F", bound="_Followed")
-T = TypeVar("T")
 
 _log = structlog.get_logger(__name__)
 
 
 def encoded(stored: StoredEntry) -> bytes:
-    """Write an entry as an event."""
+    """Encode an entry as an event."""
     return encode_event(told(EntryDocument.of(stored)), kind="entry", seq=stored.seq)
 
 
@@ -68,33 +68,26 @@ def _broken(error: Exception, seq: int) -> bytes:
 
 @dataclass
 class _Followed:
-    """What several follow. Each of them waits for an event of its own, which may be that of something else, too.
+    """A followed group or list. Each follower waits for its own event, which it may share between a group and a list."""
 
-    Attributes:
-        user: The first follower's user, in whose turns it is read.
-    """
-
-    user: UserId
     followers: set[asyncio.Event] = field(default_factory=set)
     reader: asyncio.Task[None] = field(init=False)
 
     def wake(self) -> None:
-        """Have everybody look."""
+        """Wake all followers."""
         for heard in self.followers:
             heard.set()
 
 
 @dataclass
 class _Room(_Followed):
-    """The last entries of a group and its nested teams.
+    """The last entries of a group and its nested groups.
 
     Attributes:
-        most_bytes: Tells how many bytes of them it may keep now.
-        floor: The sequence behind which everything is kept.
-        end: The last event, when nothing comes behind what is kept.
+        floor: The sequence after which all entries are kept.
+        end: The last event of the stream, when the group has ended or cannot be read.
     """
 
-    most_bytes: Callable[[], int] = lambda: _KEPT_BYTES
     floor: int = 0
     end: bytes | None = None
     _seqs: list[int] = field(default_factory=list)
@@ -102,35 +95,31 @@ class _Room(_Followed):
     _bytes: int = 0
 
     def add(self, stored: StoredEntry) -> None:
-        """Keep an entry, and let go of the oldest if there are too many."""
+        """Add an entry, and remove the oldest entries if there are too many."""
         event = encoded(stored)
         self._seqs.append(stored.seq)
         self._events.append(event)
         self._bytes += len(event)
-        self.make_room()
+        while self._seqs and (len(self._seqs) > _MAX_ENTRIES or self._bytes > _MAX_BYTES):
+            count = len(self._seqs) // 4 + 1
+            self.floor = self._seqs[count - 1]
+            self._bytes -= sum(map(len, self._events[:count]))
+            del self._seqs[:count], self._events[:count]
         self.wake()
 
-    def make_room(self) -> None:
-        """Let go of the oldest entries while there are too many."""
-        while self._seqs and (len(self._seqs) > _KEPT or self._bytes > self.most_bytes()):
-            gone = len(self._seqs) // 4 + 1
-            self.floor = self._seqs[gone - 1]
-            self._bytes -= sum(map(len, self._events[:gone]))
-            del self._seqs[:gone], self._events[:gone]
-
     def has_more(self, seq: int) -> bool:
-        """Whether anything that is kept, or was, lies behind a sequence."""
+        """Whether the room has had an entry after a sequence."""
         return seq < self.floor or bool(self._seqs and self._seqs[-1] > seq)
 
     def behind(self, seq: int) -> tuple[int, bytes]:
-        """Return the last sequence of what is kept behind a sequence, or of a part of it if that is much, and the events."""
+        """Return the next chunk of events after a sequence, and the sequence of its last entry."""
         first = bisect_right(self._seqs, seq)
-        coming = slice(first, first + _AT_ONCE)
+        coming = slice(first, first + _CHUNK_ENTRIES)
         return _piece(zip(self._seqs[coming], self._events[coming], strict=True), seq)
 
 
 class _Row(NamedTuple):
-    """A goal as it is told in a list: its place there, newer goals behind older ones, and in which look it was found changed."""
+    """A goal in a list: its place, where newer goals have greater numbers, and the number of the read that found it changed."""
 
     place: int
     look: int
@@ -146,7 +135,7 @@ class _List(_Followed):
     _places: int = 0
 
     def take(self, goals: Sequence[Mapping[str, Any]]) -> None:
-        """Take the newest goals as they are told, newest first."""
+        """Update the rows from documents of the newest goals, newest first."""
         rows = [self._row(CommId(one["comm_id"]), encode_event(one, kind="goal")) for one in reversed(goals)]
         if (by_place := dict(sorted(rows, key=lambda kept: kept[1].place))) != self._rows:
             self._rows = by_place
@@ -154,7 +143,7 @@ class _List(_Followed):
             self.wake()
 
     def behind(self, look: int, place: int) -> tuple[int, bytes]:
-        """Return what was found changed since a look, behind a place, or a part of it if that is much, and its last row's place."""
+        """Return a chunk of rows that changed after a read and stand after a place, and the place of its last row."""
         rows = (row for row in self._rows.values() if row.look > look and row.place > place)
         return _piece(((row.place, row.event) for row in rows), place)
 
@@ -169,7 +158,7 @@ class _List(_Followed):
 
 @dataclass
 class _InRoom:
-    """Where a follower of a group is."""
+    """The position of a follower in a group."""
 
     comm_id: CommId
     room: _Room
@@ -178,11 +167,11 @@ class _InRoom:
 
     @property
     def is_behind(self) -> bool:
-        """Whether the room has let go of what comes next."""
+        """Whether the room has removed the follower's next entry."""
         return self.after < self.room.floor
 
     def take(self) -> bytes:
-        """Return what comes next, and at the end that it is one."""
+        """Return the next chunk of events; the last one is the end of the stream."""
         self.after, found = self.room.behind(self.after)
         if not found and not self.is_over and self.room.end is not None:
             self.is_over = True
@@ -192,12 +181,12 @@ class _InRoom:
 
 @dataclass
 class _InList:
-    """Where a follower of a list is: he is told of each row as it is by then, and anew of what changed meanwhile.
+    """The position of a follower in a list. It receives the current state of each row, and rows that change meanwhile again.
 
     Attributes:
-        seen: The look of which he has been told everything.
-        begun: The last look when he began to be told of the first row behind that.
-        place: That of the row that he was told of last.
+        seen: The number of the read of which the follower has received all rows.
+        begun: The number of the last read when the current pass through the rows began.
+        place: The place of the last row that was sent in this pass; 0 between passes.
     """
 
     rows: _List
@@ -207,7 +196,7 @@ class _InList:
     is_over = False
 
     def take(self) -> bytes:
-        """Return what has changed, a piece at a time."""
+        """Return the next chunk of changed rows."""
         while True:
             if not self.place:
                 self.begun = self.rows.looks
@@ -218,7 +207,7 @@ class _InList:
 
 
 class Rooms:
-    """All that is followed. Made by `open_rooms`."""
+    """All followed groups and lists. Made by `open_rooms`."""
 
     def __init__(
         self,
@@ -226,10 +215,9 @@ class Rooms:
         readers: asyncio.TaskGroup,
         stands: Callable[[Caller], bool],
         pages: FairSemaphore,
-        lists: FairSemaphore,
     ) -> None:
         self._system = system
-        self._pages, self._page_lists = pages, lists
+        self._pages = pages
         self._readers = readers
         self._stands = stands
         self._rooms: dict[CommId, _Room] = {}
@@ -237,25 +225,25 @@ class Rooms:
         self._is_closing = False
 
     def close(self) -> None:
-        """End all streams; who follows goes on at another gateway."""
+        """End all streams. Followers resume at another gateway."""
         self._is_closing = True
         self.look()
 
     def look(self) -> None:
-        """Have every stream look whether it still may go on."""
+        """Make every stream check whether its key is still valid."""
         for followed in (*self._rooms.values(), *self._lists.values()):
             followed.wake()
 
     def may_go_on(self, caller: Caller) -> bool:
-        """Whether somebody may be told more by a stream."""
+        """Whether a caller's streams may continue."""
         return not self._is_closing and self._stands(caller)
 
     def is_followed(self, comm_id: CommId) -> bool:
-        """Whether anybody follows a group now, so that there is one."""
+        """Whether a group has a follower, and therefore exists."""
         return comm_id in self._rooms
 
     def is_over(self, comm_id: CommId, after: int) -> bool:
-        """Whether a group that is followed has ended, and nothing lies behind a sequence."""
+        """Whether a followed group has ended and has no entry after a sequence."""
         room = self._rooms[comm_id]
         return room.end is not None and not room.has_more(after)
 
@@ -265,21 +253,21 @@ class Rooms:
         """Yield events until the group has ended, or with a list until the stream has to end.
 
         Args:
-            caller: Who follows.
-            comm_id: The group that is followed with its nested teams, if any.
-            after: The sequence behind which to begin there.
-            listed: Besides, the rows of the newest goals that bear these labels, and each that changes; none if None.
+            caller: The follower.
+            comm_id: The followed group, with its nested groups; None: no group.
+            after: The sequence of the last entry that the caller has.
+            listed: Labels of goals whose rows are also sent, and sent again when they change; None: no rows.
         """
         heard, now = asyncio.Event(), asyncio.get_running_loop().time
         room, places = None, deque[_InRoom | _InList]()
         with ExitStack() as stack:
             if comm_id is not None:
-                found = stack.enter_context(_following(self._rooms, comm_id, lambda: self._begin_room(comm_id, caller.user), heard))
+                found = stack.enter_context(_following(self._rooms, comm_id, lambda: self._begin_room(comm_id), heard))
                 room = _InRoom(comm_id, found, after)
                 places.append(room)
             if listed is not None:
                 of = frozenset(listed.items())
-                rows = stack.enter_context(_following(self._lists, of, lambda: self._begin_list(listed, caller.user), heard))
+                rows = stack.enter_context(_following(self._lists, of, lambda: self._begin_list(listed), heard))
                 places.append(_InList(rows))
             stack.enter_context(streams.track_inprogress())
             yield _RETRY
@@ -302,21 +290,20 @@ class Rooms:
                 until = now() + SILENCE.total_seconds()
 
     async def documents(self, caller: Caller, comm_id: CommId, after: int) -> AsyncGenerator[dict[str, Any] | None, None]:
-        """Yield the entries of a group as documents, for who tells of them by another protocol; None after silence.
+        """Yield the entries of a group as documents, for other protocols than SSE; None instead of a heartbeat.
 
-        They are decoded again for each follower: that takes 12 µs, an eighth of encoding one, where a room that kept documents
-        besides would hold five times as much.
+        Each follower decodes the events again. Storing documents in the room would take five times as much memory.
         """
         async with aclosing(self.follow(caller, comm_id, after)) as chunks:
             async for chunk in chunks:
-                if chunk == HEARTBEAT:  # and not while he waits for his turn: then there is something
+                if chunk == HEARTBEAT:
                     yield None
                 for event in chunk.split(b"\n\n"):
                     if event.startswith(b"event: entry\n"):
                         yield json.loads(event.partition(b"\ndata: ")[2])
 
     async def _caught_up(self, place: _InRoom, caller: Caller) -> AsyncGenerator[bytes, None]:
-        """Read pages of the log until the room has the next entry. An outage is waited out."""
+        """Yield events from pages of the log until the room keeps the next entry. If the log cannot be read, retry."""
         while self.may_go_on(caller):
             events = await self._page(place, caller)
             for place.after, event in events:
@@ -329,7 +316,7 @@ class Rooms:
                 await asyncio.sleep(_LOOK.total_seconds())
 
     async def _page(self, place: _InRoom, caller: Caller) -> Sequence[tuple[int, bytes]]:
-        """Read what comes next in the log, and keep no more of it than events; up to where it is out of reach."""
+        """Read the next page of the log as encoded events; if the log becomes unavailable, the part that was read."""
         found, size = list[tuple[int, bytes]](), 0
         reading = Client(self._system).read(Group(place.comm_id), after=place.after)
         try:
@@ -340,32 +327,25 @@ class Rooms:
                     if found and size > _PAGE_BYTES:
                         break
                     found.append((stored.seq, event))
-                    await asyncio.sleep(0)  # one may take milliseconds to write
+                    await asyncio.sleep(0)  # encoding an entry can take milliseconds
         except UnavailableError as error:
             _log.warning("log_out_of_reach", error=error.message)
         return found
 
-    def _begin_room(self, comm_id: CommId, user: UserId) -> _Room:
-        room = _Room(user, most_bytes=self._share)
+    def _begin_room(self, comm_id: CommId) -> _Room:
+        room = _Room()
         room.reader = self._readers.create_task(self._read(comm_id, room))
-        for other in self._rooms.values():  # of which nothing may come any more
-            other.make_room()
         return room
 
-    def _share(self) -> int:
-        """Return how many bytes each room may keep, one that is about to begin counted in."""
-        return min(_KEPT_BYTES, _ALL_KEPT_BYTES // (len(self._rooms) + 1))
-
-    def _begin_list(self, labels: Mapping[str, str], user: UserId) -> _List:
-        rows = _List(user)
+    def _begin_list(self, labels: Mapping[str, str]) -> _List:
+        rows = _List()
         rows.reader = self._readers.create_task(self._look(labels, rows))
         return rows
 
     async def _look(self, labels: Mapping[str, str], rows: _List) -> None:
-        reads_for.set(rows.user)
         while True:
             try:
-                async with self._page_lists.slot(rows.user):
+                async with self._pages.slot(_READER):
                     goals, _ = await page_of_goals(Client(self._system), labels=labels)
                 rows.take(goals)
             except IoaError as error:
@@ -375,7 +355,6 @@ class Rooms:
             await asyncio.sleep(_LOOK.total_seconds())
 
     async def _read(self, comm_id: CommId, room: _Room) -> None:
-        reads_for.set(room.user)
         seq = 0
         try:
             async with watch(self._system, comm_id) as coming:
@@ -394,11 +373,11 @@ class Rooms:
 
 
 def _piece(events: Iterable[tuple[int, bytes]], after: int) -> tuple[int, bytes]:
-    """Join the first of some events, each of which has a number, and return the last one's, too; `after` if there is none."""
+    """Join the first events of an iterable into a chunk; return the number of its last event, or `after` if there is none."""
     taken, size = list[bytes](), 0
-    for number, event in islice(events, _AT_ONCE):
+    for number, event in islice(events, _CHUNK_ENTRIES):
         size += len(event)
-        if taken and size > _AT_ONCE_BYTES:
+        if taken and size > _CHUNK_BYTES:
             break
         taken.append(event)
         after = number
@@ -406,7 +385,7 @@ def _piece(events: Iterable[tuple[int, bytes]], after: int) -> tuple[int, bytes]
 
 
 def _next(places: deque[_InRoom | _InList]) -> bytes:
-    """Return what comes next in one of several places, which take turns; of what they have together nothing is joined."""
+    """Return the next chunk of one of several positions, which are served round-robin."""
     for _ in range(len(places)):
         places.rotate(-1)
         if found := places[-1].take():
@@ -416,7 +395,7 @@ def _next(places: deque[_InRoom | _InList]) -> bytes:
 
 @contextmanager
 def _following(kept: dict[K, F], key: K, begin: Callable[[], F], heard: asyncio.Event) -> Iterator[F]:
-    """Follow something for as long as the block; it is kept while anybody does."""
+    """Follow a group or list while the block runs. It is removed with its last follower."""
     if key not in kept:
         kept[key] = begin()
     followed = kept[key]
@@ -431,7 +410,7 @@ def _following(kept: dict[K, F], key: K, begin: Callable[[], F], heard: asyncio.
 
 
 async def _is_heard(heard: asyncio.Event, until: float) -> bool:
-    """Wait until there is something to look at; False if there is nothing until then."""
+    """Wait for an event; return False if there is none until the time `until`."""
     try:
         async with fail_at(until):
             await heard.wait()
@@ -441,18 +420,15 @@ async def _is_heard(heard: asyncio.Event, until: float) -> bool:
 
 
 @asynccontextmanager
-async def open_rooms(
-    system: SystemClient, stands: Callable[[Caller], bool], pages: FairSemaphore, lists: FairSemaphore
-) -> AsyncIterator[Rooms]:
-    """Read what is followed for as long as the block.
+async def open_rooms(system: SystemClient, stands: Callable[[Caller], bool], pages: FairSemaphore) -> AsyncIterator[Rooms]:
+    """Read followed groups and lists while the block runs.
 
     Args:
-        system: Where it is read.
-        stands: Whether a caller's key still lets in.
-        pages: The turns at reading what a room does not keep any more.
-        lists: The turns at reading goals, of who follows a list.
+        system: The system to read.
+        stands: Returns whether a caller's key is still valid.
+        pages: Limits concurrent reads of pages.
     """
     async with TaskGroup() as readers:
-        rooms = Rooms(system, readers, stands, pages, lists)
+        rooms = Rooms(system, readers, stands, pages)
         yield rooms
         rooms.close()

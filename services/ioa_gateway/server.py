@@ -1,4 +1,4 @@
-"""Serving an application by uvicorn, which neither takes the signals of the process nor logs by itself."""
+"""uvicorn server without signal handlers and logs of its own. Idle connections are closed after a timeout."""
 
 from __future__ import annotations
 
@@ -7,32 +7,66 @@ import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 
+import h11
 import uvicorn
 from starlette.types import ASGIApp
+from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from ioa.beside import beside
 from ioa.errors import InvalidInputError
 from ioa.telemetry.health import EVERY_ADDRESS
-from ioa_gateway.arrivals import Arrivals
-from ioa_gateway.connection import protocol_of
 
-_MOST_AT_ONCE = 2_000
-_GRACE_SECONDS, _CANCELLED_SECONDS = 4, 5
-"""How long what is being answered at the end may take, and when uvicorn cancels what is left, with a traceback for each."""
-_ACCEPTED_AT_ONCE, _QUEUED = 8, 2_048
-"""How many connections are taken in a round of the event loop, and how many may wait for that in the kernel: whoever connects again
-and again would have everybody else wait for thousands of them."""
+_MAX_CONNECTIONS = 2_000
+"""Open connections above which uvicorn answers requests with 503."""
+_HEAD_SECONDS = 10.0
+"""Timeout of a request head, in seconds, from the connection's start or the end of the previous response."""
+_GRACE_SECONDS, _CANCEL_SECONDS = 4, 5
+"""Seconds after the shutdown begins until open connections are closed, and until uvicorn cancels the rest with a traceback."""
+
+
+class _Connection(H11Protocol):
+    """An HTTP/1.1 connection that is closed if the next request head does not arrive before the timeout."""
+
+    _timer: asyncio.TimerHandle
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._wait_for_head(None)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._timer.cancel()
+        super().connection_lost(exc)
+
+    def on_response_complete(self) -> None:
+        answered = self.cycle
+        super().on_response_complete()  # starts the next cycle if its request is buffered
+        self._wait_for_head(answered)
+
+    def send_400_response(self, msg: str) -> None:
+        try:
+            super().send_400_response(msg)
+        except h11.LocalProtocolError:  # a response is being sent or was sent
+            self.transport.abort()
+
+    def _wait_for_head(self, answered: RequestResponseCycle | None) -> None:
+        if answered is not None:
+            self._timer.cancel()
+        unsent = self.transport.get_write_buffer_size()
+        self._timer = self.loop.call_later(_HEAD_SECONDS, self._end_wait, answered, unsent)
+
+    def _end_wait(self, answered: RequestResponseCycle | None, unsent: int) -> None:
+        """Close the connection unless a request has arrived, or the client still reads the previous response."""
+        if self.cycle is not answered:
+            return
+        if self.transport.get_write_buffer_size() < unsent:
+            self._wait_for_head(answered)
+        else:
+            self.transport.abort()
 
 
 class _Server(uvicorn.Server):
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Have more wait than are taken at once: asyncio has one number for both."""
-        await super().startup(sockets)
-        for listening in sockets or ():
-            listening.listen(_QUEUED)
-
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Close connections that keep their own request from ending, by a body that does not come or an answer that is not read."""
+        """Close connections whose request cannot end: the body does not arrive or the response is not read."""
         closing = asyncio.get_running_loop().call_later(_GRACE_SECONDS, self._close)
         try:
             await super().shutdown(sockets)
@@ -45,15 +79,15 @@ class _Server(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Leave them to the process."""
+        """Do not handle signals; the process does."""
         yield
 
 
 def bound(address: str, port: int) -> socket.socket:
-    """Take a port.
+    """Return a listening socket.
 
     Raises:
-        InvalidInputError: It cannot be had.
+        InvalidInputError: The port is not available.
     """
     try:
         if address == EVERY_ADDRESS:
@@ -62,33 +96,28 @@ def bound(address: str, port: int) -> socket.socket:
             listening = socket.create_server((address, port), family=socket.AF_INET6 if ":" in address else socket.AF_INET)
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or str(error)
-        raise InvalidInputError(f"Port {port} of {address} cannot be had ({why}).", hint="Name another by IOA_HTTP_PORT.") from None
-    # asyncio does so for sockets that name their protocol alone; else the second packet of an answer waits 40 ms for the first.
+        raise InvalidInputError(
+            f"Port {port} of {address} is not available ({why}).", hint="Set another port with IOA_HTTP_PORT."
+        ) from None
+    # asyncio sets TCP_NODELAY only on sockets with an explicit protocol. Without it, the second packet of a response waits 40 ms.
     listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return listening
 
 
 @asynccontextmanager
-async def open_server(app: ASGIApp, listening: socket.socket, arrivals: Arrivals | None = None) -> AsyncIterator[None]:
-    """Serve for as long as the block; whoever is being answered at its end is answered first, if it does not take long.
-
-    Args:
-        app: What answers.
-        listening: Where connections come in.
-        arrivals: The bounds of connections on which nothing is asked.
-    """
+async def open_server(app: ASGIApp, listening: socket.socket) -> AsyncIterator[None]:
+    """Serve requests while the block runs, then finish running requests within `_GRACE_SECONDS`."""
     config = uvicorn.Config(
         app,
-        http=protocol_of(Arrivals() if arrivals is None else arrivals),
+        http=_Connection,
         log_config=None,
         access_log=False,
         lifespan="off",
         ws="none",
         proxy_headers=False,
         server_header=False,
-        limit_concurrency=_MOST_AT_ONCE,
-        backlog=_ACCEPTED_AT_ONCE,
-        timeout_graceful_shutdown=_CANCELLED_SECONDS,
+        limit_concurrency=_MAX_CONNECTIONS,
+        timeout_graceful_shutdown=_CANCEL_SECONDS,
     )
     config.load()
     server = _Server(config)

@@ -23,12 +23,6 @@ class GatewaySettings(ProcessSettings):
         default="",
         description="the URLs under which it is reached from elsewhere, with commas between; requests for others are refused",
     )
-    http_address_connections: int = Field(
-        default=0,
-        ge=0,
-        description="how many connections one address, of IPv6 one network (/64), may have; 0 is any number, as behind a proxy,"
-        " whose address all have",
-    )
     http_run: str = Field(
         default="",
         description="what the run of a system is told apart by: sessions of another one are over; `ioa up` says so at each start",

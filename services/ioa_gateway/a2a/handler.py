@@ -146,7 +146,7 @@ class Tasks(RequestHandler):
         validate_history_length(params)
         if params.HasField("page_size"):
             validate_page_size(params.page_size)
-        async with _soon(), asked.call.limits.lists.slot(asked.call.caller.user, WITHIN / 2):
+        async with _soon():
             return await _listed(asked, params)
 
     async def on_cancel_task(self, params: CancelTaskRequest, context: ServerCallContext) -> Task:
@@ -417,9 +417,9 @@ async def _followed(asked: AdmittedRequest, goal: Goal, after: int | None = None
                 for update in await _updates(asked, telling, entry):
                     yield update
         if call.rooms.may_go_on(call.caller):
-            await call.while_let_in(call.client.result(goal.name, wait=True))
-            for told in await call.ending(goal.name, lambda result: [*telling.end(result)]):
-                yield told
+            result = await call.while_let_in(call.client.result(goal.name, wait=True))
+            for update in telling.end(result):
+                yield update
 
 
 async def _updates(asked: AdmittedRequest, telling: Telling, entry: Document) -> Sequence[Event]:
@@ -440,7 +440,8 @@ async def _listed(asked: AdmittedRequest, params: ListTasksRequest) -> ListTasks
     first, total, before = None if params.page_token else 0, 0, None
     found = looked_at = 0
     while found < MOST_FOUND and looked_at < MOST_LOOKED_THROUGH:
-        page = await asked.call.client.goals(limit=LOOKED_THROUGH, before=before, labels=labels)
+        async with asked.call.limits.pages.slot(asked.call.caller.user):
+            page = await asked.call.client.goals(limit=LOOKED_THROUGH, before=before, labels=labels)
         for one in page.goals:
             if not _is_wanted(one, asked, params):
                 continue

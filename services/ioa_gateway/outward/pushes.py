@@ -11,7 +11,6 @@ from ioa.errors import MissingExtraError, NotFoundError
 from ioa.fair_semaphore import FairSemaphore
 from ioa.protocol.webhooks import Notice, PushTarget
 from ioa_gateway.callers import Caller
-from ioa_gateway.reading import reading_as
 
 _AT_ONCE, _OF_USER = 8, 1
 """For how many pushes the end of a log is held, of all and of one user."""
@@ -43,11 +42,10 @@ class Pushes:
             pushing = await asyncio.to_thread(import_module, "ioa_gateway.a2a.pushing")
         except ModuleNotFoundError as error:
             raise MissingExtraError.of("Pushing by A2A", "a2a") from error
-        with reading_as(notice.user):
-            try:
-                found: bytes | None = await pushing.notification(self._client, push, notice, caller, self._turns)
-            except NotFoundError:
-                return None
+        try:
+            found: bytes | None = await pushing.notification(self._client, push, notice, caller, self._turns)
+        except NotFoundError:
+            return None
         return found
 
 

@@ -35,7 +35,7 @@ class AgentsDocument(Model):
 async def list_agents(call: ApiCall, query: AgentsQuery, _body: Nothing) -> Response:
     """List agents."""
     asked = ListAgents(online_only=query.online, after=query.cursor, limit=query.limit)
-    async with call.limits.lists.slot(call.caller.user):
+    async with call.limits.pages.slot(call.caller.user):
         page = await call.client.system.list_agents(asked)
         following = page.agents[-1].card.agent_id if page.more and page.agents else None
         return document(told(AgentsDocument(agents=tuple(map(AgentDocument.of, page.agents)), next=following)))

@@ -93,11 +93,9 @@ async def _told(call: ApiCall, named: Mapping[str, str], launched: Launched, aft
                     yield b"".join(encode_event(one, seq=entry["seq"] if one is events[-1] else None) for one in events)
         if not call.rooms.may_go_on(call.caller):
             return
-        await call.while_let_in(call.client.result(launched.name, wait=True))
-        for one in telling.end():
+        result = await call.while_let_in(call.client.result(launched.name, wait=True))
+        for one in (*telling.end(), _ending(result, named)):
             yield encode_event(one)
-        for event in await call.ending(launched.name, lambda result: [encode_event(_ending(result, named))]):
-            yield event
     except IoaError as error:
         told = problem_of(error)
         yield encode_event({"type": "RUN_ERROR", "message": told.detail, "code": told.type})

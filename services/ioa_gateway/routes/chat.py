@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
-from functools import partial
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -143,7 +142,7 @@ async def models(call: ApiCall, _query: Nothing, _body: Nothing) -> Response:
 async def _pools(call: ApiCall) -> set[str]:
     """Read of which pools agents are there, in a turn of the caller's user; of their cards a page is held at a time."""
     pools, pages = set[str](), pages_of_agents(call.client.system.list_agents, online_only=True)
-    async with call.limits.lists.slot(call.caller.user), aclosing(pages):
+    async with call.limits.pages.slot(call.caller.user), aclosing(pages):
         async for page in pages:
             pools.update(one.card.pool for one in page.agents)
     return pools
@@ -185,22 +184,21 @@ async def _streamed(call: ApiCall, model: str, launched: Launched) -> AsyncGener
     """Yield comments until there is a conclusion, and then that. What was said is not kept meanwhile."""
     yield HEARTBEAT
     try:
-        while not await _has_ended(call, launched):
+        while (result := await _ended(call, launched)) is None:
             yield HEARTBEAT
-        for event in await call.ending(launched.name, partial(_conclusion, model, launched)):
+        for event in _conclusion(model, launched, result):
             yield event
     except IoaError as error:
         yield encode_event({"error": told(as_chat(problem_of(error)).error)})
 
 
-async def _has_ended(call: ApiCall, launched: Launched) -> bool:
-    """Wait until a goal has ended; False if it has not for a while. Nothing is kept of its result, which hundreds wait for."""
+async def _ended(call: ApiCall, launched: Launched) -> GoalResult | None:
+    """Wait for the result of a goal until the next heartbeat; return None if the goal has not ended."""
     try:
         async with fail_after(SILENCE.total_seconds()):
-            await call.while_let_in(call.client.result(launched.name, wait=True))
+            return await call.while_let_in(call.client.result(launched.name, wait=True))
     except TimeoutError:
-        return False
-    return True
+        return None
 
 
 def _conclusion(model: str, launched: Launched, result: GoalResult) -> Sequence[bytes]:

@@ -202,7 +202,7 @@ async def list_goals(call: ApiCall, query: GoalsQuery, _body: Nothing) -> Respon
     if any(own.get(name, value) != value for name, value in wanted.items()):
         return document(told(GoalsDocument(goals=(), next=None)))
     labels = {**wanted, **own}
-    async with call.limits.lists.slot(call.caller.user):
+    async with call.limits.pages.slot(call.caller.user):
         goals, following = await page_of_goals(
             call.client, limit=query.limit, before=query.cursor, open_only=query.open, labels=labels, phase=query.phase
         )

@@ -89,7 +89,7 @@ async def open_gateway(plane: Plane, door: Door | None = None, run: str = "") ->
     with bound("127.0.0.1", 0) as listening:
         host = f"127.0.0.1:{listening.getsockname()[1]}"
         networks = lambda _me: nullcontext(plane.network)  # noqa: E731
-        async with open_rooms(plane.client, keyring.stands, limits.pages, limits.lists) as rooms, open_seats(networks) as seats:
+        async with open_rooms(plane.client, keyring.stands, limits.pages) as rooms, open_seats(networks) as seats:
             posting = Posting(httpcore.AsyncConnectionPool(), inside=False, names=ThreadPoolExecutor(1))
             hooks = WebhookParts(door.hooks, posting, secrets.token_bytes)
             reach = Reach(rooms, keyring, limits, hooks, lambda _user: plane.client, seats, lambda: door.is_there)

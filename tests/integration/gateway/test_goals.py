@@ -110,7 +110,7 @@ async def test_who_lags_reads_on_from_the_log(
     http: httpx.AsyncClient, members: Members, plane: Plane, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A follower who is behind what the gateway keeps of a long group misses nothing, and gets nothing twice."""
-    monkeypatch.setattr("ioa_gateway.rooms._KEPT", 2)
+    monkeypatch.setattr("ioa_gateway.rooms._MAX_ENTRIES", 2)
     path, room = await _opened(http, members)
     await members.conclude(ADA, "Ten.", room)
     events = await all_of(followed(http, f"{path}/events"))

@@ -68,7 +68,7 @@ async def test_files_are_looked_for_across_pages_and_nothing_else_is_kept() -> N
     """A file that a goal was given which the caller reads may be given again; what none of them names may not."""
     caller = Caller("key", LOCAL, frozenset({Scope.GOALS_READ}), labels={"team": "x"})
     lists = FairSemaphore(1, 1)
-    call: Any = SimpleNamespace(caller=caller, client=_client(_Goals(20)), limits=SimpleNamespace(lists=lists))
+    call: Any = SimpleNamespace(caller=caller, client=_client(_Goals(20)), limits=SimpleNamespace(pages=lists))
     await check_inputs(call, GoalOrder(goal="Count.", inputs=(_SHOWN,)))
     with pytest.raises(ForbiddenError, match="reads no file"):
         await check_inputs(call, GoalOrder(goal="Count.", inputs=(_SHOWN, _HIDDEN)))

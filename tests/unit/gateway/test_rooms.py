@@ -20,7 +20,7 @@ async def test_a_bug_ends_one_stream(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ioa_gateway.rooms.SILENCE", timedelta(milliseconds=20))
     broken: Any = SimpleNamespace()  # has nothing that a system has
     caller = Caller("web", LOCAL, frozenset())
-    async with open_rooms(broken, lambda _caller: True, FairSemaphore(1, 1), FairSemaphore(1, 1)) as rooms, asyncio.timeout(20):
+    async with open_rooms(broken, lambda _caller: True, FairSemaphore(1)) as rooms, asyncio.timeout(20):
         seen = [chunk async for chunk in rooms.follow(caller, CommId("broken"))]
         listing = rooms.follow(caller, None, listed={})
         beats = [await anext(listing), await anext(listing)]

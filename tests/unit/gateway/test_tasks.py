@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from a2a.types.a2a_pb2 import Artifact, ListTasksRequest, Task
 
+from ioa.fair_semaphore import FairSemaphore
 from ioa.ports.goal_client import GoalStatus
 from ioa.protocol.goals import GoalRecord
 from ioa_gateway.a2a import handler
@@ -71,6 +72,7 @@ async def test_a_list_of_tasks_tells_of_as_many_files_as_one(monkeypatch: pytest
 
     monkeypatch.setattr(handler, "_row", row)
     monkeypatch.setattr(handler, "_is_wanted", lambda *_: True)
-    asked: Any = SimpleNamespace(call=SimpleNamespace(caller=SimpleNamespace(labels={}), client=SimpleNamespace(goals=goals)))
+    caller, limits = SimpleNamespace(labels={}, user="anna"), SimpleNamespace(pages=FairSemaphore(1))
+    asked: Any = SimpleNamespace(call=SimpleNamespace(caller=caller, client=SimpleNamespace(goals=goals), limits=limits))
     told = await handler._listed(asked, ListTasksRequest())
     assert (len(told.tasks), told.total_size, told.next_page_token) == (2, 4, "t")
