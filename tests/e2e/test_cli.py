@@ -123,16 +123,6 @@ def test_lists_hold_what_is_there(greeted: list[dict[str, Any]], command: Comman
         assert words in command.run(name).stdout
 
 
-def test_lists_come_in_pages(greeted: list[dict[str, Any]], command: CommandLine) -> None:
-    """A page holds the newest, all of them come one a line, and what is open is nothing of what has ended."""
-    goal_id, comm_id = greeted[0]["goal_id"], greeted[0]["comm_id"]
-    assert len(command.document("goals", "--limit", "1")) == 1
-    assert goal_id in [line["goal_id"] for line in command.lines("goals", "--all") if line["event"] == "goal"]
-    assert comm_id in [line["comm_id"] for line in command.lines("groups", "--all") if line["event"] == "group"]
-    assert goal_id not in [goal["goal_id"] for goal in command.document("goals", "--open")]
-    assert command.run("goals", "--limit", "0").returncode == 2
-
-
 def test_what_would_be_pruned_is_told(greeted: list[dict[str, Any]], command: CommandLine) -> None:
     """A dry run counts what ended long enough ago and leaves it; an age that is none is wrong use."""
     would = command.document("prune", "--older-than", "0s", "--dry-run")
@@ -176,22 +166,6 @@ def test_a_search_knows_who_did_such_a_task(system: Running, command: CommandLin
     assert (hit["record"]["seconds"] > 0, causes - {"load"}) == (True, {"outcomes"})
 
 
-@pytest.mark.parametrize(
-    ("arguments", "why"),
-    [
-        ((" ",), "A need is empty."),
-        (("x" * 100_000,), "it has 100,000 characters and 4,000 are allowed"),
-        (("charts", "--pool", "a.b"), "not a valid id"),
-    ],
-    ids=["empty", "100 KB", "no pool"],
-)
-def test_a_search_that_is_none_is_refused(system: Running, command: CommandLine, arguments: tuple[str, ...], why: str) -> None:
-    """Wrong use is told as such, with what would be right, and exits with 2."""
-    refused = command.run("agents", "search", *arguments, "--json")
-    assert (refused.returncode, json.loads(refused.stderr)["code"]) == (2, "invalid_input")
-    assert why in json.loads(refused.stderr)["message"]
-
-
 def test_a_goal_is_shown_by_the_beginning_of_its_id(greeted: list[dict[str, Any]], command: CommandLine) -> None:
     """`ioa goal show` takes a unique beginning, and fetches the files again, and what its tasks noted of their steps."""
     start = greeted[0]["goal_id"][:16]
@@ -201,14 +175,6 @@ def test_a_goal_is_shown_by_the_beginning_of_its_id(greeted: list[dict[str, Any]
     assert (shown["result"]["content"], shown["files"]) == (greeted[-1]["content"], [f"again/{greeted[0]['goal_id']}/greeting.txt"])
     text = command.run("goal", "show", start).stdout
     assert "Greet Ada" in text and "`ioa goal show" in text and "noted their steps" in text
-
-
-def test_an_ended_goal_can_be_watched_again(greeted: list[dict[str, Any]], command: CommandLine) -> None:
-    """`ioa goal watch` and `ioa group watch` tell the same entries as the run did."""
-    again = command.lines("goal", "watch", greeted[0]["goal_id"])
-    group = command.lines("group", "watch", greeted[0]["comm_id"])
-    entries = [line for line in greeted if line["event"] == "entry"]
-    assert ([line for line in again if line["event"] == "entry"], group) == (entries, entries)
 
 
 def test_a_group_is_shown_and_replayed(greeted: list[dict[str, Any]], command: CommandLine) -> None:

@@ -84,11 +84,6 @@ class Fleet:
             if fault_point:
                 self._left(name)  # it may die at any time from now on
 
-    def take_over(self, since: datetime) -> None:
-        """Note that the workers' agents ran elsewhere before, and were away from then until they are started here."""
-        for name in WORKERS:
-            self._away |= dict.fromkeys(agents_of(name), since)
-
     async def kill(self, name: str) -> None:
         """End a process by SIGKILL, by its own pid, and return once it is gone."""
         self._left(name)

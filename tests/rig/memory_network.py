@@ -77,10 +77,6 @@ class MemoryNetwork(PlaneNetwork):
         """Return the groups an agent is in and has not been seen to know the end of."""
         return self.plane.memberships.groups_of(agent_id)
 
-    async def put_into(self, agent_id: AgentId, comm_id: CommId) -> None:
-        """Put an agent into a group, whether it was launched or not."""
-        await self.plane.memberships.add((agent_id,), comm_id)
-
     async def push_to(self, agent_id: AgentId, entry: SequencedEntry) -> None:
         """Show an agent an entry that nobody recorded for it."""
         self.plane.inboxes.deliver(agent_id, entry)

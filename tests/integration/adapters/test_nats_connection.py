@@ -6,7 +6,6 @@ import asyncio
 import base64
 import json
 import os
-import random
 import signal
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
@@ -166,46 +165,6 @@ async def test_what_nobody_heard_is_asked_again(nats_server: NatsServer) -> None
             await client.request("nobody", b"")
 
 
-def _keep(messages: list[bytes]) -> Callable[[Msg], Coroutine[Any, Any, None]]:
-    async def keep(message: Msg) -> None:
-        messages.append(message.data)
-
-    return keep
-
-
-_INFO = {"server_id": "fickle", "version": "2.15.0", "max_payload": 2**20, "headers": True, "client_id": 1, "proto": 1}
-
-
-async def test_who_leaves_a_server_that_drops_all_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However a connection ends and comes back while its client is closed: no task runs on, and leaving does not fail."""
-    monkeypatch.setattr(nats_connection, "_RECONNECT_EVERY", timedelta(milliseconds=5))
-    chance = random.Random(11)
-
-    async def let_in_and_drop(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with suppress(OSError):
-            writer.write(f"INFO {json.dumps(_INFO)}\r\n".encode())
-            while line := await reader.readline():
-                if line.startswith(b"PING"):
-                    writer.write(b"PONG\r\n")
-                    if chance.random() < 0.9:
-                        await asyncio.sleep(chance.choice([0, 0.001, 0.01, 0.05]))
-                        writer.transport.abort() if chance.random() < 0.5 else writer.close()
-                        break
-        writer.close()
-
-    async def come_and_leave(url: str) -> bool:
-        with suppress(UnavailableError):
-            async with open_connection(NatsSettings(url, "dropped"), patience=timedelta(seconds=3)):
-                await asyncio.sleep(chance.uniform(0, 1.5))
-        return True
-
-    server = await asyncio.start_server(let_in_and_drop, "127.0.0.1")
-    url = f"nats://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    async with server:
-        assert await asyncio.gather(*(come_and_leave(url) for _ in range(200)), return_exceptions=True) == [True] * 200
-    await eventually(lambda: [one for one in asyncio.all_tasks() if "let_in_and_drop" in repr(one)], lambda left: not left)
-
-
 class Silence:
     """A server that takes connections and says nothing, as one that is frozen does."""
 
@@ -228,12 +187,6 @@ async def open_silence() -> AsyncIterator[tuple[Silence, str]]:
     server = await asyncio.start_server(silence.hear, "127.0.0.1")
     async with server:
         yield silence, f"nats://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-
-
-@pytest.fixture
-def short_attempts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An attempt to connect may take a second."""
-    monkeypatch.setattr(nats_connection, "_ATTEMPT_TIMEOUT", timedelta(seconds=1))
 
 
 @pytest.mark.usefixtures("short_attempts")

@@ -19,7 +19,6 @@ from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId
 from ioa.protocol.messages import Decision, Discussion
 from ioa.protocol.team import team_of
-from ioa.testing import ScriptedBrain
 from ioa.testing.log_checker import Evidence, check_courses, check_logs
 from ioa_testkit.finished import FinishedGoal
 from ioa_testkit.system import System
@@ -183,29 +182,6 @@ async def test_a_free_group_votes(ioa_system: System) -> None:
     all_of_them = [*agents(ada=ask, bob=vote, eve=vote), joe]
     finished = await ioa_system.run(GoalOrder(goal="Which colour?", agent="ada"), agents=all_of_them, brain=Everybody())
     assert (finished.result.content, told) == ("Red.", ["{'red': 2, 'blue': 0} 3-4 silent ('joe',)"])
-
-
-async def test_an_agent_joins_in_the_middle_of_a_discussion(ioa_system: System) -> None:
-    """Whoever leads finds it by what is needed; it reads what was said before, and can be given the floor."""
-
-    def lead(view: TurnView) -> Spoken:
-        if not view.conversation:
-            return view.say("It is of steel.", to="bob")
-        if len(view.conversation) == 2 and "smith" not in [mate.agent_id for mate in view.team]:
-            return view.invite(need="weld steel", why="Bob does not know.")
-        return view.say("Smith?", to="smith") if len(view.conversation) == 2 else view.conclude(view.conversation[-1].content)
-
-    def answer(view: TurnView) -> Discussion:
-        return view.say(f"{view.me} has heard {len(view.conversation)}.", to="ada")
-
-    smith = Agent("smith", description="weld steel", examples=["weld steel"])
-    smith.speak(answer)
-    plan = ScriptedBrain(teams=[TeamLaunch(members=(AgentId("bob"),))])
-    everybody = [*agents(ada=lead, bob=answer), smith]
-    finished = await ioa_system.run(GoalOrder(goal="Build it.", agent="ada"), agents=everybody, brain=plan)
-    assert finished.result.content == "smith has heard 3."
-    assert "ada invites smith: Bob does not know." in finished.transcript
-    assert judged(finished) == []
 
 
 async def test_who_is_voted_out_has_no_part_any_more(ioa_system: System) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import gc
 import json
 import tracemalloc
 from collections.abc import AsyncIterator
@@ -49,7 +48,7 @@ from tests.contract.system_client.members import ADA, BOB, GOAL, Members
 from tests.integration.gateway.desk import QUESTION, open_desk
 from tests.integration.gateway.serving import Door, key
 from tests.integration.gateway.test_keys import bearer
-from tests.integration.gateway.test_seats import said, take_seats_but
+from tests.integration.gateway.test_seats import said
 from tests.rig.deadline import eventually
 
 NETWORK, POOL = "network", "agents/ada"
@@ -213,53 +212,6 @@ async def test_cards_say_how_to_come_in(http: httpx.AsyncClient, members: Member
     assert [one["protocolBinding"] for one in json.loads(network.text)["supportedInterfaces"]] == ["JSONRPC", "HTTP+JSON"]
 
 
-async def test_nothing_is_read_of_who_may_not_ask(http: httpx.AsyncClient, door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A key that reads no goals is refused before its message is looked at; of large bodies only few are held at a time."""
-    url = str(http.base_url).removesuffix("/v1/") + f"/a2a/{POOL}"
-    await door.keys.put(key("finder", Scope.AGENTS_READ))
-    await door.keys.put(key("writer", Scope.GOALS_WRITE))
-    told = [(await http.post(url, content="{", headers=bearer(one))).status_code for one in ("finder", "writer")]
-    monkeypatch.setattr("ioa_gateway.limits.BODIES", 0)
-    sizes = [(await http.post(url, content=b" " * size)).status_code for size in (300_000, 3)]
-    assert (told, sizes) == ([403, 403], [429, 200])
-    monkeypatch.undo()
-    await door.keys.put(key("reader", Scope.GOALS_READ))
-    large = [(await http.post(url, content=b" " * 300_000, headers=bearer("reader"))).status_code]
-
-    async def pieces() -> AsyncIterator[bytes]:
-        for _ in range(5):
-            yield b" " * 60_000
-
-    large.append((await http.post(url, content=pieces(), headers=bearer("reader"))).status_code)
-    assert large == [403, 413]  # only what begins a task has files
-
-
-@pytest.mark.parametrize("has_file", [False, True])
-async def test_a_message_that_was_refused_is_gone(http: httpx.AsyncClient, has_file: bool) -> None:
-    """What is wrong with a message holds it in a cycle, in the library: two connections had the gateway hold 2 GB of them."""
-    url = str(http.base_url).removesuffix("/v1/") + f"/a2a/{POOL}/message:send"
-    text, raw = {"text": "a" * 900_000}, {"raw": base64.b64encode(b"x" * 3_000_000).decode(), "filename": "x" if has_file else ""}
-    message = {"messageId": "m1", "role": "ROLE_USER", "parts": [text, *([raw] if has_file else [])]}
-    body = json.dumps({"message": message}).encode()
-
-    async def refuse() -> None:
-        told = await http.post(url, content=body, headers={"A2A-Version": "1.0"})
-        assert (told.status_code, "32000 characters" in told.text) == (400, True)
-
-    await refuse()
-    gc.collect()
-    gc.disable()
-    tracemalloc.start()
-    try:
-        for _ in range(4):
-            await refuse()
-        grown, _ = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-        gc.enable()
-    assert grown < len(body)
-
-
 async def test_data_names_no_file_of_its_message(http: httpx.AsyncClient, members: Members) -> None:
     """A field whose name is escaped was taken for a file of the message, which was put there whole, again and again."""
     url = str(http.base_url).removesuffix("/v1/") + f"/a2a/{POOL}/message:send"
@@ -385,19 +337,6 @@ async def test_a_message_says_who_of_several_answers(plane: Plane, http: httpx.A
             await sent(client, answering("m2", "Yes.", item=f"{room}.1"))
         await sent(client, answering("m2", "Yes."))
     assert await _people_said(plane, room) == [("human-ben", "No."), ("human-anna", "Yes.")]
-
-
-async def test_who_has_no_seat_here_keeps_nobody_from_answering(
-    plane: Plane, http: httpx.AsyncClient, door: Door, members: Members, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Of two people of a team one has a key of his own, and none at this gateway: the other answers all the same."""
-    take_seats_but(monkeypatch, "ben")
-    room = await open_desk(plane, members, team=_JURY)
-    await door.keys.put(key("both", Scope.GOALS_READ, "seats:*"))
-    http.headers["authorization"] = bearer("both")["Authorization"]
-    async with speaking(http, NETWORK, streams=False) as client:
-        await sent(client, answering("m1", "Yes.", seat="anna"))
-    assert await _people_said(plane, room) == [("human-anna", "Yes.")]
 
 
 async def test_who_follows_a_task_is_told_what_it_asks(plane: Plane, http: httpx.AsyncClient, members: Members) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -19,23 +18,17 @@ from a2a.types import (
     SendMessageRequest,
     TaskPushNotificationConfig,
 )
-from a2a.utils.errors import A2AError, InvalidParamsError, InvalidRequestError, TaskNotFoundError
+from a2a.utils.errors import InvalidParamsError, InvalidRequestError, TaskNotFoundError
 
 from ioa.adapters.nats.api_keys import NatsApiKeys
 from ioa.adapters.nats.connection import NatsSettings, open_connection
 from ioa.beside import beside
-from ioa.client.client import Client as System
 from ioa.hosting.place import listens
 from ioa.protocol.api_keys import KeyId, Scope
-from ioa.protocol.ids import LOCAL, GoalId, PoolId
+from ioa.protocol.ids import GoalId, PoolId
 from ioa.protocol.messages import AskUser, Discussion
-from ioa.protocol.webhooks import HookEvent, Notice, PushTarget
 from ioa.runtime.process import StopSignal
-from ioa.testing.manual_clock import NEW_YEAR
 from ioa_gateway.__main__ import serve
-from ioa_gateway.callers import Caller
-from ioa_gateway.limits import WEBHOOKS_A_MINUTE
-from ioa_gateway.outward.pushes import Pushes
 from ioa_gateway.settings import GatewaySettings
 from ioa_testkit.planes import Plane, open_nats_plane
 from tests.contract.system_client.members import ADA, BOB, Members
@@ -87,21 +80,6 @@ async def test_a_task_is_pushed_to_its_end(tmp_path: Path, port: int, binding: s
         assert b"One?" not in body
     [last] = [_task(body) for headers, body in receiver.taken if headers["webhook-id"] == f"{task.id}-ended"]
     assert (last["id"], [one["name"] for one in last["artifacts"]]) == (task.id, ["conclusion"])
-
-
-async def test_a_turn_that_asks_nobody_reads_no_log(
-    plane: Plane, http: httpx.AsyncClient, members: Members, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A group has dozens of them a second, and the end of its log 2 MB."""
-    async with speaking(http) as client:
-        task = await sent(client, asking(waits=False))
-    room = (await members.launch(GoalId(task.id))).state.comm_id
-    about = {"webhook_id": "h", "message_id": "m", "at": NEW_YEAR, "user": LOCAL, "goal_id": task.id, "comm_id": room}
-    notice = Notice.model_validate({**about, "event": HookEvent.TURN})
-    push = PushTarget(config_id="a", version="1.0", base_url="http://gateway")
-    monkeypatch.setattr("ioa_gateway.a2a.pushing.last_page", None)
-    pushes = Pushes(System(plane.client), lambda _key: Caller("web", LOCAL, frozenset(Scope)))
-    assert await pushes.body(push, notice, "web") is None
 
 
 def _task(body: bytes) -> dict[str, Any]:
@@ -185,33 +163,6 @@ async def test_another_key_takes_no_push_over(http: httpx.AsyncClient, members: 
         assert (kept.url, kept.token, await _listed(client, task.id)) == (OUTSIDE, "t0k", ["a", "b"])
 
 
-async def test_no_name_is_looked_up_for_what_is_refused(
-    http: httpx.AsyncClient, members: Members, door: Door, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Neither for a key that begins no task, nor for a task that is not there, nor beyond what a key makes a minute."""
-    looked_up, real = list[str](), socket.getaddrinfo
-
-    def getaddrinfo(host: str, *of: Any, **more: Any) -> Any:
-        looked_up.append(host)
-        return real("127.0.0.1", *of, **more)
-
-    monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
-    for _ in range(WEBHOOKS_A_MINUTE):
-        door.limits.check_webhook("web")
-    await door.keys.put(key("tells", Scope.GOALS_READ, Scope.WEBHOOKS_WRITE, Scope.AGENTS_READ))
-    absent = _pushing("https://slow.example")
-    absent.message.task_id = "none"
-    asked = {"web": (_pushing("https://slow.example"), InvalidRequestError), "tells": (absent, TaskNotFoundError)}
-    for name, (request, error) in asked.items():
-        http.headers.update(bearer(name))
-        async with speaking(http) as client:
-            with pytest.raises(error):
-                await sent(client, request)
-            with pytest.raises(InvalidRequestError):
-                await sent(client, _pushing("https://slow.example"))
-    assert "slow.example" not in looked_up
-
-
 async def test_what_cannot_be_pushed_begins_nothing(http: httpx.AsyncClient, members: Members, plane: Plane, door: Door) -> None:
     """A URL that leads inside, a token that is no header, and a key not for webhooks are refused before a goal is launched."""
     await door.keys.put(key("plain", Scope.GOALS_READ, Scope.GOALS_WRITE, Scope.AGENTS_READ))
@@ -227,18 +178,3 @@ async def test_what_cannot_be_pushed_begins_nothing(http: httpx.AsyncClient, mem
         with pytest.raises(InvalidRequestError):
             await sent(client, _pushing(OUTSIDE))
     assert list((await plane.client.goals()).goals) == []
-
-
-async def test_a_full_store_of_webhooks_begins_nothing_either(
-    http: httpx.AsyncClient, members: Members, plane: Plane, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Else a goal would run whose id its client is not told. A message that is sent again has its own webhook already."""
-    monkeypatch.setattr("ioa_gateway.routes.webhooks.MOST", 1)
-    async with speaking(http) as client:
-        first = await sent(client, _pushing(OUTSIDE))
-        assert (await sent(client, _pushing(OUTSIDE))).id == first.id
-        other = _pushing(OUTSIDE)
-        other.message.message_id = "another"
-        with pytest.raises(A2AError):
-            await sent(client, other)
-    assert [one.record.goal.goal_id for one in (await plane.client.goals()).goals] == [first.id]

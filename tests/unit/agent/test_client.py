@@ -15,9 +15,6 @@ from ioa.errors import ForbiddenError, NotFoundError, UnavailableError
 from ioa.group.requests import (
     Accepted,
     Entries,
-    ListMemberships,
-    OpenMembership,
-    OpenMemberships,
     Rejected,
     SequencedEntry,
     Sync,
@@ -508,54 +505,6 @@ async def test_a_member_that_never_hears_of_its_group_finds_it(company: Company)
     await company.start(idle("lead"), one_task())
     assert (await company.has_done()).reason is Reason.CONCLUDED
     await eventually(lambda: all(list(company.network.open_groups(AgentId(one))) == [] for one in BOTH))
-
-
-async def test_after_a_renewal_groups_are_asked_for_at_once(tmp_path: Path) -> None:
-    """What was lost with the connection is fetched when that is renewed, not when the next pause ends."""
-    async with open_company(tmp_path, renew_every=timedelta(hours=1), silence=timedelta(hours=1)) as company:
-        worker = idle("worker")
-        await company.start(worker)
-        await company.start(idle("lead"), one_task())
-        company.network.deliver_pushes(lambda to, entry: [] if to == "worker" else [entry])
-        await company.network.offer(GOAL)
-        await eventually(lambda: company.messages(ROOM))
-        company.network.deliver_pushes(lambda to, entry: [entry])
-        company.network.renew_connections()
-        assert (await company.result()).reason is Reason.CONCLUDED
-
-
-async def test_a_registry_that_wants_to_be_asked_at_once_is_asked_after_a_pause(tmp_path: Path) -> None:
-    """It may be a stranger's, whose agent's process works for other tenants too."""
-    asked = 0
-    async with open_company(tmp_path, renew_every=timedelta(seconds=-1)) as company:
-        renew = company.network.renew
-
-        async def noted(request: Renew) -> Lease:
-            nonlocal asked
-            asked += 1
-            return await renew(request)
-
-        company.network.renew = noted  # type: ignore[method-assign]
-        await company.start(idle("worker"))
-        await asyncio.sleep(0.3)
-    assert 0 < asked <= 20
-
-
-async def test_group_setup_that_leads_no_further_is_asked_no_further(tmp_path: Path) -> None:
-    """Pages of memberships without an end, each the same."""
-    asked, page = 0, OpenMemberships(memberships=(OpenMembership(comm_id=CommId("g1"), number=1),), complete=False)
-    async with open_company(tmp_path, renew_every=timedelta(hours=1)) as company:
-
-        async def the_same(request: ListMemberships) -> OpenMemberships:
-            nonlocal asked
-            asked += 1
-            return page
-
-        company.network.memberships = the_same  # type: ignore[method-assign]
-        await company.start(idle("worker"))
-        await eventually(lambda: asked)
-        await asyncio.sleep(0.3)
-    assert asked <= 3
 
 
 async def test_a_session_that_fails_is_opened_again(company: Company) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout, suppress
 from datetime import timedelta
 from io import StringIO
@@ -17,12 +17,11 @@ from ioa.adapters.nats.permissions import Permissions
 from ioa.adapters.nkey_seeds import public_key_of, read_key
 from ioa.adapters.system_folder import write_private
 from ioa.cli.credentials import FolderSecrets, create_credentials, plan_of, write_known
-from ioa.cli.key_listing import list_holders
 from ioa.cli.key_rotation import KeyFolder, expire, revoke, rotate
 from ioa.cli.terminal import Terminal
 from ioa.errors import InvalidInputError, UnavailableError
 from ioa.protocol.api_keys import KeyId
-from ioa.protocol.ids import AgentId, GoalId, GoalName, TenantId, UserId
+from ioa.protocol.ids import GoalId, GoalName, TenantId, UserId
 from ioa.testing.manual_clock import NEW_YEAR
 
 _QUIET = Terminal(as_json=True)
@@ -169,36 +168,6 @@ def test_who_is_revoked_is_not_let_in_by_another_command_at_the_same_time(tmp_pa
     assert gone not in _let_in(tmp_path)
 
 
-def test_a_pool_is_rotated_without_who_is_let_in_no_more(tmp_path: Path) -> None:
-    """A replica that a smaller pool left out keeps no other one from a new key, and gets none."""
-    keys = _made(tmp_path)
-    create_credentials(tmp_path, plan_of(["writer:1"], ["anna"], [], []), _QUIET, now=_NOW)
-    stolen, other = (_public(tmp_path, f"writer/writer-{number}") for number in range(2))
-    rotate(keys, "writer", timedelta(0), _NOW, _QUIET)
-    assert (stolen in _let_in(tmp_path), _public(tmp_path, "writer/writer-0") in _let_in(tmp_path)) == (False, True)
-    assert _public(tmp_path, "writer/writer-1") == other
-    with pytest.raises(InvalidInputError, match="not let in"):
-        rotate(keys, "writer-1", timedelta(0), _NOW, _QUIET)
-
-
-async def test_who_is_let_in_by_a_key_that_is_not_there_is_listed_and_revoked(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The server goes by what is written, not by the seeds: the key of a lost one is told, and an old one that nobody has ended."""
-    keys = _made(tmp_path)
-    lost = _public(tmp_path, "writer/writer-1")
-    (tmp_path / "writer" / "writer-1").unlink()
-    rotate(keys, "anna", _HOUR, _NOW, _QUIET)
-    capsys.readouterr()
-    list_holders(tmp_path, _QUIET)
-    found = {one["public_key"]: one for one in json.loads(capsys.readouterr().out)}
-    told = found[lost]
-    assert (told["name"], told["role"], told["has_seed"]) == ("writer-1", "agent", False)
-    assert {one["name"]: one["old_keys"] for one in found.values() if one["old_keys"]} == {"anna": 1}
-    await revoke(keys, "writer-1", None, _NOW, _QUIET)
-    assert lost not in _let_in(tmp_path)
-
-
 @pytest.mark.parametrize("found", [[KeyId("k1")], []], ids=["by this command", "just before, by another"])
 async def test_what_is_launched_by_http_while_gateways_still_know_the_key_ends_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, found: list[KeyId]
@@ -232,57 +201,3 @@ async def test_what_is_launched_by_http_while_gateways_still_know_the_key_ends_t
             group.create_task(launch_meanwhile())
             await revoke(keys, "anna", None, _NOW, _QUIET)
     assert launched and '"anna/late"' in told.getvalue()
-
-
-class _System:
-    """A server, a registry and gateways that are in reach, or not, and what they were told."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.server = self.admin = True
-        self.told: list[str] = []
-        monkeypatch.setattr(KeyFolder, "reload", self._reload)
-        monkeypatch.setattr("ioa.cli.key_rotation._forget", self._forget)
-        monkeypatch.setattr("ioa.cli.key_rotation._end_keys", self._end_keys)
-        monkeypatch.setattr("ioa.cli.key_rotation._end_goals", self._end_goals)
-
-    def _reload(self, _then: str = "") -> bool:
-        if not self.server:
-            raise UnavailableError("No server.")
-        self.told.append("server")
-        return True
-
-    async def _forget(self, agents: list[AgentId], *_: object) -> tuple[list[AgentId], str]:
-        self.told += [f"card {one}" for one in agents if self.admin]
-        return (agents, "") if self.admin else ([], "no admin")
-
-    async def _end_keys(self, users: Sequence[UserId], *_: object) -> tuple[list[KeyId], str]:
-        self.told += [f"keys {one}" for one in users if self.admin]
-        return [], "" if self.admin else "no admin"
-
-    async def _end_goals(self, users: Sequence[UserId], *_: object, **__: object) -> tuple[list[GoalName], str]:
-        self.told += [f"goals {one}" for one in users if self.admin]
-        return [], "" if self.admin else "no admin"
-
-
-@pytest.mark.parametrize("with_seed", [True, False])
-@pytest.mark.parametrize(("name", "told"), [("anna", ["keys anna", "goals anna"]), ("writer-0", ["card writer-0"]), ("eye", [])])
-async def test_who_is_thrown_out_can_be_so_again_until_all_were_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, told: list[str], with_seed: bool
-) -> None:
-    """First the server is out of reach, then there is no admin's seed: what is left is noted, and nothing of it behind that."""
-    create_credentials(tmp_path, plan_of(["writer:2"], ["anna"], ["eye"], []), _QUIET, now=_NOW)
-    keys, system = KeyFolder(tmp_path, None), _System(monkeypatch)
-    if not with_seed and name != "eye":  # who has no name in the authorization is known by his seed alone
-        FolderSecrets(tmp_path).remove(*("writer", "writer-0") if name == "writer-0" else (name, "seed"))
-    system.server = False
-    with pytest.raises(UnavailableError):
-        await revoke(keys, name, None, _NOW, _QUIET)
-    system.server, system.admin = True, False
-    await revoke(keys, name, None, _NOW, _QUIET)
-    if told:
-        system.admin = True
-        await revoke(keys, name, None, _NOW, _QUIET)
-    assert system.told == ["server", *told]
-    with pytest.raises(InvalidInputError, match="no key of"):
-        await revoke(keys, name, None, _NOW, _QUIET)
-    assert not list((tmp_path / "nats").glob("revoked*"))

@@ -4,25 +4,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
 from ioa.client.documents import EntryDocument, StateDocument
 from ioa.client.transcript import Tone, Transcript, who_decided
 from ioa.group.events import GroupLaunched, Said
-from ioa.group.state import ParentTask, PlannedTask
+from ioa.group.state import PlannedTask
 from ioa.protocol.decisions import DecidedBy, Decisions
-from ioa.protocol.ids import AgentId, CommId, TaskId
+from ioa.protocol.ids import AgentId, TaskId
 from ioa.protocol.messages import (
     ConcludeGroupDiscussion,
     Conclusion,
     Discussion,
     InformTaskProgress,
-    InformTaskResult,
-    Pass,
     PassCause,
 )
 from ioa.protocol.team import team_of
-from ioa.protocol.usage import Usage
 from tests.unit.cli.logs import log_of
 from tests.unit.group.scenario import COMM, MAX_TOKENS, Scenario, launched, launched_under, said
 from tests.unit.group.test_policy import REVIEWED, Told, W, X, Y, Z, group
@@ -131,21 +126,6 @@ def test_a_silent_turn_is_told_whoever_has_the_floor_next() -> None:
     ]
 
 
-JUDGED = {"name": "x", "roles": ["a", "b"], "max": 9, "asked": "turn", "exits": [{"to": "y", "by": "c"}]}
-
-
-@pytest.mark.parametrize(
-    ("left", "stands"), [("errs errs", 1), ("passes", 1), ("silent", 1), ("-eve", 1), ("errs", 0), ("away", 0)]
-)
-def test_a_default_that_stands_is_told(left: str, stands: int) -> None:
-    """Nobody has said it: who was asked has used up its tries, passed, let the time run out, or is lost."""
-    told = Told(group(JUDGED, Y)).word("says")
-    for word in left.split():
-        told = told.word(word)
-    default = ("·", "default", "nothing was chosen that could be: stay stands")
-    assert _said(told.story).count(default) == stands
-
-
 def test_why_a_group_ends_is_told_whatever_ends_it() -> None:
     """Also where a message or a decision led to it, and is about something else."""
     wait = [{**X, "roles": ["a"], "take": "all", "max": 1, "form": {"both": "yes/no"},
@@ -159,12 +139,6 @@ def test_why_a_group_ends_is_told_whatever_ends_it() -> None:
         assert (speaker, act, text.startswith(why)) == ("·", "failed", True)
     ended = _said(launched("ada", "bob").announces("ada").concludes("ada"))
     assert [act for _, act, _ in ended].count("conclusion") == 1 and ended[-1][1] == "conclusion"
-
-
-def test_all_reasons_of_a_pass_are_told() -> None:
-    """One for each try that was refused."""
-    passed = Pass(cause=PassCause.NO_USABLE_ANSWER, content="One.\nTwo.\nThree.")
-    assert _said(launched("ada", "bob").speaks("ada", passed))[-1] == ("ada", "pass", "no_usable_answer: One.\nTwo.\nThree.")
 
 
 def test_a_draft_that_nobody_is_left_to_review_is_none_that_was_said() -> None:
@@ -210,13 +184,6 @@ def test_a_failed_conclusion_is_bad_news() -> None:
     transcript = Transcript()
     last = [line for stored in log_of(story) for line in transcript.read(stored)][-1]
     assert (last.text, last.tone) == ("no_agent: Ten.", Tone.BAD)
-
-
-def test_depth_counts_from_the_group_that_is_looked_at() -> None:
-    """The lines of a nested team that is looked at by itself are not indented."""
-    nested = launched("ada", depth=2, parent=ParentTask(comm_id=CommId("parent"), task_id=TaskId("t1-1")))
-    transcript = Transcript()
-    assert [line.depth for stored in log_of(nested) for line in transcript.read(stored)] == [0]
 
 
 def test_tasks_are_known_with_their_status_and_times() -> None:
@@ -266,23 +233,6 @@ def test_a_conclusion_without_lost_members_says_what_is_missing() -> None:
     """Whoever reads the answer learns that it may lack something, and what."""
     story = launched("ada", "bob").assigns_and_waits("ada", "t1-1:bob").loses("bob").timer().announces("ada").concludes("ada")
     assert _said(story)[-1] == ("·", "degraded", "bob was lost when this was concluded; not done: t1-1")
-
-
-def test_what_rules_decided_for_a_model_is_told() -> None:
-    """Behind the message, or the result of the task, stands that it is not the model's."""
-    story = launched("ada", "bob").speaks("ada", Discussion(content="Well.", next_speaker=AgentId("bob")), usage=Usage(fallbacks=1))
-    story = story.says("bob", to="ada").assigns_and_waits("ada", "t3-1:bob")
-    result = InformTaskResult(task_id=TaskId("t3-1"), task_conclusion="done", usage=Usage(fallbacks=2))
-    story = story.speaks("bob", result, turn=3)
-    by = DecidedBy(kind="rules", instead_of="large", cause="too_slow")
-    story = story.happens(said("ada", Discussion(content="So.", next_speaker=AgentId("bob")), story.state.turn, by=by))
-    told = [(speaker, text) for speaker, act, text in _said(story) if act == "by rules"]
-    assert told == [
-        ("ada", "1 decision in the model's place: the model gave no usable answer"),
-        ("bob", "2 decisions in the model's place: the model gave no usable answer"),
-        ("ada", "instead of large, too_slow"),
-    ]
-    assert story.state.spent.fallbacks == 3
 
 
 def test_who_decided_is_told_at_the_end() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-import math
 import socket
 import threading
 from collections.abc import AsyncIterator, Iterator
@@ -147,15 +145,6 @@ def test_the_encoding_of_a_page(page: bytes, text: str) -> None:
     assert readable(as_utf8(page)) == text
 
 
-async def test_parts_within_parts_are_read_once() -> None:
-    """Links that nobody closes lie in each other: the label of each was all that came behind it."""
-    assert await read_page("readable", b"<a href=x>w " * 10_000) == "[1]" + " w" * 9_998 + " \n… more than 20,000 characters."
-    assert (
-        readable(b"<a href=/b><div>A</div> <div>town<br>hall</div></a><button>Go <b>on</b></button>x")
-        == "[1] A town hall [2] Go on x"
-    )
-
-
 async def test_a_page_that_takes_too_long_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     """The timeout is reported to the model. A page with too many tags is rejected, and the text is cut."""
     with monkeypatch.context() as patch, pytest.raises(UnavailableError, match=r"cannot be read within 0\.05 s"):
@@ -222,24 +211,6 @@ async def test_what_was_looked_up_is_what_is_asked(monkeypatch: pytest.MonkeyPat
     assert (asked, str(answers[0].url)) == ([(one, "site.example", "site.example") for one in places], "https://site.example/a")
 
 
-async def test_a_network_that_drops_what_is_sent_to_some_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each of several has a share of the time to connect, and the one that has answered is asked first from then on."""
-    asked, places = list[tuple[str, int]](), ("2606:2800:21f:cb07::8b2c", "2606:2800:21f:cb07::8b2d", "93.184.215.14")
-    monkeypatch.setattr(socket, "getaddrinfo", lambda *of, **_: [(0, 0, 0, "", (one, of[1])) for one in places])
-
-    def answer(request: httpx.Request) -> httpx.Response:
-        asked.append((request.url.host, math.ceil(request.extensions["timeout"]["connect"])))
-        if request.url.host != places[2]:
-            raise httpx.ConnectTimeout("it was dropped")
-        return httpx.Response(200, text="Hello")
-
-    transport = OutsideTransport(NAMES, "", httpx.MockTransport(answer))
-    async with httpx.AsyncClient(transport=transport, timeout=21) as client:
-        for _ in range(2):
-            await client.get("https://site.example/a")
-    assert asked == [(places[0], 7), (places[1], 11), (places[2], 21), (places[2], 7)]
-
-
 class Crumbs(BaseHTTPRequestHandler):
     """A site that sets thirty cookies of new names with each answer, and one at first; its page says which have come along."""
 
@@ -257,15 +228,6 @@ class Crumbs(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name is the base class's
         """Log nothing."""
-
-
-async def test_few_cookies_of_a_site_are_kept() -> None:
-    """Each request looks through all of them, on the loop."""
-    with _serving(ThreadingHTTPServer(("127.0.0.1", 0), Crumbs)) as site:
-        async with open_http_engine(site, None) as engine:
-            for _ in range(3):
-                await engine.open(site)
-            assert (await engine.shown())[1] == b"cookies: session=1"
 
 
 async def test_a_chromium_stays_at_the_address(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -287,29 +249,6 @@ async def test_without_scripts_forms_are_sent_as_they_stand(tmp_path: Path) -> N
             with pytest.raises(InvalidInputError, match="without scripts"):
                 await browser.click(4)
             assert await browser.click(3) == f"{site}sent?b=2&unit=k&h=1\n/sent?b=2&unit=k&h=1"
-
-
-async def test_what_is_packed_or_too_long_is_not_read(tmp_path: Path) -> None:
-    """643 bytes that are packed twice unpack to 500 MB; it is asked for plainly."""
-
-    class Packed(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.send_response(200)
-            if self.path == "/packed":
-                self.send_header("Content-Encoding", "gzip, gzip")
-            self.end_headers()
-            asked = self.headers["Accept-Encoding"].encode()
-            self.wfile.write(gzip.compress(gzip.compress(bytes(5_000_000))) if self.path == "/packed" else asked)
-
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name is the base class's
-            """Log nothing."""
-
-    with _serving(ThreadingHTTPServer(("127.0.0.1", 0), Packed)) as site:
-        async with _browsing("http", site, tmp_path) as browser:
-            for read in (browser.open, browser.download):
-                with pytest.raises(UnavailableError, match="its answer is packed"):
-                    await read("/packed")
-            assert await browser.open("/") == f"{site}\nidentity"
 
 
 @pytest.mark.parametrize(("engine", "said"), [("http", ""), ("chromium", "Scripts run.")])

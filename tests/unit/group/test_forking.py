@@ -240,20 +240,6 @@ def test_nobody_speaks_for_a_person_or_stands_in_for_one() -> None:
     assert "What else?" in steps[-1].event.model_dump_json()
 
 
-def test_who_stands_in_for_one_who_joined_has_its_own_card() -> None:
-    """By that members know its pool, and what it can; how long it is waited for stays, so that all that happened still follows."""
-    patient = card("eve", description="Pays everybody", patience=timedelta(minutes=3))
-    story = launched("ada", "bob").invites("ada", "eve")
-    joined = story.log[-1]
-    assert isinstance(joined, MemberJoined)
-    log = [*story.log[:-1], joined.model_copy(update={"card": patient})]
-    steps, state = fork_of(log, 2, replace=[{"old": "eve", "new": "zoe"}])
-    event = steps[-1].event
-    assert isinstance(event, MemberJoined)
-    assert (event.card.agent_id, event.card.pool, event.card.description) == ("zoe", "zoe", "Zoe helps too")
-    assert event.card.patience == state.members[-1].patience == timedelta(minutes=3)
-
-
 def test_a_person_stands_in_for_nobody() -> None:
     """What the agent had said would be the person's words, whom nobody has asked."""
     story = launched("ada", "bob").says("ada", to="bob").says("bob", to="ada")
@@ -311,16 +297,3 @@ def test_a_nested_team_at_work_is_left_out_and_its_task_is_begun_anew() -> None:
     state = gone_on(copied, story.now)
     task = state.task(TaskId("t1-1"))
     assert isinstance(task, OpenTask) and task.subgroup is None and not task.questions and state.loans == ()
-
-
-@pytest.mark.parametrize("name", STORIES)
-def test_nothing_is_left_of_who_is_replaced(name: str) -> None:
-    """Wherever an agent is named, whatever happened: the copy names who stands in its place."""
-    events = STORIES[name]
-    launch = events[0]
-    assert isinstance(launch, GroupLaunched)
-    old = launch.charter.team_members[-1].agent_id
-    at = max(number for number, state in enumerate(states_of(events), 1) if not state.phase.is_terminal)
-    steps, state = fork_of(events, at, replace=[Replacement(old=old, new=AgentId("zoe"))])
-    dumped = [one.event.model_dump_json() for one in steps] + [one.transition.state.model_dump_json() for one in steps]
-    assert not any(f'"{old}"' in one for one in dumped) and state.is_member(AgentId("zoe"))

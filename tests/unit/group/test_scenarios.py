@@ -63,28 +63,6 @@ TWO_TEAMS: Sequence[Mapping[str, Any]] = (
     {"name": "verdict", "roles": ["judge"]},
 )  # fmt: skip
 PLANS = "says says says says"
-IN_ORDER = "red-plans:ada red-plans:bob blue-plans:eve blue-plans:joe debate:ada debate:bob debate:eve debate:joe ruled?zoe"
-
-
-@pytest.mark.parametrize(
-    ("judge", "expected"),
-    [
-        ("decides:ada says decides:stay decides:joe says decides:stay decides:bob says",
-         "ruled:ada ruled?zoe ruled?zoe ruled:joe ruled?zoe ruled?zoe ruled:bob verdict:zoe"),
-        ("decides:eve says decides:verdict", "ruled:eve ruled?zoe verdict:zoe"),
-        ("errs errs says errs errs silent says silent passes says",
-         "ruled?zoe ruled:ada ruled?zoe ruled?zoe ruled?zoe ruled:bob ruled?zoe ruled?zoe ruled:eve verdict:zoe"),
-    ],
-    ids=["always stays", "goes at once", "a stranger, no edge, nothing"],
-)  # fmt: skip
-def test_two_teams_plan_apart_debate_and_are_judged(judge: str, expected: str) -> None:
-    """Whatever the judge answers, caps bring the group to the verdict, and the same log does so twice."""
-    policy = policy_of(nodes=TWO_TEAMS, leader="judge")
-    story = launched_under(policy, CAST, JUDGE, *RED, *BLUE)
-    words = f"{PLANS} says says says says {judge} says"
-    assert floors(story, words) == f"{IN_ORDER} {expected} concluding:zoe"
-    played = [play(policy, words).state for _ in range(2)]
-    assert played[0] == played[1]
 
 
 def test_the_last_speaker_is_no_choice() -> None:
@@ -136,19 +114,6 @@ CLINIC = (
 )  # fmt: skip
 
 
-def test_a_consultation_leads_on_by_a_judge_and_ends_by_a_field() -> None:
-    """Nobody reads words to know: first a judge says when, then what the caller fills in. Silence of a person is a turn."""
-    policy = policy_of(nodes=CLINIC, leader="blue", roles={"red": {"human": True}})
-    cast = {"red": ["human-red"], "blue": ["eve"], "judge": [JUDGE]}
-    story = launched_under(policy, cast, "eve", "human-red", JUDGE)
-    words = "says decides:stay says decides:stay says decides:advice says{clear=yes} says{clear=no} silent silent"
-    assert floors(story, words) == (
-        "history:eve history?zoe history:human-red history?zoe history:eve history?zoe advice:eve advice:human-red "
-        "advice:eve advice:human-red concluding:eve"
-    )
-    assert floors(story, "says decides:advice says says{clear=yes}").split()[-1] == "concluding:eve"
-
-
 PAPER = (
     {"name": "outline", "roles": ["red"], "max": 1, "exits": [{"to": "write", "by": "speaker"}, {"to": "edit", "by": "speaker"}]},
     {"name": "write", "roles": ["red", "blue"], "max": 2, "visits": 3, "then": ["outline", "edit"]},
@@ -196,13 +161,6 @@ def test_a_round_that_cannot_be_paid_is_not_started(usage: Usage, times: int, ph
         assert story.state.stage.forced is Reason.BUDGET
 
 
-def test_turns_of_a_round_are_met_exactly() -> None:
-    """Seven turns are one round of four, and no second one that only three could speak in."""
-    story = play(policy_of(nodes=SIDE_BY_SIDE, leader="judge"), "says " * 4, max_turns=7)
-    assert (story.state.turns_taken, story.state.phase, story.state.forced) == (4, "concluding", Reason.MAX_TURNS)
-    assert play(policy_of(nodes=SIDE_BY_SIDE, leader="judge"), "says " * 4, max_turns=8).state.phase == "gathering"
-
-
 @pytest.mark.parametrize("how", ["deadline", "cancelled"])
 def test_an_end_while_others_still_owe_an_answer_is_the_end(how: str) -> None:
     """Two have voted, two have not: what comes later is refused, and what was said stands in the log."""
@@ -245,7 +203,6 @@ def test_timers_are_no_later_than_the_roles_time() -> None:
     assert [*seconds, (due - story.now) / timedelta(seconds=1)] == [5, 5, 60, 60, 5, 5, 60, 60, 7]
 
 
-ALL4 = ["red", "blue"]
 PLAYED = cases("stories")
 
 
@@ -255,13 +212,3 @@ def test_a_team_goes_as_its_page_says(document: Mapping[str, Any], words: str, e
     policy = policy_of(**document)
     assert floors(launched_under(policy, CAST, JUDGE, *RED, *BLUE), words) == expected
     assert play(policy, words).state.turns_taken == turns
-
-
-@pytest.mark.parametrize(("max_turns", "expected"), [(4, "x:ada+bob+eve+joe"), (3, "concluding:zoe")])
-def test_as_many_speak_side_by_side_as_turns_are_left(max_turns: int, expected: str) -> None:
-    """A cap is met exactly: with a turn for each all speak, with one less nobody does and the leader concludes."""
-    policy = policy_of(nodes=[{"name": "x", "roles": ALL4, "turns": "together", "exits": [{"to": "end", "when": {"rounds": 2}}]}])
-    story = launched_under(policy, CAST, JUDGE, *RED, *BLUE, max_turns=max_turns)
-    assert Told(story).where() == expected
-    if max_turns == 4:
-        assert Told(play(policy, "says says says says", max_turns=max_turns)).where() == "concluding:zoe"

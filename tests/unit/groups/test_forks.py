@@ -10,7 +10,7 @@ from datetime import timedelta
 import pytest
 
 from ioa.client.documents import standing_of
-from ioa.errors import NoAgentError, NotFoundError, NotYetError, UnavailableError
+from ioa.errors import NotFoundError, NotYetError, UnavailableError
 from ioa.group.events import (
     GroupLaunched,
     MemberLost,
@@ -19,14 +19,14 @@ from ioa.group.events import (
     TimerFired,
     files_of,
 )
-from ioa.group.requests import CancelGroup, GroupSnapshot, InviteMember, Rejected, Sync
+from ioa.group.requests import CancelGroup, GroupSnapshot, Rejected, Sync
 from ioa.group.state import Concluding, OpenTask
 from ioa.ports.goal_client import GoalStatus
 from ioa.ports.group_log import StoredEntry
 from ioa.ports.open_groups import OpenGroup
 from ioa.protocol import subjects
 from ioa.protocol.goals import Origin, Reason
-from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, GoalName, TaskId, comm_id_of_goal, comm_id_of_task
+from ioa.protocol.ids import LOCAL, CommId, GoalId, GoalName, TaskId, comm_id_of_goal, comm_id_of_task
 from ioa.protocol.messages import (
     AsyncTaskAssignment,
     ConcludeGroupDiscussion,
@@ -387,39 +387,6 @@ async def test_a_fork_opens_what_was_told_up_to_its_place_and_nothing_else() -> 
         await read(plane, EVE, named, told_late, COPY)
 
 
-async def test_who_wrote_a_file_goes_on_with_it_in_a_fork() -> None:
-    """It was put into the group that the copy comes from, and told of there: its author reads it here, and hands it on."""
-    plane = Plane()
-    await plane.open(ADA, BOB)
-    await plane.says(ADA, AsyncTaskAssignment(tasks=specs(("t1-1:bob",))))
-    file = await put(plane, BOB, b"told", "a")
-    await plane.says(BOB, InformTaskResult(task_id=TaskId("t1-1"), task_conclusion="x", artifacts=(file,)))
-    await plane.join(EVE)
-    await forked(plane, order((await plane.entries())[-1].seq, replace=[{"old": ADA, "new": EVE}]))
-    await plane.says(EVE, SyncTaskAssignment(tasks=specs((f"t{(await plane.state(COPY)).turn}-x:bob",))), comm_id=COPY)
-    given = (await plane.state(COPY)).open_tasks[0].task_id
-    await plane.says(BOB, InformTaskResult(task_id=given, task_conclusion="Again.", artifacts=(file,)), comm_id=COPY)
-    telling = [one.seq for one in await plane.entries(COPY) if files_of(one.entry.event)]
-    assert [await read(plane, who, seq, file, COPY) for who in (BOB, EVE) for seq in telling] == [b"told"] * 4
-
-
-async def test_an_entry_opens_in_a_fork_what_it_opened_there() -> None:
-    """Its owner's word of a file, which others may not hear, makes no word of it right that a stranger has said before."""
-    plane = Plane()
-    await plane.open(ADA, BOB, EVE)
-    await plane.says(ADA, AsyncTaskAssignment(tasks=specs(("t1-1:eve", "t1-2:bob"))))
-    file = await put(plane, BOB, b"told", "a")
-    for who, task_id in ((EVE, "t1-1"), (BOB, "t1-2")):
-        told = InformTaskResult(task_id=TaskId(task_id), task_conclusion="x", artifacts=(file,))
-        await plane.says(who, told)
-    await forked(plane, order((await plane.entries())[-1].seq))
-    for room in (ROOM, COPY):
-        by_another, by_its_owner = [one.seq for one in await plane.entries(room) if files_of(one.entry.event)]
-        assert await read(plane, ADA, by_its_owner, file, room) == b"told"
-        with pytest.raises(NotFoundError, match="has told"):
-            await read(plane, ADA, by_another, file, room)
-
-
 async def test_the_end_of_a_fork_opens_nothing_that_its_leader_has_not_heard() -> None:
     """A conclusion that was said in the copy is no copy: who names a file that others were told alone reads it no more for that."""
     nodes = [{"name": "whisper", "roles": ["b", "c"], "heard_by": ["b", "c"], "tasks": True, "max": 3, "then": "talk"}]
@@ -459,42 +426,6 @@ async def test_a_fork_drafts_nobody_who_does_not_accept_its_owner_any_more() -> 
     assert result is not None and result.reason is Reason.NO_AGENT and "accepts no teams of the pool" in result.content
 
 
-BOSS, BUYER, HAND, PUB = (AgentId(one) for one in ("boss", "buyer", "hand", "pub"))
-
-
-async def _a_task_of_pub(plane: Plane, accepting: Mapping[AgentId, Mapping[str, object]]) -> int:
-    """A goal that pub leads, where hand has a task. Others are there, with these cards. Return where it stands."""
-    await plane.open(PUB, HAND)
-    for agent_id, told in accepting.items():
-        await plane.registry.register(Register(card=card(agent_id, **told)))
-    await plane.says(PUB, AsyncTaskAssignment(tasks=specs(("t1-1:hand",))))
-    return (await plane.entries())[-1].seq
-
-
-def _in_places(**stand_ins: AgentId) -> Sequence[Mapping[str, str]]:
-    return [{"old": old, "new": new} for old, new in stand_ins.items()]
-
-
-@pytest.mark.parametrize(
-    "cards",
-    [
-        {BOSS: {"accepts": []}, BUYER: {"accepts": ["boss"]}},
-        {BOSS: {}, BUYER: {"accepts": ["boss"]}},
-        {BOSS: {"accepts": []}, BUYER: {}},
-        {BOSS: {"accepts": [], "pool": "shop"}, BUYER: {"accepts": [], "pool": "shop"}},
-    ],
-    ids=["neither", "not who serves", "not who leads", "one pool"],
-)
-async def test_whose_team_a_fork_is_its_user_does_not_say(cards: Mapping[AgentId, Mapping[str, object]]) -> None:
-    """Who was put into the leader's place had others serve a user whom they do not accept, and was asked by nobody."""
-    plane = Plane()
-    at = await _a_task_of_pub(plane, cards)
-    await forked(plane, order(at, say="Buy all of it.", replace=_in_places(hand=BUYER, pub=BOSS)))
-    result = await plane.results.get(GoalName(LOCAL, AGAIN))
-    assert result is not None and result.reason is Reason.NO_AGENT and "accepts no teams of the pool pub" in result.content
-    assert await plane.memberships.of(BUYER) == await plane.memberships.of(BOSS) == []
-
-
 async def _lost(plane: Plane) -> int:
     """A goal in which bob is lost. Return where it stands."""
     await plane.open(ADA, BOB)
@@ -510,19 +441,3 @@ async def test_lost_member_without_card_stays_lost_in_fork() -> None:
     del plane.cards.records[BOB]
     await forked(plane, order(at))
     assert (await plane.state(COPY)).living() == (ADA,) and COPY not in await plane.memberships.of(BOB)
-
-
-async def test_who_had_joined_and_was_lost_is_asked_when_it_is_invited_again() -> None:
-    """That it is in the group already says nothing of a copy, into which it was not put."""
-    plane = Plane()
-    await plane.open(ADA, BOB)
-    await plane.join(EVE)
-    invitation = InviteMember(comm_id=ROOM, by=ADA, turn=1, agent_id=EVE)
-    await plane.setup.invite(invitation)
-    await plane.ledgers[0].record(ROOM, MemberLost(at=plane.clock.now(), agent_id=EVE))
-    del plane.cards.records[EVE]
-    await forked(plane, order((await plane.entries())[-1].seq))
-    await plane.registry.register(Register(card=card(EVE, accepts=[])))
-    with pytest.raises(NoAgentError, match="accepts no teams"):
-        await plane.setup.invite(invitation.model_copy(update={"comm_id": COPY}))
-    assert COPY not in await plane.memberships.of(EVE)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from datetime import timedelta
 
 from ioa.errors import UnavailableError
-from ioa.group.events import Entry, GroupLaunched, Said, encode_entry
+from ioa.group.events import GroupLaunched, Said
 from ioa.group.machine import step
 from ioa.group.requests import Accepted, LaunchGroup, Rejected, SayReply
 from ioa.group.state import GroupState, OpenTask, ParentTask
@@ -213,18 +212,6 @@ class Plane(MemoryServices[FoundAgents]):
     async def entries(self, comm_id: CommId = ROOM) -> list[StoredEntry]:
         """A group's whole log."""
         return list(await self.log.read(comm_id, after=0, limit=10_000))
-
-    def decode_anew(self, note: Callable[[Sequence[StoredEntry]], None]) -> None:
-        """Have the log be read as one that is elsewhere: each page is decoded, and `note` told of it."""
-        read = self.log.read
-
-        async def decoded(comm_id: CommId, *, after: int, limit: int, max_bytes: int | None = None) -> Sequence[StoredEntry]:
-            page = await read(comm_id, after=after, limit=limit, max_bytes=max_bytes)
-            anew = [replace(one, entry=decode(Entry, encode_entry(one.entry).data)) for one in page]
-            note(anew)
-            return anew
-
-        self.log.read = decoded  # type: ignore[method-assign]
 
     async def reason(self, goal_id: GoalId = GOAL) -> Reason | None:
         """How a goal ended; None while it has not."""

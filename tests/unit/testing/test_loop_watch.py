@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.rig.loop_watch import Measured, waits_for_the_disk, watch_loops
+from tests.rig.loop_watch import waits_for_the_disk, watch_loops
 
 pytestmark = pytest.mark.blocks_loop
 
@@ -66,48 +66,3 @@ def test_knows_a_thread_that_waits_for_the_disk(tmp_path: Path, told: str, waits
     (tmp_path / "stat").write_text(told)
     own = Path(f"/proc/self/task/{threading.get_native_id()}/stat")
     assert [waits_for_the_disk(file) for file in (tmp_path / "stat", own, tmp_path / "gone")] == [waits, False, False]
-
-
-@pytest.mark.parametrize(
-    ("measured", "milliseconds"),
-    [
-        pytest.param(Measured(elapsed=0.3, looks=5), 300, id="slept"),
-        pytest.param(Measured(elapsed=0.2, looks=5), None, id="slept a little"),
-        pytest.param(Measured(elapsed=0.9, computed=0.05, starved=0.8, starved_all=0.8, looks=5), None, id="had no core"),
-        pytest.param(
-            Measured(elapsed=0.3, starved_new=0.2, starved_all=0.2, looks=5),
-            None,
-            id="waited for a thread that had no core",
-        ),
-        pytest.param(
-            Measured(elapsed=0.9, computed=0.3, starved=0.8, starved_all=0.8, looks=0),
-            300,
-            id="computed and had no core",
-        ),
-        pytest.param(Measured(elapsed=0.3, computed=0.3, looks=5), 300, id="computed"),
-        pytest.param(Measured(elapsed=0.4, looks=8, disk=0.3), None, id="waited for the disk"),
-        pytest.param(Measured(elapsed=0.5, looks=3, unseen=0.3), None, id="held the GIL for a while"),
-        pytest.param(Measured(elapsed=0.6, looks=5, unseen=0.3), 600, id="held the GIL and slept"),
-        pytest.param(Measured(elapsed=0.6, looks=12, disk=0.3), 600, id="waited for the disk and slept"),
-        pytest.param(Measured(elapsed=1.1, looks=20, disk=1.1), 1100, id="waited long for the disk"),
-        pytest.param(
-            Measured(elapsed=0.9, looks=1),
-            None,
-            id="waited for the GIL",
-        ),
-        pytest.param(
-            Measured(elapsed=1.1, looks=1),
-            1100,
-            id="waited long for the GIL",
-        ),
-        pytest.param(
-            Measured(elapsed=1.1, starved_all=0.5, looks=1),
-            None,
-            id="the GIL's holder had no core",
-        ),
-    ],
-)
-def test_tells_a_blocked_loop_from_a_starved_one(measured: Measured, milliseconds: int | None) -> None:
-    """What counts is the time a callback held the loop, not the time the machine had no core for it or another held the GIL."""
-    expected = None if milliseconds is None else timedelta(milliseconds=milliseconds)
-    assert measured.blocked(timedelta(milliseconds=250)) == expected

@@ -204,16 +204,6 @@ async def test_a_process_that_used_a_model_ends_with_its_counts_in_the_log() -> 
     assert (line["model"], line["decisions"], line["undecided"]) == ("tiny", {"speak": 2}, {"speak:too_slow": 1})
 
 
-async def test_questions_of_one_agent_in_one_group_share_a_key_of_the_cache() -> None:
-    """Providers look for the beginning of a prompt where they have read it; the key tells them neither agent nor group."""
-    keys = []
-    for me in (ANN, ANN, BOB):
-        one, model = brain(DISCUSS)
-        await one.speak(replace(launched().view(ANN), me=me))
-        keys.append(model.asked[0].limits.cache_key or "")
-    assert (keys[0] == keys[1], keys[0] == keys[2], [len(bytes.fromhex(key)) for key in keys]) == (True, False, [32] * 3)
-
-
 @pytest.mark.parametrize(
     "text",
     [

@@ -8,7 +8,6 @@ import json
 import random
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -19,17 +18,14 @@ from pydantic import SecretStr
 from ioa.adapters.openai.chat import ModelSettings, OpenAiChat, open_openai_chat
 from ioa.adapters.openai.dialect import AnswerFormat
 from ioa.adapters.openai.request_body import strict_schema
-from ioa.agent.model import ModelBrain, answers
-from ioa.agent.model.budget import Budget, tokens_of
+from ioa.agent.model import answers
+from ioa.agent.model.budget import Budget
 from ioa.errors import InvalidInputError, IoaError, ModelError, UnavailableError
 from ioa.ports.chat_model import AnswerLimits, ChatMessage, Finish, ModelAnswer, PromptTooLongError
 from ioa.protocol.codec import encode
-from ioa.protocol.messages import Discussion
 from ioa.protocol.usage import MAX_COUNT
 from tests.rig.counted_body import PIECE, CountedBody
-from tests.rig.curt_brain import CurtBrain
 from tests.unit.agent.model.http_script import Line, chunk, completion, refused, serving
-from tests.unit.agent.model.situations import ANN, BOB, decision, launched
 
 KEY = "sk-very-secret"
 LIMITS = AnswerLimits(max_tokens=50, timeout=timedelta(seconds=20))
@@ -230,32 +226,6 @@ async def test_a_refusal_for_length_tells_the_context(told: str, context: int) -
     assert script.bodies[1]["response_format"]["type"] == "json_schema"
 
 
-async def test_a_small_server_is_served_after_one_refusal() -> None:
-    """The prompt is made again for the context that the server told, and fits into it with its answer."""
-    team = launched("count the words " * 400)
-    team.say(ANN, Discussion(content="word " * 4_000, next_speaker=BOB))
-    said = decision(type="CONCLUDE", goal_reached=True, content="20,000 words.")
-    no = refused("request (9000 tokens) exceeds the available context size (4096 tokens), n_ctx 4096")
-    with serving(no, completion(said)) as (url, script):
-        async with chat(url) as model:
-            brain = ModelBrain(model, CurtBrain())
-            await brain.speak(team.view(BOB))
-    sizes = [sum(tokens_of(message["content"]) for message in body["messages"]) + body["max_tokens"] for body in script.bodies]
-    assert (len(sizes), sizes[0] > 4_096, sizes[1] <= 4_096, dict(brain.tally.undecided)) == (2, True, True, {})
-
-
-async def test_a_prompt_that_no_context_is_small_enough_for_is_refused() -> None:
-    """A server that always says that it is too long is not asked for ever."""
-    with serving(*[refused("context length exceeded")] * 3) as (url, _):
-        async with chat(url) as model:
-            for tokens in (8_000, 4_000):
-                with pytest.raises(PromptTooLongError):
-                    await model.answer((ChatMessage("user", "abc" * tokens),), SHAPE, LIMITS)
-            with pytest.raises(ModelError, match="refuses the request") as caught:
-                await model.answer(ASK, SHAPE, LIMITS)
-    assert not isinstance(caught.value, PromptTooLongError)
-
-
 @pytest.mark.parametrize(
     ("pages", "context"),
     [
@@ -284,17 +254,6 @@ async def test_a_context_that_is_set_is_not_asked_for() -> None:
             with pytest.raises(PromptTooLongError):
                 await model.answer(ASK, SHAPE, LIMITS)
             assert (await model.context_tokens(), script.gets) == (2_048, [])
-
-
-async def test_learns_how_long_an_answer_may_be() -> None:
-    """A limit of answers that the server refuses is lowered to the one that it names, and the schema stays."""
-    no = refused("Invalid max_tokens value, the valid range of max_tokens is [1, 8192]")
-    with serving(no, completion("a"), completion("b")) as (url, script):
-        async with chat(url) as model:
-            for _ in range(2):
-                await model.answer(ASK, SHAPE, AnswerLimits(16_000, timedelta(seconds=5)))
-    assert [body["max_tokens"] for body in script.bodies] == [16_000, 8_192, 8_192]
-    assert script.bodies[2]["response_format"]["type"] == "json_schema"
 
 
 @pytest.mark.parametrize(
@@ -344,40 +303,6 @@ async def test_so_many_questions_are_under_way_at_once() -> None:
             await asyncio.sleep(0)
         go.set()
     assert (most, [task.result().text for task in asked]) == (2, ["a"] * 5)
-
-
-async def test_each_setting_of_a_request_is_sent_and_given_up_where_it_is_refused() -> None:
-    """Effort, seed, the header of the key and what is merged in; a refused one is left out from then on."""
-    settings = ModelSettings(
-        "", "tiny", SecretStr(KEY), api_key_header="api-key", seed=7, reasoning_effort="high", extra={"top_p": 0.5}, format="plain"
-    )
-    no = refused("reasoning_effort is not supported by this model")
-    with serving(no, completion("a"), completion("b")) as (url, script):
-        async with httpx.AsyncClient() as client:
-            model = OpenAiChat(replace(settings, base_url=url), client)
-            await model.answer(ASK, SHAPE, LIMITS)
-            await model.answer(ASK, SHAPE, replace(LIMITS, effort="low"))
-    assert (script.headers[0]["api-key"], "authorization" in script.headers[0]) == (KEY, False)
-    assert [(body.get("reasoning_effort"), body["seed"], body["top_p"]) for body in script.bodies] == [
-        ("high", 7, 0.5),
-        (None, 7, 0.5),
-        (None, 7, 0.5),
-    ]
-    assert "response_format" not in script.bodies[0]
-
-
-async def test_the_key_of_a_cache_is_sent_until_it_is_refused() -> None:
-    """A server that does not know it is spared from then on; what is merged into each request goes over it."""
-    limits = replace(LIMITS, cache_key="ours")
-    no = refused("Unrecognized request argument supplied: prompt_cache_key")
-    with serving(completion("a"), no, completion("b"), completion("c"), completion("d")) as (url, script):
-        async with httpx.AsyncClient() as client:
-            model = OpenAiChat(ModelSettings(url, "tiny"), client)
-            for _ in range(3):
-                await model.answer(ASK, SHAPE, limits)
-            await OpenAiChat(ModelSettings(url, "tiny", extra={"prompt_cache_key": "own"}), client).answer(ASK, SHAPE, limits)
-    assert [body.get("prompt_cache_key") for body in script.bodies] == ["ours", "ours", None, None, "own"]
-    assert [body["response_format"]["type"] for body in script.bodies] == ["json_schema"] * 5
 
 
 async def test_retries_what_a_retry_can_help() -> None:

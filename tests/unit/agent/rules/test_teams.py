@@ -150,33 +150,6 @@ async def test_a_listing_goal_goes_to_who_serves_the_whole() -> None:
     assert plan_of(await BRAIN.form_team(mission(BRIEFING), tools())) == [("t1", "analyst-desk", ())]
 
 
-async def test_a_goal_that_lists_its_parts_goes_to_who_brings_others_together() -> None:
-    """Even if others are nearer to its words; without such an agent, whoever leads hands out the parts."""
-    near = tools_of(CARDS, {**SKILLS, "analyst-desk": {"briefing": 0.5}, "chart-maker": {"briefing": 0.7, "chart": 0.8}})
-    without = tools_of(
-        [one for one in CARDS if one is not DESK], {one: said for one, said in near.skills.items() if one != "analyst-desk"}
-    )
-    teams = [await BRAIN.form_team(mission(BRIEFING), found) for found in (near, without)]
-    assert [[assignee for _, assignee, _ in plan_of(team)] for team in teams] == [
-        ["analyst-desk"],
-        ["csv-analyst", "chart-maker", "report-writer"],
-    ]
-
-
-async def test_a_listing_goal_is_taken_apart_when_it_is_nobodys_whole() -> None:
-    """Without an agent for briefings, the goal is served by its parts."""
-
-    class Parts(TabledTools):
-        async def search_client(self, needs: Sequence[Need]) -> SearchResult:
-            found = await super().search_client(needs)
-            whole = found.by_need[0].model_copy(update={"hits": ()})
-            return found.model_copy(update={"by_need": (whole, *found.by_need[1:])})
-
-    table = tools()
-    team = await BRAIN.form_team(mission(BRIEFING), Parts(table.cards, table.skills))
-    assert [assignee for _, assignee, _ in plan_of(team)] == ["csv-analyst", "chart-maker", "report-writer"]
-
-
 async def test_a_coordinator_that_leads_hands_out_the_parts() -> None:
     """The desk, addressed with a briefing, plans its parts for others instead of a task for itself."""
     team = await BRAIN.form_team(mission(BRIEFING, DESK), tools())
@@ -216,27 +189,6 @@ async def test_who_else_fits_stands_by() -> None:
     assert isinstance(team, TeamLaunch)
     assert team.members == ("csv-analyst", "report-writer", "text-analyst")
     assert [task.others for task in team.plan] == [("report-writer", "text-analyst")]
-
-
-async def test_who_is_near_stands_by_where_somebody_fits() -> None:
-    """Who is a little less similar may be who can; who is far, or fits no better than for a goal that is nobody's, is not asked."""
-    found = tools_of(CARDS, {"chart-maker": {"total": 0.4}, "csv-analyst": {"total": 0.3, "paint": 0.3}, "me": {"total": 0.2}})
-    team = await BRAIN.form_team(mission("Compute the total of sales.csv"), found)
-    assert isinstance(team, TeamLaunch)
-    assert [(task.assignee, task.others) for task in team.plan] == [("chart-maker", ("csv-analyst",))]
-    assert isinstance(await BRAIN.form_team(mission("Paint the fence"), found), NobodyFits)
-
-
-async def test_who_declines_is_asked_where_nobody_fits() -> None:
-    """As a last resort, for each request that nobody fits; who answers anything is not asked, nor who is far."""
-    careful = [one.model_copy(update={"declines": True}) for one in (CSV, CHART, REPORT)]
-    found = tools_of((ME, TEXT, *careful), {"csv-analyst": {"22": 0.3}, "text-analyst": {"22": 0.34}, "chart-maker": {"22": 0.24}})
-    team = await BRAIN.form_team(mission("22/7"), found)
-    assert isinstance(team, TeamLaunch)
-    assert ([(task.assignee, task.others) for task in team.plan], team.in_doubt) == ([("csv-analyst", ())], True)
-    both = await BRAIN.form_team(mission("- 22/7\n- Paint the fence"), found)
-    assert isinstance(both, NobodyFits)
-    assert both.needs == ("Paint the fence",)
 
 
 async def test_who_leads_teams_is_no_last_resort() -> None:

@@ -16,7 +16,7 @@ from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import Ended, PlannedTask
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, TaskId
-from ioa.protocol.messages import Conclusion, Pause, SyncTaskAssignment, TaskOutcome, TaskSpec
+from ioa.protocol.messages import Pause, SyncTaskAssignment, TaskOutcome, TaskSpec
 from tests.unit.agent.rules.group_play import OWNER, GroupPlay, card, charter_of, planned
 
 A, S, P, C, E = (
@@ -125,19 +125,6 @@ async def test_a_lost_agents_replica_gets_its_task() -> None:
     assert play.state.stage.reason is Reason.CONCLUDED
 
 
-async def test_who_is_there_and_says_nothing_is_given_the_task_once() -> None:
-    """Whoever was found to fit next gets it then, instead of the same one for two more leases."""
-    play = GroupPlay(charter_of([planned("t1", "a", others=("b",))]))
-    await play.speak()
-    while play.state.open_tasks:
-        play.now = play.state.next_deadline() or play.now
-        play.apply(TimerFired(at=play.now))
-    await play.run()
-    assert [task.spec.assignee for task in play.view(OWNER).tasks] == ["a", "b"]
-    assert isinstance(play.state.stage, Ended)
-    assert play.state.stage.reason is Reason.CONCLUDED
-
-
 @pytest.mark.parametrize("away", [AgentId("b"), AgentId("a")], ids=["needed-next", "at-work"])
 async def test_a_blip_of_a_needed_member_costs_no_part_of_the_answer(away: AgentId) -> None:
     """A task of who is lost only just now is given to it, and given again if its lease ran out meanwhile."""
@@ -183,14 +170,6 @@ async def test_a_group_without_a_plan_does_the_goal_itself() -> None:
     assert play.state.stage.content == "Hello Ada"
 
 
-async def test_a_team_without_a_plan_is_cast_by_its_cards() -> None:
-    """Without a plan the members' cards say who does what."""
-    members = [card("words", "counts words of text files"), card("maths", "calculates percentages and sums")]
-    play = GroupPlay(charter_of(goal="Count the words in notes.txt and calculate the percentages of 3 in 12", members=members))
-    await play.run()
-    assert {task.task_id: task.assignee for task in play.state.tasks} == {"t1-t1": "words", "t1-t2": "maths"}
-
-
 async def test_tasks_of_another_planner_are_only_awaited() -> None:
     """When somebody gave out tasks of their own, the rules add none and conclude with those."""
     play = GroupPlay(charter_of([planned("t1", "a")]))
@@ -213,14 +192,6 @@ async def test_after_refusals_it_says_what_cannot_be_wrong() -> None:
     pause = next_utterance(refused)
     assert isinstance(pause, Pause)
     assert pause.triggers == ("t1-t1", "t1-t2")
-
-
-async def test_few_turns_are_spent_on_work() -> None:
-    """With two turns left, tasks are given out synchronously, so that none is needed for a pause."""
-    play = GroupPlay(charter_of([planned("t1", "a"), planned("t2", "b")], max_turns=2))
-    await play.run()
-    assert play.kinds == [S, C, E]
-    assert Reason.CONCLUDED is getattr(play.state.stage, "reason", None)
 
 
 async def test_a_forced_conclusion_says_what_is_missing() -> None:
@@ -292,12 +263,3 @@ def _from_outside(play: GroupPlay, event: TimerFired | MemberLost | MemberReturn
         play.apply(event)
     except IllegalEventError as refusal:
         assert refusal.code in (RejectionCode.NO_CHANGE, RejectionCode.NOTHING_DUE, RejectionCode.WRONG_PHASE)
-
-
-async def test_long_results_are_whole_in_the_conclusion() -> None:
-    """Results that together are longer than a message are not cut here: what exceeds it goes as a file."""
-    play = GroupPlay(charter_of([planned("t1", "a"), planned("t2", "b")]))
-    await play.run(said={"t1": "x" * 150_000, "t2": "y" * 150_000})
-    said = play.messages[-1].payload
-    assert isinstance(said, Conclusion)
-    assert ("x" * 150_000 in said.content, said.content.endswith("y" * 150_000)) == (True, True)
