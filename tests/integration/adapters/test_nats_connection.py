@@ -165,6 +165,9 @@ async def test_what_nobody_heard_is_asked_again(nats_server: NatsServer) -> None
             await client.request("nobody", b"")
 
 
+_INFO = {"server_id": "fickle", "version": "2.15.0", "max_payload": 2**20, "headers": True, "client_id": 1, "proto": 1}
+
+
 class Silence:
     """A server that takes connections and says nothing, as one that is frozen does."""
 
@@ -187,6 +190,12 @@ async def open_silence() -> AsyncIterator[tuple[Silence, str]]:
     server = await asyncio.start_server(silence.hear, "127.0.0.1")
     async with server:
         yield silence, f"nats://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+
+
+@pytest.fixture
+def short_attempts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An attempt to connect may take a second."""
+    monkeypatch.setattr(nats_connection, "_ATTEMPT_TIMEOUT", timedelta(seconds=1))
 
 
 @pytest.mark.usefixtures("short_attempts")
