@@ -10,7 +10,6 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from rich.text import Text
 
 from ioa.cli.conversation import ConversationView, clock, draft_row, line_text, speaker_style
 from ioa.cli.goals import goal_table
@@ -154,24 +153,6 @@ def test_what_an_agent_reports_begins_no_row_of_the_footer(filled: str, monkeypa
         view.refresh()
         footer = [row.rstrip() for row in _screen(stream)[begun:].splitlines() if row.strip()]
     assert ("bob  do t1-1 half done" in footer[0], len(footer), max(map(len, footer)) <= 80) == (True, 2, True)
-
-
-@pytest.mark.parametrize("long", ["x" * 200_000, "x\n" * 100_000, f"x{' ' * 199_998}x"])
-def test_of_a_long_report_no_more_is_drawn_than_is_shown(long: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The footer is drawn eight times a second beside all that comes."""
-    drawn: list[int] = []
-
-    def noting(_: str, text: Text, **__: object) -> Text:
-        drawn.append(len(text.plain))
-        return Text()
-
-    monkeypatch.setattr("ioa.cli.conversation.Spinner", noting)
-    monkeypatch.setattr(sys, "stdout", _TerminalStream())
-    monkeypatch.setenv("TERM", "xterm-256color")
-    with ConversationView(Terminal(as_json=False)) as view:
-        _reporting(long, view)
-        view.refresh()
-    assert 0 < max(drawn) < 1_000
 
 
 def test_a_terminal_shows_the_end_of_a_draft_in_one_row(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -162,20 +162,6 @@ def test_who_is_removed_is_told() -> None:
     assert (document.removed, [one.agent_id for one in StateDocument.of(story.state).members if one.removed]) == (("eve",), ["eve"])
 
 
-def test_repetitions_are_told_with_what_they_lead_to() -> None:
-    """A refused repetition is a quiet line; the second one of a turn says what the group does now."""
-    talking = launched("ada", "bob").says("ada", to="bob")
-    concluding = talking.repeats_itself("bob", "m1").repeats_itself("bob", "m2")
-    tasked = launched("ada", "bob").assigns("ada", "t1-1:bob").progresses("t1-1")
-    refused = ("·", "repetition", "bob said again what turn 1 said: refused")
-    assert _said(concluding)[-3:] == [refused, refused, ("·", "repetition", "nothing new is said: ada has to conclude")]
-    assert _said(tasked.repeats_itself("ada", "m1").repeats_itself("ada", "m2"))[-1] == (
-        "·",
-        "repetition",
-        "ada repeats itself: the discussion waits for t1-1",
-    )
-
-
 def test_a_failed_conclusion_is_bad_news() -> None:
     """A conclusion that says the goal was not reached has the tone of a failure and names the reason."""
     from ioa.protocol.goals import Reason

@@ -5,10 +5,8 @@ from __future__ import annotations
 import struct
 from pathlib import Path
 
-import pandas as pd
 import pytest
 
-import chart_maker
 import csv_analyst
 from chart_maker import agent
 from ioa.errors import InvalidInputError
@@ -74,22 +72,6 @@ def test_of_a_file(task: str, said: str, run: Run, data: Path) -> None:
     done = run(agent, task, [data / "sales.csv"])
     assert done.text.split(": ", 1)[1] == said
     assert all(min(size_of(png)) > 500 for png in done.files.values())
-
-
-def test_months_of_a_result_stay_months(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A line through twelve months has twelve places."""
-    drawn: list[pd.PeriodIndex | None] = []
-
-    def draw(_values: pd.Series, times: pd.PeriodIndex | None, _title: str) -> bytes:
-        drawn.append(times)
-        return b""
-
-    monkeypatch.setattr(chart_maker, "draw", draw)
-    table = tmp_path / "t.csv"
-    table.write_text("month of date,sum of n\n2024-01,3\n2024-02,4\n2024-03,5\n")
-    chart_maker.chart_of_file(table, None, "line")
-    assert drawn[0] is not None
-    assert [*map(str, drawn[0])] == ["2024-01", "2024-02", "2024-03"]
 
 
 def test_both(run: Run, data: Path) -> None:

@@ -7,7 +7,6 @@ from datetime import datetime, timedelta
 import pytest
 
 from ioa.group.events import Said, TaskHeard, TimerFired
-from ioa.group.machine import step
 from ioa.group.progress import check_progress, is_news
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import GroupState
@@ -122,14 +121,3 @@ def test_nothing_can_be_heard_of_the_future() -> None:
     """A router whose clock runs ahead keeps a lease no longer than from the moment in which it looked."""
     story = _at_work().happens(_heard(3_600, at=30))
     assert story.open("t1-1").lease_until == START + timedelta(seconds=60)
-
-
-def test_many_tasks_that_were_heard_run_out_together() -> None:
-    """Reports of one half of a lease lead to one deadline, so that one timer serves all of them."""
-    story = launched("ada", "bob").assigns_and_waits("ada", *(f"t1-{number}:bob" for number in range(32)))
-    heard = tuple(
-        TaskHeard(task_id=task.task_id, at=START + timedelta(seconds=16 + at * 0.4))
-        for at, task in enumerate(story.state.open_tasks)
-    )
-    state = step(story.state, TimerFired(at=START + timedelta(seconds=30), heard=heard)).state
-    assert {task.lease_until for task in state.open_tasks} == {START + timedelta(seconds=60)}

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ioa.group.events import Entry, Said, TaskHeard, TimerFired
-from ioa.group.monologue import MAX_REMARKS
+from ioa.group.events import TaskHeard, TimerFired
 from ioa.group.rejection import RejectionCode
 from ioa.group.state import Discussing, Paused
-from ioa.protocol.codec import encode
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, TaskId
 from ioa.protocol.messages import (
@@ -20,7 +18,7 @@ from ioa.protocol.messages import (
     TaskOutcome,
     TaskSpec,
 )
-from tests.unit.group.scenario import START, Scenario, launched, said
+from tests.unit.group.scenario import Scenario, launched, said
 
 ADA, BOB = AgentId("ada"), AgentId("bob")
 PROPOSAL = "Bob computes the totals per region, and Eve draws a chart of them."
@@ -97,18 +95,6 @@ def test_where_nothing_is_compared_nothing_is_refused() -> None:
     again = said("ada", _to(BOB), story.state.turn).model_copy(update={"sketches": ()})
     spoken = story.happens(again)
     assert (spoken.holder, spoken.state.monologue) == ("bob", None)
-
-
-def test_a_monologue_is_remembered_for_its_last_remarks() -> None:
-    """However long somebody talks into silence, the state stays small."""
-    story = launched("ada", "bob", max_turns=1_000)
-    sizes = []
-    for number in range(40):
-        story = story.speaks("ada", _to(BOB, f"Is anybody there? {number}")).timer()
-        sizes.append(len(encode(Entry(event=story.log[0], state=story.state, audience=()))))
-    monologue = story.state.monologue
-    assert monologue is not None and len(monologue.remarks) == MAX_REMARKS
-    assert max(sizes) - sizes[MAX_REMARKS] < 10
 
 
 def test_the_first_repetition_of_a_turn_costs_nothing() -> None:
@@ -209,17 +195,3 @@ def test_a_task_that_is_closed_may_be_given_out_again() -> None:
     for story in (_assigned().speaks("bob", lost, turn=1), _assigned().finishes("t1-1")):
         again = story.speaks("ada", AsyncTaskAssignment(tasks=(_task("t2-9", MEAN),)))
         assert again.open("t2-9").assignee == "bob"
-
-
-def test_what_was_refused_is_not_in_the_log() -> None:
-    """The entry of a refusal names the message and holds none of its text."""
-    noted = _proposed().repeats_itself("bob", "m1").log[-1]
-    assert not isinstance(noted, Said)
-    assert noted.model_dump(exclude={"at"}) == {
-        "type": "repetition_refused",
-        "by": "bob",
-        "turn": 2,
-        "message_id": "m1",
-        "repeats_turn": 1,
-    }
-    assert noted.at == START

@@ -11,23 +11,9 @@ from ioa.agent.rules.turns import next_utterance
 from ioa.group.events import MemberLost
 from ioa.group.state import PlannedTask
 from ioa.ports.brain import GroupView, TaskRecord
-from ioa.protocol.goals import Artifact
 from ioa.protocol.ids import AgentId, TaskId
 from ioa.protocol.messages import AsyncTaskAssignment, TaskOutcome, TaskSpec
 from tests.unit.agent.rules.group_play import OWNER, GroupPlay, card, charter_of, planned
-
-
-def given(
-    name: str,
-    desc: str = "do it",
-    said: str = "done",
-    outcome: TaskOutcome = TaskOutcome.DONE,
-    files: Sequence[Artifact] = (),
-    turn: int = 1,
-) -> TaskRecord:
-    """A task that was given out for a planned one and has ended."""
-    spec = TaskSpec(task_id=TaskId(f"t{turn}-{name}"), assignee=AgentId("a"), task_desc=desc)
-    return TaskRecord(spec, outcome, said, tuple(files))
 
 
 def view_of(plan: Sequence[PlannedTask], tasks: Sequence[TaskRecord], **charter: object) -> GroupView:
@@ -54,11 +40,3 @@ def test_a_task_is_an_attempt_at_one_that_was_planned() -> None:
     spec = TaskSpec(task_id=TaskId(f"{'x' * 62}-2"), assignee=AgentId("a"), task_desc="do it")
     told = conclude(view_of(plan, [TaskRecord(spec, TaskOutcome.FAILED, "a long report", ())])).content
     assert told.count("a long report") == 1
-
-
-def test_a_result_that_one_of_several_quotes_is_not_shown_again() -> None:
-    """Whichever of those that build on it, where the plan has it stand behind them."""
-    plan = [planned("p1", "a", uses=("p3",)), planned("p2", "a", uses=("p3",)), planned("p3", "a")]
-    said = {"p1": "A bar.", "p2": "The figure:\n\ntotal: 7\n\nThat is all.", "p3": "total: 7"}
-    content = conclude(view_of(plan, [given(name, said=text) for name, text in said.items()])).content
-    assert (content.count("total: 7"), content.count("A bar.")) == (1, 1)

@@ -103,21 +103,3 @@ async def test_files_are_collected_and_listed() -> None:
     conclusion = conclude(play.view(OWNER))
     assert [one.name for one in conclusion.artifacts] == ["shared.csv", "t1-t1.png", "t1-t2.png"]
     assert conclusion.content.endswith("Files: `shared.csv`, `t1-t1.png`, `t1-t2.png`")
-
-
-async def test_two_files_of_one_name_are_told_by_two() -> None:
-    """They stand so on disk, and the task's words name its own; one whose name only ends alike keeps it."""
-    play = GroupPlay(charter_of([SUM, planned("t2", "b", "count rows in x.csv"), planned("t3", "c", "draw it", uses=("t2",))]))
-    await play.speak()
-    play.acknowledge()
-    await play.speak()
-    for task in play.state.open_tasks:
-        made = artifact("a.csv").model_copy(update={"object_name": f"{task.task_id}/a.csv"})
-        play.finish(task, TaskOutcome.DONE, "a.csv of data.csv", [made])
-    for task in play.state.open_tasks:
-        play.finish(task, TaskOutcome.DONE, "rows of a.csv")
-    conclusion = conclude(play.view(OWNER))
-    assert [one.name for one in conclusion.artifacts] == ["a.csv", "a-2.csv"]
-    assert [line for line in conclusion.content.splitlines() if "csv" in line and "##" not in line] == [
-        "a.csv of data.csv", "a-2.csv of data.csv", "rows of a-2.csv", "Files: `a.csv`, `a-2.csv`",
-    ]  # fmt: skip
