@@ -14,7 +14,6 @@ from ioa.group.floor import ROUNDS_OF_SILENCE
 from ioa.group.folding import KEPT
 from ioa.group.state import Limits
 from ioa.group.table import STATE_RULES, TABLE, Cell, Row, Sender
-from ioa.group.tasks import MAX_OPEN_TASKS
 from ioa.protocol.messages import Phase
 from tools.generated import write_or_check
 
@@ -34,13 +33,6 @@ PHASES: dict[Phase, str] = {
     Phase.FAILED: "The goal was not reached. The reason is typed, and what was concluded is kept.",
     Phase.CANCELLED: "Somebody who may do so cancelled the group, or the group it serves.",
 }
-
-_RULES = (
-    f"from 1 on a task's id begins with `t<turn>-`, closed tasks leave the state, at most {MAX_OPEN_TASKS:,} tasks are open, and "
-    "members may be named that were lost only just now; from 2 on floors may be passed and kept longer, a member's own patience is "
-    "the time of its floors and leases, and decisions are counted; from 3 on a policy may lead; from 4 on several may speak side "
-    "by side, a policy may ask and have forms filled in, and what the dearest turn took of the tokens is reserved for the next one"
-)
 
 _SILENCES = f"after {ROUNDS_OF_SILENCE} such silences in a row for each member the group fails"
 

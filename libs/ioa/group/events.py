@@ -34,7 +34,6 @@ from ioa.protocol.model import Model, Time
 from ioa.protocol.model_calls import ModelCalls
 from ioa.protocol.policy import Name
 from ioa.protocol.questions import Answer, AnswerKey, Question
-from ioa.protocol.texts import CUT
 from ioa.protocol.usage import NOTHING, Count, OverheadField, Usage
 
 MAX_WHY_CHARS = 2_000
@@ -394,16 +393,3 @@ def said_as(encoded: bytes) -> tuple[AgentId, MessageId] | None:
         return AgentId(header["sender"]), MessageId(header["message_id"])
     except (InvalidInputError, KeyError, TypeError):
         return None
-
-
-_SHORT_CHARS = 2_000
-
-
-def shortened(closed: SubgroupClosed) -> SubgroupClosed | None:
-    """Return the same end of a nested team with little text, for a group whose entries have no room for all; None if it has little.
-
-    What the team made is kept, and its own log holds the text.
-    """
-    if len(closed.content) <= _SHORT_CHARS:
-        return None
-    return closed.model_copy(update={"content": closed.content[: _SHORT_CHARS - len(CUT)] + CUT})

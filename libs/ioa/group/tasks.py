@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from graphlib import CycleError, TopologicalSorter
@@ -14,7 +13,6 @@ from ioa.group.events import Said, SubgroupClosed, SubgroupOpened, TimerFired
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import (
     Assigned,
-    Awaiting,
     AwaitingAcks,
     ClosedTask,
     Earshot,
@@ -44,12 +42,11 @@ from ioa.protocol.questions import MAX_QUESTION_CHARS, Question
 OUTAGE = timedelta(seconds=30)
 """A deadline noticed later than this was held up by an outage, in which no assignee could report either."""
 
-MAX_OPEN_TASKS = 1_024
-"""Each entry of a group carries every open task, so that their number bounds what a report costs."""
-MAX_OPEN_TASK_BYTES = 400_000
-"""What open tasks may take up in an entry, so that a message of the largest size fits beside them."""
-_LEAST_TASK_BYTES = 200
-_LONGEST_ANSWER_BYTES = 4 * MAX_QUESTION_CHARS
+MAX_OPEN_TASKS, MAX_USES = 64, 256
+"""Maximum unfinished tasks per group, and maximum tasks that they wait for in total: each entry contains them."""
+MAX_QUESTION_BYTES = 64_000
+"""Maximum bytes of the questions of a group's open tasks and nested teams, with answers: each entry contains them."""
+_MAX_ANSWER_BYTES = 4 * MAX_QUESTION_CHARS
 MAX_WHY_CHARS = 200
 """How much of the reason why a task was rejected stays in the state; its message has all of it."""
 _CAME_TO_NOTHING = {TaskOutcome.FAILED: "failed", TaskOutcome.CANCELLED: "was cancelled", TaskOutcome.REJECTED: "was rejected"}
@@ -293,82 +290,42 @@ def suspect(state: GroupState, agent_id: AgentId, at: datetime) -> GroupState:
 
 
 def has_room(state: GroupState) -> bool:
-    """Whether one more task may be given out."""
-    open_tasks = state.unfinished_tasks
-    return len(open_tasks) < MAX_OPEN_TASKS and _bytes_of(open_tasks) + _LEAST_TASK_BYTES <= MAX_OPEN_TASK_BYTES
+    """Whether one more task may be assigned."""
+    return len(state.unfinished_tasks) < MAX_OPEN_TASKS
 
 
 def check_question_fits(state: GroupState, question: Question, instead: OfTask | None = None) -> None:
-    """Refuse a question that would make the group's entries too large: each carries all that wait, and what is answered to teams.
+    """Reject a question that exceeds `MAX_QUESTION_BYTES` together with the others, without `instead`.
 
     Raises:
-        IllegalEventError: It does not fit, in the place of `instead`.
+        IllegalEventError: It does not fit.
     """
-    held = open_bytes(state) - (_bytes_of_question(instead) if instead is not None else 0)
-    if held + _bytes_of_question(question) > MAX_OPEN_TASK_BYTES:
-        why = "What is asked now, and the tasks that are open, fill the group's entries: wait for answers, or use fewer words."
+    held = [one for task in state.open_tasks if task.asked for one in (task.question, task.of_team) if one is not None]
+    size = sum([_question_bytes(one) for one in (question, *held) if one is not instead])
+    if size > MAX_QUESTION_BYTES:
+        why = f"The questions of this group have {size:,} bytes; {MAX_QUESTION_BYTES:,} are allowed. Wait for answers."
         raise IllegalEventError(RejectionCode.TOO_LITTLE_LEFT, why)
 
 
-def open_bytes(state: GroupState) -> int:
-    """Return what unfinished tasks, and all that is asked, take up in each entry of a group, to some bytes."""
-    return open_bytes_by(state).total()
-
-
-def open_bytes_by(state: GroupState) -> Counter[AgentId]:
-    """Return of whom that comes: tasks of who gave them out, and what is asked of who asks it."""
-    held = Counter[AgentId]()
-    for task in state.unfinished_tasks:
-        held[task.assigner] += _bytes_of_task(task)
-        held[task.assignee] += _bytes_asked(task)
-    if isinstance(state.stage, Awaiting):
-        held[state.stage.asker] += _bytes_of_question(state.stage)
-    return held
+def _question_bytes(question: Question) -> int:
+    """Return the bytes of a question; a nested team's includes the longest answer, which stays with it."""
+    own = len(encode(question))
+    return own + _MAX_ANSWER_BYTES if isinstance(question, OfTask) and question.turn else own
 
 
 def _check_room(state: GroupState, specs: Sequence[TaskSpec]) -> None:
-    """Refuse what would make the group's entries too large: each of them carries every open task."""
-    open_tasks = state.unfinished_tasks
-    if len(open_tasks) + len(specs) > MAX_OPEN_TASKS:
-        why = f"{len(open_tasks)} tasks are open, and {MAX_OPEN_TASKS:,} may be"
-    elif _bytes_of(open_tasks) + sum(_bytes_to_be(spec) for spec in specs) > MAX_OPEN_TASK_BYTES:
-        why = f"{len(open_tasks)} tasks are open, which with what they ask nearly fill the group's entries"
+    """Reject an assignment that exceeds the bounds of the state."""
+    unfinished = state.unfinished_tasks
+    waited = sum([len(task.after) for task in unfinished if isinstance(task, WaitingTask)]) + sum(
+        [len(spec.uses) for spec in specs]
+    )
+    if len(unfinished) + len(specs) > MAX_OPEN_TASKS:
+        why = f"{len(unfinished)} tasks are open, and at most {MAX_OPEN_TASKS} may be"
+    elif waited > MAX_USES:
+        why = f"The tasks would use {waited} others, and at most {MAX_USES} may be used"
     else:
         return
-    raise IllegalEventError(RejectionCode.TOO_MANY_TASKS, f"{why}. Pause until some of them are closed, or give out fewer.")
-
-
-def _bytes_of(unfinished: Sequence[OpenTask | WaitingTask]) -> int:
-    """Return what open and waiting tasks take up in an entry, to some bytes, with the closed ones that they keep in the state."""
-    return sum([_bytes_of_task(task) + _bytes_asked(task) for task in unfinished])
-
-
-def _bytes_of_task(task: OpenTask | WaitingTask) -> int:
-    after = _bytes_for(task.after) if isinstance(task, WaitingTask) else 0
-    return _LEAST_TASK_BYTES + len(task.task_id) + len(task.assignee) + len(task.assigner) + after
-
-
-def _bytes_asked(task: OpenTask | WaitingTask) -> int:
-    """Return what a task's questions take up in an entry, to some bytes, answered ones of its team among them."""
-    if not isinstance(task, OpenTask) or not task.asked:
-        return 0
-    return sum([_bytes_of_question(one) for one in (task.question, task.of_team) if one is not None])
-
-
-def _bytes_of_question(question: Question) -> int:
-    """Return what a question takes up; that of a team stays with its answer, so that there is room for the longest one."""
-    own = _LEAST_TASK_BYTES + len(encode(question))
-    return own + _LONGEST_ANSWER_BYTES if isinstance(question, OfTask) and question.turn else own
-
-
-def _bytes_to_be(spec: TaskSpec) -> int:
-    """Return what a task will take up at most, if it is given out."""
-    return _LEAST_TASK_BYTES + len(spec.task_id) + len(spec.assignee) + _bytes_for(spec.uses)
-
-
-def _bytes_for(after: Collection[TaskId]) -> int:
-    """Return what it takes to wait for tasks: their ids, and they themselves, which stay when they are closed."""
-    return _LEAST_TASK_BYTES * len(after) + len("".join(after))
+    raise IllegalEventError(RejectionCode.TOO_MANY_TASKS, f"{why}. Pause until some of them are closed, or assign fewer.")
 
 
 def _start(state: GroupState, task: WaitingTask, at: datetime, lost: Collection[AgentId]) -> OpenTask:

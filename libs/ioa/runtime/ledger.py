@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import structlog
 
-from ioa.errors import PayloadTooLargeError, UnavailableError
+from ioa.errors import UnavailableError
 from ioa.group.effects import AnswerSubgroup, AskParent, CancelSubgroup, Effect, PublishResult, ReportToParent, owed_effects
 from ioa.group.events import (
     CancelRequested,
@@ -28,7 +28,6 @@ from ioa.group.events import (
     SubgroupAsked,
     SubgroupClosed,
     encode_entry,
-    shortened,
 )
 from ioa.group.machine import Transition, step
 from ioa.group.policy.audience import chain_of, is_withheld, shares_view, view_for
@@ -293,12 +292,6 @@ class GroupLedger:
             await self._take(comm_id, event, urgent=True)
         except IllegalEventError as refusal:
             _log.debug("effect_already_done", comm_id=comm_id, event_type=event.type, code=refusal.code)
-        except PayloadTooLargeError as error:
-            shorter = shortened(event) if isinstance(event, SubgroupClosed) else None
-            if shorter is None:
-                raise
-            _log.warning("effect_shortened", comm_id=comm_id, event_type=event.type, why=error.message)
-            await self._record_if_legal(comm_id, shorter)
 
     async def _take(
         self, comm_id: CommId, what: Event | Message, *, asked_by: AgentId | None = None, urgent: bool = False

@@ -190,7 +190,7 @@ def test_what_waiting_tasks_keep_in_the_state_is_bounded() -> None:
 
     def waiting(story: Scenario) -> AsyncTaskAssignment:
         turn, uses = story.state.turn, ",".join(names)
-        return AsyncTaskAssignment(tasks=specs(tuple(f"t{turn}-{number}:bob:{uses}" for number in range(32))))
+        return AsyncTaskAssignment(tasks=specs(tuple(f"t{turn}-{number}:bob:{uses}" for number in range(8))))
 
     story = story.speaks("ada", waiting(story))
     assert story.refusal(said("ada", waiting(story), story.state.turn, story.now)).code is RejectionCode.TOO_MANY_TASKS

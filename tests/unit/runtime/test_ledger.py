@@ -11,12 +11,11 @@ from typing import TypeVar
 import pytest
 
 from ioa.errors import PayloadTooLargeError, UnavailableError
-from ioa.group.effects import ReportToParent
-from ioa.group.events import CancelRequested, Event, MemberLost, Said, SubgroupClosed
+from ioa.group.events import CancelRequested, Event, MemberLost, Said
 from ioa.group.policy.let_pass import let_pass
 from ioa.group.rejection import IllegalEventError, RejectionCode
-from ioa.group.state import ClosedTask, GroupState, ParentTask
-from ioa.protocol.goals import Artifact, Reason
+from ioa.group.state import GroupState
+from ioa.protocol.goals import Reason
 from ioa.protocol.ids import CommId, TaskId
 from ioa.protocol.messages import (
     AsyncTaskAssignment,
@@ -26,7 +25,6 @@ from ioa.protocol.messages import (
     InformTaskProgress,
     Phase,
     SyncTaskAssignment,
-    TaskOutcome,
 )
 from ioa.protocol.policy import Policy
 from ioa.testing.memory_log import Mishap
@@ -237,22 +235,6 @@ async def _anything(plane: Plane, rng: random.Random) -> None:
         await plane.ledgers[rng.randrange(2)].record(ROOM, event)
     except (IllegalEventError, UnavailableError):
         return
-
-
-async def test_a_nested_teams_end_that_does_not_fit_is_told_shortened() -> None:
-    """The parent's task is closed with what it made and the beginning of its text; the team's own log has all of it."""
-    plane = Plane()
-    story = launched("ada", "bob").assigns_and_waits("ada", "t1-1:bob").nests("t1-1")
-    for event in story.log:
-        await plane.ledgers[0].record(COMM, event)
-    made = Artifact(name="chart.png", object_name="o", size_bytes=1, sha256="0" * 64)
-    parent = ParentTask(comm_id=COMM, task_id=TaskId("t1-1"))
-    owed = ReportToParent(parent, CommId("sub"), Reason.CONCLUDED, "word " * 200_000, (made,))
-    await plane.ledgers[0].perform((owed,), story.state)
-    last = (await plane.entries(COMM))[-1].entry
-    stored, task = last.event, last.state.task(TaskId("t1-1"))
-    assert isinstance(stored, SubgroupClosed) and isinstance(task, ClosedTask)
-    assert (len(stored.content), stored.content[-4:], stored.artifacts, task.outcome) == (2_000, " […]", (made,), TaskOutcome.DONE)
 
 
 async def test_a_message_that_does_not_fit_is_refused_to_its_sender() -> None:
