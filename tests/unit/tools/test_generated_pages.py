@@ -82,7 +82,7 @@ def test_who_may_use_a_subject_follows_from_the_permissions() -> None:
     assert (subjects_page.publishers(say), subjects_page.readers(say)) == (["that agent"], ["routers"])
     assert (subjects_page.publishers(goal), subjects_page.readers(goal)) == (
         ["that user", "the gateway"],
-        ["users", "the gateway", "group setup"],
+        ["group setup"],
     )
     assert subjects_page.publishers(by_pattern["ioa.v1.groups.prune"]) == []
     text = subjects_page.render()

@@ -87,7 +87,7 @@ STANDING = (
 """Where users and observers ask how everything stands."""
 SHOWN_ASKER = "Nats-Request-Info"
 """The header in which the server tells who asks, where an import shows it."""
-_READ_BY_USERS = (RESULTS, LOG, DEAD, GOALS, stream_of(GOAL_RECORDS), stream_of(ENDED), stream_of(OPEN))
+_READ_BY_USERS = (RESULTS, LOG, DEAD, stream_of(GOAL_RECORDS), stream_of(ENDED), stream_of(OPEN))
 READABLE = (*_READ_BY_USERS, AUDIT)
 """The streams of which group setup tells those who may ask."""
 
@@ -499,7 +499,6 @@ _NEEDED = {
         _MAKING_POOL_QUEUES,
         f"{_API}.CONSUMER.INFO.{WORK}.*",
         f"{_API}.STREAM.MSG.DELETE.{WORK}",
-        f"{_API}.STREAM.MSG.DELETE.{GOALS}",
         subjects.search(subjects.GROUP_SETUP),
         subjects.ANY_DEAD,
         subject_of(MEMBERS, "*.*"),
@@ -513,7 +512,7 @@ _NEEDED = {
         subject_of(KEYS, LAUNCH_KEY),
         _reading(stream_of(KEYS)),
         _reading(RESULTS),
-        *map(_listing, READABLE),
+        *map(_listing, (*READABLE, GOALS)),
         _reading(GOALS),
         *(_removing(stream) for stream in _OF_GOALS),
         *_keeping_files(),
