@@ -36,5 +36,5 @@ async def test_a_user_tries_whether_goals_get_through_and_an_observer_may_not(to
         probed = await send_probe(system)
     assert (probe_finding(probed).health, probed.name in town.agents[BOB].given.names) == (Health.OK, False), probed
     async with open_system(town.secured.settings("observer"), patience=SOON) as system:
-        with pytest.raises(ForbiddenError, match="is that of no user"):
+        with pytest.raises(ForbiddenError, match="is not that of exactly one user"):
             await send_probe(system)
