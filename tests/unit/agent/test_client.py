@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from ioa.agent.turn_taking import MAX_INVITES
-from ioa.errors import ForbiddenError, NotFoundError, UnavailableError
+from ioa.errors import ForbiddenError, NotFoundError, RateLimitedError, UnavailableError
 from ioa.group.requests import (
     Accepted,
     Entries,
@@ -28,6 +29,7 @@ from ioa.protocol.messages import (
     Conclusion,
     Discussion,
     Header,
+    InformTaskProgress,
     InformTaskResult,
     Message,
     Payload,
@@ -235,6 +237,34 @@ async def test_a_crash_before_the_answer_says_nothing_twice(company: Company) ->
     said = [message for message in await company.messages(ROOM) if isinstance(message.payload, SyncTaskAssignment)]
 
     assert (result.reason, len(said)) == (Reason.CONCLUDED, 1)
+
+
+async def test_agent_above_its_rate_retries_after_retry_after(company: Company) -> None:
+    """Each message and each read of a log is rejected twice; nothing is lost, and the pauses are respected."""
+    loop = asyncio.get_running_loop()
+    pause, rejected, due = timedelta(milliseconds=20), Counter[object](), dict[object, float]()
+    say, sync = company.network.say, company.network.sync
+
+    def reject(request: object) -> None:
+        assert loop.time() >= due.get(request, 0.0), "retried too early"
+        rejected[request] += 1
+        if rejected[request] <= 2:
+            due[request] = loop.time() + pause.total_seconds() * 0.9
+            raise RateLimitedError("Too many requests.", retry_after=pause)
+
+    async def limited_say(message: Message) -> Accepted | Rejected:
+        if not isinstance(message.payload, InformTaskProgress):
+            reject(message.header.message_id)
+        return await say(message)
+
+    async def limited_sync(request: Sync) -> Entries:
+        reject((request.agent_id, request.comm_id, request.after))
+        return await sync(request)
+
+    company.network.say, company.network.sync = limited_say, limited_sync  # type: ignore[method-assign]
+    await _open(company, one_task())
+    assert ((await company.result()).reason, await company.records_are_complete(ROOM, BOTH)) == (Reason.CONCLUDED, True)
+    assert any(count > 2 for count in rejected.values())
 
 
 async def test_a_lost_answer_repeats_the_same_message(tmp_path: Path) -> None:
