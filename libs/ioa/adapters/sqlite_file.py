@@ -1,4 +1,4 @@
-"""The file of an agent's memory: its schema and how older ones become it, how entries lie in it, and what is done if it is damaged.
+"""File of an agent's memory: its schema, the encoding of entries, and the handling of damage.
 
 Each log entry carries its group's whole state, most of which the entry before it carried too: what is written together is kept as
 what differs. A file that is damaged is put aside, and a fresh one begun: the groups' logs are the record, and the agent reads them
@@ -12,7 +12,7 @@ import time
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from datetime import datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import TypeVar
 
@@ -29,10 +29,13 @@ M = TypeVar("M", bound=Model)
 
 _log = structlog.get_logger(__name__)
 
-SCHEMA_VERSION = 9
+FORMAT = 1
+"""Number of the file's format, stored as SQLite's `user_version`."""
 
 _SCHEMA = """
-CREATE TABLE groups (comm_id TEXT PRIMARY KEY, cursor INTEGER NOT NULL, met INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID;
+CREATE TABLE groups (
+  comm_id TEXT PRIMARY KEY, cursor INTEGER NOT NULL, met INTEGER NOT NULL DEFAULT 0, ended_at REAL, newest BLOB
+) WITHOUT ROWID;
 CREATE TABLE entries (comm_id TEXT, seq INTEGER, data BLOB NOT NULL, PRIMARY KEY (comm_id, seq)) WITHOUT ROWID;
 CREATE TABLE outbox (
   comm_id TEXT, key TEXT, message_id TEXT NOT NULL, data BLOB NOT NULL, PRIMARY KEY (comm_id, key)
@@ -41,44 +44,19 @@ CREATE TABLE tasks (
   comm_id TEXT, task_id TEXT, attempt INTEGER NOT NULL, result BLOB, PRIMARY KEY (comm_id, task_id)
 ) WITHOUT ROWID;
 CREATE TABLE contacts (agent_id TEXT PRIMARY KEY, card BLOB NOT NULL, done INTEGER NOT NULL, failed INTEGER NOT NULL);
-"""
-_OUTCOMES = """
 CREATE TABLE outcomes (number INTEGER PRIMARY KEY, agent_id TEXT NOT NULL, data BLOB NOT NULL);
 CREATE INDEX outcomes_of_agent ON outcomes (agent_id, number);
-"""
-_RETENTION = """
-ALTER TABLE groups ADD COLUMN ended_at REAL;
-ALTER TABLE groups ADD COLUMN newest BLOB;
 CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-"""
-_MANY_IN_A_ROW = ""
-_OBSERVATIONS = """
 CREATE TABLE observations (comm_id TEXT PRIMARY KEY, turn INTEGER NOT NULL, text TEXT NOT NULL) WITHOUT ROWID;
-"""
-_THOUGHTS = """
 CREATE TABLE thoughts (comm_id TEXT, turn INTEGER, thought TEXT NOT NULL, PRIMARY KEY (comm_id, turn)) WITHOUT ROWID;
-"""
-_MEMORIES = """
 CREATE TABLE summaries (comm_id TEXT PRIMARY KEY, covers TEXT NOT NULL, text TEXT NOT NULL) WITHOUT ROWID;
 CREATE VIRTUAL TABLE passages USING fts5 (comm_id UNINDEXED, name UNINDEXED, user UNINDEXED, text);
+CREATE TABLE told (
+  comm_id TEXT, name TEXT, passage INTEGER NOT NULL, size_bytes INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (comm_id, name)
+) WITHOUT ROWID
 """
-_PASSAGES_OF_GROUPS = """
-CREATE TABLE told (comm_id TEXT, name TEXT, passage INTEGER NOT NULL, PRIMARY KEY (comm_id, name)) WITHOUT ROWID;
-INSERT OR IGNORE INTO told SELECT comm_id, name, rowid FROM passages;
-"""
-_SIZES = """
-ALTER TABLE told ADD COLUMN size_bytes INTEGER NOT NULL DEFAULT 0;
-UPDATE told SET size_bytes = (SELECT coalesce(sum(length(CAST(text AS BLOB))), 0) FROM passages WHERE rowid = passage);
-"""
-_UPGRADES = (_SCHEMA, _OUTCOMES, _RETENTION, _MANY_IN_A_ROW, _OBSERVATIONS, _THOUGHTS, _MEMORIES, _PASSAGES_OF_GROUPS, _SIZES)
-"""What leads from each version of the schema to the next.
-
-Since version 3 entries are packed; `groups.newest` is what the last row of an open group holds, as far as the next is packed
-with it. Since version 4 a row of `entries` holds all that were written together, one behind the other; `seq` is that of the last.
-Since version 8 `told` says which passages are a group's: `passages` itself is searched by words, and read as a whole for all else.
-Since version 9 it says how large they are.
-"""
-_FIRST_PACKED = 3
+"""A row of `entries` contains all entries that were written together, packed with the previous row; `seq` is the last one's.
+`groups.newest` is the last row of an open group. `told` names the passages of a group and their sizes."""
 
 SYNCED, NOT_SYNCED = "PRAGMA synchronous = FULL", "PRAGMA synchronous = NORMAL"
 """In WAL mode a transaction that is not synced survives its process at once, and a power cut with the next one that is synced."""
@@ -203,10 +181,10 @@ def read_from(path: Path, read: Callable[[sqlite3.Connection], T], within: timed
 
 
 def open_file(path: Path) -> sqlite3.Connection:
-    """Open a file to write to it, or make it; one of an older version is upgraded.
+    """Open a file to write to it, or create it.
 
     Raises:
-        InvalidInputError: It is of a newer version.
+        InvalidInputError: It has another format.
     """
     connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     try:
@@ -221,51 +199,10 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
     connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # of use only before there is any table
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute(SYNCED)
-    version = int(connection.execute("PRAGMA user_version").fetchone()[0])
-    if version > SCHEMA_VERSION:
-        raise InvalidInputError(f"{path} was written by a newer version of IoA (schema {version}).")
-    if version < SCHEMA_VERSION:
-        _upgrade(connection, version)
-
-
-def _upgrade(connection: sqlite3.Connection, version: int) -> None:
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        for statements in _UPGRADES[version:]:
-            for statement in statements.split(";"):
-                connection.execute(statement)
-        if 0 < version < _FIRST_PACKED:
-            _pack_entries(connection)
-        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-    except BaseException:
-        connection.execute("ROLLBACK")
-        raise
-    connection.execute("COMMIT")
-    if 0 < version < _FIRST_PACKED:
-        try:
-            connection.execute("VACUUM")  # lets a file that is there already shrink from now on
-        except sqlite3.OperationalError as error:
-            _log.warning("memory_will_not_shrink", error=str(error))
-
-
-def _pack_entries(db: sqlite3.Connection) -> None:
-    """Pack the entries of a file of an older version, and note which groups have ended."""
-    for (comm_id,) in db.execute("SELECT comm_id FROM groups").fetchall():
-        before = b""
-        for seq, data in db.execute("SELECT seq, data FROM entries WHERE comm_id = ? ORDER BY seq", (comm_id,)).fetchall():
-            db.execute("UPDATE entries SET data = ? WHERE comm_id = ? AND seq = ?", (packed(data, before), comm_id, seq))
-            before = data
-        ended_at = _ended_at(before)
-        newest = before if ended_at is None else None
-        db.execute("UPDATE groups SET ended_at = ?, newest = ? WHERE comm_id = ?", (ended_at, newest, comm_id))
-
-
-def _ended_at(data: bytes) -> float | None:
-    """When the group of an encoded entry ended."""
-    if not data:
-        return None
-    try:
-        stage = msgpack.unpackb(data)["entry"]["state"]["stage"]
-        return datetime.fromisoformat(stage["ended_at"]).timestamp() if stage["phase"] == "ended" else None
-    except (ValueError, TypeError, KeyError, msgpack.UnpackException) as error:
-        raise DamagedFileError(f"an entry cannot be read: {error}") from error
+    found = int(connection.execute("PRAGMA user_version").fetchone()[0])
+    if found not in (0, FORMAT):
+        raise InvalidInputError(
+            f"{path} has format {found}; expected {FORMAT}.", hint="Move the file away: the agent creates a new one."
+        )
+    if found == 0:
+        connection.executescript(f"BEGIN IMMEDIATE; {_SCHEMA}; PRAGMA user_version = {FORMAT}; COMMIT")

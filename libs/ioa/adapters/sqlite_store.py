@@ -637,7 +637,7 @@ async def open_sqlite_store(path: Path) -> AsyncIterator[SqliteStore]:
     A file that is damaged, or no memory at all, is put aside.
 
     Raises:
-        InvalidInputError: The file is of a newer version.
+        InvalidInputError: The file has another format.
         UnavailableError: The file cannot be opened.
     """
     store = SqliteStore(path)

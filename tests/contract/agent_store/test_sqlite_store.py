@@ -17,12 +17,11 @@ import pytest
 from structlog.testing import capture_logs
 
 from ioa.adapters import sqlite_file, sqlite_store
-from ioa.adapters.sqlite_file import SCHEMA_VERSION
+from ioa.adapters.sqlite_file import FORMAT
 from ioa.adapters.sqlite_store import SqliteStore, open_sqlite_store
 from ioa.errors import InvalidInputError, UnavailableError
 from ioa.group.requests import SequencedEntry
 from ioa.group.state import MAX_MEMBERS, Ended
-from ioa.ports.agent_store import Passage
 from ioa.protocol.codec import encode
 from ioa.protocol.ids import AgentId, CommId, MessageId, SessionId, TaskId
 from tests.contract.agent_store.stories import message, result, sequenced
@@ -264,14 +263,14 @@ async def test_a_memory_that_was_never_used_is_not_made_to_be_tidied(tmp_path: P
     assert (forgotten, path.exists()) == (0, False)
 
 
-async def test_a_memory_of_a_newer_version_is_refused(tmp_path: Path) -> None:
-    """An older program does not write into a newer file."""
+async def test_memory_of_other_format_is_rejected(tmp_path: Path) -> None:
+    """The error names the file, both numbers and the fix."""
     path = tmp_path / "memory.sqlite"
     with sqlite3.connect(path) as database:
-        database.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
+        database.execute(f"PRAGMA user_version = {FORMAT + 1}")
     database.close()
 
-    with pytest.raises(InvalidInputError, match=f"schema {SCHEMA_VERSION + 1}"):
+    with pytest.raises(InvalidInputError, match=rf"memory.sqlite has format {FORMAT + 1}; expected {FORMAT}"):
         async with open_sqlite_store(path):
             pass
 
@@ -440,23 +439,3 @@ async def test_an_entry_that_cannot_be_read_has_its_group_forgotten_and_nothing_
             again = [await store.append(entry) for entry in story]
     assert (found, kept, set(again)) == ((), (result("done"), "s1"), {True})
     assert [line["event"] for line in lines] == ["group_not_remembered"]
-
-
-async def test_passages_of_an_older_version_are_known_by_their_groups(tmp_path: Path) -> None:
-    """They are not kept twice, count as large as they are, and go with their group."""
-    path, passage = tmp_path / "memory.sqlite", Passage(COMM, "m-1", "much was said \N{EM DASH} and more")
-    async with open_sqlite_store(path) as store:
-        await store.remember("anna", COMM, [passage])
-    with closing(sqlite3.connect(path)) as database:
-        database.executescript("DROP TABLE told; PRAGMA user_version = 7")
-
-    async with open_sqlite_store(path) as store:
-        await store.contacts()
-        with closing(sqlite3.connect(path)) as database:
-            sizes = database.execute("SELECT size_bytes FROM told").fetchall()
-        await store.remember("anna", COMM, [passage])
-        kept = await store.recall("anna", "much", 2, ())
-        await store.forget_group(COMM)
-        left = await store.recall("anna", "much", 2, ())
-
-    assert (sizes, kept, left) == ([(passage.size_bytes,)], [passage], [])
