@@ -167,7 +167,7 @@ class GroupSetup:
 
         Raises:
             NotFoundError: There is no such group, or the asker is no member.
-            NoAgentError: The agent is not registered or not there, accepts no teams of the asker's pool, or is of an older release.
+            NoAgentError: The agent is not registered or not there, or accepts no teams of the asker's pool.
             UnavailableError: It is away for a moment, and can be invited when it is back.
             SupersededError: Another process has taken the asker's id over.
         """
@@ -565,7 +565,7 @@ def _name(asked: GoalName, record: GoalRecord | None) -> GoalName:
 
 def _no_goal(goal_id: GoalId) -> NotFoundError:
     """Tell who was not given a goal what it is told of a goal that is not there."""
-    hint = "Whoever is given a goal shows the ticket that came with it; an agent of a version without tickets has to be upgraded."
+    hint = "Whoever is given a goal shows the ticket that came with it."
     return NotFoundError(f"There is no goal {goal_id}.", hint=hint)
 
 

@@ -18,7 +18,7 @@ async def cast_needs(
 ) -> TeamLaunch | NobodyFits:
     """Ask discovery by `search` who fits; each role gets agents that play in no other one, as long as there are such.
 
-    Who is of an older release than the policy plays in none, and the leader checks others as long as nobody else does.
+    The leader checks others only if no other agent does.
 
     Raises:
         UnavailableError: Discovery does not answer.

@@ -396,7 +396,7 @@ def _usage_of(message: Message) -> Usage | None:
 
 
 def _by_rules(speaker: AgentId, by: DecidedBy | None, usage: Usage | None) -> list[_Words]:
-    """Say that rules decided what a model was asked for. Agents of an older release tell how often, and not by whom."""
+    """Say that rules decided what a model was asked for."""
     if by is not None and by.instead_of:
         why = f", {by.cause}" if by.cause else ""
         return [(speaker, f"by {by.kind}", f"instead of {by.instead_of}{why}", Tone.BAD, ())]

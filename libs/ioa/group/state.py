@@ -136,7 +136,7 @@ class Charter(Model):
 
     @property
     def opener(self) -> AgentCard:
-        """Who opened the group, or the first one that it comes from. A fork of an older release names who leads it."""
+        """Who opened the group, or the first one that it comes from."""
         return self.opened_by or self.team_members[0]
 
     @model_validator(mode="after")

@@ -34,7 +34,7 @@ class GoalOffer:
     """A goal that is an agent's to lead until it has said what becomes of it.
 
     Attributes:
-        deadline: When the goal ends; None of one that an older version queued.
+        deadline: When the goal ends; None if the header is missing.
         attempt: Counts deliveries from 1, to whomever.
         ticket: What is to be shown when the goal's group is opened, or the goal is ended without one; None of one that an older
             version accepted.

@@ -18,7 +18,7 @@ class QueueStanding(Model):
         taken: Messages that are not acknowledged.
         again: Those of them that were delivered more than once.
         readers: Pulls that wait for a message.
-        most_taken: How many may be unacknowledged at a time; 0 if there is no bound, or an older release tells.
+        most_taken: How many may be unacknowledged at a time; 0 if there is no bound.
     """
 
     name: str

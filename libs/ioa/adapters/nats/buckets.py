@@ -1,6 +1,6 @@
 """Following a key-value bucket: a snapshot first, then every change, across reconnects and server restarts.
 
-Each comes with the time at which the server stored it. Keys of an older version that ran out by themselves arrive as deletions.
+Each comes with the time at which the server stored it.
 Whatever stands under a key that cannot be read is survived, said once and counted: anybody may have put it there.
 """
 

@@ -53,7 +53,7 @@ class NatsGoalRecords:
 
 
 def deadline_of(headers: Mapping[str, str]) -> datetime | None:
-    """Read a queued goal's deadline; None of a goal that an older version queued.
+    """Read a queued goal's deadline; None if the header is missing.
 
     Raises:
         InvalidInputError: It is no time.

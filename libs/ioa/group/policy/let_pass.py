@@ -1,7 +1,6 @@
-"""What routers hold a message to before the machine judges it, most of it under a policy, whatever the level of its group.
+"""Admission checks of messages, before the machine judges them.
 
-A level holds for a whole group, and a member that says a lower one on its card would have its group do without. What is held back
-here is in no entry, so that logs of before are read by the rules under which they were written.
+Their rejections and removals are in no entry: a log contains messages as members hear them.
 """
 
 from __future__ import annotations
