@@ -35,7 +35,7 @@ from ioa.client.history import conversation
 from ioa.hosting.place import listens
 from ioa.protocol.ids import CommId, GoalId, PoolId
 from ioa.protocol.messages import Discussion
-from ioa_gateway.limits import STREAMS
+from ioa_gateway.limits import MAX_REQUESTS
 from ioa_gateway.server import bound
 from ioa_testkit.planes import Plane, open_nats_plane
 from tests.contract.system_client.members import ADA, BOB, Members, order
@@ -44,7 +44,7 @@ from tests.rig.deadline import eventually
 
 _TURNS = 5_000
 _PATIENCE = timedelta(seconds=60)
-_OF_A_KEY = STREAMS // 2
+_OF_A_KEY = MAX_REQUESTS // 2
 """How many streams a key opens: who tears one and comes back at once has two for a moment."""
 
 
@@ -185,7 +185,7 @@ async def benchmark(followers: int, messages: int, kills: int, streams: int, see
                 beside(plane.network.take_goals(ADA, PoolId(ADA), members.given, max_concurrent=8, anybodys=False))
             )
             keys = await stack.enter_async_context(open_connection(NatsSettings(plane.url or "", "benchmark")))
-            for number in range(max(followers, 2 * streams) // STREAMS + 1):
+            for number in range(max(followers, 2 * streams) // MAX_REQUESTS + 1):
                 await NatsApiKeys(keys).put(key(f"k{number}"))
             if followers:
                 are_whole &= await _measure(plane, members, followers, messages)
@@ -217,7 +217,7 @@ async def _talk(plane: Plane, members: Members, room: CommId, messages: int) -> 
 async def _measure(plane: Plane, members: Members, followers: int, messages: int) -> bool:
     room = await _open(plane, members, "many")
     async with open_gateway(plane) as (port, process):
-        readers = [Follower("/v1/goals/many/events", f"k{number // STREAMS}") for number in range(followers)]
+        readers = [Follower("/v1/goals/many/events", f"k{number // MAX_REQUESTS}") for number in range(followers)]
         empty = machine.resident_bytes(process.pid)
         async with asyncio.TaskGroup() as group:
             for at_once in (readers[:1], readers[1:]):

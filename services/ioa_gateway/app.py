@@ -5,19 +5,19 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
-from functools import partial
 from typing import Any, TypeVar
 
+import structlog
 from pydantic import ValidationError
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Mount, Route
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ioa.cancellation import fail_after
-from ioa.errors import InvalidInputError, UnavailableError
+from ioa.errors import InvalidInputError, IoaError, UnavailableError
 from ioa.protocol.model import Model
 from ioa.protocol.validation_errors import in_words
 from ioa_gateway.api_table import PREFIX, TABLE
@@ -33,6 +33,8 @@ from ioa_gateway.sessions import BELOW
 
 _JSON = "application/json"
 Q = TypeVar("Q", bound=Model)
+
+_log = structlog.get_logger(__name__)
 
 
 def create_app(reach: Reach, guard: Callable[[ASGIApp], OriginGuard]) -> ASGIApp:
@@ -58,48 +60,62 @@ def _table(reach: Reach) -> Iterator[Route]:
     rows: dict[str, dict[str, ApiRow[Any, Any]]] = {}
     for row in TABLE:
         rows.setdefault(row.path, {})[row.method] = row
-    for path, of_path in rows.items():  # one route each, so that who asks by another method is told all that there are
-        route = Route(PREFIX + path, partial(_answer, of_path, reach), methods=[*of_path])
+    for path, of_path in rows.items():  # one route for all methods, so that a 405 response lists them
+        route = Route(PREFIX + path, _Endpoint(of_path, reach), methods=[*of_path])
         if route.methods is not None:
             route.methods.discard("HEAD")  # of a stream it would never end
         yield route
 
 
-async def _answer(rows: Mapping[str, ApiRow[Any, Any]], reach: Reach, request: Request) -> Response:
-    row = rows[request.method]
-    try:
-        response = await _answered(row, reach, request)
-    except ClientDisconnect:
-        response = Response(status_code=499)  # nobody reads it
-    except HTTPException as error:
-        response = await _refused(request, error)
-    except Exception as error:  # noqa: BLE001 - whoever asks gets an answer, the log the bug
-        response = answer_to(error, row.tells)
-    requests.labels(f"{row.method} {row.path}", response.status_code).inc()
-    return response
+class _Endpoint:
+    """Handles the requests of one path. A request counts for the limits of its key until its response is sent."""
+
+    def __init__(self, rows: Mapping[str, ApiRow[Any, Any]], reach: Reach) -> None:
+        self._rows = rows
+        self._reach = reach
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle a request."""
+        request = Request(scope, receive, send)
+        row = self._rows[request.method]
+        with ExitStack() as held:
+            response = await self._response(row, request, held)
+            requests.labels(f"{row.method} {row.path}", response.status_code).inc()
+            try:
+                await response(scope, receive, send)
+            except IoaError as error:  # uvicorn closes the connection before the end of the response
+                _log.warning("response_aborted", error=str(error))
+
+    async def _response(self, row: ApiRow[Any, Any], request: Request, held: ExitStack) -> Response:
+        try:
+            return await _answered(row, self._reach, request, held)
+        except ClientDisconnect:
+            return Response(status_code=499)
+        except HTTPException as error:
+            return await _refused(request, error)
+        except Exception as error:  # noqa: BLE001 - the client receives a response, the log contains the bug
+            return answer_to(error, row.tells)
 
 
-async def _answered(row: ApiRow[Any, Any], reach: Reach, request: Request) -> Response:
+async def _answered(row: ApiRow[Any, Any], reach: Reach, request: Request, held: ExitStack) -> Response:
     caller = NOBODY
     if row.scopes:
         caller = await reach.keyring.let_in(request)
+        held.enter_context(reach.limits.request(caller.key_id))
         caller.check(*row.scopes)
-    with reach.limits.request(caller.user), ExitStack() as held:
-        query = _query(row.query, request)
-        sent = b""
-        if row.body is not Nothing:
-            if request.headers.get("content-type", "").partition(";")[0].strip().lower() != _JSON:
-                return tell(problem(415, "invalid_input", f"The body is to be {_JSON}.", "Say so in Content-Type."))
-            with reach.limits.coming_body(caller.user):
-                sent = b"".join([part async for part in reach.sent(caller, request, MAX_BODY_BYTES)])
-            held.enter_context(reach.limits.held(caller.user, len(sent)))
-        call = reach.admitted(caller, request)
-        try:
-            async with fail_after(row.within.total_seconds()), row.read_body(call, sent) as body:
-                handled = row.handle(call, query, body)
-                return await (call.while_let_in(handled) if row.scopes else handled)
-        except TimeoutError:
-            raise UnavailableError("The system did not answer in time.", hint="Try again soon; nothing is lost.") from None
+    query = _query(row.query, request)
+    sent = b""
+    if row.body is not Nothing:
+        if request.headers.get("content-type", "").partition(";")[0].strip().lower() != _JSON:
+            return tell(problem(415, "invalid_input", f"The body is not {_JSON}.", "Set Content-Type."))
+        sent = b"".join([part async for part in reach.sent(caller, request, MAX_BODY_BYTES)])
+    call = reach.admitted(caller, request)
+    try:
+        async with fail_after(row.within.total_seconds()), row.read_body(call, sent) as body:
+            handled = row.handle(call, query, body)
+            return await (call.while_let_in(handled) if row.scopes else handled)
+    except TimeoutError:
+        raise UnavailableError("The system did not answer in time.", hint="Try again soon; nothing is lost.") from None
 
 
 def _query(kind: type[Q], request: Request) -> Q:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing
 from typing import Any
 
 from ioa.beside import beside
 from ioa.client.questions import OpenQuestion, questions_of
 from ioa.client.seat import Awaited, awaited_of, people_in
+from ioa.client.waiting import AwaitedDocument
 from ioa.errors import NotFoundError, RateLimitedError, UnavailableError
 from ioa.ports.goal_client import GoalStatus
 from ioa.protocol.api_keys import Scope
@@ -35,6 +36,12 @@ def asked_of(caller: Caller, status: GoalStatus) -> list[Awaited]:
         return []
     found = [awaited_of(standing.charter, standing.state, one) for one in awaited_people(caller, status)]
     return [one for one in found if one is not None]
+
+
+def asked_documents(found: Sequence[Awaited]) -> list[AwaitedDocument]:
+    """Describe open turns: the first one with its whole text, the others with the beginning of their texts."""
+    documents = [AwaitedDocument.of(one) for one in found]
+    return documents[:1] + [one.begun() for one in documents[1:]]
 
 
 def questions_to(caller: Caller, status: GoalStatus) -> tuple[OpenQuestion, ...]:

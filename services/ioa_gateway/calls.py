@@ -35,7 +35,6 @@ from ioa.protocol.labels import bears
 from ioa.protocol.model import Instruction, Model
 from ioa.protocol.texts import check_texts
 from ioa.protocol.webhooks import Webhook
-from ioa_gateway.bodies import check_body
 from ioa_gateway.callers import Caller
 from ioa_gateway.keyring import Keyring
 from ioa_gateway.limits import CallerLimits
@@ -47,6 +46,9 @@ from ioa_gateway.sessions import BrowserSession
 
 MAX_BODY_BYTES, MAX_FILE_BYTES = 256_000, 100_000_000
 
+MAX_ITEMS = 500
+"""Questions or open turns in one response."""
+
 Q = TypeVar("Q", bound=Model)
 B = TypeVar("B", bound=Model)
 T = TypeVar("T")
@@ -55,9 +57,6 @@ BODY_SILENCE = timedelta(seconds=60)
 """How long a body may go without a byte."""
 _BODY_BYTES_A_SECOND = 10_000
 """How fast a body has to come behind its first minute: a byte a minute would hold its place for months."""
-
-_MOST_VALUES = 5_000
-"""Of a body of JSON: one whose bytes are nearly all values takes a tenth of a second, in which all others wait."""
 
 _WRITTEN_AT_ONCE = 32_768
 """How many bytes of a long document are written before others have their turn: a ms or two."""
@@ -150,12 +149,9 @@ class ApiCall:
         Raises:
             ForbiddenError: The key is not for that, or the gateway has no key of the seat.
             InvalidInputError: Nobody can be called so.
-            RateLimitedError: The key asks for people too often.
         """
         self.caller.check_person(person)
-        self.limits.check_seat(self.caller.key_id, person)
-        async with self.limits.seats.slot(self.caller.user):
-            yield await self.seats.of(person)
+        yield await self.seats.of(person)
 
     async def goal(self, user: UserId | None, goal_id: str | None = None) -> GoalName:
         """Name a goal, that of the path by default: the caller's own, unless it is said whose.
@@ -332,8 +328,6 @@ class ApiRow(Generic[Q, B]):
 
         Raises:
             InvalidInputError: It is no such body.
-            PayloadTooLargeError: It has too many values.
-            RateLimitedError: Such bodies come too often.
         """
         if self.read is None:
             yield validate(self.body, read_object(data))
@@ -410,9 +404,7 @@ def read_object(data: bytes) -> dict[str, Any]:
 
     Raises:
         InvalidInputError: It is none, is nested too deep, or holds a text that nothing can store.
-        PayloadTooLargeError: It has more than 5,000 values.
     """
-    check_body(data, _MOST_VALUES)
     try:
         found = json.loads(data or b"{}", parse_constant=_no_number)
         check_texts(found, "body")
@@ -425,17 +417,18 @@ def read_object(data: bytes) -> dict[str, Any]:
     return found
 
 
-async def read_in_turn(call: ApiCall, data: bytes, check: Callable[[dict[str, Any]], T]) -> T:
-    """Parse and check a body that may contain a team, in a turn of its user. Other requests run between the two steps.
+def check_json(data: bytes) -> None:
+    """Reject JSON that libraries fail to parse: NaN, Infinity, too long numbers and too deep nesting. Syntax errors pass.
 
     Raises:
-        InvalidInputError: It is no object of JSON, or not what it is to be.
-        PayloadTooLargeError: It has more than 5,000 values.
+        InvalidInputError: The body contains one of these.
     """
-    async with call.limits.orders.slot(call.caller.user):
-        found = read_object(data)
-        await asyncio.sleep(0)
-        return check(found)
+    try:
+        json.loads(data, parse_constant=_no_number)
+    except json.JSONDecodeError:
+        pass
+    except (ValueError, RecursionError) as error:
+        raise InvalidInputError(f"The body is no JSON: {str(error)[:200]}.") from None
 
 
 def _no_number(said: str) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import re
-from contextlib import ExitStack
 
 from a2a.server.context import ServerCallContext
 from a2a.server.jsonrpc_models import JSONParseError
@@ -17,7 +16,6 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Mount, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
-from starlette.types import Message as AsgiMessage
 
 from ioa.errors import InvalidInputError, NotFoundError, PayloadTooLargeError
 from ioa.protocol.api_keys import Scope as KeyScope
@@ -27,8 +25,7 @@ from ioa_gateway.a2a.attached import Attached
 from ioa_gateway.a2a.cards import card_of_pool, written, written_card_of_network
 from ioa_gateway.a2a.handler import Tasks
 from ioa_gateway.a2a.old_params import WrongRequestError, check_request
-from ioa_gateway.bodies import check_body
-from ioa_gateway.calls import MAX_BODY_BYTES, WITHIN, announced, replayed
+from ioa_gateway.calls import MAX_BODY_BYTES, announced, check_json, replayed
 from ioa_gateway.reach import Reach
 
 _MAX_BYTES = 20_000_000
@@ -83,48 +80,36 @@ def create_application(reach: Reach) -> ASGIApp:
         call = reach.admitted(await reach.keyring.let_in(request), request)
         if is_card and pool is not None:
             call.caller.check(KeyScope.AGENTS_READ)
-            with call.limits.request(call.caller.user):
+            with call.limits.request(call.caller.key_id):
                 card = await card_of_pool(pool, url, call)
             await written(card, url, is_old=names_none).answer(request)(scope, receive, send)
             return
         call.caller.check(KeyScope.GOALS_READ)  # whatever is asked; nothing of a body is read before that
-        user, files = call.caller.user, Attached(call.hooks.draw)
-        with ExitStack() as held, ExitStack() as places:
-            places.enter_context(call.limits.request(user))
+        files = Attached(call.hooks.draw)
+        with call.limits.request(call.caller.key_id):
             most = _MAX_BYTES if KeyScope.GOALS_WRITE in call.caller.scopes else MAX_BODY_BYTES
             if announced(request, most) > MAX_BODY_BYTES:
                 call.caller.check(KeyScope.GOALS_WRITE)  # only a message that begins a task has files
-                places.enter_context(call.limits.large_body(user))
-                places.callback(files.drop)
 
             async def read(body: bytes) -> bytes:
                 left = files.take_out(body)
-                check_body(left)
-                held.enter_context(call.limits.held(user, len(left)))  # the library keeps it to the end of a stream
-                if path == "/":  # whichever version the header names: the library goes by the method
-                    async with call.limits.orders.slot(user, WITHIN):
-                        check_request(left)
+                check_json(left)
+                if path == "/":  # the library ignores the version header here and selects the version by the method
+                    check_request(left)
                 return left
 
             try:
-                with call.limits.coming_body(user):
-                    again = await replayed(request, reach.sent(call.caller, request, most), read)
+                again = await replayed(request, reach.sent(call.caller, request, most), read)
             except WrongRequestError as error:
                 await JSONResponse(error.answer)(scope, receive, send)
                 return
             except InvalidInputError as error:
                 if path != "/" or isinstance(error, PayloadTooLargeError):
                     raise
-                told = JSONResponse(build_error_response(None, JSONParseError(message=str(error))))
-                await told(scope, receive, send)
+                await JSONResponse(build_error_response(None, JSONParseError(message=str(error))))(scope, receive, send)
                 return
-
-            answered = _closing(places, send)  # by then what was sent is a goal, and its files are stored, or it is refused
-            await router(
-                {**scope, "path": path, "root_path": "", ASKED: AdmittedRequest(call, pool, base_url, call.left, files)},
-                again,
-                answered,
-            )
+            admitted = AdmittedRequest(call, pool, base_url, call.left, files)
+            await router({**scope, "path": path, "root_path": "", ASKED: admitted}, again, send)
 
     return answer
 
@@ -149,17 +134,6 @@ def _check_history(request: Request) -> None:
     """
     if is_old(request.headers) and not _HISTORY.fullmatch(request.query_params.get("historyLength", "")):
         raise InvalidInputError("historyLength is no number, or has more than nine digits.")
-
-
-def _closing(places: ExitStack, send: Send) -> Send:
-    """Close something as soon as the body of an answer begins."""
-
-    async def answered(message: AsgiMessage) -> None:
-        if message["type"] == "http.response.body":
-            places.close()
-        await send(message)
-
-    return answered
 
 
 def _parted(path: str) -> tuple[PoolId | None, str]:

@@ -105,8 +105,7 @@ class Tasks(RequestHandler):
         with _told():
             goal = await asked.call.while_let_in(_begun(params, asked))
             if not params.configuration.return_immediately:
-                with asked.call.limits.new_stream(asked.call.caller):
-                    await _end(asked, goal)
+                await _end(asked, goal)
             return apply_history_length(await _task(asked, goal), params.configuration)
 
     async def on_message_send_stream(self, params: SendMessageRequest, context: ServerCallContext) -> AsyncGenerator[Event, None]:
@@ -155,9 +154,8 @@ class Tasks(RequestHandler):
         validate_proto_required_fields(params)
         with _told():
             goal = await _goal(asked, params.id, TaskNotCancelableError("The task has ended already."))
-            with asked.call.limits.new_stream(asked.call.caller):
-                await asked.call.client.cancel(goal.name, "by A2A")
-                await asked.call.while_let_in(asked.call.client.result(goal.name, wait=True))
+            await asked.call.client.cancel(goal.name, "by A2A")
+            await asked.call.while_let_in(asked.call.client.result(goal.name, wait=True))
             return await _task(asked, goal)
 
     async def on_create_task_push_notification_config(
@@ -256,7 +254,6 @@ async def _begun(params: SendMessageRequest, asked: AdmittedRequest) -> Goal:
         await _answered(asked, goal, params.message)
     else:
         call.caller.check(Scope.GOALS_WRITE)
-        call.limits.check_launch(call.caller.key_id)
         if wanted:
             await check_push(asked, goal_id_of(params.message, asked.pool, call), push)
         order = call.labelled(await order_of_message(params.message, asked))
@@ -403,23 +400,22 @@ async def _looked_at(asked: AdmittedRequest, one: GoalStatus) -> AsyncIterator[G
 async def _followed(asked: AdmittedRequest, goal: Goal, after: int | None = None) -> AsyncGenerator[Event, None]:
     """Yield the task as it stands, then what comes behind that, to its end."""
     call, telling = asked.call, Telling(goal, asked.base_url, asked.call.caller)
-    with call.limits.new_stream(call.caller):
-        task, seq = await _standing(asked, telling)
-        has_ended = task.status.state in TERMINAL
-        yield task
-        del task  # it may take megabytes, and a stream goes on for hours
-        if has_ended and after is None:
-            return
-        async with aclosing(documents_of(call, goal.name, seq if after is None else after)) as documents:
-            async for entry in documents:
-                if entry is None:
-                    continue
-                for update in await _updates(asked, telling, entry):
-                    yield update
-        if call.rooms.may_go_on(call.caller):
-            result = await call.while_let_in(call.client.result(goal.name, wait=True))
-            for update in telling.end(result):
+    task, seq = await _standing(asked, telling)
+    has_ended = task.status.state in TERMINAL
+    yield task
+    del task  # it may take megabytes, and a stream goes on for hours
+    if has_ended and after is None:
+        return
+    async with aclosing(documents_of(call, goal.name, seq if after is None else after)) as documents:
+        async for entry in documents:
+            if entry is None:
+                continue
+            for update in await _updates(asked, telling, entry):
                 yield update
+    if call.rooms.may_go_on(call.caller):
+        result = await call.while_let_in(call.client.result(goal.name, wait=True))
+        for update in telling.end(result):
+            yield update
 
 
 async def _updates(asked: AdmittedRequest, telling: Telling, entry: Document) -> Sequence[Event]:

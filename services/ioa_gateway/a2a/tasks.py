@@ -32,10 +32,9 @@ from ioa.ports.goal_client import GoalStatus
 from ioa.protocol.goals import Goal, GoalResult, Reason
 from ioa.protocol.ids import CommId, GoalName
 from ioa_gateway.a2a.orders import CONTEXT
-from ioa_gateway.asked import asked_of, may_ask, questions_to
+from ioa_gateway.asked import asked_documents, asked_of, may_ask, questions_to
 from ioa_gateway.callers import Caller
 from ioa_gateway.entry_pages import EntryPage, page_of
-from ioa_gateway.waiting_lists import turns_told
 from ioa_gateway.words import text_of
 
 _HISTORY = 500
@@ -200,14 +199,12 @@ class Telling:
 
     def _standing(self, status: GoalStatus, at: str) -> TaskStatus:
         """Tell how a goal goes on: with what is asked of the caller, in words and as `GET /v1/seats` tells it, the first whole."""
-        waits, said, left = list[tuple[str, BaseModel]](), None, 0
+        waits, said = list[tuple[str, BaseModel]](), None
         if self.caller is not None:
-            waiting, left = turns_told(asked_of(self.caller, status))
-            waits += [(asked_in_words(one), one) for one in waiting]
+            waits += [(asked_in_words(one), one) for one in asked_documents(asked_of(self.caller, status))]
             waits += [(question_in_words(one), QuestionDocument.of(one)) for one in questions_to(self.caller, status)]
         if waits:
             parts = [part for words, one in waits for part in (Part(text=words), Part(data=ParseDict(told(one), Value())))]
-            parts += [Part(text=f"{left} more people are asked.")] if left else []
             said = Message(**self._ids(), message_id=f"{self.goal.goal_id}-asks", role=Role.ROLE_AGENT, parts=parts)
         return self._status(state_of(status, self.caller), at, said)
 

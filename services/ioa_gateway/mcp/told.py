@@ -131,13 +131,11 @@ class GoalProgress(Model):
         after: int,
         before: Mapping[CommId, GroupState],
         asks: Sequence[Asks],
-        left: int,
     ) -> Self:
         """Describe a goal, and the first lines of a page of entries.
 
         `after` moves only past entries of which all lines are told, each as it begins if it has more than its part of the bytes.
-        `before` is how its groups stood before them, `asks` what is up to people whom the caller answers for, and `left` of how
-        many more nothing is told.
+        `before` contains the states of its groups before these entries, `asks` the open turns and questions of the caller.
         """
         transcript, lines, size = Transcript(base_depth=0, states=dict(before)), list[str](), 0
         has_more = page.next is not None
@@ -150,7 +148,6 @@ class GoalProgress(Model):
                 break
             lines += said
             after = stored.seq
-        answer = f"{_ANSWER} {left} more people are asked." if left else _ANSWER
         ended = None if status.result is None else GoalEnd.of(status.result)
         goes_on = "More was said." if has_more else "It goes on." if ended is None else ""
         return cls(
@@ -160,7 +157,7 @@ class GoalProgress(Model):
             after=after,
             result=ended,
             asks=tuple(asks),
-            next=answer if asks and not has_more else goes_on and f"{goes_on} Call wait again, with this `after`.",
+            next=_ANSWER if asks and not has_more else goes_on and f"{goes_on} Call wait again, with this `after`.",
         )
 
 

@@ -17,7 +17,6 @@ from mcp_types import (
     CallToolResult,
     GetPromptResult,
     InputRequiredResult,
-    TextContent,
     ToolAnnotations,
 )
 from pydantic import AnyUrl, BaseModel, Field, ValidationError
@@ -25,7 +24,7 @@ from pydantic import AnyUrl, BaseModel, Field, ValidationError
 from ioa.cancellation import fail_after
 from ioa.client.seat import PersonReply
 from ioa.distribution import installed_version
-from ioa.errors import Fault, InvalidInputError, IoaError, NotFoundError, PayloadTooLargeError, RateLimitedError, row_of
+from ioa.errors import Fault, InvalidInputError, IoaError, NotFoundError, PayloadTooLargeError, row_of
 from ioa.ports.goal_client import GoalStatus
 from ioa.protocol.api_keys import Scope
 from ioa.protocol.codec import validate
@@ -33,20 +32,18 @@ from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.ids import GoalId, GoalName
 from ioa.protocol.texts import check_texts, shortened
 from ioa.protocol.validation_errors import in_words
-from ioa_gateway.asked import as_asked, asked_of, questions_to, settled
+from ioa_gateway.asked import as_asked, asked_documents, asked_of, questions_to, settled
 from ioa_gateway.calls import ApiCall
 from ioa_gateway.entry_pages import page_of
 from ioa_gateway.given import held_to
-from ioa_gateway.limits import SHORT_ANSWER_BYTES
 from ioa_gateway.mcp.told import MOST_ENTRIES, Asks, FoundAgent, FoundAgents, GoalProgress, Started, Status
 from ioa_gateway.routes.goals import MAX_SEQUENCE, sequence_in
 from ioa_gateway.routes.seats import ReplyOrder
-from ioa_gateway.waiting_lists import turns_told
 
-CALL, ANSWERED = "ioa.call", "ioa.answered"
-"""Where in a request's scope its `ApiCall` lies, and what counts the bytes of the answer to it until it is sent."""
+CALL = "ioa.call"
+"""The key of the `ApiCall` in a request's scope."""
 
-_DONE = "The tool has done its work: call nothing again that changes something; wait and get_status tell of it in a moment."
+_MAX_ERROR_BYTES = 4_000
 _LONGEST_SECONDS = 50
 _MOST_BYTES = 2_000_000
 _SHOWN_CHARS, _MOST_TOLD = 100, 20
@@ -66,11 +63,10 @@ class TextFile(BaseModel):
 
 
 class _Server(MCPServer):
-    """Tells of each file the media type that it has; of a template of resources the SDK tells the same one of all.
+    """The SDK's server with the media type of each file, short errors, and no prompts.
 
-    What a tool answers is counted here, since the SDK keeps it several times until it is read, and errors are short: of arguments
-    that are none the SDK tells all that is wrong, many times as long as they are. There are no prompts. Who asks for one is told
-    so; the SDK logs it as a fault of the server's.
+    The SDK uses one media type for all files of a resource template, lists all errors of arguments, and logs a request for an
+    unknown prompt as an error of the server.
     """
 
     async def call_tool(
@@ -78,18 +74,11 @@ class _Server(MCPServer):
     ) -> CallToolResult | InputRequiredResult:
         try:
             self._check_arguments(name, arguments)
-            found = await super().call_tool(name, arguments, context)
+            return await super().call_tool(name, arguments, context)
         except UnexpectedToolError:
             raise
         except ToolError as error:
-            raise ToolError(shortened(str(error), SHORT_ANSWER_BYTES)) from None
-        if isinstance(found, CallToolResult) and context is not None:
-            size = sum(len(part.text.encode()) for part in found.content if isinstance(part, TextContent))
-            try:
-                _scope(context)[ANSWERED](size)
-            except RateLimitedError as error:
-                raise ToolError(f"{error.message} {_DONE}") from None
-        return found
+            raise ToolError(shortened(str(error), _MAX_ERROR_BYTES)) from None
 
     def _check_arguments(self, name: str, arguments: dict[str, Any]) -> None:
         tool = self._tool_manager.get_tool(name)
@@ -285,7 +274,6 @@ def _told() -> Iterator[None]:
 async def _launched(
     call: ApiCall, goal: str, files: Sequence[TextFile], agent: str | None, max_turns: int, goal_id: GoalId | None
 ) -> GoalName:
-    call.limits.check_launch(call.caller.key_id)
     inputs = [file.model_dump() for file in files]
     said = {"goal": goal, "goal_id": goal_id, "agent": agent, "max_turns": max_turns, "inputs": inputs}
     check_texts(said, "arguments")
@@ -322,8 +310,10 @@ async def _progress(call: ApiCall, name: GoalName, seconds: float, after: int) -
     async with as_asked(call, name) as status:
         page = await page_of(call.client, name, after=after, limit=MOST_ENTRIES)
         before = await call.client.state(name, at=after) if after and page.entries else {}
-        turns, left = turns_told(asked_of(call.caller, status))
-        asks = [*map(Asks.of, turns), *map(Asks.of_user, questions_to(call.caller, status))]
-        progress = GoalProgress.of(status, page, after, before, asks, left)
+        asks = [
+            *map(Asks.of, asked_documents(asked_of(call.caller, status))),
+            *map(Asks.of_user, questions_to(call.caller, status)),
+        ]
+        progress = GoalProgress.of(status, page, after, before, asks)
     call.keyring.check(call.caller)
     return progress

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 from pydantic import Field
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 
 from ioa.client.client import Launched
 from ioa.errors import IoaError
@@ -26,7 +26,6 @@ from ioa_gateway.conversation import goal_of
 from ioa_gateway.event_stream import EVENTS, HEARTBEAT, encode_event
 from ioa_gateway.problems import problem_of
 from ioa_gateway.routes.groups import last_event_id
-from ioa_gateway.streamed import StreamedAnswer
 from ioa_gateway.words import text_of
 
 THREAD = "agui-thread"
@@ -60,11 +59,10 @@ class RunInput(Model):
 
 async def run(call: ApiCall, _query: Nothing, asked: RunInput) -> Response:
     """Launch the goal of a run, and tell what comes of it."""
-    call.limits.check_launch(call.caller.key_id)
     after = last_event_id(call)
     launched = await call.client.launch(call.labelled(_order(call, asked)))
     named = {"threadId": asked.threadId, "runId": asked.runId}
-    return StreamedAnswer(call, _told(call, named, launched, after or 0), 200, {"X-Accel-Buffering": "no"}, EVENTS)
+    return StreamingResponse(_told(call, named, launched, after or 0), 200, {"X-Accel-Buffering": "no"}, EVENTS)
 
 
 def _order(call: ApiCall, asked: RunInput) -> GoalOrder:

@@ -11,7 +11,7 @@ from contextlib import aclosing
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 
 from ioa.cancellation import fail_after
 from ioa.client.client import Launched
@@ -27,7 +27,6 @@ from ioa_gateway.event_stream import EVENTS, HEARTBEAT, encode_event
 from ioa_gateway.problems import Problem, problem, problem_of
 from ioa_gateway.rooms import SILENCE
 from ioa_gateway.routes.goals import idempotency_key
-from ioa_gateway.streamed import StreamedAnswer
 
 
 class ChatError(Model):
@@ -150,12 +149,10 @@ async def _pools(call: ApiCall) -> set[str]:
 
 async def complete(call: ApiCall, _query: Nothing, order: ChatOrder) -> Response:
     """Launch the goal of a conversation, and answer with its conclusion."""
-    call.limits.check_launch(call.caller.key_id)
     launched = await call.client.launch(call.labelled(await _order(call, order)))
     if order.stream:
-        return StreamedAnswer(call, _streamed(call, order.model, launched), 200, {"X-Accel-Buffering": "no"}, EVENTS)
-    with call.limits.new_stream(call.caller):
-        result = await call.while_asked(call.client.result(launched.name, wait=True))
+        return StreamingResponse(_streamed(call, order.model, launched), 200, {"X-Accel-Buffering": "no"}, EVENTS)
+    result = await call.while_asked(call.client.result(launched.name, wait=True))
     if not result.succeeded:
         return _failure(result)
     choice = ChoiceDocument(message=ReplyDocument(content=result.content))

@@ -12,7 +12,7 @@ from typing import Annotated
 from urllib.parse import quote
 
 from pydantic import Field
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 
 from ioa.errors import InvalidInputError, NotFoundError
 from ioa.foreign_text import shown, shown_name
@@ -23,7 +23,6 @@ from ioa_gateway import given
 from ioa_gateway.calls import ApiCall, Nothing, document
 from ioa_gateway.drawings import MOST_DRAWN_BYTES, drawing, is_drawn
 from ioa_gateway.routes.goals import WhoseQuery, sequence_in
-from ioa_gateway.streamed import FileAnswer
 
 _SHOWN = ("image/png", "image/jpeg", "image/gif", "image/webp", "image/avif")
 """What browsers draw and never run."""
@@ -46,8 +45,7 @@ async def upload(call: ApiCall, _query: Nothing, _body: Nothing) -> Response:
     """Store a file as it comes, for the inputs of goals."""
     said = call.headers.get("content-type", "").partition(";")[0].strip().lower()
     media_type = None if said in ("", "application/octet-stream", "application/x-www-form-urlencoded") else said
-    with call.limits.coming_body(call.caller.user), call.limits.file(call.caller.user):
-        artifact = await given.upload(call, call.path["name"], media_type)
+    artifact = await given.upload(call, call.path["name"], media_type)
     return document(artifact.model_dump(mode="json"), 201)
 
 
@@ -59,17 +57,15 @@ async def fetch(call: ApiCall, query: FileQuery, _body: Nothing) -> Response:
     if call.headers.get("if-none-match") == known:
         return Response(status_code=304, headers=_heads(artifact, query))
     if query.view and is_drawn(artifact):
-        with call.limits.new_stream(call.caller):
-            data = await call.client.fetch(artifact, 0, MOST_DRAWN_BYTES, told_in=told_in)
-            async with call.limits.drawings.slot(call.caller.user, _PATIENCE):
-                drawn = await drawing(artifact, data)
+        data = await call.client.fetch(artifact, 0, MOST_DRAWN_BYTES, told_in=told_in)
+        async with call.limits.drawings.slot(call.caller.user, _PATIENCE):
+            drawn = await drawing(artifact, data)
         return Response(drawn, 200, _heads(artifact, query))
     if query.view and artifact.media_type.startswith("text/"):
-        with call.limits.new_stream(call.caller), call.limits.file(call.caller.user):
-            pieces = _held_back(call.client.stream(artifact, told_in=told_in), artifact.size_bytes)
-            first = await anext(pieces, b"")
+        pieces = _held_back(call.client.stream(artifact, told_in=told_in), artifact.size_bytes)
+        first = await anext(pieces, b"")
         fit = _unframed if artifact.media_type == "text/html" else _fit
-        return FileAnswer(call, fit(_all_of(call, first, pieces)), 200, _heads(artifact, query))
+        return StreamingResponse(fit(_all_of(call, first, pieces)), 200, _heads(artifact, query))
     wanted = _range(call.headers.get("range"), artifact.size_bytes)
     heads = {**_heads(artifact, query), "Accept-Ranges": "bytes"}
     if wanted is not None and not wanted:
@@ -78,10 +74,9 @@ async def fetch(call: ApiCall, query: FileQuery, _body: Nothing) -> Response:
     if wanted is not None:
         heads["Content-Range"] = f"bytes {part.start}-{part.stop - 1}/{artifact.size_bytes}"
     pieces = _held_back(call.client.stream(artifact, part.start, part.stop, told_in=told_in), len(part))
-    with call.limits.new_stream(call.caller), call.limits.file(call.caller.user):  # what lies before a range is read, too
-        first = await anext(pieces, b"")  # what is wrong with a file of one piece is told by the status
+    first = await anext(pieces, b"")  # an error in a file of one piece becomes the status of the response
     status = 200 if wanted is None else 206
-    return FileAnswer(call, _all_of(call, first, pieces), status, {**heads, "Content-Length": str(len(part))})
+    return StreamingResponse(_all_of(call, first, pieces), status, {**heads, "Content-Length": str(len(part))})
 
 
 async def _held_back(pieces: AsyncGenerator[bytes, None], size: int) -> AsyncGenerator[bytes, None]:

@@ -24,7 +24,7 @@ from ioa.protocol.ids import AgentIdField, CommId, GoalId, GoalName, UserId, Use
 from ioa.protocol.labels import read_labels, refuse_reserved
 from ioa.protocol.model import Instruction, Model
 from ioa.protocol.usage import MAX_COUNT, MICROS
-from ioa_gateway.calls import WITHIN, ApiCall, Nothing, document, read_in_turn
+from ioa_gateway.calls import WITHIN, ApiCall, Nothing, document, read_object
 from ioa_gateway.given import check_inputs
 from ioa_gateway.goal_pages import page_of_goals
 
@@ -121,16 +121,14 @@ class ForkOrder(Instruction):
 
 
 @asynccontextmanager
-async def read_order(call: ApiCall, data: bytes) -> AsyncIterator[GoalOrder]:
-    """Count a launch, and read the goal that is to be launched.
+async def read_order(_call: ApiCall, data: bytes) -> AsyncIterator[GoalOrder]:
+    """Parse the goal that is launched.
 
     Raises:
-        InvalidInputError: It is no order.
-        RateLimitedError: The key launches very many.
+        InvalidInputError: The body is no goal.
     """
-    call.limits.check_launch(call.caller.key_id)
     check_size(data, MAX_GOAL_BYTES, "The goal")
-    yield await read_in_turn(call, data, parsed_order)
+    yield parsed_order(read_object(data))
 
 
 async def launch(call: ApiCall, _query: Nothing, order: GoalOrder) -> Response:
@@ -158,7 +156,6 @@ async def fork(call: ApiCall, _query: Nothing, order: ForkOrder) -> Response:
 
     Its id follows from the idempotency key, as that of any goal.
     """
-    call.limits.check_launch(call.caller.key_id)
     name, key = await call.goal(None), idempotency_key(call)
     goal_id = None if key is None else call.caller.goal_id("k", key)
     known = None if goal_id is None else await _found(call, GoalName(call.caller.user, goal_id))
@@ -222,9 +219,8 @@ async def result(call: ApiCall, query: ResultQuery, _body: Nothing) -> Response:
         found = await _result(call, name)
     if found is None and query.wait:
         try:
-            with call.limits.new_stream(call.caller):
-                async with fail_after(query.wait):
-                    found = _shown(await call.client.result(name, wait=True))
+            async with fail_after(query.wait):
+                found = _shown(await call.client.result(name, wait=True))
         except TimeoutError:
             found = None
     return Response(status_code=204) if found is None else found

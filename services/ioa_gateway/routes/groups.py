@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Annotated
 
 from pydantic import Field
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 
 from ioa.client.client import PAGE_ENTRIES
 from ioa.client.documents import EntryDocument, GroupDocument, Instant, StateDocument, told
@@ -21,7 +21,6 @@ from ioa_gateway.entry_pages import page_of
 from ioa_gateway.event_stream import EVENTS
 from ioa_gateway.outward.traces import MOST_SPANS
 from ioa_gateway.routes.goals import MAX_SEQUENCE, WhoseQuery, sequence_in
-from ioa_gateway.streamed import StreamedAnswer
 
 LAST_EVENT_ID = "Last-Event-ID"
 MAX_ENTRIES = 500
@@ -128,13 +127,12 @@ async def trace(call: ApiCall, query: WhoseQuery, _body: Nothing) -> Response:
     name = await call.goal(query.user)
     ended = (await call.look(name)).has_ended
     made, spans = GoalTrace(), list[Span]()
-    with call.limits.new_stream(call.caller), call.limits.large_body(call.caller.user):
-        async for page in spans_of(call.client.system, name.comm_id, made):
-            spans += page
-            if len(spans) > MOST_SPANS:
-                raise PayloadTooLargeError(f"The trace has more than {MOST_SPANS:,} spans.", hint="`ioa trace export` exports it.")
-        shown = (SpanDocument(**{field: getattr(span, field) for field in SpanDocument.model_fields}) for span in spans)
-        return await document_of_many({"trace_id": made.trace_id, "ended": ended}, "spans", shown)
+    async for page in spans_of(call.client.system, name.comm_id, made):
+        spans += page
+        if len(spans) > MOST_SPANS:
+            raise PayloadTooLargeError(f"The trace has more than {MOST_SPANS:,} spans.", hint="`ioa trace export` exports it.")
+    shown = (SpanDocument(**{field: getattr(span, field) for field in SpanDocument.model_fields}) for span in spans)
+    return await document_of_many({"trace_id": made.trace_id, "ended": ended}, "spans", shown)
 
 
 async def follow_goal(call: ApiCall, query: GoalEventsQuery, _body: Nothing) -> Response:
@@ -180,7 +178,6 @@ async def _follow(
 
     Raises:
         NotFoundError: There is no such group.
-        RateLimitedError: The key follows too much already.
     """
     after = _after(call, query)
     if not call.rooms.is_followed(comm_id):
@@ -194,7 +191,7 @@ async def _follow(
 
 def _events(call: ApiCall, comm_id: CommId | None, after: int, listed: Mapping[str, str] | None = None) -> Response:
     events = call.rooms.follow(call.caller, comm_id, after, listed)
-    return StreamedAnswer(call, events, 200, {"X-Accel-Buffering": "no"}, EVENTS)
+    return StreamingResponse(events, 200, {"X-Accel-Buffering": "no"}, EVENTS)
 
 
 def _after(call: ApiCall, query: EventsQuery) -> int:

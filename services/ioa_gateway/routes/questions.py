@@ -15,8 +15,7 @@ from ioa.protocol.api_keys import Scope
 from ioa.protocol.ids import GoalIdField, GoalName, TaskIdField
 from ioa.protocol.labels import bears
 from ioa.protocol.model import Instruction, Model
-from ioa_gateway.calls import ApiCall, Nothing, document
-from ioa_gateway.waiting_lists import FairList
+from ioa_gateway.calls import MAX_ITEMS, ApiCall, Nothing, document
 
 _MAX_NUMBER = 999_999_999
 
@@ -62,13 +61,14 @@ async def waiting(call: ApiCall, query: QuestionsQuery, _body: Nothing) -> Respo
     """List what waits for the caller as the user of goals."""
     goal = None if query.goal is None else await call.goal(None, query.goal)
     async with call.limits.pages.slot(call.caller.user):
-        questions, seen = FairList(), dict[GoalName, bool]()
+        questions, seen = list[QuestionDocument](), dict[GoalName, bool]()
         async for one in _asked(call, goal):
             if one.goal not in seen:
                 seen[one.goal] = await _is_seen(call, one.goal)
             if seen[one.goal]:
-                await questions.add(one.goal, QuestionDocument.of(one))
-        return questions.document("questions")
+                questions.append(QuestionDocument.of(one))
+    more = len(questions) > MAX_ITEMS
+    return document(told(QuestionsDocument(more=more, questions=tuple(questions[:MAX_ITEMS]))))
 
 
 async def answer(call: ApiCall, _query: Nothing, order: AnswerOrder) -> Response:

@@ -15,13 +15,12 @@ from ioa.client.waiting import AwaitedDocument, waiting_for_anybody
 from ioa.errors import ForbiddenError, InvalidInputError
 from ioa.group.requests import no_group
 from ioa.protocol.api_keys import ANYBODY
-from ioa.protocol.ids import AgentId, CommId, GoalId, GoalName, UserId, check_token
+from ioa.protocol.ids import AgentId, CommId, GoalId, UserId, check_token
 from ioa.protocol.labels import bears
 from ioa.protocol.messages import Discussion, Message
 from ioa.protocol.model import Instruction, Model
 from ioa.protocol.policy import FieldValue
-from ioa_gateway.calls import ApiCall, Nothing, document
-from ioa_gateway.waiting_lists import FairList
+from ioa_gateway.calls import MAX_ITEMS, ApiCall, Nothing, document
 
 _MAX_TURN = 999_999_999
 _MOST_HEARD = 500
@@ -99,24 +98,22 @@ class SaidAt(Model):
 
 async def anybody(call: ApiCall, _query: Nothing, _body: Nothing) -> Response:
     """Tell what waits for all people that the key is for."""
+    waiting = list[AwaitedDocument]()
     async with call.limits.pages.slot(call.caller.user):
-        waiting = FairList()
         if ANYBODY in call.caller.people:
-            await _tell(call, waiting_for_anybody(call.client.system), waiting)
+            waiting += await _seen(call, waiting_for_anybody(call.client.system))
         else:
             for person in sorted(call.caller.people):
                 with suppress(ForbiddenError):  # nobody is this person at this gateway, so that nothing waits for him here
                     async with call.seat(person) as seat:
-                        await _tell(call, seat.awaited(), waiting)
-        return waiting.document("waiting")
+                        waiting += await _seen(call, seat.awaited())
+    return _waiting(waiting)
 
 
 async def show(call: ApiCall, _query: Nothing, _body: Nothing) -> Response:
     """Tell what waits for one person."""
     async with call.seat(call.path["name"]) as seat:
-        waiting = FairList()
-        await _tell(call, seat.awaited(), waiting)
-        return waiting.document("waiting")
+        return _waiting(await _seen(call, seat.awaited()))
 
 
 async def heard(call: ApiCall, _query: Nothing, _body: Nothing) -> Response:
@@ -155,11 +152,13 @@ async def answer(call: ApiCall, _query: Nothing, order: SayOrder) -> Response:
     return document(told(SaidAt(seq=seq)), 201)
 
 
-async def _tell(call: ApiCall, found: AsyncIterable[Awaited], waiting: FairList) -> None:
-    """Tell what the caller may see as it is found: each has the policy of its group, which takes megabytes."""
-    async for one in found:
-        if bears(one.charter.labels, call.caller.labels):
-            await waiting.add(GoalName(one.state.user, one.state.goal_id), AwaitedDocument.of(one).begun())
+async def _seen(call: ApiCall, found: AsyncIterable[Awaited]) -> list[AwaitedDocument]:
+    """Describe what the caller may see. Only the documents are kept: the policy of a group takes megabytes."""
+    return [AwaitedDocument.of(one).begun() async for one in found if bears(one.charter.labels, call.caller.labels)]
+
+
+def _waiting(found: list[AwaitedDocument]) -> Response:
+    return document(told(WaitingDocument(more=len(found) > MAX_ITEMS, waiting=tuple(found[:MAX_ITEMS]))))
 
 
 def _group_of(call: ApiCall) -> CommId:

@@ -68,9 +68,6 @@ async def end(call: ApiCall, _query: Nothing, _body: Nothing) -> Response:
     """
     response = Response(status_code=204, headers={"Clear-Site-Data": '"cache"'})
     if call.session is not None:
-        key_id = call.keyring.key_of_session(call.session)
-        if key_id is not None:
-            call.limits.check_sign_out(key_id)
-            await call.keyring.sign_out(call.session)
+        await call.keyring.sign_out(call.session)
         response.delete_cookie(COOKIE, path=call.session.path, secure=call.is_secure, httponly=True, samesite="strict")
     return response

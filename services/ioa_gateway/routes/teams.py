@@ -15,7 +15,7 @@ from ioa.protocol.ids import UserId
 from ioa.protocol.model import Instruction, Model, Time
 from ioa.protocol.named_teams import NamedTeam, TeamList, TeamName, TeamReference, TeamRow, VersionNumber, team_name
 from ioa.protocol.team import TeamSpec, document_of, team_of
-from ioa_gateway.calls import ApiCall, Nothing, document, read_in_turn
+from ioa_gateway.calls import ApiCall, Nothing, document, read_object
 
 
 class TeamQuery(Instruction):
@@ -44,16 +44,13 @@ class TeamDocument(Model):
 
 
 @asynccontextmanager
-async def read_team(call: ApiCall, data: bytes) -> AsyncIterator[TeamBody]:
-    """Count a team that is to be put, and read it, in a turn that lasts until it is put, so that few are held.
+async def read_team(_call: ApiCall, data: bytes) -> AsyncIterator[TeamBody]:
+    """Parse a team.
 
     Raises:
-        InvalidInputError: It is no team.
-        RateLimitedError: The key puts very many.
+        InvalidInputError: The body is no team.
     """
-    call.limits.check_team(call.caller.key_id)
-    async with call.limits.puts.slot(call.caller.user):
-        yield await read_in_turn(call, data, TeamBody.model_validate)
+    yield TeamBody.model_validate(read_object(data))
 
 
 async def list_teams(call: ApiCall, _query: Nothing, _body: Nothing) -> Response:

@@ -36,12 +36,10 @@ from google.protobuf.struct_pb2 import Value
 from structlog.testing import capture_logs
 
 from ioa.client.history import conversation
-from ioa.errors import RateLimitedError
 from ioa.group.events import Said
 from ioa.protocol.api_keys import KeyId, Scope
-from ioa.protocol.ids import LOCAL, CommId, GoalId
+from ioa.protocol.ids import CommId, GoalId
 from ioa.protocol.messages import AskUser, ConcludeGroupDiscussion, Conclusion, Discussion
-from ioa_gateway.callers import Caller
 from ioa_gateway.reach import requests
 from ioa_testkit.planes import Plane
 from tests.contract.system_client.members import ADA, BOB, GOAL, Members
@@ -153,7 +151,7 @@ async def test_who_gives_up_waiting_takes_up_nothing(
     http: httpx.AsyncClient, members: Members, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A client whose patience is shorter than its goal sends its message again and again; what waited for it before is gone."""
-    monkeypatch.setattr("ioa_gateway.limits.STREAMS", 1)
+    monkeypatch.setattr("ioa_gateway.limits.MAX_REQUESTS", 1)
     url = str(http.base_url).removesuffix("/v1/") + "/a2a/agents/ada/message:send"
     said = {"message": {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "Count."}]}}
     given_up, rows = 0, list[dict[str, str]]()
@@ -210,6 +208,24 @@ async def test_cards_say_how_to_come_in(http: httpx.AsyncClient, members: Member
     assert ("preferredTransport" in network.json(), "ada" in network.text) == (False, False)
     assert (pool.json()["description"], pool.json()["protocolVersion"]) == ("ada counts", "0.3")
     assert [one["protocolBinding"] for one in json.loads(network.text)["supportedInterfaces"]] == ["JSONRPC", "HTTP+JSON"]
+
+
+async def test_nothing_is_read_of_who_may_not_ask(http: httpx.AsyncClient, door: Door) -> None:
+    """A key without goals:read is rejected before its message is parsed, and a large message without goals:write too."""
+    url = str(http.base_url).removesuffix("/v1/") + f"/a2a/{POOL}"
+    await door.keys.put(key("finder", Scope.AGENTS_READ))
+    await door.keys.put(key("writer", Scope.GOALS_WRITE))
+    told = [(await http.post(url, content="{", headers=bearer(one))).status_code for one in ("finder", "writer")]
+    assert told == [403, 403]
+    await door.keys.put(key("reader", Scope.GOALS_READ))
+    large = [(await http.post(url, content=b" " * 300_000, headers=bearer("reader"))).status_code]
+
+    async def pieces() -> AsyncIterator[bytes]:
+        for _ in range(5):
+            yield b" " * 60_000
+
+    large.append((await http.post(url, content=pieces(), headers=bearer("reader"))).status_code)
+    assert large == [403, 413]  # only what begins a task has files
 
 
 async def test_data_names_no_file_of_its_message(http: httpx.AsyncClient, members: Members) -> None:
@@ -356,19 +372,8 @@ async def test_who_follows_a_task_is_told_what_it_asks(plane: Plane, http: httpx
     assert (said, "In which language?" in words) == ("In which language?", True)
 
 
-async def test_a_revoked_key_is_told_nothing(
-    http: httpx.AsyncClient, door: Door, members: Members, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_revoked_key_is_told_nothing(http: httpx.AsyncClient, door: Door, members: Members) -> None:
     """Who waits for a goal by a key that is revoked meanwhile hears that soon, and not how the goal ends."""
-    monkeypatch.setattr("ioa_gateway.limits.STREAMS", 3)
-
-    def is_full() -> bool:
-        try:
-            with door.limits.new_stream(Caller("web", LOCAL, frozenset())):
-                pass
-        except RateLimitedError:
-            return True
-        return False
 
     async def refused(client: Client) -> str:
         with pytest.raises(InvalidRequestError) as refusal:
@@ -380,7 +385,7 @@ async def test_a_revoked_key_is_told_nothing(
         async with asyncio.TaskGroup() as waiting:
             asked = [waiting.create_task(refused(one)) for one in (client, other)]
             read = waiting.create_task(http.get(f"/goals/{task.id}/result?wait=20"))
-            await eventually(is_full)
+            await eventually(lambda: door.limits.running("web") == len(asked) + 1)
             await door.keys.remove(KeyId("web"))
     assert ["lets nobody in any more" in one.result() for one in asked] == [True, True]
     assert read.result().status_code == 401

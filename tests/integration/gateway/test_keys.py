@@ -15,7 +15,7 @@ import pytest
 
 from ioa.protocol.api_keys import KeyId, LoginToken, digest_of_secret, written_key
 from ioa.protocol.goal_order import GoalOrder
-from ioa.protocol.ids import LOCAL, GoalId
+from ioa.protocol.ids import GoalId
 from ioa_gateway.api_table import TABLE
 from ioa_gateway.calls import Nothing
 from ioa_testkit.planes import Plane
@@ -96,7 +96,7 @@ async def test_a_revoked_key_ends_what_it_waits_for(http: httpx.AsyncClient, doo
     ]
     async with asyncio.timeout(15), asyncio.TaskGroup() as group:
         waiting = [group.create_task(one) for one in asked]
-        await eventually(lambda: door.limits._streams["thief"] == len(waiting))
+        await eventually(lambda: door.limits.running("thief") == len(waiting))
         await revoke(http, door, "thief")
     page, result, tool = (one.result() for one in waiting)
     assert (page.status_code, result.status_code) == (200, 401)
@@ -121,7 +121,7 @@ async def test_a_body_that_ends_after_its_key_is_not_carried_out(
 
     async with asyncio.TaskGroup() as group:
         sending = {name: group.create_task(send(*one)) for name, one in bodies.items()}
-        await eventually(lambda: door.limits._coming[LOCAL] == len(sending))
+        await eventually(lambda: door.limits.running("thief") == len(sending))
         await revoke(http, door, "thief")
         revoked.set()
     assert {name: one.result().status_code for name, one in sending.items()} == dict.fromkeys(bodies, 401)

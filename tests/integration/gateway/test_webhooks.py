@@ -144,7 +144,7 @@ async def test_what_a_url_holds_is_told_to_the_key_that_made_it(http: httpx.Asyn
 
 
 async def test_webhooks_are_bounded(http: httpx.AsyncClient, door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A key has no more than a number of them, also if they are made at once; each looks a name up, and so has a rate.
+    """A key has no more than a number of them, also if they are made concurrently.
 
     What it has takes nothing from other keys of its user, one with labels for instance.
     """
@@ -161,7 +161,7 @@ async def test_webhooks_are_bounded(http: httpx.AsyncClient, door: Door, monkeyp
     monkeypatch.setattr(door.hooks, "all", read_slowly)
     async with asyncio.TaskGroup() as group:
         asked = [group.create_task(http.post("/webhooks", json={"url": OUTSIDE})) for _ in range(70)]
-    assert Counter(one.result().status_code for one in asked) == {201: 3, 409: 57, 429: 10}
+    assert Counter(one.result().status_code for one in asked) == {201: 3, 409: 67}
     assert len([hook async for hook in read()]) == 3
     team = {"Authorization": BEARER["Authorization"].replace("web", "team")}
     assert (await http.post("/webhooks", json={"url": OUTSIDE}, headers=team)).status_code == 201

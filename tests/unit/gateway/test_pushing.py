@@ -17,7 +17,7 @@ from ioa_gateway.callers import Caller
 from ioa_gateway.entry_pages import EntryPage
 from ioa_gateway.outward.pushes import Pushes
 from tests.unit.client.golden_documents import AT, GOAL
-from tests.unit.gateway.test_waiting_lists import snapshot_of, waits
+from tests.unit.gateway.test_open_turns import snapshot_of, waits
 
 
 class _Goals:

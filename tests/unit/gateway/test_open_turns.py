@@ -1,20 +1,17 @@
-"""What waits in many goals, and for many people in one: lists of it end by their bytes, and strangers leave out nobody's."""
+"""Open turns of people in one goal."""
 
 from __future__ import annotations
 
-import asyncio
 import json
-from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from starlette.responses import Response
 
-from ioa.beside import beside
 from ioa.client.questions import questions_waiting
+from ioa.fair_semaphore import FairSemaphore
 from ioa.group.requests import GroupSnapshot
 from ioa.group.state import Charter, GroupState
 from ioa.ports.goal_client import GoalStatus
@@ -25,6 +22,7 @@ from ioa.protocol.ids import CommId, GoalId, UserId
 from ioa.protocol.team import seat_of, team_of
 from ioa_gateway.a2a.tasks import Telling
 from ioa_gateway.callers import Caller
+from ioa_gateway.calls import Nothing
 from ioa_gateway.mcp import tools
 from ioa_gateway.routes import seats
 from tests.unit.group.scenario import START, launched_under
@@ -93,44 +91,15 @@ class _System:
             yield one
 
 
-class _Turns:
-    def __init__(self) -> None:
-        self.taken = 0
-
-    @asynccontextmanager
-    async def slot(self, _user: UserId) -> AsyncIterator[None]:
-        """Take one."""
-        self.taken += 1
-        try:
-            yield
-        finally:
-            self.taken -= 1
-
-
 def _call(groups: list[GroupSnapshot]) -> Any:
     caller = Caller("key", _EVE, frozenset({Scope.GOALS_READ, Scope.GOALS_WRITE}), people=frozenset({ANYBODY}))
-    return SimpleNamespace(caller=caller, client=_System(groups), limits=SimpleNamespace(pages=_Turns()))
-
-
-async def _answered(call: Any, answer: Callable[..., Awaitable[Response]], query: object) -> tuple[bytes, Counter[int]]:
-    """Answer a request, and count how often others went on meanwhile while so many turns were taken."""
-    went_on = Counter[int]()
-
-    async def others() -> None:
-        while True:
-            went_on[call.limits.pages.taken] += 1
-            await asyncio.sleep(0)
-
-    async with beside(others()):
-        return bytes((await answer(call, query, None)).body), went_on
-    raise AssertionError("the block returns")
+    return SimpleNamespace(caller=caller, client=_System(groups), limits=SimpleNamespace(pages=FairSemaphore(1)))
 
 
 async def test_what_is_short_is_told_whole() -> None:
     """And that there is no more."""
     call = _call([snapshot_of(waits(["ada"], 20), _ANNA, "mine")])
-    body, _ = await _answered(call, seats.anybody, None)
-    told = json.loads(body)
+    told = json.loads(bytes((await seats.anybody(call, Nothing(), Nothing())).body))
     assert (told["more"], [(one["as"], one["told"]) for one in told["waiting"]]) == (False, [("ada", [f"{_GRIN}{'q' * 20}"])])
 
 
@@ -140,19 +109,18 @@ def _status() -> GoalStatus:
     return GoalStatus(GoalRecord(goal=goal, accepted_at=START), standing, None)
 
 
-def test_a_task_of_a2a_tells_one_turn_whole_and_as_many_as_fit() -> None:
-    """Sixty people are asked; the task has what is asked of the first, in words too, and says that there are more."""
+def test_task_of_a2a_contains_first_turn_whole() -> None:
+    """Sixty people are asked; the texts of the other turns are cut."""
     call, status = _call([]), _status()
     task = Telling(status.record.goal, "http://x", call.caller).task(status, [])
-    assert task.ByteSize() < 1_500_000
     parts = task.status.message.parts
     told = [part.data.struct_value for part in parts if part.HasField("data")]
     assert (len(parts[0].text) > 7_900, told[0]["cut"], {one["cut"] for one in told[1:]}) == (True, False, {True})
-    assert parts[-1].text == f"{60 - len(told)} more people are asked."
+    assert len(told) == len(_PEOPLE)
 
 
-async def test_a_tool_of_mcp_tells_one_turn_whole_and_as_many_as_fit(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Alike, and what to do next."""
+async def test_tool_of_mcp_contains_first_turn_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The texts of the other turns are cut."""
     call, status = _call([]), _status()
 
     @asynccontextmanager
@@ -167,6 +135,5 @@ async def test_a_tool_of_mcp_tells_one_turn_whole_and_as_many_as_fit(monkeypatch
     call.keyring, call.while_let_in = SimpleNamespace(check=lambda _caller: None), nothing
     monkeypatch.setattr(tools, "settled", lambda *_of: None)
     told = await tools._progress(call, status.record.goal.name, 0, 0)
-    assert len(told.model_dump_json().encode()) < 700_000
     assert (len(told.asks[0].told) > 7_900, len(told.asks[1].told) < 7_900) == (True, True)
-    assert told.next.endswith(f"{60 - len(told.asks)} more people are asked.")
+    assert len(told.asks) == len(_PEOPLE)
