@@ -151,7 +151,7 @@ async def test_who_gives_up_waiting_takes_up_nothing(
     http: httpx.AsyncClient, members: Members, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A client whose patience is shorter than its goal sends its message again and again; what waited for it before is gone."""
-    monkeypatch.setattr("ioa_gateway.limits.MAX_REQUESTS", 1)
+    monkeypatch.setattr("ioa_gateway.limits.MAX_REQUESTS", 2)
     url = str(http.base_url).removesuffix("/v1/") + "/a2a/agents/ada/message:send"
     said = {"message": {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "Count."}]}}
     given_up, rows = 0, list[dict[str, str]]()

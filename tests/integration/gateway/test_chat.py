@@ -124,7 +124,7 @@ async def test_who_gives_up_waiting_takes_up_nothing(
     http: httpx.AsyncClient, members: Members, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A client whose patience ends leaves no stream behind, and its next question is answered."""
-    monkeypatch.setattr("ioa_gateway.limits.MAX_REQUESTS", 1)
+    monkeypatch.setattr("ioa_gateway.limits.MAX_REQUESTS", 2)
     body = {"model": "ada", "messages": [{"role": "user", "content": "Count."}]}
     for _ in range(2):
         with pytest.raises(httpx.ReadTimeout):

@@ -136,7 +136,7 @@ async def test_a_file_of_a_false_size_is_told_of(
                 except httpx.TransportError:
                     told = 0
                 assert told == (status if size == 10 else 0)
-        assert [one["event"] for one in logs if one["log_level"] != "info"] == ["answer_broken_off"] * (0 if size == 10 else 2)
+        assert [one["event"] for one in logs if one["log_level"] != "info"] == ["response_aborted"] * (0 if size == 10 else 2)
     assert [one for one in caplog.records if one.exc_info] == []
 
 
