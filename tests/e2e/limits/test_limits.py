@@ -8,14 +8,20 @@ from datetime import timedelta
 import pytest
 
 from ioa.adapters.nats.system_client import NatsSystemClient
-from ioa.group.events import Said
+from ioa.group.events import Said, TimerFired
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import GoalResult, Reason
-from ioa.protocol.ids import AgentId, GoalId
-from ioa.protocol.messages import Discussion
+from ioa.protocol.ids import AgentId, CommId, GoalId
+from ioa.protocol.messages import Discussion, Phase
+from tests.e2e.command_line import is_alive
 from tests.e2e.goals.outcomes import replay_tree
 from tests.e2e.limits.conftest import Drill
 from tests.rig.deadline import eventually
+
+
+async def _phase(system: NatsSystemClient, comm_id: CommId) -> Phase:
+    return (await system.group(comm_id)).state.phase
+
 
 pytestmark = pytest.mark.slow
 
@@ -86,3 +92,36 @@ async def test_a_task_past_its_own_deadline_is_stopped(system: NatsSystemClient,
     result, _ = await _run(system, "task_deadline: crawl for ever")
     await eventually(lambda: len(drill.record("crawler.stopped")) == stopped + 1)
     assert (result.reason, result.content) == (Reason.CONCLUDED, "failed: crawler was not done by the task's deadline")
+
+
+async def test_task_with_progress_reports_outlasts_its_lease(system: NatsSystemClient, drill: Drill) -> None:
+    """The function runs once because each report renews the lease."""
+    goal_id = await _launch(system, "lease: work for three seconds")
+    async with asyncio.timeout(_PATIENCE.total_seconds()):
+        result = await system.wait_for_result(goal_id)
+    [events] = (await replay_tree(system, result.comm_id)).values()
+    suspected = [event for event in events if isinstance(event, TimerFired) and not event.heard]
+    assert (result.content, drill.record("walker.started")[-1:], suspected) == ("done: walked in attempt 1", ["1"], [])
+
+
+async def test_cancelled_goal_stops_functions_in_nested_teams(system: NatsSystemClient, drill: Drill) -> None:
+    """The functions and the tool end, and all three groups are cancelled."""
+    for name in ("walker", "crawler", "runner"):
+        for moment in ("started", "stopped"):
+            (drill.folder / f"{name}.{moment}").unlink(missing_ok=True)
+    goal_id = await _launch(system, "nested: go deep", max_turns=40)
+    started = ("walker.started", "crawler.started", "runner.started")
+    await eventually(lambda: all(drill.record(name) for name in started), within=_PATIENCE)
+    pid = int(drill.record("runner.started")[0])
+    ran = is_alive(pid)
+
+    cancelled = await asyncio.to_thread(drill.command.run, "goal", "cancel", goal_id, "--why", "Enough.", "--url", drill.url)
+
+    await eventually(lambda: bool(drill.record("walker.stopped") and drill.record("crawler.stopped")), within=_PATIENCE)
+    await eventually(lambda: not is_alive(pid), within=_PATIENCE)
+    result = await system.result(goal_id)
+    assert result is not None
+    groups = await replay_tree(system, result.comm_id)
+    phases = [await _phase(system, comm_id) for comm_id in groups]
+    assert (cancelled.returncode, ran, result.reason, phases) == (0, True, Reason.CANCELLED, [Phase.CANCELLED] * 3)
+    assert [len(drill.record(name)) for name in started] == [1, 1, 1]

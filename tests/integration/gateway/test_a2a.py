@@ -14,6 +14,7 @@ import httpx
 import pytest
 from a2a.client import A2ACardResolver, Client, ClientConfig, ClientFactory
 from a2a.types import (
+    CancelTaskRequest,
     GetTaskRequest,
     ListTasksRequest,
     Message,
@@ -27,8 +28,11 @@ from a2a.types import (
     TaskState,
 )
 from a2a.utils.errors import (
+    ContentTypeNotSupportedError,
     InvalidParamsError,
     InvalidRequestError,
+    TaskNotCancelableError,
+    TaskNotFoundError,
     UnsupportedOperationError,
 )
 from google.protobuf.json_format import MessageToDict, ParseDict
@@ -405,3 +409,32 @@ async def test_who_leaves_while_sending_is_no_bug(http: httpx.AsyncClient) -> No
         writer.close()
         await eventually(lambda: left.get() > before)
     assert [one for one in logs if one["event"] == "request_failed"] == []
+
+
+async def test_a2a_cancelled_task_rejects_messages_and_cancellation(http: httpx.AsyncClient, members: Members) -> None:
+    """The response comes after the task has ended; unknown tasks and content types are errors."""
+    async with speaking(http) as client:
+        task, _ = await _open(http, members, client)
+        with pytest.raises(UnsupportedOperationError):
+            await sent(client, asking("m2", task_id=task.id))
+        cancelled = await client.cancel_task(CancelTaskRequest(id=task.id))
+        assert cancelled.status.state == TaskState.TASK_STATE_CANCELED
+        with pytest.raises(TaskNotCancelableError):
+            await client.cancel_task(CancelTaskRequest(id=task.id))
+        with pytest.raises(TaskNotFoundError):
+            await client.get_task(GetTaskRequest(id="none"))
+        odd = SendMessageRequest(
+            message=Message(message_id="m3", role=Role.ROLE_USER, parts=[Part(text="x", media_type="no/such-kind")])
+        )
+        with pytest.raises(ContentTypeNotSupportedError):
+            await sent(client, odd)
+
+
+async def test_a2a_key_without_scope_is_rejected_before_the_body_is_parsed(http: httpx.AsyncClient, door: Door) -> None:
+    """A key that may not read goals gets 403 for any body, and a key that may not write goals may send no large body."""
+    url = str(http.base_url).removesuffix("/v1/") + f"/a2a/{POOL}"
+    await door.keys.put(key("finder", Scope.AGENTS_READ))
+    await door.keys.put(key("writer", Scope.GOALS_WRITE))
+    await door.keys.put(key("reader", Scope.GOALS_READ))
+    sent = [("finder", b"{"), ("writer", b"{"), ("reader", b" " * 300_000)]
+    assert [(await http.post(url, content=body, headers=bearer(one))).status_code for one, body in sent] == [403] * 3

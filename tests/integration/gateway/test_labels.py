@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import aclosing
 from datetime import timedelta
 
 import httpx
 import pytest
 
+from ioa.protocol.api_keys import Scope
+from ioa.protocol.ids import GoalId
+from ioa_gateway.api_table import TABLE
 from tests.contract.system_client.members import Members
-from tests.integration.gateway.serving import Door, key
+from tests.integration.gateway.serving import Door, followed, key
 from tests.integration.gateway.test_keys import bearer
 
 ORDER = {"goal": "Count to ten.", "agent": "ada"}
@@ -41,3 +45,29 @@ async def test_a_key_stamps_its_labels(http: httpx.AsyncClient, members: Members
     assert [row["labels"].get("team") for row in rows] == ["x"] * 3
     assert (await http.get(launched.headers["location"].removeprefix("/v1"))).json()["labels"] == {"run": "7", "team": "x"}
     assert (await http.get("/goals?label=team%3Dy", headers=team)).json() == {"goals": [], "next": None}
+
+
+async def test_labelled_key_on_other_goals_gets_not_found(http: httpx.AsyncClient, members: Members, team: dict[str, str]) -> None:
+    """Every route answers a goal without the key's labels like a goal that does not exist."""
+    launched = (await http.post("/goals", json=ORDER)).json()
+    await members.launch(GoalId(launched["goal_id"]))
+    for row in TABLE:
+        if Scope.SEATS not in row.scopes and ("{goal_id}" in row.path or "{comm_id}" in row.path):  # seats have a test of their own
+            seen, unseen = (
+                row.path.replace("{goal_id}", goal).replace("{comm_id}", group).replace("{seq}/{number}/{name}", "1/0/a")
+                for goal, group in ((launched["goal_id"], launched["comm_id"]), ("none", "none"))
+            )
+            body = {"turn": 1, "answer": "x"} if row.path.endswith("/answer") else {}
+            told = [await http.request(row.method, path, headers=team, json=body) for path in (seen, unseen)]
+            assert [one.status_code for one in told] == [404, 404], row.path
+            said = told[0].json()["detail"].replace(launched["goal_id"], "none").replace(launched["comm_id"], "none")
+            assert said == told[1].json()["detail"], row.path
+    assert (await http.get(f"/events?list=true&goal={launched['goal_id']}", headers=team)).status_code == 404
+    mine = (await http.post("/goals", json=ORDER, headers=team)).json()["goal_id"]
+    async with aclosing(followed(http, "/events?list=true", **team)) as events:
+        assert (await anext(events)).data["goal_id"] == mine
+    host = str(http.base_url).removesuffix("/v1/")
+    task = await http.get(f"{host}/a2a/network/tasks/{launched['goal_id']}", headers={**team, "A2A-Version": "1.0"})
+    tool = {**CALL, "method": "tools/call", "params": {"name": "get_status", "arguments": {"goal_id": launched["goal_id"]}}}
+    status = await http.post(f"{host}/mcp", json=tool, headers={**team, **ACCEPT})
+    assert (task.status_code, "There is no goal" in status.text) == (404, True)

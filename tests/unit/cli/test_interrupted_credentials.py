@@ -201,3 +201,47 @@ async def test_what_is_launched_by_http_while_gateways_still_know_the_key_ends_t
             group.create_task(launch_meanwhile())
             await revoke(keys, "anna", None, _NOW, _QUIET)
     assert launched and '"anna/late"' in told.getvalue()
+
+
+def test_repeated_rotation_keeps_only_the_previous_key(tmp_path: Path) -> None:
+    """Each rotation ends all keys except the new one and the previous one, even if `expire` never runs."""
+    keys = _made(tmp_path)
+    held = [_public(tmp_path, "anna/seed")]
+    for month in range(4):
+        rotate(keys, "anna", _HOUR, _NOW + month * _MONTH, _QUIET)
+        held.append(_public(tmp_path, "anna/seed"))
+    assert [one in _let_in(tmp_path) for one in held] == [False, False, False, True, True]
+    assert len(json.loads((tmp_path / "anna" / "seed.retiring").read_bytes())) == 1, "and no more than that is noted"
+
+
+def test_rotation_without_grace_ends_keys_of_earlier_rotations(tmp_path: Path) -> None:
+    """A stolen key loses the grace period that an earlier rotation gave it."""
+    keys = _made(tmp_path)
+    stolen = _public(tmp_path, "anna/seed")
+    rotate(keys, "anna", _MONTH, _NOW, _QUIET)
+    rotate(keys, "anna", timedelta(0), _NOW + _HOUR, _QUIET)
+    assert stolen not in _let_in(tmp_path)
+
+
+@pytest.mark.parametrize("step", range(1, _MOST_STEPS))
+def test_interrupted_rotation_keeps_the_unreplaced_seed_valid(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int) -> None:
+    """A seed that the interrupted rotation did not replace stays authorised after the grace period."""
+    keys = _made(tmp_path)
+    with _killed_at(step, monkeypatch):
+        rotate(keys, "anna", _HOUR, _NOW, _QUIET)
+    seen_by_the_server = _let_in(tmp_path)
+    was_let_in = _public(tmp_path, "anna/seed") in seen_by_the_server
+    expire(keys, _NOW + _HOUR, _QUIET)
+    assert (_public(tmp_path, "anna/seed") in _let_in(tmp_path)) == was_let_in
+
+
+def test_pool_rotation_excludes_unauthorised_replicas(tmp_path: Path) -> None:
+    """A replica that a smaller pool left out gets no new key."""
+    keys = _made(tmp_path)
+    create_credentials(tmp_path, plan_of(["writer:1"], ["anna"], [], []), _QUIET, now=_NOW)
+    stolen, other = (_public(tmp_path, f"writer/writer-{number}") for number in range(2))
+    rotate(keys, "writer", timedelta(0), _NOW, _QUIET)
+    assert (stolen in _let_in(tmp_path), _public(tmp_path, "writer/writer-0") in _let_in(tmp_path)) == (False, True)
+    assert _public(tmp_path, "writer/writer-1") == other
+    with pytest.raises(InvalidInputError, match="not let in"):
+        rotate(keys, "writer-1", timedelta(0), _NOW, _QUIET)

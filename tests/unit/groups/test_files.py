@@ -409,3 +409,14 @@ def test_no_one_fills_the_whole_store() -> None:
     """Of what all may store together half stays for others, however much one may store by the settings."""
     quotas = FileQuotas(agent_bytes=256_000_000, user_bytes=1_000)
     assert quotas.within(10_000_000, 6_000_000) == FileQuotas(agent_bytes=5_000_000, user_bytes=1_000)
+
+
+async def test_file_of_a_lost_log_is_not_readable(plane: Plane) -> None:
+    """A restored server reuses sequence numbers, so the cached permission of the lost log is invalid."""
+    file = await put(plane, BOB)
+    seq = await reported(plane, file)
+    assert await read(plane, ADA, seq, file) == b"chart"
+    plane.log.lose()
+    plane.files.forget()
+    with pytest.raises(NotFoundError, match="has told"):
+        await read(plane, ADA, seq, file)

@@ -19,14 +19,14 @@ from ioa.group.events import (
     TimerFired,
     files_of,
 )
-from ioa.group.requests import CancelGroup, GroupSnapshot, Rejected, Sync
+from ioa.group.requests import CancelGroup, GroupSnapshot, LaunchGroup, Rejected, Sync
 from ioa.group.state import Concluding, OpenTask
 from ioa.ports.goal_client import GoalStatus
 from ioa.ports.group_log import StoredEntry
 from ioa.ports.open_groups import OpenGroup
 from ioa.protocol import subjects
 from ioa.protocol.goals import Origin, Reason
-from ioa.protocol.ids import LOCAL, CommId, GoalId, GoalName, TaskId, comm_id_of_goal, comm_id_of_task
+from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, GoalName, TaskId, comm_id_of_goal, comm_id_of_task
 from ioa.protocol.messages import (
     AsyncTaskAssignment,
     ConcludeGroupDiscussion,
@@ -40,9 +40,11 @@ from ioa.protocol.messages import (
 )
 from ioa.protocol.registry import Register
 from ioa.protocol.team import team_of
+from ioa.protocol.tickets import ticket_of
+from ioa.testing.memory_goals import MemoryTickets
 from ioa.testing.memory_log import Mishap
 from tests.unit.group.scenario import card, launched_under, specs
-from tests.unit.groups.test_files import put, read
+from tests.unit.groups.test_files import fetch, put, read
 from tests.unit.runtime.plane import ADA, BOB, EVE, GOAL, ROOM, Plane
 
 AGAIN = GoalId("again")
@@ -441,3 +443,47 @@ async def test_lost_member_without_card_stays_lost_in_fork() -> None:
     del plane.cards.records[BOB]
     await forked(plane, order(at))
     assert (await plane.state(COPY)).living() == (ADA,) and COPY not in await plane.memberships.of(BOB)
+
+
+async def test_replacement_member_in_fork_opens_no_file() -> None:
+    """A message copied under the name of the file's owner gives other members no access to the file."""
+    plane, mine = Plane(), GoalId("mine")
+    room, mal = comm_id_of_goal(mine), AgentId("mal")
+    await plane.open(ADA, BOB)
+    secret = await put(plane, BOB, b"secret", "a")
+    await plane.join(EVE, mal)
+    await plane.accept(mine)
+    ticket = ticket_of(MemoryTickets.key, GoalName(LOCAL, mine))
+    await plane.setup.launch(LaunchGroup(owner=EVE, members=(mal,), goal_id=mine, ticket=ticket))
+    await plane.says(EVE, AsyncTaskAssignment(tasks=specs(("t1-1:mal", "t1-2:mal"))), comm_id=room)
+    await plane.says(mal, InformTaskProgress(task_id=TaskId("t1-2"), number=1), comm_id=room)
+    stolen = InformTaskResult(task_id=TaskId("t1-1"), task_conclusion="x", artifacts=(secret,))
+    await plane.says(mal, stolen, comm_id=room)
+    await forked(plane, order((await plane.entries(room))[-1].seq, of=mine, replace=[{"old": mal, "new": BOB}]))
+    [copied] = [one.seq for one in await plane.entries(COPY) if files_of(one.entry.event)]
+    with pytest.raises(NotFoundError, match="has told"):
+        await read(plane, EVE, copied, secret, COPY)
+    with pytest.raises(NotFoundError, match="rightly told"):
+        await fetch(plane, secret, COPY)
+    own = InformTaskResult(task_id=TaskId("t1-2"), task_conclusion="Mine.", artifacts=(secret,))
+    await plane.says(BOB, own, comm_id=COPY)  # a client repeats the files of its earlier result
+    for who in (EVE, BOB):
+        with pytest.raises(NotFoundError, match="has told"):
+            await read(plane, who, (await plane.entries(COPY))[-1].seq, secret, COPY)
+
+
+async def test_fork_entry_opens_the_same_files_as_the_original() -> None:
+    """The owner's own message about a file does not make an earlier message by another member valid."""
+    plane = Plane()
+    await plane.open(ADA, BOB, EVE)
+    await plane.says(ADA, AsyncTaskAssignment(tasks=specs(("t1-1:eve", "t1-2:bob"))))
+    file = await put(plane, BOB, b"told", "a")
+    for who, task_id in ((EVE, "t1-1"), (BOB, "t1-2")):
+        told = InformTaskResult(task_id=TaskId(task_id), task_conclusion="x", artifacts=(file,))
+        await plane.says(who, told)
+    await forked(plane, order((await plane.entries())[-1].seq))
+    for room in (ROOM, COPY):
+        by_another, by_its_owner = [one.seq for one in await plane.entries(room) if files_of(one.entry.event)]
+        assert await read(plane, ADA, by_its_owner, file, room) == b"told"
+        with pytest.raises(NotFoundError, match="has told"):
+            await read(plane, ADA, by_another, file, room)

@@ -263,3 +263,16 @@ def _from_outside(play: GroupPlay, event: TimerFired | MemberLost | MemberReturn
         play.apply(event)
     except IllegalEventError as refusal:
         assert refusal.code in (RejectionCode.NO_CHANGE, RejectionCode.NOTHING_DUE, RejectionCode.WRONG_PHASE)
+
+
+async def test_silent_assignee_gets_a_task_once() -> None:
+    """The next fitting member gets the task when its lease expires."""
+    play = GroupPlay(charter_of([planned("t1", "a", others=("b",))]))
+    await play.speak()
+    while play.state.open_tasks:
+        play.now = play.state.next_deadline() or play.now
+        play.apply(TimerFired(at=play.now))
+    await play.run()
+    assert [task.spec.assignee for task in play.view(OWNER).tasks] == ["a", "b"]
+    assert isinstance(play.state.stage, Ended)
+    assert play.state.stage.reason is Reason.CONCLUDED
