@@ -211,11 +211,6 @@ class Keyring:
             raise _over()
         return _caller(key, session)
 
-    def key_of_session(self, session: BrowserSession) -> KeyId | None:
-        """Tell by which key a session was begun; None where it is over, or never was one."""
-        sealed = self._sealed(session)
-        return None if sealed is None else sealed.key_id
-
     async def sign_out(self, session: BrowserSession) -> None:
         """End a session for good: here at once, at other replicas when they read the keys, and with all that goes on by it.
 

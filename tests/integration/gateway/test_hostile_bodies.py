@@ -229,6 +229,26 @@ async def test_what_is_no_number_is_the_callers_fault(
     assert told.status_code == 422
 
 
+@pytest.mark.parametrize("depth", [150, 600, 950, 50_000])
+async def test_deeply_nested_body_is_rejected_as_error_of_caller(
+    http: httpx.AsyncClient, members: Members, door: Door, caplog: pytest.LogCaptureFixture, depth: int
+) -> None:
+    """No parser reports an error of the gateway."""
+    nested = "[" * depth + "]" * depth
+    await http.post("/goals", json={"goal": "Count.", "agent": "ada"}, headers={"Idempotency-Key": GOAL})
+    async with beside(members.reach_goals()):
+        for call in CALLS:
+            door.clock.advance(timedelta(minutes=1))
+            body: Any = deepcopy(call.body)
+            holder = body.get("params", body)
+            holder["x"] = holder["metadata"] = "THERE"
+            with capture_logs() as logs:
+                wrong = await _wrong_with(http, Call(call.path, json.dumps(body).replace('"THERE"', nested), call.headers))
+            of_log = [one for one in logs if one["log_level"] in ("error", "critical") or one.get("exc_info")]
+            of_libraries = [one.getMessage() for one in caplog.records if one.levelno >= logging.ERROR or one.exc_info]
+            assert (wrong, of_log, of_libraries) == ("", [], []), (call.path, str(body)[:200])
+
+
 @pytest.mark.parametrize("version", ["9" * 5_000, f"1.{'9' * 5_000}", "nan", "1e400", "1!1", "a" * 65])
 async def test_what_is_no_version_of_a2a_is_the_callers_fault(
     http: httpx.AsyncClient, caplog: pytest.LogCaptureFixture, version: str
