@@ -50,7 +50,7 @@ _log = structlog.get_logger(__name__)
 def ended_goal(record: GoalRecord, result: GoalResult | None, head: GroupState | None, now: datetime) -> EndedGoal | None:
     """Tell how a goal ended from what is left of it; None while it is open, or may be.
 
-    Without a result, as an older release let them run out, the log tells, and without both the deadline.
+    Read it from the result, else from the log, else from the deadline.
     """
     goal = record.goal
     if result is not None:
@@ -179,8 +179,7 @@ class Janitor:
             files |= found.files
         # A goal may be given files of another one, which go with that one.
         owners = {record.goal.name.key, *groups}
-        # An older version called the folders as their owners.
-        folders = {f"{name}/" for owner in owners for name in (owner, folder_of(owner))}
+        folders = {f"{folder_of(owner)}/" for owner in owners}
         return _Estate(groups, frozenset(name for name in files if name[: name.find("/") + 1] in folders))
 
     async def _remove(self, record: GoalRecord, ended: EndedGoal, estate: _Estate) -> None:

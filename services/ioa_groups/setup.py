@@ -127,7 +127,7 @@ class GroupSetup:
         if (head := await self._ports.ledger.head(comm_id)) is not None:
             # A repeated launch is answered even when a member has gone offline since.
             return await self._launched_before(head, request)
-        if parent is None and (ending := await self._ports.endings.of(_name(request.name, record))) is not None:
+        if parent is None and (ending := await self._ports.endings.of(request.name)) is not None:
             raise ConflictError(f"No group can be opened for the goal {request.goal_id}: it has ended ({ending}).")
         if record is not None:
             self._check_given(record, request.owner)
@@ -214,7 +214,7 @@ class GroupSetup:
         await self._ports.sessions.check(request.by, request.session)
         record = await self._ports.goals.find(request.name.comm_id)
         _check_ticket(record, request.ticket)
-        if await self._has_ended(_name(request.name, record)):
+        if await self._has_ended(request.name):
             return Acknowledged()
         if record is None:
             raise _no_goal(request.goal_id)
@@ -239,7 +239,7 @@ class GroupSetup:
             case _:
                 raise InvalidInputError("Name either the goal or the group to cancel.")
         record = await self._ports.goals.find(comm_id)
-        if request.goal_id is not None and await self._has_ended(_name(GoalName(user, request.goal_id), record)):
+        if request.goal_id is not None and await self._has_ended(GoalName(user, request.goal_id)):
             return Acknowledged()
         why = _last_words(request.why) or "Cancelled on request."
         head = await self._ports.ledger.head(comm_id)
@@ -558,11 +558,6 @@ def _snapshot_for(owner: AgentId, seq: int, state: GroupState, charter: Charter)
     return GroupSnapshot(seq=seq, state=seen_by(charter.policy, state, owner), charter=charter_for(charter, owner))
 
 
-def _name(asked: GoalName, record: GoalRecord | None) -> GoalName:
-    """Return how a goal is called: as it is on record, where one of before users has none."""
-    return asked if record is None else record.goal.name
-
-
 def _no_goal(goal_id: GoalId) -> NotFoundError:
     """Tell who was not given a goal what it is told of a goal that is not there."""
     hint = "Whoever is given a goal shows the ticket that came with it."
@@ -577,7 +572,7 @@ def _check_ticket(record: GoalRecord | None, ticket: str | None) -> None:
     """
     if record is None or record.ticket_digest is None:
         return
-    if not is_ticket(ticket, record.ticket_digest, record.goal.policy):
+    if not is_ticket(ticket, record.ticket_digest):
         raise _no_goal(record.goal.goal_id)
 
 

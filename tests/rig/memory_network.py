@@ -52,7 +52,7 @@ class MemoryNetwork(PlaneNetwork):
     async def offer(self, goal: Goal) -> CommId:
         """Put a goal on record and offer it to the pool it names, or to anybody."""
         ticket = await self.plane.tickets.of(GoalName(LOCAL, goal.goal_id))
-        accepting = GoalRecord(goal=goal, accepted_at=self.clock.now(), ticket_digest=digest_of_ticket(ticket, goal.policy))
+        accepting = GoalRecord(goal=goal, accepted_at=self.clock.now(), ticket_digest=digest_of_ticket(ticket))
         record = await self.plane.goals.create(accepting)
         await self.plane.work.put(record, PoolId(goal.agent) if goal.agent else None, ticket)
         return comm_id_of_goal(goal.goal_id)

@@ -699,7 +699,7 @@ def _forget_duties(db: sqlite3.Connection, comm_id: CommId) -> None:
 def _tidy_some(db: sqlite3.Connection) -> int:
     """Forget duties of groups that have ended until that has taken a while; of how many.
 
-    A task that ends with its group may write its result behind the end; and older versions left all of them there.
+    A task that ends with its group may write its result after the end.
     """
     until = _a_while()
     ended = db.execute("SELECT DISTINCT comm_id FROM tasks JOIN groups USING (comm_id) WHERE ended_at IS NOT NULL").fetchall()
@@ -784,7 +784,7 @@ def _forget_some(db: sqlite3.Connection, comm_ids: Sequence[CommId]) -> int:
 
 
 def _give_back_some(db: sqlite3.Connection) -> bool:
-    """Give the room of some pages that are free back to the disk; whether there are more. An older version's file may keep it."""
+    """Give the room of some pages that are free back to the disk; whether there are more."""
     [free] = db.execute("PRAGMA freelist_count").fetchone()
     for _ in db.execute(f"PRAGMA incremental_vacuum({_GIVEN_BACK_PAGES})"):
         pass  # each step frees one page

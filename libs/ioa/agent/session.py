@@ -31,9 +31,9 @@ from ioa.ports.agent_store import Encounter
 from ioa.ports.current_user import current_user
 from ioa.protocol.codec import validate
 from ioa.protocol.decisions import DecidedBy
-from ioa.protocol.ids import AgentId, TaskId
-from ioa.protocol.messages import Decision, TaskOutcome, TaskSpec
-from ioa.protocol.outcomes import MAX_REPORTED, Outcome, ReportOutcomes, TaskReport
+from ioa.protocol.ids import AgentId
+from ioa.protocol.messages import Decision, TaskSpec
+from ioa.protocol.outcomes import Outcome, ReportOutcomes
 from ioa.retry import pauses
 from ioa.telemetry import log_context
 
@@ -401,41 +401,27 @@ class GroupSession:
         outcomes = self._outcomes()
         encounters = self._encounters(outcomes)
         if await until_answered(lambda: self._outbox.store.meet(self._history.comm_id, encounters), agent_id=self.me) and outcomes:
-            await self._report(outcomes)
+            await self._report()
         await self._files.remove()
         await self._repair()  # confirms that the member knows the end, which ends its membership
         _log.info("group_left", comm_id=self._history.comm_id, agent_id=self.me)
 
-    def _outcomes(self) -> tuple[tuple[TaskId, Outcome], ...]:
+    def _outcomes(self) -> Sequence[Outcome]:
         """Return the outcomes of other members in a group that this agent owned."""
         charter = self._history.charter
-        return self._history.outcomes() if charter is not None and charter.owner == self.me else ()
+        return [one for _, one in self._history.outcomes()] if charter is not None and charter.owner == self.me else []
 
-    def _encounters(self, outcomes: Sequence[tuple[TaskId, Outcome]]) -> list[Encounter]:
+    def _encounters(self, outcomes: Sequence[Outcome]) -> list[Encounter]:
         assert self._history.charter is not None or not outcomes
         of_agent: dict[AgentId, list[Outcome]] = {}
-        for _, outcome in outcomes:
+        for outcome in outcomes:
             of_agent.setdefault(outcome.agent_id, []).append(outcome)
         cards = self._history.charter.team_members if self._history.charter is not None else ()
         return [Encounter(card, tuple(of_agent[card.agent_id])) for card in cards if card.agent_id in of_agent]
 
-    async def _report(self, outcomes: Sequence[tuple[TaskId, Outcome]]) -> None:
-        """Report the outcomes to discovery, once."""
-        tasks = tuple(
-            TaskReport(
-                task_id=task_id,
-                assignee=one.agent_id,
-                outcome=TaskOutcome.DONE if one.done else TaskOutcome.FAILED,
-                need=one.need,
-                at=one.at,
-                seconds=one.seconds,
-                usage=one.usage,
-            )
-            for task_id, one in outcomes
-        )
-        request = ReportOutcomes(
-            agent_id=self.me, session=self._outbox.session, comm_id=self._history.comm_id, tasks=tasks[-MAX_REPORTED:]
-        )
+    async def _report(self) -> None:
+        """Tell discovery, once, that the group has ended: it reads the outcomes from the log."""
+        request = ReportOutcomes(agent_id=self.me, session=self._outbox.session, comm_id=self._history.comm_id)
         try:
             await self._outbox.network.report_outcomes(request)
         except IoaError as error:

@@ -352,7 +352,7 @@ def _left_out(kept: FolderSecrets, tenant: TenantId | None, before: str) -> list
     """Return who of a tenant was let in by his seed before and is not by what is written now, by name."""
     try:
         was, now = (read_authorization(text).keys() for text in (before, _rendered(kept) or ""))
-    except InvalidInputError:  # an older version's, or none: nothing says who that was
+    except InvalidInputError:  # none, or one that `ioa credentials` has not written
         return []
     gone = was - now
     return [one.name for one in kept.seeds(in_folder(tenant, "*")) if one.public_key in gone]

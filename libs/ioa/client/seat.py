@@ -265,7 +265,7 @@ class PersonSeat:
     async def _look(self, comm_id: CommId) -> Awaited | None:
         """Say what is up to this person in a group, by the ends of its log: whoever has it in a team may make that long."""
         page = await self._network.sync(Sync(comm_id=comm_id, agent_id=self.me, only="last"))
-        if not page.complete or len(page.entries) != 1:  # it is not open yet, or an older release tells a page
+        if not page.entries:  # the group is not open yet
             return _awaited_in(await self._history(comm_id), self.me)
         newest = page.entries[0].entry
         if newest.state.phase.is_terminal:

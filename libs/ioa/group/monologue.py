@@ -25,7 +25,7 @@ def check_remark(state: GroupState, said: Said) -> Monologue | None:
     """
     speaker, known = said.message.header.sender, state.monologue
     made = known.remarks if known is not None and known.by == speaker else ()
-    if not said.sketches:  # appended by a router of an older release
+    if not said.sketches:
         return None
     sketch = said.sketches[0]
     for remark in made:

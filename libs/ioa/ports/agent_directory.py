@@ -30,8 +30,7 @@ async def pages_of_agents(
     while True:
         page = await list_agents(ListAgents(online_only=online_only, after=after, limit=_PAGE))
         yield page
-        # A registry of an older version says nothing of more, and fills its pages by number.
-        if not page.agents or not (page.more or len(page.agents) >= _PAGE):
+        if not page.agents or not page.more:
             return
         after = page.agents[-1].card.agent_id
 

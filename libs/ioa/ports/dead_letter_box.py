@@ -17,7 +17,7 @@ class DeadLetter:
 
     Attributes:
         seq: Its number in the stream of dead letters.
-        reason: Why, in a word of `DeadReason`; that of a newer version may be another one.
+        reason: Why, in a word of `DeadReason`.
         why: Why, in a sentence.
         subject: Where the message was published.
         at: When it was set aside.

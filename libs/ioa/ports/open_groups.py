@@ -38,9 +38,9 @@ class OpenGroup(Model):
     Attributes:
         offers: To whom a goal without a group was offered, one after the other; only the last one stands.
         waits: Whether it waits for whom it names, or for anybody, and is offered to nobody else.
-        queued: Where it waits then; None of one that an older version queued.
+        queued: Where it waits then; None of a fork, which nobody takes.
         dropped: How often it was put back there, since who took it did not lead it.
-        order: By which published message it came; empty of one that an older version noted.
+        order: The identity of the published message; empty of a group that was launched.
     """
 
     goal_id: GoalIdField

@@ -14,12 +14,11 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 from math import exp, log, log2, sqrt
 from statistics import median
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import Field
 
-from ioa.protocol.ids import AgentId, AgentIdField, CommId, CommIdField, PoolId, PoolIdField, SessionIdField, TaskId, TaskIdField
-from ioa.protocol.messages import TaskOutcome
+from ioa.protocol.ids import AgentId, AgentIdField, CommId, CommIdField, PoolId, PoolIdField, SessionIdField, TaskId
 from ioa.protocol.model import Model, Time
 from ioa.protocol.usage import NOTHING, Usage
 
@@ -30,8 +29,6 @@ HALF_LIFE = timedelta(days=7)
 KEEP = timedelta(days=30)
 """After this time it is forgotten."""
 MAX_RECORDED_NEED_CHARS = 500
-MAX_REPORTED = 256
-"""Tasks of one group that are reported at once."""
 
 MAX_SHIFT = 0.08
 """The most that outcomes move a fused score, up or down: half a standard deviation of the candidates."""
@@ -59,7 +56,7 @@ class Outcome(Model):
         need: The beginning of what was asked for; empty if not all of its group were told of it.
         seconds: How long it took from giving it out.
         task: Which task it was, unlike any other of any group; told twice, it counts once.
-        owner: The pool of who tells it; None where one's own experience is told, or by an older release.
+        owner: The pool of who tells it; None in an agent's own experience.
     """
 
     pool: PoolIdField
@@ -73,24 +70,11 @@ class Outcome(Model):
     owner: Annotated[PoolIdField | None, Field(exclude_if=lambda value: value is None)] = None
 
 
-class TaskReport(Model):
-    """What the one who gave out a task says of it. Discovery reads the log instead; one of an older release goes by this."""
-
-    task_id: TaskIdField
-    assignee: AgentIdField | None = None
-    outcome: Literal[TaskOutcome.DONE, TaskOutcome.FAILED] | None = None
-    need: Annotated[str, Field(max_length=MAX_RECORDED_NEED_CHARS)]
-    at: Time
-    seconds: Annotated[float, Field(ge=0, le=1e9)]
-    usage: Usage = NOTHING
-
-
 class ReportOutcomes(Model):
-    """Tell discovery that a group has ended, and how its tasks went. Only its owner may; `session` is the process that asks."""
+    """Tell discovery that a group with outcomes has ended. Only its owner may; `session` is the process that asks."""
 
     agent_id: AgentIdField
     comm_id: CommIdField
-    tasks: Annotated[tuple[TaskReport, ...], Field(min_length=1, max_length=MAX_REPORTED)]
     session: SessionIdField | None = None
 
 

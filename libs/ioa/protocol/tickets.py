@@ -37,19 +37,11 @@ def is_seal(shown: str, seal: str) -> bool:
     return hmac.compare_digest(shown.encode(), seal.encode())
 
 
-def digest_of_ticket(ticket: str, policy: str = "") -> str:
-    """Return what the record of a goal says of its ticket.
-
-    That of a goal with a team is also of its policy. So group setup of a release without policies, which reads nothing of the team
-    in a record, takes no ticket for such a goal, and opens no free group in its place.
-
-    Args:
-        ticket: The goal's ticket.
-        policy: The digest of the policy that is to lead its group; empty if none is.
-    """
-    return hashlib.sha256(f"{ticket}{policy}".encode()).hexdigest()
+def digest_of_ticket(ticket: str) -> str:
+    """Return the digest of a ticket for the goal's record."""
+    return hashlib.sha256(ticket.encode()).hexdigest()
 
 
-def is_ticket(shown: str | None, digest: str, policy: str = "") -> bool:
+def is_ticket(shown: str | None, digest: str) -> bool:
     """Whether what was shown is the ticket with this digest, in a time that tells nothing of it."""
-    return hmac.compare_digest(digest_of_ticket(shown or "", policy), digest)
+    return hmac.compare_digest(digest_of_ticket(shown or ""), digest)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -217,19 +216,6 @@ async def test_removals_remove_one_thing(stores: Stores, client: Client | None) 
         assert [[one for one in found if "room" in one] for found in streams.values()] == [[], [], [], []]
         assert [len(found) for found in streams.values()] == [2, 1, 3, 1]
         assert len(await subjects_of(client, f"OBJ_{FILES}")) == 2
-
-
-async def test_a_file_that_names_everybodys_bytes_takes_none_with_it(nats_client: Client) -> None:
-    """Agents of older versions wrote where the bytes of a file lie: a wildcard there removes nothing of others."""
-    js, store = nats_client.jetstream(), NatsFileStore(nats_client)
-    kept = await store_file(store, "room/t1/kept", "kept", b"kept")
-    await store_file(store, "room/t1/evil", "evil", b"evil")
-    subject = next(one for one in await subjects_of(nats_client, f"OBJ_{FILES}") if one.endswith("cm9vbS90MS9ldmls"))
-    info = json.loads((await js.get_last_msg(f"OBJ_{FILES}", subject)).data or b"{}")
-    for nuid in ("*", ">", "x.>", ""):
-        await js.publish(subject, json.dumps({**info, "nuid": nuid}).encode())
-        await NatsGoalRemoval(nats_client).remove_file("room/t1/evil")
-        assert await fetch_file(store, kept) == b"kept"
 
 
 @dataclass(frozen=True)

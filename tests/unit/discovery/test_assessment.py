@@ -17,7 +17,7 @@ from ioa.ports.registry_store import CardRecord
 from ioa.protocol.goals import Artifact
 from ioa.protocol.ids import AgentId, CommId, PoolId, TaskId
 from ioa.protocol.messages import InformTaskResult, SyncTaskAssignment, TaskOutcome, TaskSpec
-from ioa.protocol.outcomes import Outcome, ReportOutcomes, TaskReport
+from ioa.protocol.outcomes import Outcome, ReportOutcomes
 from ioa.protocol.usage import Usage
 from ioa.testing.manual_clock import NEW_YEAR, ManualClock
 from ioa.testing.memory_log import MemoryGroupLog
@@ -63,11 +63,8 @@ class Office:
             await self.cards.put(CardRecord(card=known, registered_at=NEW_YEAR))
 
     async def report(self, *, by: AgentId = ADA, comm_id: CommId = COMM) -> list[tuple[str, Outcome]]:
-        """Report that a group has ended, with nothing true of its tasks, and return what is kept."""
-        invented = TaskReport(
-            task_id=TaskId("t9-9"), assignee=BOB, outcome=TaskOutcome.FAILED, need="sums", at=NEW_YEAR, seconds=99.0
-        )
-        await self._assessor.report(ReportOutcomes(agent_id=by, comm_id=comm_id, tasks=(invented,)))
+        """Report that a group has ended, and return the outcomes that are kept."""
+        await self._assessor.report(ReportOutcomes(agent_id=by, comm_id=comm_id))
         return list(self.outcomes.kept.items())
 
 

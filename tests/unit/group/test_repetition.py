@@ -90,7 +90,7 @@ def test_who_agrees_in_the_words_of_another_is_heard() -> None:
 
 
 def test_where_nothing_is_compared_nothing_is_refused() -> None:
-    """The routers sketch no message of a group without the rule, and those of an older release sketch none at all."""
+    """The routers sketch no message of a group without the rule."""
     story = _back_to_ada()
     again = said("ada", _to(BOB), story.state.turn).model_copy(update={"sketches": ()})
     spoken = story.happens(again)

@@ -16,7 +16,6 @@ from ioa.protocol.load import Load
 from ioa.protocol.policy import MAX_ROLES, Casting
 from ioa.protocol.registry import Register
 from ioa.protocol.team import TeamSpec, team_of
-from ioa.protocol.tickets import is_ticket
 from ioa_groups.casting import cast_roles
 from tests.unit.group.scenario import card
 from tests.unit.runtime.plane import ADA, BOB, EVE, GOAL, TICKET, Plane
@@ -187,21 +186,6 @@ async def test_a_leader_that_has_not_read_the_policy_opens_no_group() -> None:
     for policy in ("", "other"):
         with pytest.raises(InvalidInputError, match="another policy"):
             await plane.setup.launch(LaunchGroup(owner=ADA, members=(BOB,), goal_id=GOAL, ticket=TICKET, policy=policy))
-
-
-async def test_group_setup_of_an_older_release_takes_no_ticket_of_a_goal_with_a_team() -> None:
-    """It would read nothing of the team, and open a free group."""
-    plane = Plane()
-    await plane.join(ADA, BOB)
-    taken = []
-    for goal_id, two in (("g7", team({"pro": ADA, "con": BOB})), ("g8", None)):
-        order = GoalOrder(goal="Argue.", goal_id=GoalId(goal_id), agent=ADA, team=two)
-        await plane.intake.accept(subjects.goal_of(LOCAL), order.model_dump_json(exclude_none=True).encode(), goal_id)
-        record = await plane.goals.find(GoalName(LOCAL, GoalId(goal_id)).comm_id)
-        ticket = list(plane.work.tickets.values())[-1]
-        assert record is not None and record.ticket_digest is not None
-        taken.append((is_ticket(ticket, record.ticket_digest), is_ticket(ticket, record.ticket_digest, record.goal.policy)))
-    assert taken == [(False, True), (True, True)]
 
 
 async def test_intake_sends_a_team_to_its_leader() -> None:

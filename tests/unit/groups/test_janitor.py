@@ -16,6 +16,7 @@ from ioa.protocol import subjects
 from ioa.protocol.goals import Artifact, Reason, digest_of
 from ioa.protocol.ids import LOCAL, GoalId, GoalName, TaskId, comm_id_of_goal, comm_id_of_task
 from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, InformTaskResult, SyncTaskAssignment
+from ioa.protocol.object_names import object_name
 from ioa.protocol.registry import Acknowledged
 from ioa.protocol.retention import Prune, Pruned
 from ioa.runtime.process import background
@@ -26,24 +27,25 @@ from tests.unit.runtime.plane import ADA, BOB, EVE, GOAL, ROOM, TICKET, Plane
 KEEP = timedelta(days=30)
 LATER = timedelta(days=31)
 NESTED = comm_id_of_task(ROOM, TaskId("t1-1"))
+INPUT = object_name(GoalName(LOCAL, GOAL).key, "in", "0-in.csv")
 
 
-async def made(plane: Plane, object_name: str) -> Artifact:
+async def made(plane: Plane, name: str) -> Artifact:
     """A file in the store."""
-    return await plane.artifacts.put(object_name, object_name.rpartition("/")[2], b"data", "text/plain")
+    return await plane.artifacts.put(name, name.rpartition("/")[2], b"data", "text/plain")
 
 
 async def conclude(plane: Plane) -> None:
     """Have a goal with a nested team, an input and two files concluded."""
     await plane.join(ADA, BOB, EVE)
-    await made(plane, f"{GOAL}/in/0-in.csv")
-    order = {"goal": "Count to ten.", "goal_id": GOAL, "inputs": [f"{GOAL}/in/0-in.csv"]}
+    await made(plane, INPUT)
+    order = {"goal": "Count to ten.", "goal_id": GOAL, "inputs": [INPUT]}
     await plane.intake.accept(subjects.goal_of(LOCAL), json.dumps(order).encode(), "1")
     await plane.setup.launch(LaunchGroup(owner=ADA, members=(BOB,), goal_id=GOAL, ticket=TICKET))
     await plane.says(ADA, SyncTaskAssignment(tasks=specs(("t1-1:bob",))))
     await plane.nest("t1-1", BOB, EVE)
     await plane.says(BOB, SyncTaskAssignment(tasks=specs(("t1-1:eve",))), comm_id=NESTED)
-    chart = await made(plane, f"{NESTED}/t1/chart.png")
+    chart = await made(plane, object_name(NESTED, "t1", "chart.png"))
     await plane.says(EVE, InformTaskResult(task_id=TaskId("t1-1"), task_conclusion="Five.", artifacts=(chart,)), comm_id=NESTED)
     await plane.says(BOB, ConcludeGroupDiscussion(), comm_id=NESTED)
     await plane.says(BOB, Conclusion(content="Five.", artifacts=(chart,)), comm_id=NESTED)
@@ -251,7 +253,7 @@ async def test_a_goal_whose_log_was_purged_by_hand_stays_as_it_ended() -> None:
     with pytest.raises(ConflictError):
         await plane.setup.launch(LaunchGroup(owner=ADA, members=(BOB,), goal_id=GOAL, ticket=TICKET))
     waiting = len(plane.work.waiting())
-    order = {"goal": "Count to ten.", "goal_id": GOAL, "inputs": [f"{GOAL}/in/0-in.csv"]}
+    order = {"goal": "Count to ten.", "goal_id": GOAL, "inputs": [INPUT]}
     await plane.intake.accept(subjects.goal_of(LOCAL), json.dumps(order).encode(), "2")
     assert (await plane.entries(), await plane.reason(), len(plane.work.waiting())) == ([], Reason.CONCLUDED, waiting)
 

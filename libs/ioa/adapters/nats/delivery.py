@@ -110,8 +110,8 @@ class NatsProgress:
     ) -> AsyncIterator[None]:
         """Give every report on a subject, which may be a pattern, to `hear` while the block runs.
 
-        `listen_anew` is called when it has begun to listen, and after each time it may have missed some. With `only_routers` what
-        routers of an older release tell is left out as well.
+        `listen_anew` is called when the subscription starts, and after each time reports may have been lost. With `only_routers`
+        ignore messages that no router has published.
         """
 
         async def receive(message: Msg) -> None:

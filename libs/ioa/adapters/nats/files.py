@@ -38,7 +38,7 @@ _DIGEST = "SHA-256="
 _PLAIN = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
 _STORE = "The store of files"
 _PAGE_BYTES, _PAGE_PIECES = 384 * 1024, 8
-"""With how many bytes an answer is long enough, which is one piece, or several of the smaller ones that older versions stored."""
+"""The bytes and the pieces after which an answer is complete."""
 
 
 class _Begun(Model):
@@ -58,12 +58,7 @@ class NatsFileStore:
     async def find(self, object_name: str, sha256: str) -> StoredFile | None:
         """Look in the system's stream, then in the object store of users."""
         for bucket in (FILES, ARTIFACTS):
-            try:
-                info = await self._find(bucket, object_name)
-            except InvalidInputError:
-                if bucket == ARTIFACTS:
-                    raise
-                continue  # an older version let everybody write there
+            info = await self._find(bucket, object_name)
             if info is not None and (found := _reference(object_name, info)).sha256 == sha256:
                 return StoredFile(found, bucket, info.nuid or "")
         return None
@@ -147,7 +142,7 @@ class NatsFileStore:
         return state.last_seq - state.messages
 
     async def owners(self) -> Mapping[str, OwnBytes]:
-        """Add up what the subjects of all files say. Files of older versions have no owner."""
+        """Add up the sizes in the subjects of all files."""
         return await self._count("*.*.*")
 
     async def drop_interrupted(self, begun_before: datetime) -> Sequence[str]:
@@ -163,10 +158,7 @@ class NatsFileStore:
 
     async def remove(self, object_name: str) -> None:
         """Remove the bytes, then what says where they lie."""
-        try:
-            found = await self._find(FILES, object_name)
-        except InvalidInputError:
-            found = None  # nothing tells which bytes are its own
+        found = await self._find(FILES, object_name)
         if found is not None:
             await self._purge(_bytes(FILES, found.nuid or ""))
         await self._purge(_meta(FILES, object_name))

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from nats.aio.client import Client
-from nats.js.kv import KV_OP
 
 from ioa.adapters.nats.handles import BucketHandle
 from ioa.adapters.nats.keys import erase, last_message, next_message, stream_of, subject_of
@@ -56,21 +55,18 @@ class NatsMemberships:
             return await last_message(self._js, stream_of(MEMBERS), key) is not None
 
     async def page(self, agent_id: AgentId, *, after: int, limit: int) -> OpenMemberships:
-        """Read a page by one request; more are made where older versions have left nothing but markers, and at the end.
+        """Read a page from any replica, which may lag; so ask the stream's leader if that is the last page.
 
-        Any replica answers, and may lag. So the stream's leader says whether there is nothing more: groups that are not listed by
-        then are taken as ended.
+        A caller takes groups that are not listed as ended.
         """
         stream, pattern = stream_of(MEMBERS), subject_of(MEMBERS, f"{agent_id}.*")
-        found, complete = list[OpenMembership](), False
-        while not found and not complete:
-            page = await next_messages(self._client, stream, pattern, after=after, limit=limit)
-            found = [_membership(one.subject, one.seq) for one in page.messages if not one.is_marker]
-            after, complete = page.messages[-1].seq if page.messages else after, page.complete
+        page = await next_messages(self._client, stream, pattern, after=after, limit=limit)
+        found = [_membership(one.subject, one.seq) for one in page.messages]
+        after, complete = page.messages[-1].seq if page.messages else after, page.complete
         with unavailable_unless_answered("The record of memberships"):
             while complete and (one := await next_message(self._js, stream, pattern, after=after)) is not None:
                 after, complete = one.seq or 0, len(found) < limit
-                if complete and KV_OP not in (one.headers or {}):
+                if complete:
                     found.append(_membership(one.subject or "", after))
         return OpenMemberships(memberships=tuple(found), complete=complete)
 
@@ -116,5 +112,5 @@ class NatsOpenGroups:
     async def page(self, *, after: int, limit: int) -> OpenPage:
         """Read a page by one request."""
         page = await next_messages(self._client, stream_of(OPEN), subject_of(OPEN, "*"), after=after, limit=limit)
-        comm_ids = [CommId(message.subject.rpartition(".")[2]) for message in page.messages if not message.is_marker]
+        comm_ids = [CommId(message.subject.rpartition(".")[2]) for message in page.messages]
         return OpenPage(comm_ids, page.messages[-1].seq if page.messages else after, page.complete)

@@ -30,10 +30,7 @@ and many may have to be until one comes that can be told."""
 
 
 class NatsWebhooks:
-    """A `WebhookStore` over a connection. Any replica answers reads.
-
-    What older versions forgot has left an empty value.
-    """
+    """A `WebhookStore` over a connection. Any replica answers reads."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -43,14 +40,13 @@ class NatsWebhooks:
         """Yield all webhooks, a page at a time."""
         async for page in pages(self._client, _STREAM, subject_of(WEBHOOKS, "*"), limit=_PAGE):
             for message in page.messages:
-                if message.data:
-                    yield decode(Webhook, message.data)
+                yield decode(Webhook, message.data)
 
     async def find(self, webhook_id: WebhookId) -> Webhook | None:
         """Read one."""
         with unavailable_unless_answered(_WHAT):
             kept = await last_message(self._js, _STREAM, subject_of(WEBHOOKS, webhook_id))
-        return decode(Webhook, kept.data) if kept is not None and kept.data else None
+        return None if kept is None else decode(Webhook, kept.data or b"")
 
     async def put(self, hook: Webhook) -> None:
         """Keep a webhook."""
