@@ -13,7 +13,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 _STEEP = 12.0
-"""Maximum ratio of CPU time for four times the input: 4 if linear, up to 10 if it no longer fits into the caches, 16 if quadratic."""
+"""Maximum ratio of CPU time for four times the input: 4 if linear, up to 10 beyond the caches, 16 if quadratic."""
 _MEASURABLE_SECONDS = 0.002
 _CPU_SECONDS = 2.5
 _REPEATS, _CONFIRMATIONS = 3, 5

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
-import logging
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
@@ -208,27 +207,6 @@ async def test_what_cannot_be_told_to_a_server_ends_no_call() -> None:
         assert await _call(server, "read") == "done"
         bare.may_answer.set()
         assert (await waits, bare.called["initialize"]) == ("done", 1)
-
-
-async def test_events_are_taken_in_a_few_at_a_time(caplog: pytest.LogCaptureFixture) -> None:
-    """The library takes all events of a piece in without a pause, and logs those that it does not know."""
-    event = b"event: 12345\ndata\n\n"
-    bare = BareServer({"this": lambda asked: _whole(event * 50_000 + _event(asked), "text/event-stream")})
-    most = 0
-
-    async def count() -> None:
-        nonlocal most
-        while True:
-            most = max(most, len(caplog.records))
-            caplog.clear()
-            await asyncio.sleep(0)
-
-    async with _opened(bare) as server:
-        with caplog.at_level(logging.WARNING, "mcp.client.streamable_http"):
-            counting = asyncio.create_task(count())
-            assert await _call(server, "this") == "done"
-            counting.cancel()
-    assert 0 < most <= 4_000 // len(event) + 1
 
 
 NEVER = {

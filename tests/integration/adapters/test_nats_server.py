@@ -9,7 +9,6 @@ import socket
 import sys
 from datetime import timedelta
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import httpx
 import nats
@@ -227,40 +226,3 @@ def _alive(pid: int) -> bool:
     except ProcessLookupError:
         return False
     return "State:\tZ" not in Path(f"/proc/{pid}/status").read_text(encoding="ascii")
-
-
-async def test_a_connection_that_reads_nothing_takes_nine_megabytes_at_most(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """However much is sent: by that the memory of the server is reckoned, which gives back what it let go, as in the chart."""
-    monkeypatch.setenv("GOMEMLIMIT", "100MiB")
-    number, message = 20, b"x" * 500_000
-    async with open_nats_server(tmp_path, None) as server:
-        held = [await _deaf(server.url) for _ in range(number)]
-        before = most = await asyncio.to_thread(_memory, server.pid)
-        async with await nats.connect(server.url, allow_reconnect=False) as client:
-            for _ in range(60):  # 30 MB for each, of which the kernel takes some
-                await client.publish("told", message)
-                await client.flush()
-                most = max(most, await asyncio.to_thread(_memory, server.pid))
-        for writer in held:
-            writer.transport.abort()
-        log = await asyncio.to_thread(server.log_path.read_text, encoding="utf-8")
-    assert "Slow Consumer Detected" in log
-    assert 4_000_000 < (most - before) / number <= 9_000_000
-
-
-async def _deaf(url: str) -> asyncio.StreamWriter:
-    """Connect, listen, and read nothing more."""
-    at = urlsplit(url)
-    reader, writer = await asyncio.open_connection(at.hostname, at.port)
-    writer.write(b'CONNECT {"verbose":false}\r\nSUB told 1\r\nPING\r\n')
-    while await reader.readline() != b"PONG\r\n":
-        pass
-    writer.transport.pause_reading()  # type: ignore[attr-defined] # it is one that reads as well
-    return writer
-
-
-def _memory(pid: int) -> int:
-    [line] = [one for one in Path(f"/proc/{pid}/status").read_text().splitlines() if one.startswith("VmRSS")]
-    return int(line.split()[1]) * 1024

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
-from collections.abc import Callable
-from contextlib import aclosing
 from typing import Any
 
 import pytest
@@ -14,7 +11,6 @@ from nats.aio.client import Client
 from ioa.adapters.nats import reading
 from ioa.adapters.nats.connection import NatsSettings, open_connection
 from ioa.adapters.nats.direct_gets import StreamPage, limit_reads
-from ioa.adapters.nats.following import follow_subject
 from ioa.adapters.nats.streams import next_messages
 from ioa.fair_semaphore import FairSemaphore
 
@@ -74,34 +70,3 @@ async def test_reads_over_a_limited_connection_wait_for_slots(nats_url: str, mon
         before = await reading.messages_before(client, "LOG", "log.*", before=8, limit=7)
         assert (len(found), most) == (8, 1)
         assert (len(page.messages), page.pending, len(before)) == (4, 4, 7)
-
-
-async def test_what_many_wait_for_is_sent_once(nats_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who waits for a large result a thousand times has the server send it unasked once, and is told it each time."""
-    subscribed, both = Counter[str](), asyncio.Event()
-    async with open_connection(NatsSettings(nats_url, "reader")) as client:
-        await client.jetstream().add_stream(name="LOG", subjects=["log.*"], allow_direct=True)
-        subscribe: Callable[..., Any] = client.subscribe
-
-        async def counted(subject: str, **named: Any) -> Any:
-            subscribed[subject] += 1
-            if len(subscribed) > 1:
-                both.set()
-            return await subscribe(subject, **named)
-
-        monkeypatch.setattr(client, "subscribe", counted)
-
-        async def wait(subject: str) -> bytes:
-            async with aclosing(follow_subject(client, "LOG", subject)) as messages:
-                async for message in messages:
-                    return message.data
-            raise AssertionError("a subject is followed for ever")
-
-        async with asyncio.timeout(20), asyncio.TaskGroup() as group:
-            waiting = [group.create_task(wait("log.one")) for _ in range(20)]
-            gone = group.create_task(wait("log.none"))
-            await both.wait()
-            gone.cancel()
-            await client.jetstream().publish("log.one", b"x")
-        again = await wait("log.one")
-        assert ({one.result() for one in waiting} | {again}, subscribed["log.one"], subscribed["log.none"]) == ({b"x"}, 2, 1)

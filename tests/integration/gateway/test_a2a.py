@@ -14,7 +14,6 @@ import httpx
 import pytest
 from a2a.client import A2ACardResolver, Client, ClientConfig, ClientFactory
 from a2a.types import (
-    CancelTaskRequest,
     GetTaskRequest,
     ListTasksRequest,
     Message,
@@ -28,11 +27,8 @@ from a2a.types import (
     TaskState,
 )
 from a2a.utils.errors import (
-    ContentTypeNotSupportedError,
     InvalidParamsError,
     InvalidRequestError,
-    TaskNotCancelableError,
-    TaskNotFoundError,
     UnsupportedOperationError,
 )
 from google.protobuf.json_format import MessageToDict, ParseDict
@@ -409,25 +405,6 @@ async def test_who_leaves_while_sending_is_no_bug(http: httpx.AsyncClient) -> No
         writer.close()
         await eventually(lambda: left.get() > before)
     assert [one for one in logs if one["event"] == "request_failed"] == []
-
-
-async def test_a2a_cancelled_task_rejects_messages_and_cancellation(http: httpx.AsyncClient, members: Members) -> None:
-    """The response comes after the task has ended; unknown tasks and content types are errors."""
-    async with speaking(http) as client:
-        task, _ = await _open(http, members, client)
-        with pytest.raises(UnsupportedOperationError):
-            await sent(client, asking("m2", task_id=task.id))
-        cancelled = await client.cancel_task(CancelTaskRequest(id=task.id))
-        assert cancelled.status.state == TaskState.TASK_STATE_CANCELED
-        with pytest.raises(TaskNotCancelableError):
-            await client.cancel_task(CancelTaskRequest(id=task.id))
-        with pytest.raises(TaskNotFoundError):
-            await client.get_task(GetTaskRequest(id="none"))
-        odd = SendMessageRequest(
-            message=Message(message_id="m3", role=Role.ROLE_USER, parts=[Part(text="x", media_type="no/such-kind")])
-        )
-        with pytest.raises(ContentTypeNotSupportedError):
-            await sent(client, odd)
 
 
 async def test_a2a_key_without_scope_is_rejected_before_the_body_is_parsed(http: httpx.AsyncClient, door: Door) -> None:

@@ -117,3 +117,19 @@ async def test_a_key_that_reads_no_goals_forks_none(http: httpx.AsyncClient, mem
     absent = await http.post("/goals/none/fork", json={"at": first}, headers=bearer("write"))
     assert (forked.status_code, forked.json()) == (403, absent.json())
     assert len((await http.get("/goals")).json()["goals"]) == 1
+
+
+async def test_fork_with_repeated_idempotency_key_returns_the_first_fork(http: httpx.AsyncClient, members: Members) -> None:
+    """A fork without a sequence keeps its first sequence after the original goal continues or ends."""
+    path, _, second = await _talked(http, members)
+    key = {"Idempotency-Key": "from here"}
+    one = await http.post(f"{path}/fork", json={}, headers=key)
+    room = comm_id_of_goal(GoalId(path.rsplit("/", 1)[-1]))
+    await members.say(ADA, Discussion(content="Three.", next_speaker=BOB), room)
+    again = await http.post(f"{path}/fork", json={}, headers=key)
+    await members.say(BOB, Discussion(content="Four.", next_speaker=ADA), room)
+    await members.conclude(ADA, "Ten.", room)
+    at_last = await http.post(f"{path}/fork", json={}, headers=key)
+    assert [one.status_code, again.status_code, at_last.status_code] == [201, 200, 200]
+    assert one.json() == again.json() == at_last.json()
+    assert (await http.get(f"/goals/{one.json()['goal_id']}")).json()["forked_from"]["at"] == second

@@ -17,6 +17,7 @@ from ioa.adapters.nats.permissions import Permissions
 from ioa.adapters.nkey_seeds import public_key_of, read_key
 from ioa.adapters.system_folder import write_private
 from ioa.cli.credentials import FolderSecrets, create_credentials, plan_of, write_known
+from ioa.cli.key_listing import list_holders
 from ioa.cli.key_rotation import KeyFolder, expire, revoke, rotate
 from ioa.cli.terminal import Terminal
 from ioa.errors import InvalidInputError, UnavailableError
@@ -245,3 +246,19 @@ def test_pool_rotation_excludes_unauthorised_replicas(tmp_path: Path) -> None:
     assert _public(tmp_path, "writer/writer-1") == other
     with pytest.raises(InvalidInputError, match="not let in"):
         rotate(keys, "writer-1", timedelta(0), _NOW, _QUIET)
+
+
+async def test_key_without_seed_file_is_listed_and_revoked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The listing follows the server's authorisation, not the seed files."""
+    keys = _made(tmp_path)
+    lost = _public(tmp_path, "writer/writer-1")
+    (tmp_path / "writer" / "writer-1").unlink()
+    rotate(keys, "anna", _HOUR, _NOW, _QUIET)
+    capsys.readouterr()
+    list_holders(tmp_path, _QUIET)
+    found = {one["public_key"]: one for one in json.loads(capsys.readouterr().out)}
+    told = found[lost]
+    assert (told["name"], told["role"], told["has_seed"]) == ("writer-1", "agent", False)
+    assert {one["name"]: one["old_keys"] for one in found.values() if one["old_keys"]} == {"anna": 1}
+    await revoke(keys, "writer-1", None, _NOW, _QUIET)
+    assert lost not in _let_in(tmp_path)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from itertools import accumulate
 from random import Random
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import cast
 
 import pytest
 from hypothesis import given, settings
@@ -20,7 +20,6 @@ from ioa import attention
 from ioa.beside import beside
 from ioa.client import history, watching
 from ioa.client.history import conversation, heads_of_tree, read_back, read_on
-from ioa.client.spans import GoalTrace, spans_of
 from ioa.client.watching import News, watch
 from ioa.errors import UnavailableError
 from ioa.group.events import CancelRequested, Entry, Event, SubgroupClosed, SubgroupOpened
@@ -204,28 +203,6 @@ async def _watching_teams(number: int) -> AsyncIterator[tuple[Log, Sequence[str]
         yield log, teams, news
 
 
-async def test_no_team_that_has_ended_is_listened_to() -> None:
-    """An agent may open and end thousands in a goal: each took two subscriptions of a gateway's one connection to its end."""
-    log, most = answering([]), 0
-    async with watch(cast(GroupClient, log), ROOT) as news:
-        for number in range(20):
-            team, seq = f"team-{number}", 4 * number
-            over = SubgroupClosed(at=_AT, task_id=_TASK, subgroup=CommId(team), reason=Reason.CONCLUDED, content="")
-            for entry in (
-                _opened(seq + 1, team, [team]),
-                stored(seq + 2, CommId(team), _NOTHING, ()),
-                stored(seq + 3, CommId(team), _NOTHING, (), ends=True),
-                stored(seq + 4, ROOT, over, ()),
-            ):
-                log.store(entry)
-                assert await anext(news) == entry
-                most = max(most, len(log.listened))
-        log.store(stored(100, ROOT, _NOTHING, ()))
-        await anext(news)
-        assert (most, log.listened) == (2, [ROOT])
-    assert log.listened == []
-
-
 async def test_groups_that_are_not_listened_to_are_looked_at_by_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody says that there is anything in them, and of all that look over one connection one does in a second."""
     monkeypatch.setattr(watching, "_UNHEARD_SECONDS", 0.01)
@@ -245,32 +222,6 @@ def _reaching(found: Sequence[StoredEntry], max_bytes: int | None) -> list[Store
     """The first ones up to the one by which they have so many bytes."""
     sizes = accumulate((one.size_bytes for one in found), initial=0)
     return [one for one, size in zip(found, sizes, strict=False) if max_bytes is None or size < max_bytes]
-
-
-async def _follow(log: GroupClient) -> None:
-    async with watch(log, ROOT) as news:
-        assert len([one async for one in news]) == 60
-
-
-async def _trace(log: GroupClient) -> None:
-    assert [span async for page in spans_of(log, ROOT, GoalTrace()) for span in page] == []
-
-
-@pytest.mark.parametrize("use", [_follow, _trace])
-async def test_no_reading_of_a_whole_log_is_unbounded(use: Callable[[GroupClient], Awaitable[None]]) -> None:
-    """Entries as large as they may be were read by 256 at a time: 64 MB for who begins to follow a room, or asks for a trace."""
-    log = readable([stored(seq, ROOT, _NOTHING, (), ends=seq == 60, size=250_000) for seq in range(1, 61)])
-    read = list[int]()
-    entries = log.entries
-
-    async def counted(comm_id: CommId, **which: Any) -> Sequence[StoredEntry]:
-        page = await entries(comm_id, **which)
-        read.append(sum(one.size_bytes for one in page))
-        return page
-
-    log.entries = counted  # type: ignore[method-assign]
-    await use(log)
-    assert (sum(read), max(read)) == (15_000_000, 250_000)
 
 
 def test_what_is_read_afterwards_is_whole() -> None:

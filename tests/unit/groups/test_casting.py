@@ -12,8 +12,7 @@ from ioa.group.requests import LaunchGroup
 from ioa.protocol import subjects
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.ids import LOCAL, AgentId, GoalId, GoalName
-from ioa.protocol.load import Load
-from ioa.protocol.policy import MAX_ROLES, Casting
+from ioa.protocol.policy import Casting
 from ioa.protocol.registry import Register
 from ioa.protocol.team import TeamSpec, team_of
 from ioa_groups.casting import cast_roles
@@ -59,23 +58,6 @@ async def test_a_role_without_a_free_replica_is_named() -> None:
         cast(plane, team({"pro": {"agent": "debater", "count": 3}}))
     with pytest.raises(NoAgentError, match="The role pro finds nobody: discovery knows nobody for “sums”"):
         cast(plane, team({"pro": {"need": "sums"}}))
-
-
-async def test_a_pool_is_looked_at_once_however_many_name_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A launch is one step of group setup, and a team may have 4,096 names."""
-    plane, asked = Plane(), list[AgentId]()
-    await pool(plane, "writer", 3)
-    load = plane.view.load
-
-    def counted(agent: AgentId) -> Load:
-        asked.append(agent)
-        return load(agent)
-
-    monkeypatch.setattr(plane.view, "load", counted)
-    names = {f"r{number}": {"agents": ["writer"] * MAX_ROLES} for number in range(MAX_ROLES)}
-    held = cast(plane, team(names, *[[name] for name in names])).values()
-    assert set(held) == {("writer-1",), ("writer-2",), ("writer-3",)}
-    assert sorted(asked) == ["writer-1", "writer-2", "writer-3"]
 
 
 async def test_an_agent_is_not_cast_twice_in_one_node() -> None:

@@ -10,7 +10,7 @@ from datetime import timedelta
 import pytest
 
 from ioa.client.documents import standing_of
-from ioa.errors import NotFoundError, NotYetError, UnavailableError
+from ioa.errors import NoAgentError, NotFoundError, NotYetError, UnavailableError
 from ioa.group.events import (
     GroupLaunched,
     MemberLost,
@@ -19,7 +19,7 @@ from ioa.group.events import (
     TimerFired,
     files_of,
 )
-from ioa.group.requests import CancelGroup, GroupSnapshot, LaunchGroup, Rejected, Sync
+from ioa.group.requests import CancelGroup, GroupSnapshot, InviteMember, LaunchGroup, Rejected, Sync
 from ioa.group.state import Concluding, OpenTask
 from ioa.ports.goal_client import GoalStatus
 from ioa.ports.group_log import StoredEntry
@@ -46,6 +46,23 @@ from ioa.testing.memory_log import Mishap
 from tests.unit.group.scenario import card, launched_under, specs
 from tests.unit.groups.test_files import fetch, put, read
 from tests.unit.runtime.plane import ADA, BOB, EVE, GOAL, ROOM, Plane
+
+
+def _in_places(**stand_ins: AgentId) -> Sequence[Mapping[str, str]]:
+    return [{"old": old, "new": new} for old, new in stand_ins.items()]
+
+
+BOSS, BUYER, HAND, PUB = (AgentId(one) for one in ("boss", "buyer", "hand", "pub"))
+
+
+async def _a_task_of_pub(plane: Plane, accepting: Mapping[AgentId, Mapping[str, object]]) -> int:
+    """Launch a goal led by pub, assign a task to hand, register other cards and return the last sequence."""
+    await plane.open(PUB, HAND)
+    for agent_id, told in accepting.items():
+        await plane.registry.register(Register(card=card(agent_id, **told)))
+    await plane.says(PUB, AsyncTaskAssignment(tasks=specs(("t1-1:hand",))))
+    return (await plane.entries())[-1].seq
+
 
 AGAIN = GoalId("again")
 COPY = comm_id_of_goal(AGAIN)
@@ -487,3 +504,49 @@ async def test_fork_entry_opens_the_same_files_as_the_original() -> None:
         assert await read(plane, ADA, by_its_owner, file, room) == b"told"
         with pytest.raises(NotFoundError, match="has told"):
             await read(plane, ADA, by_another, file, room)
+
+
+@pytest.mark.parametrize(
+    "cards",
+    [
+        {BOSS: {"accepts": []}, BUYER: {"accepts": ["boss"]}},
+        {BOSS: {}, BUYER: {"accepts": ["boss"]}},
+        {BOSS: {"accepts": []}, BUYER: {}},
+        {BOSS: {"accepts": [], "pool": "shop"}, BUYER: {"accepts": [], "pool": "shop"}},
+    ],
+    ids=["neither", "not who serves", "not who leads", "one pool"],
+)
+async def test_fork_with_members_that_reject_the_leader_fails(cards: Mapping[AgentId, Mapping[str, object]]) -> None:
+    """A user cannot draft an agent into a fork whose leader or opener the agent's card does not accept."""
+    plane = Plane()
+    at = await _a_task_of_pub(plane, cards)
+    await forked(plane, order(at, say="Buy all of it.", replace=_in_places(hand=BUYER, pub=BOSS)))
+    result = await plane.results.get(GoalName(LOCAL, AGAIN))
+    assert result is not None and result.reason is Reason.NO_AGENT and "accepts no teams of the pool pub" in result.content
+    assert await plane.memberships.of(BUYER) == await plane.memberships.of(BOSS) == []
+
+
+async def test_lost_member_that_rejects_the_leader_fails_the_fork() -> None:
+    """The lost member's current card decides."""
+    plane = Plane()
+    at = await _lost(plane)
+    await plane.registry.register(Register(card=card(BOB, accepts=[])))
+    await forked(plane, order(at))
+    result = await plane.results.get(GoalName(LOCAL, AGAIN))
+    assert result is not None and result.reason is Reason.NO_AGENT and "bob cannot join: its card accepts no" in result.content
+
+
+async def test_lost_member_invited_into_a_fork_is_checked_again() -> None:
+    """Membership of the original group gives no membership of the copy."""
+    plane = Plane()
+    await plane.open(ADA, BOB)
+    await plane.join(EVE)
+    invitation = InviteMember(comm_id=ROOM, by=ADA, turn=1, agent_id=EVE)
+    await plane.setup.invite(invitation)
+    await plane.ledgers[0].record(ROOM, MemberLost(at=plane.clock.now(), agent_id=EVE))
+    del plane.cards.records[EVE]
+    await forked(plane, order((await plane.entries())[-1].seq))
+    await plane.registry.register(Register(card=card(EVE, accepts=[])))
+    with pytest.raises(NoAgentError, match="accepts no teams"):
+        await plane.setup.invite(invitation.model_copy(update={"comm_id": COPY}))
+    assert COPY not in await plane.memberships.of(EVE)

@@ -13,7 +13,6 @@ from ioa.group.requests import CancelGroup, LaunchGroup, SetAside
 from ioa.ports.delivery import Queued
 from ioa.protocol import subjects
 from ioa.protocol.codec import encode
-from ioa.protocol.goal_order import GoalOrder, parse_goal
 from ioa.protocol.goals import Artifact, Reason
 from ioa.protocol.ids import LOCAL, AgentId, GoalId, GoalName, PoolId, UserId, comm_id_of_goal
 from ioa.protocol.registry import Register
@@ -372,30 +371,6 @@ async def test_a_goal_that_was_noted_as_open_behind_its_end_is_open_no_more_when
     await plane.open_groups.put(ROOM, noted)
     await intake.see_through(subjects.goal_of(LOCAL), order(), "1")
     assert await plane.open_groups.find(ROOM) is None
-
-
-async def test_a_process_that_starts_anew_reads_no_goal_again_that_was_taken_in(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is given all that are open: to read a hundred with large teams took it half a minute. A copy is another message."""
-    plane, read = Plane(), list[bytes]()
-    await plane.join(ADA)
-
-    def note(data: bytes, addressee: str | None = None) -> GoalOrder:
-        read.append(data)
-        return parse_goal(data, addressee)
-
-    monkeypatch.setattr("ioa_groups.intake.parse_goal", note)
-    for again in (False, True):
-        intake = Intake(plane.intake_ports, LEASE, users_are_known=True)
-        with pytest.raises(NotYetError):
-            await intake.see_through(subjects.goal_to(LOCAL, ADA), order(), "1", again=again)
-    assert len(read) == 1
-    with pytest.raises(NotYetError):
-        await intake.see_through(subjects.goal_to(LOCAL, ADA), order(), "2", again=True)
-    assert len(read) == 2
-    await plane.setup.cancel(LOCAL, CancelGroup(goal_id=GOAL))
-    await Intake(plane.intake_ports, LEASE, users_are_known=True).see_through(
-        subjects.goal_to(LOCAL, ADA), order(), "1", again=True
-    )
 
 
 async def test_a_goal_that_was_taken_and_dropped_is_put_back() -> None:

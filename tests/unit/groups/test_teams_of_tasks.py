@@ -22,6 +22,7 @@ from ioa.protocol.messages import SyncTaskAssignment, TaskSpec
 from ioa.protocol.named_teams import PutTeam
 from ioa.protocol.policy import Policy
 from ioa.protocol.registry import Register
+from ioa.protocol.search import Search, SearchResult
 from ioa.protocol.team import TeamSpec, team_of
 from tests.unit.group.scenario import card
 from tests.unit.runtime.plane import ADA, BOB, EVE, GOAL, ROOM, Plane, open_task
@@ -151,3 +152,21 @@ async def test_a_policy_is_the_teams_and_never_the_requests() -> None:
                     {"owner": BOB, "members": (), "goal_id": GOAL, "parent": parent, "goal": "Judge it.", **more}
                 )
             )
+
+
+async def test_unauthorised_nested_launch_is_rejected_before_the_search() -> None:
+    """Another policy than the goal's, and an owner whose card permits no teams, are rejected."""
+    plane, searched = await given(panel(critic={"need": "finds faults"})), list[Search]()
+
+    async def noted(asked: Search) -> SearchResult:
+        searched.append(asked)
+        return SearchResult(by_need=(), merged=())
+
+    plane.discovery.search = noted  # type: ignore[method-assign, assignment]
+    ask = LaunchGroup(owner=BOB, members=(), goal_id=GOAL, parent=ParentTask(comm_id=ROOM, task_id=T1), goal="Judge it.")
+    with pytest.raises(InvalidInputError, match="another policy"):
+        await plane.setup.launch(ask.model_copy(update={"policy": "another"}))
+    await plane.registry.register(Register(card=card("bob", may_team_up=False)))
+    with pytest.raises(ForbiddenError, match="its card says so"):
+        await plane.setup.launch(ask)
+    assert searched == []
