@@ -18,8 +18,6 @@ from ioa.runtime.ledger import GroupLedger
 
 _PAGE_ENTRIES = 128
 _PAGE_BYTES = MAX_PAYLOAD_BYTES * 3 // 4
-_READ_BYTES = MAX_PAYLOAD_BYTES + _PAGE_BYTES
-"""How much is read for a page at most: the entry of the cursor, and what fits into one."""
 _FIRST_PAGE_BYTES = 128 * 1024
 """How much is told of a log at first: an agent that knows none of its groups yet asks for the beginnings of all of them."""
 _PAGES_AT_ONCE, _PAGES_OF_ONE = 4, 2

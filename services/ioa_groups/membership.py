@@ -25,8 +25,7 @@ from ioa.protocol.ids import AgentId, CommId
 from ioa.runtime.ledger import GroupLedger
 
 _AGENTS_AT_ONCE = _GROUPS_AT_ONCE = 4
-_AT_ONCE = _AGENTS_AT_ONCE * _GROUPS_AT_ONCE
-"""How many groups are told side by side: the entry where a group stands is at hand meanwhile, and the policy that leads it."""
+"""Agents that are told at the same time, and groups of each; the newest entry and the policy of each group are in memory then."""
 _RETRY_SECONDS, _LONGEST_RETRY_SECONDS, _MOST_DOUBLINGS = 1.0, 60.0, 6
 _AT_ANY_TIME = timedelta(0)
 

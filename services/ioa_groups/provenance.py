@@ -42,8 +42,8 @@ Way = Generator["Way[Any] | Awaitable[Any]", Any, _T]
 
 _END = 2**63 - 1
 """Behind every sequence."""
-_MAX_ENTRIES, _MAX_GROUPS, _MAX_NAMES, _NAME_BYTES = 1_024, 1_024, 200_000, 200
-"""How many entries and groups are remembered, and how many names of files and agents of all groups; so much memory each takes.
+_MAX_ENTRIES, _MAX_GROUPS, _MAX_NAMES = 1_024, 1_024, 200_000
+"""The maximum of remembered entries, groups, and names of files and agents of all groups.
 The group that was asked for last is remembered whole: its log is bounded."""
 
 

@@ -146,7 +146,7 @@ async def _memberships(client: Client, members: Collection[AgentId] | None) -> l
         messages = await _stored(client, stream_of(MEMBERS), f"{prefix}>")
     except UnavailableError as error:
         return [error.message]
-    keys = [message.subject.removeprefix(prefix) for message in messages if not message.is_marker]
+    keys = [message.subject.removeprefix(prefix) for message in messages]
     return [key for key in keys if members is None or key.partition(".")[0] in members]
 
 

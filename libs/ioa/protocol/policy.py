@@ -688,11 +688,6 @@ def _hearers(policy: Policy, node: Node, role: Name) -> frozenset[int] | None:
     return None if "all" in names else frozenset([policy.role_numbers[name] for name in names])
 
 
-def _asks_or_gathers(node: Node) -> bool:
-    ways = any(way.remove or (way.when is not None and way.when.left is not None) for way in node.exits)
-    return node.turns.mode in ("together", "ask") or bool(node.form) or node.judge is not None or ways
-
-
 class Casting(PolicyPart):
     """Who holds a role; nobody is named to members that are not to know its holders."""
 

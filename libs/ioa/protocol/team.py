@@ -326,9 +326,6 @@ def _field_document(field: dict[str, Any]) -> object:
     return field
 
 
-_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
-
-
 def _toml(value: object) -> str:
     match value:
         case bool():

@@ -37,8 +37,6 @@ class MemoryGroupLog:
         """Set to False, every call fails until it is set to True again."""
         self.searched = 0
         """How many entries were looked at for messages."""
-        self.heads_read = 0
-        """How often the head of a log was read."""
         self.on_append: Callable[[], None] = lambda: None
         """Called when an append is under way, so that something can happen in between."""
         self._listeners: list[Callable[[CommId], None]] = []
@@ -64,7 +62,6 @@ class MemoryGroupLog:
 
     async def last(self, comm_id: CommId) -> StoredEntry | None:
         """Read the head."""
-        self.heads_read += 1
         await self._arrive()
         self._check(comm_id)
         return self._of(comm_id)[-1] if self._of(comm_id) else None

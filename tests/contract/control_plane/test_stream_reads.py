@@ -106,13 +106,6 @@ async def test_one_by_one(reader: Client) -> None:
             await js.get_msg(_STREAM, **asked)
 
 
-async def test_a_key_that_was_removed_is_told_from_one_that_is_there(reader: Client) -> None:
-    """By its headers, which come along."""
-    await _store(reader, 1)
-    await reader.jetstream().publish("read.0", b"x")
-    assert [one.is_marker for one in (await next_messages(reader, _STREAM, ">", after=0, limit=5)).messages] == [True, False]
-
-
 async def test_the_first_and_the_last_of_many_subjects(reader: Client) -> None:
     """Side by side, or at once as they were when the stream had come so far."""
     await _store(reader, *[1] * 6)

@@ -165,9 +165,6 @@ async def test_what_nobody_heard_is_asked_again(nats_server: NatsServer) -> None
             await client.request("nobody", b"")
 
 
-_INFO = {"server_id": "fickle", "version": "2.15.0", "max_payload": 2**20, "headers": True, "client_id": 1, "proto": 1}
-
-
 class Silence:
     """A server that takes connections and says nothing, as one that is frozen does."""
 

@@ -35,7 +35,7 @@ BOB, MALLORY = AgentId("bob"), AgentId("mallory")
 SOON = timedelta(seconds=30)
 _SOME = 3
 """Goals, led one after the other as fast as they go. Six times so many are fewer than the groups that one agent may open at once:
-who opens more is slowed down himself, and named."""
+a caller above its rate is rate-limited and listed."""
 SLACK_SECONDS = 4.0
 """What noticing a flood may take once: who sends what is counted each second, and what is under way until then has to be read.
 Where nobody is closed out each of the requests here waits for 2 s, again and again."""

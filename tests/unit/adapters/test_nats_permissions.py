@@ -27,7 +27,7 @@ from ioa.adapters.nats.permissions import (
     of_user,
 )
 from ioa.adapters.nats.queues import _PULL
-from ioa.adapters.nats.request import MAX_TIMEOUT
+from ioa.adapters.nats.request import SEARCH_TIMEOUT
 from ioa.adapters.nats.server import MAX_SUBSCRIBED_PARTS
 from ioa.errors import InvalidInputError
 from ioa.protocol.ids import AgentId, PoolId, UserId
@@ -99,7 +99,7 @@ def test_reply_routes_are_kept_longer_than_our_requests_wait() -> None:
     accounts = json.loads(authorization({"KEY": ADA}))["accounts"]
     exported = [one for one in accounts["IOA"]["exports"] if "service" in one]
     assert {one["response_threshold"] for one in exported} == {"16s"}
-    assert max(_PULL, MAX_TIMEOUT) < timedelta(seconds=16)
+    assert max(_PULL, SEARCH_TIMEOUT) < timedelta(seconds=16)
     (pulls,) = (one for one in exported if one["service"] == f"{PULLS}*")
     assert "response_type" not in pulls, "all that have been answered would be kept as well"
 

@@ -33,7 +33,7 @@ from ioa.protocol.codec import MAX_MESSAGE_BYTES, MAX_PAYLOAD_BYTES, receive
 from ioa.protocol.files import PutFile
 from ioa.protocol.goal_order import MAX_GOAL_BYTES, find_goal_id, parse_goal
 from ioa.protocol.goals import check_file_name, plain_file_name
-from ioa.protocol.ids import LOCAL, AgentId, GoalId, GoalName, check_token
+from ioa.protocol.ids import LOCAL, GoalId, GoalName, check_token
 from ioa.protocol.labels import read_labels
 from ioa.protocol.messages import Discussion, Message
 from ioa.protocol.model import Model
@@ -56,7 +56,7 @@ from ioa_gateway.routes.goals import sequence_in
 from ioa_gateway.sessions import session_in
 
 Form = Literal["msgpack", "JSON", "text", "bytes"]
-_ADA, _GOAL = AgentId("ada"), GoalId("g1")
+_GOAL = GoalId("g1")
 _MAX_HEAD = 65_536
 _MAX_TEXT = 200_000
 TEAM = {

@@ -20,7 +20,6 @@ from nats.aio.msg import Msg
 from nats.js.api import Header
 from nats.js.errors import APIError
 from nats.js.errors import NotFoundError as NoSuchMessage
-from nats.js.kv import KV_OP
 
 from ioa.adapters.nats.connection import asks_to_read, may_not_publish, retry_without_responders, until_connected
 from ioa.adapters.nats.endpoints import HeadedAnswer, HeadedHandler
@@ -59,11 +58,6 @@ class StreamMessage:
     headers: Mapping[str, str] = field(default_factory=dict)
     stored: str = ""
     """When, as the server says it (RFC 3339)."""
-
-    @property
-    def is_marker(self) -> bool:
-        """Whether it stands for a key of a bucket that was deleted."""
-        return KV_OP in self.headers
 
     @property
     def stored_at(self) -> datetime | None:

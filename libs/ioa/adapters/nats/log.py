@@ -46,7 +46,6 @@ class NatsGroupLog:
 
     def __init__(self, client: Client, found_garbage: FoundGarbage | None = None, js: JetStreamContext | None = None) -> None:
         self._found_garbage = found_garbage or _tell_nobody
-        self._client = client
         self._js = js or client.jetstream()
         self._writes = AcknowledgedWrites(client)
         self._reads = FairSemaphore(_READ_AT_ONCE, _READ_OF_ONE)

@@ -312,21 +312,7 @@ def _shown(requests: Iterable[str]) -> frozenset[str]:
 
 def is_answered_often(subject: str) -> bool:
     """Whether one request on a subject, or on one that crosses over as it, may be answered by several messages."""
-    return subject.startswith("$SRV.") or is_read(subject)
-
-
-def is_read(subject: str) -> bool:
-    """Whether it asks for what a stream holds past all quotas, or crosses over as what does."""
-    return subject.startswith((READS, _crossed(READS)))
-
-
-def is_pulled(subject: str) -> bool:
-    """Whether it is a pull, or one that crosses over as it. Each of ours asks for one message, and is answered once."""
-    return subject.startswith((_NEXT, _crossed(_NEXT)))
-
-
-def _crossed(verb: str) -> str:
-    return crossing_of(f"{verb}x").removesuffix("x")
+    return subject.startswith(("$SRV.", READS, crossing_of(f"{READS}x").removesuffix("x")))
 
 
 def _without_covered(found: Iterable[str]) -> tuple[str, ...]:

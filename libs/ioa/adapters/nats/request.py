@@ -34,9 +34,7 @@ from ioa.protocol.subjects import kind_of
 DEFAULT_TIMEOUT = timedelta(seconds=5)
 """How long a caller waits for a reply by default. A request with another timeout has a header with it."""
 SEARCH_TIMEOUT = FILE_TIMEOUT = timedelta(seconds=15)
-"""Timeouts of searches and of pieces of files, of which services handle few at once."""
-MAX_TIMEOUT = SEARCH_TIMEOUT
-"""Longest timeout of a request to a service. nats-server keeps the route of a reply that crosses accounts until then."""
+"""Timeouts of searches and of pieces of files, the longest ones: nats-server keeps the route of a reply until then."""
 REQUEST_BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 """Histogram buckets of request durations, in seconds."""
 _FIRST_PART = 0.1
