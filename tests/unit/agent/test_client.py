@@ -794,3 +794,17 @@ def _prepared(payload: Payload, turn: int) -> Message:
         sent_at=NEW_YEAR,
     )
     return Message(header=header, payload=payload)
+
+
+async def test_renewed_connection_syncs_groups_immediately(tmp_path: Path) -> None:
+    """Entries lost with the connection arrive without waiting for the next interval."""
+    async with open_company(tmp_path, renew_every=timedelta(hours=1), silence=timedelta(hours=1)) as company:
+        worker = idle("worker")
+        await company.start(worker)
+        await company.start(idle("lead"), one_task())
+        company.network.deliver_pushes(lambda to, entry: [] if to == "worker" else [entry])
+        await company.network.offer(GOAL)
+        await eventually(lambda: company.messages(ROOM))
+        company.network.deliver_pushes(lambda to, entry: [entry])
+        company.network.renew_connections()
+        assert (await company.result()).reason is Reason.CONCLUDED

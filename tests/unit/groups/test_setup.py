@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from datetime import timedelta
 
-import msgpack
 import pytest
 
 from ioa.errors import (
@@ -795,11 +794,3 @@ async def test_an_asynchronous_task_may_be_nested_beside_the_discussion() -> Non
     await plane.nest("t1-1", BOB, EVE)
     answer = await plane.says(ADA, Discussion(content="Meanwhile.", next_speaker=EVE))
     assert (answer.outcome, (await plane.state(NESTED)).phase) == ("accepted", Phase.DISCUSSING)
-
-
-@pytest.mark.parametrize("request_", [ListMemberships, Sync])
-def test_sequence_beyond_the_stream_limit_is_invalid_input(request_: type[ListMemberships | Sync]) -> None:
-    """The request is rejected when it is decoded."""
-    asked = {"agent_id": ADA, "after": 2**64 - 1} | ({"comm_id": ROOM} if request_ is Sync else {})
-    with pytest.raises(InvalidInputError, match="after"):
-        decode(request_, msgpack.packb(asked))

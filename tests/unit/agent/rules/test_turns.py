@@ -16,7 +16,7 @@ from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import Ended, PlannedTask
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, TaskId
-from ioa.protocol.messages import Pause, SyncTaskAssignment, TaskOutcome, TaskSpec
+from ioa.protocol.messages import Conclusion, Pause, SyncTaskAssignment, TaskOutcome, TaskSpec
 from tests.unit.agent.rules.group_play import OWNER, GroupPlay, card, charter_of, planned
 
 A, S, P, C, E = (
@@ -276,3 +276,12 @@ async def test_silent_assignee_gets_a_task_once() -> None:
     assert [task.spec.assignee for task in play.view(OWNER).tasks] == ["a", "b"]
     assert isinstance(play.state.stage, Ended)
     assert play.state.stage.reason is Reason.CONCLUDED
+
+
+async def test_conclusion_contains_long_results_completely() -> None:
+    """The rules do not truncate results that together exceed one message."""
+    play = GroupPlay(charter_of([planned("t1", "a"), planned("t2", "b")]))
+    await play.run(said={"t1": "x" * 150_000, "t2": "y" * 150_000})
+    said = play.messages[-1].payload
+    assert isinstance(said, Conclusion)
+    assert ("x" * 150_000 in said.content, said.content.endswith("y" * 150_000)) == (True, True)
