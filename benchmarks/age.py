@@ -113,7 +113,7 @@ class Mould:
         result = GoalResult(
             goal_id=_PLACEHOLDER, reason=Reason.CONCLUDED, content="Done. " * 20, comm_id=comm_id, turns=3, finished_at=ended_at
         )
-        self._record = encode(GoalRecord(goal=goal, accepted_at=ended_at))
+        self._record = encode(GoalRecord(goal=goal, accepted_at=ended_at, ticket_digest="0" * 64))
         self._result = encode(result)
         self._ended = encode(
             EndedGoal(goal_id=_PLACEHOLDER, reason=Reason.CONCLUDED, ended_at=ended_at, digest=digest_of(goal.goal))

@@ -186,8 +186,7 @@ class LogPages:
     async def _no_group_of(self, request: Sync) -> IoaError:
         """Say why there is nothing for who is no member; only whoever was given the goal learns that there is a group."""
         record = None if request.ticket is None else await self._goals.find(request.comm_id)
-        digest = None if record is None else record.ticket_digest
-        if record is not None and digest is not None and is_ticket(request.ticket, digest):
+        if record is not None and is_ticket(request.ticket, record.ticket_digest):
             return ForbiddenError(f"{request.agent_id} is no member of {request.comm_id}: another agent has opened it.")
         return no_group(request.comm_id)
 

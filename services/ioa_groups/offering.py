@@ -95,7 +95,7 @@ class Offering:
             return None
         if is_there:
             await self._ports.work.withdraw(queued.seq)
-        seq = await self._ports.work.put(record, queued.pool, await self._ticket_of(record))
+        seq = await self._ports.work.put(record, queued.pool, await self._ports.tickets.of(record.goal.name))
         _count_put_back(goal, queued.pool, kept=is_there)
         again = {"queued": queued.model_copy(update={"seq": seq, "taken": None}), "dropped": known.dropped + 1}
         await self._ports.open_groups.put(comm_id, known.model_copy(update=again))
@@ -206,10 +206,7 @@ class Offering:
             await self._ports.work.ensure_pool(pool)
         if self._users_are_known:  # else all goals are one user's
             await self._ports.shares.take(record.goal.name.owner, pool, record.goal.comm_id)
-        return await self._ports.work.put(record, pool, await self._ticket_of(record))
-
-    async def _ticket_of(self, record: GoalRecord) -> str | None:
-        return None if record.ticket_digest is None else await self._ports.tickets.of(record.goal.name)
+        return await self._ports.work.put(record, pool, await self._ports.tickets.of(record.goal.name))
 
     async def _note_waiting(self, record: GoalRecord, known: OpenGroup, queued: QueuedGoal | None) -> None:
         """Note that nothing is left to do but to see a goal led and ended: its order comes back where users are known."""

@@ -570,9 +570,7 @@ def _check_ticket(record: GoalRecord | None, ticket: str | None) -> None:
     Raises:
         NotFoundError: As if there were no such goal.
     """
-    if record is None or record.ticket_digest is None:
-        return
-    if not is_ticket(ticket, record.ticket_digest):
+    if record is not None and not is_ticket(ticket, record.ticket_digest):
         raise _no_goal(record.goal.goal_id)
 
 

@@ -82,7 +82,7 @@ class WorkQueue(Protocol):
         Args:
             record: The goal.
             pool: Whose agents may take it; None is anybody.
-            ticket: What its leader has to show; None of a goal that an older version accepted.
+            ticket: The ticket that its leader shows.
 
         Returns:
             The number under which it waits.

@@ -174,12 +174,12 @@ class Goal(GoalTerms):
 class GoalRecord(Model):
     """A goal as it was accepted; never changed afterwards.
 
-    `ticket_digest` is of what whoever leads it has to show (`ioa.protocol.tickets`); None if a version accepted it that had none.
+    `ticket_digest` is the digest of the ticket that its leader shows (`ioa.protocol.tickets`).
     """
 
     goal: Goal
     accepted_at: Time
-    ticket_digest: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = None
+    ticket_digest: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
     @property
     def deadline(self) -> datetime:

@@ -44,7 +44,7 @@ def goal(goal_id: str = "goal-1", text: str = "Count to ten.") -> Goal:
 
 def record(goal_id: str = "goal-1", text: str = "Count to ten.", after: float = 0) -> GoalRecord:
     """A goal on record."""
-    return GoalRecord(goal=goal(goal_id, text), accepted_at=START + timedelta(seconds=after))
+    return GoalRecord(goal=goal(goal_id, text), accepted_at=START + timedelta(seconds=after), ticket_digest="0" * 64)
 
 
 async def test_an_unknown_goal_is_not_found(records: GoalRecords) -> None:

@@ -80,7 +80,11 @@ def stores(client: Client | None) -> Stores:
 
 def record(number: int) -> GoalRecord:
     """A goal on record."""
-    return GoalRecord(goal=Goal(goal_id=GoalId(f"goal-{number}"), goal="Count."), accepted_at=START + timedelta(seconds=number))
+    return GoalRecord(
+        goal=Goal(goal_id=GoalId(f"goal-{number}"), goal="Count."),
+        accepted_at=START + timedelta(seconds=number),
+        ticket_digest="0" * 64,
+    )
 
 
 async def filled(stores: Stores, count: int, *, without: range = range(0)) -> None:
@@ -253,7 +257,9 @@ async def test_a_queue_goes_unless_something_waits(agents: Agents, client: Clien
     """A pool's queue with a goal in it stays; an empty one goes, and so does one that is gone."""
     await agents.work.ensure_pool(SUMS)
     await agents.work.ensure_pool(PoolId("words"))
-    await agents.work.put(GoalRecord(goal=Goal(goal_id=GoalId("goal-1"), goal="Count."), accepted_at=START), SUMS)
+    await agents.work.put(
+        GoalRecord(goal=Goal(goal_id=GoalId("goal-1"), goal="Count."), accepted_at=START, ticket_digest="0" * 64), SUMS
+    )
     removed = [await agents.removal.remove_queue(PoolId(pool)) for pool in ("sums", "words", "words")]
     assert removed == [False, True, True]
     if client is not None:

@@ -50,7 +50,7 @@ class Goals:
     async def accept(self, goal_id: str) -> CommId:
         """Put a goal on record."""
         goal = Goal(goal_id=GoalId(goal_id), goal=f"Do {goal_id}.")
-        await self.records.create(GoalRecord(goal=goal, accepted_at=START))
+        await self.records.create(GoalRecord(goal=goal, accepted_at=START, ticket_digest="0" * 64))
         comm_id = comm_id_of_goal(GoalId(goal_id))
         await self.client.jetstream().publish(f"$KV.{OPEN}.{comm_id}", b"")
         return comm_id
@@ -149,7 +149,7 @@ async def test_for_one_user_nothing_of_anothers_goals_is_read(nats_server: NatsS
         names = [GoalName(UserId(user), GoalId("one")) for user in ("anna", "eve")]
         for name in names:
             goal = Goal(goal_id=name.goal_id, goal="Do it.", user=name.user)
-            await goals.records.create(GoalRecord(goal=goal, accepted_at=START))
+            await goals.records.create(GoalRecord(goal=goal, accepted_at=START, ticket_digest="0" * 64))
             await NatsOpenGroups(client).put(name.comm_id, OpenGroup(goal_id=name.goal_id, deadline=START))
             await goals.open(name.goal_id, name.comm_id)
         mine = (await system.groups(open_only=True, owner=UserId("anna"))).groups

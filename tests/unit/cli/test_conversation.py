@@ -172,7 +172,9 @@ def test_a_terminal_shows_the_end_of_a_draft_in_one_row(monkeypatch: pytest.Monk
 def test_no_column_of_the_goal_list_is_lost(capsys: pytest.CaptureFixture[str]) -> None:
     """A long goal is cut to one row, whatever stands in it; its id, its status and its turns never are."""
     goal = Goal(goal_id=GoalId("goal-" + "0" * 32), goal="a long\ngoal " * 30)
-    Terminal(as_json=False).print(goal_table([GoalStatus(GoalRecord(goal=goal, accepted_at=START), None, None)], 120))
+    Terminal(as_json=False).print(
+        goal_table([GoalStatus(GoalRecord(goal=goal, accepted_at=START, ticket_digest="0" * 64), None, None)], 120)
+    )
     _, row = capsys.readouterr().out.splitlines()
     assert (goal.goal_id in row, "waiting" in row, len(row) <= 120, row.endswith("…")) == (True, True, True, True)
 
@@ -182,7 +184,7 @@ def test_a_narrow_terminal_holds_a_goal_in_two_lines(capsys: pytest.CaptureFixtu
     monkeypatch.setenv("COLUMNS", "50")
     goal = Goal(goal_id=GoalId("goal-" + "0" * 32), goal="a long\ngoal " * 30)
     terminal = Terminal(as_json=False)
-    status = GoalStatus(GoalRecord(goal=goal, accepted_at=START), None, None)
+    status = GoalStatus(GoalRecord(goal=goal, accepted_at=START, ticket_digest="0" * 64), None, None)
     terminal.print(goal_table([status], terminal.result.console.width))
     rows = capsys.readouterr().out.splitlines()
     assert (rows[0], len(rows), len(rows[1]) <= 50, "a long␊goal" in rows[1]) == (f"{goal.goal_id}  waiting", 2, True, True)

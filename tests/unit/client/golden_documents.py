@@ -98,7 +98,7 @@ def snapshot(place: int) -> GroupSnapshot:
 
 def documents() -> Mapping[str, Any]:
     """All of them, by the name of their record."""
-    record = GoalRecord(goal=GOAL, accepted_at=AT)
+    record = GoalRecord(goal=GOAL, accepted_at=AT, ticket_digest="0" * 64)
     open_goal, ended = GoalStatus(record, snapshot(5), None), GoalStatus(record, None, RESULT)
     entries = [stored.entry for stored in LOG]
     said = [entry.event for entry in entries if isinstance(entry.event, Said)]

@@ -48,7 +48,11 @@ class _Goals:
 def _goal(number: int) -> GoalStatus:
     inputs = (_SHOWN,) if number == 7 else ()
     return GoalStatus(
-        GoalRecord(goal=Goal(goal_id=GoalId(f"goal-{number}"), goal="Count.", inputs=inputs), accepted_at=START), None, None
+        GoalRecord(
+            goal=Goal(goal_id=GoalId(f"goal-{number}"), goal="Count.", inputs=inputs), accepted_at=START, ticket_digest="0" * 64
+        ),
+        None,
+        None,
     )
 
 

@@ -106,7 +106,7 @@ async def test_what_is_short_is_told_whole() -> None:
 def _status() -> GoalStatus:
     standing = snapshot_of(waits(), _EVE, "g")
     goal = Goal(goal_id=standing.state.goal_id, user=_EVE, goal="Decide.")
-    return GoalStatus(GoalRecord(goal=goal, accepted_at=START), standing, None)
+    return GoalStatus(GoalRecord(goal=goal, accepted_at=START, ticket_digest="0" * 64), standing, None)
 
 
 def test_task_of_a2a_contains_first_turn_whole() -> None:

@@ -34,7 +34,7 @@ class _Goals:
     async def goal(self, _name: GoalName, *, with_team: bool = True) -> GoalStatus:
         """How one stands."""
         self.with_team += with_team
-        return GoalStatus(GoalRecord(goal=GOAL, accepted_at=AT), self.standing, None)
+        return GoalStatus(GoalRecord(goal=GOAL, accepted_at=AT, ticket_digest="0" * 64), self.standing, None)
 
 
 async def test_a_turn_that_asks_nobody_has_no_charter_read(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -54,7 +54,7 @@ def _digest(file: int) -> str:
 def test_a_task_tells_of_its_last_files_each_once() -> None:
     """2 MB of entries may name 13,000, which took 1.3 s of the loop; also of one that is named again behind many others."""
     entries = [_naming(seq, range(100 * seq, 100 * seq + 100)) for seq in range(20)]
-    status = GoalStatus(GoalRecord(goal=GOAL, accepted_at=AT), None, None)
+    status = GoalStatus(GoalRecord(goal=GOAL, accepted_at=AT, ticket_digest="0" * 64), None, None)
     task = Telling(GOAL, "https://ioa.example.com").task(status, [*entries, _naming(20, range(1))])
     assert [one.artifact_id for one in task.artifacts] == [_digest(file) for file in (*range(1_501, 2_000), 0)]
     few = Telling(GOAL, "https://ioa.example.com").task(status, entries[:5])

@@ -13,7 +13,7 @@ from ioa_groups.casting import cast_roles
 from tests.unit.discovery.test_replicas import Town
 from tests.unit.group.scenario import card
 from tests.unit.groups.test_casting import team
-from tests.unit.runtime.plane import ADA, BOB, GOAL, Plane
+from tests.unit.runtime.plane import ADA, BOB, GOAL, TICKET, Plane
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def _casts(plane: Plane) -> bool:
 
 async def _launches(plane: Plane) -> bool:
     try:
-        await plane.setup.launch(LaunchGroup(owner=ADA, members=(BOB,), goal_id=GOAL))
+        await plane.setup.launch(LaunchGroup(owner=ADA, members=(BOB,), goal_id=GOAL, ticket=TICKET))
     except NoAgentError as error:
         assert "accepts no teams of the pool ada" in error.message
         return False

@@ -60,7 +60,7 @@ from tests.unit.group.scenario import card, specs
 from tests.unit.runtime.plane import ADA, BOB, EVE, GOAL, ROOM, TICKET, Plane, open_task, session
 
 NESTED = comm_id_of_task(ROOM, TaskId("t1-1"))
-LAUNCH = LaunchGroup(owner=ADA, members=(BOB,), goal_id=GOAL)
+LAUNCH = LaunchGroup(owner=ADA, members=(BOB,), goal_id=GOAL, ticket=TICKET)
 
 
 async def test_a_launch_opens_the_group() -> None:
@@ -86,7 +86,7 @@ async def test_the_largest_team_of_the_largest_cards_fits() -> None:
         large = card(agent_id).model_copy(update={"description": "d" * 4_000, "tags": ("é" * 64,) * 50})
         await plane.registry.register(Register(card=large))
     await plane.accept()
-    standing = await plane.setup.launch(LaunchGroup(owner=members[0], members=tuple(members[1:]), goal_id=GOAL))
+    standing = await plane.setup.launch(LaunchGroup(owner=members[0], members=tuple(members[1:]), goal_id=GOAL, ticket=TICKET))
     page = await plane.log_pages.sync(Sync(comm_id=ROOM, agent_id=members[0]))
     assert standing.charter is not None
     assert (len(standing.charter.team_members), len(encode(page)) <= MAX_PAYLOAD_BYTES) == (MAX_MEMBERS, True)
@@ -135,7 +135,7 @@ async def test_launching_again_gives_the_same_group() -> None:
     await plane.open(ADA, BOB)
     await plane.join(EVE)
     await plane.says(ADA, Discussion(content="You.", next_speaker=BOB))
-    again = await plane.setup.launch(LaunchGroup(owner=ADA, members=(EVE,), goal_id=GOAL))
+    again = await plane.setup.launch(LaunchGroup(owner=ADA, members=(EVE,), goal_id=GOAL, ticket=TICKET))
     head = (await plane.entries())[-1]
     assert (again.seq, again.state, len(await plane.entries())) == (head.seq, head.entry.state, 2)
 
@@ -155,7 +155,7 @@ async def test_a_team_has_a_largest_size() -> None:
     await plane.join(ADA, *crowd)
     await plane.accept()
     with pytest.raises(InvalidInputError, match="64 members"):
-        await plane.setup.launch(LaunchGroup(owner=ADA, members=crowd, goal_id=GOAL))
+        await plane.setup.launch(LaunchGroup(owner=ADA, members=crowd, goal_id=GOAL, ticket=TICKET))
     assert list(plane.memberships.agents()) == []
 
 
@@ -174,7 +174,7 @@ async def test_another_owner_cannot_launch_a_goal_that_is_led() -> None:
     await plane.open(ADA, BOB)
     await plane.join(EVE)
     with pytest.raises(ConflictError):
-        await plane.setup.launch(LaunchGroup(owner=EVE, members=(), goal_id=GOAL))
+        await plane.setup.launch(LaunchGroup(owner=EVE, members=(), goal_id=GOAL, ticket=TICKET))
     assert not (await plane.state()).is_member(EVE)
 
 
@@ -189,7 +189,7 @@ async def test_who_is_away_for_a_moment_is_worth_waiting_for(how: str) -> None:
         plane.clock.advance(timedelta(seconds=60))
         await plane.join(ADA)
     await plane.accept()
-    request = LaunchGroup(owner=ADA, members=(EVE,), goal_id=GOAL)
+    request = LaunchGroup(owner=ADA, members=(EVE,), goal_id=GOAL, ticket=TICKET)
     with pytest.raises(UnavailableError, match="eve is away for a moment"):
         await plane.setup.launch(request)
     assert await plane.log.last(ROOM) is None
@@ -204,10 +204,14 @@ async def test_a_process_whose_id_was_taken_over_opens_and_ends_nothing() -> Non
     await plane.registry.register(Register(card=card("ada"), session=session("s2")))
     await plane.accept()
     with pytest.raises(SupersededError):
-        await plane.setup.launch(LaunchGroup(owner=ADA, members=(BOB,), goal_id=GOAL, session=SessionId("s1")))
+        await plane.setup.launch(LaunchGroup(owner=ADA, members=(BOB,), goal_id=GOAL, ticket=TICKET, session=SessionId("s1")))
     with pytest.raises(SupersededError):
-        await plane.setup.abandon(AbandonGoal(goal_id=GOAL, by=ADA, reason=Reason.FAILED, content="No.", session=SessionId("s1")))
-    launched = await plane.setup.launch(LaunchGroup(owner=ADA, members=(BOB,), goal_id=GOAL, session=SessionId("s2")))
+        await plane.setup.abandon(
+            AbandonGoal(goal_id=GOAL, ticket=TICKET, by=ADA, reason=Reason.FAILED, content="No.", session=SessionId("s1"))
+        )
+    launched = await plane.setup.launch(
+        LaunchGroup(owner=ADA, members=(BOB,), goal_id=GOAL, ticket=TICKET, session=SessionId("s2"))
+    )
     assert launched.state.owner == ADA
 
 
@@ -242,7 +246,7 @@ async def test_the_absent_cannot_join(agent_id: str, why: str) -> None:
     await plane.join(ADA)
     await plane.accept()
     with pytest.raises(NoAgentError, match=why):
-        await plane.setup.launch(LaunchGroup(owner=ADA, members=(AgentId(agent_id),), goal_id=GOAL))
+        await plane.setup.launch(LaunchGroup(owner=ADA, members=(AgentId(agent_id),), goal_id=GOAL, ticket=TICKET))
     assert (plane.log.comm_ids(), list(plane.memberships.agents())) == ([], [])
 
 
@@ -316,11 +320,11 @@ async def test_a_launch_that_comes_too_late_leaves_nobody_in_the_group() -> None
 
     async def abandoned_meanwhile(agent_ids: Sequence[AgentId], comm_id: CommId) -> None:
         await add(agent_ids, comm_id)
-        await plane.setup.abandon(AbandonGoal(goal_id=GOAL, by=ADA, reason=Reason.FAILED, content="No."))
+        await plane.setup.abandon(AbandonGoal(goal_id=GOAL, ticket=TICKET, by=ADA, reason=Reason.FAILED, content="No."))
 
     plane.memberships.add = abandoned_meanwhile  # type: ignore[method-assign]
     with pytest.raises(ConflictError):
-        await plane.setup.launch(LaunchGroup(owner=ADA, members=(), goal_id=GOAL, policy=team.policy.digest))
+        await plane.setup.launch(LaunchGroup(owner=ADA, members=(), goal_id=GOAL, ticket=TICKET, policy=team.policy.digest))
     assert plane.memberships.agents() == []
 
 
@@ -328,7 +332,7 @@ async def test_why_a_goal_is_abandoned_is_recorded_in_short() -> None:
     """As of one that is cancelled: 250,000 characters for each filled what is kept of the logs for what ends groups."""
     plane = Plane()
     await plane.accept()
-    await plane.setup.abandon(AbandonGoal(goal_id=GOAL, by=ADA, reason=Reason.FAILED, content="é" * 250_000))
+    await plane.setup.abandon(AbandonGoal(goal_id=GOAL, ticket=TICKET, by=ADA, reason=Reason.FAILED, content="é" * 250_000))
     result = await plane.results.get(GoalName(LOCAL, GOAL))
     assert result is not None
     assert (result.reason, 5_000 < len(encode_result(result)) < 9_000) == (Reason.FAILED, True)
@@ -380,7 +384,9 @@ async def test_a_goal_without_a_team_is_abandoned() -> None:
     plane, model = Plane(), DecidedBy(kind="model", name="large")
     await plane.accept()
     for content in ("Nobody paints.", "Nobody."):
-        await plane.setup.abandon(AbandonGoal(goal_id=GOAL, by=ADA, reason=Reason.NO_AGENT, content=content, decided_by=model))
+        await plane.setup.abandon(
+            AbandonGoal(goal_id=GOAL, ticket=TICKET, by=ADA, reason=Reason.NO_AGENT, content=content, decided_by=model)
+        )
     result = await plane.results.get(GoalName(LOCAL, GOAL))
     assert result is not None
     assert (result.reason, result.content) == (Reason.NO_AGENT, "Nobody paints.")
@@ -414,7 +420,7 @@ async def test_a_goal_that_is_led_cannot_be_abandoned() -> None:
     plane = Plane()
     await plane.open(ADA, BOB)
     with pytest.raises(ConflictError):
-        await plane.setup.abandon(AbandonGoal(goal_id=GOAL, by=EVE, reason=Reason.NO_AGENT, content="Nobody."))
+        await plane.setup.abandon(AbandonGoal(goal_id=GOAL, ticket=TICKET, by=EVE, reason=Reason.NO_AGENT, content="Nobody."))
     with pytest.raises(NotFoundError):
         await plane.setup.abandon(AbandonGoal(goal_id=GoalId("other"), by=EVE, reason=Reason.NO_AGENT, content="Nobody."))
     assert (await plane.state()).phase is Phase.DISCUSSING

@@ -89,6 +89,8 @@ async def test_the_queue_of_a_pool_goes_with_its_last_agent() -> None:
     await removal.remove(RemoveAgent(agent_id=BOB, force=True))
     assert SUMS not in plane.work.pools
     await plane.registry.register(Register(card=card("ada").model_copy(update={"pool": SUMS})))
-    await plane.work.put(GoalRecord(goal=Goal(goal_id=GoalId("goal-1"), goal="Count."), accepted_at=START), SUMS)
+    await plane.work.put(
+        GoalRecord(goal=Goal(goal_id=GoalId("goal-1"), goal="Count."), accepted_at=START, ticket_digest="0" * 64), SUMS
+    )
     await removal.remove(RemoveAgent(agent_id=ADA, force=True))
     assert SUMS in plane.work.pools

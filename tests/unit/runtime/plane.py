@@ -32,7 +32,7 @@ from ioa.protocol.registry import Register, Session
 from ioa.protocol.search import Hit, NeedHits, Search, SearchResult
 from ioa.protocol.subjects import say
 from ioa.protocol.team import TeamSpec
-from ioa.protocol.tickets import ticket_of
+from ioa.protocol.tickets import digest_of_ticket, ticket_of
 from ioa.protocol.usage import Usage
 from ioa.runtime.group_limits import DEFAULT_GROUP_LIMITS, GroupLimits
 from ioa.testing.manual_clock import NEW_YEAR, CountedIds, ManualClock
@@ -130,7 +130,11 @@ class Plane(MemoryServices[FoundAgents]):
             repetition=repetition,
             team=team,
         )
-        record = await self.goals.create(GoalRecord(goal=goal, accepted_at=self.clock.now()))
+        record = await self.goals.create(
+            GoalRecord(
+                goal=goal, accepted_at=self.clock.now(), ticket_digest=digest_of_ticket(ticket_of(MemoryTickets.key, goal.name))
+            )
+        )
         comm_id = comm_id_of_goal(goal_id)
         await self.timers.schedule(comm_id, record.deadline)
         await self.open_groups.put(comm_id, OpenGroup(goal_id=goal_id, deadline=record.deadline))
