@@ -18,7 +18,7 @@ from a2a.types import (
     SendMessageRequest,
     TaskPushNotificationConfig,
 )
-from a2a.utils.errors import A2AError, InvalidParamsError, InvalidRequestError, TaskNotFoundError
+from a2a.utils.errors import InvalidParamsError, InvalidRequestError, TaskNotFoundError
 
 from ioa.adapters.nats.api_keys import NatsApiKeys
 from ioa.adapters.nats.connection import NatsSettings, open_connection
@@ -178,18 +178,3 @@ async def test_what_cannot_be_pushed_begins_nothing(http: httpx.AsyncClient, mem
         with pytest.raises(InvalidRequestError):
             await sent(client, _pushing(OUTSIDE))
     assert list((await plane.client.goals()).goals) == []
-
-
-async def test_a2a_message_with_full_webhook_store_launches_no_goal(
-    http: httpx.AsyncClient, members: Members, plane: Plane, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A retried message keeps its webhook; a new message is rejected before a goal starts."""
-    monkeypatch.setattr("ioa_gateway.routes.webhooks.MOST", 1)
-    async with speaking(http) as client:
-        first = await sent(client, _pushing(OUTSIDE))
-        assert (await sent(client, _pushing(OUTSIDE))).id == first.id
-        other = _pushing(OUTSIDE)
-        other.message.message_id = "another"
-        with pytest.raises(A2AError):
-            await sent(client, other)
-    assert [one.record.goal.goal_id for one in (await plane.client.goals()).goals] == [first.id]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ioa.group.events import Said, TaskHeard, TimerFired
+from ioa.group.events import TaskHeard, TimerFired
 from ioa.group.rejection import RejectionCode
 from ioa.group.state import Discussing, Paused
 from ioa.protocol.goals import Reason
@@ -18,7 +18,7 @@ from ioa.protocol.messages import (
     TaskOutcome,
     TaskSpec,
 )
-from tests.unit.group.scenario import START, Scenario, launched, said
+from tests.unit.group.scenario import Scenario, launched, said
 
 ADA, BOB = AgentId("ada"), AgentId("bob")
 PROPOSAL = "Bob computes the totals per region, and Eve draws a chart of them."
@@ -195,17 +195,3 @@ def test_a_task_that_is_closed_may_be_given_out_again() -> None:
     for story in (_assigned().speaks("bob", lost, turn=1), _assigned().finishes("t1-1")):
         again = story.speaks("ada", AsyncTaskAssignment(tasks=(_task("t2-9", MEAN),)))
         assert again.open("t2-9").assignee == "bob"
-
-
-def test_refused_repetition_entry_contains_no_text() -> None:
-    """The log entry names the message and omits its content."""
-    noted = _proposed().repeats_itself("bob", "m1").log[-1]
-    assert not isinstance(noted, Said)
-    assert noted.model_dump(exclude={"at"}) == {
-        "type": "repetition_refused",
-        "by": "bob",
-        "turn": 2,
-        "message_id": "m1",
-        "repeats_turn": 1,
-    }
-    assert noted.at == START
