@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -179,3 +180,14 @@ async def test_account_limit_is_size_of_store(tmp_path: Path) -> None:
         open_connection(NatsSettings(server.url, "test")) as client,
     ):
         assert await Topology().ensure(client.jetstream()) == Shares(40_000_000)
+
+
+async def test_smaller_store_lowers_the_shares_of_existing_streams(tmp_path: Path) -> None:
+    """nats-server reserves the bytes of all shares, at most three quarters of the disk: old and new do not fit together."""
+    free = shutil.disk_usage(tmp_path).free
+    async with open_nats_server(tmp_path, None) as server, open_connection(NatsSettings(server.url, "test")) as client:
+        js = client.jetstream()
+        for part in (0.7, 0.6):
+            await Topology(store_bytes=int(free * part)).ensure(js)
+        info = await js.stream_info(GOALS)
+    assert info.config.max_bytes == Shares(int(free * 0.6)).goals

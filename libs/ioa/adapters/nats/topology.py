@@ -22,7 +22,7 @@ from nats.js.api import (
     StreamInfo,
     SubjectTransform,
 )
-from nats.js.errors import BadRequestError
+from nats.js.errors import APIError, NotFoundError
 
 from ioa.adapters.nats.keys import stream_of
 from ioa.errors import ConflictError
@@ -314,10 +314,13 @@ def _within(config: StreamConfig, allowed: int | None) -> StreamConfig:
 async def _ensure_stream(js: JetStreamContext, config: StreamConfig) -> None:
     try:
         await js.add_stream(config)
-    except BadRequestError as error:
-        if error.err_code != _STREAM_NAME_IN_USE:
+    except APIError as error:
+        if error.err_code not in (_STREAM_NAME_IN_USE, _INSUFFICIENT_STORAGE):
             raise
-        found = await js.stream_info(str(config.name))
+        try:
+            found = await js.stream_info(str(config.name))
+        except NotFoundError:
+            raise error from None
         _check_format(found)
         if config.discard_new_per_subject:
             config = _keeping_all(config, found)
@@ -348,8 +351,9 @@ def _keeping_all(config: StreamConfig, found: StreamInfo) -> StreamConfig:
     return config.evolve(max_msgs=max(config.max_msgs, found.state.messages)) if config.max_msgs else config
 
 
-_STREAM_NAME_IN_USE = 10058
-"""JetStream's error code for a stream of this name with another configuration."""
+_STREAM_NAME_IN_USE, _INSUFFICIENT_STORAGE = 10058, 10047
+"""JetStream's error codes for a stream with another configuration. The second one: the server adds the new `max_bytes` to the
+`max_bytes` of all streams before it looks for the name."""
 
 
 async def _ensure_consumer(js: JetStreamContext, stream: str, name: str, *filters: str, **options: float | None) -> ConsumerInfo:
