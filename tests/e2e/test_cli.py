@@ -364,3 +364,21 @@ def test_a_port_for_all_processes_is_refused(tmp_path: Path) -> None:
     done = CommandLine(tmp_path, {"IOA_METRICS_PORT": "9464"}).run("up", "--port", "0")
     assert (done.returncode, "IOA_METRICS_PORT is 9464, but a system on one machine is many processes" in done.stderr) == (2, True)
     assert not (tmp_path / ".ioa").exists()
+
+
+def test_list_commands_return_pages(greeted: list[dict[str, Any]], command: CommandLine) -> None:
+    """`--limit` bounds a page, `--all` returns all pages, and `--open` omits ended goals."""
+    goal_id, comm_id = greeted[0]["goal_id"], greeted[0]["comm_id"]
+    assert len(command.document("goals", "--limit", "1")) == 1
+    assert goal_id in [line["goal_id"] for line in command.lines("goals", "--all") if line["event"] == "goal"]
+    assert comm_id in [line["comm_id"] for line in command.lines("groups", "--all") if line["event"] == "group"]
+    assert goal_id not in [goal["goal_id"] for goal in command.document("goals", "--open")]
+    assert command.run("goals", "--limit", "0").returncode == 2
+
+
+def test_watch_of_an_ended_goal_repeats_its_entries(greeted: list[dict[str, Any]], command: CommandLine) -> None:
+    """`ioa goal watch` and `ioa group watch` return the entries of the run."""
+    again = command.lines("goal", "watch", greeted[0]["goal_id"])
+    group = command.lines("group", "watch", greeted[0]["comm_id"])
+    entries = [line for line in greeted if line["event"] == "entry"]
+    assert ([line for line in again if line["event"] == "entry"], group) == (entries, entries)

@@ -19,6 +19,7 @@ from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId
 from ioa.protocol.messages import Decision, Discussion
 from ioa.protocol.team import team_of
+from ioa.testing import ScriptedBrain
 from ioa.testing.log_checker import Evidence, check_courses, check_logs
 from ioa_testkit.finished import FinishedGoal
 from ioa_testkit.system import System
@@ -202,3 +203,26 @@ async def test_who_is_voted_out_has_no_part_any_more(ioa_system: System) -> None
     assert [sender for sender, _ in told[3:]] == ["pro", "judge", "judge"]
     assert [("con" in audience) for _, audience in told] == [True, True, True, False, False, False]
     assert (heard["con"], judged(finished)) == ([], [])
+
+
+async def test_agent_invited_during_a_discussion_reads_it_and_speaks(ioa_system: System) -> None:
+    """The leader invites the agent by a need."""
+
+    def lead(view: TurnView) -> Spoken:
+        if not view.conversation:
+            return view.say("It is of steel.", to="bob")
+        if len(view.conversation) == 2 and "smith" not in [mate.agent_id for mate in view.team]:
+            return view.invite(need="weld steel", why="Bob does not know.")
+        return view.say("Smith?", to="smith") if len(view.conversation) == 2 else view.conclude(view.conversation[-1].content)
+
+    def answer(view: TurnView) -> Discussion:
+        return view.say(f"{view.me} has heard {len(view.conversation)}.", to="ada")
+
+    smith = Agent("smith", description="weld steel", examples=["weld steel"])
+    smith.speak(answer)
+    plan = ScriptedBrain(teams=[TeamLaunch(members=(AgentId("bob"),))])
+    everybody = [*agents(ada=lead, bob=answer), smith]
+    finished = await ioa_system.run(GoalOrder(goal="Build it.", agent="ada"), agents=everybody, brain=plan)
+    assert finished.result.content == "smith has heard 3."
+    assert "ada invites smith: Bob does not know." in finished.transcript
+    assert judged(finished) == []

@@ -42,6 +42,7 @@ from ioa.protocol.search import Need, Search, SearchResult
 from ioa.testing.manual_clock import NEW_YEAR
 from ioa.testing.scripted_brain import ScriptedBrain
 from ioa_testkit.memory_plane import Push
+from tests.contract.agent_store.stories import sequenced
 from tests.rig.deadline import eventually
 from tests.rig.hostile_folders import dig
 from tests.unit.agent.company import GOAL, Company, idle, one_task, open_company, task, task_beside, working
@@ -808,3 +809,28 @@ async def test_renewed_connection_syncs_groups_immediately(tmp_path: Path) -> No
         company.network.deliver_pushes(lambda to, entry: [entry])
         company.network.renew_connections()
         assert (await company.result()).reason is Reason.CONCLUDED
+
+
+async def test_groups_without_membership_are_pruned_like_ended_groups(company: Company) -> None:
+    """A group that removed the agent and a deleted group are pruned; an open group is not."""
+    rooms = removed, gone, _ = CommId("removed"), CommId("gone"), ROOM
+    await company.start(idle("lead"))
+    await company.crash("lead")
+    store = (await company.start(idle("worker"))).store
+    await company.network.offer(GOAL)
+    await company.launch("lead", "worker")
+    await eventually(lambda: store.entries(ROOM))
+    await company.stop("worker")
+    for comm_id in (removed, gone):
+        for one in sequenced()[:-1]:
+            state = one.entry.state.model_copy(update={"comm_id": comm_id})
+            await store.append(one.model_copy(update={"entry": one.entry.model_copy(update={"state": state})}))
+    await company.network.plane.memberships.add((AgentId("worker"),), gone)
+
+    async def forgotten() -> list[CommId]:
+        await store.prune(company.network.clock.now() + timedelta(seconds=1))
+        return [comm_id for comm_id in rooms if not await store.entries(comm_id)]
+
+    before = await forgotten()
+    await company.restart("worker")
+    assert (before, await eventually(forgotten, lambda found: len(found) > 1)) == ([], [removed, gone])

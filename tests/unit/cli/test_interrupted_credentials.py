@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout, suppress
 from datetime import timedelta
 from io import StringIO
@@ -22,8 +22,43 @@ from ioa.cli.key_rotation import KeyFolder, expire, revoke, rotate
 from ioa.cli.terminal import Terminal
 from ioa.errors import InvalidInputError, UnavailableError
 from ioa.protocol.api_keys import KeyId
-from ioa.protocol.ids import GoalId, GoalName, TenantId, UserId
+from ioa.protocol.ids import AgentId, GoalId, GoalName, TenantId, UserId
 from ioa.testing.manual_clock import NEW_YEAR
+
+
+def _services(folder: Path) -> set[str]:
+    return {_public(folder, f"{service}/seed") for service in ("registry", "discovery", "groups", "router")}
+
+
+class _System:
+    """Records the revocation steps; the server and the admin connection can be unavailable."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.server = self.admin = True
+        self.told: list[str] = []
+        monkeypatch.setattr(KeyFolder, "reload", self._reload)
+        monkeypatch.setattr("ioa.cli.key_rotation._forget", self._forget)
+        monkeypatch.setattr("ioa.cli.key_rotation._end_keys", self._end_keys)
+        monkeypatch.setattr("ioa.cli.key_rotation._end_goals", self._end_goals)
+
+    def _reload(self, _then: str = "") -> bool:
+        if not self.server:
+            raise UnavailableError("No server.")
+        self.told.append("server")
+        return True
+
+    async def _forget(self, agents: list[AgentId], *_: object) -> tuple[list[AgentId], str]:
+        self.told += [f"card {one}" for one in agents if self.admin]
+        return (agents, "") if self.admin else ([], "no admin")
+
+    async def _end_keys(self, users: Sequence[UserId], *_: object) -> tuple[list[KeyId], str]:
+        self.told += [f"keys {one}" for one in users if self.admin]
+        return [], "" if self.admin else "no admin"
+
+    async def _end_goals(self, users: Sequence[UserId], *_: object, **__: object) -> tuple[list[GoalName], str]:
+        self.told += [f"goals {one}" for one in users if self.admin]
+        return [], "" if self.admin else "no admin"
+
 
 _QUIET = Terminal(as_json=True)
 _NOW, _HOUR, _MONTH = NEW_YEAR, timedelta(hours=1), timedelta(days=30)
@@ -236,6 +271,50 @@ def test_interrupted_rotation_keeps_the_unreplaced_seed_valid(tmp_path: Path, mo
     assert (_public(tmp_path, "anna/seed") in _let_in(tmp_path)) == was_let_in
 
 
+@pytest.mark.parametrize("step", range(1, _MOST_STEPS))
+@pytest.mark.parametrize(("first", "then"), [(timedelta(0), _HOUR), (_HOUR, timedelta(0)), (_MONTH, _HOUR)])
+def test_repeated_rotation_uses_the_last_grace(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int, first: timedelta, then: timedelta
+) -> None:
+    """After an interruption, the second rotation's grace applies to all old keys."""
+    keys = _made(tmp_path)
+    with _killed_at(step, monkeypatch):
+        rotate(keys, "writer", first, _NOW, _QUIET)
+    served = _let_in(tmp_path)
+    rotate(keys, "writer", then, _NOW, _QUIET)
+    for_now = _let_in(tmp_path)
+    expire(keys, _NOW + then, _QUIET)
+    held = {_public(tmp_path, name) for name in ("writer/writer-0", "writer/writer-1", "anna/seed")} | _services(tmp_path)
+    assert for_now == held | (served if then else set())
+    assert _let_in(tmp_path) == held
+
+
+async def test_user_created_during_revocation_keeps_the_new_seed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The new seed is authorised and the revoked key is not."""
+    keys, stolen, system = _made(tmp_path), _public(tmp_path, "anna/seed"), _System(monkeypatch)
+
+    async def made_meanwhile(*_: object) -> tuple[list[KeyId], str]:
+        _made(tmp_path)
+        return [], ""
+
+    monkeypatch.setattr("ioa.cli.key_rotation._end_keys", made_meanwhile)
+    await revoke(keys, "anna", None, _NOW, _QUIET)
+    assert (tmp_path / "anna" / "seed").exists()
+    assert (stolen in _let_in(tmp_path), _public(tmp_path, "anna/seed") in _let_in(tmp_path)) == (False, True)
+    assert system.told[0] == "server"
+
+
+async def test_second_revocation_ends_goals_of_a_connected_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A user that stayed connected because no server was reloaded may have launched more goals."""
+    keys, system = _made(tmp_path), _System(monkeypatch)
+    with monkeypatch.context() as by_hand:
+        by_hand.setattr(KeyFolder, "reload", lambda *_: False)
+        await revoke(keys, "anna", None, _NOW, _QUIET)
+    system.told.clear()
+    await revoke(keys, "anna", None, _NOW, _QUIET)
+    assert system.told[:1] == ["server"] and "goals anna" in system.told
+
+
 def test_pool_rotation_excludes_unauthorised_replicas(tmp_path: Path) -> None:
     """A replica that a smaller pool left out gets no new key."""
     keys = _made(tmp_path)
@@ -262,3 +341,27 @@ async def test_key_without_seed_file_is_listed_and_revoked(tmp_path: Path, capsy
     assert {one["name"]: one["old_keys"] for one in found.values() if one["old_keys"]} == {"anna": 1}
     await revoke(keys, "writer-1", None, _NOW, _QUIET)
     assert lost not in _let_in(tmp_path)
+
+
+@pytest.mark.parametrize("with_seed", [True, False])
+@pytest.mark.parametrize(("name", "told"), [("anna", ["keys anna", "goals anna"]), ("writer-0", ["card writer-0"]), ("eye", [])])
+async def test_revocation_resumes_at_the_first_failed_step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, told: list[str], with_seed: bool
+) -> None:
+    """Repeated revocation completes the remaining steps in order and then leaves no record."""
+    create_credentials(tmp_path, plan_of(["writer:2"], ["anna"], ["eye"], []), _QUIET, now=_NOW)
+    keys, system = KeyFolder(tmp_path, None), _System(monkeypatch)
+    if not with_seed and name != "eye":  # an observer is found by its seed only
+        FolderSecrets(tmp_path).remove(*("writer", "writer-0") if name == "writer-0" else (name, "seed"))
+    system.server = False
+    with pytest.raises(UnavailableError):
+        await revoke(keys, name, None, _NOW, _QUIET)
+    system.server, system.admin = True, False
+    await revoke(keys, name, None, _NOW, _QUIET)
+    if told:
+        system.admin = True
+        await revoke(keys, name, None, _NOW, _QUIET)
+    assert system.told == ["server", *told]
+    with pytest.raises(InvalidInputError, match="no key of"):
+        await revoke(keys, name, None, _NOW, _QUIET)
+    assert not list((tmp_path / "nats").glob("revoked*"))

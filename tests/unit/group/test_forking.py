@@ -17,12 +17,26 @@ from ioa.group.resuming import check_may_move
 from ioa.group.state import Discussing, Ended, GroupState, OpenTask
 from ioa.protocol.goals import Fork, Goal, Origin, Reason, Replacement
 from ioa.protocol.ids import AgentId, CommId, GoalId, TaskId, comm_id_of_task
-from ioa.protocol.messages import Discussion, Phase
+from ioa.protocol.messages import Decision, Discussion, Payload, Phase
+from ioa.protocol.policy import FormField
+from ioa.protocol.team import team_of
 from ioa.repetition import sketches_of
 from tests.unit.group import golden
-from tests.unit.group.scenario import COMM, START, card, launched, said
+from tests.unit.group.scenario import COMM, START, card, launched, launched_under, said
 from tests.unit.group.test_policy import Told, group
 from tests.unit.group.test_visibility import played
+
+
+def _payload(event: Event) -> Payload:
+    assert isinstance(event, Said)
+    return event.message.payload
+
+
+_OPTIONS = {"option": ("bob", "eve", "zoe")}
+
+
+_JUDGED: Mapping[str, tuple[str, Mapping[str, object]]] = {"a way out": ("h", {}), "a draft": ("speaker", {"review": {"by": "h"}})}
+
 
 LATER = START + timedelta(days=3)
 STORIES = {
@@ -297,3 +311,45 @@ def test_a_nested_team_at_work_is_left_out_and_its_task_is_begun_anew() -> None:
     state = gone_on(copied, story.now)
     task = state.task(TaskId("t1-1"))
     assert isinstance(task, OpenTask) and task.subgroup is None and not task.questions and state.loans == ()
+
+
+@pytest.mark.parametrize("about", _JUDGED)
+@pytest.mark.parametrize("new", ["publish", "pass", "zoe"])
+def test_fork_keeps_a_decision_that_names_a_replaced_agent(about: str, new: str) -> None:
+    """Replacing an agent does not change an option of the same name that a person chose."""
+    rest = [{"name": name, "roles": ["a"], "max": 1, "exits": [{"to": "end"}]} for name in ("publish", "reject")]
+    by, more = _JUDGED[about]
+    ways = [{"to": name, "by": by} for name in ("publish", "reject")]
+    draft = {"name": "draft", "roles": ["a"], "max": 8, "exits": ways, **more}
+    roles = {"a": "ada", "w": "reject", "h": {"human": "anna"}}
+    policy = team_of({"team": "t", "leader": "a", "roles": roles, "nodes": [draft, *rest]}).policy
+    cast = {"a": ["ada"], "w": ["reject"], "h": ["human-anna"]}
+    story = launched_under(policy, cast, "ada", "reject", "human-anna").speaks("ada", Discussion(content="Here it is."))
+    story = story.speaks("human-anna", Decision(choice="reject", content="Never."))
+    steps, state = fork_of(story.log, len(story.log), replace=[{"old": "reject", "new": new}])
+    assert _payload(steps[-1].event) == Decision(choice="reject", content="Never.")
+    assert state.course == story.state.course and state.is_member(AgentId(new))
+
+
+def test_fork_replaces_only_member_fields() -> None:
+    """Options, texts and exit conditions keep their values."""
+    kinds = {"vote": "member", "verdict": "option", "why": "text"}
+    form = [
+        FormField.model_validate({"name": name, "kind": kind, "options": _OPTIONS.get(kind, ())}) for name, kind in kinds.items()
+    ]
+    ways = [{"to": "end", "when": {"field": name, "equals": "eve"}} for name in kinds]
+    node = {"name": "x", "roles": ["a", "b", "c"], "form": [one.model_dump() for one in form], "exits": ways, "max": 9}
+    filled = dict.fromkeys(kinds, "bob")
+    free = launched("ada", "bob", "eve").speaks(
+        "ada", Discussion(content="Well?", next_speakers=(AgentId("bob"), AgentId("eve")), question=tuple(form))
+    )
+    led = group(node)
+    for story, by in ((free, "bob"), (led, "ada")):
+        story = story.speaks(by, Discussion(content="So.", fields=filled))
+        steps, _ = fork_of(story.log, len(story.log), replace=[{"old": "bob", "new": "zoe"}])
+        answer = _payload(steps[-1].event)
+        assert isinstance(answer, Discussion) and answer.fields == {**filled, "vote": "zoe"}
+    steps, _ = fork_of(led.log, 1, replace=[{"old": "eve", "new": "zoe"}])
+    policy = steps[0].policy
+    assert policy is not None
+    assert [way.when.equals for way in policy.nodes[0].exits if way.when is not None] == ["zoe", "eve", "eve"]

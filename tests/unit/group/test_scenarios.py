@@ -212,3 +212,10 @@ def test_a_team_goes_as_its_page_says(document: Mapping[str, Any], words: str, e
     policy = policy_of(**document)
     assert floors(launched_under(policy, CAST, JUDGE, *RED, *BLUE), words) == expected
     assert play(policy, words).state.turns_taken == turns
+
+
+def test_parallel_round_starts_only_with_enough_turns() -> None:
+    """With 7 turns left, a group of four members runs one round and not two."""
+    story = play(policy_of(nodes=SIDE_BY_SIDE, leader="judge"), "says " * 4, max_turns=7)
+    assert (story.state.turns_taken, story.state.phase, story.state.forced) == (4, "concluding", Reason.MAX_TURNS)
+    assert play(policy_of(nodes=SIDE_BY_SIDE, leader="judge"), "says " * 4, max_turns=8).state.phase == "gathering"

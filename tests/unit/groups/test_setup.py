@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from datetime import timedelta
 
+import msgpack
 import pytest
 
 from ioa.errors import (
@@ -25,9 +26,11 @@ from ioa.group.events import SubgroupOpened
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.requests import (
     AbandonGoal,
+    Accepted,
     CancelGroup,
     Entries,
     GetGroup,
+    InviteMember,
     LaunchGroup,
     ListMemberships,
     Sync,
@@ -800,3 +803,32 @@ async def test_an_asynchronous_task_may_be_nested_beside_the_discussion() -> Non
     await plane.nest("t1-1", BOB, EVE)
     answer = await plane.says(ADA, Discussion(content="Meanwhile.", next_speaker=EVE))
     assert (answer.outcome, (await plane.state(NESTED)).phase) == ("accepted", Phase.DISCUSSING)
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        (timedelta(days=30), timedelta(hours=1)),
+        (timedelta(minutes=5), timedelta(minutes=5)),
+        (timedelta(milliseconds=450), timedelta(seconds=30)),
+    ],
+)
+async def test_patience_of_a_card_is_clamped(said: timedelta, kept: timedelta) -> None:
+    """The bounds apply to the members of the team and to invited members."""
+    plane = Plane()
+    await plane.join(ADA)
+    for agent_id in (BOB, EVE):
+        await plane.registry.register(Register(card=card(agent_id).model_copy(update={"patience": said})))
+    await plane.accept()
+    await plane.setup.launch(LAUNCH)
+    invited = await plane.setup.invite(InviteMember(comm_id=ROOM, by=ADA, turn=1, agent_id=EVE))
+    assert isinstance(invited.answer, Accepted)
+    assert [member.patience for member in (await plane.state()).members] == [None, kept, kept]
+
+
+@pytest.mark.parametrize("request_", [ListMemberships, Sync])
+def test_sequence_beyond_the_stream_limit_is_invalid_input(request_: type[ListMemberships | Sync]) -> None:
+    """The request is rejected when it is decoded."""
+    asked = {"agent_id": ADA, "after": 2**64 - 1} | ({"comm_id": ROOM} if request_ is Sync else {})
+    with pytest.raises(InvalidInputError, match="after"):
+        decode(request_, msgpack.packb(asked))

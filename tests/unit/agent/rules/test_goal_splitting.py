@@ -289,3 +289,57 @@ def test_a_document_that_lists_its_parts_is_taken_apart() -> None:
         ("a pie chart of it", (0,)),
         ("a report", (0, 1)),
     ]
+
+
+@pytest.mark.parametrize(
+    "goal",
+    [
+        "In Europe: count the customers; count the orders",
+        "For adults: count the patients in w.csv; average their age",
+        "About wine only: list the prices in m.csv; chart them",
+        "For each region in sales.csv: sum revenue and chart it",
+        "In 2024: total the costs in a.csv; total the taxes in a.csv",
+        "Count the words of a.txt. Among the long ones:\n- list the first\n- list the last",
+    ],
+)
+def test_restriction_before_several_requests_prevents_splitting(goal: str) -> None:
+    """The goal is not split, so that no part loses the restriction."""
+    assert [need.text for need in split_goal(goal)] == [goal]
+
+
+@pytest.mark.parametrize(
+    "goal",
+    [
+        "List the cities in towns.csv. Leave out those without a river.",
+        "Check contract.txt for dates. Only those after 2020 matter.",
+        "For each file in x.csv, y.csv and z.csv, count the rows",
+        "Plot heights against weights in people.csv; men and women in two colours",
+        "Of the 40 songs in songs.csv, how many last longer than 3 minutes but less than 5?",
+    ],
+)
+def test_restricting_sentence_prevents_splitting(goal: str) -> None:
+    """A sentence that only restricts a request stays in the same part."""
+    assert [need.text for need in split_goal(goal)] == [goal]
+
+
+@pytest.mark.parametrize(
+    "goal",
+    [
+        "Here is till.csv where stall is North. Total takings.",
+        "Here is a.txt, please translate it. How many words?",
+        "Here is a.txt, not b.txt. How many words?",
+        "Here is not b.txt. How many words?",
+        "Here is till.csv (only North). Total takings.",
+        "Here is the north of till.csv. Total takings.",
+        "Here is the North list, till.csv. Total takings.",
+        "I have questions about the north in till.csv. Total takings.",
+        'For "North" in till.csv:\n- total takings\n- total guests',
+        "For 03/2024 in till.csv:\n- total takings\n- total guests",
+        "Using till.csv (2024 only): total takings",
+        "Compute for 2024:\n- total takings\n- total guests",
+        "Show of the north:\n- total takings\n- total guests",
+    ],
+)
+def test_restriction_after_an_announced_file_prevents_splitting(goal: str) -> None:
+    """The restriction may select rows or ask for more work."""
+    assert [need.text for need in split_goal(goal)] == [goal]

@@ -278,6 +278,14 @@ async def test_silent_assignee_gets_a_task_once() -> None:
     assert play.state.stage.reason is Reason.CONCLUDED
 
 
+async def test_team_without_plan_assigns_tasks_by_cards() -> None:
+    """The members' cards decide the assignees."""
+    members = [card("words", "counts words of text files"), card("maths", "calculates percentages and sums")]
+    play = GroupPlay(charter_of(goal="Count the words in notes.txt and calculate the percentages of 3 in 12", members=members))
+    await play.run()
+    assert {task.task_id: task.assignee for task in play.state.tasks} == {"t1-t1": "words", "t1-t2": "maths"}
+
+
 async def test_conclusion_contains_long_results_completely() -> None:
     """The rules do not truncate results that together exceed one message."""
     play = GroupPlay(charter_of([planned("t1", "a"), planned("t2", "b")]))
