@@ -25,8 +25,8 @@ from ioa.runtime.goal_metrics import CountedDeadLetters
 from ioa.runtime.group_stores import group_stores
 from ioa.runtime.process import StopSignal, background, run_process
 from ioa_router.router import Router, RouterPorts
-from ioa_router.standstill import Standstill
 from ioa_router.sweep import Sweep
+from ioa_router.unrecoverable_groups import UnrecoverableGroups
 
 _TIMERS_AT_ONCE = 16
 
@@ -53,18 +53,18 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
             sessions=sessions,
         )
         router = Router(ports)
-        sweep = Sweep(stores.open_groups, router.look_at)
-        standstill = Standstill(stores.log, stores.goals, stores.results, stores.timers, clock)
+        sweep = Sweep(stores.open_groups, router.check_open)
+        unrecoverable = UnrecoverableGroups(stores.log, stores.goals, stores.results, stores.timers, clock)
         into_dead = into_dead_letters(dead)
 
         async def fire(delivery: Delivery) -> None:
             try:
                 await router.fire_timer(subjects.parse_comm(delivery.subject), delivery.stored_at, again=delivery.attempt > 1)
             except UnreadableEntryError as error:
-                await standstill.end_goal(error, delivery.stored_at)
+                await unrecoverable.end_goal(error, delivery.stored_at)
 
         async def set_aside(delivery: Delivery, error: Exception) -> None:
-            await standstill.keep_timer(delivery.subject)
+            await unrecoverable.check_removable(delivery.subject)
             await into_dead(delivery, error)
 
         said = ServiceEndpoint(
@@ -76,15 +76,15 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
             max_bytes=MAX_PAYLOAD_BYTES,
         )
         endpoints = [said, replace(said, name="say_to_me", subject=subjects.any_say_to(name), per_replica=True)]
-        with at_renewal(client, ledger.forget), at_renewal(client, sweep.begin_again):
+        with at_renewal(client, ledger.forget), at_renewal(client, sweep.request):
             async with background(sessions.follow()):
                 await sessions.whole()
                 async with (
                     background(
                         consume(client, TIMERS, ROUTERS, fire, set_aside=set_aside, max_concurrent=_TIMERS_AT_ONCE),
-                        progress.follow(router.hear, router.listen_anew, subjects.ANY_PROGRESS),
+                        progress.follow(router.add_report, router.restart_reports, subjects.ANY_PROGRESS),
                         clock.follow(),
-                        sweep.keep(),
+                        sweep.run(),
                     ),
                     open_service(
                         client,

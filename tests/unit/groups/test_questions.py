@@ -54,7 +54,7 @@ async def test_a_question_waits_through_a_restart_of_routers_and_ends_by_its_tim
     plane = await asked()
     for ledger in plane.ledgers:
         ledger.forget()
-    await plane.routers[1].look_at(ROOM)
+    await plane.routers[1].check_open(ROOM)
     plane.clock.advance(timedelta(minutes=5))
     await plane.fire_due(1)
     await plane.routers[0].fire_timer(ROOM)

@@ -23,7 +23,6 @@ from ioa.protocol.messages import (
     Discussion,
     InformTaskProgress,
     InformTaskResult,
-    Message,
     Phase,
     SyncTaskAssignment,
 )
@@ -106,52 +105,6 @@ async def test_a_look_that_fails_leaves_the_group_watched() -> None:
     assert await plane.reason() is Reason.DEADLINE
 
 
-async def test_a_copy_of_a_message_under_way_is_answered_by_the_same_work() -> None:
-    """A client that gave up and asks by the other way gets the first one's answer, entry included; the log is not read for it."""
-    plane = Plane()
-    await plane.open(ADA, BOB)
-    message = await plane.message(ADA, Discussion(content="You.", next_speaker=BOB))
-    first, copy = await asyncio.gather(plane.send(message), plane.send(message))
-    assert isinstance(first, Accepted) and first.entry is not None
-    assert (copy, plane.log.searched) == (first, 0)
-
-
-async def test_a_copy_shares_a_failure_too() -> None:
-    """Both hear that they may ask again; and then they are answered."""
-    plane = Plane()
-    await plane.open(ADA, BOB)
-    message = await plane.message(ADA, Discussion(content="You.", next_speaker=BOB))
-    plane.log.reachable = False
-    failed = await asyncio.gather(plane.send(message), plane.send(message), return_exceptions=True)
-    plane.log.reachable = True
-    again = await plane.send(message)
-    assert ([type(one) for one in failed], type(again)) == ([UnavailableError] * 2, Accepted)
-
-
-async def test_a_copy_is_not_cancelled_with_the_first() -> None:
-    """When the work on a message ends before it is done, whoever waits for its answer is told to come again."""
-    plane = Plane()
-    await plane.open(ADA, BOB)
-    message = await plane.message(ADA, Discussion(content="You.", next_speaker=BOB))
-    lock = plane.ledgers[0]._known.of(ROOM).lock
-    await lock.acquire()
-    async with asyncio.TaskGroup() as group:
-        first = group.create_task(plane.send(message))
-        copy = group.create_task(_outcome(plane, message))
-        await asyncio.sleep(0)
-        first.cancel()
-    assert isinstance(copy.result(), UnavailableError)
-    lock.release()
-    assert isinstance(await plane.send(message), Accepted)
-
-
-async def _outcome(plane: Plane, message: Message) -> object:
-    try:
-        return await plane.send(message)
-    except UnavailableError as error:
-        return error
-
-
 async def test_reports_after_the_first_are_no_entries() -> None:
     """They are accepted with the head's sequence and shown to whoever watches; the log stays as it is."""
     plane = Plane()
@@ -174,7 +127,7 @@ async def test_those_who_follow_hear_about_one_report_a_second() -> None:
     for number in range(2, 32):
         await plane.says(BOB, InformTaskProgress(task_id=T1, number=number))
         plane.clock.advance(timedelta(milliseconds=100))
-    with pytest.raises(PayloadTooLargeError, match="A report of progress has"):
+    with pytest.raises(PayloadTooLargeError, match="A progress report has"):
         await plane.says(BOB, InformTaskProgress(task_id=T1, number=32, content="x" * 20_000))
     assert [_number_of(said) for said in plane.progress.reports] == [2, 10, 18, 26]
 
@@ -275,7 +228,7 @@ async def test_heads_of_ended_groups_are_not_kept() -> None:
     plane.clock.advance(timedelta(seconds=5))
     await plane.fire_due()
     ledger = plane.ledgers[0]
-    assert (ledger._known.of(ROOM).head, plane.routers[0]._heard._groups) == (None, {})
+    assert (ledger._known.of(ROOM).head, plane.routers[0]._reports._groups) == (None, {})
 
 
 async def test_a_copy_refused_for_its_lateness_alone_leaves_the_log_in_charge(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -68,7 +68,7 @@ async def test_what_was_out_of_reach_is_looked_at_again() -> None:
             raise UnavailableError("away")
 
     async with asyncio.TaskGroup() as group:
-        keeping = group.create_task(Sweep(open_groups, look_at).keep())
+        keeping = group.create_task(Sweep(open_groups, look_at).run())
         await eventually(lambda: looks[comm_ids[1]] == 2)
         keeping.cancel()
     assert looks == {comm_ids[0]: 1, comm_ids[1]: 2, comm_ids[2]: 1}
@@ -91,8 +91,8 @@ async def test_a_sweep_is_repeated_when_asked_and_when_nothing_could_be_listed()
     open_groups.page = failing  # type: ignore[method-assign]
     sweep = Sweep(open_groups, look_at)
     async with asyncio.TaskGroup() as group:
-        keeping = group.create_task(sweep.keep())
+        keeping = group.create_task(sweep.run())
         await eventually(lambda: seen == [comm_id])
-        sweep.begin_again()
+        sweep.request()
         await eventually(lambda: seen == [comm_id, comm_id])
         keeping.cancel()

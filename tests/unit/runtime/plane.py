@@ -103,7 +103,7 @@ class Plane(MemoryServices[FoundAgents]):
             discovery=lambda _view: FoundAgents(),
         )
         for router in self.routers:
-            self.progress.listen(router.hear)
+            self.progress.listen(router.add_report)
 
     async def join(self, *agents: AgentId) -> None:
         """Register agents."""

@@ -1,7 +1,7 @@
-"""What a router has heard of tasks since it began to listen: the evidence by which leases are renewed when a timer looks at them.
+"""Times of the progress reports that a router has received: evidence for renewing task leases when a timer fires.
 
-It is memory only. Evidence of a router that stopped or lost its connection is lost. Such a task becomes suspect and gets one
-more lease (decision 4).
+The times exist in memory only. When a router stops or loses its connection, its evidence is lost. An affected task becomes suspect
+and gets one more lease.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from ioa.group.events import TaskHeard
 from ioa.group.state import GroupState
 from ioa.protocol.ids import CommId, TaskId
 
-LEAST_BETWEEN = timedelta(milliseconds=800)
-"""Agents report once a second at most, or three times per lease. What comes sooner is not passed on, since each goes to all who
-follow."""
+MIN_INTERVAL = timedelta(milliseconds=800)
+"""Minimum time between two reports of a task. A report that comes sooner is not sent to followers."""
 MAX_TASKS = 200_000
-"""Of so many tasks a router knows when they were last reported on, about 20 MB; whole groups are forgotten, the quietest first."""
+"""Maximum number of tasks, about 20 MB. Above it, the groups without a report for the longest time are removed."""
 
 
-class HeardProgress:
-    """When progress was last reported on which task.
+class ReportTimes:
+    """Time of the last progress report of each task.
 
     Args:
-        since: When this router began to listen.
+        since: Time from which this router receives reports.
+        max_tasks: Maximum number of tasks.
     """
 
     def __init__(self, since: datetime, *, max_tasks: int = MAX_TASKS) -> None:
@@ -33,32 +33,32 @@ class HeardProgress:
         self._groups: OrderedDict[CommId, dict[TaskId, datetime]] = OrderedDict()
         self._count = 0
 
-    def note(self, comm_id: CommId, task_id: TaskId, at: datetime) -> None:
-        """Remember a report."""
+    def add(self, comm_id: CommId, task_id: TaskId, at: datetime) -> None:
+        """Record a report."""
         tasks = self._groups.setdefault(comm_id, {})
         self._groups.move_to_end(comm_id)
         self._count += task_id not in tasks
         tasks[task_id] = max(at, tasks.get(task_id, at))
         while self._count > self._max_tasks:
-            self.forget(next(iter(self._groups)))
+            self.remove(next(iter(self._groups)))
 
     def is_too_soon(self, state: GroupState, task_id: TaskId, at: datetime) -> bool:
-        """Whether a task was reported on a moment ago, behind its first report, so that another one tells nothing."""
+        """Return whether the previous report of the task is less than the minimum interval old."""
         before = self._groups.get(state.comm_id, {}).get(task_id)
-        return before is not None and at - before < min(LEAST_BETWEEN, state.limits.task_lease / 4)
+        return before is not None and at - before < min(MIN_INTERVAL, state.limits.task_lease / 4)
 
-    def listen_anew(self, since: datetime) -> None:
-        """Note that reports may have been missed until now."""
+    def restart(self, since: datetime) -> None:
+        """Record that reports may have been missed before `since`."""
         self._since = since
 
     def evidence(self, state: GroupState, at: datetime) -> tuple[TaskHeard, ...]:
-        """List what renews the leases of a group's open tasks, all of them as soon as one has run out; forget closed tasks.
+        """Return the reports that renew leases of the group's open tasks if any lease has expired; remove closed tasks.
 
-        Who did not listen during the whole lease of a suspect task cannot witness that nobody reported: it counts as heard when the
-        listening began.
+        A router that did not receive reports during the whole lease of a suspect task cannot conclude that no report was sent. For
+        such a task, the start of receiving counts as a report.
         """
         known = self._groups.get(state.comm_id, {})
-        self._forget_closed(state, known)
+        self._remove_closed(state, known)
         if all(task.lease_until > at for task in state.open_tasks):
             return ()
         found = []
@@ -70,11 +70,11 @@ class HeardProgress:
                 found.append(TaskHeard(task_id=task.task_id, at=heard))
         return tuple(found)
 
-    def forget(self, comm_id: CommId) -> None:
-        """Forget a group."""
+    def remove(self, comm_id: CommId) -> None:
+        """Remove a group."""
         self._count -= len(self._groups.pop(comm_id, {}))
 
-    def _forget_closed(self, state: GroupState, known: dict[TaskId, datetime]) -> None:
+    def _remove_closed(self, state: GroupState, known: dict[TaskId, datetime]) -> None:
         open_ids = {task.task_id for task in state.open_tasks}
         for task_id in known.keys() - open_ids:
             del known[task_id]

@@ -17,13 +17,13 @@ from ioa.protocol.subjects import timer
 from ioa.runtime.group_metrics import unreadable
 from ioa.runtime.unreadable import UnreadableEntries
 from ioa.testing.memory_delivery import MemoryDeadLetters, RefusedMessage
-from ioa_router.standstill import Standstill
+from ioa_router.unrecoverable_groups import UnrecoverableGroups
 from tests.unit.runtime.plane import ADA, BOB, GOAL, ROOM, Plane
 
 
-def standstill(plane: Plane) -> Standstill:
+def standstill(plane: Plane) -> UnrecoverableGroups:
     """What a router has beside its `Router`."""
-    return Standstill(plane.log, plane.goals, plane.results, plane.timers, plane.clock)
+    return UnrecoverableGroups(plane.log, plane.goals, plane.results, plane.timers, plane.clock)
 
 
 async def fire(plane: Plane) -> None:
@@ -64,11 +64,11 @@ async def test_the_timer_of_an_open_group_is_never_dropped() -> None:
     plane = Plane()
     await plane.open(ADA, BOB)
     with pytest.raises(UnavailableError, match="stays"):
-        await standstill(plane).keep_timer(timer(ROOM))
+        await standstill(plane).check_removable(timer(ROOM))
     await plane.setup.cancel(LOCAL, CancelGroup(comm_id=ROOM))
     plane.log.spoil(CommId("garbage"))
     for subject in (timer(ROOM), timer(CommId("garbage")), timer(CommId("nowhere")), "ioa.v1.comm.a$b.timer"):
-        await standstill(plane).keep_timer(subject)
+        await standstill(plane).check_removable(subject)
 
 
 async def test_an_unreadable_entry_is_counted_said_and_kept_once() -> None:

@@ -1,4 +1,4 @@
-"""What becomes of goals and timers of groups that nobody can take any further."""
+"""Groups with an unreadable entry: end their goals at the deadline, and keep the timers that other groups need."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from ioa.protocol.subjects import parse_comm
 _log = structlog.get_logger(__name__)
 
 
-class Standstill:
-    """End goals at their deadlines although their logs cannot be read, and keep timers that somebody may still need."""
+class UnrecoverableGroups:
+    """End goals of groups that cannot continue."""
 
     def __init__(self, log: GroupLog, goals: GoalRecords, results: Results, timers: Timers, clock: Clock) -> None:
         self._log = log
@@ -28,13 +28,13 @@ class Standstill:
         self._clock = clock
 
     async def end_goal(self, error: UnreadableEntryError, fired_at: datetime) -> None:
-        """Publish that a goal has failed whose group cannot be read, once its deadline has come; before that, wait for it.
+        """Publish a failed result for the group's goal at its deadline; before the deadline, schedule the timer again.
 
-        No entry says so: nothing can follow an entry that cannot be read. A nested team has no goal on record; its task ends in its
-        parent's group, by its own deadline or the goal's.
+        The log gets no entry, because nothing can follow an unreadable entry. A nested group has no accepted goal; its task ends in
+        the parent group, by the deadline of the task or of the goal.
 
         Raises:
-            UnavailableError: The timer has to come back later.
+            UnavailableError: The timer must be delivered again.
         """
         record = await self._goals.find(error.comm_id)
         if record is None:
@@ -55,11 +55,11 @@ class Standstill:
         if await self._results.publish(result):
             _log.error("goal_ended_unread", goal_id=result.goal_id, comm_id=result.comm_id, seq=error.seq)
 
-    async def keep_timer(self, subject: str) -> None:
-        """See that a timer may be dropped that acting on has failed again and again.
+    async def check_removable(self, subject: str) -> None:
+        """Check that a timer whose handling failed repeatedly may become a dead letter.
 
         Raises:
-            UnavailableError: It may not: its group is open and can be read, and would stand still without it.
+            UnavailableError: The timer must stay: its group is open and readable, and would not continue without it.
         """
         try:
             comm_id: CommId = parse_comm(subject)
