@@ -99,7 +99,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
                         OrderLines(client, take, set_aside, settings.quota_goals, at_once).follow(),
                         parts.store.follow(),
                         parts.watch.follow(),
-                        parts.janitor.follow(settings.keep),
+                        parts.retention.follow(settings.keep),
                         parts.files.sweep(),
                         *metrics,
                     ),
@@ -139,8 +139,8 @@ def _endpoints(parts: NatsGroupServices, standing: NatsStanding, audit: AuditLog
     abandon = answer_as(AbandonGoal, setup.abandon, lambda asked: asked.by)
     cancel, reply = answer_user(CancelGroup, setup.cancel), answer_user(AnswerQuestion, setup.answer)
     admin_cancel, admin_reply = answer_admin(CancelGroup, setup.cancel), answer_admin(AnswerQuestion, setup.answer)
-    prune = audited(Deed.PRUNED, answer(Prune, parts.janitor.prune), audit, who=subjects.BY_ADMIN)
-    set_aside = answer_as(SetAside, parts.garbage.set_aside, lambda asked: asked.agent_id)
+    prune = audited(Deed.PRUNED, answer(Prune, parts.retention.prune), audit, who=subjects.BY_ADMIN)
+    set_aside = answer_as(SetAside, parts.malformed_goals.set_aside, lambda asked: asked.agent_id)
     memberships = answer_as(ListMemberships, setup.memberships, lambda asked: asked.agent_id)
     sync = answer_as(Sync, parts.log_pages.sync, lambda asked: asked.agent_id)
     by_name = partial(ServiceEndpoint, caller_at=subjects.CALLER_AT)

@@ -1,4 +1,4 @@
-"""Who plays in a team with a policy: agents by name, replicas of pools that are least busy, and whom its leader found for needs."""
+"""Assign the roles of a team: agents by name, the least busy replicas of pools, and agents that the leader found for needs."""
 
 from __future__ import annotations
 
@@ -58,24 +58,24 @@ async def cast_team_of_task(wanted: TeamOfTask, discovery: Discovery) -> tuple[C
 
 
 def cast_roles(team: TeamSpec, found: Sequence[Casting], owner: AgentId, registry: RegistryView) -> tuple[Casting, ...]:
-    """Return who holds each role, in the order of the roles.
+    """Return the members of each role, in the order of the roles.
 
-    A role that names a pool is given to replicas that are online: to the owner first, then to
-    members without a role, the least busy first. Roles that speak in one node are given to different replicas.
+    A role that names a pool is assigned to online replicas: the owner first, then agents without a role, the least busy first.
+    Roles of one node are assigned to different replicas.
 
     Args:
-        team: What is cast.
-        found: Whom the leader found for roles that name a need.
-        owner: Who leads the group.
-        registry: Knows who lives.
+        team: The team with its policy.
+        found: Agents that the leader found for roles that name a need.
+        owner: The agent that leads the group.
+        registry: Cards, liveness and load of agents.
 
     Raises:
-        NoAgentError: Nobody fills a role; it says which. Or the owner was found for one that checks what it says itself.
-        InvalidInputError: Somebody was found for a role that names no need, or more than it wants.
+        NoAgentError: A role has too few agents, or the owner was found for a role that checks a role of the owner.
+        InvalidInputError: Agents were found for a role that names no need, or more agents than the role wants.
     """
     needs = {one.role: one.members for one in found}
     if wrong := needs.keys() - {one.role for one in team.fillings if one.need}:
-        raise InvalidInputError(f"The roles {', '.join(sorted(wrong))} name no need: nobody is found for them.")
+        raise InvalidInputError(f"The roles {', '.join(sorted(wrong))} name no need, so that no agent can be found for them.")
     able = _Able(registry, owner)
     people = {role.name: role.human for role in team.policy.roles}
     apart, cast = _apart(team.policy), dict[str, tuple[AgentId, ...]]()
@@ -89,31 +89,31 @@ def cast_roles(team: TeamSpec, found: Sequence[Casting], owner: AgentId, registr
         else:
             members = tuple([agent for name in filling.agents for agent in able.of_name(name, filling.count, taken, busy)])
         if len(members) < max(filling.count, len(filling.agents), 1):
-            raise NoAgentError(f"The role {filling.role} finds nobody: {_why(filling, len(members))}.")
+            raise NoAgentError(f"The role {filling.role} has too few agents: {_why(filling, len(members))}.")
         cast[filling.role] = tuple(dict.fromkeys(members))
     _check_own(team, cast, owner)
     return tuple([Casting(role=role, members=members) for role, members in cast.items()])
 
 
 def _of_need(filling: Filling, found: Sequence[AgentId]) -> tuple[AgentId, ...]:
-    """Return who was found for a role, each once: who is named several times would be counted for others."""
+    """Return the agents found for a role, without duplicates."""
     members = tuple(dict.fromkeys(found))
     if len(members) > filling.count:
-        raise InvalidInputError(f"The role {filling.role} wants {filling.count}, and {len(members)} were found for it.")
+        raise InvalidInputError(f"The role {filling.role} wants {filling.count} agents, and {len(members)} were found.")
     return members
 
 
 def _check_own(team: TeamSpec, cast: Mapping[str, Sequence[AgentId]], owner: AgentId) -> None:
-    """Refuse a leader that was found for a role which reviews, judges or watches another one of its own: it says who is found."""
+    """Reject an owner that was found for a role that reviews, judges or watches another role of the owner."""
     own = {role for role, members in cast.items() if owner in members}
     for filling in team.fillings:
         if filling.need and filling.role in own and (checked := sorted(team.policy.checked[filling.role] & own)):
-            why = f"“{filling.need}” needs another one than {owner}, which is {', '.join(checked)}"
-            raise NoAgentError(f"The role {filling.role} finds nobody: {why}.")
+            why = f"“{filling.need}” needs an agent other than {owner}, which has the role {', '.join(checked)}"
+            raise NoAgentError(f"The role {filling.role} has too few agents: {why}.")
 
 
 def card_of_seat(seat: AgentId) -> AgentCard:
-    """Return the card of a person for whom nothing is registered."""
+    """Return the card of a seat for a person."""
     return AgentCard(
         agent_id=seat,
         name=seat,
@@ -127,7 +127,7 @@ def card_of_seat(seat: AgentId) -> AgentCard:
 
 
 def _apart(policy: Policy) -> Mapping[str, set[str]]:
-    """Return which roles speak in one node with each."""
+    """Return for each role the other roles of its nodes."""
     beside: dict[str, set[str]] = {role.name: set() for role in policy.roles}
     for node in policy.nodes:
         for name in node.roles:
@@ -136,7 +136,7 @@ def _apart(policy: Policy) -> Mapping[str, set[str]]:
 
 
 class _Able:
-    """Agents that can play in a team. Each pool is read once, however many roles name it."""
+    """Agents that can hold a role. Each pool is read once."""
 
     def __init__(self, registry: RegistryView, owner: AgentId) -> None:
         self._registry = registry
@@ -144,9 +144,9 @@ class _Able:
         self._replicas: dict[PoolId, Mapping[AgentId, None]] = {}
 
     def of_name(self, name: AgentId, count: int, taken: Set[AgentId], busy: Set[AgentId]) -> Sequence[AgentId]:
-        """Return the agent of this name, or as many replicas of the pool as are free: none of `taken`, which play beside it."""
+        """Return the agent of this name, or at most `count` replicas of the pool, idle ones first, without those in `taken`."""
         if count == 1 and self._registry.card(name) is not None:
-            return [] if name in taken else [name]  # whether it is there is asked of all members alike
+            return [] if name in taken else [name]  # the invitation checks that the agent is online
         pool = PoolId(name)
         if pool not in self._replicas:
             self._replicas[pool] = self._least_busy_first(pool)
@@ -176,7 +176,7 @@ class _Able:
 
 def _why(filling: Filling, there: int) -> str:
     if filling.need:
-        return f"discovery knows nobody for “{filling.need}”"
+        return f"discovery found no agent for “{filling.need}”"
     wanted = f"{filling.count} replicas" if filling.count > 1 else "an agent or a free replica"
-    must = "must be online, know the policy and hold no other role that speaks in a node of this one"
-    return f"{wanted} of {', '.join(filling.agents)} {must}, and there are {there}"
+    must = "must be online, support policies and hold no other role of the same node"
+    return f"{wanted} of {', '.join(filling.agents)} {must}, found {there}"

@@ -1,12 +1,12 @@
-"""Who is asked to lead a goal that addresses nobody: the agents that fit it best, by discovery.
+"""Choice of the pool that leads a goal without an addressee: the pool that fits best, by discovery.
 
-A goal is offered to one pool at a time. If nobody there takes it, since all are busy or gone, the next best pool gets it, and after
-two of them anybody. An offer stands as long as somebody who took it may still be forming a team, five minutes at most, so that no
-second one is formed beside it; where two are formed all the same, the first to launch leads, and the other finds the group there.
-Who takes an offer off the queue without launching has dropped it: it does not stand any more.
+A goal is offered to one pool at a time. If no agent of the pool takes it, the next best pool gets the offer, and after two offers
+any agent may take the goal. An offer is valid while an agent that took it may still launch the group, at most five minutes, so that
+no second group is formed. If two agents form a group, the first launch wins and the other agent finds that group. An agent that
+removes an offer from the queue without a launch ends the offer.
 
-An operator may say which pools lead such goals. Then it is never anybody's: it is offered to those alone, after two offers to one
-that is there for as long as that is, so that it keeps its place in the queue.
+An operator may name the pools that lead such goals. Then only these pools get offers. After two offers, the goal stays with a pool
+that has online agents, and keeps its position in the queue.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from ioa.protocol.search import MAX_NEED_CHARS, Filters, Hit, Need, Search, Sear
 from ioa.protocol.texts import shortened
 
 MOST_OFFERS = 2
-"""To how many pools a goal is offered before it is anybody's."""
+"""Maximum number of pools that get an offer before any agent may take the goal."""
 LED_WITHIN = timedelta(minutes=5)
-"""How long whoever took a goal has to open its group before it is offered again. Who is slow may still be the first to launch."""
+"""Maximum time from taking a goal to launching its group. After it, the goal is offered again; the first launch wins."""
 TAKEN_WITHIN = timedelta(seconds=5)
-"""How long an offer stands that nobody takes, and how often one is looked at that somebody has taken."""
+"""Time after which an offer that no agent took expires, and interval of checks of an offer that an agent took."""
 ANSWERED_WITHIN = timedelta(seconds=1)
-"""How long discovery may take to say who fits; a goal does not wait for it."""
+"""Timeout of the search for a leader. After it, any agent may take the goal."""
 
 ASKED = 10
-"""How many hits are looked at."""
+"""Number of hits of a search for a leader."""
 
 _NEAR = 0.10
 _FITS = 0.35
@@ -46,14 +46,14 @@ _log = structlog.get_logger(__name__)
 
 
 class Leaders:
-    """Choose a goal's next leader, and see what became of an offer.
+    """Choose the next pool for a goal, and check offers.
 
     Args:
-        discovery: Knows who fits.
-        work: Knows what was taken.
-        registry: Knows who lives.
-        clock: Says how long an offer stands.
-        only: The pools that may lead, the first of them where nobody is there; any if there are none.
+        discovery: Searches agents.
+        work: Work queues.
+        registry: Cards and liveness of agents.
+        clock: Clock of offers.
+        only: Pools that may lead; the first one gets goals while no pool has online agents. Empty: any pool.
     """
 
     def __init__(
@@ -66,51 +66,51 @@ class Leaders:
         self._discovery = discovery
 
     async def next_pool(self, goal: Goal, offers: Sequence[QueuedOffer]) -> PoolId | None:
-        """Choose the pool that a goal is offered to after `offers`; None: it is anybody's, and never where some alone may lead.
+        """Choose the pool for the next offer; None if any agent may take the goal, which needs an empty `only`.
 
-        If discovery does not answer in time, the goal is anybody's.
+        If discovery does not answer in time, any agent may take the goal.
         """
         pool = await self._best_pool(goal, offers)
-        return self._next_of_those(offers) if pool is None and self._only else pool
+        return self._next_of_only(offers) if pool is None and self._only else pool
 
     async def _best_pool(self, goal: Goal, offers: Sequence[QueuedOffer]) -> PoolId | None:
         if len(offers) >= MOST_OFFERS:
             return None
         try:
-            found = await self._discovery.search(self._asked(goal))
+            found = await self._discovery.search(self._search_for(goal))
         except UnavailableError as error:
-            _log.info("discovery_away", goal_id=goal.goal_id, user=goal.name.owner, error=error.message)
+            _log.info("discovery_unavailable", goal_id=goal.goal_id, user=goal.name.owner, error=error.message)
             return None
         hits = [hit for hit in _best_first(found) if not self._only or hit.card.pool in self._only]
         return best_leader(hits, {offer.pool for offer in offers})
 
-    def _next_of_those(self, offers: Sequence[QueuedOffer]) -> PoolId:
-        """Choose of those who may lead and are there the one that was asked longest ago; if none is, the last one, or the first."""
+    def _next_of_only(self, offers: Sequence[QueuedOffer]) -> PoolId:
+        """Choose among `only` the online pool with the oldest offer; without an online pool, the last offered one or the first."""
         asked = [offer.pool for offer in offers]
-        there = [pool for pool in self._only if self._is_there(pool)]
-        if not there:
+        online = [pool for pool in self._only if self._has_online(pool)]
+        if not online:
             return asked[-1] if asked and asked[-1] in self._only else self._only[0]
-        return min(there, key=lambda pool: asked.index(pool) if pool in asked else -1)
+        return min(online, key=lambda pool: asked.index(pool) if pool in asked else -1)
 
-    def _is_there(self, pool: PoolId) -> bool:
+    def _has_online(self, pool: PoolId) -> bool:
         return any(
             one.card.leads is not False and self._registry.is_online(one.card.agent_id) for one in self._registry.of_pool(pool)
         )
 
-    def _asked(self, goal: Goal) -> Search:
-        """Ask who fits a goal."""
+    def _search_for(self, goal: Goal) -> Search:
+        """Return the search for agents that fit a goal."""
         need = Need(text=shortened(goal.goal, MAX_NEED_CHARS), k=ASKED)
         needs = [need.model_copy(update={"filters": Filters(pool=pool), "k": 1}) for pool in self._only]
         return Search(needs=tuple(needs) or (need,), purpose=goal.goal_id)
 
     async def stands(self, offers: Sequence[QueuedOffer]) -> bool:
-        """Whether somebody may still open a group for what was offered last, or nobody else may be asked."""
+        """Return whether the last offer is valid: an agent may still launch the group, or no other pool may get an offer."""
         offer = offers[-1]
-        others = [pool for pool in self._only if pool != offer.pool and self._is_there(pool)]
+        others = [pool for pool in self._only if pool != offer.pool and self._has_online(pool)]
         is_last = offer.pool in self._only and (len(offers) >= MOST_OFFERS or not others)
-        if not self._is_there(offer.pool) and (others or not is_last):
+        if not self._has_online(offer.pool) and (others or not is_last):
             return False
-        if await self._work.look(offer.seq) is None:  # whoever leads it takes it off the queue afterwards
+        if await self._work.look(offer.seq) is None:  # the leader removes it from the queue after the launch
             return False
         age = self._clock.now() - offer.at
         if age < TAKEN_WITHIN:
@@ -120,16 +120,17 @@ class Leaders:
 
 
 def _best_first(found: SearchResult) -> Sequence[Hit]:
-    """Return the hits of a goal, best first, where those of several pools were asked for one by one as well."""
+    """Return the hits of one or several needs, best first."""
     if len(found.by_need) == 1:
         return found.by_need[0].hits
     return sorted((hit for one in found.by_need for hit in one.hits), key=lambda hit: -hit.similarity)
 
 
 def best_leader(hits: Sequence[Hit], but: Collection[PoolId] = ()) -> PoolId | None:
-    """Choose among the hits of a goal, best first, the pool that is to lead it; None if there is nobody who leads.
+    """Choose the pool that leads a goal from its hits, best first; None if no hit may lead.
 
-    Coordinators, whose cards say `leads`, go before others that fit hardly better, and lead what nobody fits.
+    A coordinator, an agent with `leads` in its card, precedes other agents whose similarity is only slightly higher, and leads a
+    goal that fits no agent.
     """
     able = [hit for hit in hits if hit.card.leads is not False and hit.card.pool not in but]
     if not able:

@@ -22,12 +22,12 @@ from ioa.runtime.ledger import GroupLedger
 from ioa.runtime.store_share import StoreShare
 from ioa_groups.files import FileQuotas, FileService
 from ioa_groups.forks import ForkPorts, Forks
-from ioa_groups.garbage import QueueGarbage
+from ioa_groups.goal_retention import GoalRetention
 from ioa_groups.intake import Intake
 from ioa_groups.intake_ports import IntakePorts
-from ioa_groups.janitor import Janitor
 from ioa_groups.leaders import Leaders
 from ioa_groups.log_pages import LogPages
+from ioa_groups.malformed_goals import MalformedGoals
 from ioa_groups.membership import MembershipWatch
 from ioa_groups.setup import GroupSetup, GroupSetupPorts, GroupTimeouts
 from ioa_groups.shares import PoolShares
@@ -139,8 +139,8 @@ class GroupParts:
         self.leaders = Leaders(ports.leading, ports.work, ports.registry, ports.clock, rules.leading_pools)
         self.intake_ports = self._intake_ports(ports)
         self.intake = Intake(self.intake_ports, rules.wait_for_agents, users_are_known=rules.users_are_known)
-        self.garbage = QueueGarbage(ports.work, ports.dead)
-        self.janitor = Janitor(ports.pages, ports.results, ports.log, ports.ended, ports.removal, ports.clock)
+        self.malformed_goals = MalformedGoals(ports.work, ports.dead)
+        self.retention = GoalRetention(ports.pages, ports.results, ports.log, ports.ended, ports.removal, ports.clock)
         self.watch = MembershipWatch(ports.ledger, ports.registry, ports.memberships, ports.clock)
 
     def _intake_ports(self, ports: GroupServicePorts) -> IntakePorts:

@@ -1,4 +1,4 @@
-"""Whether an agent that is invited to a group is online."""
+"""Check that an invited agent is online."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ def check_online(registry: LivenessView, agent_id: AgentId) -> None:
     """Check that an agent is online.
 
     Raises:
-        NotYetError: The agent is away for a moment: it restarts, or could not be heard.
+        NotYetError: The agent has been silent for a short time: it restarts, or its heartbeat was lost.
         NoAgentError: The agent is offline.
     """
     if registry.is_online(agent_id):
         return
     silence = registry.silence(agent_id)
     if not registry.is_lost(agent_id) or (silence is not None and silence <= _AWAY):
-        raise NotYetError(f"{agent_id} is away for a moment.", hint="Ask again.")
+        raise NotYetError(f"{agent_id} did not renew its lease in time; it may be restarting.", hint="Retry.")
     raise NoAgentError(f"{agent_id} cannot join: it is not online.")

@@ -279,7 +279,7 @@ class MemorySystemClient:
 
     async def prune(self, request: Prune) -> Pruned:
         """Remove one part of the goals that ended long ago."""
-        return await self._plane.janitor.prune(request)
+        return await self._plane.retention.prune(request)
 
     async def remove_agent(self, request: RemoveAgent) -> None:
         """Forget an agent."""

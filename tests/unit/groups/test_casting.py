@@ -52,11 +52,11 @@ async def test_a_role_without_a_free_replica_is_named() -> None:
     plane = Plane()
     await pool(plane, "debater", 1)
     both = team({"pro": "debater", "con": "debater"})
-    with pytest.raises(NoAgentError, match="The role con finds nobody: an agent or a free replica of debater must be online"):
+    with pytest.raises(NoAgentError, match="The role con has too few agents: an agent or a free replica of debater must be online"):
         cast(plane, both)
-    with pytest.raises(NoAgentError, match="The role pro finds nobody: 3 replicas of debater"):
+    with pytest.raises(NoAgentError, match="The role pro has too few agents: 3 replicas of debater"):
         cast(plane, team({"pro": {"agent": "debater", "count": 3}}))
-    with pytest.raises(NoAgentError, match="The role pro finds nobody: discovery knows nobody for “sums”"):
+    with pytest.raises(NoAgentError, match="The role pro has too few agents: discovery found no agent for “sums”"):
         cast(plane, team({"pro": {"need": "sums"}}))
 
 
@@ -65,7 +65,7 @@ async def test_an_agent_is_not_cast_twice_in_one_node() -> None:
     plane = Plane()
     await plane.join(ADA)
     assert cast(plane, team({"pro": ADA, "con": ADA}, ["pro"], ["con"])) == {"pro": (ADA,), "con": (ADA,)}
-    with pytest.raises(NoAgentError, match="The role con finds nobody"):
+    with pytest.raises(NoAgentError, match="The role con has too few agents"):
         cast(plane, team({"pro": ADA, "con": ADA}))
 
 
@@ -85,9 +85,9 @@ async def test_a_need_is_filled_by_as_many_different_agents_as_it_wants() -> Non
     await plane.join(ADA)
     jury = team({"lead": ADA, "voter": {"need": "votes", "count": 2}})
     assert cast(plane, jury, Casting(role="voter", members=(BOB, EVE)))["voter"] == (BOB, EVE)
-    with pytest.raises(NoAgentError, match="The role voter finds nobody"):
+    with pytest.raises(NoAgentError, match="The role voter has too few agents"):
         cast(plane, jury, Casting(role="voter", members=(EVE, EVE)))
-    with pytest.raises(InvalidInputError, match="The role voter wants 2, and 3 were found for it"):
+    with pytest.raises(InvalidInputError, match="The role voter wants 2 agents, and 3 were found"):
         cast(plane, jury, Casting(role="voter", members=(ADA, BOB, EVE)))
 
 
@@ -109,7 +109,7 @@ async def test_who_leads_is_not_found_to_check_itself(checks: dict[str, Any]) ->
     of = {"team": "t", "nodes": [{name: value for name, value in node.items() if value is not None}, after], **told}
     await plane.join(ADA)
     by_need = team_of({**of, "roles": {"lead": ADA, "judge": {"need": "judges"}}})
-    with pytest.raises(NoAgentError, match="The role judge finds nobody: “judges” needs another one than ada, which is lead"):
+    with pytest.raises(NoAgentError, match="The role judge has too few agents: “judges” needs an agent other than ada, which has the role lead"):
         cast(plane, by_need, Casting(role="judge", members=(ADA,)))
     assert cast(plane, by_need, Casting(role="judge", members=(BOB,)))["judge"] == (BOB,)
     assert cast(plane, by_need, Casting(role="judge", members=(EVE,)), owner="eve")["judge"] == (EVE,)

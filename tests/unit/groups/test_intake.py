@@ -18,9 +18,9 @@ from ioa.protocol.ids import LOCAL, AgentId, GoalId, GoalName, PoolId, UserId, c
 from ioa.protocol.registry import Register
 from ioa.protocol.tickets import is_ticket
 from ioa.testing.manual_clock import NEW_YEAR
-from ioa_groups.garbage import QueueGarbage
 from ioa_groups.intake import Intake
 from ioa_groups.leaders import LED_WITHIN, TAKEN_WITHIN
+from ioa_groups.malformed_goals import MalformedGoals
 from tests.unit.group.scenario import card
 from tests.unit.runtime.plane import ADA, BOB, GOAL, LEASE, QUOTAS, ROOM, Plane
 
@@ -136,7 +136,7 @@ async def test_another_goal_under_a_taken_id_is_a_conflict() -> None:
     ],
 )
 async def test_what_cannot_be_read_is_a_dead_letter(data: bytes) -> None:
-    """Garbage is kept as it came, with a reason, and nothing else happens."""
+    """A malformed message becomes a dead letter with its reason, without other effects."""
     plane = Plane()
     await plane.intake.accept(subjects.goal_of(LOCAL), data, "1")
     [letter] = plane.dead.letters
@@ -240,19 +240,19 @@ async def test_what_nobody_foresaw_is_a_dead_letter_with_a_result() -> None:
     assert await plane.reason() is Reason.FAILED
 
 
-async def test_garbage_among_the_queued_goals_is_set_aside_once() -> None:
-    """An agent that cannot read what it was given has it kept; of all else it is told alike, of garbage that it guesses, too."""
+async def test_malformed_queued_goal_becomes_one_dead_letter() -> None:
+    """An agent that received a malformed message gets a dead letter of it. All other requests have the same error."""
     plane = Plane()
-    garbage = QueueGarbage(plane.work, plane.dead)
+    malformed = MalformedGoals(plane.work, plane.dead)
     goal = (await plane.accept()).goal
     plane.work.by_hand = {7: Queued(subjects.WORK, b"\xc1"), 8: Queued(subjects.WORK, encode(goal))}
     given, guessed = hashlib.sha256(b"\xc1").hexdigest(), ""
     for _ in range(2):
-        await garbage.set_aside(SetAside(agent_id=ADA, seq=7, why="no msgpack", sha256=given))
+        await malformed.set_aside(SetAside(agent_id=ADA, seq=7, why="no msgpack", sha256=given))
     told = set[str]()
     for seq, digest in ((7, guessed), (8, hashlib.sha256(encode(goal)).hexdigest()), (8, guessed), (9, given)):
         with pytest.raises(ConflictError) as refused:
-            await garbage.set_aside(SetAside(agent_id=ADA, seq=seq, why="another version", sha256=digest))
+            await malformed.set_aside(SetAside(agent_id=ADA, seq=seq, why="another version", sha256=digest))
         told.add(f"{refused.value.message} {refused.value.hint}".replace(str(seq), "SEQ"))
     assert len(told) == 1
     assert [(letter.reason, letter.subject, letter.data) for letter in plane.dead.letters] == [

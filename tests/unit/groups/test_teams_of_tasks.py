@@ -102,7 +102,7 @@ MISSING = panel(critic="nobody")
 CASES: list[tuple[str, TeamSpec | None, UserId, type[IoaError], str]] = [
     ("unknown", None, LOCAL, NotFoundError, "No team of local is called panel"),
     ("another user's", panel(), UserId("mallory"), NotFoundError, "No team of local is called panel"),
-    ("incomplete", panel(critic="nobody"), LOCAL, NoAgentError, "The role critic finds nobody"),
+    ("incomplete", panel(critic="nobody"), LOCAL, NoAgentError, "The role critic has too few agents"),
     ("not found", panel(critic={"need": "finds faults"}), LOCAL, NoAgentError, "no agent fits the need “finds faults”"),
 ]
 

@@ -59,7 +59,7 @@ async def conclude(plane: Plane) -> None:
 
 async def prune(plane: Plane, keep: timedelta = KEEP, *, dry_run: bool = False) -> Pruned:
     """Remove what is old enough."""
-    return await plane.janitor.prune(Prune(older_than=keep, dry_run=dry_run))
+    return await plane.retention.prune(Prune(older_than=keep, dry_run=dry_run))
 
 
 def left(plane: Plane) -> dict[str, object]:
@@ -133,7 +133,7 @@ async def test_a_removal_that_was_cut_short_is_finished(steps: int) -> None:
     assert (left(plane), ended.reason, await plane.results.get(GoalName(LOCAL, GOAL))) == (EMPTY, Reason.CONCLUDED, None)
 
 
-async def test_many_janitors_at_once_do_no_harm() -> None:
+async def test_concurrent_retention_removes_each_goal_once() -> None:
     """Replicas that look at the same time remove each goal, and it counts as ended once."""
     plane = Plane()
     await conclude(plane)
@@ -167,7 +167,7 @@ async def test_open_goals_are_skipped_and_pages_go_on() -> None:
         await plane.fire_due()
     counted, after = 0, 0
     for _ in range(10):
-        part = await plane.janitor.prune(Prune(older_than=timedelta(hours=1), after=after))
+        part = await plane.retention.prune(Prune(older_than=timedelta(hours=1), after=after))
         counted += sum(part.goals.values())
         if part.after is None:
             break
@@ -264,7 +264,7 @@ async def test_it_looks_by_itself_and_survives_what_goes_wrong() -> None:
     await conclude(plane)
     plane.clock.advance(LATER)
     plane.removal.steps_left = 0
-    async with background(plane.janitor.follow(KEEP, every=timedelta(milliseconds=1))):
+    async with background(plane.retention.follow(KEEP, every=timedelta(milliseconds=1))):
         await eventually(lambda: plane.ended.find(GoalName(LOCAL, GOAL)))
         plane.removal.steps_left = None
         await eventually(lambda: left(plane), EMPTY.__eq__)

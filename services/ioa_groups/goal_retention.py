@@ -1,9 +1,7 @@
-"""Retention: what belongs to a goal goes together, some time after the goal's end, and its id and outcome stay.
+"""Retention: removes everything that belongs to a goal some time after its end, except its id and outcome.
 
-The order makes every step repeatable. First it is written down how the goal ended (`EndedGoal`), so that nobody takes a goal
-without a log for one that was never begun. The record goes last: while it is there, whoever looks through the records finds what is
-left.
-Any number of replicas may do this; one is enough.
+The order makes each step repeatable. The outcome (`EndedGoal`) is written first, so that a goal without a log is not taken for a
+new goal. The record is removed last, because the sweep finds goals by their records. Any number of replicas may run this.
 """
 
 from __future__ import annotations
@@ -31,35 +29,32 @@ from ioa.runtime.goal_metrics import not_removed, removed
 from ioa.telemetry import log_context
 
 EVERY = timedelta(minutes=1)
-UNPAID_FOR = timedelta(minutes=10)
-"""How long a group that ended and has no result is left to the routers, which publish it from the log."""
+RESULT_WITHIN = timedelta(minutes=10)
+"""Time in which routers publish the missing result of an ended group from its log."""
 
-FORGOTTEN_AFTER = timedelta(days=30)
-"""How long after its deadline a goal without log and result counts as ended: nothing of the system takes so long to end one."""
+ENDED_WITHIN = timedelta(days=30)
+"""Time after its deadline at which a goal without log and result counts as ended."""
 
-_SHARE = 20
+_PAUSE_FACTOR = 20
 _PAGE_GOALS = 64
-_AT_ONCE = 8
+_CONCURRENT = 8
 _UNKNOWN = "unknown"
-_EVER = timedelta(days=365_000)
-"""What is older than this is older than anything: behind it lies no time."""
+_MAX_AGE = timedelta(days=365_000)
+"""Maximum age, so that the subtraction from the present time cannot overflow."""
 
 _log = structlog.get_logger(__name__)
 
 
 def ended_goal(record: GoalRecord, result: GoalResult | None, head: GroupState | None, now: datetime) -> EndedGoal | None:
-    """Tell how a goal ended from what is left of it; None while it is open, or may be.
-
-    Read it from the result, else from the log, else from the deadline.
-    """
+    """Return how a goal ended, from its result, its log or its deadline; None while the goal may be open."""
     goal = record.goal
     if result is not None:
         reason, at = result.reason, result.finished_at
     elif head is not None:
-        if not isinstance(head.stage, Ended) or now < head.stage.ended_at + UNPAID_FOR:
+        if not isinstance(head.stage, Ended) or now < head.stage.ended_at + RESULT_WITHIN:
             return None
         reason, at = head.stage.reason, head.stage.ended_at
-    elif now < record.deadline + FORGOTTEN_AFTER:
+    elif now < record.deadline + ENDED_WITHIN:
         return None
     else:
         reason, at = None, record.deadline
@@ -67,15 +62,15 @@ def ended_goal(record: GoalRecord, result: GoalResult | None, head: GroupState |
 
 
 @dataclass(frozen=True)
-class _Estate:
-    """What belongs to a goal: its groups, the nested ones behind those they are nested in, and the files they have made."""
+class _GoalData:
+    """Data of a goal: its groups, each parent before its nested groups, and its files."""
 
     groups: Mapping[CommId, Belongings]
     files: frozenset[str]
 
 
-class Janitor:
-    """Remove goals that ended long ago, all by itself and on request."""
+class GoalRetention:
+    """Remove goals that ended long ago, periodically and on request."""
 
     def __init__(
         self, pages: GoalPages, results: Results, log: GroupLog, ended: EndedGoals, removal: GoalRemoval, clock: Clock
@@ -88,9 +83,9 @@ class Janitor:
         self._clock = clock
 
     async def follow(self, keep: timedelta, every: timedelta = EVERY) -> None:
-        """Remove what ended longer than `keep` ago, and look again `every` so often, for ever.
+        """Remove goals that ended longer than `keep` ago, once every `every`, until cancelled.
 
-        It waits after each page, so that it never takes more than a twentieth of the time.
+        A pause after each page limits the work to a twentieth of the time.
         """
         loop = asyncio.get_running_loop()
         while True:
@@ -100,30 +95,30 @@ class Janitor:
                 try:
                     done = await self.prune(Prune(older_than=keep, after=after))
                 except Exception as error:  # noqa: BLE001 - the sweep goes on after any error
-                    _log.warning("retention_put_off", error=reason_of(error))
+                    _log.warning("retention_delayed", error=reason_of(error))
                     break
                 after = done.after
-                await asyncio.sleep(_SHARE * (loop.time() - started))
+                await asyncio.sleep(_PAUSE_FACTOR * (loop.time() - started))
             await asyncio.sleep(every.total_seconds())
 
     async def prune(self, request: Prune) -> Pruned:
-        """Remove, or count, what is old enough among the next few goals on record.
+        """Remove, or count, the old goals of the next page of records.
 
-        Records are in the order of acceptance and no goal ends before it is accepted, so there is no more as soon as one was
-        accepted too late. A goal that cannot be removed is told and left for the next time; it holds up no other.
+        Records are in the order of acceptance, and a goal ends after its acceptance, so the first record that is too new ends the
+        sweep. A goal that cannot be removed is logged and retried at the next sweep.
 
         Raises:
-            UnavailableError: The records cannot be read now.
+            UnavailableError: The records do not answer.
         """
         page = await self._pages.oldest(after=request.after, limit=_PAGE_GOALS)
-        until = self._clock.now() - min(request.older_than, _EVER)
+        until = self._clock.now() - min(request.older_than, _MAX_AGE)
         records = [one.record for one in page.records if one.record.accepted_at <= until]
         total = _Total()
-        slots = asyncio.Semaphore(_AT_ONCE)
+        slots = asyncio.Semaphore(_CONCURRENT)
 
         async def one(record: GoalRecord) -> None:
             async with slots:
-                await self._take(record, until, total, dry_run=request.dry_run)
+                await self._remove_old(record, until, total, dry_run=request.dry_run)
 
         async with TaskGroup() as group:
             for record in records:
@@ -137,26 +132,26 @@ class Janitor:
             after=None if is_last else page.next,
         )
 
-    async def _take(self, record: GoalRecord, until: datetime, total: _Total, *, dry_run: bool) -> None:
+    async def _remove_old(self, record: GoalRecord, until: datetime, total: _Total, *, dry_run: bool) -> None:
         goal_id = record.goal.goal_id
         log_context.bind({"goal_id": goal_id, "comm_id": record.goal.comm_id, "traceparent": record.goal.traceparent})
         try:
             ended = await self._ending(record, until)
             if ended is None:
                 return
-            estate = await self._estate(record)
+            data = await self._data_of(record)
             if not dry_run:
-                await self._remove(record, ended, estate)
-        except Exception as error:  # noqa: BLE001 - one goal must not keep all others from being removed
+                await self._remove(record, ended, data)
+        except Exception as error:  # noqa: BLE001 - one goal must not stop the removal of others
             total.failed += 1
             not_removed.inc()
             message = reason_of(error)
             _log.warning("goal_not_removed", goal_id=goal_id, error=message)
             return
-        total.add(ended, estate)
+        total.add(ended, data)
 
     async def _ending(self, record: GoalRecord, until: datetime) -> EndedGoal | None:
-        """How the goal ended, if that is long enough ago or its removal has begun already."""
+        """Return how the goal ended, if it ended before `until` or its removal has begun."""
         goal = record.goal
         result, head = await self._results.get(goal.name), None
         if result is None:
@@ -167,7 +162,7 @@ class Janitor:
         ended = ended_goal(record, result, head.entry.state if head else None, self._clock.now())
         return ended if ended is not None and ended.ended_at <= until else None
 
-    async def _estate(self, record: GoalRecord) -> _Estate:
+    async def _data_of(self, record: GoalRecord) -> _GoalData:
         root = record.goal.comm_id
         groups: dict[CommId, Belongings] = {}
         files = {artifact.object_name for artifact in record.goal.inputs}
@@ -177,17 +172,17 @@ class Janitor:
             groups[comm_id] = found = await self._removal.belongings(comm_id)
             waiting += [nested for nested in found.nested if nested not in groups and nested not in waiting]
             files |= found.files
-        # A goal may be given files of another one, which go with that one.
+        # The inputs of a goal may be files of another goal, which are removed with that goal.
         owners = {record.goal.name.key, *groups}
         folders = {f"{folder_of(owner)}/" for owner in owners}
-        return _Estate(groups, frozenset(name for name in files if name[: name.find("/") + 1] in folders))
+        return _GoalData(groups, frozenset(name for name in files if name[: name.find("/") + 1] in folders))
 
-    async def _remove(self, record: GoalRecord, ended: EndedGoal, estate: _Estate) -> None:
+    async def _remove(self, record: GoalRecord, ended: EndedGoal, data: _GoalData) -> None:
         removal, goal = self._removal, record.goal
         await self._ended.put(ended)
-        for object_name in sorted(estate.files):
+        for object_name in sorted(data.files):
             await removal.remove_file(object_name)
-        for comm_id in reversed(list(estate.groups)):  # a nested team is known by its parent's log, so it goes first
+        for comm_id in reversed(list(data.groups)):  # the parent's log names its nested groups, so it is removed after them
             await removal.remove_timers(comm_id)
             await removal.remove_memberships(comm_id)
             await removal.remove_from_open(comm_id)
@@ -199,7 +194,7 @@ class Janitor:
 
 
 class _Total:
-    """What went, of one page."""
+    """Counts of one page."""
 
     def __init__(self) -> None:
         self.goals: Counter[str] = Counter()
@@ -207,8 +202,8 @@ class _Total:
         self.files = 0
         self.failed = 0
 
-    def add(self, ended: EndedGoal, estate: _Estate) -> None:
-        """Count a goal."""
+    def add(self, ended: EndedGoal, data: _GoalData) -> None:
+        """Add a removed goal."""
         self.goals[ended.reason or _UNKNOWN] += 1
-        self.groups += len(estate.groups)
-        self.files += len(estate.files)
+        self.groups += len(data.groups)
+        self.files += len(data.files)

@@ -1,4 +1,4 @@
-"""Setting aside what waits in the queue of goals and is no goal. Agents may ask for it; only group setup writes dead letters."""
+"""Malformed messages in the work queue: group setup makes dead letters of them at an agent's request."""
 
 from __future__ import annotations
 
@@ -12,33 +12,32 @@ from ioa.protocol.goals import Goal
 from ioa.protocol.registry import Acknowledged
 
 
-class QueueGarbage:
-    """Answer agents that were given something that is no goal."""
+class MalformedGoals:
+    """Make dead letters of queued messages that are not goals."""
 
     def __init__(self, work: WorkQueue, dead: DeadLetters) -> None:
         self._work = work
         self._dead = dead
 
     async def set_aside(self, request: SetAside) -> Acknowledged:
-        """Keep a copy of a queued message as a dead letter, once; whoever asked then takes it off the queue.
+        """Store a copy of a queued message as a dead letter, once. The agent then removes the message from the queue.
 
         Raises:
-            ConflictError: It is a goal, which an agent of another version may not be able to read, or nothing is there that the
-                asker was given. These are answered alike: any agent may ask for any place, and is not to learn where goals or
-                anything else of others wait.
+            ConflictError: The message is a goal, or the agent did not receive this message. Both cases have the same error, because
+                an agent may name any sequence and must not learn where goals of other agents are queued.
         """
         queued = await self._work.look(request.seq)
         if queued is None or hashlib.sha256(queued.data).hexdigest() != request.sha256:
-            raise _nothing_to_set_aside(request.seq)
+            raise _no_dead_letter(request.seq)
         try:
             decode(Goal, queued.data)
         except InvalidInputError as error:
-            why = f"What waited in the queue of goals is none: {error.message}"
+            why = f"The queued message is not a goal: {error.message}"
             key = f"work/{request.seq}"
             await self._dead.put(DeadReason.UNDELIVERABLE, why, subject=queued.subject, data=queued.data, key=key)
             return Acknowledged()
-        raise _nothing_to_set_aside(request.seq)
+        raise _no_dead_letter(request.seq)
 
 
-def _nothing_to_set_aside(seq: int) -> ConflictError:
-    return ConflictError(f"Place {seq} of the queue of goals holds nothing to set aside.")
+def _no_dead_letter(seq: int) -> ConflictError:
+    return ConflictError(f"The message {seq} of the work queue is a goal, or was not delivered to this agent.")
