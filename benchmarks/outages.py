@@ -29,8 +29,8 @@ from ioa.protocol.goals import Reason
 from ioa.protocol.ids import GoalId
 from ioa.telemetry.logs import configure_logs
 from ioa.testing.log_checker import Evidence, check, check_losses, recovery_after
-from ioa_testkit.oracle import SLOW_KINDS
 from tests.rig.fleet import CONTROL_PLANE, REGISTRIES, WORKERS, open_fleet
+from tests.rig.oracle import SLOW_KINDS
 
 _GOALS = 24
 _INTO_THE_WORK = timedelta(seconds=3)

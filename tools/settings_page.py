@@ -102,7 +102,7 @@ SECTIONS = (
     Section(
         "Tests and benchmarks",
         known_settings.TESTS,
-        ("ioa_testkit.load_worker:LoadSettings",),
+        (),
         (
             Setting("IOA_TEST_EXPLORE", "any text", "", "tests that make up their cases make up new ones"),
             Setting("IOA_TEST_SEED", "number", "`2024`", "which inputs the tests of goals make up"),

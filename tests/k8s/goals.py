@@ -20,10 +20,10 @@ from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import GoalResult
 from ioa.protocol.ids import LOCAL, AgentId, GoalId, comm_id_of_goal
 from ioa.testing.log_checker import Evidence, check
-from ioa_testkit.oracle import QUICK_KINDS, answer_to
 from tests.k8s.release import FULL_NAME, is_ready, pods, read_file
 from tests.rig.deadline import eventually
 from tests.rig.evidence import collect, wait_for_rest
+from tests.rig.oracle import QUICK_KINDS, answer_to
 
 _REST = timedelta(minutes=5)
 _TIMEOUT = timedelta(minutes=10)

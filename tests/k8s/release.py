@@ -25,6 +25,7 @@ FULL_NAME = f"{RELEASE}-ioa"
 
 _ROOT = Path(__file__).parents[2]
 _CHART, _VALUES = _ROOT / "helm" / "ioa", Path(__file__).parent
+_LOAD = [_ROOT / "tests" / "rig" / f"{name}.py" for name in ("load_brain", "load_worker", "oracle")]
 GATEWAY, TENANTS = "gateway.yaml", "tenants.yaml"
 """Files of values beside those of the first installation."""
 
@@ -75,6 +76,7 @@ async def apply_chart(*settings: str, beside: Sequence[str] = ()) -> None:
     files = [*own, *(Path(path) for path in os.environ.get("IOA_TEST_VALUES", "").split(",") if path)]
     values = [part for path in files for part in ("--values", str(path))]
     sets = [part for setting in settings for part in ("--set", setting)]
+    sets += [part for path in _LOAD for part in ("--set-file", f"extraObjects[0].data.{path.stem}\\.py={path}")]
     await helm("upgrade", "--install", RELEASE, str(_CHART), "--create-namespace", *values, *sets, "--wait", "--timeout", "5m")
 
 

@@ -34,12 +34,12 @@ from ioa.protocol.goals import Reason
 from ioa.protocol.ids import LOCAL, AgentId, GoalId
 from ioa.protocol.registry import Acknowledged, Agents, ListAgents
 from ioa.testing.log_checker import Absence, Evidence
-from ioa_testkit.load_brain import PERSON, TEAMS
-from ioa_testkit.load_worker import Notes, WitnessedNetwork, environment_of
-from ioa_testkit.oracle import QUICK_KINDS, answer_to
 from tests.rig.deadline import eventually
 from tests.rig.evidence import collect, wait_for_rest, without_result
 from tests.rig.forks import fork_server
+from tests.rig.load_brain import PERSON, TEAMS
+from tests.rig.load_worker import Notes, WitnessedNetwork, environment_of
+from tests.rig.oracle import QUICK_KINDS, answer_to
 from tests.rig.pings import replicas_answering
 from tests.rig.standstill import freeze, thaw
 
@@ -309,7 +309,7 @@ class Fleet:
         if part in ("worker", "twin"):
             # A twin runs the same agents as the worker of its number, without that one's memory.
             data = self._folder / ("agents" if part == "worker" else "twins")
-            return "ioa_testkit.load_worker", environment_of(agents_of(name), ROSTER, data, self._notes_of(name))
+            return "tests.rig.load_worker", environment_of(agents_of(name), ROSTER, data, self._notes_of(name))
         return f"ioa_{part}", {}
 
     def _clock_of(self, name: str) -> Path:

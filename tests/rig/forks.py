@@ -26,7 +26,7 @@ _PRELOADED = (
     "ioa_registry.__main__",
     "ioa_groups.__main__",
     "ioa_router.__main__",
-    "ioa_testkit.load_worker",
+    "tests.rig.load_worker",
     "tests.rig.crowd_worker",
     *(f"ioa.cli.{name}" for name in ("main", "agents", "doctor", "goals", "groups", "pruning", "run", "up")),
 )

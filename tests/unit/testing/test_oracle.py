@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from ioa_testkit.oracle import PUZZLES, answer_to, number_in, part_of, parts_of, puzzle_of, sight_of, stated, work_in
+from tests.rig.oracle import PUZZLES, answer_to, number_in, part_of, parts_of, puzzle_of, sight_of, stated, work_in
 
 
 def test_a_discussion_comes_to_its_turns() -> None:

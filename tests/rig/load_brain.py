@@ -1,4 +1,4 @@
-"""How agents of load decide: they solve the puzzles of `ioa_testkit.oracle` as sensible ones would.
+"""How agents of load decide: they solve the puzzles of `tests.rig.oracle` as sensible ones would.
 
 A wrong answer is the system's doing. What they say and whom they ask follows from the goal's own words. False in that they
 understand nothing else. The same is decided by a brain and by an agent's own functions, so that both are under load.
@@ -45,7 +45,7 @@ from ioa.protocol.messages import (
 from ioa.protocol.policy import END
 from ioa.protocol.search import Need
 from ioa.protocol.team import TeamSpec, team_of
-from ioa_testkit.oracle import Puzzle, number_in, part_of, parts_of, puzzle_of, sight_of, stated
+from tests.rig.oracle import Puzzle, number_in, part_of, parts_of, puzzle_of, sight_of, stated
 
 POOL = "load"
 """The pool of all agents of load."""

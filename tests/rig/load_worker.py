@@ -1,4 +1,4 @@
-"""Agents for load, several in one process: `python -m ioa_testkit.load_worker`.
+"""Agents for load, several in one process: `python -m tests.rig.load_worker`.
 
 Each writes down what an outsider must know to judge the system afterwards: every run of a task's function, when it begins and when
 it returns, and every message that was accepted. A line is one write, so that it is whole or not there whenever the process dies.
@@ -31,8 +31,8 @@ from ioa.protocol.messages import InformTaskProgress, Message
 from ioa.runtime.process import StopSignal, run_process
 from ioa.runtime.settings import ProcessSettings
 from ioa.telemetry.fault_points import fault_point
-from ioa_testkit.load_brain import POOL, LoadBrain, observe_and_speak
-from ioa_testkit.oracle import answer_to, duration_of
+from tests.rig.load_brain import POOL, LoadBrain, observe_and_speak
+from tests.rig.oracle import answer_to, duration_of
 
 
 class LoadSettings(ProcessSettings):
