@@ -1,6 +1,7 @@
 """What every test runs under: a watched event loop, no task left behind, no error that only asyncio heard of.
 
-A nats-server starts in about 20 ms, so a test that needs one gets its own (`nats_server`, `nats_url`), with an empty JetStream.
+Each worker of pytest runs one nats-server, and each test that needs NATS has an account of its own there (`nats_url`). A test that
+stops or configures the server has a server of its own (`nats_server`).
 """
 
 from __future__ import annotations
@@ -15,12 +16,14 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 import structlog
 from hypothesis import settings
 from hypothesis.internal.conjecture import providers
 
 from ioa.adapters.nats.server import NatsServer, open_nats_server
 from tests.rig.loop_watch import watch_loops
+from tests.rig.nats_accounts import SharedNats, open_shared_nats
 from tests.rig.ports import held_ports
 
 # No deadline: on a busy machine it finds the machine, not the code. Every run repeats the same examples, so that a failure is the
@@ -159,14 +162,32 @@ def port() -> Iterator[int]:
         yield held
 
 
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def shared_nats(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[SharedNats]:
+    """The nats-server of all tests of this worker."""
+    async with open_shared_nats(tmp_path_factory.mktemp("nats")) as shared:
+        yield shared
+
+
+@pytest.fixture
+async def nats_account(shared_nats: SharedNats) -> AsyncIterator[str]:
+    """The URL of an account with an empty JetStream, of this test alone."""
+    async with shared_nats.account() as url:
+        yield url
+
+
 @pytest.fixture
 async def nats_server(tmp_path: Path) -> AsyncIterator[NatsServer]:
-    """A real nats-server with an empty JetStream, of this test alone."""
+    """A nats-server with an empty JetStream, of this test alone."""
     async with open_nats_server(tmp_path / "nats", None) as server:
         yield server
 
 
 @pytest.fixture
-def nats_url(nats_server: NatsServer) -> str:
-    """Where the test's own nats-server listens."""
-    return nats_server.url
+def nats_url(request: pytest.FixtureRequest) -> str:
+    """The URL of the test's own server if the test uses `nats_server`, otherwise of its account."""
+    if "nats_server" in request.fixturenames:
+        server: NatsServer = request.getfixturevalue("nats_server")
+        return server.url
+    account: str = request.getfixturevalue("nats_account")
+    return account

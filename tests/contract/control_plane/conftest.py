@@ -1,4 +1,4 @@
-"""Each contract runs on the shipped fake and on a real nats-server of the test's own."""
+"""A connection to an account of the shared nats-server, with all streams and buckets."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from nats.aio.client import Client
 
 from ioa.adapters.nats.connection import NatsSettings, open_connection
 from ioa.adapters.nats.queues import Delivery
-from ioa.adapters.nats.server import NatsServer
 from ioa.adapters.nats.topology import Topology
 
 LEASE = timedelta(seconds=1)
@@ -29,29 +28,9 @@ async def nothing_is_poison(delivery: Delivery, error: Exception) -> None:
     raise AssertionError(f"{delivery.subject} was to be set aside") from error
 
 
-@pytest.fixture(params=["memory", "nats"])
-def server(request: pytest.FixtureRequest) -> NatsServer | None:
-    """The nats-server of a test; None when it runs on the fake."""
-    if request.param == "memory":
-        return None
-    found: NatsServer = request.getfixturevalue("nats_server")
-    return found
-
-
 @pytest.fixture
-async def client(server: NatsServer | None) -> AsyncIterator[Client | None]:
-    """A connection to a server with all streams and buckets; None when the test runs on the fake."""
-    if server is None:
-        yield None
-        return
-    async with open_connection(NatsSettings(server.url, "contract")) as connection:
-        await Topology().ensure(connection.jetstream())
-        yield connection
-
-
-@pytest.fixture
-async def nats_client(nats_server: NatsServer) -> AsyncIterator[Client]:
-    """A connection for what only NATS has."""
-    async with open_connection(NatsSettings(nats_server.url, "contract")) as connection:
+async def client(nats_url: str) -> AsyncIterator[Client]:
+    """A connection to a server with all streams and buckets."""
+    async with open_connection(NatsSettings(nats_url, "contract")) as connection:
         await Topology().ensure(connection.jetstream())
         yield connection

@@ -13,7 +13,6 @@ from ioa.adapters.nats.agent_network import NatsAgentNetwork
 from ioa.adapters.nats.connection import NatsSettings, open_connection
 from ioa.adapters.nats.delivery import NatsInboxes
 from ioa.adapters.nats.endpoints import ServiceEndpoint
-from ioa.adapters.nats.server import NatsServer
 from ioa.adapters.nats.service import open_service
 from ioa.errors import UnavailableError
 from ioa.group.events import Entry, Said, encode_entry
@@ -65,14 +64,14 @@ MESSAGE = next(event.message for event in STORY.log if isinstance(event, Said))
 ANYBODY, BY_NAME = "ioa.v1.comm.room.say.ada", "ioa.v1.comm.room.say.ada.router-2"
 
 
-async def test_the_router_that_pushed_last_is_asked(nats_client: Client, nats_server: NatsServer) -> None:
+async def test_the_router_that_pushed_last_is_asked(client: Client, nats_url: str) -> None:
     """At first any router is asked; once one has pushed, that one is, every time."""
-    network = NatsAgentNetwork(nats_client)
+    network = NatsAgentNetwork(client)
     async with AsyncExitStack() as stack:
-        first, second = [await stack.enter_async_context(listening(nats_server.url, name)) for name in ("router-1", "router-2")]
+        first, second = [await stack.enter_async_context(listening(nats_url, name)) for name in ("router-1", "router-2")]
         inbox = await stack.enter_async_context(network.inbox(ADA))
         await network.listen(ADA, NONCE)
-        await heard(nats_client)
+        await heard(client)
         await network.say(MESSAGE)
         assert sorted(first.asked + second.asked) == [ANYBODY]
         await second.push(STORY)
@@ -82,25 +81,25 @@ async def test_the_router_that_pushed_last_is_asked(nats_client: Client, nats_se
     assert [subject for subject in first.asked + second.asked if subject != ANYBODY] == [BY_NAME] * 5
 
 
-async def test_any_router_is_asked_when_that_one_is_gone(nats_client: Client, nats_server: NatsServer) -> None:
+async def test_any_router_is_asked_when_that_one_is_gone(client: Client, nats_url: str) -> None:
     """What a router that has gone cannot answer is answered by another one within the same call."""
-    network = NatsAgentNetwork(nats_client)
-    async with listening(nats_server.url, "router-1") as first, network.inbox(ADA) as inbox:
+    network = NatsAgentNetwork(client)
+    async with listening(nats_url, "router-1") as first, network.inbox(ADA) as inbox:
         await network.listen(ADA, NONCE)
-        async with listening(nats_server.url, "router-2") as second:
-            await heard(nats_client)
+        async with listening(nats_url, "router-2") as second:
+            await heard(client)
             await second.push(STORY)
             await anext(inbox)
         assert await network.say(MESSAGE) == Accepted(seq=1)
         assert first.asked == [ANYBODY]
 
 
-async def test_the_router_of_a_group_that_has_ended_is_forgotten(nats_client: Client, nats_server: NatsServer) -> None:
+async def test_the_router_of_a_group_that_has_ended_is_forgotten(client: Client, nats_url: str) -> None:
     """Nothing is remembered of a group in which nothing can be said any more."""
-    network = NatsAgentNetwork(nats_client)
-    async with listening(nats_server.url, "router-2") as router, network.inbox(ADA) as inbox:
+    network = NatsAgentNetwork(client)
+    async with listening(nats_url, "router-2") as router, network.inbox(ADA) as inbox:
         await network.listen(ADA, NONCE)
-        await heard(nats_client)
+        await heard(client)
         for story in (STORY, STORY.cancelled()):
             await router.push(story)
             await anext(inbox)
@@ -108,15 +107,15 @@ async def test_the_router_of_a_group_that_has_ended_is_forgotten(nats_client: Cl
     assert router.asked == [ANYBODY]
 
 
-async def test_the_entry_that_answers_a_message_comes_into_the_inbox(nats_client: Client, nats_server: NatsServer) -> None:
+async def test_the_entry_that_answers_a_message_comes_into_the_inbox(client: Client, nats_url: str) -> None:
     """Who speaks is not pushed its own entry, and gets it all the same."""
-    network, said = NatsAgentNetwork(nats_client), Entry(event=STORY.log[-1], state=STORY.state, audience=(ADA,))
+    network, said = NatsAgentNetwork(client), Entry(event=STORY.log[-1], state=STORY.state, audience=(ADA,))
 
     async def accept(_subject: str, _data: bytes) -> bytes:
         return encode_accepted(encode_entry(said), seq=7, previous_seq=3)
 
     async with (
-        open_connection(NatsSettings(nats_server.url, "router")) as client,
+        open_connection(NatsSettings(nats_url, "router")) as client,
         open_service(client, "ioa-router", "Accepts", "0.1.0", [ServiceEndpoint("say", subjects.ANY_SAY, accept)]),
         network.inbox(ADA) as inbox,
     ):
@@ -126,7 +125,7 @@ async def test_the_entry_that_answers_a_message_comes_into_the_inbox(nats_client
     assert (answer, arrived) == (Accepted(seq=7, entry=arrived), SequencedEntry(seq=7, previous_seq=3, entry=said))
 
 
-async def test_with_no_router_at_all_the_caller_learns_it(nats_client: Client) -> None:
+async def test_with_no_router_at_all_the_caller_learns_it(client: Client) -> None:
     """No service listens: a typed error, after which the message may be said again."""
     with pytest.raises(UnavailableError):
-        await NatsAgentNetwork(nats_client).say(MESSAGE)
+        await NatsAgentNetwork(client).say(MESSAGE)

@@ -19,7 +19,6 @@ from ioa.ports.delivery import DeadLetters, DeadReason, Results
 from ioa.protocol import subjects
 from ioa.protocol.goals import GoalResult, Reason
 from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, GoalName, UserId
-from ioa.testing.memory_delivery import MemoryDeadLetters, MemoryResults, RefusedMessage
 from tests.contract.control_plane.conftest import heard
 from tests.rig.deadline import eventually
 from tests.rig.nats_server import crash
@@ -29,15 +28,15 @@ GOAL = GoalId("goal-1")
 
 
 @pytest.fixture
-def results(client: Client | None) -> Results:
+def results(client: Client) -> Results:
     """No results yet."""
-    return MemoryResults() if client is None else NatsResults(client.jetstream())
+    return NatsResults(client.jetstream())
 
 
 @pytest.fixture
-def letters(client: Client | None) -> DeadLetters:
+def letters(client: Client) -> DeadLetters:
     """No letters yet."""
-    return MemoryDeadLetters() if client is None else NatsDeadLetters(client.jetstream())
+    return NatsDeadLetters(client.jetstream())
 
 
 def result(content: str, goal_id: GoalId = GOAL, user: UserId | None = LOCAL) -> GoalResult:
@@ -80,50 +79,40 @@ async def test_goals_have_their_own_results(results: Results) -> None:
 
 
 @pytest.mark.parametrize("why", ["plain", "two\r\nlines\rand: a header", "Grüße ✂ 漢字", ""])
-async def test_a_dead_letter_is_kept_with_its_reason(letters: DeadLetters, client: Client | None, why: str) -> None:
+async def test_a_dead_letter_is_kept_with_its_reason(letters: DeadLetters, client: Client, why: str) -> None:
     """A refused message is kept as it came, with its subject and the reason on one line."""
     await letters.put(DeadReason.UNREADABLE, why, subject="ioa.v1.goal", data=b"\x00\xff")
-    assert await _first_letter(letters, client) == RefusedMessage(
-        DeadReason.UNREADABLE, " ".join(why.split()), "ioa.v1.goal", b"\x00\xff"
-    )
+    assert await _first_letter(client) == (DeadReason.UNREADABLE, " ".join(why.split()), "ioa.v1.goal", b"\x00\xff")
 
 
-async def test_a_dead_letter_too_large_keeps_its_beginning(nats_client: Client) -> None:
+async def test_a_dead_letter_too_large_keeps_its_beginning(client: Client) -> None:
     """Of a message that fits into no letter the beginning is kept, and its size."""
-    await NatsDeadLetters(nats_client.jetstream()).put(DeadReason.TOO_LARGE, "large", subject="ioa.v1.goal", data=b"x" * 1_040_000)
-    kept = await nats_client.jetstream().get_last_msg(DEAD, "ioa.v1.dead.too_large")
+    await NatsDeadLetters(client.jetstream()).put(DeadReason.TOO_LARGE, "large", subject="ioa.v1.goal", data=b"x" * 1_040_000)
+    kept = await client.jetstream().get_last_msg(DEAD, "ioa.v1.dead.too_large")
     assert (len(kept.data or b""), (kept.headers or {}).get("Ioa-Bytes")) == (1_000_000, "1040000")
 
 
-async def test_the_same_letter_is_kept_once(letters: DeadLetters, client: Client | None) -> None:
+async def test_the_same_letter_is_kept_once(letters: DeadLetters, client: Client) -> None:
     """What several processes set aside at once, each knowing the same key, is one letter; without a key each is its own."""
     for key in ("a", "a", "b", "", ""):
         await letters.put(DeadReason.UNREADABLE, "why", subject="ioa.v1.goal", data=b"x", key=key)
-    if isinstance(letters, MemoryDeadLetters):
-        assert len(letters.letters) == 4
-    else:
-        assert client is not None
-        assert (await client.jetstream().stream_info(DEAD)).state.messages == 4
+    assert (await client.jetstream().stream_info(DEAD)).state.messages == 4
 
 
-async def test_a_reason_that_no_header_can_hold_is_kept(nats_client: Client) -> None:
+async def test_a_reason_that_no_header_can_hold_is_kept(client: Client) -> None:
     """What a stranger wrote may stand in the reason, whatever it holds."""
-    put = NatsDeadLetters(nats_client.jetstream()).put
+    put = NatsDeadLetters(client.jetstream()).put
     await put(DeadReason.FAILED, "half a \ud800 pair,\0 zero,\ra line\x1b[2J" + "é" * 5_000, subject="a\r\nb", data=b"x")
-    kept = await nats_client.jetstream().get_last_msg(DEAD, "ioa.v1.dead.failed")
+    kept = await client.jetstream().get_last_msg(DEAD, "ioa.v1.dead.failed")
     assert str((kept.headers or {})["Ioa-Reason"]).startswith("half a ? pair, zero, a line [2J")
 
 
-async def _first_letter(letters: DeadLetters, client: Client | None) -> RefusedMessage:
-    if isinstance(letters, MemoryDeadLetters):
-        [letter] = letters.letters
-        return RefusedMessage(letter.reason, " ".join(letter.why.split()), letter.subject, letter.data)
-    assert client is not None
+async def _first_letter(client: Client) -> tuple[DeadReason, str, str, bytes]:
     subscription = await client.jetstream().subscribe("ioa.v1.dead.*", stream=DEAD)
     kept = await subscription.next_msg(timeout=5)
     headers = kept.headers or {}
     why = " ".join(headers.get("Ioa-Reason", "").split())
-    return RefusedMessage(DeadReason(kept.subject.rpartition(".")[2]), why, headers.get("Ioa-Subject", ""), kept.data)
+    return DeadReason(kept.subject.rpartition(".")[2]), why, headers.get("Ioa-Subject", ""), kept.data
 
 
 def pushed() -> EncodedEntry:
@@ -132,16 +121,16 @@ def pushed() -> EncodedEntry:
     return encode_entry(Entry(event=story.log[0], state=story.state, audience=story.state.living()))
 
 
-async def test_a_push_reaches_each_member_that_listens(nats_client: Client, nats_server: NatsServer) -> None:
+async def test_a_push_reaches_each_member_that_listens(client: Client, nats_url: str) -> None:
     """An entry is seen, unchanged, by every member of its audience that is connected, and by nobody else."""
     async with AsyncExitStack() as stack:
-        connection = await stack.enter_async_context(open_connection(NatsSettings(nats_server.url, "member")))
+        connection = await stack.enter_async_context(open_connection(NatsSettings(nats_url, "member")))
         network = NatsAgentNetwork(connection)
         ada, bob, eve = [await stack.enter_async_context(network.inbox(AgentId(name))) for name in ("ada", "bob", "eve")]
         for name in ("ada", "bob", "eve"):
             await network.listen(AgentId(name), f"of-{name}")
         await heard(connection)
-        inboxes = NatsInboxes(nats_client, "of-{}".format)
+        inboxes = NatsInboxes(client, "of-{}".format)
         await inboxes.push((AgentId("ada"), AgentId("bob")), pushed(), seq=7, previous_seq=3)
         await inboxes.push((AgentId("eve"),), pushed(), seq=8, previous_seq=7)
         async with asyncio.timeout(10):
@@ -150,9 +139,9 @@ async def test_a_push_reaches_each_member_that_listens(nats_client: Client, nats
     assert seen[0] == SequencedEntry(seq=7, previous_seq=3, entry=pushed().entry)
 
 
-async def test_a_lost_push_is_no_error(nats_server: NatsServer) -> None:
+async def test_a_lost_push_is_no_error(nats_url: str) -> None:
     """Pushing on a connection that is gone returns: the log repairs what a member missed."""
-    async with open_connection(NatsSettings(nats_server.url, "closed")) as connection:
+    async with open_connection(NatsSettings(nats_url, "closed")) as connection:
         inboxes = NatsInboxes(connection, "of-{}".format)
     assert await inboxes.push((AgentId("ada"),), pushed(), seq=7, previous_seq=3) is None  # type: ignore[func-returns-value]
 
@@ -165,7 +154,7 @@ def report(number: int) -> Said:
     return event.model_copy(update={"message": event.message.model_copy(update={"payload": payload})})
 
 
-async def test_reports_of_progress_are_heard_by_all_who_listen(nats_client: Client, nats_server: NatsServer) -> None:
+async def test_reports_of_progress_are_heard_by_all_who_listen(client: Client, nats_server: NatsServer) -> None:
     """Every router and every watcher gets each report as it was, past garbage; when the connection is renewed they are told."""
     heard_by: list[list[Said]] = [[], []]
     began: list[int] = []
@@ -180,13 +169,13 @@ async def test_reports_of_progress_are_heard_by_all_who_listen(nats_client: Clie
         await NatsProgress(client).follow(heard_by[number].append, listen_anew, subjects.ANY_PROGRESS)
 
     async with open_connection(NatsSettings(nats_server.url, "second")) as second, asyncio.TaskGroup() as group:
-        following = [group.create_task(follow(number, client)) for number, client in enumerate((nats_client, second))]
+        following = [group.create_task(follow(number, client)) for number, client in enumerate((client, second))]
         await listening.wait()
-        await heard(nats_client)
+        await heard(client)
         await heard(second)
-        await nats_client.publish(subjects.progress(CommId("room")), b"\xc1")
+        await client.publish(subjects.progress(CommId("room")), b"\xc1")
         for number in (2, 3):
-            await NatsProgress(nats_client).publish(report(number))
+            await NatsProgress(client).publish(report(number))
         await eventually(lambda: [len(one) for one in heard_by] == [2, 2])
         await crash(nats_server)
         await nats_server.start()

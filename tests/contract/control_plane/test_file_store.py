@@ -19,16 +19,15 @@ from ioa.ports.file_store import FileStore, OwnBytes
 from ioa.protocol.files import PIECE_BYTES
 from ioa.protocol.goals import Artifact
 from ioa.testing.manual_clock import NEW_YEAR
-from ioa.testing.memory_file_store import MemoryFileStore
 from tests.rig.stored_files import OWNER, fetch_file, store_file
 
 CSV = "text/csv"
 
 
 @pytest.fixture
-def store(client: Client | None) -> FileStore:
+def store(client: Client) -> FileStore:
     """An empty store."""
-    return MemoryFileStore() if client is None else NatsFileStore(client)
+    return NatsFileStore(client)
 
 
 @pytest.mark.parametrize("size", [0, 1, PIECE_BYTES, 3_000_001], ids=["empty", "one byte", "one piece", "3 MB"])
@@ -111,19 +110,19 @@ async def test_files_put_at_once_are_all_there(store: FileStore) -> None:
     assert [await fetch_file(store, artifact) for artifact in stored] == list(contents.values())
 
 
-async def test_an_object_of_another_program_is_described(nats_client: Client) -> None:
+async def test_an_object_of_another_program_is_described(client: Client) -> None:
     """An object that `nats object put` stored has no headers of ours and still makes a reference that can be read."""
-    bucket = await nats_client.jetstream().object_store(ARTIFACTS)
+    bucket = await client.jetstream().object_store(ARTIFACTS)
     await bucket.put("data/sales.csv", b"a,b\n1,2\n" * 40_000)
-    store = NatsFileStore(nats_client)
+    store = NatsFileStore(client)
     artifact = await store.describe("data/sales.csv")
     assert (artifact.name, artifact.size_bytes, artifact.media_type) == ("sales.csv", 320_000, "application/octet-stream")
     assert await fetch_file(store, artifact) == b"a,b\n1,2\n" * 40_000
 
 
-async def test_what_the_system_stores_shadows_no_object_of_users(nats_client: Client) -> None:
+async def test_what_the_system_stores_shadows_no_object_of_users(client: Client) -> None:
     """A name among the users' objects means that object, whatever the system stores under the same name."""
-    bucket, store = await nats_client.jetstream().object_store(ARTIFACTS), NatsFileStore(nats_client)
+    bucket, store = await client.jetstream().object_store(ARTIFACTS), NatsFileStore(client)
     await bucket.put("sales.csv", b"1000\n2000\n")
     await store_file(store, "sales.csv", "sales.csv", b"1\n2\n")
     assert await fetch_file(store, await store.describe("sales.csv")) == b"1000\n2000\n"
@@ -140,11 +139,11 @@ async def test_what_the_system_stores_shadows_no_object_of_users(nats_client: Cl
         ("/", "file"),
     ],
 )
-async def test_an_object_of_any_name_makes_a_plain_file(nats_client: Client, object_name: str, name: str) -> None:
+async def test_an_object_of_any_name_makes_a_plain_file(client: Client, object_name: str, name: str) -> None:
     """Names that other systems and programs give make references under a name that any folder takes."""
-    bucket = await nats_client.jetstream().object_store(ARTIFACTS)
+    bucket = await client.jetstream().object_store(ARTIFACTS)
     await bucket.put(object_name, b"a,b\n")
-    artifact = await NatsFileStore(nats_client).describe(object_name)
+    artifact = await NatsFileStore(client).describe(object_name)
     assert (artifact.name, artifact.object_name) == (name, object_name)
 
 
@@ -153,11 +152,11 @@ async def test_an_object_of_any_name_makes_a_plain_file(nats_client: Client, obj
     [b"\xff", b"[]", b'"text"', b"{}x", b'{"name": 1}', b'{"name": "x", "digest": "SHA-256=!"}', b"[" * 5_000],
     ids=["bytes", "list", "text", "tail", "number", "digest", "deep"],
 )
-async def test_garbage_in_the_users_store_is_refused(nats_client: Client, meta: bytes) -> None:
+async def test_garbage_in_the_users_store_is_refused(client: Client, meta: bytes) -> None:
     """What is said of an object there may be anything; who refers to it is told."""
-    await nats_client.jetstream().publish(_meta("odd", ARTIFACTS), meta)
+    await client.jetstream().publish(_meta("odd", ARTIFACTS), meta)
     with pytest.raises(InvalidInputError):
-        await NatsFileStore(nats_client).describe("odd")
+        await NatsFileStore(client).describe("odd")
 
 
 @pytest.mark.parametrize(
@@ -171,22 +170,22 @@ async def test_garbage_in_the_users_store_is_refused(nats_client: Client, meta: 
         ("nuid", ""),
     ],
 )
-async def test_what_is_said_of_an_object_leads_to_its_own_bytes(nats_client: Client, field: str, value: str) -> None:
+async def test_what_is_said_of_an_object_leads_to_its_own_bytes(client: Client, field: str, value: str) -> None:
     """Who could write it can neither have group setup speak to the server for him, nor have it read what belongs to others."""
-    js, store, heard = nats_client.jetstream(), NatsFileStore(nats_client), await nats_client.subscribe("ioa.v1.goal")
+    js, store, heard = client.jetstream(), NatsFileStore(client), await client.subscribe("ioa.v1.goal")
     await store_file(store, "odd", "odd.txt", b"odd")
     info = json.loads((await js.get_last_msg(f"OBJ_{FILES}", _meta("odd"))).data or b"{}")
     await js.publish(_meta("odd"), json.dumps({**info, field: value}).encode())
     with pytest.raises(InvalidInputError, match="cannot be read"):
         await store.named("odd")
-    await nats_client.flush()
+    await client.flush()
     assert heard.pending_msgs == 0
 
 
-async def test_a_name_that_nothing_can_store_is_refused(nats_client: Client) -> None:
+async def test_a_name_that_nothing_can_store_is_refused(client: Client) -> None:
     """Half a surrogate pair names no object."""
     with pytest.raises(InvalidInputError, match="Unicode"):
-        await NatsFileStore(nats_client).describe("\ud800")
+        await NatsFileStore(client).describe("\ud800")
 
 
 def _meta(object_name: str, bucket: str = FILES) -> str:

@@ -49,9 +49,9 @@ async def test_a_snapshot_ends_although_its_last_keys_were_removed(nats_url: str
     assert first.values == {"a": b"1"}
 
 
-async def test_a_copy_that_lacks_keys_is_not_taken_for_the_bucket(nats_client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_copy_that_lacks_keys_is_not_taken_for_the_bucket(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     """A node that catches up calls its empty copy all there is; the bucket is read again until all that its leader counts comes."""
-    store = await nats_client.jetstream().create_key_value(KeyValueConfig(bucket="lagging"))
+    store = await client.jetstream().create_key_value(KeyValueConfig(bucket="lagging"))
     await store.put("a", b"1")
     subscriptions: list[object] = []
     next_msg, consumer_info = JetStreamContext.PushSubscription.next_msg, JetStreamContext.PushSubscription.consumer_info
@@ -73,7 +73,7 @@ async def test_a_copy_that_lacks_keys_is_not_taken_for_the_bucket(nats_client: C
     monkeypatch.setattr(JetStreamContext.PushSubscription, "next_msg", next_of_copy)
     monkeypatch.setattr(JetStreamContext.PushSubscription, "consumer_info", info_of_copy)
     monkeypatch.setattr(nats_buckets, "_RETRY_SECONDS", 0.0)
-    async with asyncio.timeout(10), aclosing(follow(nats_client, "lagging")) as changes:
+    async with asyncio.timeout(10), aclosing(follow(client, "lagging")) as changes:
         first = await anext(changes)
 
     assert isinstance(first, Snapshot)
@@ -81,12 +81,12 @@ async def test_a_copy_that_lacks_keys_is_not_taken_for_the_bucket(nats_client: C
 
 
 async def test_a_follower_that_is_cancelled_as_it_begins_leaves_nothing_behind(
-    nats_client: Client, monkeypatch: pytest.MonkeyPatch
+    client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A reader that is told to stop in the moment in which the server lets it in gives its subscription and its tasks back."""
-    await nats_client.jetstream().create_key_value(KeyValueConfig(bucket="brief"))
-    await nats_client.flush()
-    before = set(nats_client._subs)
+    await client.jetstream().create_key_value(KeyValueConfig(bucket="brief"))
+    await client.flush()
+    before = set(client._subs)
     subscribe = JetStreamContext.subscribe
 
     async def subscribe_too_late(self: JetStreamContext, *args: Any, **options: Any) -> JetStreamContext.PushSubscription:
@@ -95,7 +95,7 @@ async def test_a_follower_that_is_cancelled_as_it_begins_leaves_nothing_behind(
         return subscription
 
     async def read() -> None:
-        async for _ in follow(nats_client, "brief"):
+        async for _ in follow(client, "brief"):
             pass
 
     monkeypatch.setattr(JetStreamContext, "subscribe", subscribe_too_late)
@@ -103,12 +103,12 @@ async def test_a_follower_that_is_cancelled_as_it_begins_leaves_nothing_behind(
     await asyncio.wait((following,))
 
     assert following.cancelled()
-    assert set(nats_client._subs) == before
+    assert set(client._subs) == before
 
 
-async def test_a_gap_spoils_no_later_snapshot(nats_client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_gap_spoils_no_later_snapshot(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     """nats-py goes on behind a gap by itself, and notes where in the configuration that it was given: all keys come again."""
-    store = await nats_client.jetstream().create_key_value(KeyValueConfig(bucket="gap"))
+    store = await client.jetstream().create_key_value(KeyValueConfig(bucket="gap"))
     await store.put("a", b"1")
     monkeypatch.setattr(nats_buckets, "_RETRY_SECONDS", 0.0)
     monkeypatch.setattr(nats_buckets, "_QUIET_SECONDS", 0.05)
@@ -119,9 +119,9 @@ async def test_a_gap_spoils_no_later_snapshot(nats_client: Client, monkeypatch: 
             raise NotFoundError
         return await consumer_info(self)
 
-    async with asyncio.timeout(10), aclosing(follow(nats_client, "gap")) as changes:
+    async with asyncio.timeout(10), aclosing(follow(client, "gap")) as changes:
         assert isinstance(await anext(changes), Snapshot)
-        [ordered] = [one._jsi for one in nats_client._subs.values() if one._jsi is not None]
+        [ordered] = [one._jsi for one in client._subs.values() if one._jsi is not None]
         ordered._dseq += 1  # as if a message had been lost
         await store.put("b", b"2")
         await store.put("b", b"3")

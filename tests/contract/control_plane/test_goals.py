@@ -19,22 +19,21 @@ from ioa.protocol.codec import decode
 from ioa.protocol.goals import Goal, GoalRecord
 from ioa.protocol.ids import LOCAL, CommId, GoalId, GoalName, PoolId, comm_id_of_goal
 from ioa.runtime.process import background
-from ioa.testing.memory_goals import MemoryGoalRecords, MemoryTickets, MemoryWorkQueue
 from tests.contract.control_plane.conftest import nothing_is_poison
 from tests.rig.deadline import eventually
 from tests.unit.group.scenario import START
 
 
 @pytest.fixture
-def records(client: Client | None) -> GoalRecords:
+def records(client: Client) -> GoalRecords:
     """No goals yet."""
-    return MemoryGoalRecords() if client is None else NatsGoalRecords(client.jetstream())
+    return NatsGoalRecords(client.jetstream())
 
 
 @pytest.fixture
-def work(client: Client | None) -> WorkQueue:
+def work(client: Client) -> WorkQueue:
     """Nothing waits yet."""
-    return MemoryWorkQueue() if client is None else NatsWorkQueue(client.jetstream())
+    return NatsWorkQueue(client.jetstream())
 
 
 def goal(goal_id: str = "goal-1", text: str = "Count to ten.") -> Goal:
@@ -76,90 +75,86 @@ def _text(record: GoalRecord | None) -> str:
     return record.goal.goal
 
 
-async def test_a_goal_waits_for_anybody(work: WorkQueue, client: Client | None) -> None:
+async def test_a_goal_waits_for_anybody(work: WorkQueue, client: Client) -> None:
     """Goals that address nobody wait in order for any agent."""
     for goal_id in ("goal-1", "goal-2"):
         await work.put(record(goal_id), None)
-    assert await taken(work, client, None, 2) == [goal("goal-1"), goal("goal-2")]
+    assert await taken(client, None, 2) == [goal("goal-1"), goal("goal-2")]
 
 
-async def test_a_goal_waits_for_its_pool(work: WorkQueue, client: Client | None) -> None:
+async def test_a_goal_waits_for_its_pool(work: WorkQueue, client: Client) -> None:
     """A goal for a pool goes to that pool and to nobody else, also when the pool has no agent yet."""
     await work.ensure_pool(PoolId("sums"))
     await work.put(record("for-sums"), PoolId("sums"))
     await work.put(record("for-anybody"), None)
-    assert await taken(work, client, PoolId("sums"), 1) == [goal("for-sums")]
-    assert await taken(work, client, None, 1) == [goal("for-anybody")]
+    assert await taken(client, PoolId("sums"), 1) == [goal("for-sums")]
+    assert await taken(client, None, 1) == [goal("for-anybody")]
 
 
-async def test_a_ticket_is_the_same_for_everybody(client: Client | None) -> None:
+async def test_a_ticket_is_the_same_for_everybody(client: Client) -> None:
     """Replicas that start at once on a new store make the same tickets, each goal has its own, and a restart changes none."""
-    makers: list[Tickets] = [MemoryTickets() if client is None else NatsTickets(client.jetstream()) for _ in range(4)]
+    makers: list[Tickets] = [NatsTickets(client.jetstream()) for _ in range(4)]
     made = await asyncio.gather(*(maker.of(GoalName(LOCAL, GoalId("goal-1"))) for maker in makers))
     other = await makers[0].of(GoalName(LOCAL, GoalId("goal-2")))
-    again = MemoryTickets() if client is None else NatsTickets(client.jetstream())
+    again = NatsTickets(client.jetstream())
     assert ({*made, await again.of(GoalName(LOCAL, GoalId("goal-1")))}, other == made[0], len(other)) == ({made[0]}, False, 32)
 
 
-async def test_the_ticket_comes_with_the_goal_and_not_in_it(nats_client: Client) -> None:
+async def test_the_ticket_comes_with_the_goal_and_not_in_it(client: Client) -> None:
     """Whoever is given a goal can show its ticket; what is kept of the goal elsewhere, such as a dead letter, does not hold it."""
-    ticket = await NatsTickets(nats_client.jetstream()).of(GoalName(LOCAL, GoalId("goal-1")))
-    await NatsWorkQueue(nats_client.jetstream()).put(record(), None, ticket)
-    queued = await nats_client.jetstream().get_msg(WORK, seq=1)
+    ticket = await NatsTickets(client.jetstream()).of(GoalName(LOCAL, GoalId("goal-1")))
+    await NatsWorkQueue(client.jetstream()).put(record(), None, ticket)
+    queued = await client.jetstream().get_msg(WORK, seq=1)
     assert ((queued.headers or {})[TICKET], ticket.encode() in (queued.data or b"")) == (ticket, False)
 
 
-async def test_an_offer_is_seen_to_be_taken(work: WorkQueue, client: Client | None) -> None:
+async def test_an_offer_is_seen_to_be_taken(work: WorkQueue, client: Client) -> None:
     """What an agent of the pool was given counts as taken, what waits for another pool does not."""
     pool, other = PoolId("sums"), PoolId("words")
     await work.ensure_pool(pool)
     await work.ensure_pool(other)
     first, second = await work.put(record("goal-1"), pool), await work.put(record("goal-2"), other)
     assert not await work.was_taken(pool, first)
-    await taken(work, client, pool, 1)
-    if isinstance(work, MemoryWorkQueue):
-        work.taken.add(first)
+    await taken(client, pool, 1)
     assert (await work.was_taken(pool, first), await work.was_taken(other, second)) == (True, False)
 
 
-async def test_a_goal_for_anybody_is_seen_to_be_taken(work: WorkQueue, client: Client | None) -> None:
+async def test_a_goal_for_anybody_is_seen_to_be_taken(work: WorkQueue, client: Client) -> None:
     """What an agent was given counts as taken, as long as nobody has finished it, too."""
     seq = await work.put(record("goal-1"), None)
     assert not await work.was_taken(None, seq)
-    await taken(work, client, None, 1)
-    if isinstance(work, MemoryWorkQueue):
-        work.taken.add(seq)
+    await taken(client, None, 1)
     assert await work.was_taken(None, seq)
 
 
-async def test_an_offer_can_be_taken_back(work: WorkQueue, client: Client | None) -> None:
+async def test_an_offer_can_be_taken_back(work: WorkQueue, client: Client) -> None:
     """What was withdrawn is given to nobody; doing it again, or when it is gone, changes nothing."""
     pool = PoolId("sums")
     await work.ensure_pool(pool)
     first, _ = [await work.put(record(goal_id), pool) for goal_id in ("goal-1", "goal-2")]
     for _ in range(2):
         await work.withdraw(first)
-    assert await taken(work, client, pool, 1) == [goal("goal-2")]
+    assert await taken(client, pool, 1) == [goal("goal-2")]
 
 
-async def test_making_a_pool_again_loses_nothing(work: WorkQueue, client: Client | None) -> None:
+async def test_making_a_pool_again_loses_nothing(work: WorkQueue, client: Client) -> None:
     """A pool's queue survives being made again."""
     await work.ensure_pool(PoolId("sums"))
     await work.put(record(), PoolId("sums"))
     await work.ensure_pool(PoolId("sums"))
-    assert await taken(work, client, PoolId("sums"), 1) == [goal()]
+    assert await taken(client, PoolId("sums"), 1) == [goal()]
 
 
-async def test_a_goal_leaves_the_queue_at_its_deadline(nats_client: Client) -> None:
+async def test_a_goal_leaves_the_queue_at_its_deadline(client: Client) -> None:
     """Sixty goals whose time ran out before anybody came are offered to nobody; one that has time left is, with its deadline."""
-    work = NatsWorkQueue(nats_client.jetstream())
+    work = NatsWorkQueue(client.jetstream())
     short = record().model_copy(update={"goal": goal().model_copy(update={"timeout": timedelta(seconds=1)})})
     for _ in range(60):
         await work.put(short, None)
     await work.put(record("goal-2"), None)
 
     async def waiting() -> int:
-        return (await nats_client.jetstream().stream_info(WORK)).state.messages
+        return (await client.jetstream().stream_info(WORK)).state.messages
 
     await eventually(waiting, lambda count: count == 1)
     arrived: asyncio.Queue[Delivery] = asyncio.Queue()
@@ -167,7 +162,7 @@ async def test_a_goal_leaves_the_queue_at_its_deadline(nats_client: Client) -> N
     async def take(delivery: Delivery) -> None:
         arrived.put_nowait(delivery)
 
-    async with background(consume(nats_client, WORK, ANY_AGENT, take, set_aside=nothing_is_poison)):
+    async with background(consume(client, WORK, ANY_AGENT, take, set_aside=nothing_is_poison)):
         only = await asyncio.wait_for(arrived.get(), 10)
     assert (decode(Goal, only.data), deadline_of(only.headers)) == (goal("goal-2"), record("goal-2").deadline)
 
@@ -179,18 +174,15 @@ async def test_a_deadline_that_is_none_is_refused() -> None:
         deadline_of({"Ioa-Deadline": "soon"})
 
 
-async def test_a_waiting_message_can_be_looked_at(nats_client: Client) -> None:
+async def test_a_waiting_message_can_be_looked_at(client: Client) -> None:
     """What waits is shown as it came and stays; what does not is None."""
-    work = NatsWorkQueue(nats_client.jetstream())
-    stored = await nats_client.jetstream().publish(subjects.WORK, b"\xc1", stream=WORK)
+    work = NatsWorkQueue(client.jetstream())
+    stored = await client.jetstream().publish(subjects.WORK, b"\xc1", stream=WORK)
     assert (await work.look(stored.seq), await work.look(stored.seq + 1)) == (Queued(subjects.WORK, b"\xc1"), None)
 
 
-async def taken(work: WorkQueue, client: Client | None, pool: PoolId | None, count: int) -> list[Goal]:
+async def taken(client: Client, pool: PoolId | None, count: int) -> list[Goal]:
     """Take goals as an agent does."""
-    if isinstance(work, MemoryWorkQueue):
-        return list(work.waiting(pool))[:count]
-    assert client is not None
     arrived: asyncio.Queue[Goal] = asyncio.Queue()
 
     async def take(delivery: Delivery) -> None:

@@ -16,7 +16,6 @@ from ioa.errors import UnavailableError
 from ioa.ports.delivery import Memberships
 from ioa.ports.open_groups import OpenGroup, OpenGroups
 from ioa.protocol.ids import AgentId, CommId, GoalId
-from ioa.testing.memory_open_groups import MemoryMemberships, MemoryOpenGroups
 from tests.unit.group.scenario import START
 
 ADA, BOB = AgentId("ada"), AgentId("bob")
@@ -25,15 +24,15 @@ GROUP = OpenGroup(goal_id=GoalId("goal-1"), deadline=START)
 
 
 @pytest.fixture
-def memberships(client: Client | None) -> Memberships:
+def memberships(client: Client) -> Memberships:
     """Nobody is in any group."""
-    return MemoryMemberships() if client is None else NatsMemberships(client)
+    return NatsMemberships(client)
 
 
 @pytest.fixture
-def open_groups(client: Client | None) -> OpenGroups:
+def open_groups(client: Client) -> OpenGroups:
     """Nothing is open."""
-    return MemoryOpenGroups() if client is None else NatsOpenGroups(client)
+    return NatsOpenGroups(client)
 
 
 async def _listed(open_groups: OpenGroups, limit: int) -> list[Sequence[CommId]]:
@@ -114,20 +113,20 @@ async def test_pages_are_complete_whatever_is_removed(open_groups: OpenGroups) -
     assert seen == [f"g{number}" for number in range(9)]
 
 
-async def test_nothing_is_left_of_what_was_removed(nats_client: Client) -> None:
+async def test_nothing_is_left_of_what_was_removed(client: Client) -> None:
     """A bucket is as large as what is open: no marker stays."""
-    memberships, open_groups = NatsMemberships(nats_client), NatsOpenGroups(nats_client)
+    memberships, open_groups = NatsMemberships(client), NatsOpenGroups(client)
     await memberships.add((ADA, BOB), ROOM)
     await open_groups.put(ROOM, GROUP)
     await memberships.remove(ADA, ROOM)
     await open_groups.remove(ROOM)
-    streams = [await nats_client.jetstream().stream_info(f"KV_{bucket}") for bucket in (MEMBERS, OPEN)]
+    streams = [await client.jetstream().stream_info(f"KV_{bucket}") for bucket in (MEMBERS, OPEN)]
     assert [info.state.messages for info in streams] == [1, 0]
 
 
-async def test_a_replica_that_lags_hides_no_membership(nats_client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_replica_that_lags_hides_no_membership(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     """What it lacks is on a page before one says that there is nothing more: what is on none is taken as ended."""
-    memberships, since = NatsMemberships(nats_client), 0
+    memberships, since = NatsMemberships(client), 0
 
     async def of_before(*asked: Any, **how: Any) -> StreamPage:
         page = await next_messages(*asked, **how)
@@ -147,22 +146,22 @@ async def test_a_replica_that_lags_hides_no_membership(nats_client: Client, monk
     assert list(await memberships.of(BOB)) == ["g1", "g2", "g3", "g4"]
 
 
-async def test_subjects_are_listed_by_pages(nats_client: Client) -> None:
+async def test_subjects_are_listed_by_pages(client: Client) -> None:
     """All subjects that match, and no others, whatever a page of the server holds."""
-    memberships = NatsMemberships(nats_client)
+    memberships = NatsMemberships(client)
     for number in range(30):
         await memberships.add((ADA, BOB), CommId(f"g{number:02}"))
-    found = [subject async for page in subjects_of(nats_client, f"KV_{MEMBERS}", f"$KV.{MEMBERS}.ada.*") for subject in page]
+    found = [subject async for page in subjects_of(client, f"KV_{MEMBERS}", f"$KV.{MEMBERS}.ada.*") for subject in page]
     assert found == [f"$KV.{MEMBERS}.ada.g{number:02}" for number in range(30)]
-    assert [page async for page in subjects_of(nats_client, LOG, "ioa.v1.comm.*.log")] == []
+    assert [page async for page in subjects_of(client, LOG, "ioa.v1.comm.*.log")] == []
 
 
-async def test_a_stream_that_is_gone_is_out_of_reach(nats_client: Client) -> None:
+async def test_a_stream_that_is_gone_is_out_of_reach(client: Client) -> None:
     """Whoever pages through a stream that is not there is told that it may come back."""
-    assert set(STREAMS) <= await stream_names(nats_client)
-    await nats_client.jetstream().delete_stream(f"KV_{OPEN}")
-    assert f"KV_{OPEN}" not in await stream_names(nats_client)
+    assert set(STREAMS) <= await stream_names(client)
+    await client.jetstream().delete_stream(f"KV_{OPEN}")
+    assert f"KV_{OPEN}" not in await stream_names(client)
     with pytest.raises(UnavailableError):
-        await next_messages(nats_client, f"KV_{OPEN}", f"$KV.{OPEN}.*", after=0, limit=1)
+        await next_messages(client, f"KV_{OPEN}", f"$KV.{OPEN}.*", after=0, limit=1)
     with pytest.raises(UnavailableError):
-        [page async for page in subjects_of(nats_client, f"KV_{OPEN}", ">")]
+        [page async for page in subjects_of(client, f"KV_{OPEN}", ">")]

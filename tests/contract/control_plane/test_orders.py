@@ -12,7 +12,6 @@ from ioa.adapters.nats import orders
 from ioa.adapters.nats.connection import NatsSettings, open_connection
 from ioa.adapters.nats.orders import OrderLines
 from ioa.adapters.nats.queues import Delivery
-from ioa.adapters.nats.server import NatsServer
 from ioa.adapters.nats.streams import next_messages
 from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.adapters.nats.topology import GOALS, Topology
@@ -47,20 +46,20 @@ async def _publish(client: Client, subject: str, *some: bytes) -> None:
         await client.jetstream().publish(subject, order)
 
 
-async def test_what_one_user_has_open_keeps_nobody_else_waiting(nats_client: Client) -> None:
+async def test_what_one_user_has_open_keeps_nobody_else_waiting(client: Client) -> None:
     """So many of a user's goals are given out at a time, in order, and the next when one has ended; another's go beside them."""
     taken = _Taken()
     mine = [b"anna %d" % number for number in range(20)]
     taken.open.update(mine)
-    await _publish(nats_client, subjects.goal_of(ANNA), *mine[:10])
-    await _publish(nats_client, subjects.goal_to(ANNA, AgentId("ada")), *mine[10:])
-    async with beside(OrderLines(nats_client, taken.work, nothing_is_poison, 3, 2).follow()):
+    await _publish(client, subjects.goal_of(ANNA), *mine[:10])
+    await _publish(client, subjects.goal_to(ANNA, AgentId("ada")), *mine[10:])
+    async with beside(OrderLines(client, taken.work, nothing_is_poison, 3, 2).follow()):
         await eventually(lambda: taken.seen[mine[0]] > 1, within=_SOON)
-        await _publish(nats_client, subjects.goal_of(BEN), b"ben")
+        await _publish(client, subjects.goal_of(BEN), b"ben")
         await eventually(lambda: taken.seen[b"ben"] == 1, within=_SOON)
         assert {order for order in mine if taken.seen[order]} == set(mine[:3])
         with pytest.raises(NotFoundError, match="yet: 17 of anna wait"):
-            await NatsSystemClient(nats_client).goal(GoalName(ANNA, GoalId("last")))
+            await NatsSystemClient(client).goal(GoalName(ANNA, GoalId("last")))
         taken.open.discard(mine[1])
         await eventually(lambda: taken.seen[mine[3]] > 0, within=_SOON)
         taken.open.clear()
@@ -71,60 +70,60 @@ async def test_what_one_user_has_open_keeps_nobody_else_waiting(nats_client: Cli
     "headers",
     [b"NATS/1.0 404\r\n\r\n", b"NATS/1.0 503 Gone\r\n\r\n", *(b"NATS/1.0\r\nStatus: %d\r\n\r\n" % one for one in (100, 404, 409))],
 )
-async def test_an_order_that_looks_like_a_word_of_the_server_is_taken(nats_client: Client, headers: bytes) -> None:
+async def test_an_order_that_looks_like_a_word_of_the_server_is_taken(client: Client, headers: bytes) -> None:
     """It was taken for "there is none" each time that it was given out, and stayed, whatever room others had."""
     taken = _Taken()
     one = b"HPUB %s %d %d\r\n%sanna\r\n" % (subjects.goal_of(ANNA).encode(), len(headers), len(headers) + 4, headers)
-    await nats_client._send_command(one, priority=False)
-    await _publish(nats_client, subjects.goal_of(ANNA), b"behind it")
-    async with beside(OrderLines(nats_client, taken.work, nothing_is_poison, 3, 1).follow()):
+    await client._send_command(one, priority=False)
+    await _publish(client, subjects.goal_of(ANNA), b"behind it")
+    async with beside(OrderLines(client, taken.work, nothing_is_poison, 3, 1).follow()):
         await eventually(lambda: (taken.seen[b"anna"], taken.seen[b"behind it"]) == (1, 1), within=_SOON)
-        info = nats_client.jetstream().stream_info
+        info = client.jetstream().stream_info
         await eventually(lambda: info(GOALS), lambda found: found.state.messages == 0, within=_SOON)
 
 
-async def test_no_addressees_of_one_user_disconnect_who_takes_orders(nats_client: Client) -> None:
+async def test_no_addressees_of_one_user_disconnect_who_takes_orders(client: Client) -> None:
     """The stream would list each, all in one message: of some hundred long ones, of 4 kB as JSON has it 24, that was 9 MB.
 
     Who has goals that are not given out keeps his line.
     """
     taken, begins = _Taken(), f"{subjects.goal_of(ANNA)}.{'<' * 3_900}"
     for number in range(400):
-        await nats_client.publish(f"{begins}{number}", b"anna")
-    async with beside(OrderLines(nats_client, taken.work, nothing_is_poison, 3, 1).follow()):
+        await client.publish(f"{begins}{number}", b"anna")
+    async with beside(OrderLines(client, taken.work, nothing_is_poison, 3, 1).follow()):
         await eventually(lambda: taken.seen[b"anna"] > 0, within=_SOON)
-        await _publish(nats_client, subjects.goal_of(BEN), b"ben")
+        await _publish(client, subjects.goal_of(BEN), b"ben")
         await eventually(lambda: taken.seen[b"ben"] == 1, within=_SOON)
-    assert nats_client.stats["reconnects"] == 0
+    assert client.stats["reconnects"] == 0
 
 
-async def test_of_an_addressee_no_more_is_stored_than_tells_that_it_is_none(nats_client: Client) -> None:
+async def test_of_an_addressee_no_more_is_stored_than_tells_that_it_is_none(client: Client) -> None:
     """nats-server keeps subjects in its memory, of which each may have had 4 kB: by goals of one byte 20 kB of it for each."""
-    js, addressees = nats_client.jetstream(), ["bob", "b" * MAX_ID_CHARS, "b" * (MAX_ID_CHARS + 1), "c" * 3_900]
+    js, addressees = client.jetstream(), ["bob", "b" * MAX_ID_CHARS, "b" * (MAX_ID_CHARS + 1), "c" * 3_900]
     for addressee in addressees:
         await js.publish(f"{subjects.goal_of(ANNA)}.{addressee}", b"x")
     await js.publish(subjects.goal_of(ANNA), b"x")
-    page = await next_messages(nats_client, GOALS, ">", after=0, limit=10)
+    page = await next_messages(client, GOALS, ">", after=0, limit=10)
     stored = [subjects.parse_goal_subject(message.subject) for message in page.messages]
     assert stored == [*((ANNA, addressee[: MAX_ID_CHARS + 1]) for addressee in addressees), (ANNA, None)]
 
 
-async def test_a_goal_behind_many_is_found_at_once(nats_client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_goal_behind_many_is_found_at_once(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     """They were published while nobody took any: what is not read yet waited two seconds for each page."""
     monkeypatch.setattr(orders, "_PAGE", 1)
     monkeypatch.setattr(orders, "_PAGES_AT_ONCE", 1)
     taken = _Taken()
     taken.open.add(b"anna")
     for _ in range(20):
-        await nats_client.publish(subjects.goal_of(ANNA), b"anna")
-    await _publish(nats_client, subjects.goal_of(BEN), b"ben")
-    async with beside(OrderLines(nats_client, taken.work, nothing_is_poison, 3, 1).follow()):
+        await client.publish(subjects.goal_of(ANNA), b"anna")
+    await _publish(client, subjects.goal_of(BEN), b"ben")
+    async with beside(OrderLines(client, taken.work, nothing_is_poison, 3, 1).follow()):
         await eventually(lambda: taken.seen[b"ben"] == 1, within=_SOON)
 
 
-async def test_a_goal_beyond_what_may_wait_is_refused_and_says_so(nats_server: NatsServer) -> None:
+async def test_a_goal_beyond_what_may_wait_is_refused_and_says_so(nats_url: str) -> None:
     """Who launches it is told when to come back; it is not taken, and what waits already is."""
-    async with open_connection(NatsSettings(nats_server.url, "test")) as client:
+    async with open_connection(NatsSettings(nats_url, "test")) as client:
         await Topology(goals_waiting=2).ensure(client.jetstream())
         system = NatsSystemClient(client)
         for number in range(2):

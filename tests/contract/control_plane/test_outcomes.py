@@ -49,69 +49,69 @@ async def following(client: Client) -> AsyncIterator[Notebook]:
         yield notebook
 
 
-async def test_replicas_and_restarts_hear_the_same(nats_client: Client) -> None:
+async def test_replicas_and_restarts_hear_the_same(client: Client) -> None:
     """Who follows from the beginning, who comes later and who comes again all hear the same outcomes in the same order."""
     told = [outcome(number, pool) for number in range(5) for pool in "ab"]
-    async with following(nats_client) as early:
+    async with following(client) as early:
         for number, one in enumerate(told):
-            await NatsOutcomes(nats_client).put(one, key=f"k{number}")
+            await NatsOutcomes(client).put(one, key=f"k{number}")
         await eventually(lambda: len(early.heard) == len(told))
-        async with following(nats_client) as late:
+        async with following(client) as late:
             await eventually(lambda: len(late.heard) == len(told))
     assert early.heard == late.heard == told
 
 
-async def test_the_same_outcome_is_kept_once(nats_client: Client) -> None:
+async def test_the_same_outcome_is_kept_once(client: Client) -> None:
     """An outcome that is told again under its key changes nothing."""
     for number in (1, 1, 2):
-        await NatsOutcomes(nats_client).put(outcome(number), key=f"k{number}")
-    assert (await nats_client.jetstream().stream_info(OUTCOMES)).state.messages == 2
+        await NatsOutcomes(client).put(outcome(number), key=f"k{number}")
+    assert (await client.jetstream().stream_info(OUTCOMES)).state.messages == 2
 
 
-async def test_the_newest_of_each_pool_are_kept(nats_client: Client) -> None:
+async def test_the_newest_of_each_pool_are_kept(client: Client) -> None:
     """One pool with many tasks pushes out its own oldest, and nobody else's."""
-    await NatsOutcomes(nats_client).put(outcome(0, "b"), key="b")
+    await NatsOutcomes(client).put(outcome(0, "b"), key="b")
     for number in range(REMEMBERED + 3):
-        await NatsOutcomes(nats_client).put(outcome(number), key=f"k{number}")
-    async with following(nats_client) as notebook:
+        await NatsOutcomes(client).put(outcome(number), key=f"k{number}")
+    async with following(client) as notebook:
         await eventually(lambda: len(notebook.heard) == REMEMBERED + 1)
     assert notebook.heard == [outcome(0, "b"), *(outcome(number) for number in range(3, REMEMBERED + 3))]
 
 
-async def test_what_cannot_be_read_is_passed_over(nats_client: Client) -> None:
+async def test_what_cannot_be_read_is_passed_over(client: Client) -> None:
     """A message that is no outcome keeps nobody from the next one."""
-    async with following(nats_client) as notebook:
-        await nats_client.jetstream().publish(subjects.outcome(PoolId("a")), b"\xc1", stream=OUTCOMES)
-        await NatsOutcomes(nats_client).put(outcome(1), key="k1")
+    async with following(client) as notebook:
+        await client.jetstream().publish(subjects.outcome(PoolId("a")), b"\xc1", stream=OUTCOMES)
+        await NatsOutcomes(client).put(outcome(1), key="k1")
         await eventually(lambda: notebook.heard)
     assert notebook.heard == [outcome(1)]
 
 
-async def test_following_goes_on_after_a_crash_of_the_server(nats_client: Client, nats_server: NatsServer) -> None:
+async def test_following_goes_on_after_a_crash_of_the_server(client: Client, nats_server: NatsServer) -> None:
     """After nats-server was killed, what comes next is heard, and what was heard is not heard again."""
-    outcomes = NatsOutcomes(nats_client)
-    async with following(nats_client) as notebook:
+    outcomes = NatsOutcomes(client)
+    async with following(client) as notebook:
         await outcomes.put(outcome(1), key="k1")
         await eventually(lambda: notebook.heard)
         await crash(nats_server)
         await nats_server.start()
-        await eventually(lambda: nats_client.is_connected)
+        await eventually(lambda: client.is_connected)
         await outcomes.put(outcome(2), key="k2")
         await eventually(lambda: len(notebook.heard) == 2)
     assert (notebook.heard, notebook.times_begun) == ([outcome(1), outcome(2)], 0)
 
 
-async def test_following_waits_for_the_stream(nats_client: Client) -> None:
+async def test_following_waits_for_the_stream(client: Client) -> None:
     """Discovery may start before those who make the stream; a stream that is made anew is followed from its beginning."""
-    js = nats_client.jetstream()
-    async with following(nats_client) as notebook:
+    js = client.jetstream()
+    async with following(client) as notebook:
         for number in (1, 2):
-            await NatsOutcomes(nats_client).put(outcome(number), key=f"k{number}")
+            await NatsOutcomes(client).put(outcome(number), key=f"k{number}")
         await eventually(lambda: len(notebook.heard) == 2)
         config = (await js.stream_info(OUTCOMES)).config
         await js.delete_stream(OUTCOMES)
-    async with following(nats_client) as second:
+    async with following(client) as second:
         await js.add_stream(config)
-        await NatsOutcomes(nats_client).put(outcome(3), key="k3")
+        await NatsOutcomes(client).put(outcome(3), key="k3")
         await eventually(lambda: second.heard)
     assert second.heard == [outcome(3)]

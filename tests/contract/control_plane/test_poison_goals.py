@@ -32,7 +32,7 @@ _OF_EACH = 40
 
 
 @pytest.mark.blocks_loop  # hundreds of refusals at once, each logged with its reason
-async def test_goals_that_cannot_be_read_are_delivered_once(nats_client: Client) -> None:
+async def test_goals_that_cannot_be_read_are_delivered_once(client: Client) -> None:
     """Each poisonous goal is delivered once and is a dead letter; those before, among and behind them are on record."""
     plane, deliveries = Plane(), Counter[str]()
 
@@ -40,7 +40,7 @@ async def test_goals_that_cannot_be_read_are_delivered_once(nats_client: Client)
         deliveries[delivery.identity] += 1
         await plane.intake.accept(delivery.subject, delivery.data, delivery.identity)
 
-    js = nats_client.jetstream()
+    js = client.jetstream()
     for number in range(_OF_EACH):
         await js.publish(
             subjects.goal_of(LOCAL), json.dumps({"goal": "Count.", "goal_id": f"good-{number}"}).encode(), stream=GOALS
@@ -51,9 +51,7 @@ async def test_goals_that_cannot_be_read_are_delivered_once(nats_client: Client)
     async def left() -> int:
         return int((await js.stream_info(GOALS)).state.messages)
 
-    async with background(
-        consume(nats_client, GOALS, intake_consumer(LOCAL), take, set_aside=nothing_is_poison, max_concurrent=16)
-    ):
+    async with background(consume(client, GOALS, intake_consumer(LOCAL), take, set_aside=nothing_is_poison, max_concurrent=16)):
         await eventually(left, lambda count: count == 0)
     assert (sum(deliveries.values()), max(deliveries.values())) == (_OF_EACH * (1 + len(POISON)), 1)
     assert {record.goal.goal_id for record in plane.goals.all()} == {f"good-{number}" for number in range(_OF_EACH)}

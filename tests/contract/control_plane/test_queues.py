@@ -53,20 +53,20 @@ async def worker(
         yield
 
 
-async def test_work_that_is_done_leaves_the_queue(nats_client: Client) -> None:
+async def test_work_that_is_done_leaves_the_queue(client: Client) -> None:
     """Each message is worked on once, in order, and is gone."""
     done: list[tuple[str, int]] = []
 
     async def work(delivery: Delivery) -> None:
         done.append((delivery.data.decode(), delivery.attempt))
 
-    await offer(nats_client, "a", "b", "c")
-    async with worker(nats_client, work):
-        await eventually(lambda: left(nats_client), lambda count: count == 0)
+    await offer(client, "a", "b", "c")
+    async with worker(client, work):
+        await eventually(lambda: left(client), lambda count: count == 0)
     assert done == [("a", 1), ("b", 1), ("c", 1)]
 
 
-async def test_several_messages_are_asked_for_at_a_time(nats_client: Client) -> None:
+async def test_several_messages_are_asked_for_at_a_time(client: Client) -> None:
     """Work that is done at once waits for the way to the server; each message is worked on once all the same."""
     done: list[str] = []
 
@@ -74,18 +74,18 @@ async def test_several_messages_are_asked_for_at_a_time(nats_client: Client) -> 
         done.append(delivery.data.decode())
 
     async def waiting() -> int:
-        return (await nats_client.jetstream().consumer_info(WORK, ANY_AGENT)).num_waiting or 0
+        return (await client.jetstream().consumer_info(WORK, ANY_AGENT)).num_waiting or 0
 
-    pulling = consume(nats_client, WORK, ANY_AGENT, work, set_aside=nothing_is_poison, max_concurrent=8, pulls=4)
+    pulling = consume(client, WORK, ANY_AGENT, work, set_aside=nothing_is_poison, max_concurrent=8, pulls=4)
     async with background(pulling):
         await eventually(waiting, lambda count: count == 4)
-        await offer(nats_client, *map(str, range(50)))
-        await eventually(lambda: left(nats_client), lambda count: count == 0)
+        await offer(client, *map(str, range(50)))
+        await eventually(lambda: left(client), lambda count: count == 0)
     assert sorted(done, key=int) == [*map(str, range(50))]
 
 
 async def test_nothing_is_asked_for_twice_when_the_server_is_back(
-    nats_server: NatsServer, nats_client: Client, monkeypatch: pytest.MonkeyPatch
+    nats_server: NatsServer, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Pulls that ran out while there was no server are not sent later: whoever sent them would take more than it can work on."""
     monkeypatch.setattr(nats_queues, "_PULL", timedelta(milliseconds=50))
@@ -97,21 +97,21 @@ async def test_nothing_is_asked_for_twice_when_the_server_is_back(
     async def work(_delivery: Delivery) -> None:
         raise AssertionError("there is none")
 
-    async with worker(nats_client, work):
+    async with worker(client, work):
         await crash(nats_server)
-        await eventually(lambda: not nats_client.is_connected)
+        await eventually(lambda: not client.is_connected)
         await asyncio.sleep(0.5)
         monkeypatch.setattr(nats_queues, "_PULL", timedelta(minutes=1))
         await asyncio.sleep(0.1)
         # What is buffered is sent behind the subscriptions.
-        await nats_client.subscribe(f"$JS.API.CONSUMER.MSG.NEXT.{WORK}.{ANY_AGENT}", cb=hear)
+        await client.subscribe(f"$JS.API.CONSUMER.MSG.NEXT.{WORK}.{ANY_AGENT}", cb=hear)
         await nats_server.start()
         await eventually(lambda: pulls, within=timedelta(seconds=20))
-        await heard(nats_client)
+        await heard(client)
     assert len(pulls) == 1
 
 
-async def test_work_that_fails_comes_back(nats_client: Client) -> None:
+async def test_work_that_fails_comes_back(client: Client) -> None:
     """What fails, foreseen or not, is tried again as the same message until it is done, and holds up nobody else."""
     attempts: list[tuple[str, int, str]] = []
 
@@ -122,14 +122,14 @@ async def test_work_that_fails_comes_back(nats_client: Client) -> None:
         if delivery.data == b"hard" and delivery.attempt == 2:
             raise ZeroDivisionError
 
-    await offer(nats_client, "hard", "easy")
-    async with worker(nats_client, work):
-        await eventually(lambda: left(nats_client), lambda count: count == 0)
+    await offer(client, "hard", "easy")
+    async with worker(client, work):
+        await eventually(lambda: left(client), lambda count: count == 0)
     assert [(text, number) for text, number, _ in attempts] == [("hard", 1), ("easy", 1), ("hard", 2), ("hard", 3)]
     assert len({identity for text, _, identity in attempts if text == "hard"}) == 1
 
 
-async def test_who_was_given_a_message_before_has_nobody_work_on_it_twice_at_once(nats_client: Client) -> None:
+async def test_who_was_given_a_message_before_has_nobody_work_on_it_twice_at_once(client: Client) -> None:
     """He may give it back as often as he likes, also when it is another's: the server gives it out each time."""
     begun, others_done, may_end = list[str](), asyncio.Event(), asyncio.Event()
 
@@ -141,25 +141,25 @@ async def test_who_was_given_a_message_before_has_nobody_work_on_it_twice_at_onc
             await may_end.wait()
 
     async def redelivered() -> int:
-        return (await nats_client.jetstream().consumer_info(WORK, ANY_AGENT)).delivered.consumer_seq or 0
+        return (await client.jetstream().consumer_info(WORK, ANY_AGENT)).delivered.consumer_seq or 0
 
-    await offer(nats_client, "his")
-    [taken] = await (await nats_client.jetstream().pull_subscribe_bind(ANY_AGENT, WORK)).fetch(1)
+    await offer(client, "his")
+    [taken] = await (await client.jetstream().pull_subscribe_bind(ANY_AGENT, WORK)).fetch(1)
     await taken.nak()
-    async with worker(nats_client, work, max_concurrent=3):
+    async with worker(client, work, max_concurrent=3):
         await eventually(lambda: begun, lambda known: known == ["his"])
         for number in range(3, 8):
-            await nats_client.publish(taken.reply, b"-NAK")
+            await client.publish(taken.reply, b"-NAK")
             await eventually(redelivered, partial(le, number))
-        await offer(nats_client, "hers")
+        await offer(client, "hers")
         await asyncio.wait_for(others_done.wait(), 5)
         assert begun == ["his", "hers"]
         may_end.set()
-        await eventually(lambda: left(nats_client), lambda count: count == 0)
+        await eventually(lambda: left(client), lambda count: count == 0)
     assert begun == ["his", "hers"]
 
 
-async def test_poison_is_set_aside_and_holds_up_nobody(nats_client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_poison_is_set_aside_and_holds_up_nobody(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     """What fails five times is a dead letter with the last reason, and leaves the queue; what waits behind it is done meanwhile."""
     monkeypatch.setattr(nats_queues, "_RETRY_AFTER", timedelta(milliseconds=10))
     attempts: list[str] = []
@@ -174,17 +174,17 @@ async def test_poison_is_set_aside_and_holds_up_nobody(nats_client: Client, monk
                 await others_done.wait()
             raise ZeroDivisionError("no \ud800 result")
 
-    await offer(nats_client, "poison", "a", "b")
-    letters = NatsDeadLetters(nats_client.jetstream())
-    async with worker(nats_client, work, max_concurrent=2, set_aside=into_dead_letters(letters)):
-        await eventually(lambda: left(nats_client), lambda count: count == 0)
-    kept = await nats_client.jetstream().get_last_msg(DEAD, "ioa.v1.dead.undeliverable")
+    await offer(client, "poison", "a", "b")
+    letters = NatsDeadLetters(client.jetstream())
+    async with worker(client, work, max_concurrent=2, set_aside=into_dead_letters(letters)):
+        await eventually(lambda: left(client), lambda count: count == 0)
+    kept = await client.jetstream().get_last_msg(DEAD, "ioa.v1.dead.undeliverable")
     why = "The work on it failed 5 times: ZeroDivisionError: no ? result"
     assert (kept.data, kept.headers["Ioa-Reason"], kept.headers["Ioa-Subject"]) == (b"poison", why, subjects.WORK)  # type: ignore[index]
     assert (attempts[0], sorted(attempts)) == ("poison", ["a", "b"] + ["poison"] * MAX_FAILURES)
 
 
-async def test_an_outage_is_no_poison(nats_client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_outage_is_no_poison(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     """What cannot be done since something is away comes back without end, however often it failed otherwise in between."""
     monkeypatch.setattr(nats_queues, "_RETRY_AFTER", timedelta(milliseconds=1))
     monkeypatch.setattr(nats_queues, "_LONGEST_RETRY", timedelta(milliseconds=1))
@@ -196,13 +196,13 @@ async def test_an_outage_is_no_poison(nats_client: Client, monkeypatch: pytest.M
         if errors:
             raise errors.pop()
 
-    await offer(nats_client, "x")
-    async with worker(nats_client, work):
-        await eventually(lambda: left(nats_client), lambda count: count == 0)
+    await offer(client, "x")
+    async with worker(client, work):
+        await eventually(lambda: left(client), lambda count: count == 0)
     assert attempts == list(range(1, 12 + MAX_FAILURES + 1))
 
 
-async def test_poison_that_cannot_be_set_aside_stays(nats_client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_poison_that_cannot_be_set_aside_stays(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     """While its place is out of reach, poison comes back; nothing is lost."""
     monkeypatch.setattr(nats_queues, "_RETRY_AFTER", timedelta(milliseconds=1))
     monkeypatch.setattr(nats_queues, "_LONGEST_RETRY", timedelta(milliseconds=1))
@@ -216,13 +216,13 @@ async def test_poison_that_cannot_be_set_aside_stays(nats_client: Client, monkey
             refused.append(delivery.attempt)
             raise UnavailableError("Away.")
 
-    await offer(nats_client, "x")
-    async with worker(nats_client, work, set_aside=set_aside):
-        await eventually(lambda: left(nats_client), lambda count: count == 0)
+    await offer(client, "x")
+    async with worker(client, work, set_aside=set_aside):
+        await eventually(lambda: left(client), lambda count: count == 0)
     assert refused == [5, 6, 7]
 
 
-async def test_what_fails_comes_back_later_each_time(nats_client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_fails_comes_back_later_each_time(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     """A message stays away twice as long after each delivery, up to a bound, unless the error says how long."""
     delays: list[float] = []
     give_back = nats_queues._give_back
@@ -239,26 +239,26 @@ async def test_what_fails_comes_back_later_each_time(nats_client: Client, monkey
         if delivery.attempt < 9:
             raise UnavailableError("Away.")
 
-    await offer(nats_client, "x")
-    async with worker(nats_client, work):
-        await eventually(lambda: left(nats_client), lambda count: count == 0)
+    await offer(client, "x")
+    async with worker(client, work):
+        await eventually(lambda: left(client), lambda count: count == 0)
     assert delays == [1, 2, 0.5, 8, 16, 30, 30, 30]
 
 
-async def test_two_messages_are_never_taken_for_one(nats_client: Client) -> None:
+async def test_two_messages_are_never_taken_for_one(client: Client) -> None:
     """Equal messages have identities of their own."""
     identities: list[str] = []
 
     async def work(delivery: Delivery) -> None:
         identities.append(delivery.identity)
 
-    await offer(nats_client, "same", "same")
-    async with worker(nats_client, work):
-        await eventually(lambda: left(nats_client), lambda count: count == 0)
+    await offer(client, "same", "same")
+    async with worker(client, work):
+        await eventually(lambda: left(client), lambda count: count == 0)
     assert len(set(identities)) == 2
 
 
-async def test_cancelled_work_is_given_back_at_once(nats_client: Client) -> None:
+async def test_cancelled_work_is_given_back_at_once(client: Client) -> None:
     """A worker that is told to stop gives back what it has not finished, so that another need not wait."""
     taken, never = asyncio.Event(), asyncio.Event()
     done: list[int] = []
@@ -270,15 +270,15 @@ async def test_cancelled_work_is_given_back_at_once(nats_client: Client) -> None
     async def work(delivery: Delivery) -> None:
         done.append(delivery.attempt)
 
-    await offer(nats_client, "x")
-    async with worker(nats_client, hang):
+    await offer(client, "x")
+    async with worker(client, hang):
         await taken.wait()
-    async with asyncio.timeout(5), worker(nats_client, work):
-        await eventually(lambda: left(nats_client), lambda count: count == 0)
+    async with asyncio.timeout(5), worker(client, work):
+        await eventually(lambda: left(client), lambda count: count == 0)
     assert done == [2]
 
 
-async def test_who_works_no_more_leaves_no_subscription(nats_client: Client) -> None:
+async def test_who_works_no_more_leaves_no_subscription(client: Client) -> None:
     """A user's line ends whenever he has published nothing for a minute; what it had asked for is given to the next one."""
     attempts, asked = list[int](), asyncio.Event()
     fetch = JetStreamContext.PullSubscription.fetch
@@ -292,21 +292,21 @@ async def test_who_works_no_more_leaves_no_subscription(nats_client: Client) -> 
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(JetStreamContext.PullSubscription, "fetch", noted)
-        async with worker(nats_client, work):
+        async with worker(client, work):
             await asked.wait()
-            await nats_client.flush()
-            before = len(nats_client._subs)
+            await client.flush()
+            before = len(client._subs)
     for _ in range(3):
-        async with worker(nats_client, work):
+        async with worker(client, work):
             pass
-    assert len(nats_client._subs) == before - 1
-    await offer(nats_client, "a")
-    async with worker(nats_client, work):
+    assert len(client._subs) == before - 1
+    await offer(client, "a")
+    async with worker(client, work):
         await eventually(lambda: bool(attempts))
     assert attempts == [1]
 
 
-async def test_work_is_done_side_by_side_up_to_a_limit(nats_client: Client) -> None:
+async def test_work_is_done_side_by_side_up_to_a_limit(client: Client) -> None:
     """A worker takes as many messages at once as it was told, and no more."""
     running, most, done = 0, 0, asyncio.Semaphore(0)
     full = asyncio.Event()
@@ -321,14 +321,14 @@ async def test_work_is_done_side_by_side_up_to_a_limit(nats_client: Client) -> N
         running -= 1
         done.release()
 
-    await offer(nats_client, *"abcdef")
-    async with worker(nats_client, work, max_concurrent=3):
+    await offer(client, *"abcdef")
+    async with worker(client, work, max_concurrent=3):
         for _ in range(6):
             await asyncio.wait_for(done.acquire(), 10)
     assert most == 3
 
 
-async def test_workers_share_a_queue(nats_client: Client, nats_server: NatsServer) -> None:
+async def test_workers_share_a_queue(client: Client, nats_url: str) -> None:
     """Two workers do every message once between them."""
     done: list[str] = []
 
@@ -337,28 +337,28 @@ async def test_workers_share_a_queue(nats_client: Client, nats_server: NatsServe
 
     expected = [str(number) for number in range(30)]
     async with (
-        open_connection(NatsSettings(nats_server.url, "second")) as second,
-        worker(nats_client, work, 4),
+        open_connection(NatsSettings(nats_url, "second")) as second,
+        worker(client, work, 4),
         worker(second, work, 4),
     ):
-        await offer(nats_client, *expected)
-        await eventually(lambda: left(nats_client), lambda count: count == 0)
+        await offer(client, *expected)
+        await eventually(lambda: left(client), lambda count: count == 0)
     assert sorted(done, key=int) == expected
 
 
-async def test_a_worker_works_again_after_a_crash_of_the_server(nats_client: Client, nats_server: NatsServer) -> None:
+async def test_a_worker_works_again_after_a_crash_of_the_server(client: Client, nats_server: NatsServer) -> None:
     """Work that was waiting when nats-server was killed is done by the same worker as soon as its connection is back."""
     done: list[str] = []
 
     async def work(delivery: Delivery) -> None:
         done.append(delivery.data.decode())
 
-    async with worker(nats_client, work):
-        await offer(nats_client, "before")
-        await eventually(lambda: left(nats_client), lambda count: count == 0)
+    async with worker(client, work):
+        await offer(client, "before")
+        await eventually(lambda: left(client), lambda count: count == 0)
         await crash(nats_server)
         await nats_server.start()
-        await eventually(lambda: nats_client.is_connected)
-        await offer(nats_client, "after")
-        await eventually(lambda: left(nats_client), lambda count: count == 0, within=timedelta(seconds=2))
+        await eventually(lambda: client.is_connected)
+        await offer(client, "after")
+        await eventually(lambda: left(client), lambda count: count == 0, within=timedelta(seconds=2))
     assert done == ["before", "after"]

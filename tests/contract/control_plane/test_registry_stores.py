@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Coroutine
-from datetime import timedelta
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import pytest
 from nats.aio.client import Client
@@ -18,14 +17,12 @@ from ioa.adapters.nats.server import NatsServer
 from ioa.adapters.nats.sessions import NatsSessions
 from ioa.adapters.nats.topology import CARDS, LEASES, SESSIONS
 from ioa.errors import SupersededError
-from ioa.ports.registry_store import CardRecord, CardStore, Claim, LeaseStore, LivenessView, Renewal, SessionStore
+from ioa.ports.registry_store import CardRecord, Claim, Renewal
 from ioa.protocol.cards import ModelReport
 from ioa.protocol.codec import encode
 from ioa.protocol.ids import AgentId, CommId, PoolId, SessionId
 from ioa.protocol.load import IDLE, Load
 from ioa.runtime.process import background
-from ioa.testing.manual_clock import ManualClock
-from ioa.testing.memory_registry import MemoryCards, MemoryLeases, MemoryRegistryView, MemorySessions
 from ioa_registry.heartbeat import beat
 from tests.contract.control_plane.conftest import LEASE
 from tests.rig.deadline import eventually
@@ -37,43 +34,7 @@ ADA, BOB, EVE = AgentId("ada"), AgentId("bob"), AgentId("eve")
 ROOM, OTHER = CommId("room"), CommId("other")
 
 
-class Rig(Protocol):
-    """A registry's stores and views, and a way to let time pass."""
-
-    @property
-    def cards(self) -> CardStore:
-        """The cards."""
-
-    @property
-    def leases(self) -> LeaseStore:
-        """The leases."""
-
-    @property
-    def view(self) -> LivenessView:
-        """The live view of both."""
-
-    @property
-    def sessions(self) -> SessionStore:
-        """Which process holds which id."""
-
-    async def let_pass(self, time: timedelta) -> None:
-        """Let time pass."""
-
-
-class MemoryRig:
-    """Everything in dictionaries."""
-
-    def __init__(self) -> None:
-        self._clock = ManualClock()
-        self.cards, self.leases = MemoryCards(), MemoryLeases(self._clock, LEASE)
-        self.view, self.sessions = MemoryRegistryView(self.cards, self.leases), MemorySessions()
-
-    async def let_pass(self, time: timedelta) -> None:
-        """Move the clock."""
-        self._clock.advance(time)
-
-
-class NatsRig:
+class Rig:
     """Everything in buckets."""
 
     def __init__(self, client: Client) -> None:
@@ -85,9 +46,6 @@ class NatsRig:
         beating = beat(self.leases, lease=LEASE, renew_every=LEASE)
         return self.view.follow_cards(), self.view.follow_leases(), self.sessions.follow(), beating
 
-    async def let_pass(self, time: timedelta) -> None:
-        """Do nothing: time passes by itself while a test waits for what it brings."""
-
     async def ready(self) -> None:
         """Wait until the views are whole."""
         async with asyncio.timeout(10):
@@ -95,15 +53,12 @@ class NatsRig:
 
 
 @pytest.fixture
-async def rig(client: Client | None) -> AsyncIterator[Rig]:
+async def rig(client: Client) -> AsyncIterator[Rig]:
     """An empty registry."""
-    if client is None:
-        yield MemoryRig()
-        return
-    nats = NatsRig(client)
-    async with background(*nats.followers()):
-        await nats.ready()
-        yield nats
+    rig = Rig(client)
+    async with background(*rig.followers()):
+        await rig.ready()
+        yield rig
 
 
 def record(agent_id: str, name: str = "") -> CardRecord:
@@ -160,7 +115,6 @@ async def test_a_lease_that_runs_out_takes_its_agent_offline_without_forgetting_
     await rig.cards.put(record("ada"))
     await rig.leases.renew(ADA)
     assert await eventually(lambda: rig.view.is_online(ADA) and rig.view.card(ADA) == record("ada"))
-    await rig.let_pass(LEASE)
     await eventually(lambda: not rig.view.is_online(ADA))
     assert rig.view.card(ADA) == record("ada")
     await rig.leases.renew(ADA)
@@ -174,7 +128,6 @@ async def test_a_renewed_lease_outlives_another(rig: Rig) -> None:
     await eventually(lambda: rig.view.is_online(BOB))
     while rig.view.is_online(BOB):
         await rig.leases.renew(ADA)
-        await rig.let_pass(LEASE / 2)
         await asyncio.sleep(0)
     assert (rig.view.is_online(ADA), rig.view.is_online(BOB)) == (True, False)
 
@@ -193,12 +146,12 @@ async def test_a_lease_tells_how_busy_its_agent_is_and_how_its_model_answers(rig
     assert (*models, rig.view.model(ADA)) == (report, None, None)
 
 
-async def test_a_lease_whose_load_cannot_be_read_is_a_lease(nats_client: Client) -> None:
+async def test_a_lease_whose_load_cannot_be_read_is_a_lease(client: Client) -> None:
     """What another version wrote into a lease, nothing at all included, keeps its agent online and counts as idle."""
-    rig = NatsRig(nats_client)
+    rig = Rig(client)
     async with background(rig.view.follow_leases()):
         await asyncio.wait_for(rig.view.leases_ready.wait(), 10)
-        bucket = await nats_client.jetstream().key_value(LEASES)
+        bucket = await client.jetstream().key_value(LEASES)
         for agent_id, value in ((ADA, b""), (BOB, b"\xc1 no msgpack"), (EVE, encode(Load(tasks=3)))):
             await bucket.put(agent_id, value)
             await eventually(partial(rig.view.is_online, agent_id))
@@ -221,7 +174,6 @@ async def test_who_left_in_good_order_is_lost_a_lease_later(rig: Rig) -> None:
     await rig.leases.release(ADA)
     await eventually(lambda: not rig.view.is_online(ADA))
     assert not rig.view.is_lost(ADA)
-    await rig.let_pass(LEASE)
     assert await eventually(lambda: rig.view.is_lost(ADA))
 
 
@@ -229,7 +181,6 @@ async def test_how_long_an_agent_was_silent_is_known(rig: Rig) -> None:
     """Also of one that is lost; of nobody who never came."""
     await rig.leases.renew(ADA)
     await eventually(lambda: rig.view.is_online(ADA))
-    await rig.let_pass(LEASE)
     await eventually(lambda: rig.view.is_lost(ADA))
     silence = rig.view.silence(ADA)
     assert silence is not None and silence >= LEASE
@@ -269,9 +220,9 @@ async def test_an_id_that_was_given_back_is_anybodys(rig: Rig) -> None:
     assert await rig.sessions.write(ADA, claim, revision=gone.revision)
 
 
-async def test_nobody_is_refused_on_the_word_of_a_view_that_lags(nats_client: Client) -> None:
+async def test_nobody_is_refused_on_the_word_of_a_view_that_lags(client: Client) -> None:
     """A router that has not seen yet that the id changed hands asks the store before it refuses the new holder."""
-    sessions = NatsSessions(nats_client)
+    sessions = NatsSessions(client)
     await sessions.write(ADA, Claim(session=session("s1"), card="digest"), revision=0)
     async with background(sessions.follow()):
         await eventually(lambda: (claim := sessions._claims.get(ADA)) is not None and claim.session.session == "s1")
@@ -283,10 +234,10 @@ async def test_nobody_is_refused_on_the_word_of_a_view_that_lags(nats_client: Cl
         await sessions.check(ADA, None)
 
 
-async def test_garbage_in_a_bucket_is_survived_and_counted_once(nats_client: Client) -> None:
+async def test_garbage_in_a_bucket_is_survived_and_counted_once(client: Client) -> None:
     """Keys that are no ids and values that cannot be read hold up nobody, are counted once each, and claim no id."""
-    rig = NatsRig(nats_client)
-    buckets = {name: await nats_client.jetstream().key_value(name) for name in (CARDS, LEASES, SESSIONS)}
+    rig = Rig(client)
+    buckets = {name: await client.jetstream().key_value(name) for name in (CARDS, LEASES, SESSIONS)}
     before = {name: REGISTRY.get_sample_value("ioa_bucket_unreadable_total", {"bucket": name}) or 0 for name in (CARDS, LEASES)}
 
     async def put_garbage() -> None:
@@ -322,22 +273,22 @@ async def test_garbage_in_a_bucket_is_survived_and_counted_once(nats_client: Cli
     assert counted == {CARDS: 3, LEASES: 1}
 
 
-async def test_a_watch_that_the_server_has_lost_is_opened_again(nats_client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_watch_that_the_server_has_lost_is_opened_again(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     """A watch dies with its node, and no message says so: who hears nothing for a while asks."""
     monkeypatch.setattr(nats_buckets, "_QUIET_SECONDS", 0.2)
-    view = NatsRegistryView(nats_client, LEASE)
+    view = NatsRegistryView(client, LEASE)
     async with background(view.follow_cards()):
         await asyncio.wait_for(view.cards_ready.wait(), 10)
-        js = nats_client.jetstream()
+        js = client.jetstream()
         for consumer in await js.consumers_info(f"KV_{CARDS}"):
             await js.delete_consumer(f"KV_{CARDS}", consumer.name)
-        await NatsCards(nats_client).put(record("ada"))
+        await NatsCards(client).put(record("ada"))
         assert await eventually(lambda: view.card(ADA)) == record("ada")
 
 
-async def test_a_view_opened_late_sees_everything(nats_client: Client) -> None:
+async def test_a_view_opened_late_sees_everything(client: Client) -> None:
     """A view's first snapshot holds what was stored, leases that were given back excepted, before it says it is ready."""
-    early = NatsRig(nats_client)
+    early = Rig(client)
     for agent_id in ("ada", "bob"):
         await early.cards.put(record(agent_id))
         await early.leases.renew(AgentId(agent_id))
@@ -349,9 +300,9 @@ async def test_a_view_opened_late_sees_everything(nats_client: Client) -> None:
         assert early.view.of_pool(card("ada").pool) == [record("ada")]
 
 
-async def test_views_survive_a_crash_of_the_server(nats_client: Client, nats_server: NatsServer) -> None:
+async def test_views_survive_a_crash_of_the_server(client: Client, nats_server: NatsServer) -> None:
     """After nats-server was killed views show what was stored, what changed since, and who did not renew."""
-    rig = NatsRig(nats_client)
+    rig = Rig(client)
     noticed: list[AgentId] = []
     rig.view.listen(noticed.append)
     async with background(*rig.followers()):
@@ -362,7 +313,7 @@ async def test_views_survive_a_crash_of_the_server(nats_client: Client, nats_ser
         await eventually(lambda: rig.view.is_online(BOB))
         await crash(nats_server)
         await nats_server.start()
-        await eventually(lambda: nats_client.is_connected)
+        await eventually(lambda: client.is_connected)
         await rig.leases.renew(ADA)
         await rig.cards.put(record("eve"))
         await eventually(lambda: not rig.view.is_online(BOB) and rig.view.card(AgentId("eve")) == record("eve"))
@@ -372,9 +323,9 @@ async def test_views_survive_a_crash_of_the_server(nats_client: Client, nats_ser
         assert {ADA, BOB, AgentId("eve")} <= set(noticed)
 
 
-async def test_listeners_hear_of_each_change_once(nats_client: Client) -> None:
+async def test_listeners_hear_of_each_change_once(client: Client) -> None:
     """Whoever listens to a view hears of an agent that comes, goes, and changes its card, and not of mere renewals and loads."""
-    rig = NatsRig(nats_client)
+    rig = Rig(client)
     noticed: list[tuple[AgentId, bool]] = []
     async with background(rig.view.follow_leases()):
         await asyncio.wait_for(rig.view.leases_ready.wait(), 10)

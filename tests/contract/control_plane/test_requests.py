@@ -77,52 +77,52 @@ def own(request: pytest.FixtureRequest) -> bool:
     return bool(request.param)
 
 
-async def test_request_is_answered(nats_client: Client, own: bool) -> None:
+async def test_request_is_answered(client: Client, own: bool) -> None:
     """The handler gets the decoded request, the caller the decoded reply."""
-    async with serving(nats_client, ServiceEndpoint("echo", SUBJECT, answer(Echo, echo), per_replica=own)) as requester:
+    async with serving(client, ServiceEndpoint("echo", SUBJECT, answer(Echo, echo), per_replica=own)) as requester:
         assert await requester.request(SUBJECT, Echo(text="Grüße ✂"), Echo) == Echo(text="Grüße ✂")
 
 
 @pytest.mark.parametrize("kind", [kind for kind in ERRORS if kind.__module__ == IoaError.__module__])
-async def test_error_keeps_its_class(nats_client: Client, kind: type[IoaError]) -> None:
+async def test_error_keeps_its_class(client: Client, kind: type[IoaError]) -> None:
     """An error of a handler arrives as the same class, with message and hint on one line each."""
     raised = kind("It broke:\nGrüße ✂, {a}.", hint="Mend\r\nit.")
 
     async def fail(_: Echo) -> Echo:
         raise raised
 
-    async with serving(nats_client, ServiceEndpoint("fail", SUBJECT, answer(Echo, fail))) as requester:
+    async with serving(client, ServiceEndpoint("fail", SUBJECT, answer(Echo, fail))) as requester:
         with pytest.raises(IoaError) as caught:
             await requester.request(SUBJECT, Echo(text=""), Echo)
     assert (type(caught.value), caught.value.message, caught.value.hint) == (type(raised), "It broke: Grüße ✂, {a}.", "Mend it.")
 
 
-async def test_crash_is_reported_without_details(nats_client: Client) -> None:
+async def test_crash_is_reported_without_details(client: Client) -> None:
     """After an unexpected exception the caller gets an error, and the next request is answered."""
 
     async def divide(request: Echo) -> Echo:
         return Echo(text=str(1 // len(request.text)))
 
-    async with serving(nats_client, ServiceEndpoint("divide", SUBJECT, answer(Echo, divide))) as requester:
+    async with serving(client, ServiceEndpoint("divide", SUBJECT, answer(Echo, divide))) as requester:
         with pytest.raises(IoaError, match="its log contains the reason"):
             await requester.request(SUBJECT, Echo(text=""), Echo)
         assert await requester.request(SUBJECT, Echo(text="x"), Echo) == Echo(text="1")
 
 
 @pytest.mark.parametrize("garbage", [b"", b"\xc1", b"\x81\xa4text\x07", b"{}", b"\x90" * 4_000])
-async def test_garbage_is_invalid_input(nats_client: Client, garbage: bytes) -> None:
+async def test_garbage_is_invalid_input(client: Client, garbage: bytes) -> None:
     """A payload that cannot be decoded is rejected."""
-    async with serving(nats_client, ServiceEndpoint("echo", SUBJECT, answer(Echo, echo))):
-        reply = await nats_client.request(SUBJECT, garbage, timeout=5)
+    async with serving(client, ServiceEndpoint("echo", SUBJECT, answer(Echo, echo))):
+        reply = await client.request(SUBJECT, garbage, timeout=5)
     assert isinstance(read_error(reply.headers or {}), InvalidInputError)
 
 
-async def test_request_without_reply_subject_is_no_crash(nats_client: Client) -> None:
+async def test_request_without_reply_subject_is_no_crash(client: Client) -> None:
     """Requests without a reply subject, valid or not, are handled as others."""
     with capture_logs() as lines:
-        async with serving(nats_client, ServiceEndpoint("echo", SUBJECT, answer(Echo, echo))) as requester:
+        async with serving(client, ServiceEndpoint("echo", SUBJECT, answer(Echo, echo))) as requester:
             for data in (encode(Echo(text="x")), b"garbage"):
-                await nats_client.publish(SUBJECT, data)
+                await client.publish(SUBJECT, data)
             await requester.request(SUBJECT, Echo(text="y"), Echo)
     assert [line["event"] for line in lines] == ["request_failed"]
 
@@ -130,21 +130,21 @@ async def test_request_without_reply_subject_is_no_crash(nats_client: Client) ->
 @pytest.mark.parametrize(
     "shown", ["", "{", "[]", "null", '{"acc":1}', '{"acc":"A","user":{}}', "[" * 50_000], ids=lambda text: text[:12]
 )
-async def test_caller_header_with_any_content_is_no_crash(nats_client: Client, shown: str) -> None:
+async def test_caller_header_with_any_content_is_no_crash(client: Client, shown: str) -> None:
     """A request whose header names no caller is answered."""
-    async with serving(nats_client, ServiceEndpoint("echo", SUBJECT, answer(Echo, echo))):
+    async with serving(client, ServiceEndpoint("echo", SUBJECT, answer(Echo, echo))):
         headers = {SHOWN_ASKER: shown, "Ioa-Timeout": "no number"}
-        reply = await nats_client.request(SUBJECT, encode(Echo(text="x")), timeout=5, headers=headers)
+        reply = await client.request(SUBJECT, encode(Echo(text="x")), timeout=5, headers=headers)
     assert reply.data == encode(Echo(text="x"))
 
 
-async def test_failed_requests_of_one_caller_are_logged_once_per_second(nats_client: Client) -> None:
+async def test_failed_requests_of_one_caller_are_logged_once_per_second(client: Client) -> None:
     """Each request gets its error; the log gets a line per second, caller and code, with the number of dropped lines."""
 
     async def refuse(_: Echo) -> Echo:
         raise InvalidInputError("No.")
 
-    async with serving(nats_client, ServiceEndpoint("refuse", NAMED, answer(Echo, refuse), caller_at=CALLER_AT)) as requester:
+    async with serving(client, ServiceEndpoint("refuse", NAMED, answer(Echo, refuse), caller_at=CALLER_AT)) as requester:
         with capture_logs() as lines:
             for caller in ("eve", "ada") * 20:
                 with pytest.raises(InvalidInputError):
@@ -153,50 +153,50 @@ async def test_failed_requests_of_one_caller_are_logged_once_per_second(nats_cli
     assert (written[:2], len(written) < 20) == (["eve", "ada"], True)
 
 
-async def test_missing_service_is_reported_immediately(nats_client: Client) -> None:
+async def test_missing_service_is_reported_immediately(client: Client) -> None:
     """A request to a service that does not run fails at once."""
     async with asyncio.timeout(1):
         with pytest.raises(UnavailableError, match="No service listens"):
-            await NatsRequester(nats_client).request(SUBJECT, Echo(text=""), Echo)
+            await NatsRequester(client).request(SUBJECT, Echo(text=""), Echo)
 
 
-async def test_timeout_is_unavailable(nats_client: Client) -> None:
+async def test_timeout_is_unavailable(client: Client) -> None:
     """A service that does not reply in time is unavailable."""
     held = Held()
-    async with serving(nats_client, ServiceEndpoint("hang", SUBJECT, answer(Echo, held))) as requester:
+    async with serving(client, ServiceEndpoint("hang", SUBJECT, answer(Echo, held))) as requester:
         with pytest.raises(UnavailableError, match="did not answer"):
             await requester.request(SUBJECT, Echo(text=""), Echo, timeout=SOON)
         held.go.set()
 
 
-async def test_too_large_request_is_not_sent(nats_client: Client) -> None:
+async def test_too_large_request_is_not_sent(client: Client) -> None:
     """A request above the server's limit is rejected by the client."""
     with pytest.raises(PayloadTooLargeError):
-        await NatsRequester(nats_client).request(SUBJECT, Echo(text="x" * 1_000_001), Echo)
+        await NatsRequester(client).request(SUBJECT, Echo(text="x" * 1_000_001), Echo)
 
 
 @pytest.mark.parametrize("headers", [None, {"Large": "x" * 60_000}])
-async def test_too_large_reply_is_reported(nats_client: Client, headers: dict[str, str] | None) -> None:
+async def test_too_large_reply_is_reported(client: Client, headers: dict[str, str] | None) -> None:
     """A reply that fits into no message arrives as an error, and the connection stays open."""
 
     async def grow(_subject: str, _data: bytes) -> bytes | HeadedAnswer:
-        data = b"x" * (nats_client.max_payload + 1 if headers is None else nats_client.max_payload - 10)
+        data = b"x" * (client.max_payload + 1 if headers is None else client.max_payload - 10)
         return data if headers is None else HeadedAnswer(data, headers)
 
-    async with serving(nats_client, ServiceEndpoint("grow", SUBJECT, grow)) as requester:
+    async with serving(client, ServiceEndpoint("grow", SUBJECT, grow)) as requester:
         with pytest.raises(PayloadTooLargeError):
             await requester.request(SUBJECT, Echo(text=""), Echo)
-        assert nats_client.is_connected
+        assert client.is_connected
 
 
-async def test_reply_of_another_type_is_rejected(nats_client: Client) -> None:
+async def test_reply_of_another_type_is_rejected(client: Client) -> None:
     """A reply that is not of the expected type is an error."""
-    async with serving(nats_client, ServiceEndpoint("echo", SUBJECT, answer(Echo, echo))) as requester:
+    async with serving(client, ServiceEndpoint("echo", SUBJECT, answer(Echo, echo))) as requester:
         with pytest.raises(InvalidInputError):
             await requester.request(SUBJECT, Echo(text="x"), Deregister)
 
 
-async def test_large_request_is_rejected_unread(nats_client: Client) -> None:
+async def test_large_request_is_rejected_unread(client: Client) -> None:
     """An endpoint rejects requests above its size; the error states the size."""
     read = list[int]()
 
@@ -204,14 +204,14 @@ async def test_large_request_is_rejected_unread(nats_client: Client) -> None:
         read.append(len(data))
         return b""
 
-    async with serving(nats_client, ServiceEndpoint("note", SUBJECT, note, max_bytes=1_000)) as requester:
+    async with serving(client, ServiceEndpoint("note", SUBJECT, note, max_bytes=1_000)) as requester:
         await requester.send(SUBJECT, b"x" * 1_000)
         with pytest.raises(PayloadTooLargeError, match="1,001 bytes"):
             await requester.send(SUBJECT, b"x" * 1_001)
     assert read == [1_000]
 
 
-async def test_requests_run_concurrently(nats_client: Client, own: bool) -> None:
+async def test_requests_run_concurrently(client: Client, own: bool) -> None:
     """A slow request does not delay others."""
     last_came = asyncio.Event()
 
@@ -221,63 +221,63 @@ async def test_requests_run_concurrently(nats_client: Client, own: bool) -> None
         await last_came.wait()
         return request
 
-    async with serving(nats_client, ServiceEndpoint("wait", SUBJECT, answer(Echo, wait_for_last), per_replica=own)) as requester:
+    async with serving(client, ServiceEndpoint("wait", SUBJECT, answer(Echo, wait_for_last), per_replica=own)) as requester:
         asked = [str(number) for number in range(40)] + ["last"]
         answers = await asyncio.gather(*(requester.request(SUBJECT, Echo(text=text), Echo) for text in asked))
     assert [given.text for given in answers] == asked
 
 
-async def test_queue_keys_are_served_round_robin(nats_client: Client) -> None:
+async def test_queue_keys_are_served_round_robin(client: Client) -> None:
     """Two slots per key of three: waiting keys are served in turn."""
     held = Held()
     endpoint = ServiceEndpoint("slow", NAMED, answer(Echo, held), queue_key=lambda subject: subject.split(".")[3])
     limits = ServiceLimits(max_concurrent=3, max_concurrent_per_key=2)
-    async with asyncio.TaskGroup() as group, serving(nats_client, endpoint, limits=limits) as requester:
+    async with asyncio.TaskGroup() as group, serving(client, endpoint, limits=limits) as requester:
         for key, count in (("big", 6), ("small", 1), ("other", 2)):
             for number in range(count):
                 group.create_task(requester.request(f"ioa.v1.test.{key}", Echo(text=f"{key} {number}"), Echo))
-        await heard(nats_client)
-        await heard(nats_client)
+        await heard(client)
+        await heard(client)
         before = list(held.served)
         asyncio.get_running_loop().call_soon(held.go.set)
     assert before == ["big 0", "big 1", "small 0"]
     assert max(held.served.index("other 0"), held.served.index("other 1")) <= 6
 
 
-async def test_request_of_another_caller_overtakes_thousands_of_waiting_requests(nats_client: Client) -> None:
+async def test_request_of_another_caller_overtakes_thousands_of_waiting_requests(client: Client) -> None:
     """While one caller has thousands of requests waiting, those of another are served next."""
     held = Held()
     endpoint = ServiceEndpoint("slow", NAMED, answer(Echo, held), caller_at=CALLER_AT)
     limits = ServiceLimits(RateLimit(10_000, 10_000), max_concurrent=4, max_concurrent_per_key=4, max_waiting_per_key=5_000)
-    async with asyncio.TaskGroup() as group, serving(nats_client, endpoint, limits=limits) as requester:
+    async with asyncio.TaskGroup() as group, serving(client, endpoint, limits=limits) as requester:
         for number in range(3_000):
-            await nats_client.publish("ioa.v1.test.eve", encode(Echo(text=f"eve {number}")))
-        await heard(nats_client)
+            await client.publish("ioa.v1.test.eve", encode(Echo(text=f"eve {number}")))
+        await heard(client)
         for number in range(5):
             group.create_task(requester.request("ioa.v1.test.ada", Echo(text=f"ada {number}"), Echo))
-        await heard(nats_client)
-        await heard(nats_client)
+        await heard(client)
+        await heard(client)
         asyncio.get_running_loop().call_soon(held.go.set)
     assert [text for text in held.served if text.startswith("ada")] == [f"ada {number}" for number in range(5)]
     assert max(position for position, text in enumerate(held.served) if text.startswith("ada")) < 4 + 2 * 5
 
 
-async def test_callers_named_by_the_servers_header_are_served_round_robin(nats_client: Client) -> None:
+async def test_callers_named_by_the_servers_header_are_served_round_robin(client: Client) -> None:
     """On a subject that names no caller, nats-server's header does."""
     held = Held()
     limits = ServiceLimits(max_concurrent=1)
-    async with serving(nats_client, ServiceEndpoint("slow", SUBJECT, answer(Echo, held)), limits=limits):
+    async with serving(client, ServiceEndpoint("slow", SUBJECT, answer(Echo, held)), limits=limits):
         for caller, count in (("eve", 60), ("ada", 1)):
             shown = {SHOWN_ASKER: json.dumps({"acc": "IOA_USERS", "user": caller})}
             for _ in range(count):
-                await nats_client.publish(SUBJECT, encode(Echo(text=caller)), headers=shown)
-        await heard(nats_client)
-        await heard(nats_client)
+                await client.publish(SUBJECT, encode(Echo(text=caller)), headers=shown)
+        await heard(client)
+        await heard(client)
         asyncio.get_running_loop().call_soon(held.go.set)
     assert (len(held.served), held.served.index("ada") <= 2) == (61, True)
 
 
-async def test_full_queue_rejects_only_its_caller(nats_client: Client) -> None:
+async def test_full_queue_rejects_only_its_caller(client: Client) -> None:
     """Requests beyond a caller's queue are rejected with a retry time; other callers are served."""
     held = Held()
     endpoint = ServiceEndpoint("slow", NAMED, answer(Echo, held), caller_at=CALLER_AT)
@@ -285,60 +285,58 @@ async def test_full_queue_rejects_only_its_caller(nats_client: Client) -> None:
 
     async def ask(caller: str) -> str:
         try:
-            return (
-                await NatsRequester(nats_client).request(f"ioa.v1.test.{caller}", Echo(text=caller), Echo, timeout=SOON * 4)
-            ).text
+            return (await NatsRequester(client).request(f"ioa.v1.test.{caller}", Echo(text=caller), Echo, timeout=SOON * 4)).text
         except RateLimitedError as error:
             return f"retry {error.retry_after}"
 
-    async with asyncio.TaskGroup() as group, serving(nats_client, endpoint, limits=limits):
+    async with asyncio.TaskGroup() as group, serving(client, endpoint, limits=limits):
         asked = [group.create_task(ask(caller)) for caller in ("eve", "eve", "eve", "ada")]
-        await heard(nats_client)
-        await heard(nats_client)
+        await heard(client)
+        await heard(client)
         asyncio.get_running_loop().call_soon(held.go.set)
     assert [one.result() for one in asked] == ["eve", "eve", "retry 0:00:01", "ada"]
 
 
-async def test_caller_above_its_rate_is_delayed_and_finishes(nats_client: Client, own: bool) -> None:
+async def test_caller_above_its_rate_is_delayed_and_finishes(client: Client, own: bool) -> None:
     """Every request of a caller far above its rate is answered in the end, on the same connection, and other callers at once."""
     endpoint = ServiceEndpoint("echo", NAMED, answer(Echo, echo), per_replica=own, caller_at=CALLER_AT)
-    before = nats_client.stats["reconnects"]
+    before = client.stats["reconnects"]
     with capture_logs() as lines:
-        async with serving(nats_client, endpoint, limits=ServiceLimits(RateLimit(per_second=200, burst=2))) as requester:
+        async with serving(client, endpoint, limits=ServiceLimits(RateLimit(per_second=200, burst=2))) as requester:
             texts = [str(number) for number in range(100)]
             asked = [asyncio.ensure_future(requester.request("ioa.v1.test.eve", Echo(text=text), Echo)) for text in texts]
             for text in texts[:2]:
                 assert await requester.request("ioa.v1.test.ada", Echo(text=text), Echo) == Echo(text=text)
             assert not asked[-1].done()
             assert [(await one).text for one in asked] == texts
-    assert (nats_client.is_connected, nats_client.stats["reconnects"]) == (True, before)
+    assert (client.is_connected, client.stats["reconnects"]) == (True, before)
     assert [(line["caller"], line["kind"]) for line in lines if line["event"] == "caller_rate_limited"] == [("eve", "rate")]
 
 
-async def test_rate_limited_caller_gets_its_retry_time_and_is_listed(nats_client: Client) -> None:
+async def test_rate_limited_caller_gets_its_retry_time_and_is_listed(client: Client) -> None:
     """The error states when to retry, and the statistics list the caller; expensive requests count as several."""
     limited = ServiceEndpoint("echo", NAMED, answer(Echo, echo), caller_at=CALLER_AT, cost=len)
-    async with serving(nats_client, limited, limits=ServiceLimits(RateLimit(per_second=1, burst=100))) as requester:
+    async with serving(client, limited, limits=ServiceLimits(RateLimit(per_second=1, burst=100))) as requester:
         await requester.request("ioa.v1.test.eve", Echo(text="x" * 80), Echo)
         for _ in range(3):
             with pytest.raises(RateLimitedError) as rejected:
                 await requester.request("ioa.v1.test.eve", Echo(text="x" * 80), Echo, timeout=SOON)
-        statistics = json.loads((await nats_client.request("$SRV.STATS.ioa-test", timeout=5)).data)
+        statistics = json.loads((await client.request("$SRV.STATS.ioa-test", timeout=5)).data)
     assert rejected.value.retry_after is not None and rejected.value.retry_after > SOON
     assert statistics["endpoints"][0]["data"] == {REJECTED: [["eve", "rate", 3]]}
 
 
-async def test_exempt_caller_has_no_rate_limit(nats_client: Client) -> None:
+async def test_exempt_caller_has_no_rate_limit(client: Client) -> None:
     """A caller that acts for many users is not limited."""
     endpoint = ServiceEndpoint("echo", NAMED, answer(Echo, echo), caller_at=CALLER_AT, exempt_callers=("_groups",))
-    async with serving(nats_client, endpoint, limits=ServiceLimits(RateLimit(per_second=0.5, burst=1))) as requester:
+    async with serving(client, endpoint, limits=ServiceLimits(RateLimit(per_second=0.5, burst=1))) as requester:
         await asyncio.gather(*(requester.request("ioa.v1.test._groups", Echo(text=text), Echo) for text in "abc"))
         await requester.request("ioa.v1.test.ada", Echo(text=""), Echo)
         with pytest.raises(RateLimitedError):
             await requester.request("ioa.v1.test.ada", Echo(text=""), Echo, timeout=SOON)
 
 
-async def test_request_is_dropped_after_its_callers_timeout(nats_client: Client) -> None:
+async def test_request_is_dropped_after_its_callers_timeout(client: Client) -> None:
     """A request that waited longer than its caller is not handled; one whose caller waits is."""
     held = Held()
 
@@ -349,23 +347,23 @@ async def test_request_is_dropped_after_its_callers_timeout(nats_client: Client)
     limits = ServiceLimits(max_concurrent=1)
     async with (
         asyncio.TaskGroup() as group,
-        serving(nats_client, ServiceEndpoint("slow", SUBJECT, answer(Echo, held)), limits=limits) as requester,
+        serving(client, ServiceEndpoint("slow", SUBJECT, answer(Echo, held)), limits=limits) as requester,
     ):
         first = group.create_task(requester.request(SUBJECT, Echo(text="first"), Echo))
-        await heard(nats_client)
+        await heard(client)
         with pytest.raises(UnavailableError):
             await requester.request(SUBJECT, Echo(text="given up"), Echo, timeout=SOON)
-        await heard(nats_client)
+        await heard(client)
         await asyncio.sleep(SOON.total_seconds())  # on a busy machine the request may have arrived only now
         last = group.create_task(requester.request(SUBJECT, Echo(text="last"), Echo))
-        await heard(nats_client)
-        await heard(nats_client)
+        await heard(client)
+        await heard(client)
         held.go.set()
     assert (first.result().text, last.result().text, held.served) == ("first", "last", ["first", "last"])
     assert dropped() - before == 1
 
 
-async def test_request_logs_nothing_of_the_request_before(nats_client: Client) -> None:
+async def test_request_logs_nothing_of_the_request_before(client: Client) -> None:
     """The ids bound to log lines are those of the request that is handled."""
     held, about = Held(), list[dict[str, str]]()
 
@@ -375,16 +373,16 @@ async def test_request_logs_nothing_of_the_request_before(nats_client: Client) -
         return await held(request)
 
     endpoint = ServiceEndpoint("work", SUBJECT, answer(Echo, work))
-    async with asyncio.TaskGroup() as group, serving(nats_client, endpoint, limits=ServiceLimits(max_concurrent=1)) as requester:
+    async with asyncio.TaskGroup() as group, serving(client, endpoint, limits=ServiceLimits(max_concurrent=1)) as requester:
         for text in ("ada", "bob", "eve"):
             group.create_task(requester.request(SUBJECT, Echo(text=text), Echo))
-        await heard(nats_client)
-        await heard(nats_client)
+        await heard(client)
+        await heard(client)
         asyncio.get_running_loop().call_soon(held.go.set)
     assert about == [{}, {}, {}]
 
 
-async def test_request_reaches_one_replica(nats_client: Client, nats_server: NatsServer) -> None:
+async def test_request_reaches_one_replica(client: Client, nats_url: str) -> None:
     """Replicas share the requests."""
     served = list[str]()
 
@@ -394,45 +392,43 @@ async def test_request_reaches_one_replica(nats_client: Client, nats_server: Nat
 
     endpoint = ServiceEndpoint("note", SUBJECT, answer(Echo, note))
     async with (
-        open_connection(NatsSettings(nats_server.url, "second")) as second,
+        open_connection(NatsSettings(nats_url, "second")) as second,
         serving(second, endpoint),
-        serving(nats_client, endpoint) as requester,
+        serving(client, endpoint) as requester,
     ):
         await asyncio.gather(*(requester.request(SUBJECT, Echo(text=str(number)), Echo) for number in range(60)))
     assert sorted(served, key=int) == [str(number) for number in range(60)]
 
 
-async def test_stopping_service_answers_received_and_waiting_requests(nats_client: Client, own: bool) -> None:
+async def test_stopping_service_answers_received_and_waiting_requests(client: Client, own: bool) -> None:
     """Requests that run or wait at the end are answered; later ones reach no service."""
     held = Held()
     endpoint = ServiceEndpoint("slow", SUBJECT, answer(Echo, held), per_replica=own)
-    async with asyncio.TaskGroup() as group, serving(nats_client, endpoint, limits=ServiceLimits(max_concurrent=1)) as requester:
+    async with asyncio.TaskGroup() as group, serving(client, endpoint, limits=ServiceLimits(max_concurrent=1)) as requester:
         asked = [group.create_task(requester.request(SUBJECT, Echo(text=str(number)), Echo)) for number in range(5)]
-        await heard(nats_client)  # the tasks send while this waits
-        await heard(nats_client)  # their requests have arrived
+        await heard(client)  # the tasks send while this waits
+        await heard(client)  # their requests have arrived
         asyncio.get_running_loop().call_soon(held.go.set)
     assert [one.result().text for one in asked] == ["0", "1", "2", "3", "4"]
     with pytest.raises(UnavailableError):
-        await NatsRequester(nats_client).request(SUBJECT, Echo(text="x"), Echo)
+        await NatsRequester(client).request(SUBJECT, Echo(text="x"), Echo)
 
 
-async def test_failing_service_starts_no_waiting_request(nats_client: Client) -> None:
+async def test_failing_service_starts_no_waiting_request(client: Client) -> None:
     """When the block raises, running requests are cancelled and waiting ones are not started."""
     held = Held()
     with pytest.raises(ExceptionGroup) as failed:
-        async with serving(
-            nats_client, ServiceEndpoint("slow", SUBJECT, answer(Echo, held)), limits=ServiceLimits(max_concurrent=1)
-        ):
+        async with serving(client, ServiceEndpoint("slow", SUBJECT, answer(Echo, held)), limits=ServiceLimits(max_concurrent=1)):
             for number in range(3):
-                await nats_client.publish(SUBJECT, encode(Echo(text=str(number))))
-            await heard(nats_client)
+                await client.publish(SUBJECT, encode(Echo(text=str(number))))
+            await heard(client)
             raise UnavailableError("The store is gone.")
     assert (held.served, [type(error) for error in failed.value.exceptions]) == (["0"], [UnavailableError])
 
 
-async def test_service_answers_after_a_crash_of_the_server(nats_client: Client, nats_server: NatsServer, own: bool) -> None:
+async def test_service_answers_after_a_crash_of_the_server(client: Client, nats_server: NatsServer, own: bool) -> None:
     """After nats-server was killed and restarted, the same replica answers."""
-    async with serving(nats_client, ServiceEndpoint("echo", SUBJECT, answer(Echo, echo), per_replica=own)) as requester:
+    async with serving(client, ServiceEndpoint("echo", SUBJECT, answer(Echo, echo), per_replica=own)) as requester:
         await crash(nats_server)
         await nats_server.start()
 
@@ -444,15 +440,15 @@ async def test_service_answers_after_a_crash_of_the_server(nats_client: Client, 
         assert await eventually(asked, lambda given: given is not None) == Echo(text="back")
 
 
-async def test_service_stops_while_the_server_is_away(nats_client: Client, nats_server: NatsServer) -> None:
+async def test_service_stops_while_the_server_is_away(client: Client, nats_server: NatsServer) -> None:
     """A replica ends without a server."""
-    async with asyncio.timeout(5), serving(nats_client, ServiceEndpoint("echo", SUBJECT, answer(Echo, echo))):
+    async with asyncio.timeout(5), serving(client, ServiceEndpoint("echo", SUBJECT, answer(Echo, echo))):
         await crash(nats_server)
-        await eventually(lambda: not nats_client.is_connected)
-    assert not nats_client.is_connected
+        await eventually(lambda: not client.is_connected)
+    assert not client.is_connected
 
 
-async def test_idempotent_request_is_sent_again_when_the_reply_is_lost(nats_client: Client) -> None:
+async def test_idempotent_request_is_sent_again_when_the_reply_is_lost(client: Client) -> None:
     """An idempotent request is sent a second time after a tenth of the timeout; each states its own timeout."""
     timeouts = list[str]()
 
@@ -461,16 +457,16 @@ async def test_idempotent_request_is_sent_again_when_the_reply_is_lost(nats_clie
         if len(timeouts) == 2:
             await message.respond(encode(Echo(text="it")))
 
-    await nats_client.subscribe(SUBJECT, cb=answer_second)
-    request = NatsRequester(nats_client).request(SUBJECT, Echo(text="it"), Echo, timeout=SOON, is_repeatable=True)
+    await client.subscribe(SUBJECT, cb=answer_second)
+    request = NatsRequester(client).request(SUBJECT, Echo(text="it"), Echo, timeout=SOON, is_repeatable=True)
     assert await request == Echo(text="it")
     assert timeouts == ["20", "180"]
 
 
-async def test_other_request_is_sent_once(nats_client: Client) -> None:
+async def test_other_request_is_sent_once(client: Client) -> None:
     """A request that is not idempotent is sent once."""
     received = list[Msg]()
-    await nats_client.subscribe(SUBJECT, future=MessageSink(received.append))
+    await client.subscribe(SUBJECT, future=MessageSink(received.append))
     with pytest.raises(UnavailableError, match="did not answer"):
-        await NatsRequester(nats_client).request(SUBJECT, Echo(text="it"), Echo, timeout=SOON)
+        await NatsRequester(client).request(SUBJECT, Echo(text="it"), Echo, timeout=SOON)
     assert len(received) == 1

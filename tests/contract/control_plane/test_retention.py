@@ -30,14 +30,6 @@ from ioa.protocol.codec import encode
 from ioa.protocol.goals import Artifact, EndedGoal, Goal, GoalRecord, GoalResult, Reason, digest_of
 from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, GoalName, PoolId, comm_id_of_goal
 from ioa.protocol.messages import InformTaskResult
-from ioa.testing.manual_clock import ManualClock
-from ioa.testing.memory_delivery import MemoryResults, MemoryTimers
-from ioa.testing.memory_file_store import MemoryFileStore
-from ioa.testing.memory_goals import MemoryGoalRecords, MemoryWorkQueue
-from ioa.testing.memory_log import MemoryGroupLog
-from ioa.testing.memory_open_groups import MemoryMemberships, MemoryOpenGroups
-from ioa.testing.memory_registry import MemoryCards, MemoryLeases
-from ioa.testing.memory_retention import MemoryAgentRemoval, MemoryEndedGoals, MemoryGoalPages, MemoryGoalRemoval
 from tests.rig.stored_files import fetch_file, store_file
 from tests.unit.group.scenario import START, card, launched
 
@@ -63,19 +55,13 @@ class Stores:
 
 
 @pytest.fixture
-def stores(client: Client | None) -> Stores:
+def stores(client: Client) -> Stores:
     """Nothing yet."""
-    if client is not None:
-        js = client.jetstream()
-        return Stores(
-            *(NatsGoalRecords(js), NatsGoalPages(client), NatsEndedGoals(js), NatsGroupLog(client), NatsTimers(js)),
-            *(NatsFileStore(client), NatsMemberships(client), NatsResults(js), NatsOpenGroups(client), NatsGoalRemoval(client)),
-        )
-    log, timers, artifacts, memberships = MemoryGroupLog(), MemoryTimers(ManualClock()), MemoryFileStore(), MemoryMemberships()
-    results, records, open_groups = MemoryResults(), MemoryGoalRecords(), MemoryOpenGroups()
-    removal = MemoryGoalRemoval(log, timers, artifacts, memberships, results, records, open_groups)
-    pages, ended = MemoryGoalPages(records), MemoryEndedGoals()
-    return Stores(records, pages, ended, log, timers, artifacts, memberships, results, open_groups, removal)
+    js = client.jetstream()
+    return Stores(
+        *(NatsGoalRecords(js), NatsGoalPages(client), NatsEndedGoals(js), NatsGroupLog(client), NatsTimers(js)),
+        *(NatsFileStore(client), NatsMemberships(client), NatsResults(js), NatsOpenGroups(client), NatsGoalRemoval(client)),
+    )
 
 
 def record(number: int) -> GoalRecord:
@@ -149,13 +135,13 @@ async def test_pages_read_back_end_by_their_bytes(stores: Stores) -> None:
     assert await newest(stores, 2, max_bytes=4 * size) == [[11, 10], [9, 8], [7, 6], [5, 4], [3, 2], [1, 0]]
 
 
-async def test_more_than_one_request_of_goals_is_paged(nats_client: Client) -> None:
+async def test_more_than_one_request_of_goals_is_paged(client: Client) -> None:
     """A page may hold more than the server is asked for at once, also behind a wide gap."""
-    records, pages = NatsGoalRecords(nats_client.jetstream()), NatsGoalPages(nats_client)
+    records, pages = NatsGoalRecords(client.jetstream()), NatsGoalPages(client)
     for number in range(1_200):
         await records.create(record(number))
     for number in range(1_190, 1_199):
-        await NatsGoalRemoval(nats_client).remove_record(comm_id_of_goal(GoalId(f"goal-{number}")))
+        await NatsGoalRemoval(client).remove_record(comm_id_of_goal(GoalId(f"goal-{number}")))
     page = await pages.newest(before=None, limit=1_100, max_bytes=1_000_000)
     found = [one.record.goal.goal_id for one in page.records]
     assert found == [f"goal-{number}" for number in (1_199, *range(1_189, 90, -1))]
@@ -187,7 +173,7 @@ async def test_a_log_names_what_belongs_to_its_group(stores: Stores) -> None:
     assert await stores.removal.belongings(OTHER) == Belongings()
 
 
-async def test_removals_remove_one_thing(stores: Stores, client: Client | None) -> None:
+async def test_removals_remove_one_thing(stores: Stores, client: Client) -> None:
     """Each removes what it names, again and again, and leaves what belongs to others."""
     goals = [GoalId("goal-0"), GoalId("goal-1")]
     await filled(stores, 2)
@@ -198,8 +184,7 @@ async def test_removals_remove_one_thing(stores: Stores, client: Client | None) 
         await stores.timers.schedule(comm_id, SystemClock().now() + timedelta(hours=1))
         await stores.results.publish(result(goal_id))
         await stores.open_groups.put(comm_id, OpenGroup(goal_id=goal_id, deadline=START))
-        if client is not None:
-            await client.jetstream().publish(f"{subjects.timer(comm_id)}", b"")
+        await client.jetstream().publish(f"{subjects.timer(comm_id)}", b"")
     for _ in range(2):
         await stores.removal.remove_file("goal-0/in/0-a")
         await stores.removal.remove_timers(ROOM)
@@ -215,11 +200,10 @@ async def test_removals_remove_one_thing(stores: Stores, client: Client | None) 
     assert await fetch_file(stores.files, files[1]) == b"x" * 300_000
     with pytest.raises(NotFoundError):
         await fetch_file(stores.files, files[0])
-    if client is not None:
-        streams = {name: await subjects_of(client, name) for name in (TIMERS, f"KV_{OPEN}", f"KV_{MEMBERS}", LOG)}
-        assert [[one for one in found if "room" in one] for found in streams.values()] == [[], [], [], []]
-        assert [len(found) for found in streams.values()] == [2, 1, 3, 1]
-        assert len(await subjects_of(client, f"OBJ_{FILES}")) == 2
+    streams = {name: await subjects_of(client, name) for name in (TIMERS, f"KV_{OPEN}", f"KV_{MEMBERS}", LOG)}
+    assert [[one for one in found if "room" in one] for found in streams.values()] == [[], [], [], []]
+    assert [len(found) for found in streams.values()] == [2, 1, 3, 1]
+    assert len(await subjects_of(client, f"OBJ_{FILES}")) == 2
 
 
 @dataclass(frozen=True)
@@ -233,12 +217,9 @@ class Agents:
 
 
 @pytest.fixture
-def agents(client: Client | None) -> Agents:
+def agents(client: Client) -> Agents:
     """Nobody yet."""
-    if client is not None:
-        return Agents(NatsCards(client), NatsLeases(client), NatsWorkQueue(client.jetstream()), NatsAgentRemoval(client))
-    cards, leases, work = MemoryCards(), MemoryLeases(ManualClock(), timedelta(seconds=1)), MemoryWorkQueue()
-    return Agents(cards, leases, work, MemoryAgentRemoval(cards, leases, work))
+    return Agents(NatsCards(client), NatsLeases(client), NatsWorkQueue(client.jetstream()), NatsAgentRemoval(client))
 
 
 async def test_an_agent_is_forgotten(agents: Agents) -> None:
@@ -253,7 +234,7 @@ async def test_an_agent_is_forgotten(agents: Agents) -> None:
     assert await agents.removal.last_renewal(AgentId("nobody")) is None
 
 
-async def test_a_queue_goes_unless_something_waits(agents: Agents, client: Client | None) -> None:
+async def test_a_queue_goes_unless_something_waits(agents: Agents, client: Client) -> None:
     """A pool's queue with a goal in it stays; an empty one goes, and so does one that is gone."""
     await agents.work.ensure_pool(SUMS)
     await agents.work.ensure_pool(PoolId("words"))
@@ -262,9 +243,8 @@ async def test_a_queue_goes_unless_something_waits(agents: Agents, client: Clien
     )
     removed = [await agents.removal.remove_queue(PoolId(pool)) for pool in ("sums", "words", "words")]
     assert removed == [False, True, True]
-    if client is not None:
-        names = {consumer.name for consumer in await client.jetstream().consumers_info(WORK)}
-        assert names == {"any", pool_consumer(SUMS)}
+    names = {consumer.name for consumer in await client.jetstream().consumers_info(WORK)}
+    assert names == {"any", pool_consumer(SUMS)}
 
 
 async def append(log: GroupLog, comm_id: CommId, events: tuple[Event, ...]) -> None:

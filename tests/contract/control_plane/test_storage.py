@@ -14,25 +14,25 @@ from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.ids import CommId
 
 
-async def test_full_log_stream_fills_the_store(nats_client: Client) -> None:
+async def test_full_log_stream_fills_the_store(client: Client) -> None:
     """The larger of both parts counts: of the account, and of the log stream."""
-    js = nats_client.jetstream()
+    js = client.jetstream()
     shares = await Topology(store_bytes=10_000_000).ensure(js)
     assert shares is not None
-    storage = NatsStorage(nats_client, shares, 1)
+    storage = NatsStorage(client, shares, 1)
     before = await storage.used()
     for _ in range(8):
         await js.publish(subjects.log(CommId("room")), bytes(480_000))
     full = await storage.used()
     await js.purge_stream(LOG)
     assert (before < 0.1, full > 0.9, await storage.used() < 0.1) == (True, True, True)
-    assert await NatsStorage(nats_client, None, 1).used() == 0.0
+    assert await NatsStorage(client, None, 1).used() == 0.0
 
 
-async def test_closed_stream_rejects_goals_and_keeps_stored_ones(nats_client: Client) -> None:
+async def test_closed_stream_rejects_goals_and_keeps_stored_ones(client: Client) -> None:
     """A launch raises `StoreFullError` while the stream is closed, and is accepted again when it is open."""
-    js, system = nats_client.jetstream(), NatsSystemClient(nats_client)
-    storage = NatsStorage(nats_client, await Topology(store_bytes=10_000_000).ensure(js), 1)
+    js, system = client.jetstream(), NatsSystemClient(client)
+    storage = NatsStorage(client, await Topology(store_bytes=10_000_000).ensure(js), 1)
     for number in range(3):
         await system.launch(GoalOrder(goal=f"Count to {number}."))
     for _ in range(2):

@@ -16,7 +16,6 @@ from ioa.adapters.nats.direct_gets import answering_reads
 from ioa.adapters.nats.endpoints import ServiceEndpoint
 from ioa.adapters.nats.reading import DirectReads, first_of, last_of, messages_before, previous_messages
 from ioa.adapters.nats.request import NatsRequester
-from ioa.adapters.nats.server import NatsServer
 from ioa.adapters.nats.service import open_service
 from ioa.adapters.nats.streams import last_messages, next_messages, pages
 from ioa.errors import InvalidInputError, IoaError, PayloadTooLargeError
@@ -28,18 +27,18 @@ _STREAM, _KEY = "READ", {"KV-Operation": "DEL", "Ioa-Reason": "it is late"}
 
 
 @pytest.fixture(params=["JetStream", "group setup"])
-async def reader(request: pytest.FixtureRequest, nats_server: NatsServer) -> AsyncIterator[Client]:
+async def reader(request: pytest.FixtureRequest, nats_url: str) -> AsyncIterator[Client]:
     """A connection that reads in one of the two ways."""
     asks = request.param != "JetStream"
     async with AsyncExitStack() as stack:
-        service = await stack.enter_async_context(open_connection(NatsSettings(nats_server.url, "service")))
+        service = await stack.enter_async_context(open_connection(NatsSettings(nats_url, "service")))
         js = service.jetstream()
         await js.add_stream(StreamConfig(name=_STREAM, subjects=["read.*"], allow_direct=True))
         stack.push_async_callback(js.delete_stream, _STREAM)
         endpoint = ServiceEndpoint("read", subjects.ANY_READ, answering_reads(service, (_STREAM,)))
         await stack.enter_async_context(open_service(service, "ioa-test", "Tests", "0.1.0", [endpoint]))
         await heard(service)
-        yield await stack.enter_async_context(open_connection(NatsSettings(nats_server.url, "reader", asks_to_read=asks)))
+        yield await stack.enter_async_context(open_connection(NatsSettings(nats_url, "reader", asks_to_read=asks)))
 
 
 async def _store(client: Client, *sizes: int) -> None:
@@ -69,10 +68,10 @@ async def test_what_looks_like_a_word_of_the_server_is_read(reader: Client) -> N
     assert [(await DirectReads(reader).get_msg(_STREAM, seq)).data for seq in (1, 2, 3, 4)] == [b"204", b"404", b"503", b"?"]
 
 
-async def test_what_does_not_fit_into_an_answer_with_its_place_ends_no_connection(nats_server: NatsServer) -> None:
+async def test_what_does_not_fit_into_an_answer_with_its_place_ends_no_connection(nats_url: str) -> None:
     """It was stored as large as the server takes messages, so that each reading of it ended the connection of who answers."""
     async with AsyncExitStack() as stack:
-        service = await stack.enter_async_context(open_connection(NatsSettings(nats_server.url, "service")))
+        service = await stack.enter_async_context(open_connection(NatsSettings(nats_url, "service")))
         js = service.jetstream()
         await js.add_stream(StreamConfig(name=_STREAM, subjects=["read.*"], allow_direct=True))
         stack.push_async_callback(js.delete_stream, _STREAM)
@@ -80,7 +79,7 @@ async def test_what_does_not_fit_into_an_answer_with_its_place_ends_no_connectio
         endpoint = ServiceEndpoint("read", subjects.ANY_READ, answering_reads(service, (_STREAM,)))
         await stack.enter_async_context(open_service(service, "ioa-test", "Tests", "0.1.0", [endpoint]))
         await heard(service)
-        reader = await stack.enter_async_context(open_connection(NatsSettings(nats_server.url, "reader", asks_to_read=True)))
+        reader = await stack.enter_async_context(open_connection(NatsSettings(nats_url, "reader", asks_to_read=True)))
         with pytest.raises(PayloadTooLargeError):
             await DirectReads(reader).get_msg(_STREAM, 1)
         assert service.stats["reconnects"] == 0
@@ -151,11 +150,11 @@ _REFUSED: Mapping[str, Mapping[str, object]] = {
 
 
 @pytest.mark.parametrize("why", _REFUSED)
-async def test_other_requests_are_refused(nats_client: Client, why: str) -> None:
+async def test_other_requests_are_refused(client: Client, why: str) -> None:
     """What has none of the forms that our clients need gets as far as group setup."""
     data = to_json(_REFUSED[why])
     with pytest.raises(InvalidInputError):
-        await answering_reads(nats_client, (_STREAM,))(subjects.read(_STREAM), data)
+        await answering_reads(client, (_STREAM,))(subjects.read(_STREAM), data)
 
 
 async def test_of_other_streams_is_not_told(reader: Client) -> None:

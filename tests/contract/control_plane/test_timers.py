@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from datetime import datetime, timedelta
-from typing import Protocol
 
 import pytest
 from nats.aio.client import Client
@@ -15,54 +14,17 @@ from ioa.adapters.nats.queues import Delivery, consume
 from ioa.adapters.nats.server import NatsServer
 from ioa.adapters.nats.topology import ROUTERS, TIMERS
 from ioa.adapters.system_clock import SystemClock
-from ioa.ports.clock import Clock
-from ioa.ports.delivery import Timers
 from ioa.protocol.ids import CommId
 from ioa.protocol.subjects import parse_comm
 from ioa.runtime.process import background
-from ioa.testing.manual_clock import ManualClock
-from ioa.testing.memory_delivery import MemoryTimers
 from tests.contract.control_plane.conftest import nothing_is_poison
 from tests.rig.nats_server import crash
 
 A, B = CommId("a"), CommId("b")
 
 
-class Rig(Protocol):
-    """Timers, and the router they come back to."""
-
-    @property
-    def timers(self) -> Timers:
-        """Where they are armed."""
-
-    @property
-    def clock(self) -> Clock:
-        """What time it is for them."""
-
-    async def fired(self) -> tuple[CommId, datetime]:
-        """The next timer that fires, and when it did."""
-
-
-class MemoryRig:
-    """Fires a timer by moving the clock to it."""
-
-    def __init__(self) -> None:
-        self.clock = ManualClock()
-        self.timers = MemoryTimers(self.clock)
-        self._due: list[CommId] = []
-
-    async def fired(self) -> tuple[CommId, datetime]:
-        """Move the clock to the next timer."""
-        if not self._due:
-            at = self.timers.next_at()
-            assert at is not None, "no timer is armed"
-            self.clock.advance_to(at)
-            self._due += self.timers.take_due()
-        return self._due.pop(0), self.clock.now()
-
-
-class NatsRig:
-    """Waits for the server to fire."""
+class Rig:
+    """Timers, and the router that receives them."""
 
     def __init__(self, client: Client) -> None:
         self.clock = SystemClock()
@@ -79,14 +41,11 @@ class NatsRig:
 
 
 @pytest.fixture
-async def rig(client: Client | None) -> AsyncIterator[Rig]:
+async def rig(client: Client) -> AsyncIterator[Rig]:
     """Timers with nothing armed."""
-    if client is None:
-        yield MemoryRig()
-        return
-    nats = NatsRig(client)
-    async with background(consume(client, TIMERS, ROUTERS, nats.take, set_aside=nothing_is_poison)):
-        yield nats
+    rig = Rig(client)
+    async with background(consume(client, TIMERS, ROUTERS, rig.take, set_aside=nothing_is_poison)):
+        yield rig
 
 
 async def arm(rig: Rig, *timers: tuple[CommId, int]) -> datetime:
@@ -142,11 +101,11 @@ async def test_a_distant_timer_can_be_armed(rig: Rig) -> None:
     assert (await rig.fired())[0] == B
 
 
-async def test_timers_outlive_the_server(nats_client: Client, nats_server: NatsServer) -> None:
+async def test_timers_outlive_the_server(client: Client, nats_server: NatsServer) -> None:
     """A timer that was armed before a crash fires after it: the one that is due yet, and the one that fell due meanwhile, once."""
-    rig = NatsRig(nats_client)
+    rig = Rig(client)
     await arm(rig, (A, 10), (B, 2_500))
     await crash(nats_server)
     await nats_server.start()
-    async with background(consume(nats_client, TIMERS, ROUTERS, rig.take, set_aside=nothing_is_poison)):
+    async with background(consume(client, TIMERS, ROUTERS, rig.take, set_aside=nothing_is_poison)):
         assert [(await rig.fired())[0] for _ in range(2)] == [A, B]

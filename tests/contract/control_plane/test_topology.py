@@ -15,7 +15,7 @@ from ioa.adapters.nats.buckets import NatsCards
 from ioa.adapters.nats.connection import NatsSettings, open_connection
 from ioa.adapters.nats.delivery import NatsDeadLetters
 from ioa.adapters.nats.files import NatsFileStore
-from ioa.adapters.nats.server import NatsServer, open_nats_server
+from ioa.adapters.nats.server import open_nats_server
 from ioa.adapters.nats.topology import (
     ARTIFACTS,
     DEAD,
@@ -40,31 +40,31 @@ from tests.unit.group.scenario import START, card
 ADA = AgentId("ada")
 
 
-async def test_everybody_may_make_it_at_once(nats_server: NatsServer) -> None:
+async def test_everybody_may_make_it_at_once(nats_url: str) -> None:
     """Services that start side by side on an empty server all find what they need."""
-    async with open_connection(NatsSettings(nats_server.url, "test")) as client:
+    async with open_connection(NatsSettings(nats_url, "test")) as client:
         await asyncio.gather(*(Topology().ensure(client.jetstream()) for _ in range(5)))
         names = {info.config.name for info in await client.jetstream().streams_info()}
     assert names == set(STREAMS)
 
 
-async def test_ids_of_users_messages_are_kept_briefly(nats_client: Client) -> None:
+async def test_ids_of_users_messages_are_kept_briefly(client: Client) -> None:
     """The server has them in memory, and users choose them: what else they publish no stream keeps."""
-    goals = (await nats_client.jetstream().stream_info(GOALS)).config
+    goals = (await client.jetstream().stream_info(GOALS)).config
     assert goals.duplicate_window == 10
 
 
-async def test_making_it_again_loses_nothing(nats_client: Client) -> None:
+async def test_making_it_again_loses_nothing(client: Client) -> None:
     """What is stored survives the next start."""
     record = CardRecord(card=card("ada"), registered_at=START)
-    await NatsCards(nats_client).put(record)
-    await Topology().ensure(nats_client.jetstream())
-    assert await NatsCards(nats_client).get(ADA) == record
+    await NatsCards(client).put(record)
+    await Topology().ensure(client.jetstream())
+    assert await NatsCards(client).get(ADA) == record
 
 
-async def test_changed_stream_of_same_format_is_updated(nats_server: NatsServer) -> None:
+async def test_changed_stream_of_same_format_is_updated(nats_url: str) -> None:
     """A stream with other limits gets the current limits and keeps its messages."""
-    async with open_connection(NatsSettings(nats_server.url, "test")) as client:
+    async with open_connection(NatsSettings(nats_url, "test")) as client:
         js = client.jetstream()
         await Topology().ensure(js)
         dead = (await js.stream_info(DEAD)).config
@@ -77,9 +77,9 @@ async def test_changed_stream_of_same_format_is_updated(nats_server: NatsServer)
 
 @pytest.mark.parametrize("name", [DEAD, f"KV_{MEMBERS}", f"OBJ_{ARTIFACTS}"])
 @pytest.mark.parametrize("number", ["2", None])
-async def test_stream_of_other_format_is_rejected(nats_server: NatsServer, name: str, number: str | None) -> None:
+async def test_stream_of_other_format_is_rejected(nats_url: str, name: str, number: str | None) -> None:
     """The error names the stream, both numbers and the fix. An empty stream without a number gets the number."""
-    async with open_connection(NatsSettings(nats_server.url, "test")) as client:
+    async with open_connection(NatsSettings(nats_url, "test")) as client:
         js = client.jetstream()
         config = next(one for one in Topology().streams() if one.name == name)
         assert config.subjects is not None
@@ -94,9 +94,9 @@ async def test_stream_of_other_format_is_rejected(nats_server: NatsServer, name:
         assert "empty JetStream store" in refused.value.hint
 
 
-async def test_there_may_be_more_than_a_thousand_pools(nats_client: Client) -> None:
+async def test_there_may_be_more_than_a_thousand_pools(client: Client) -> None:
     """The server's own bound on the consumers of a work queue is no bound on pools."""
-    js, at_once = nats_client.jetstream(), asyncio.Semaphore(16)
+    js, at_once = client.jetstream(), asyncio.Semaphore(16)
 
     async def ensure(number: int) -> None:
         async with at_once:
@@ -106,9 +106,9 @@ async def test_there_may_be_more_than_a_thousand_pools(nats_client: Client) -> N
     assert (await js.stream_info(WORK)).state.consumer_count == 1_011
 
 
-async def test_full_stream_rejects_and_other_streams_accept(nats_server: NatsServer) -> None:
+async def test_full_stream_rejects_and_other_streams_accept(nats_url: str) -> None:
     """A stream at its `max_bytes` rejects messages and keeps the stored ones; making the topology again changes nothing."""
-    async with open_connection(NatsSettings(nats_server.url, "test")) as client:
+    async with open_connection(NatsSettings(nats_url, "test")) as client:
         js, store = client.jetstream(), NatsFileStore(client)
         shares = Shares(2_000_000)
         for _ in range(2):
@@ -125,10 +125,10 @@ async def test_full_stream_rejects_and_other_streams_accept(nats_server: NatsSer
     assert bounds == shares.by_stream()
 
 
-async def test_dead_letters_replace_oldest_of_their_reason(nats_server: NatsServer, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_dead_letters_replace_oldest_of_their_reason(nats_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Many letters of one reason remove no letter of another reason."""
     monkeypatch.setattr("ioa.adapters.nats.topology._LETTERS_PER_REASON", 3)
-    async with open_connection(NatsSettings(nats_server.url, "test")) as client:
+    async with open_connection(NatsSettings(nats_url, "test")) as client:
         js = client.jetstream()
         await Topology().ensure(js)
         letters = NatsDeadLetters(js)
@@ -143,9 +143,9 @@ _ACCOUNT = {"jetstream": {"max_file": 40_000_000}, "users": [{"user": "a", "pass
 _BOUNDED = json.dumps({"accounts": {"A": _ACCOUNT}, "no_auth_user": "a"})
 
 
-async def test_making_it_again_lists_nothing_that_users_make_long(nats_server: NatsServer) -> None:
+async def test_making_it_again_lists_nothing_that_users_make_long(nats_url: str) -> None:
     """A service does so whenever it connects. Of 450 goals on subjects of 4 kB the list is more than a connection may be sent."""
-    async with open_connection(NatsSettings(nats_server.url, "test")) as client:
+    async with open_connection(NatsSettings(nats_url, "test")) as client:
         topology = Topology(store_bytes=100_000_000)
         await topology.ensure(client.jetstream())
         for number in range(450):
@@ -157,9 +157,9 @@ async def test_making_it_again_lists_nothing_that_users_make_long(nats_server: N
     assert (config.max_msgs_per_subject, config.max_bytes) == (topology.goals_waiting, 8_000_000)
 
 
-async def test_a_bound_is_lowered_when_no_more_is_held(nats_server: NatsServer) -> None:
+async def test_a_bound_is_lowered_when_no_more_is_held(nats_url: str) -> None:
     """What is beyond a bound when that is set would be dropped; what came under another one stays."""
-    async with open_connection(NatsSettings(nats_server.url, "test")) as client:
+    async with open_connection(NatsSettings(nats_url, "test")) as client:
         js, bounds = client.jetstream(), list[int | None]()
         await Topology(goals_waiting=5).ensure(js)
         for _ in range(4):

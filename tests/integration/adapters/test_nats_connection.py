@@ -53,22 +53,20 @@ def _interrupted(close: Callable[[], Coroutine[Any, Any, None]]) -> Callable[[],
     return closing
 
 
-async def test_leaving_is_no_cancellation(nats_server: NatsServer) -> None:
+async def test_leaving_is_no_cancellation(nats_url: str) -> None:
     """When nats-py, closing, stumbles over a task that it has cancelled itself, whoever leaves the block goes on."""
-    async with open_connection(NatsSettings(nats_server.url, "leaving")) as client:
+    async with open_connection(NatsSettings(nats_url, "leaving")) as client:
         client.close = _interrupted(client.close)  # type: ignore[method-assign]
     assert client.is_closed
 
 
-async def test_who_publishes_to_a_socket_that_is_closed_is_told_so(
-    nats_server: NatsServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_who_publishes_to_a_socket_that_is_closed_is_told_so(nats_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """By uvloop a `RuntimeError` came of it, which ended a process of ours; who publishes knows what a lost connection is."""
 
     def write(_payload: object) -> None:
         raise RuntimeError("unable to perform operation on <TCPTransport closed=True>; the handler is closed")
 
-    async with open_connection(NatsSettings(nats_server.url, "bereft")) as client:
+    async with open_connection(NatsSettings(nats_url, "bereft")) as client:
         with monkeypatch.context() as patched:
             patched.setattr(client._transport, "write", write)
             with pytest.raises(ConnectionResetError, match="The connection to NATS is gone"):
@@ -85,9 +83,9 @@ async def test_who_publishes_to_a_socket_that_is_closed_is_told_so(
             await (await client.subscribe("anything")).unsubscribe(limit=1)  # the next connection asks for it
 
 
-async def test_who_gives_up_waiting_for_the_server_leaves_a_connection_that_hears(nats_server: NatsServer) -> None:
+async def test_who_gives_up_waiting_for_the_server_leaves_a_connection_that_hears(nats_url: str) -> None:
     """The server's answer came for somebody who had gone, at which reading ended: nothing was heard for five seconds."""
-    async with open_connection(NatsSettings(nats_server.url, "impatient")) as client:
+    async with open_connection(NatsSettings(nats_url, "impatient")) as client:
         heard, renewed = asyncio.Event(), list[None]()
         await client.subscribe("anything", cb=_setting(heard))
         with at_renewal(client, lambda: renewed.append(None)):
@@ -109,12 +107,12 @@ def _setting(event: asyncio.Event) -> Callable[[Msg], Coroutine[Any, Any, None]]
     return note
 
 
-async def test_a_cancellation_while_leaving_counts(nats_server: NatsServer) -> None:
+async def test_a_cancellation_while_leaving_counts(nats_url: str) -> None:
     """Who is cancelled while the connection is being closed does not go on."""
     leaving = asyncio.Event()
 
     async def stay() -> None:
-        async with open_connection(NatsSettings(nats_server.url, "leaving")) as client:
+        async with open_connection(NatsSettings(nats_url, "leaving")) as client:
             close = client.close
 
             async def close_for_ever() -> None:
@@ -131,7 +129,7 @@ async def test_a_cancellation_while_leaving_counts(nats_server: NatsServer) -> N
     assert task.cancelled()
 
 
-async def test_a_client_that_was_closed_connects_no_more(nats_server: NatsServer) -> None:
+async def test_a_client_that_was_closed_connects_no_more(nats_url: str) -> None:
     """What reconnects ends with the connection, also if nats-py's only cancellation of it gets lost in Python's `wait_for`."""
 
     async def connect_again() -> None:
@@ -139,15 +137,15 @@ async def test_a_client_that_was_closed_connects_no_more(nats_server: NatsServer
             await asyncio.Event().wait()
         await asyncio.Event().wait()
 
-    async with open_connection(NatsSettings(nats_server.url, "test")) as client:
+    async with open_connection(NatsSettings(nats_url, "test")) as client:
         client._reconnection_task = reconnecting = asyncio.create_task(connect_again())
         await asyncio.sleep(0)
     assert (client.is_closed, reconnecting.cancelled()) == (True, True)
 
 
-async def test_what_nobody_heard_is_asked_again(nats_server: NatsServer) -> None:
+async def test_what_nobody_heard_is_asked_again(nats_url: str) -> None:
     """Who asks where somebody is just about to listen gets his answer; where nobody comes he is told so before long."""
-    async with open_connection(NatsSettings(nats_server.url, "asking")) as client:
+    async with open_connection(NatsSettings(nats_url, "asking")) as client:
         asked = 0
 
         async def answer(message: Msg) -> None:
@@ -383,9 +381,9 @@ async def test_a_server_that_takes_too_little_is_refused(tmp_path: Path) -> None
                 await client.publish("somebody", b"x" * 100_000)
 
 
-async def test_nobody_who_asks_for_encryption_talks_in_clear(nats_server: NatsServer) -> None:
+async def test_nobody_who_asks_for_encryption_talks_in_clear(nats_url: str) -> None:
     """Whoever stands between a client and its server cannot have it do without by saying that the server needs none."""
-    settings = NatsSettings(nats_server.url.replace("nats://", "tls://"), "test")
+    settings = NatsSettings(nats_url.replace("nats://", "tls://"), "test")
     with pytest.raises(UnavailableError, match="does not encrypt"):
         async with open_connection(settings, patience=timedelta(0)):
             pass

@@ -17,7 +17,6 @@ from ioa.adapters.nats.log import NatsGroupLog
 from ioa.adapters.nats.open_groups import NatsOpenGroups
 from ioa.adapters.nats.reading import last_of
 from ioa.adapters.nats.retention import NatsEndedGoals, NatsGoalRemoval
-from ioa.adapters.nats.server import NatsServer
 from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.adapters.nats.topology import OPEN, Topology
 from ioa.adapters.system_clock import SystemClock
@@ -97,9 +96,9 @@ async def names(system: NatsSystemClient, *, limit: int, open_only: bool = False
         before = page.before
 
 
-async def test_goals_are_listed_newest_first_with_how_they_stand(nats_server: NatsServer) -> None:
+async def test_goals_are_listed_newest_first_with_how_they_stand(nats_url: str) -> None:
     """Each page goes on where the one before ended; a row tells whether its goal waits, is at work, or how it ended."""
-    async with open_connection(NatsSettings(nats_server.url, "test")) as client:
+    async with open_connection(NatsSettings(nats_url, "test")) as client:
         await Topology().ensure(client.jetstream())
         goals, system = Goals(client), NatsSystemClient(client)
         assert ((await system.goals()).goals, (await system.groups()).groups) == ([], [])
@@ -116,9 +115,9 @@ async def test_goals_are_listed_newest_first_with_how_they_stand(nats_server: Na
         assert await names(system, limit=100, open_only=True) == [["at-work", "waiting"]]
 
 
-async def test_groups_are_listed_with_the_teams_nested_in_them(nats_server: NatsServer) -> None:
+async def test_groups_are_listed_with_the_teams_nested_in_them(nats_url: str) -> None:
     """A nested team comes behind its parent; a goal that waits has no group; what has ended may be left out."""
-    async with open_connection(NatsSettings(nats_server.url, "test")) as client:
+    async with open_connection(NatsSettings(nats_url, "test")) as client:
         await Topology().ensure(client.jetstream())
         goals, system = Goals(client), NatsSystemClient(client)
         await goals.end("ended")
@@ -134,7 +133,7 @@ async def test_groups_are_listed_with_the_teams_nested_in_them(nats_server: Nats
         assert await system.find_group(nested[:5]) == nested
 
 
-async def test_for_one_user_nothing_of_anothers_goals_is_read(nats_server: NatsServer, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_for_one_user_nothing_of_anothers_goals_is_read(nats_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each may have 256 kB on record, and as much in its log, and of one user a hundred are open."""
     read = list[str]()
 
@@ -143,7 +142,7 @@ async def test_for_one_user_nothing_of_anothers_goals_is_read(nats_server: NatsS
         return await last_of(client, stream, asked)
 
     monkeypatch.setattr(listing, "last_of", noting)
-    async with open_connection(NatsSettings(nats_server.url, "test")) as client:
+    async with open_connection(NatsSettings(nats_url, "test")) as client:
         await Topology().ensure(client.jetstream())
         goals, system = Goals(client), NatsSystemClient(client)
         names = [GoalName(UserId(user), GoalId("one")) for user in ("anna", "eve")]
@@ -158,11 +157,11 @@ async def test_for_one_user_nothing_of_anothers_goals_is_read(nats_server: NatsS
 
 
 async def test_an_id_is_completed_among_the_newest_and_found_whole_among_all(
-    nats_server: NatsServer, monkeypatch: pytest.MonkeyPatch
+    nats_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The beginning of an old id is not found, and the answer says what to do; a whole one is, also of a goal that was removed."""
     monkeypatch.setattr(listing, "_NEWEST_GOALS", 3)
-    async with open_connection(NatsSettings(nats_server.url, "test")) as client:
+    async with open_connection(NatsSettings(nats_url, "test")) as client:
         await Topology().ensure(client.jetstream())
         goals, system = Goals(client), NatsSystemClient(client)
         with pytest.raises(NotFoundError, match="no goal old-1"):
@@ -187,9 +186,9 @@ async def test_an_id_is_completed_among_the_newest_and_found_whole_among_all(
         assert (await system.find_goal("old-1")).goal_id == "old-1"
 
 
-async def test_a_row_that_cannot_be_read_hides_no_other(nats_server: NatsServer) -> None:
+async def test_a_row_that_cannot_be_read_hides_no_other(nats_url: str) -> None:
     """Garbage among records, results and logs costs its own row, or what the row would say."""
-    async with open_connection(NatsSettings(nats_server.url, "test")) as client:
+    async with open_connection(NatsSettings(nats_url, "test")) as client:
         await Topology().ensure(client.jetstream())
         goals, system, js = Goals(client), NatsSystemClient(client), client.jetstream()
         for goal_id in ("first", "second", "third"):

@@ -14,7 +14,6 @@ from ioa.adapters.nats.delivery import NatsResults
 from ioa.adapters.nats.goals import NatsGoalRecords
 from ioa.adapters.nats.log import NatsGroupLog
 from ioa.adapters.nats.retention import NatsEndedGoals
-from ioa.adapters.nats.server import NatsServer
 from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.adapters.nats.topology import DEAD, GOAL_RECORDS, LOG, RESULTS
 from ioa.adapters.system_clock import SystemClock
@@ -34,18 +33,18 @@ ROOM = comm_id_of_goal(GOAL)
 
 
 @pytest.fixture
-async def services(nats_server: NatsServer, tmp_path: Path) -> AsyncIterator[ServiceProcesses]:
+async def services(nats_url: str, tmp_path: Path) -> AsyncIterator[ServiceProcesses]:
     """The control plane, ready; agents keep their leases for as long as a test takes."""
-    async with open_services(nats_server.url, tmp_path / "logs", {"IOA_LEASE": "60"}) as processes:
+    async with open_services(nats_url, tmp_path / "logs", {"IOA_LEASE": "60"}) as processes:
         await processes.start(*SERVICES, replicas=1)
         yield processes
 
 
 @pytest.fixture
-async def caller(services: ServiceProcesses, nats_server: NatsServer) -> AsyncIterator[Caller]:
+async def caller(services: ServiceProcesses, nats_url: str) -> AsyncIterator[Caller]:
     """Somebody outside, with two agents."""
     assert services.running("ioa_router")
-    async with open_connection(NatsSettings(nats_server.url, "caller")) as client:
+    async with open_connection(NatsSettings(nats_url, "caller")) as client:
         caller = Caller(client)
         await caller.register(ADA, BOB)
         yield caller
@@ -128,12 +127,12 @@ async def test_a_removed_goal_published_again_is_told_that_it_ended(caller: Call
     assert [info.state.messages for info in streams] == [0, 0, 0]
 
 
-async def test_group_setup_removes_by_itself(nats_server: NatsServer, tmp_path: Path) -> None:
+async def test_group_setup_removes_by_itself(nats_url: str, tmp_path: Path) -> None:
     """With a short time to keep, a goal is gone some time after its end without anybody asking."""
     env = {"IOA_LEASE": "60", "IOA_KEEP": "1"}
     async with (
-        open_services(nats_server.url, tmp_path / "logs", env) as services,
-        open_connection(NatsSettings(nats_server.url, "caller")) as client,
+        open_services(nats_url, tmp_path / "logs", env) as services,
+        open_connection(NatsSettings(nats_url, "caller")) as client,
     ):
         await services.start("ioa_registry", "ioa_router", "ioa_groups", replicas=1)
         caller, records = Caller(client), NatsGoalRecords(client.jetstream())

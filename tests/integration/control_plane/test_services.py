@@ -38,19 +38,19 @@ def lease() -> int:
 
 
 @pytest.fixture
-async def services(nats_server: NatsServer, tmp_path: Path, lease: int) -> AsyncIterator[ServiceProcesses]:
+async def services(nats_url: str, tmp_path: Path, lease: int) -> AsyncIterator[ServiceProcesses]:
     """The control plane, ready."""
     env = {"IOA_LEASE": str(lease), "IOA_RENEW_EVERY": "0.5"}
-    async with open_services(nats_server.url, tmp_path / "logs", env) as processes:
+    async with open_services(nats_url, tmp_path / "logs", env) as processes:
         await processes.start(*SERVICES)
         yield processes
 
 
 @pytest.fixture
-async def caller(services: ServiceProcesses, nats_server: NatsServer) -> AsyncIterator[Caller]:
+async def caller(services: ServiceProcesses, nats_url: str) -> AsyncIterator[Caller]:
     """Somebody outside, with three agents that keep their leases."""
     assert services.running("ioa_router")
-    async with open_connection(NatsSettings(nats_server.url, "caller")) as client:
+    async with open_connection(NatsSettings(nats_url, "caller")) as client:
         caller = Caller(client)
         await caller.register(ADA, BOB, EVE)
         keeper = asyncio.create_task(_renew(caller))
@@ -168,14 +168,14 @@ async def test_deadlines_and_refusals_hold_over_the_wire(caller: Caller, service
     assert len(services.running("ioa_router")) == 2
 
 
-async def test_two_hundred_rich_agents_are_listed(caller: Caller, nats_server: NatsServer) -> None:
+async def test_two_hundred_rich_agents_are_listed(caller: Caller, nats_url: str) -> None:
     """Whoever asks for all agents gets all of them, although their cards together are larger than any message."""
     examples = ("e" * 460,) * 12
     rich = [card(f"rich-{number:03}").model_copy(update={"examples": examples}) for number in range(200)]
     for one in rich:
         await NatsCards(caller.client).put(CardRecord(card=one, registered_at=START))
 
-    async with open_system(NatsSettings(nats_server.url, "lister"), patience=timedelta(seconds=5)) as system:
+    async with open_system(NatsSettings(nats_url, "lister"), patience=timedelta(seconds=5)) as system:
         listed = await eventually(system.agents, lambda found: len(found) == len(rich) + 3)
     assert [status.card.agent_id for status in listed][3:] == [one.agent_id for one in rich]
 

@@ -28,11 +28,11 @@ async def _missing(client: Client) -> set[str]:
         return set(STREAMS)
 
 
-async def test_a_stream_that_was_deleted_is_made_again(nats_server: NatsServer) -> None:
+async def test_a_stream_that_was_deleted_is_made_again(nats_url: str) -> None:
     """Nothing has to be restarted, and whoever follows streams is told to begin anew."""
     told = asyncio.Event()
     async with (
-        open_connection(NatsSettings(nats_server.url, "test")) as client,
+        open_connection(NatsSettings(nats_url, "test")) as client,
         open_topology(client, ControlPlaneSettings()),
     ):
         with at_renewal(client, told.set):

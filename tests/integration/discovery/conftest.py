@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from ioa.adapters.nats.connection import NatsSettings, open_connection
-from ioa.adapters.nats.server import NatsServer
 from tests.integration.discovery.town import Townsman
 from tests.rig.processes import ServiceProcesses, open_services
 
@@ -29,28 +28,26 @@ def index_folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-async def services(nats_server: NatsServer, tmp_path: Path, lease_seconds: float) -> AsyncIterator[ServiceProcesses]:
+async def services(nats_url: str, tmp_path: Path, lease_seconds: float) -> AsyncIterator[ServiceProcesses]:
     """One registry, ready; tests start discovery themselves."""
     env = {"IOA_LEASE": str(lease_seconds), "IOA_RENEW_EVERY": str(lease_seconds / 4)}
-    async with open_services(nats_server.url, tmp_path / "logs", env) as processes:
+    async with open_services(nats_url, tmp_path / "logs", env) as processes:
         await processes.start("ioa_registry", replicas=1)
         yield processes
 
 
 @pytest.fixture
-async def kept(
-    nats_server: NatsServer, services: ServiceProcesses, tmp_path: Path, index_folder: Path
-) -> AsyncIterator[ServiceProcesses]:
+async def kept(nats_url: str, services: ServiceProcesses, tmp_path: Path, index_folder: Path) -> AsyncIterator[ServiceProcesses]:
     """Discovery's processes, whose index lies in `index_folder`; none runs yet."""
     assert services.running("ioa_registry")
     env = {"IOA_LEASE": str(LEASE_SECONDS), "IOA_INDEX_FOLDER": str(index_folder)}
-    async with open_services(nats_server.url, tmp_path / "logs", env) as processes:
+    async with open_services(nats_url, tmp_path / "logs", env) as processes:
         yield processes
 
 
 @pytest.fixture
-async def town(services: ServiceProcesses, nats_server: NatsServer) -> AsyncIterator[Townsman]:
+async def town(services: ServiceProcesses, nats_url: str) -> AsyncIterator[Townsman]:
     """Somebody who registers agents and asks for them."""
     assert services.running("ioa_registry")
-    async with open_connection(NatsSettings(nats_server.url, "townsman")) as client:
+    async with open_connection(NatsSettings(nats_url, "townsman")) as client:
         yield Townsman(client)
