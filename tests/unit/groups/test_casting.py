@@ -109,7 +109,9 @@ async def test_who_leads_is_not_found_to_check_itself(checks: dict[str, Any]) ->
     of = {"team": "t", "nodes": [{name: value for name, value in node.items() if value is not None}, after], **told}
     await plane.join(ADA)
     by_need = team_of({**of, "roles": {"lead": ADA, "judge": {"need": "judges"}}})
-    with pytest.raises(NoAgentError, match="The role judge has too few agents: “judges” needs an agent other than ada, which has the role lead"):
+    with pytest.raises(
+        NoAgentError, match="The role judge has too few agents: “judges” needs an agent other than ada, which has the role lead"
+    ):
         cast(plane, by_need, Casting(role="judge", members=(ADA,)))
     assert cast(plane, by_need, Casting(role="judge", members=(BOB,)))["judge"] == (BOB,)
     assert cast(plane, by_need, Casting(role="judge", members=(EVE,)), owner="eve")["judge"] == (EVE,)
