@@ -16,12 +16,15 @@ from ioa.errors import InvalidInputError
 from ioa.runtime import known_settings
 from ioa.runtime.known_settings import KNOWN
 from ioa.runtime.process import run_process
-from ioa.runtime.settings import ProcessSettings, settings_from
+from ioa.runtime.settings import ProcessSettings, settings_from, variable
+from tests.rig.load_worker import LoadSettings
 from tools import settings_page
 from tools.settings_page import SECTIONS, Section, main, render, settings_of
 
 OF_NATS = {CALLOUT, *STREAMS, *(name.removeprefix("KV_").removeprefix("OBJ_") for name in STREAMS), *crossings()}
 """Names of streams, buckets and accounts."""
+LOAD = {variable(field) for field in LoadSettings.model_fields}
+"""Settings of the load agents, which are no part of the system."""
 ROOT = Path(__file__).parents[3]
 _VARIABLE = re.compile(r"(?<![A-Z_])IOA_[A-Z]+(?:_[A-Z]+)*(?![A-Z_*{])")
 
@@ -47,7 +50,7 @@ def test_a_difference_between_names_and_settings_is_an_error(differing: set[str]
 def test_every_variable_that_the_code_looks_up_is_a_setting() -> None:
     """A name that stands in the code as a whole is a setting, or a stream or account of NATS."""
     found = {name for folder in ("libs", "services", "examples", "benchmarks") for name in _written_in(ROOT / folder)}
-    assert found - KNOWN - OF_NATS == set()
+    assert found - KNOWN - OF_NATS - LOAD == set()
 
 
 def _written_in(folder: Path) -> set[str]:
@@ -67,7 +70,7 @@ def test_what_a_deployment_sets_is_a_setting(name: str) -> None:
     text = "\n".join(file.read_text(encoding="utf-8") for file in files)
     ranged = {f"IOA_{end}" for end in re.findall(r'"([A-Z]+(?:_[A-Z]+)*)" "\w+"', text)} if path.is_dir() else set()
     found = set(_VARIABLE.findall(text)) | ranged
-    assert (bool(found), found - KNOWN - OF_NATS) == (True, set())
+    assert (bool(found), found - KNOWN - OF_NATS - LOAD) == (True, set())
 
 
 @pytest.mark.parametrize(
