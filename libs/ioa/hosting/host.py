@@ -17,7 +17,7 @@ from pathlib import Path
 
 import structlog
 
-from ioa.adapters.folder_lock import locked_folder
+from ioa.adapters.folder_lock import FolderLock, locked_folder
 from ioa.adapters.nats.agent_network import NatsAgentNetwork
 from ioa.adapters.nats.connection import open_connection
 from ioa.adapters.otlp import open_live_spans
@@ -41,6 +41,8 @@ from ioa.telemetry import readiness
 
 _MAX_REPLICAS = 100
 """How many processes may run one agent without being told which replica each is."""
+_HOLDER_PATIENCE = timedelta(seconds=2)
+"""How long the folder's holder may take to note that it is stopping, before this process joins as another replica."""
 _NAMED = 5
 """How many agents a connection is named after."""
 
@@ -183,14 +185,14 @@ class Crew:
             raise errors[0]
 
     async def _run(self, one: Hosted, mind: Mind, stop: Stop) -> None:
-        """Run an agent until it is told to stop, or as one more replica of it if another process runs it already.
+        """Run an agent until `stop` is set. If another process runs it and is not stopping, run another replica of the agent.
 
         Raises:
             ConflictError: The id belongs to another process, and no other may be taken.
             IoaError: The agent's folder or memory cannot be used.
         """
         try:
-            return await self._run_as(one.agent_id, one.agent, mind, stop, self._options.takeover)
+            return await self._run_as(one, one.agent_id, mind, stop, self._options.takeover)
         except AlreadyRunningError as error:
             if self._settings.has_own_key:
                 raise
@@ -199,7 +201,7 @@ class Crew:
             agent_id = parse_agent_id(f"{one.agent_id}-{number}")
             _log.warning("joins_as_replica", agent_id=agent_id, of=one.agent_id, why=refusal.message)
             try:
-                return await self._run_as(agent_id, one.agent, mind, stop, timedelta(0))
+                return await self._run_as(one, agent_id, mind, stop, timedelta(0))
             except AlreadyRunningError as error:
                 refusal = error
         raise refusal
@@ -217,22 +219,27 @@ class Crew:
             keep=settings.agent_keep,
         )
 
-    async def _run_as(self, agent_id: AgentId, agent: AgentDefinition, mind: Mind, stop: Stop, takeover: timedelta) -> None:
+    async def _run_as(self, one: Hosted, agent_id: AgentId, mind: Mind, stop: Stop, takeover: timedelta) -> None:
         folder, session = self._settings.agent_data / agent_id, new_session(self._clock, self._ids)
         options = replace(self._options, files=folder / "groups", takeover=takeover)
+        patience = _HOLDER_PATIENCE if agent_id == one.agent_id else timedelta(0)
         async with (
-            locked_folder(folder, session),
+            locked_folder(folder, session, patience=patience) as lock,
             open_sqlite_store(folder / "memory.sqlite") as store,
-            agent.opened() as opened,
+            one.agent.opened() as opened,
         ):
             ports = AgentPorts(self._network, store, self._clock, self._ids, mind.brain, mind.chat)
-            client = AgentClient(opened, agent.card_as(agent_id), ports, session, options)
-            async with beside(self._note_joined(client)):
+            client = AgentClient(opened, one.agent.card_as(agent_id), ports, session, options)
+            async with beside(self._note_joined(client), self._note_stopping(lock, stop)):
                 await client.run(stop)
 
     async def _note_joined(self, client: AgentClient) -> None:
         await client.until_registered()
         self._settled.put_nowait(None)
+
+    async def _note_stopping(self, lock: FolderLock, stop: Stop) -> None:
+        await stop.wait()
+        lock.note_stopping(self._settings.stops_within)
 
 
 def _load_file(path: Path) -> object:

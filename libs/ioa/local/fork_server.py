@@ -7,23 +7,31 @@ that of the standard library; it has no threads and runs nothing itself, so that
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import multiprocessing
 import os
 import runpy
 import signal
 import sys
 import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from multiprocessing import forkserver, resource_tracker
 from multiprocessing.connection import wait
 from pathlib import Path
 
 from ioa.cancellation import fail_after
+from ioa.errors import ConflictError
 
 _BLOCKED = frozenset({signal.SIGINT, signal.SIGTERM})
 """What the fork server is deaf to."""
+_ORPHAN_SECONDS = 3.0
+"""How long a program may take to end after its starter was killed. nats-server ends too, so that no task can be finished."""
+_LOCK = "programs.lock"
+_LOCK_PATIENCE, _LOCK_POLL_SECONDS = timedelta(seconds=10), 0.05
 _SAFE_PATH = "PYTHONSAFEPATH"
 _ENVIRONMENT = threading.Lock()
 """Held while this process' environment says what is told to the library's processes alone."""
@@ -113,6 +121,23 @@ class ForkServer:
             await _start(process)
         return ChildProcess(process, self._library)
 
+    async def until_orphans_ended(self) -> None:
+        """Wait until the programs of an earlier starter that was killed have ended: they use the same folders and ports.
+
+        Raises:
+            ConflictError: A program does not end.
+        """
+        with (self._logs / _LOCK).open("a") as lock:
+            try:
+                async with fail_after(_LOCK_PATIENCE.total_seconds()):
+                    while not _try_lock(lock.fileno()):  # noqa: ASYNC110 - the kernel signals the release of a lock to no loop
+                        await asyncio.sleep(_LOCK_POLL_SECONDS)
+            except TimeoutError:
+                raise ConflictError(
+                    f"A process of an earlier system in {self._logs.parent} still runs after {_LOCK_PATIENCE.total_seconds():.0f} s.",
+                    hint="End the processes whose titles begin with `ioa: `.",
+                ) from None
+
     async def warm_up(self) -> None:
         """Start the server and import the preloaded modules, if that was not done."""
         async with self._library:
@@ -181,6 +206,14 @@ def _fork(process: multiprocessing.process.BaseProcess) -> None:
     process.start()
 
 
+def _try_lock(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
 def _nothing() -> None:
     """Take part in warming up."""
 
@@ -198,6 +231,8 @@ def _become(program: Program, env: Mapping[str, str], log: str) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # drops one that was sent while it was blocked
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _BLOCKED)
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    # Never closed: the kernel releases this lock when the program ends.
+    fcntl.flock(os.open(Path(log).with_name(_LOCK), os.O_RDWR | os.O_CREAT, 0o600), fcntl.LOCK_SH)
     output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     for stream, source in ((0, os.open(os.devnull, os.O_RDONLY)), (1, output), (2, output)):
         os.dup2(source, stream)
@@ -209,6 +244,8 @@ def _become(program: Program, env: Mapping[str, str], log: str) -> None:
 
 
 def _end_with(sentinel: int) -> None:
-    """End this process in good order when its starter is gone, however that died."""
+    """End this process when its starter has ended or was killed: by SIGTERM, then by SIGKILL."""
     wait([sentinel])
     os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(_ORPHAN_SECONDS)
+    os.kill(os.getpid(), signal.SIGKILL)

@@ -117,17 +117,14 @@ async def open_embedded_system(
     for program in programs:
         refuse_unknown({**os.environ, **(program.env or {})})
     async with AsyncExitStack() as stack:
-        served = 0
+        sockets: dict[str, Path] = {}
         if metrics is not None:
-            from ioa.local.system_metrics import open_system_metrics  # imports httpx, which most systems do not need
-
             # Not in the data folder, whose path may be longer than that of a socket may be.
             sockets = _sockets(programs, Path(stack.enter_context(TemporaryDirectory(prefix="ioa-metrics-"))))
             programs = [
                 replace(program, env={**(program.env or {}), variable("metrics_socket"): str(path)})
                 for program, path in zip(programs, sockets.values(), strict=True)
             ]
-            served = await stack.enter_async_context(open_system_metrics(metrics, sockets))
         await asyncio.to_thread(make_private, data_dir)
         await asyncio.to_thread(refuse_other_account, data_dir / "nats", is_open=guests is not None)
         password = new_password()
@@ -137,14 +134,23 @@ async def open_embedded_system(
         supervisor = _Supervisor(data_dir / "logs", env, ending, imported)
         async with beside(supervisor.warm_up(), stop=lambda: None):  # imports take as long as the server needs to start
             server = await stack.enter_async_context(open_nats_server(data_dir / "nats", port, authorization=asking))
+        served = 0
+        if metrics is not None:
+            from ioa.local.system_metrics import open_system_metrics  # imports httpx, which most systems do not need
+
+            # After the lock of the folder is held: a system that is stopping uses the port until then.
+            served = await stack.enter_async_context(open_system_metrics(metrics, sockets))
         await asyncio.to_thread(note_password, data_dir, server.url, password)
         env[variable("nats_url")] = server.url
         pids: dict[str, int] = {"nats-server": server.pid}
         system = EmbeddedSystem(server.url, pids, data_dir, served, http)
         watching = (keep_server(server, data_dir, pids, ending), keep_logs_bounded(data_dir / "logs"))
         async with background(*watching), supervisor.keep(programs, pids):
-            await supervisor.until_ready(sum(agent.replicas for agent in pool.agents), http)
-            yield system
+            try:
+                await supervisor.until_ready(sum(agent.replicas for agent in pool.agents), http)
+                yield system
+            finally:
+                server.note_stopping()
 
 
 def authorization_of(guests: Path | None, password: str) -> str:
@@ -266,6 +272,7 @@ class _Supervisor:
     async def keep(self, programs: Sequence[Program], pids: dict[str, int]) -> AsyncIterator[None]:
         """Run programs; those that die are started again, after a pause that grows while they die soon."""
         self._logs.mkdir(parents=True, exist_ok=True)
+        await self._fork_server.until_orphans_ended()
         async with TaskGroup() as group:
             keepers = [group.create_task(self._keep(program, pids)) for program in programs]
             try:

@@ -53,5 +53,21 @@ async def work(task: str, ctx: TaskContext) -> str:
     return "done"
 
 
+def _waiting(name: str) -> Agent:
+    """Return an agent whose tasks end when a file exists."""
+    agent = Agent(name, description="Waits for a file.", examples=["wait for the file"], may_team_up=False)
+
+    @agent.task
+    async def wait(task: str, ctx: TaskContext) -> str:
+        _note(ctx, task)
+        while not (FOLDER / "go").exists():  # noqa: ASYNC110 - the file is of another process
+            await asyncio.sleep(0.05)
+        return "waited"
+
+    return agent
+
+
+waiter, waiter_b, waiter_c = _waiting("waiter"), _waiting("waiter_b"), _waiting("waiter_c")
+
 if __name__ == "__main__":
-    {"hanger": hanger, "swallower": swallower, "twin": twin}[sys.argv[1]].run()
+    {"hanger": hanger, "swallower": swallower, "twin": twin, "waiter": waiter}[sys.argv[1]].run()

@@ -33,6 +33,8 @@ from typing import Any
 from urllib.error import HTTPError
 from urllib.request import ProxyHandler, build_opener
 
+import structlog
+
 from ioa.cancellation import fail_after
 from ioa.children import send_signal
 from ioa.errors import ConflictError, InvalidInputError, MissingExtraError, UnavailableError
@@ -61,10 +63,17 @@ _POLL = 0.01
 _STOP_GRACE = timedelta(seconds=10)
 _LEFT_BEHIND = timedelta(seconds=10)
 """How long a server whose system was killed may take to close its files."""
+_STOPPING = timedelta(seconds=45)
+"""How long a system that is stopping may hold its folder: its agents drain, then its services and the server end."""
+_HOLDER_PATIENCE = timedelta(seconds=3)
+"""How long the system that holds the folder may take to note that it is stopping."""
+_STOPPING_NOTE = "stopping"
 _ASK_SECONDS = 2.0
 _WRITE_ERROR = "write error"
 _PATH_BYTES = 16
 _LOG_LIMIT_BYTES = 16 * 1024 * 1024
+
+_log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True)
@@ -149,6 +158,10 @@ class NatsServer:
         except BaseException:
             await self.stop()
             raise
+
+    def note_stopping(self) -> None:
+        """Write into the folder's lock that the system is stopping: its successor waits for the lock instead of failing."""
+        os.pwrite(self._settings.lock_fd, f"{os.getpid()} {_STOPPING_NOTE}\n".encode("ascii"), 0)
 
     async def stop(self) -> None:
         """End the server: SIGTERM, which flushes and closes what it holds, then SIGKILL after ten seconds."""
@@ -268,18 +281,28 @@ async def open_nats_server(
 
 
 async def _locked(stack: contextlib.ExitStack, data_dir: Path) -> int:
-    """Lock the folder. Wait for the server of a system that was killed, which is still closing its files; for no living system."""
-    deadline = asyncio.get_running_loop().time() + _LEFT_BEHIND.total_seconds()
+    """Lock the folder; wait for a system that is stopping or was killed.
+
+    Raises:
+        ConflictError: Another system holds the lock, and is not stopping or does not end in time.
+        InvalidInputError: The folder cannot be created or locked.
+    """
+    loop, waits = asyncio.get_running_loop(), False
+    begin = loop.time()
     while True:
         try:
             return stack.enter_context(_lock(data_dir))
         except BlockingIOError:
-            owner = _owner(data_dir)
-            if owner is not None or asyncio.get_running_loop().time() >= deadline:
-                who = f"process {owner}" if owner is not None else "a nats-server that was left behind"
+            owner, is_stopping = _owner(data_dir)
+            who = "a nats-server that was left behind" if owner is None else f"process {owner}"
+            patience = _LEFT_BEHIND if owner is None else _STOPPING if is_stopping else _HOLDER_PATIENCE
+            if loop.time() >= begin + patience.total_seconds():
                 raise ConflictError(
                     f"The folder {data_dir} is in use by another system ({who}).", hint="Stop that one, or choose another folder."
                 ) from None
+            if not waits and (is_stopping or owner is None):
+                waits = True
+                _log.warning("waits_for_folder", folder=str(data_dir), holder=who, at_most_seconds=patience.total_seconds())
         except OSError as error:
             raise InvalidInputError(f"The folder {data_dir} cannot be used: {error.strerror}.", hint="Choose another.") from error
         await asyncio.sleep(_POLL)
@@ -298,16 +321,17 @@ def _lock(data_dir: Path) -> Iterator[int]:
         os.close(descriptor)
 
 
-def _owner(data_dir: Path) -> int | None:
-    """Return the process id of the system that locked the folder; None when that process is gone."""
+def _owner(data_dir: Path) -> tuple[int | None, bool]:
+    """Return the process id of the system that locked the folder, None if that process has ended; and whether it is stopping."""
     try:
-        pid = int((data_dir / "lock").read_text(encoding="ascii"))
+        text, _, note = (data_dir / "lock").read_text(encoding="ascii").strip().partition(" ")
+        pid, is_stopping = int(text), note == _STOPPING_NOTE
         os.kill(pid, 0)
     except (ValueError, ProcessLookupError):
-        return None
-    except PermissionError:  # alive, and another user's
-        return pid
-    return pid
+        return None, False
+    except PermissionError:  # it runs as another user
+        return pid, is_stopping
+    return pid, is_stopping
 
 
 def _write_config(settings: _Settings, port: int | None) -> int:

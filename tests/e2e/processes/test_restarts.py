@@ -1,0 +1,105 @@
+"""Restarts at once after SIGTERM and SIGKILL: an agent, and `ioa up`, finish every task that was interrupted."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import subprocess
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from ioa.adapters.nats.connection import NatsSettings
+from ioa.adapters.nats.system_client import open_system
+from ioa.protocol.goal_order import GoalOrder
+from ioa.protocol.goals import Reason
+from ioa.protocol.ids import AgentId
+from tests.e2e.command_line import CommandLine
+from tests.e2e.processes.conftest import AGENTS, Stage
+from tests.rig.deadline import eventually
+from tests.rig.ports import held_ports
+
+pytestmark = pytest.mark.slow
+
+_PATIENCE = timedelta(seconds=60)
+_SIGNALS = [signal.SIGTERM, signal.SIGKILL]
+
+
+@pytest.mark.parametrize("number", _SIGNALS)
+async def test_agent_restarted_at_once_finishes_its_task(stage: Stage, number: signal.Signals) -> None:
+    """The new process waits until the old process has released the folder, takes the same id, and runs the task again."""
+    async with stage.agent("waiter") as first:
+        await stage.ready("waiter")
+        order = GoalOrder(goal="wait for the file", agent=AgentId("waiter"), timeout=_PATIENCE.total_seconds())
+        goal_id = await stage.system.launch(order)
+        await eventually(lambda: len(stage.runs()) == 1, within=_PATIENCE)
+        first.send_signal(number)
+        async with stage.agent("waiter"):
+            await stage.ready("waiter", times=2)
+            (stage.folder / "go").touch()
+            async with asyncio.timeout(_PATIENCE.total_seconds()):
+                result = await stage.system.wait_for_result(goal_id)
+
+    assert (result.reason, result.content) == (Reason.CONCLUDED, "waited"), stage.log()
+    assert ("joins_as_replica" in stage.log(), len(stage.runs())) == (False, 2), stage.log()
+
+
+@pytest.mark.parametrize("number", _SIGNALS)
+async def test_system_restarted_at_once_finishes_all_goals(tmp_path: Path, number: signal.Signals) -> None:
+    """The new `ioa up` waits for the folder and the ports of the old one; each agent keeps its id and runs its tasks again."""
+    command = CommandLine(tmp_path, {"IOA_DRAIN": "1", "IOA_TASKS_AT_ONCE": "12", "NOTES": str(tmp_path)})
+    targets = "".join(f'[[agents]]\ntarget = "{AGENTS}:waiter{agent}"\n' for agent in ("", "_b", "_c"))
+    (tmp_path / "pool.toml").write_text(targets, encoding="utf-8")
+    with held_ports(3) as (port, http, metrics):
+        options = ["--port", str(port), "--web", "--web-port", str(http), "--metrics", str(metrics), "--pool", "pool.toml"]
+
+        def start_system() -> subprocess.Popen[str]:
+            return command.start("up", *options)
+
+        async with _ended_at_exit(start_system()) as first:
+            await asyncio.to_thread(_until_ready, first)
+            async with open_system(_settings(tmp_path, port), patience=_PATIENCE) as system:
+                orders = [
+                    GoalOrder(goal=f"wait for the file, {goal}", agent=AgentId(agent), timeout=120)
+                    for goal, agent in enumerate(["waiter", "waiter_b", "waiter_c"] * 4)
+                ]
+                goals = [await system.launch(order) for order in orders]
+                await eventually(lambda: _runs(tmp_path), lambda runs: len(runs) >= len(goals), within=_PATIENCE)
+            first.send_signal(number)
+            async with _ended_at_exit(start_system()) as second:
+                await asyncio.to_thread(_until_ready, second)
+                (tmp_path / "go").touch()
+                async with open_system(_settings(tmp_path, port), patience=_PATIENCE) as system, asyncio.timeout(100):
+                    results = [await system.wait_for_result(goal_id) for goal_id in goals]
+
+    assert [result.reason for result in results] == [Reason.CONCLUDED] * len(goals)
+    assert {result.content for result in results} == {"waited"}
+    assert sorted(path.name for path in (tmp_path / ".ioa" / "agents").iterdir()) == ["waiter", "waiter_b", "waiter_c"]
+
+
+def _settings(folder: Path, port: int) -> NatsSettings:
+    return NatsSettings(f"nats://127.0.0.1:{port}", "e2e-restarts", data=folder / ".ioa")
+
+
+def _runs(folder: Path) -> list[str]:
+    path = folder / "runs"
+    return path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+
+
+def _until_ready(process: subprocess.Popen[str]) -> None:
+    """Read the output of `ioa up` until it is ready."""
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    assert line.startswith("ready "), process.communicate(timeout=60)
+
+
+@asynccontextmanager
+async def _ended_at_exit(process: subprocess.Popen[str]) -> AsyncIterator[subprocess.Popen[str]]:
+    try:
+        yield process
+    finally:
+        process.terminate()
+        await asyncio.to_thread(process.communicate, timeout=60)
