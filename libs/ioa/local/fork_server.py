@@ -134,7 +134,7 @@ class ForkServer:
                         await asyncio.sleep(_LOCK_POLL_SECONDS)
             except TimeoutError:
                 raise ConflictError(
-                    f"A process of an earlier system in {self._logs.parent} still runs after {_LOCK_PATIENCE.total_seconds():.0f} s.",
+                    f"A process of an earlier system in {self._logs.parent} runs after {_LOCK_PATIENCE.total_seconds():.0f} s.",
                     hint="End the processes whose titles begin with `ioa: `.",
                 ) from None
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from contextlib import AsyncExitStack
 
 import pytest
 from nats.aio.client import Client
+from nats.aio.msg import Msg
 
 from ioa.adapters.nats.agent_network import NatsAgentNetwork
 from ioa.adapters.nats.connection import NatsSettings, open_connection
@@ -56,6 +58,23 @@ async def test_the_first_result_stands(results: Results) -> None:
     """A second result of a goal is no result; the publisher learns which one was first."""
     first = [await results.publish(result(content)) for content in ("right", "late")]
     assert (first, await results.get(GoalName(LOCAL, GOAL))) == ([True, False], result("right"))
+
+
+async def test_stored_result_is_not_sent_to_subscribers_again(nats_client: Client) -> None:
+    """A plain subscriber receives a result once, although several parts of the system publish it to be sure."""
+    received: list[bytes] = []
+
+    async def receive(message: Msg) -> None:
+        received.append(message.data)
+
+    await nats_client.subscribe("ioa.v1.result.local.*", cb=receive)
+    results = NatsResults(nats_client.jetstream())
+    for content in ("right", "right", "late"):
+        await results.publish(result(content))
+    await nats_client.jetstream().publish("ioa.v1.result.local.last", b"end")
+    await eventually(lambda: b"end" in received)
+
+    assert [json.loads(data)["content"] for data in received if data != b"end"] == ["right"]
 
 
 async def test_results_that_race_are_one(results: Results) -> None:

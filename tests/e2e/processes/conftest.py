@@ -27,14 +27,14 @@ class Stage:
 
     def __init__(self, system: NatsSystemClient, running: Running, folder: Path) -> None:
         self.system = system
-        self._env = {**os.environ, "NOTES": str(folder), "IOA_DRAIN": "1"}
+        self._env = {**os.environ, "NOTES": str(folder)}
         self._env |= {"IOA_NATS_URL": running.url, "IOA_DATA": str(running.data)}
         self.folder = folder
 
     @asynccontextmanager
-    async def agent(self, name: str, data: Path | None = None) -> AsyncIterator[asyncio.subprocess.Process]:
-        """Run an agent; whoever still runs at the end is killed."""
-        env = {**self._env, "IOA_AGENT_DATA": str(data or self.folder / "agents")}
+    async def agent(self, name: str, *, drain: int = 1) -> AsyncIterator[asyncio.subprocess.Process]:
+        """Run an agent until the block ends; `drain` is in seconds."""
+        env = {**self._env, "IOA_AGENT_DATA": str(self.folder / "agents"), "IOA_DRAIN": str(drain)}
         with (self.folder / "agents.log").open("ab") as log:
             process = await asyncio.create_subprocess_exec(sys.executable, str(AGENTS), name, env=env, stdout=log, stderr=log)
         try:

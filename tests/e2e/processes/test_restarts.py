@@ -31,13 +31,13 @@ _SIGNALS = [signal.SIGTERM, signal.SIGKILL]
 @pytest.mark.parametrize("number", _SIGNALS)
 async def test_agent_restarted_at_once_finishes_its_task(stage: Stage, number: signal.Signals) -> None:
     """The new process waits until the old process has released the folder, takes the same id, and runs the task again."""
-    async with stage.agent("waiter") as first:
+    async with stage.agent("waiter", drain=5) as first:
         await stage.ready("waiter")
         order = GoalOrder(goal="wait for the file", agent=AgentId("waiter"), timeout=_PATIENCE.total_seconds())
         goal_id = await stage.system.launch(order)
         await eventually(lambda: len(stage.runs()) == 1, within=_PATIENCE)
         first.send_signal(number)
-        async with stage.agent("waiter"):
+        async with stage.agent("waiter", drain=5):
             await stage.ready("waiter", times=2)
             (stage.folder / "go").touch()
             async with asyncio.timeout(_PATIENCE.total_seconds()):
@@ -50,7 +50,7 @@ async def test_agent_restarted_at_once_finishes_its_task(stage: Stage, number: s
 @pytest.mark.parametrize("number", _SIGNALS)
 async def test_system_restarted_at_once_finishes_all_goals(tmp_path: Path, number: signal.Signals) -> None:
     """The new `ioa up` waits for the folder and the ports of the old one; each agent keeps its id and runs its tasks again."""
-    command = CommandLine(tmp_path, {"IOA_DRAIN": "1", "IOA_TASKS_AT_ONCE": "12", "NOTES": str(tmp_path)})
+    command = CommandLine(tmp_path, {"IOA_DRAIN": "5", "IOA_TASKS_AT_ONCE": "12", "NOTES": str(tmp_path)})
     targets = "".join(f'[[agents]]\ntarget = "{AGENTS}:waiter{agent}"\n' for agent in ("", "_b", "_c"))
     (tmp_path / "pool.toml").write_text(targets, encoding="utf-8")
     with held_ports(3) as (port, http, metrics):

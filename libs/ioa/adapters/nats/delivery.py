@@ -134,18 +134,25 @@ class NatsProgress:
 
 
 class NatsResults:
-    """Results in the stream `IOA_RESULTS`: the first one published for a goal stands."""
+    """Results in the stream `IOA_RESULTS`, which stores the first result of each goal and rejects others.
+
+    Subscribers without JetStream also receive a message that the stream rejects. A result that is stored is not published again.
+    """
 
     def __init__(self, js: JetStreamContext) -> None:
         self._js = js
         self._goals = NatsGoalRecords(js)
 
     async def publish(self, result: GoalResult) -> bool:
-        """Publish unless there is one already, in the format that the goal asks for."""
+        """Publish a result in the format that the goal asks for, unless the goal has one."""
+        subject = subjects.result_of(result.name)
+        with unavailable_unless_answered("The stream of results"):
+            if await last_message(self._js, RESULTS, subject) is not None:
+                return False
         record = await self._goals.find(result.name.comm_id)
         data = encode_result(result) if record is None else encode_result(result, record.goal.result_format)
         with unavailable_unless_answered("The stream of results"):
-            return await publish_onto(self._js, RESULTS, subjects.result_of(result.name), data) is not None
+            return await publish_onto(self._js, RESULTS, subject, data) is not None
 
     async def get(self, goal: GoalName) -> GoalResult | None:
         """Read a goal's result."""
