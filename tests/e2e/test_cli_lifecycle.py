@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import select
 import signal
@@ -16,50 +15,13 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from ioa.runtime.exit_code import ExitCode
-from tests.e2e.command_line import TIMEOUT_SECONDS, CommandLine, is_alive, running_system
+from tests.e2e.command_line import TIMEOUT_SECONDS, CommandLine, running_system
 
 
 @pytest.fixture
 def command(tmp_path: Path) -> CommandLine:
     """A folder to run commands in."""
     return CommandLine(tmp_path)
-
-
-def test_a_system_carries_on_where_it_was_stopped_or_killed(command: CommandLine) -> None:
-    """A goal that is open when SIGTERM ends the system is finished by the next `ioa up` on the folder.
-
-    After SIGKILL of that one its processes end by themselves, and the folder can be used at once.
-    """
-    pool = command.write_pool("waiter", "greeter")
-    with running_system(command, "--pool", pool) as first:
-        run = command.start("run", "Wait for the signal", "--json")
-        assert run.stdout is not None
-        goal_id = json.loads(run.stdout.readline())["goal_id"]
-        for line in run.stdout:
-            if "INFORM_TASK_PROGRESS" in line:
-                break
-        run.send_signal(signal.SIGINT)
-        run.communicate(timeout=60)
-        code = first.stop()
-    assert (code, [name for name, pid in first.pids.items() if is_alive(pid)], (command.folder / ".ioa" / "url").exists()) == (
-        0,
-        [],
-        False,
-    )
-    (command.folder / "signal").write_text("green", encoding="utf-8")
-    with running_system(command, "--pool", pool) as second:
-        lines = command.lines("goal", "watch", goal_id)
-        ends = [os.pidfd_open(pid) for pid in second.pids.values()]
-        second.process.kill()
-        second.process.wait()
-    assert (lines[-1]["reason"], "The signal was: green" in lines[-1]["content"]) == ("concluded", True)
-    with running_system(command, "--pool", pool):
-        done = command.run("run", "Greet Ada")
-    for end in ends:
-        select.select([end], [], [], 60)
-        os.close(end)
-    left = [name for name, pid in second.pids.items() if is_alive(pid)]
-    assert (done.returncode, left) == (0, []), done.stderr
 
 
 def test_a_part_that_dies_is_started_again(command: CommandLine) -> None:

@@ -68,7 +68,7 @@ async def locked_folder(folder: Path, holder: Session, *, patience: timedelta = 
             descriptor = await asyncio.to_thread(_lock, folder, holder)
             break
         except BlockingIOError:
-            other = await asyncio.to_thread(_holder_of, folder)
+            other = await asyncio.to_thread(_read_holder, folder)
             ends_within = None if other is None else other.ends_within
             allowed = patience.total_seconds() + (ends_within or 0.0)
             if loop.time() >= begin + allowed:
@@ -108,7 +108,7 @@ def _write_holder(descriptor: int, holder: Session) -> None:
     os.ftruncate(descriptor, len(data))
 
 
-def _holder_of(folder: Path) -> LockHolder | None:
+def _read_holder(folder: Path) -> LockHolder | None:
     try:
         return LockHolder.model_validate_json((folder / LOCK).read_bytes())
     except (OSError, ValidationError):  # the holder is writing it

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import signal
 import subprocess
 from collections.abc import AsyncIterator
@@ -17,7 +18,7 @@ from ioa.adapters.nats.system_client import open_system
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId
-from tests.e2e.command_line import CommandLine
+from tests.e2e.command_line import CommandLine, is_alive
 from tests.e2e.processes.conftest import AGENTS, Stage
 from tests.rig.deadline import eventually
 from tests.rig.ports import held_ports
@@ -54,13 +55,15 @@ async def test_system_restarted_at_once_finishes_all_goals(tmp_path: Path, numbe
     targets = "".join(f'[[agents]]\ntarget = "{AGENTS}:waiter{agent}"\n' for agent in ("", "_b", "_c"))
     (tmp_path / "pool.toml").write_text(targets, encoding="utf-8")
     with held_ports(3) as (port, http, metrics):
-        options = ["--port", str(port), "--web", "--web-port", str(http), "--metrics", str(metrics), "--pool", "pool.toml"]
+        options = ["--json", "--port", port, "--web", "--web-port", http, "--pool", "pool.toml"]
+        if number == signal.SIGTERM:  # after SIGKILL nothing removes the folder of the metrics' sockets
+            options += ["--metrics", metrics]
 
         def start_system() -> subprocess.Popen[str]:
-            return command.start("up", *options)
+            return command.start("up", *map(str, options))
 
         async with _ended_at_exit(start_system()) as first:
-            await asyncio.to_thread(_until_ready, first)
+            pids = await asyncio.to_thread(_pids_when_ready, first)
             async with open_system(_settings(tmp_path, port), patience=_PATIENCE) as system:
                 orders = [
                     GoalOrder(goal=f"wait for the file, {goal}", agent=AgentId(agent), timeout=120)
@@ -70,13 +73,14 @@ async def test_system_restarted_at_once_finishes_all_goals(tmp_path: Path, numbe
                 await eventually(lambda: _runs(tmp_path), lambda runs: len(runs) >= len(goals), within=_PATIENCE)
             first.send_signal(number)
             async with _ended_at_exit(start_system()) as second:
-                await asyncio.to_thread(_until_ready, second)
+                await asyncio.to_thread(_pids_when_ready, second)
+                left = [pid for pid in pids if is_alive(pid)]
                 (tmp_path / "go").touch()
                 async with open_system(_settings(tmp_path, port), patience=_PATIENCE) as system, asyncio.timeout(100):
                     results = [await system.wait_for_result(goal_id) for goal_id in goals]
 
     assert [result.reason for result in results] == [Reason.CONCLUDED] * len(goals)
-    assert {result.content for result in results} == {"waited"}
+    assert ({result.content for result in results}, left) == ({"waited"}, [])
     assert sorted(path.name for path in (tmp_path / ".ioa" / "agents").iterdir()) == ["waiter", "waiter_b", "waiter_c"]
 
 
@@ -89,11 +93,12 @@ def _runs(folder: Path) -> list[str]:
     return path.read_text(encoding="utf-8").splitlines() if path.exists() else []
 
 
-def _until_ready(process: subprocess.Popen[str]) -> None:
-    """Read the output of `ioa up` until it is ready."""
+def _pids_when_ready(process: subprocess.Popen[str]) -> list[int]:
+    """Read the output of `ioa up` until it is ready; return the ids of its processes."""
     assert process.stdout is not None
     line = process.stdout.readline()
-    assert line.startswith("ready "), process.communicate(timeout=60)
+    assert line, process.communicate(timeout=60)
+    return list(json.loads(line)["pids"].values())
 
 
 @asynccontextmanager
