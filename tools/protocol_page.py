@@ -19,7 +19,7 @@ from pydantic import BaseModel
 from ioa.protocol.codec import encode
 from ioa.protocol.decisions import DecidedBy, Decisions
 from ioa.protocol.goal_order import GoalOrder, InlineInput
-from ioa.protocol.goals import Artifact, Degraded, Fork, GoalResult, Origin, Replacement
+from ioa.protocol.goals import Artifact, Degraded, GoalResult
 from ioa.protocol.ids import AgentId, CommId, MessageId, TaskId
 from ioa.protocol.messages import Conclusion, Header, Message, Payload, Phase, RejectedTask, SyncTaskAssignment, TaskSpec
 from ioa.protocol.model_calls import ModelCall
@@ -31,7 +31,7 @@ from tools.generated import write_or_check
 KINDS: tuple[type[BaseModel], ...] = get_args(get_args(Payload)[0])
 """The messages of a group, one class each."""
 PARTS: tuple[type[BaseModel], ...] = (Header, FormField, TaskSpec, RejectedTask, Artifact, Usage, Overhead, ModelCall, DecidedBy)
-GOALS: tuple[type[BaseModel], ...] = (GoalOrder, InlineInput, Fork, Replacement, GoalResult, Degraded, Decisions, Origin)
+GOALS: tuple[type[BaseModel], ...] = (GoalOrder, InlineInput, GoalResult, Degraded, Decisions)
 _TITLES = {
     Header: "The header",
     FormField: "A field of a question",
@@ -44,12 +44,9 @@ _TITLES = {
     DecidedBy: "Who decided",
     GoalOrder: "A goal",
     InlineInput: "A text that comes with a goal",
-    Fork: "A fork",
-    Replacement: "A replacement",
     GoalResult: "A result",
     Degraded: "What a result lacks",
     Decisions: "How often somebody decided",
-    Origin: "An origin",
 }
 _NAMED = {model.__name__: title for model, title in _TITLES.items()} | {Conclusion.__name__: "Conclusion"}
 

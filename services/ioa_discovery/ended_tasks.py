@@ -1,9 +1,6 @@
 """What a group's log tells of its tasks that have ended: what was asked of whom, how long it had, how it went, what it cost.
 
 Only routers and group setup write the log, so that none of it is the word of the group's owner.
-
-A task counts in the goal in which it was given out. Of those that a fork goes on with its user may have changed all: the words, who
-does it, how much time is left, and in whose name it stands.
 """
 
 from __future__ import annotations
@@ -55,17 +52,13 @@ class EndedTasks:
         self._names: dict[TaskId, frozenset[str]] = {}
         """Which objects the results of tasks name."""
         self._lacks: dict[TaskId, frozenset[str]] = {}
-        self._copied: set[TaskId] = set()
-        """What was given out in the goal that this one goes on from."""
 
     def apply(self, entries: Iterable[Entry]) -> None:
         """Take in the entries that follow."""
         for entry in entries:
             self._note(entry)
             for task in entry.state.tasks:
-                if entry.state.copying:
-                    self._copied.add(task.task_id)
-                elif isinstance(task, OpenTask) and task.task_id not in self._given:
+                if isinstance(task, OpenTask) and task.task_id not in self._given:
                     patience = None if task.deadline is None else task.deadline - entry.event.at
                     self._given[task.task_id] = entry.event.at, patience
                 if isinstance(task, ClosedTask):
@@ -102,7 +95,7 @@ class EndedTasks:
         """
         unclear = self._unclear()
         for task_id, (task, at) in self._closed.items():
-            if task.outcome is TaskOutcome.CANCELLED or task.earshot or task_id in self._copied or task_id not in self._given:
+            if task.outcome is TaskOutcome.CANCELLED or task.earshot or task_id not in self._given:
                 continue
             if task_id in unclear and task.outcome is not TaskOutcome.REJECTED:
                 continue

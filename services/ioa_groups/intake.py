@@ -183,8 +183,6 @@ class Intake:
         await self._check_store(name)
         order, team_name = await self._with_its_team(order, name)
         goal = order.accepted(name, await self._inputs(order, name)).model_copy(update={"team_name": team_name})
-        if goal.forked_from is not None and await self._ports.goals.find(goal.comm_id) is None:
-            await self._ports.forks.check(goal)
         digest = digest_of_ticket(await self._ports.tickets.of(name))
         accepting = GoalRecord(goal=goal, accepted_at=self._ports.clock.now(), ticket_digest=digest)
         record = await self._ports.goals.create(accepting)

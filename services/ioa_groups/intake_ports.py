@@ -12,7 +12,6 @@ from ioa.runtime.endings import Endings
 from ioa.runtime.ledger import GroupLedger
 from ioa.runtime.store_share import StoreShare
 from ioa_groups.files import FileService
-from ioa_groups.forks import Forks
 from ioa_groups.leaders import Leaders
 from ioa_groups.shares import PoolShares
 from ioa_groups.teams import Teams
@@ -37,7 +36,6 @@ class IntakePorts:
         clock: Stamps records and events.
         shares: Bounds what one user has waiting at a pool.
         teams: Teams that goals name.
-        forks: Goals that go on from others.
         store: Rejects new goals while the store is full.
     """
 
@@ -55,5 +53,4 @@ class IntakePorts:
     clock: Clock
     shares: PoolShares
     teams: Teams
-    forks: Forks
     store: StoreShare

@@ -58,7 +58,7 @@ class LogPages:
         """Answer a member from the log: what lies behind its cursor, a page at a time.
 
         A member whose cursor is at the end of a group that has ended knows how it ended: its membership is over, and so is that of
-        one that was removed and knows it. Who was put into a group that is about to be launched, or being copied, is told of
+        one that was removed and knows it. A member of a group that is about to be launched receives
         nothing yet.
 
         Raises:
@@ -79,8 +79,6 @@ class LogPages:
         if not head.entry.state.is_member(agent_id):
             await self._memberships.remove(agent_id, comm_id)
             raise await self._no_group_of(request)
-        if head.entry.state.copying:  # as long as the log is no whole, there is nothing yet
-            return Entries(entries=(), complete=True)
         if agent_id not in head.entry.state.hearing and not await self._is_behind(request, head.seq):
             await self._memberships.remove(agent_id, comm_id)  # who was removed learns by no cursor how much came after
             return Entries(entries=(), complete=True, head=request.after, up_to=request.after if head.entry.chain else 0)

@@ -10,7 +10,7 @@ from typing import Literal
 
 import structlog
 
-from ioa.errors import IoaError, NoAgentError, NotYetError, UnavailableError
+from ioa.errors import NotYetError
 from ioa.group.events import LaunchAbandoned
 from ioa.group.rejection import IllegalEventError
 from ioa.ports.open_groups import OpenGroup, QueuedGoal, QueuedOffer
@@ -52,9 +52,6 @@ class Offering:
         comm_id = goal.comm_id
         log_context.bind({"goal_id": goal.goal_id, "comm_id": comm_id, "traceparent": goal.traceparent})
         await self._ports.timers.schedule(comm_id, record.deadline)
-        if goal.forked_from is not None:
-            await self._fork(record, order)
-            return
         known = await self._ports.open_groups.find(comm_id)
         head = await self._ports.ledger.head(comm_id)  # afterwards, so that a group which opens meanwhile is seen
         if head is not None or await self._ports.endings.of(goal.name) is not None:
@@ -140,30 +137,6 @@ class Offering:
             await self._ports.open_groups.put(comm_id, known.model_copy(update={"queued": seen}))
         return False
 
-    async def _fork(self, record: GoalRecord, order: str) -> None:
-        """Have a goal go on from another one, which needs nobody to lead it; its deadline is armed, and ends it in any case."""
-        goal = record.goal
-        known = await self._ports.open_groups.find(goal.comm_id)
-        if await self._ports.endings.of(goal.name) is not None or (known is not None and known.waits):
-            return
-        if known is None:
-            known = OpenGroup(goal_id=goal.goal_id, deadline=record.deadline, order=order)
-            await self._ports.open_groups.put(goal.comm_id, known)
-            _count(record, None)
-        try:
-            await self._ports.forks.carry_out(record)
-        except UnavailableError:
-            raise
-        except IoaError as error:
-            if not await self._ports.forks.give_up(goal, error.message):
-                reason: Literal[Reason.NO_AGENT, Reason.FAILED] = (
-                    Reason.NO_AGENT if isinstance(error, NoAgentError) else Reason.FAILED
-                )
-                await self.end(goal.name, reason, str(error))
-            return
-        await self._note_waiting(record, known, None)
-        await self.close(goal.name)
-
     async def _offer_to(self, addressee: AgentId, record: GoalRecord, known: OpenGroup) -> None:
         """Queue the goal for whom its user named, once there is somebody of this name."""
         pool = self.pool_of(addressee)
@@ -208,7 +181,7 @@ class Offering:
             await self._ports.shares.take(record.goal.name.owner, pool, record.goal.comm_id)
         return await self._ports.work.put(record, pool, await self._ports.tickets.of(record.goal.name))
 
-    async def _note_waiting(self, record: GoalRecord, known: OpenGroup, queued: QueuedGoal | None) -> None:
+    async def _note_waiting(self, record: GoalRecord, known: OpenGroup, queued: QueuedGoal) -> None:
         """Note that nothing is left to do but to see a goal led and ended: its order comes back where users are known."""
         if self._users_are_known:
             waiting = known.model_copy(update={"waits": True, "queued": queued})

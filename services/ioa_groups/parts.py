@@ -21,7 +21,6 @@ from ioa.runtime.endings import Endings
 from ioa.runtime.ledger import GroupLedger
 from ioa.runtime.store_share import StoreShare
 from ioa_groups.files import FileQuotas, FileService
-from ioa_groups.forks import ForkPorts, Forks
 from ioa_groups.goal_retention import GoalRetention
 from ioa_groups.intake import Intake
 from ioa_groups.intake_ports import IntakePorts
@@ -159,7 +158,6 @@ class GroupParts:
             clock=ports.clock,
             shares=PoolShares(ports.registry, ports.open_groups),
             teams=self.teams,
-            forks=_forks(ports),
             store=self.store,
         )
 
@@ -179,15 +177,3 @@ def _group_setup(ports: GroupServicePorts, teams: Teams, timeouts: GroupTimeouts
         casting=ports.casting,
     )
     return GroupSetup(setup_ports, timeouts)
-
-
-def _forks(ports: GroupServicePorts) -> Forks:
-    fork_ports = ForkPorts(
-        ledger=ports.ledger,
-        log=ports.log,
-        goals=ports.goals,
-        registry=ports.registry,
-        memberships=ports.memberships,
-        clock=ports.clock,
-    )
-    return Forks(fork_ports)

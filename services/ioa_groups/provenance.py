@@ -31,8 +31,7 @@ from ioa.errors import RateLimitedError
 from ioa.group.events import GroupLaunched, Said, SubgroupClosed, files_of
 from ioa.group.state import ParentTask
 from ioa.ports.group_log import GroupLog, StoredEntry
-from ioa.protocol.goals import Origin
-from ioa.protocol.ids import AgentId, CommId, GoalName, UserId, comm_id_of_task
+from ioa.protocol.ids import AgentId, CommId, UserId
 from ioa.protocol.object_names import folder_in, folder_of
 
 _T = TypeVar("_T")
@@ -141,7 +140,6 @@ class _Launch:
     opener: AgentId
     user: UserId
     parent: ParentTask | None
-    forked_from: Origin | None
 
 
 @dataclass(frozen=True)
@@ -152,14 +150,12 @@ class FileTelling:
         seq: Its place in the log.
         audience: Whom it was told to.
         files: Which it names, see `digest_of`.
-        may_be_copy: Whether it may have been copied from the group that this one is a fork of.
     """
 
     seq: int
     audience: frozenset[AgentId]
     files: frozenset[bytes]
     by: _ByMember | _ByTeam | _Launch | None
-    may_be_copy: bool
 
 
 @dataclass
@@ -188,7 +184,6 @@ class _Group:
         self._room = room
         self.reading = asyncio.Lock()
         self.read_up_to = 0
-        self.ends_copied = self._is_copying = False
         self.launch: _Launch | None = None
         self.told: dict[bytes, list[FileTelling]] = {}
         self.known: dict[TrackedFile, _Known] = {}
@@ -197,12 +192,9 @@ class _Group:
     def learn(self, stored: StoredEntry) -> None:
         """Take in the next entry."""
         self.read_up_to = stored.seq
-        was_copying, self._is_copying = self._is_copying, stored.entry.state.copying > 0
-        if stored.entry.state.phase.is_terminal:
-            self.ends_copied |= was_copying
         if not files_of(stored.entry.event):
             return
-        telling = _telling_of(stored, may_be_copy=was_copying)
+        telling = _telling_of(stored)
         self._count(len(telling.files) + len(telling.audience))
         for file in telling.files:
             self.told.setdefault(file, []).append(telling)
@@ -257,18 +249,10 @@ class Provenance:
             found = await self._log.read(comm_id, after=max(0, seq - 1), limit=1)
             if not found:
                 return None  # it may come
-            self._entries[key] = await self._told_by(comm_id, found[0]) if found[0].seq == seq else None
+            self._entries[key] = _telling_of(found[0]) if found[0].seq == seq else None
             if len(self._entries) > _MAX_ENTRIES:
                 self._entries.popitem(last=False)
         return self._entries[key]
-
-    async def _told_by(self, comm_id: CommId, stored: StoredEntry) -> FileTelling:
-        state = stored.entry.state
-        may_be_copy = state.copying > 0
-        if state.phase.is_terminal:  # the end of a fork was copied if what stands before it was
-            with _one_request():
-                may_be_copy = (await self._read(comm_id, stored.seq + 1)).ends_copied
-        return _telling_of(stored, may_be_copy=may_be_copy)
 
     async def may_read(self, agent_id: AgentId, file: TrackedFile, comm_id: CommId, by: FileTelling) -> bool:
         """Whether an agent may read a file since an entry, which names it, was told to the agent.
@@ -280,7 +264,7 @@ class Provenance:
         with _one_request():
             if file.is_written_by(agent_id, comm_id):
                 return True
-            if not by.may_be_copy and await _followed(self._is_right(file, comm_id, by, _Known())):
+            if await _followed(self._is_right(file, comm_id, by, _Known())):
                 return True  # with no more read than it takes
             return agent_id in await _followed(self._knowing(file, comm_id, before=by.seq + 1))
 
@@ -315,8 +299,6 @@ class Provenance:
     def _is_right(self, file: TrackedFile, comm_id: CommId, by: FileTelling, known: _Known) -> Way[bool]:
         """Whether the next entry that names a file may do so, where some know of it already."""
         match by.by:
-            case _ByMember() if by.may_be_copy:
-                return bool((yield self._is_copied(file, comm_id, len(known.judged))))
             case _ByMember(agent_id=teller):
                 return file.is_written_by(teller, comm_id) or teller in known.since
             case _ByTeam(comm_id=subgroup):
@@ -336,37 +318,6 @@ class Provenance:
         """Whether a nested team rightly ended with a file: nothing comes behind the entry that ended it and named it."""
         known: _Known = yield self._judged(file, subgroup, before=seq)
         return bool(known.judged) and known.judged[-1]
-
-    def _is_copied(self, file: TrackedFile, comm_id: CommId, place: int) -> Way[bool]:
-        """Whether what an entry is a copy of may name a file: who says it here may be a stand-in, who has never done so.
-
-        All that names a file is copied, in its order. What is told in the original later opens nothing here.
-
-        Args:
-            file: The file.
-            comm_id: The group of the copy.
-            place: How many entries of it have named the file before.
-        """
-        original: tuple[CommId, int] | None = yield self._original(comm_id)
-        if original is None:
-            return False
-        known: _Known = yield self._judged(file, original[0], before=original[1] + 1)
-        return place < len(known.judged) and known.judged[place]
-
-    async def _original(self, comm_id: CommId) -> tuple[CommId, int] | None:
-        """Return the group that a group is a copy of, and up to which sequence."""
-        group = self._group(comm_id)
-        if group.launch is None:
-            first = await self._log.read(comm_id, after=0, limit=1)
-            event = first[0].entry.event if first else None
-            group.launch = _launch_of(event) if isinstance(event, GroupLaunched) else None
-        if group.launch is None or group.launch.forked_from is None:
-            return None
-        launch, origin = group.launch, group.launch.forked_from
-        if launch.parent is None:
-            return GoalName(launch.user, origin.goal_id).comm_id, origin.at
-        above = await self._original(launch.parent.comm_id)
-        return None if above is None else (comm_id_of_task(above[0], launch.parent.task_id), above[1])
 
     async def _read(self, comm_id: CommId, before: int) -> _Group:
         """Read on in a group's log, up to a sequence at least; whoever asks meanwhile waits for that."""
@@ -414,7 +365,7 @@ async def _followed(way: Way[_T]) -> _T:
     return cast(_T, found)
 
 
-def _telling_of(stored: StoredEntry, *, may_be_copy: bool) -> FileTelling:
+def _telling_of(stored: StoredEntry) -> FileTelling:
     entry = stored.entry
     by: _ByMember | _ByTeam | _Launch | None = None
     match entry.event:
@@ -429,10 +380,9 @@ def _telling_of(stored: StoredEntry, *, may_be_copy: bool) -> FileTelling:
         audience=frozenset(entry.audience),
         files=frozenset(digest_of(file.object_name, file.sha256) for file in files_of(entry.event)),
         by=by,
-        may_be_copy=may_be_copy,
     )
 
 
 def _launch_of(event: GroupLaunched) -> _Launch:
     charter = event.charter
-    return _Launch(charter.team_members[0].agent_id, charter.user, charter.parent, charter.forked_from)
+    return _Launch(charter.team_members[0].agent_id, charter.user, charter.parent)

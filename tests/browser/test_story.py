@@ -7,8 +7,6 @@ from typing import Any
 
 from ioa.client.documents import EntryDocument, told
 from ioa.client.transcript import Transcript
-from ioa.group.events import Event, Said
-from ioa.group.forking import reworded
 from ioa.ports.group_log import StoredEntry
 from tests.browser.looking import Looking
 from tests.unit.client import golden_documents
@@ -25,21 +23,12 @@ _LINES = """async ([logs, cut]) => {
     }));
 }"""
 
-_WORDS = """async (logs) => {
-    const {append, emptyStory} = await import('/page/room.js');
-    const {wordsOf} = await import('/page/views/acts.js');
-    return JSON.stringify(JSON.parse(logs).map((entries) =>
-        [...entries.reduce(append, emptyStory()).rooms.values()].flatMap((room) => room.rows)
-            .filter((row) => row.n === 0 && wordsOf(row) !== null).map((row) => [row.seq, wordsOf(row)])));
-}"""
-
-
 _RECORDED = ("story", "docs", "forked", "walk")
 """The golden logs that are shown. The page's own lines of randomly played policies still differ in three drafts and removals."""
 
 
 def _logs() -> list[list[StoredEntry]]:
-    """Return the logs of stories, of the documentation, of forks and of random walks."""
+    """Return the logs of stories, of the documentation, of policies that fork and of random walks."""
     logs = [golden_documents.LOG]
     recorded = [golden.accepted(steps) for name, steps in golden.read().items() if name.startswith(_RECORDED)]
     return logs + [[StoredEntry(seq, entry) for seq, entry in enumerate(entries, 1)] for entries in recorded]
@@ -68,29 +57,3 @@ async def test_the_page_tells_the_same_story(looking: Looking, url: str) -> None
     for cut in (0, 0.3, 0.8):
         shown = json.loads(await page.evaluate(_LINES, [documents, cut]))
         assert (cut, [one for one, other in zip(shown, expected, strict=True) if one != other]) == (cut, [])
-
-
-async def test_the_words_that_a_fork_begins_with_are_those_that_were_said(looking: Looking, url: str) -> None:
-    """Of every log on record: who forks with the words that the page offers, unchanged, changes nothing."""
-    logs = _logs()
-    page = await looking.open()
-    await page.goto(url)
-    documents = json.dumps([[told(EntryDocument.of(stored)) for stored in log] for log in logs])
-    offered = json.loads(await page.evaluate(_WORDS, documents))
-    kinds = set[str]()
-    for log, words in zip(logs, offered, strict=True):
-        events = {stored.seq: stored.entry.event for stored in log}
-        for seq, text in words:
-            event = events[seq]
-            again = reworded(event, text, lambda _payload: ())
-            assert (text, _plain(again)) == (text, _plain(event))
-            kinds.add(event.message.payload.type if isinstance(event, Said) else event.type)
-    assert {"DISCUSSION", "DECISION", "ASK_USER", "INFORM_TASK_RESULT", "question_answered"} <= kinds
-
-
-def _plain(event: Event) -> Any:
-    """What an event holds, but for what is made of its words."""
-    held = event.model_dump(exclude={"sketches"})
-    for task in held.get("message", {}).get("payload", {}).get("tasks", ()):
-        task.pop("task_abstract")
-    return held

@@ -66,21 +66,27 @@ def test_quiet_tells_only_the_answer(system: Running, command: CommandLine) -> N
     assert [line["event"] for line in command.lines("run", "Greet Ada", "--agent", "greeter", "--quiet")] == ["result"]
 
 
-def test_a_goal_is_forked_and_shown_as_it_stood(greeted: list[dict[str, Any]], command: CommandLine) -> None:
-    """`ioa fork` goes on from an entry in a goal of its own, which says where from; `ioa goal state` tells how each stood."""
+def test_rerun_of_an_entry_launches_a_linked_goal(greeted: list[dict[str, Any]], command: CommandLine) -> None:
+    """`ioa rerun` continues with the new message; `ioa goals --label` finds the rerun; an unknown entry exits with 2."""
+    [goal, *entries, _] = greeted
+    said = next(entry["seq"] for entry in entries if entry["type"] == "CONCLUSION")
+    rerun = command.lines("rerun", goal["goal_id"], "--at", str(said), "Say good morning.", "--out", "again")
+    assert rerun[-1]["reason"] == "concluded"
+    assert rerun[0]["goal"].startswith(goal["goal"]) and rerun[0]["goal"].endswith("(conclusion): Say good morning.")
+    listed = json.loads(command.run("goals", "--label", f"rerun-of={goal['goal_id']}", "--json").stdout)
+    assert [row["goal_id"] for row in listed] == [rerun[0]["goal_id"]]
+    refused = command.run("rerun", goal["goal_id"], "--at", "1000000000", "x")
+    assert (refused.returncode, "has no entry 1000000000" in " ".join(refused.stderr.split())) == (2, True)
+
+
+def test_goal_state_shows_an_earlier_entry(greeted: list[dict[str, Any]], command: CommandLine) -> None:
+    """`ioa goal state --at` shows the state after this entry."""
     [goal, *entries, _] = greeted
     first = next(entry["seq"] for entry in entries if entry["type"] == "group_launched")
-    forked = command.lines("fork", goal["goal_id"], "--at", str(first), "--out", "forked")
-    assert (forked[-1]["reason"], forked[-1]["forked_from"]) == ("concluded", {"goal_id": goal["goal_id"], "at": first})
-    assert [line["type"] for line in forked[1:3]] == ["group_launched", "timer_fired"]
-    shown = command.run("goal", "show", forked[0]["goal_id"])
-    assert f"{goal['goal_id']} at entry {first}" in " ".join(shown.stdout.split())
     [state] = json.loads(command.run("goal", "state", goal["goal_id"], "--at", str(first), "--json").stdout)["groups"]
     assert (state["turns_taken"], state["phase"]) == (0, "discussing")
     stood = command.run("goal", "state", goal["goal_id"], "--at", str(first)).stdout
     assert "greeter may speak in turn 1" in stood
-    refused = command.run("fork", goal["goal_id"], "--at", "1000000000")
-    assert (refused.returncode, "no entry 1000000000 yet" in " ".join(refused.stderr.split())) == (2, True)
 
 
 def test_an_answer_is_told_though_its_files_cannot_be_written(greeted: list[dict[str, Any]], command: CommandLine) -> None:

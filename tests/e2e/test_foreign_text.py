@@ -131,7 +131,7 @@ COMMANDS: dict[str, list[str]] = {
     "team put": [f"team{HOSTILE}.toml"],
     "team list": [],
     "team show": [f"x{HOSTILE}"],
-    "fork": ["done", "--at", "1", "--replace", f"x{HOSTILE}=y"],
+    "rerun": [f"x{HOSTILE}", "--at", "1", "x"],
     "goal show": ["done"],
     "goal state": ["done"],
     "goal watch": ["done", "--out", "watched"],

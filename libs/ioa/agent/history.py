@@ -16,7 +16,6 @@ from ioa.group.policy.offer import Offer, offer
 from ioa.group.policy.part import part_of, silence_of
 from ioa.group.policy.review import digest_of
 from ioa.group.requests import SequencedEntry
-from ioa.group.resuming import is_resumed
 from ioa.group.state import Awaiting, Charter, ClosedTask, Discussing, Gathering, GroupState, OpenTask
 from ioa.ports.brain import FileReader, GroupView, NoFiles, Posted, Reply, TaskRecord
 from ioa.ports.meter import Meter
@@ -61,7 +60,6 @@ class GroupHistory:
         self._usages: dict[TaskId, Usage] = {}
         self._given: dict[TaskId, datetime] = {}
         self._closed: dict[TaskId, tuple[ClosedTask, datetime]] = {}
-        self._copied: set[TaskId] = set()
         """The tasks that were given out in the goal that this one goes on from: who leads here may have given out none of them."""
         self._rejected: dict[TaskId, str] = {}
         self._declined: set[TaskId] = set()
@@ -267,7 +265,6 @@ class GroupHistory:
             (record.spec.task_id, self._outcome(record, cards[record.spec.assignee].pool))
             for record in self.tasks()
             if record.outcome not in (None, TaskOutcome.CANCELLED) and record.spec.assignee in cards and not record.spec.team
-            if record.spec.task_id not in self._copied
             if record.outcome is TaskOutcome.REJECTED or record.spec.task_id not in unclear
         )
 
@@ -302,8 +299,6 @@ class GroupHistory:
         """Note when tasks were begun and closed, and how; the state tells it for a while only. Return those closed just now."""
         closed = []
         for task in state.tasks:
-            if state.copying:
-                self._copied.add(task.task_id)
             if isinstance(task, OpenTask):
                 self._given.setdefault(task.task_id, at)
             elif isinstance(task, ClosedTask):
@@ -329,7 +324,7 @@ class GroupHistory:
     def _note_replies(self, event: Event, after: GroupState) -> None:
         """Note what was answered, or was not in time, of what has waited for an answer."""
         before = self.state
-        if before is None or is_resumed(event):  # which only moves the times until which questions wait
+        if before is None:
             return
         stage = before.stage
         if isinstance(stage, Awaiting) and after.stage is not stage:

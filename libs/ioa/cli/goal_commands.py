@@ -98,42 +98,25 @@ def cancel(
         run_to_end(cancel_goal(url, goal_id, why, Terminal(as_json=as_json)))
 
 
-def fork(
+def rerun(
     goal_id: GoalIdArgument,
+    message: Annotated[str, typer.Argument(metavar="MESSAGE", help="The new text of the message.", show_default=False)],
     at: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N", help="The entry to go on from, by its `seq` in `ioa group show --json`.", show_default="the last"
-        ),
-    ] = None,
-    say: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="What the message of that entry says instead.", show_default=False)
-    ] = None,
-    replace: Annotated[
-        list[str],
-        typer.Option(metavar="OLD=NEW", help="NEW stands in OLD's place; OLD alone: whoever is found.", show_default=False),
-    ] = [],  # noqa: B006
-    max_turns: Annotated[
-        int | None,
-        typer.Option(help="How many messages the discussion may take, the copied ones included.", show_default="as before"),
-    ] = None,
-    timeout: Annotated[
-        float | None, typer.Option("--timeout", metavar="SECONDS", help="When to give up.", show_default="as before, from now")
-    ] = None,
+        int,
+        typer.Option(metavar="SEQ", help="The entry of the message, by its `seq` in `ioa group show --json`.", show_default=False),
+    ],
     out: Out = None,
     url: Url = None,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Have a new goal go on from how a goal of yours stood at an entry, and follow it; that goal is left as it is.
+    """Launch a new goal that continues a goal's conversation up to one message, with this message replaced, and follow it.
 
-    What was done up to there stays done, and tasks that ran are begun again. Exit codes: as of `ioa run`.
+    The new goal has the files, team and limits of the earlier goal, which is not changed. Exit codes: as of `ioa run`.
     """
     with reported(as_json=as_json):
         from ioa.cli.foreground import run_to_end
-        from ioa.cli.goals import fork_goal, read_replacements
-        from ioa.client.forking import Changes
+        from ioa.cli.goals import rerun_goal
 
-        changes = Changes(say=say, replace=read_replacements(replace), max_turns=max_turns, timeout=timeout)
-        code = run_to_end(fork_goal(url, goal_id, at, changes, out, Terminal(as_json=as_json, quiet=quiet)))
+        code = run_to_end(rerun_goal(url, goal_id, at, message, out, Terminal(as_json=as_json, quiet=quiet)))
     raise typer.Exit(code)

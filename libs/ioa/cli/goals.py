@@ -21,7 +21,7 @@ from ioa.cli.paging import ListView, list_pages
 from ioa.cli.reach import open_reached_system
 from ioa.cli.terminal import Terminal
 from ioa.client.calls import DecisionCall, calls_of
-from ioa.client.client import Client, Launched
+from ioa.client.client import Client
 from ioa.client.costs import COMMUNICATION, Purpose, costs_of
 from ioa.client.documents import (
     GoalDocument,
@@ -33,7 +33,6 @@ from ioa.client.documents import (
     turns_of,
     usage_of,
 )
-from ioa.client.forking import Changes
 from ioa.client.history import conversation
 from ioa.client.transcript import Transcript, what_rules_decided
 from ioa.foreign_text import continued, shown_in_line
@@ -41,7 +40,7 @@ from ioa.group.events import Event, Said
 from ioa.group.requests import CancelGroup
 from ioa.ports.goal_client import GoalFilter, GoalStatus
 from ioa.ports.system_client import SystemClient
-from ioa.protocol.goals import Artifact, Fork
+from ioa.protocol.goals import Artifact
 from ioa.protocol.ids import GoalId, TaskId
 from ioa.protocol.messages import InformTaskResult
 from ioa.protocol.model_calls import TAKEN
@@ -140,7 +139,6 @@ def _show(terminal: Terminal, status: GoalStatus, transcript: Transcript, files:
         "status": standing_of(status),
         "accepted": local_time(status.record.accepted_at),
         "labels": ", ".join(shown_in_line(f"{name}={value}") for name, value in goal.labels.items()),
-        "forked from": "" if goal.forked_from is None else _origin(goal.forked_from),
         "inputs": ", ".join(shown_in_line(file.name) for file in goal.inputs),
         "team": ", ".join(card.agent_id for card in charter.team_members) if charter else "",
         **_usage_rows(status),
@@ -158,14 +156,6 @@ def _show(terminal: Terminal, status: GoalStatus, transcript: Transcript, files:
         show_files(terminal, status.result, files)
 
 
-def _origin(fork: Fork) -> str:
-    """Say which goal a goal was forked from, and what was changed."""
-    changed = [f"{one.new} in the place of {one.old}" for one in fork.replace]
-    if fork.say is not None:
-        changed.append(f"its message says: {shown_in_line(fork.say)}")
-    return "; ".join([f"{fork.goal_id} at entry {fork.at}", *changed])
-
-
 async def watch_goal(url: str | None, start: str, out: Path | None, terminal: Terminal) -> ExitCode:
     """Follow a goal to its end."""
     if out is not None:
@@ -176,30 +166,19 @@ async def watch_goal(url: str | None, start: str, out: Path | None, terminal: Te
         return await tell_result(system, terminal, result, out)
 
 
-def read_replacements(written: Iterable[str]) -> dict[str, str | None]:
-    """Read who stands in whose place, as people write it: `OLD=NEW`, or `OLD` for whoever is found."""
-    return {old: new or None for old, _, new in (one.partition("=") for one in written)}
-
-
-async def fork_goal(
-    url: str | None, start: str, at: int | None, changes: Changes, out: Path | None, terminal: Terminal
-) -> ExitCode:
-    """Have a new goal go on from another one, and follow it to its end."""
+async def rerun_goal(url: str | None, start: str, at: int, message: str, out: Path | None, terminal: Terminal) -> ExitCode:
+    """Launch a rerun of a goal and follow it to its end."""
     if out is not None:
         check_writable(out)
     async with open_reached_system(url) as system:
-        launched = await Client(system).fork(await system.find_goal(start), at=at, changes=changes)
+        launched = await Client(system).rerun(await system.find_goal(start), at=at, message=message)
         if terminal.as_json and not terminal.quiet:
-            terminal.line("goal", goal_id=launched.goal_id, comm_id=launched.comm_id, goal=await _text_of(system, launched))
+            record = launched.record or (await system.goal(launched.name)).record
+            terminal.line("goal", goal_id=launched.goal_id, comm_id=launched.comm_id, goal=record.goal.goal)
         terminal.progress.print(Text.assemble(("goal  ", "dim"), (launched.goal_id, "bold")), Text())
         result = await follow_goal(system, terminal, launched.name)
         terminal.progress.print(Text())
         return await tell_result(system, terminal, result, out)
-
-
-async def _text_of(system: SystemClient, launched: Launched) -> str:
-    record = launched.record or (await system.goal(launched.name)).record
-    return record.goal.goal
 
 
 async def cancel_goal(url: str | None, start: str, why: str, terminal: Terminal) -> None:

@@ -206,7 +206,7 @@ def run(
 
 app.command("goals")(goal_commands.goals)
 app.command("groups")(group_commands.groups)
-app.command("fork")(goal_commands.fork)
+app.command("rerun", cls=_TakesText)(goal_commands.rerun)
 app.command("waiting")(people_commands.waiting)
 app.command("answer", cls=_TakesText)(people_commands.answer)
 

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Literal, overload
 
 from ioa.cancellation import fail_after
-from ioa.client.forking import Changes, order_of_fork
 from ioa.client.history import heads_of_tree, read_back, read_on
 from ioa.client.questions import OpenQuestion, answer_question, questions_of, questions_waiting
+from ioa.client.rerun import order_rerun
 from ioa.client.watching import watch
 from ioa.errors import ConflictError, InvalidInputError, NotFoundError
 from ioa.foreign_text import shown_in_line
@@ -36,11 +36,6 @@ File = str | PathLike[str]
 
 ACCEPTED_WITHIN = timedelta(seconds=2)
 """How long `launch` waits for group setup to accept a goal."""
-
-FORKED_WITHIN = timedelta(seconds=10)
-"""How long `fork` waits for group setup to accept a fork, which steps through all that is copied."""
-
-UNCHANGED = Changes()
 
 PAGE_ENTRIES = 100
 """How many entries a page has if nobody says."""
@@ -144,40 +139,23 @@ class Client:
             raise ConflictError(f"There is another goal {name} already.", hint="Give this one an id of its own, or none.")
         return Launched(name, found), None
 
-    async def fork(
-        self,
-        goal: str | GoalName,
-        *,
-        at: int | None = None,
-        changes: Changes = UNCHANGED,
-        goal_id: str | None = None,
-        accepted_within: timedelta = FORKED_WITHIN,
-    ) -> Launched:
-        """Have a new goal go on from how a goal of one's own stood at an entry; that one is left as it is.
+    async def rerun(self, goal: str | GoalName, *, at: int, message: str) -> Launched:
+        """Launch a new goal that continues the conversation of a goal up to one message, with this message replaced.
 
-        What was said and done up to there is copied, with the nested teams that had ended. Tasks that ran are begun again, and
-        questions that were open still are. Turns and budget count what is copied; the time is the fork's own.
+        The new goal contains the text, files, team and limits of the earlier goal. It counts its own turns, tokens and cost.
+        `goals(labels={"rerun-of": …})` lists the reruns of a goal.
 
         Args:
-            goal: The goal that it comes from.
-            at: The sequence of the entry; the last one if None.
-            changes: What the fork changes.
-            goal_id: The id of the new goal: the same fork again under its id is the same goal.
-            accepted_within: How long to wait for its acceptance; it is stored whatever comes of that.
+            goal: The earlier goal; it is not changed.
+            at: Sequence of the entry whose message is replaced; later entries are left out.
+            message: New text of the message.
 
         Raises:
-            NotFoundError: There is no such goal of one's own, or it was removed.
-            InvalidInputError: What is to be another cannot be.
-            ConflictError: It cannot go on from there, or another goal has the id; the message says why.
-            NoAgentError: Discovery finds nobody for the place of a member.
+            NotFoundError: The goal or the entry does not exist.
+            InvalidInputError: The entry is no message, the new text is empty, or the new goal was not accepted.
+            PayloadTooLargeError: The text of the new goal exceeds the limit.
         """
-        name, user = await self._name(goal), await self.system.user()
-        if name.owner != user:
-            raise NotFoundError(f"There is no goal {name} of {user}'s to fork.", hint="Only whose goal it is forks it.")
-        launched, refused = await self._launch(await order_of_fork(self.system, name, at, goal_id, changes), (), accepted_within)
-        if refused is not None:
-            raise ConflictError(refused.content)
-        return launched
+        return await self.launch(await order_rerun(self.system, await self._name(goal), at, message))
 
     async def follow(self, target: Target, *, after: int = 0) -> AsyncGenerator[StoredEntry, None]:
         """Yield every entry of a group and of its nested teams, once, by rising sequence, until the group, or the goal, has ended.

@@ -298,7 +298,7 @@ class GoalRow(GoalTerms):
     """A goal in a list.
 
     Attributes:
-        status: Why it ended, or the phase of its group, or `waiting`; `copying` while it is copied from another goal.
+        status: Why it ended, or the phase of its group, or `waiting`.
         turns_taken: In its group and the nested teams that have ended.
         members: Who works at it, until it has ended.
         floor: Who of them may speak now.
@@ -360,7 +360,7 @@ def standing_of(status: GoalStatus) -> str:
     """Say in a word how a goal stands: why it ended, or where its group is."""
     if status.result is not None:
         return str(status.result.reason)
-    return "copying" if status.standing is not None and status.standing.state.copying else str(status.phase)
+    return str(status.phase)
 
 
 def turns_of(status: GoalStatus) -> int | None:

@@ -30,7 +30,6 @@ from ioa.group.events import (
     Unheard,
 )
 from ioa.group.policy.review import is_draft
-from ioa.group.resuming import is_resumed
 from ioa.group.state import (
     Asking,
     Awaiting,
@@ -222,9 +221,7 @@ class Transcript:
                 if charter.policy is not None:
                     self._policies[charter.comm_id] = charter.policy
                 team = (charter.owner, "team", _team(charter), Tone.PLAIN, ())
-                return [*_of_fork(charter), team, *_by_rules(charter.owner, by, usage)]
-            case TimerFired(copied_until=at) if at is not None:
-                return [(CONTROL_PLANE, "forked", "up to here it was copied, and from here it goes on", Tone.GOOD, ())]
+                return [team, *_by_rules(charter.owner, by, usage)]
             case LaunchAbandoned(by=by, reason=reason):
                 return [(by, "no team", f"the goal ends: {reason}", Tone.BAD, ())]
             case SubgroupOpened(task_id=task_id, by=by, subgroup=subgroup):
@@ -271,7 +268,7 @@ class Transcript:
                 if not is_told or (isinstance(own, InformTaskResult) and own.outcome is not task.outcome):
                     why = f": {task.why}" if task.why else ""
                     words.append((CONTROL_PLANE, f"task {task.outcome}", f"{task.task_id} of {task.assignee}{why}", Tone.BAD, ()))
-        if isinstance(entry.event, TimerFired) and not is_resumed(entry.event) and before is not None:
+        if isinstance(entry.event, TimerFired) and before is not None:
             words += _after_timer(before, after)
         if isinstance(entry.event, RepetitionRefused):
             words += _after_repetition(entry.event, after)
@@ -482,14 +479,6 @@ def _after_timer(before: GroupState, after: GroupState) -> list[_Words]:
         if isinstance(earlier, OpenTask) and task.suspect and not earlier.suspect:
             words.append((CONTROL_PLANE, "timer", f"{task.task_id} of {task.assignee}: no sign of life", Tone.QUIET, ()))
     return words
-
-
-def _of_fork(charter: Charter) -> list[_Words]:
-    """Say where the group of a goal comes from."""
-    fork = charter.forked_from
-    if fork is None or charter.parent is not None:
-        return []
-    return [(CONTROL_PLANE, "forked", f"copied from {fork.goal_id}, as it stood at entry {fork.at}", Tone.GOOD, ())]
 
 
 def _team(charter: Charter) -> str:

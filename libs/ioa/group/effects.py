@@ -72,10 +72,8 @@ def owed_effects(state: GroupState) -> tuple[Effect, ...]:
 
     A router that died between an append and its effects leaves this to whoever looks at the group next. What was paid already
     may be paid again: a nested team is cancelled until it has ended and its loan is taken back, after which its log, the last entry
-    of which may have 0.8 MB, is not read any more. What was copied from another group owes nothing: that one has paid.
+    of which may have 0.8 MB, is not read any more.
     """
-    if state.copying:
-        return ()
     of_tasks, lent = list[Effect](), {loan.subgroup for loan in state.loans}
     for task in state.tasks:
         if isinstance(task, ClosedTask) and task.subgroup in lent:
@@ -133,6 +131,5 @@ def _conclusion(state: GroupState) -> tuple[Effect, ...]:
         decisions=state.decisions,
         finished_at=ended.ended_at,
         limit=ended.limit,
-        forked_from=state.forked_from,
     )
     return (PublishResult(result),)

@@ -93,15 +93,11 @@ class TaskHeard(Model):
 
 
 class TimerFired(Model):
-    """A deadline may have passed; which one, the state tells. `heard` renews the leases of tasks on which progress was reported.
-
-    `copied_until` is the time of the last entry that was copied from another goal: the group's times go on from there.
-    """
+    """A deadline may have passed; the state contains which one. `heard` renews the leases of tasks with reported progress."""
 
     type: Literal["timer_fired"] = "timer_fired"
     at: Time
     heard: tuple[TaskHeard, ...] = ()
-    copied_until: Annotated[Time | None, Field(exclude_if=operator.not_)] = None
 
 
 class MemberLost(Model):

@@ -20,7 +20,6 @@ from ioa.group.policy.hearing import hides
 from ioa.group.policy.offer import offer
 from ioa.group.questions import waits_for
 from ioa.group.rejection import IllegalEventError, RejectionCode
-from ioa.group.resuming import is_resumed, resume
 from ioa.group.state import ClosedTask, GroupState
 from ioa.group.table import STATE_RULES_IN, TABLE, Cell, Row, Sender
 from ioa.protocol.ids import AgentId
@@ -55,14 +54,10 @@ def step(state: GroupState | None, event: Event, policy: Policy | None = None) -
         opened = _open(event)
         return Transition(opened, owed_effects(opened), opened.hearing)
     try:
-        after = resume(state, event) if is_resumed(event) else _apply(state, event, policy)
+        after = _apply(state, event, policy)
     except IllegalEventError as refused:
         raise _with_way_out(refused, state, event, policy) from None
     told = audience(policy, state, event)
-    if state.copying:
-        after = after.model_copy(update={"copying": 0 if after.phase.is_terminal else state.copying - 1})
-        if after.copying:
-            return Transition(after, (), told, noticed(policy, state, after, told))
     return Transition(after, _newly_owed(state, after, event), told, noticed(policy, state, after, told))
 
 

@@ -49,9 +49,6 @@ def launch(launched: GroupLaunched) -> GroupState:
         spent=launched.usage,
         decisions=(Decisions(by=launched.decided_by, count=1),) if launched.decided_by is not None else (),
         ruled=_ruled(charter) if charter.policy is None else (),
-        forked_from=charter.forked_from,
-        drawn_as=charter.drawn_as,
-        copying=charter.copied,
     )
     if not state.is_member(charter.owner):
         raise IllegalEventError(RejectionCode.NOT_A_MEMBER, f"The owner {charter.owner} is not in its own team.")

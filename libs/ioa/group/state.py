@@ -18,7 +18,7 @@ from pydantic import Field, model_validator
 
 from ioa.protocol.cards import AgentCard, Patience
 from ioa.protocol.decisions import Decisions
-from ioa.protocol.goals import Artifact, Degraded, ForcedReason, Origin, Reason, RepetitionRule
+from ioa.protocol.goals import Artifact, Degraded, ForcedReason, Reason, RepetitionRule
 from ioa.protocol.ids import (
     LOCAL,
     AgentId,
@@ -107,10 +107,6 @@ class Charter(Model):
     `brief` tells a nested team for whom and on what ground it works; its `inputs` are the goal's files, and those of the results
     that its task uses. `user` is whose goal it works for. `policy` leads the
     group, with `cast` for its roles; without one the group is free. `labels` are the goal's.
-
-    A group of a goal that is `forked_from` another one begins with what was `copied`: so many entries, of which the last one has it
-    go on from there. What a policy draws it draws as the group that it was copied from, `drawn_as`. A user says who leads a fork:
-    whose team it is, about which others are asked, tells the card of who the first group that it comes from was `opened_by`.
     """
 
     comm_id: CommIdField
@@ -129,15 +125,6 @@ class Charter(Model):
     policy: Annotated[Policy | None, Field(exclude_if=operator.not_)] = None
     cast: Annotated[tuple[Casting, ...], Field(max_length=MAX_ROLES, exclude_if=operator.not_)] = ()
     labels: Labels = Field(default_factory=dict)
-    forked_from: Annotated[Origin | None, Field(exclude_if=operator.not_)] = None
-    copied: Annotated[Count, Field(exclude_if=operator.not_)] = 0
-    drawn_as: Annotated[CommIdField | None, Field(exclude_if=operator.not_)] = None
-    opened_by: Annotated[AgentCard | None, Field(exclude_if=operator.not_)] = None
-
-    @property
-    def opener(self) -> AgentCard:
-        """Who opened the group, or the first one that it comes from."""
-        return self.opened_by or self.team_members[0]
 
     @model_validator(mode="after")
     def _each_role_is_cast(self) -> Charter:
@@ -697,9 +684,6 @@ class GroupState(Model):
         course: Where it stands in its policy; None in a free group.
         tally: What came of the last question that several members were asked side by side.
         dearest_turn: The tokens of the dearest message of a floor holder, in a group with a token budget.
-        forked_from: Where its goal comes from, if it goes on from another one.
-        drawn_as: As which group its policy draws; None is as itself.
-        copying: How many entries are still to be copied before anybody may say something, or anything runs out but the deadline.
     """
 
     comm_id: CommIdField
@@ -726,9 +710,6 @@ class GroupState(Model):
     course: Annotated[Course | None, Field(exclude_if=operator.not_)] = None
     tally: Annotated[Votes | None, Field(exclude_if=operator.not_)] = None
     dearest_turn: Annotated[Count, Field(exclude_if=operator.not_)] = 0
-    forked_from: Annotated[Origin | None, Field(exclude_if=operator.not_)] = None
-    drawn_as: Annotated[CommIdField | None, Field(exclude_if=operator.not_)] = None
-    copying: Annotated[Count, Field(exclude_if=operator.not_)] = 0
     tasks: tuple[Task, ...] = ()
 
     @property
@@ -890,8 +871,6 @@ class GroupState(Model):
         """When the group must be looked at again if nothing is said; None once it has ended."""
         if isinstance(self.stage, Ended):
             return None
-        if self.copying:
-            return self.limits.deadline
         times = [self.limits.deadline]
         for task in self.open_tasks:
             times += (task.lease_until,) if task.deadline is None else (task.lease_until, task.deadline)

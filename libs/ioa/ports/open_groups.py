@@ -38,7 +38,7 @@ class OpenGroup(Model):
     Attributes:
         offers: To whom a goal without a group was offered, one after the other; only the last one stands.
         waits: Whether it waits for whom it names, or for anybody, and is offered to nobody else.
-        queued: Where it waits then; None of a fork, which nobody takes.
+        queued: Where it waits then.
         dropped: How often it was put back there, since who took it did not lead it.
         order: The identity of the published message; empty of a group that was launched.
     """

@@ -81,11 +81,6 @@ def why_not_drafted(drafter: AgentCard | None, card: AgentCard) -> str:
     return ""
 
 
-def as_drafter(card: AgentCard) -> AgentCard:
-    """Leave of a card what tells into whose teams others are drafted: nothing that it offers."""
-    return AgentCard(agent_id=card.agent_id, name=card.agent_id, description=card.agent_id, pool=card.pool)
-
-
 def with_pool(data: object) -> object:
     """Complete the fields of a model that names no pool: an agent alone is a pool of its own name."""
     if isinstance(data, dict) and not data.get("pool"):

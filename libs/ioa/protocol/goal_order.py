@@ -25,7 +25,7 @@ from pydantic import (
 from ioa.errors import InvalidInputError
 from ioa.json_text import parse_json
 from ioa.protocol.codec import check_size
-from ioa.protocol.goals import MAX_GOAL_CHARS, Artifact, FileName, Fork, Goal, RepetitionRule, ResultFormat
+from ioa.protocol.goals import MAX_GOAL_CHARS, Artifact, FileName, Goal, RepetitionRule, ResultFormat
 from ioa.protocol.ids import AgentIdField, GoalId, GoalIdField, GoalName, check_token, parse_agent_id
 from ioa.protocol.labels import Labels
 from ioa.protocol.model import FailFast
@@ -91,7 +91,6 @@ class GoalOrder(FailFast):
     repetition: RepetitionRule = RepetitionRule.VERBATIM
     team: Annotated[TeamOrName | None, Field(exclude_if=operator.not_)] = None
     labels: Labels = Field(default_factory=dict)
-    forked_from: Annotated[Fork | None, Field(exclude_if=operator.not_)] = None
 
     @model_validator(mode="wrap")
     @classmethod
@@ -152,7 +151,6 @@ class GoalOrder(FailFast):
             result_format=self.result_format,
             repetition=self.repetition,
             labels=self.labels,
-            forked_from=self.forked_from,
         )
 
 

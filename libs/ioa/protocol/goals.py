@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field
 
 from ioa.protocol.decisions import Decisions
 from ioa.protocol.ids import LOCAL, AgentIdField, CommId, CommIdField, GoalIdField, GoalName, TaskIdField, UserIdField
@@ -76,53 +76,6 @@ class ResultFormat(StrEnum):
     MSGPACK = "msgpack"
 
 
-class Origin(Model):
-    """Where a goal comes from: it goes on from how another goal of its user stood since an entry.
-
-    Attributes:
-        goal_id: The other goal.
-        at: The sequence of the entry.
-    """
-
-    goal_id: GoalIdField
-    at: Annotated[int, Field(ge=1, le=MAX_COUNT)]
-
-
-class Replacement(Model):
-    """An agent, and which one stands in its place."""
-
-    old: AgentIdField
-    new: AgentIdField
-
-
-MAX_REPLACED = 64
-MAX_CHANGED_CHARS = 100_000
-
-
-class Fork(Origin):
-    """Where a goal was forked from, and what was changed there.
-
-    Attributes:
-        say: What the message of the entry says instead; its sender and its kind stay.
-        replace: Who stands in whose place, from the beginning on.
-    """
-
-    say: Annotated[str, Field(min_length=1, max_length=MAX_CHANGED_CHARS)] | None = None
-    replace: Annotated[tuple[Replacement, ...], Field(max_length=MAX_REPLACED)] = ()
-
-    @model_validator(mode="after")
-    def _each_once(self) -> Fork:
-        named = [agent for one in self.replace for agent in (one.old, one.new)]
-        if len(set(named)) != len(named):
-            raise ValueError("each agent is replaced, or stands in another's place, once")
-        return self
-
-    @property
-    def origin(self) -> Origin:
-        """The place alone."""
-        return Origin(goal_id=self.goal_id, at=self.at)
-
-
 class GoalTerms(Model):
     """What a goal says, wherever it is told.
 
@@ -131,7 +84,7 @@ class GoalTerms(Model):
     None is no bound. `team` says who works at it, and under which policy; without it whoever leads forms a team. It was kept as
     `team_name`, with its version, if the goal named it.
 
-    By its `labels` the goal is found again. A goal that is `forked_from` another one goes on from there.
+    By its `labels` the goal is found again.
     """
 
     goal_id: GoalIdField
@@ -149,7 +102,6 @@ class GoalTerms(Model):
     team: Annotated[TeamSpec | None, Field(exclude_if=operator.not_)] = None
     team_name: Annotated[str, Field(max_length=80, exclude_if=operator.not_)] = ""
     labels: Labels = Field(default_factory=dict)
-    forked_from: Annotated[Fork | None, Field(exclude_if=operator.not_)] = None
 
 
 class Goal(GoalTerms):
@@ -218,7 +170,7 @@ class GoalResult(Model):
     """The one terminal result of a goal, published on `ioa.v1.result.<user>.<goal_id>`.
 
     `turns`, `usage` and `decisions` count the goal's group and the nested teams that had ended when it did. `limit` is what cut the
-    discussion short of a goal that was reached nevertheless. If it is `forked_from` another one, they count what it has copied too.
+    discussion short of a goal that was reached nevertheless.
     """
 
     goal_id: GoalIdField
@@ -233,7 +185,6 @@ class GoalResult(Model):
     decisions: tuple[Decisions, ...] = ()
     finished_at: Time
     limit: ForcedReason | None = None
-    forked_from: Annotated[Origin | None, Field(exclude_if=operator.not_)] = None
 
     @property
     def name(self) -> GoalName:

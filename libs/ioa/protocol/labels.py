@@ -19,9 +19,11 @@ PROBE = "ioa-probe"
 CONVERSATIONS = ("a2a-context", "agui-thread")
 """Labels that say to which conversation a goal belongs, and nothing of who may read it: no key is made for one of these."""
 
-RESERVED = ("owner", *CONVERSATIONS, PROBE)
-"""Labels that the system's own edges set and nobody else: who asked them for the goal, the conversations that it belongs to, and
-probes."""
+RERUN_OF = "rerun-of"
+"""Label of a rerun: the id of the earlier goal, as `USER/ID` if users are known."""
+
+RESERVED = ("owner", *CONVERSATIONS, PROBE, RERUN_OF)
+"""Labels that only the client library and the gateway set: a goal's owner, conversation and earlier run, and probes."""
 
 Labels = Annotated[
     dict[Annotated[str, AfterValidator(check_token)], Annotated[str, Field(max_length=MAX_LABEL_CHARS)]],

@@ -34,7 +34,6 @@ from ioa.group.policy.audience import chain_of, is_withheld, shares_view, view_f
 from ioa.group.policy.hearing import is_scoped
 from ioa.group.policy.let_pass import let_pass
 from ioa.group.rejection import IllegalEventError
-from ioa.group.resuming import check_may_move
 from ioa.group.state import GroupState
 from ioa.ports.clock import Clock
 from ioa.ports.delivery import Inboxes, Results, Timers
@@ -360,7 +359,6 @@ class GroupLedger:
     def _step(self, head: StoredEntry | None, event: Event, policy: Policy | None) -> Transition:
         if head is None:
             return step(None, event, policy)
-        check_may_move(head.entry.state, event)
         transition = step(head.entry.state, event, policy)
         self._limits.check(event, head, transition.state, policy)
         return transition

@@ -244,7 +244,7 @@ class Tail:
         state, at = stored.entry.state, stored.entry.event.at
         name = GoalName(state.user, state.goal_id)
         wanted = [hook for hook in hooks if stored.seq > hook.since.log and hook.is_of(name)]
-        if not wanted or state.copying:  # what is copied was told when it happened
+        if not wanted:
             return ()
         before, now = await self._before(state, stored.seq), _Stood(state.phase, state.turn)
         changed = [event for event, is_new in _changes(before, now) if is_new]

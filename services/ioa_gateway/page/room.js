@@ -101,13 +101,8 @@ function said(entry, add, turn) {
       say("thinking", body.note || "still deciding what to say", "quiet");
       break;
     case "timer_fired":
-      if (body.copied_until) add(NOBODY, "forked", "up to here it was copied, and from here it goes on", "good");
       return;
     case "group_launched":
-      if (body.charter.forked_from && !body.charter.parent) {
-        const { goal_id: from, at } = body.charter.forked_from;
-        add(NOBODY, "forked", `copied from ${from}, as it stood at entry ${at}`, "good");
-      }
       add(body.charter.owner, "team", team(body.charter), "plain", { files: copies(body.charter.inputs) });
       break;
     case "launch_abandoned":
@@ -177,7 +172,7 @@ function followed(before, entry, add) {
     }
     for (const one of entry.removed) if (!before.removed.includes(one)) add(NOBODY, "removed", `${one} was removed`, "bad");
   }
-  if (type === "timer_fired" && before && !body.copied_until) afterTimer(before, entry, add);
+  if (type === "timer_fired" && before) afterTimer(before, entry, add);
   if (type === "repetition_refused") {
     if (entry.phase === "paused") {
       add(NOBODY, "repetition", `${body.by} repeats itself: the discussion waits for ${entry.waits_for.join(", ")}`, "bad");

@@ -11,19 +11,17 @@ from pydantic import BeforeValidator, Field
 from starlette.responses import Response
 
 from ioa.cancellation import fail_after
-from ioa.client.client import Launched
 from ioa.client.documents import GoalDocument, GoalRow, ResultDocument, told
-from ioa.client.forking import Changes
+from ioa.client.rerun import order_rerun
 from ioa.errors import InvalidInputError, NotFoundError
 from ioa.ports.goal_client import PAGE_GOALS, PHASES_OF_GOALS, GoalPhase
 from ioa.protocol.api_keys import Scope
 from ioa.protocol.codec import check_size
 from ioa.protocol.goal_order import MAX_GOAL_BYTES, GoalOrder, parsed_order
-from ioa.protocol.goals import MAX_CHANGED_CHARS, MAX_REPLACED, GoalResult
-from ioa.protocol.ids import AgentIdField, CommId, GoalId, GoalName, UserId, UserIdField
+from ioa.protocol.goals import MAX_GOAL_CHARS, GoalResult
+from ioa.protocol.ids import CommId, GoalId, GoalName, UserId, UserIdField
 from ioa.protocol.labels import read_labels, refuse_reserved
 from ioa.protocol.model import Instruction, Model
-from ioa.protocol.usage import MAX_COUNT, MICROS
 from ioa_gateway.calls import WITHIN, ApiCall, Nothing, document, read_object
 from ioa_gateway.given import check_inputs
 from ioa_gateway.goal_pages import page_of_goals
@@ -100,24 +98,11 @@ class CancelOrder(Instruction):
     why: Annotated[str, Field(max_length=4_000)] = ""
 
 
-class ForkOrder(Instruction):
-    """What is another in a fork than in the goal that it comes from; what is left out is the same.
+class RerunOrder(Instruction):
+    """Which message of a goal a rerun replaces."""
 
-    Turns, tokens and cost count what is copied; the time, in seconds, is the fork's own.
-    """
-
-    at: Annotated[int, Field(ge=1, le=MAX_SEQUENCE, description="the sequence of the entry; the last one by default")] | None = None
-    say: (
-        Annotated[str, Field(min_length=1, max_length=MAX_CHANGED_CHARS, description="what the message of the entry says")] | None
-    ) = None
-    replace: Annotated[
-        dict[AgentIdField, AgentIdField | None],
-        Field(max_length=MAX_REPLACED, description="who stands in whose place; null: whoever discovery finds"),
-    ] = Field(default_factory=dict)
-    max_turns: Annotated[int, Field(ge=1, le=10_000)] | None = None
-    max_tokens: Annotated[int, Field(ge=1, le=MAX_COUNT)] | None = None
-    max_cost: Annotated[float, Field(ge=1 / MICROS, le=MAX_COUNT / MICROS)] | None = None
-    timeout: Annotated[float, Field(ge=0.001, le=30 * 86_400)] | None = None
+    at: Annotated[int, Field(ge=1, le=MAX_SEQUENCE, description="the sequence of the message's entry")]
+    message: Annotated[str, Field(min_length=1, max_length=MAX_GOAL_CHARS, description="the new text of the message")]
 
 
 @asynccontextmanager
@@ -137,36 +122,27 @@ async def launch(call: ApiCall, _query: Nothing, order: GoalOrder) -> Response:
         raise InvalidInputError(
             "A goal that comes by HTTP has no `goal_id`.", hint=f"Send {IDEMPOTENCY_KEY} to be able to repeat it."
         )
-    if order.forked_from is not None:  # of a goal that the caller may not see
-        raise InvalidInputError("A goal that is launched comes from no other one.", hint="POST /v1/goals/{goal_id}/fork forks one.")
     refuse_reserved(order.labels)
     await check_inputs(call, order)
-    order = call.labelled(order)
-    key = idempotency_key(call)
-    known = None
+    return await _launched(call, order)
+
+
+async def rerun(call: ApiCall, query: WhoseQuery, wanted: RerunOrder) -> Response:
+    """Launch a rerun of a goal that the caller may read."""
+    name = await call.goal(query.user)
+    async with call.limits.pages.slot(call.caller.user):
+        order = await order_rerun(call.client.system, name, wanted.at, wanted.message)
+    return await _launched(call, order)
+
+
+async def _launched(call: ApiCall, order: GoalOrder) -> Response:
+    """Launch an order with the caller's labels and the id that follows from its idempotency key."""
+    order, key, known = call.labelled(order), idempotency_key(call), None
     if key is not None:
         goal_id = call.caller.goal_id("k", key)
         order = order.model_copy(update={"goal_id": goal_id})
         known = await _found(call, GoalName(call.caller.user, goal_id))
-    return _launched(await call.client.launch(order), known)
-
-
-async def fork(call: ApiCall, _query: Nothing, order: ForkOrder) -> Response:
-    """Have a new goal go on from one of the caller's, which shows what was said to whomever `replace` names.
-
-    Its id follows from the idempotency key, as that of any goal.
-    """
-    name, key = await call.goal(None), idempotency_key(call)
-    goal_id = None if key is None else call.caller.goal_id("k", key)
-    known = None if goal_id is None else await _found(call, GoalName(call.caller.user, goal_id))
-    changes = Changes(
-        **{field: getattr(order, field) for field in ForkOrder.model_fields if field != "at"}, labels=call.caller.labels
-    )
-    launched = await call.client.fork(name, at=order.at, changes=changes, goal_id=goal_id)
-    return _launched(launched, known)
-
-
-def _launched(launched: Launched, known: GoalName | None) -> Response:
+    launched = await call.client.launch(order)
     status = 202 if launched.record is None else 201 if known is None else 200
     accepted = LaunchedDocument(
         goal_id=launched.goal_id, user=launched.name.owner, comm_id=launched.comm_id, accepted=status != 202

@@ -57,7 +57,8 @@ async def test_labelled_key_on_other_goals_gets_not_found(http: httpx.AsyncClien
                 row.path.replace("{goal_id}", goal).replace("{comm_id}", group).replace("{seq}/{number}/{name}", "1/0/a")
                 for goal, group in ((launched["goal_id"], launched["comm_id"]), ("none", "none"))
             )
-            body = {"turn": 1, "answer": "x"} if row.path.endswith("/answer") else {}
+            bodies = {"answer": {"turn": 1, "answer": "x"}, "rerun": {"at": 1, "message": "x"}}
+            body = bodies.get(row.path.rsplit("/", 1)[-1], {})
             told = [await http.request(row.method, path, headers=team, json=body) for path in (seen, unseen)]
             assert [one.status_code for one in told] == [404, 404], row.path
             said = told[0].json()["detail"].replace(launched["goal_id"], "none").replace(launched["comm_id"], "none")

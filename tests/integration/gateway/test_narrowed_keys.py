@@ -49,7 +49,7 @@ ROUTES = {
     "GET /goals/{goal_id}": Asked("/goals/{goal}"),
     "GET /goals/{goal_id}/result": Asked("/goals/{goal}/result?wait=0"),
     "POST /goals/{goal_id}/cancel": Asked("/goals/{goal}/cancel"),
-    "POST /goals/{goal_id}/fork": Asked("/goals/{goal}/fork", {"at": 1}),
+    "POST /goals/{goal_id}/rerun": Asked("/goals/{goal}/rerun", {"at": 1, "message": "x"}),
     "GET /goals/{goal_id}/events": Asked("/goals/{goal}/events"),
     "GET /goals/{goal_id}/entries": Asked("/goals/{goal}/entries"),
     "GET /goals/{goal_id}/state": Asked("/goals/{goal}/state"),

@@ -22,7 +22,6 @@ from ioa.protocol.outcomes import Outcome
 from ioa.protocol.team import field_of
 from ioa.protocol.usage import Usage
 from tests.contract.agent_store.stories import sequenced
-from tests.unit.group.golden import forked
 from tests.unit.group.scenario import COMM, MAX_TOKENS, START, Scenario, launched
 from tests.unit.group.test_policy import REVIEWED, Told, X, Y, group, watched
 from tests.unit.group.test_visibility import entries
@@ -330,25 +329,3 @@ def test_who_is_to_vote_learns_nothing_of_the_votes() -> None:
             votes = state.stage.votes.answered if state.stage.votes is not None else None
             told.append((votes, state.course is not None and any(state.course.told)))
     assert told == [(0, False), (1, False), (None, False), (None, True)]
-
-
-def test_what_waits_for_an_answer_waits_on_in_a_fork() -> None:
-    """The copy goes on with other times: nobody has answered, so that no default stands, to a task or to who has the floor."""
-    tasked = launched("ada", "bob").assigns("ada", "t1-1:bob").progresses("t1-1").task_asks("t1-1").asks("ada")
-    history = GroupHistory(COMM)
-    for entry in sequenced(forked(tasked)):
-        history.apply(entry)
-    state, view = history.state, history.view(AgentId("ada"), START, Meter())
-    assert state is not None and state.copying == 0
-    [question] = state.open_tasks[0].questions
-    assert question.until == START + timedelta(hours=2, minutes=5)
-    assert history.answers == {} and view.replies == {}
-
-
-def test_a_task_is_told_of_in_the_goal_in_which_it_was_given_out() -> None:
-    """Who leads a fork may have given out nothing of what ended, runs or waits in the goal that it comes from."""
-    story = launched("ada", "bob").assigns_and_waits("ada", "t1-1:bob", "t1-2:bob", "t1-3:bob:t1-2")
-    story = forked(story.finishes("t1-1").progresses("t1-2")).finishes("t1-2").fails("t1-3")
-    own = f"t{story.state.turn}-x"
-    told = outcomes_of(story.assigns_and_waits("ada", f"{own}:bob").after(3).finishes(own))
-    assert {task_id: (outcome.done, outcome.seconds) for task_id, outcome in told.items()} == {own: (True, 3.0)}

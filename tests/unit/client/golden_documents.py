@@ -30,7 +30,7 @@ from ioa.group.events import GroupLaunched, Said
 from ioa.group.requests import GroupSnapshot
 from ioa.ports.goal_client import GoalStatus
 from ioa.protocol.cards import AgentCard, AgentStatus
-from ioa.protocol.goals import Artifact, Degraded, Fork, Goal, GoalRecord, GoalResult, Reason, Replacement
+from ioa.protocol.goals import Artifact, Degraded, Goal, GoalRecord, GoalResult, Reason
 from ioa.protocol.ids import AgentId, CommId, GoalId, PoolId, TaskId, UserId
 from ioa.protocol.load import Load
 from ioa.protocol.messages import InformTaskProgress
@@ -43,7 +43,6 @@ FOLDER = Path(__file__).parents[2] / "data" / "documents"
 AT = datetime(2026, 1, 2, 3, 4, 5, 678_000, tzinfo=UTC)
 LOG = log_of(story())
 FILE = Artifact(name="sales.csv", object_name="ab/sales.csv", size_bytes=3, sha256="0" * 64, media_type="text/csv")
-FORK = Fork(goal_id=GoalId("first"), at=7, say="In halves.", replace=(Replacement(old=AgentId("bob"), new=AgentId("eve")),))
 GOAL = Goal(
     goal_id=GoalId("sum"),
     user=UserId("eva"),
@@ -51,7 +50,6 @@ GOAL = Goal(
     inputs=(FILE,),
     max_tokens=1_000,
     labels={"team": "x"},
-    forked_from=FORK,
 )
 RESULT = GoalResult(
     goal_id=GOAL.goal_id,
@@ -65,7 +63,6 @@ RESULT = GoalResult(
     degraded=Degraded(lost=(AgentId("bob"),), tasks=(TaskId("t1-1"),)),
     finished_at=AT,
     limit=Reason.MAX_TURNS,
-    forked_from=FORK.origin,
 )
 CARD = AgentCard(
     agent_id=AgentId("ada"),

@@ -105,7 +105,7 @@ _BODIES: dict[str, Any] = {
     "POST /groups/{comm_id}/answer": {"turn": 1, "answer": "x"},
     "POST /groups/{comm_id}/messages": {"seat": "eve", "turn": 1, "payload": {"text": "x"}},
     "POST /goals/{goal_id}/cancel": {"why": "x"},
-    "POST /goals/{goal_id}/fork": {"at": 3},
+    "POST /goals/{goal_id}/rerun": {"at": 3, "message": "x"},
     "POST /chat/completions": {"model": "ioa", "messages": [{"role": "user", "content": [{"type": "text", "text": "Count."}]}]},
     "POST /agui/{pool}": {
         "threadId": "t",

@@ -26,7 +26,6 @@ from ioa.testing.memory_registry import MemoryCards, MemoryLeases, MemoryRegistr
 from ioa_discovery.assessment import Assessor
 from ioa_discovery.ended_tasks import EndedTasks
 from ioa_discovery.search.experience import Experience
-from tests.unit.group.golden import forked
 from tests.unit.group.scenario import COMM, START, Scenario, card, launched, specs
 from tests.unit.group.test_tasks_under_policy import scoped
 
@@ -111,18 +110,6 @@ async def test_a_task_with_less_time_than_its_pool_takes_says_nothing(seconds: f
         office.experience.add(Outcome(pool="bob-pool", agent_id=BOB, need="", done=True, at=NEW_YEAR, seconds=took, owner=owner))
     await office.file(with_time(seconds))
     assert len(await office.report()) == times
-
-
-def test_a_task_counts_in_the_goal_in_which_it_was_given_out() -> None:
-    """What a fork goes on with, running or waiting, its user may have put into an honest leader's mouth: it says nothing there."""
-    story = forked(launched("ada", "bob").assigns_and_waits("ada", "t1-1:bob", "t1-2:bob:t1-1").progresses("t1-1"))
-    own = f"t{story.finishes('t1-1').fails('t1-2').state.turn}-x"
-    story = story.finishes("t1-1").fails("t1-2").assigns_and_waits("ada", f"{own}:bob").after(3).finishes(own)
-    ended, state = EndedTasks(), None
-    for event in story.log:
-        state = step(state, event).state
-        ended.apply([Entry(event=event, state=state, audience=())])
-    assert [(one.need, one.done, one.took) for one in ended] == [(f"do {own}", True, timedelta(seconds=3))]
 
 
 async def test_a_rejected_task_is_kept_as_not_done() -> None:

@@ -12,8 +12,6 @@ import lzma
 import random
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +24,7 @@ from ioa.group.policy.audience import chain_of, view_for
 from ioa.group.policy.let_pass import let_pass
 from ioa.group.rejection import IllegalEventError
 from ioa.group.state import ParentTask
-from ioa.protocol.goals import Origin, Reason
+from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, CommId, TaskId
 from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, Decision, Discussion, PassCause, Phase
 from ioa.protocol.policy import Exit, FormField, Node, Policy, Role
@@ -194,7 +192,6 @@ def stories() -> dict[str, Sequence[Event]]:
         "dear-team": nested.nested_ends("t1-1", "sub1", usage=Usage(tokens_in=10**15, cost_micros=10**15)).finishes("t1-2"),
         "models-away": _stay_away(launched("ada", "bob", "eve", ruled=["eve"])),
     }
-    told["forked"] = forked(tasked.says("ada", to="bob")).finishes("t1-1").says("bob", to="ada")
     told |= gathered_stories()
     told |= asking_stories()
     told |= tasked_stories()
@@ -349,19 +346,6 @@ def walk(seed: int) -> Sequence[Event]:
             state, now = step(state, event).state, max(at, now)
             log.append(event)
     return log
-
-
-def forked(story: Scenario) -> Scenario:
-    """The same told anew in a goal that is forked from another one, two hours later."""
-    launch, *past = story.log
-    assert isinstance(launch, GroupLaunched)
-    told = {"forked_from": Origin(goal_id=GOAL, at=9), "copied": len(past) + 1}
-    first = launch.model_copy(update={"charter": launch.charter.model_copy(update=told)})
-    copy = Scenario(step(None, first).state, (first,))
-    for event in past:
-        copy = copy.happens(event)
-    later = replace(copy, now=story.now + timedelta(hours=2))
-    return later.happens(TimerFired(at=later.now, copied_until=story.now))
 
 
 def _keeps(story: Scenario, reports: int) -> Scenario:

@@ -9,7 +9,6 @@ from ioa.group.events import Entry
 from ioa.group.state import WaitingTask
 from ioa.protocol.ids import AgentId, TaskId
 from ioa.protocol.messages import SyncTaskAssignment, TaskOutcome, TaskSpec
-from tests.unit.group.golden import forked
 from tests.unit.group.scenario import Scenario, launched
 
 
@@ -42,13 +41,6 @@ def test_one_that_waits_keeps_its_team() -> None:
     waiting = story.state.task(TaskId("t1-b"))
     assert isinstance(waiting, WaitingTask)
     assert (waiting.team, story.finishes("t1-a").open("t1-b").team) == ("debate@3", "debate@3")
-
-
-def test_in_a_fork_the_team_begins_anew() -> None:
-    """What was at work in the original is not copied; the task names its team still."""
-    copy = forked(given(task()).nests("t1-a"))
-    assert (copy.open("t1-a").subgroup, copy.open("t1-a").team) == (None, "debate@3")
-    assert copy.nests("t1-a", "again").nested_ends("t1-a", "again").outcome("t1-a") is TaskOutcome.DONE
 
 
 @pytest.mark.parametrize("team", ["", "debate@0", "debate@x", "a b", "../debate"])

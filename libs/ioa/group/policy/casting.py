@@ -15,7 +15,7 @@ class Scene(NamedTuple):
     """A node as a group stands in it. Members are told by their numbers, in the order of joining.
 
     Attributes:
-        drawn_as: The group as which it is drawn who speaks next.
+        comm_id: The group, part of the seed of random draws.
         places: The holders of the node's roles, in the order of the roles, then of joining, of secret ones of that alone; who was
             removed has its place.
         cast: Those of them that are not removed.
@@ -25,7 +25,7 @@ class Scene(NamedTuple):
     policy: Policy
     node: Node
     course: Course
-    drawn_as: CommId
+    comm_id: CommId
     members: Sequence[Member]
     places: Sequence[int]
     cast: tuple[int, ...]
@@ -69,7 +69,7 @@ def scene_of(policy: Policy, state: GroupState, course: Course) -> Scene:
         policy=policy,
         node=policy.nodes[course.node],
         course=course,
-        drawn_as=state.drawn_as or state.comm_id,
+        comm_id=state.comm_id,
         members=members,
         places=places,
         cast=cast,

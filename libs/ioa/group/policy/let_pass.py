@@ -72,9 +72,9 @@ def let_pass(policy: Policy | None, state: GroupState | None, event: Event) -> E
 
 
 def _check_number(state: GroupState | None, event: Event) -> None:
-    """Have reports on a task be counted: whoever does it in another's place, where its goal is forked, goes on counting.
+    """Reject a progress report whose number is too far after the previous one.
 
-    Who reports on a task that is not his learns nothing of it here: he may not have been told of it.
+    A report of another member than the assignee is not checked: the error would reveal that the task exists.
     """
     if state is None or not isinstance(event, Said) or not isinstance(report := event.message.payload, InformTaskProgress):
         return

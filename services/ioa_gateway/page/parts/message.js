@@ -6,7 +6,7 @@ import { NOBODY, linesOf, isClosed } from "../room.js";
 /**
  * @param {import("../room.js").Row} row
  * @param {{began: number, now: number, tasks: Map, thread: (comm: string) => Object|null, file: (row, file) => string|null,
- *   fork: ((row) => void)|null, isRoot: boolean, found: (text: string) => boolean, agents: Map}} shown what a row is shown with
+ *   isRoot: boolean, found: (text: string) => boolean, agents: Map}} shown what a row is shown with
  */
 export function message(row, shown) {
   if (row.speaker === NOBODY) return event(row, shown);
@@ -16,7 +16,7 @@ export function message(row, shown) {
   return html`<li class="msg ${isQuiet ? "quiet" : ""}" data-seq=${row.seq} data-key=${`${row.seq}.${row.n}`}>
     <time datetime=${new Date(row.at).toISOString()} title=${timeOfDay(row.at)}>${clock(row.at - shown.began)}</time>${avatar(row.speaker)}
     <div><header><b>${row.speaker}</b>${tag(row.act, row.tone, row.task && row.act === "result" ? ` of ${row.task}` : row.given?.length > 1 ? "s" : "")}${to}
-      ${isQuiet ? nothing : html`<span class="turn num">turn ${row.turn}</span>`}${shown.fork && row.n === 0 ? html`<button class="x fork" type="button" title=${`Fork at entry ${row.seq}, what ${row.speaker} says`} @click=${() => shown.fork(row)}>${icon("branch")}</button>` : nothing}</header>
+      ${isQuiet ? nothing : html`<span class="turn num">turn ${row.turn}</span>`}</header>
       <div class="body">${body(row, shown)}</div></div></li>`;
 }
 

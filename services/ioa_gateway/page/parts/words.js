@@ -45,7 +45,7 @@ export function tag(act, tone, more = "") {
 }
 
 const PHASES = {
-  waiting: "none", discussing: "run", gathering: "run", deciding: "run", handing: "task", assigned: "task", paused: "wait", copying: "wait",
+  waiting: "none", discussing: "run", gathering: "run", deciding: "run", handing: "task", assigned: "task", paused: "wait",
   concluding: "end", concluded: "done", cancelled: "none",
 };
 const ENDED = new Set(["concluded", "cancelled"]);

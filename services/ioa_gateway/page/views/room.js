@@ -45,7 +45,6 @@ export const room = {
       filter = "all";
       problem = null;
       isCancelling = false;
-      if (!isForking(id)) acts?.end(app);
     }
     comm = asked.get("room") ?? "";
     first = Infinity;
@@ -212,7 +211,7 @@ function head(app, now) {
   return html`<section class="head ${app.turns?.isMine(doc) ? "mine" : ""}" aria-label="Goal"><div><h1>${doc.goal}</h1>
     <p class="meta">${at === Infinity && app.turns?.isMine(doc) ? pill("wait", "waits for you") : phasePill(phase)}${root?.charter || goal.launch ? html`<span>led by <b>${(root?.charter ?? goal.launch.body.charter).owner}</b></span>` : nothing}
       <span>started ${timeOfDay(began)}</span>${doc.user ? html`<span>for ${doc.user}</span>` : nothing}${doc.inputs.map((file) => fileLink(file, fileHref({ ...file, ...givenAt(root, file) })))}
-      <span class="mono">${doc.goal_id}</span>${doc.forked_from ? html`<a href=${`/goals/${encodeURIComponent(doc.forked_from.goal_id)}`} title=${`at entry ${doc.forked_from.at}`}>forked from ${doc.forked_from.goal_id}</a>` : nothing}<a href=${`/traces/${encodeURIComponent(goal.id)}${query({ user: goal.user })}`}>trace</a>${doc.team ? html`<a href=${`/policies/${encodeURIComponent(goal.id)}${query({ user: goal.user })}`}>policy</a>` : nothing}</p></div>
+      <span class="mono">${doc.goal_id}</span><a href=${`/traces/${encodeURIComponent(goal.id)}${query({ user: goal.user })}`}>trace</a>${doc.team ? html`<a href=${`/policies/${encodeURIComponent(goal.id)}${query({ user: goal.user })}`}>policy</a>` : nothing}</p></div>
     <div class="acts">${doc.result ? nothing : isCancelling ? acts.cancelling(goal, (error) => {
       isCancelling = false;
       problem = error ? app.failed(error) : null;
@@ -278,7 +277,6 @@ function conversation(app, shown, mark, list, now) {
     tasks: new Map(list.map((task) => [task.task_id, task])),
     thread,
     file: (row, file) => fileHref({ ...file, seq: row.seq }),
-    fork: mayFork(shown) ? (row) => fork(app, row) : null,
   };
   const seen = at === Infinity ? `${several(shown.marks.length, "entry", "entries")}${goal.isWhole ? "" : ", older ones are loading"}`
     : `${lastUpTo(shown.marks, at) + 1} of ${several(shown.marks.length, "entry", "entries")}`;
@@ -294,26 +292,15 @@ function conversation(app, shown, mark, list, now) {
       ${some.length ? html`<ol>${repeat(some, keyOf, (row) => (changes(row) || !before.has(keyOf(row)) ? message(row, context) : noChange))}</ol>`
         : empty(app.found || filter !== "all" ? "Nothing found" : "Nothing was said yet", app.found ? `Nothing of what is loaded holds “${app.found}”.` : "")}
       ${from + some.length < rows.length ? html`<p class="muted more">${several(rows.length - from - some.length, "later row")}</p>` : nothing}</div>
-    ${(!isAtEnd || first !== Infinity) && !isForking(goal.id) ? html`<button class="btn newest" type="button" @click=${() => {
+    ${!isAtEnd || first !== Infinity ? html`<button class="btn newest" type="button" @click=${() => {
       first = Infinity;
       isAtEnd = true;
       app.changed();
     }}>Newest below</button>` : nothing}
-    ${isForking(goal.id) ? acts.forkForm(app, membersAt(withCharter(goal.story.rooms.get(goal.doc.comm_id) ?? shown), at)) : mine || floorBar(shown, mark, list, now, context.began, at === Infinity)}</section>`;
+    ${mine || floorBar(shown, mark, list, now, context.began, at === Infinity)}</section>`;
 }
-
-const isForking = (id) => acts?.isForking(id) ?? false;
 
 const load = async () => (acts ??= await import("./acts.js"));
-
-async function fork(app, row) {
-  const wanted = goal.id;
-  await load();
-  if (wanted === goal?.id) acts.begin(app, wanted, row);
-}
-
-/** Whether this is the group of a goal of one's own: nested teams go with theirs, and nobody forks what others have asked for. */
-const mayFork = (shown) => !goal.user && shown.comm === goal.doc.comm_id;
 
 const keyOf = (row) => `${row.seq}.${row.n}`;
 

@@ -1,0 +1,91 @@
+"""Order for a rerun: a new goal whose text contains an earlier goal's conversation with one message replaced."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import aclosing
+from dataclasses import replace
+
+from ioa.client.history import read_on
+from ioa.client.transcript import Line, Transcript
+from ioa.errors import InvalidInputError, NotFoundError, PayloadTooLargeError
+from ioa.foreign_text import continued
+from ioa.group.events import QuestionAnswered, Said
+from ioa.ports.group_log import StoredEntry
+from ioa.ports.system_client import SystemClient
+from ioa.protocol.goal_order import GoalOrder
+from ioa.protocol.goals import MAX_GOAL_CHARS, Goal
+from ioa.protocol.ids import GoalName
+from ioa.protocol.labels import RERUN_OF, RESERVED
+from ioa.protocol.usage import MICROS
+
+_INTRODUCTION = (
+    "An earlier run of this goal had the conversation below. Continue after its last message, which the user has changed."
+)
+
+
+async def order_rerun(system: SystemClient, name: GoalName, at: int, message: str) -> GoalOrder:
+    """Return the order for a new goal with the text, files, team and limits of an earlier goal and its conversation.
+
+    The label `rerun-of` of the order names the earlier goal.
+
+    Args:
+        system: Access to the earlier goal, with the rights of the caller.
+        name: The earlier goal.
+        at: Sequence of the entry whose message is replaced. The conversation ends with this message.
+        message: New text of the message.
+
+    Raises:
+        NotFoundError: The goal or the entry does not exist.
+        InvalidInputError: The entry is no message, or the new text is empty.
+        PayloadTooLargeError: The text of the new goal exceeds the limit.
+    """
+    if not message.strip():
+        raise InvalidInputError("The new message is empty.")
+    goal = (await system.goal(name)).record.goal
+    parts = [goal.goal, "", _INTRODUCTION, ""]
+    size, transcript = sum(map(len, parts)) + len(parts), Transcript()
+    async with aclosing(read_on(system, name.comm_id)) as entries:
+        async for stored in entries:
+            if stored.seq > at:
+                break
+            lines: Sequence[Line] = transcript.read(stored)
+            if stored.seq == at:
+                lines = [replace(_message_line(stored, lines), text=message)]
+            parts += map(_shown, lines)
+            size += sum(len(part) + 1 for part in parts[-len(lines) :]) if lines else 0
+            if size > MAX_GOAL_CHARS:
+                raise PayloadTooLargeError(
+                    f"The goal with its conversation up to entry {stored.seq} exceeds {MAX_GOAL_CHARS:,} characters.",
+                    hint="Choose an earlier entry.",
+                )
+            if stored.seq == at:
+                return _order_like(goal, "\n".join(parts))
+    raise NotFoundError(f"The goal {name} has no entry {at}.", hint="`ioa group show --json` lists the entries with their `seq`.")
+
+
+def _message_line(stored: StoredEntry, lines: Sequence[Line]) -> Line:
+    if not isinstance(stored.entry.event, Said | QuestionAnswered) or not lines:
+        raise InvalidInputError(f"Entry {stored.seq} is no message.", hint="Choose an entry in which a member or a person speaks.")
+    return lines[0]
+
+
+def _shown(line: Line) -> str:
+    return f"{'  ' * line.depth}{line.speaker} ({line.act}): {continued(line.text)}"
+
+
+def _order_like(goal: Goal, text: str) -> GoalOrder:
+    fields = {
+        "goal": text,
+        "agent": goal.agent,
+        "inputs": goal.inputs,
+        "team": goal.team,
+        "repetition": goal.repetition,
+        "result_format": goal.result_format,
+        "max_turns": goal.max_turns,
+        "max_tokens": goal.max_tokens,
+        "max_cost": None if goal.max_cost_micros is None else goal.max_cost_micros / MICROS,
+        "timeout": goal.timeout.total_seconds(),
+        "labels": {key: value for key, value in goal.labels.items() if key not in RESERVED} | {RERUN_OF: str(goal.name)},
+    }
+    return GoalOrder.model_validate({key: value for key, value in fields.items() if value is not None})

@@ -1,0 +1,64 @@
+"""Reruns by HTTP: once per idempotency key, with the labels of the key, only of goals that the key may read."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import httpx
+
+from ioa.protocol.ids import CommId, GoalId
+from ioa.protocol.messages import Discussion
+from tests.contract.system_client.members import ADA, BOB, Members
+from tests.integration.gateway.serving import Door, key
+from tests.integration.gateway.test_keys import bearer
+
+ORDER = {"goal": "Count to ten.", "agent": "ada", "labels": {"project": "sums"}}
+
+
+async def _talked(http: httpx.AsyncClient, members: Members) -> tuple[str, int]:
+    """Play a goal with one message; return its path and the sequence of the message."""
+    launched = (await http.post("/goals", json=ORDER)).json()
+    await members.launch(GoalId(launched["goal_id"]))
+    return f"/goals/{launched['goal_id']}", await members.say(
+        ADA, Discussion(content="Shall we count?", next_speaker=BOB), CommId(launched["comm_id"])
+    )
+
+
+async def test_rerun_with_the_same_key_is_one_goal(http: httpx.AsyncClient, members: Members) -> None:
+    """The rerun links to the original and is found by its label; another rerun under the same key is a conflict."""
+    path, seq = await _talked(http, members)
+    key = {"Idempotency-Key": "once"}
+    first, again = [await http.post(f"{path}/rerun", json={"at": seq, "message": "Start."}, headers=key) for _ in range(2)]
+    other = await http.post(f"{path}/rerun", json={"at": seq, "message": "Stop."}, headers=key)
+    assert (first.status_code, again.status_code, other.status_code) == (201, 200, 409)
+    shown = (await http.get(f"/goals/{first.json()['goal_id']}")).json()
+    assert shown["goal"].endswith("ada (discussion): Start.")
+    original = path.rsplit("/", 1)[-1]
+    assert shown["labels"] == {"project": "sums", "rerun-of": original}
+    listed = (await http.get(f"/goals?label=rerun-of={original}")).json()["goals"]
+    assert [row["goal_id"] for row in listed] == [first.json()["goal_id"]]
+
+
+async def test_rerun_needs_a_readable_goal_and_a_message(http: httpx.AsyncClient, members: Members) -> None:
+    """Unknown goals and entries answer 404, other entries than messages 422, and a text beyond the limit 413."""
+    path, seq = await _talked(http, members)
+    wrong = [
+        await http.post("/goals/nothing/rerun", json={"at": seq, "message": "x"}),
+        await http.post(f"{path}/rerun", json={"at": 10**9, "message": "x"}),
+        await http.post(f"{path}/rerun", json={"at": 1, "message": "x"}),
+        await http.post(f"{path}/rerun", json={"at": seq}),
+        await http.post(f"{path}/rerun", json={"at": seq, "message": "x" * 32_000}),
+    ]
+    assert [one.status_code for one in wrong] == [404, 404, 422, 422, 413]
+    assert len((await http.get("/goals")).json()["goals"]) == 1
+
+
+async def test_rerun_by_a_narrowed_key_stays_in_its_label(http: httpx.AsyncClient, members: Members, door: Door) -> None:
+    """A key sees the goals with its label, and its reruns bear the label; a key of another label finds nothing to rerun."""
+    path, seq = await _talked(http, members)
+    for value in ("sums", "maps"):
+        await door.keys.put(key(value).model_copy(update={"labels": {"project": value}}))
+    door.clock.advance(timedelta(seconds=2))
+    order = {"at": seq, "message": "Start."}
+    other, own = [await http.post(f"{path}/rerun", json=order, headers=bearer(value)) for value in ("maps", "sums")]
+    assert (other.status_code, own.status_code) == (404, 201)
