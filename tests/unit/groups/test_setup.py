@@ -193,7 +193,7 @@ async def test_who_is_away_for_a_moment_is_worth_waiting_for(how: str) -> None:
         await plane.join(ADA)
     await plane.accept()
     request = LaunchGroup(owner=ADA, members=(EVE,), goal_id=GOAL, ticket=TICKET)
-    with pytest.raises(UnavailableError, match="eve is away for a moment"):
+    with pytest.raises(UnavailableError, match="eve did not renew its lease in time"):
         await plane.setup.launch(request)
     assert await plane.log.last(ROOM) is None
     await plane.join(EVE)
