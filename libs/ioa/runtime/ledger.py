@@ -1,8 +1,8 @@
-"""Taking a group one step further: read the head, ask the machine, append, tell everybody.
+"""The ledger: appends events to group logs, delivers the entries and carries out the effects.
 
-The append is the only write that matters (architecture, section 3). Everything after it can be done again by whoever looks at
-the group next: pushes are repaired from the log, effects are idempotent and follow from the state alone, and a timer that was
-armed before the append brings the routers back to a group whatever dies in between.
+The append is the only write that decides (architecture, section 3). All later steps can be repeated by any process: members read
+missed entries from the log, effects are idempotent and derived from the state, and a timer, scheduled before the append, brings a
+router back to the group if a process stops in between.
 """
 
 from __future__ import annotations
@@ -50,25 +50,25 @@ from ioa.runtime.known_groups import KnownGroup, KnownGroups
 from ioa.telemetry.fault_points import fault_point
 
 SETTLING_DELAY = timedelta(seconds=2)
-"""When to look again at a group that has just ended, in case its router died before it paid what the group owed."""
+"""Delay of the check after the end of a group, in case its router stopped before it carried out the effects."""
 
 _ARMING_MARGIN = timedelta(seconds=1)
-"""A timer that fires sooner may fire, and find nothing due, before the append it was to watch over."""
+"""Minimum time until a timer fires. An earlier timer could fire before the append and find nothing due."""
 
 _LEDGER = AgentId("ledger")
 _MAX_ATTEMPTS = 50
 _SEARCHED_ENTRIES, SEARCHED_BYTES = 64, 1_048_576
-"""How far behind what its sender had seen a message is looked for, when it may be in the log already."""
+"""Maximum entries and bytes after the sender's cursor that are searched for a duplicate of its message."""
 
 _log = structlog.get_logger(__name__)
 
 
 class Recorded(NamedTuple):
-    """An event that is in the log, and where the group stands since.
+    """An event in the log, with the state after it.
 
     Attributes:
-        entry: What was appended, as who has asked for it may see it; None if the event was there before.
-        previous_seq: What the entry follows, for who has asked.
+        entry: The appended entry as its sender may see it; None if the event was in the log before.
+        previous_seq: Sequence of the previous entry that the sender may see.
     """
 
     seq: int
@@ -78,15 +78,15 @@ class Recorded(NamedTuple):
 
 
 class GroupLedger:
-    """Record events in group logs. Any number of ledgers may work on the same group; the log arbitrates.
+    """Append events to group logs. Several ledgers may append to the same group; the expected sequence of the append decides.
 
     Args:
-        log: The groups' logs.
-        timers: What brings groups back.
-        inboxes: Where members are shown entries.
-        results: Where results go.
-        open_groups: Which groups are noted as open.
-        clock: Stamps messages.
+        log: Logs of groups.
+        timers: Scheduled deadlines.
+        inboxes: Delivers entries to members.
+        results: Stores results of goals.
+        open_groups: Index of open groups.
+        clock: Time of messages.
         limits: Limits of each group.
     """
 
@@ -111,32 +111,32 @@ class GroupLedger:
         self._latest = clock.now()
 
     async def record(self, comm_id: CommId, event: Event) -> Recorded:
-        """Take the group one step further and do what follows. Whatever messages wait for the group, this comes before them.
+        """Append an event of the control plane and carry out its effects. It precedes messages that wait for the group.
 
         Args:
             comm_id: The group.
-            event: What happened: a deadline, a cancellation, or another thing that the control plane tells.
+            event: A deadline, a cancellation, or another event of the control plane.
 
         Raises:
-            IllegalEventError: The event is not legal in the group's present state, read afresh.
-            PayloadTooLargeError: Its entry would not fit into one message; nothing is recorded.
-            UnavailableError: The log cannot be reached; the event may or may not be recorded, and may be sent again.
+            IllegalEventError: The event is not legal in the group's present state, read from the log.
+            PayloadTooLargeError: The entry does not fit into one message; nothing is appended.
+            UnavailableError: The log does not answer. The event may have been appended, and may be sent again.
         """
-        return await self._take(comm_id, event, urgent=True)
+        return await self._append_and_perform(comm_id, event, urgent=True)
 
     async def say(self, comm_id: CommId, message: Message) -> Recorded:
-        """Take a message into the log and do what follows. Its sender is given the entry as an answer, and not pushed it.
+        """Append a message and carry out its effects. The sender gets the entry as the reply, not in its inbox.
 
-        It counts as said at the moment at which it is judged: what had to wait until a deadline has passed came too late.
+        The time of the message is the time of this check, so a message that waited until a deadline has passed is too late.
 
         Raises:
             IllegalEventError: As in `record`.
             UnavailableError: As in `record`.
         """
-        return await self._take(comm_id, message, asked_by=message.header.sender)
+        return await self._append_and_perform(comm_id, message, asked_by=message.header.sender)
 
     async def head(self, comm_id: CommId) -> StoredEntry | None:
-        """Read where the group stands, from the log's leader."""
+        """Read the last entry from the leader of the log."""
         head = await self._log.last(comm_id)
         known = self._known.find(comm_id)
         if head is not None and known is not None and known.head is not None and known.head.seq < head.seq:
@@ -144,14 +144,14 @@ class GroupLedger:
         return head
 
     async def seen(self, comm_id: CommId, *, fresh: bool = False) -> tuple[StoredEntry | None, bool]:
-        """Return the head of a group's log as this process last saw it, and whether it was read just now.
+        """Return the last entry that this process knows of a group, and whether it was read just now.
 
         Args:
             comm_id: The group.
-            fresh: Read the head from the log's leader even if one is remembered.
+            fresh: Read from the leader of the log even if an entry is cached.
 
         Raises:
-            UnavailableError: The log cannot be read now.
+            UnavailableError: The log does not answer.
         """
         group = self._known.of(comm_id)
         if group.head is not None and not fresh:
@@ -164,16 +164,16 @@ class GroupLedger:
             return head, True
 
     async def push_again(self, stored: StoredEntry) -> None:
-        """Show an entry to all members once more: who appended it may have died before they were shown it.
+        """Push an entry to all members again, because the process that appended it may have stopped before it pushed.
 
-        Where all hear all, what the entry follows is not known here. A member that has applied the sequence right before this one
-        lacks nothing; any other one sees a gap and reads the log.
+        Without a policy, the previous sequence is not known here. A member that has the directly preceding sequence misses nothing;
+        other members detect a gap and read the log.
         """
         policy = await self.policy(stored) if stored.entry.chain else None
-        await self._show(policy, stored.seq, encode_entry(stored.entry), previous_seq=stored.seq - 1)
+        await self._push(policy, stored.seq, encode_entry(stored.entry), previous_seq=stored.seq - 1)
 
     def forget(self) -> None:
-        """Trust no head and no timer of before: the connection was renewed, maybe to a server that has lost some, or all."""
+        """Clear cached entries and timers: after a reconnect, the server may have lost some of them."""
         self._known.forget_heads()
 
     async def accepted_before(self, message: Message) -> int | None:
@@ -182,35 +182,32 @@ class GroupLedger:
         At most one page after the sender's cursor is searched. The sender of a rejected message reads the log in any case.
 
         Raises:
-            UnavailableError: The log cannot be read now.
+            UnavailableError: The log does not answer.
         """
         comm_id = message.header.comm_id
-        seq = await self._find_said(message)
+        seq = await self._find_message(message)
         head = None if seq is None else await self._log.last(comm_id)
         if head is not None:
             if head.seq == seq:
-                await self.push_again(head)  # its router may have died before; what was pushed later would show a gap
+                await self.push_again(head)  # its router may have stopped before it pushed the entry
             await self.settle(head.entry.state)
         return seq
 
-    async def _find_said(self, message: Message) -> int | None:
-        """Look for a message of its sender: another's of the same id says nothing of it, and may be one that he is not told of.
-
-        One page is looked at, whosever messages bear the id: an accomplice may have said all that a log holds under it.
-        """
+    async def _find_message(self, message: Message) -> int | None:
+        """Search one page of the log for the message, by id and sender."""
         header, bounds = message.header, {"limit": _SEARCHED_ENTRIES, "max_bytes": SEARCHED_BYTES}
         return await self._log.find_message(header.comm_id, header.message_id, sender=header.sender, after=header.after, **bounds)
 
     async def settle(self, state: GroupState) -> None:
-        """Do again what a group owes the world, in case it was never done; see `perform`."""
+        """Carry out the effects that follow from a state again; see `perform`."""
         await self.perform(owed_effects(state), state)
 
     async def rearm(self, comm_id: CommId, state: GroupState) -> None:
-        """Arm the group's next deadline, forgetting what was armed before."""
+        """Schedule the group's next deadline again."""
         group = self._known.of(comm_id)
         async with group.lock.held(urgent=True):
             group.armed = None
-            await self._arm(comm_id, group, state)
+            await self._schedule(comm_id, group, state)
 
     async def perform(self, effects: tuple[Effect, ...], state: GroupState) -> None:
         """Carry out effects. Each effect is idempotent; one that fails permanently does not stop the others.
@@ -218,14 +215,14 @@ class GroupLedger:
         A group that has ended is removed from the open index afterwards.
 
         Raises:
-            UnavailableError: Not all are carried out; they may be carried out again.
+            UnavailableError: Not all effects are carried out; they may be repeated.
         """
         for effect in effects:
             try:
                 await self._carry_out(effect)
             except UnavailableError:
                 raise
-            except Exception:  # noqa: BLE001 - one effect's bug must not keep the others from being carried out
+            except Exception:  # noqa: BLE001 - a bug in one effect must not stop the others
                 effects_failed.inc()
                 _log.exception("effect_failed", comm_id=state.comm_id, goal_id=state.goal_id, effect=type(effect).__name__)
         if state.phase.is_terminal:
@@ -267,7 +264,7 @@ class GroupLedger:
                     group.answered = turn
 
     async def _cancel_subgroup(self, effect: CancelSubgroup) -> None:
-        """Cancel a nested team; one whose launch is still on its way is kept from being launched."""
+        """Cancel a nested group, or prevent its launch."""
         now = self._clock.now()
         head = await self._log.last(effect.subgroup)
         if head is not None and head.entry.state.phase.is_terminal:
@@ -288,11 +285,11 @@ class GroupLedger:
 
     async def _record_if_legal(self, comm_id: CommId, event: Event) -> None:
         try:
-            await self._take(comm_id, event, urgent=True)
+            await self._append_and_perform(comm_id, event, urgent=True)
         except IllegalEventError as refusal:
             _log.debug("effect_already_done", comm_id=comm_id, event_type=event.type, code=refusal.code)
 
-    async def _take(
+    async def _append_and_perform(
         self, comm_id: CommId, what: Event | Message, *, asked_by: AgentId | None = None, urgent: bool = False
     ) -> Recorded:
         group = self._known.of(comm_id)
@@ -316,13 +313,13 @@ class GroupLedger:
                 transition = self._step(head, event, policy)
             except IllegalEventError:
                 now = head if fresh else await self._log.last(comm_id)
-                if _seq_of(now) == _seq_of(head):  # to judge it again would tell nothing new, and may take long
+                if _seq_of(now) == _seq_of(head):  # the same state gives the same rejection
                     group.remember(now)
                     raise
                 head, fresh = now, True
                 continue
             entry = encode_entry(entry_of(head, event, transition, policy))
-            await self._arm(comm_id, group, transition.state)
+            await self._schedule(comm_id, group, transition.state)
             expected, log_bytes = (head.seq, head.log_bytes) if head else (0, 0)
             fault_point("router.before_append")
             try:
@@ -338,21 +335,21 @@ class GroupLedger:
                 if not stored:
                     raise
                 if _same(stored[0].entry.event, event):
-                    return await self._taken_after_all(stored[0])
-                continue  # another entry has the place that this one was for, so that it will not be stored any more
+                    return await self._continue_from(stored[0])
+                continue  # another entry has this sequence, so this entry cannot be stored any more
             fault_point("router.after_append")
             count_entry(head.entry.state if head else None, event, transition.state)
             group.remember(StoredEntry(seq, entry.entry, len(entry.data), log_bytes + len(entry.data)))
-            await self._arm_again(comm_id, group, transition.state)
-            await self._show(policy, seq, entry, previous_seq=expected, but=asked_by)
+            await self._reschedule_late(comm_id, group, transition.state)
+            await self._push(policy, seq, entry, previous_seq=expected, but=asked_by)
             if entry.entry.chain and asked_by is not None:
                 expected = entry.entry.link_of(transition.state.number_of(asked_by))
                 entry = encode_entry(view_for(policy, entry.entry, asked_by))
             return Recorded(seq, transition.state, entry, expected), transition.effects
         raise UnavailableError(f"Group {comm_id} is contended: {_MAX_ATTEMPTS} appends lost their race.")
 
-    async def _taken_after_all(self, stored: StoredEntry) -> tuple[Recorded, tuple[Effect, ...]]:
-        """Go on from an entry that is in the log though nobody said so when it was appended."""
+    async def _continue_from(self, stored: StoredEntry) -> tuple[Recorded, tuple[Effect, ...]]:
+        """Continue with an entry that is in the log although its append was not acknowledged."""
         await self.push_again(stored)
         return Recorded(stored.seq, stored.entry.state), owed_effects(stored.entry.state)
 
@@ -363,10 +360,10 @@ class GroupLedger:
         self._limits.check(event, head, transition.state, policy)
         return transition
 
-    async def _show(
+    async def _push(
         self, policy: Policy | None, seq: int, entry: EncodedEntry, *, previous_seq: int, but: AgentId | None = None
     ) -> None:
-        """Push an entry to each member that may see it now, as that member may."""
+        """Push to each member its view of an entry."""
         told = entry.entry
         if policy is None or not told.chain:
             others = [agent_id for agent_id in told.audience if agent_id != but]
@@ -383,15 +380,15 @@ class GroupLedger:
                 await self._inboxes.push(agents, view, seq=seq, previous_seq=link)
 
     async def policy(self, head: StoredEntry) -> Policy | None:
-        """Return the policy that leads a group, read if it is not remembered.
+        """Return the policy of a group, from the cache or the log.
 
         Raises:
-            UnavailableError: The log cannot be read now.
+            UnavailableError: The log does not answer.
         """
         return await self._policy(head.entry.state.comm_id, head)
 
     async def _policy(self, comm_id: CommId, head: StoredEntry | None, event: Event | None = None) -> Policy | None:
-        """Return the policy of a group's launch: the event, or the first entry of its log, if none is remembered."""
+        """Return the policy of a group: from its launch event, the cache, or the first entry of its log."""
         if head is None:
             return event.charter.policy if isinstance(event, GroupLaunched) else None
         course = head.entry.state.course
@@ -410,25 +407,25 @@ class GroupLedger:
         compared = head is not None and head.entry.state.limits.repetition is RepetitionRule.VERBATIM
         return Said(at=self._clock.now(), message=message, sketches=sketches_of(message.payload) if compared else ())
 
-    async def _arm(self, comm_id: CommId, group: KnownGroup, state: GroupState) -> None:
-        """Arm a timer unless one is armed that fires in time. An early timer only looks and arms the next."""
+    async def _schedule(self, comm_id: CommId, group: KnownGroup, state: GroupState) -> None:
+        """Schedule a timer, unless a scheduled timer fires in time. A timer that fires early schedules the next one."""
         now = self._now()
         at = state.next_deadline() or now + SETTLING_DELAY
         if group.armed is None or not now + _ARMING_MARGIN < group.armed <= at:
             await self._timers.schedule(comm_id, at)
             group.armed = at
 
-    async def _arm_again(self, comm_id: CommId, group: KnownGroup, state: GroupState) -> None:
-        """Arm another timer if the append took so long that the one before it may have fired on the state of before."""
+    async def _reschedule_late(self, comm_id: CommId, group: KnownGroup, state: GroupState) -> None:
+        """Schedule another timer if the append took so long that the scheduled one may have fired for the state before it."""
         if group.armed is not None and group.armed <= self._clock.now():
             group.armed = None
             try:
-                await self._arm(comm_id, group, state)
+                await self._schedule(comm_id, group, state)
             except UnavailableError as error:
-                _log.warning("not_armed_again", comm_id=comm_id, error=error.message)
+                _log.warning("timer_not_scheduled", comm_id=comm_id, error=error.message)
 
     def _now(self) -> datetime:
-        """Read the clock. If it was set back, timers that have fired may seem to lie ahead: forget all that were armed."""
+        """Return the time. If the clock was set back, remove all cached timers, which may have fired already."""
         now = self._clock.now()
         if now < self._latest:
             self._known.forget_timers()
@@ -437,7 +434,7 @@ class GroupLedger:
 
 
 def entry_of(head: StoredEntry | None, event: Event, transition: Transition, policy: Policy | None) -> Entry:
-    """Return the entry of a transition, with its links where not all hear all."""
+    """Return the entry of a transition, with links to each member's previous entry if the policy hides entries."""
     chain: tuple[int, ...] = ()
     if policy is not None and is_scoped(policy):
         chain = chain_of(policy, transition.state, None if head is None else (head.seq, head.entry))
@@ -449,7 +446,7 @@ def _seq_of(head: StoredEntry | None) -> int:
 
 
 def _same(stored: Event, event: Event) -> bool:
-    """Whether an event is in a log; a message by its id and its sender, since anybody may choose the id that another has."""
+    """Return whether two events are equal; messages are compared by id and sender, because ids are chosen by senders."""
     if not isinstance(stored, Said) or not isinstance(event, Said):
         return stored == event
     before, header = stored.message.header, event.message.header
