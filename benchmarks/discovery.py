@@ -32,10 +32,10 @@ from ioa.ports.agent_index import AgentIndex
 from ioa.ports.embedder import Embedder
 from ioa.protocol.ids import PoolId
 from ioa.protocol.search import Need, Search
-from ioa_discovery.embedding.embedder import open_embedder
-from ioa_discovery.index.edge_index import open_edge_index
+from ioa_discovery.embedder import open_embedder
+from ioa_discovery.exact_index import open_exact_index
 from ioa_discovery.indexer import Indexer
-from ioa_discovery.search.searcher import Searcher
+from ioa_discovery.searcher import Searcher
 from ioa_groups.leaders import ASKED, best_leader
 
 LATENCY_K = 10
@@ -58,7 +58,7 @@ class Report:
 async def evaluate(variant: Variant, embedder: Embedder, progress: Progress) -> Report:
     """Index the cards, time every need once, and compare all ways of finding."""
     label = f"{variant.set_name}, {variant.cards_are}"
-    async with open_edge_index(model_id=embedder.model_id, dimension=embedder.dimension) as index:
+    async with open_exact_index(embedder.dimension) as index:
         with _step(progress, f"{label}: indexing {len(variant.cards)} cards", None):
             started = time.perf_counter()
             await Indexer(index, embedder).rebuild(variant.cards, [card.agent_id for card in variant.cards])
@@ -150,7 +150,7 @@ def latency_table(reports: list[Report]) -> Table:
         "CPU p50",
         "CPU p95",
         "indexing s",
-        title=f"One need, {LATENCY_K} hits, its embedding included (aim with 1,500 agents: 8 and 20 ms)",
+        title=f"One need, {LATENCY_K} hits, its embedding included (aim with 1,500 agents: 3 and 10 ms)",
         title_justify="left",
     )
     for report in reports:

@@ -93,7 +93,7 @@ async def measure(parts: Parts, agents: int, pools: int) -> None:
     """Serve discovery here, send the crowd, and print what held the loop."""
     stop = StopSignal()
     crowd = Crowd(NatsRequester(parts.client), agents, pools)
-    settings = DiscoverySettings(nats_url=parts.url, index_folder=parts.folder / "index")
+    settings = DiscoverySettings(nats_url=parts.url, vectors_folder=parts.folder / "vectors")
     async with background(serve(settings, stop)):
         await eventually(crowd.indexed, lambda cards: cards == 0, within=_PATIENCE)
         started = time.perf_counter()

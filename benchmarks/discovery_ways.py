@@ -16,8 +16,8 @@ from ioa.ports.embedder import Embedder
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.ids import AgentId
 from ioa.protocol.search import MAX_K, Need, Search
-from ioa_discovery.search.searcher import Searcher
-from ioa_discovery.search.terms import query_terms
+from ioa_discovery.searcher import Searcher
+from ioa_discovery.terms import query_terms
 
 CANDIDATES = 12
 """The longest list of candidates for a whole task that is looked at."""

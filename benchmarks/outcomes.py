@@ -30,11 +30,11 @@ from ioa.protocol.ids import AgentId, PoolId
 from ioa.protocol.outcomes import REMEMBERED, Outcome
 from ioa.protocol.search import Need, Search
 from ioa.testing.manual_clock import NEW_YEAR, ManualClock
-from ioa_discovery.embedding.embedder import open_embedder
-from ioa_discovery.index.edge_index import open_edge_index
+from ioa_discovery.embedder import open_embedder
+from ioa_discovery.exact_index import open_exact_index
+from ioa_discovery.experience import Experience
 from ioa_discovery.indexer import Indexer
-from ioa_discovery.search.experience import Experience
-from ioa_discovery.search.searcher import Searcher
+from ioa_discovery.searcher import Searcher
 
 ODDS = (0.95, 0.7, 0.6, 0.2)
 BEST, WORST = ODDS[0], ODDS[-1]
@@ -116,7 +116,7 @@ async def simulate(
     table = Table(
         "memory", *(f"best, tasks {one.start + 1} to {one.stop}" for one in thirds), "worst, all", "done", "best first", "misfits"
     )
-    async with open_edge_index(model_id=embedder.model_id, dimension=embedder.dimension) as index:
+    async with open_exact_index(embedder.dimension) as index:
         await Indexer(index, embedder).rebuild(everybody, [card.agent_id for card in everybody])
         for remembers in (False, True):
             experience = Experience(ManualClock())

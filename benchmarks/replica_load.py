@@ -23,7 +23,7 @@ from ioa.protocol.ids import AgentId, PoolId
 from ioa.protocol.load import Load
 from ioa.testing.manual_clock import NEW_YEAR, ManualClock
 from ioa.testing.memory_registry import MemoryCards, MemoryLeases, MemoryRegistryView
-from ioa_discovery.search.replicas import Replicas
+from ioa_discovery.replicas import Replicas
 
 RENEW_EVERY = timedelta(seconds=3)
 TASKS, REPLICAS, SLOTS = 100, 4, 4
@@ -64,7 +64,7 @@ class Pool:
         named = self._replicas.name(_NAMES[0], purpose=f"goal-{number}", allowed=lambda agent_id, online: online)
         assert named is not None
         if self._notes:
-            self._replicas.hand_over(named.agent_id, f"goal-{number}")
+            self._replicas.nominate(named.agent_id, f"goal-{number}")
         waiting = sorted(end for end in self.given[named.agent_id] if end > now)
         begins = now if len(waiting) < SLOTS else waiting[-SLOTS]
         self.given[named.agent_id].append(begins + seconds)

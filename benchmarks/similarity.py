@@ -23,10 +23,10 @@ from ioa.agent.definition import AgentDefinition
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.ids import AgentId
 from ioa.protocol.search import Hit, Need, Search
-from ioa_discovery.embedding.embedder import open_embedder
-from ioa_discovery.index.edge_index import open_edge_index
+from ioa_discovery.embedder import open_embedder
+from ioa_discovery.exact_index import open_exact_index
 from ioa_discovery.indexer import Indexer
-from ioa_discovery.search.searcher import Searcher
+from ioa_discovery.searcher import Searcher
 
 AGENTS = Path(__file__).parent.parent / "examples" / "agents"
 SERVED = {
@@ -119,7 +119,7 @@ async def best_hits(cards: list[AgentCard], needs: Iterable[str]) -> list[tuple[
     """Return each need's best hit by score."""
     async with (
         open_embedder() as embedder,
-        open_edge_index(model_id=embedder.model_id, dimension=embedder.dimension) as index,
+        open_exact_index(embedder.dimension) as index,
     ):
         await Indexer(index, embedder).rebuild(cards, [card.agent_id for card in cards])
         searcher = Searcher(index, embedder)

@@ -28,7 +28,7 @@ SECTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Registry, group setup, routers and discovery", ("ioa.adapters.nats.buckets",)),
     ("Group setup", ("ioa.runtime.open_work_metrics", "ioa.runtime.store_share", "ioa_groups.membership")),
     ("Registry", ("ioa_registry.agent_count",)),
-    ("Discovery", ("ioa_discovery.recall", "ioa_discovery.assessment", "ioa_discovery.workers.worker_process")),
+    ("Discovery", ("ioa_discovery.upkeep", "ioa_discovery.assessment")),
     ("Auth callout", ("ioa_authcallout.status",)),
     ("Gateway", ("ioa_gateway.app", "ioa_gateway.rooms", "ioa_gateway.outward.webhooks", "ioa_gateway.outward.traces")),
     ("Agents", ("ioa.agent.agent_metrics",)),

@@ -6,12 +6,11 @@ from functools import partial
 
 from ioa.adapters.nats.connection import open_connection
 from ioa.runtime.control_plane import open_topology
-from ioa.runtime.process import StopSignal, background, run_process
+from ioa.runtime.process import StopSignal, run_process
 from ioa_discovery.answering import open_answering
 from ioa_discovery.engines import open_engines
-from ioa_discovery.recall import observe
-from ioa_discovery.search.terms import english_stem
 from ioa_discovery.settings import DiscoverySettings
+from ioa_discovery.terms import english_stem
 
 
 async def serve(settings: DiscoverySettings, stop: StopSignal) -> None:
@@ -19,8 +18,7 @@ async def serve(settings: DiscoverySettings, stop: StopSignal) -> None:
     async with (
         open_connection(settings.nats("ioa-discovery")) as client,
         open_topology(client, settings, make=False),
-        open_answering(client, settings, partial(open_engines, settings), english_stem) as (opened, feed),
-        background(observe(opened.index, feed)),
+        open_answering(client, settings, partial(open_engines, settings), english_stem),
     ):
         await stop.wait()
 

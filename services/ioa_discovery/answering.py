@@ -1,6 +1,6 @@
-"""Answering searches over one connection, whichever engine holds the index and whichever model embeds.
+"""Discovery's endpoints over one connection.
 
-`__main__` picks both. Nothing here imports an engine, so that a system for tests needs none.
+`__main__` chooses the index and the embedding model. This module imports neither, so that a system for tests needs no library.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from functools import partial
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 from ioa.adapters.nats.buckets import NatsRegistryView
 from ioa.adapters.nats.connection import Connection
@@ -31,33 +31,30 @@ from ioa.protocol.search import MAX_NEEDS, NEEDS_FIELDS, NEEDS_OF_ONE, AskIndexS
 from ioa.runtime.control_plane import ControlPlaneSettings
 from ioa.runtime.process import background
 from ioa_discovery.assessment import Assessor
-from ioa_discovery.index_count import IndexCount
+from ioa_discovery.experience import Experience
 from ioa_discovery.indexer import Indexer
 from ioa_discovery.registry_feed import RegistryFeed
-from ioa_discovery.search.experience import Experience
-from ioa_discovery.search.replicas import Replicas
-from ioa_discovery.search.searcher import Searcher
-from ioa_discovery.search.terms import Stem
+from ioa_discovery.replicas import Replicas
+from ioa_discovery.searcher import Searcher
+from ioa_discovery.terms import Stem
 from ioa_discovery.upkeep import Upkeep
 
 
 class OpenedEngines(Protocol):
-    """What discovery searches with."""
+    """The index and the embedders."""
 
     @property
     def index(self) -> AgentIndex:
-        """Where cards are found."""
+        """The index of cards."""
 
     @property
     def embedder(self) -> Embedder:
-        """What needs are embedded by."""
+        """The embedder of needs."""
 
     @property
     def card_embedder(self) -> Embedder:
-        """What cards are embedded by; it may remember what it has embedded."""
+        """The embedder of cards; it may store their vectors."""
 
-
-E = TypeVar("E", bound=OpenedEngines)
 
 _SEARCH_COST = 10
 """Cost of a search in a caller's token bucket: it takes that much longer than other requests."""
@@ -77,16 +74,16 @@ def search_cost(data: bytes) -> int:
 
 
 class Searching(Protocol):
-    """What finds agents."""
+    """Searches for agents."""
 
     async def search(self, request: Search) -> SearchResult:
         """Return the hits of each need."""
 
 
 def answer_search(searcher: Searching) -> Handler:
-    """Answer agents as themselves, whatever name they give: a card says which pools may draft its agent, and see it.
+    """Make the handler of searches. An agent searches as itself, because cards restrict the pools that may find them.
 
-    Group setup searches for those who lead, and users for nobody.
+    Group setup searches for the agents that open groups; a user searches for no agent.
     """
 
     async def handle(subject: str, data: bytes) -> bytes:
@@ -104,16 +101,16 @@ def answer_search(searcher: Searching) -> Handler:
 async def open_answering(
     client: Connection,
     settings: ControlPlaneSettings,
-    open_engines: Callable[[Callable[[], None]], AbstractAsyncContextManager[E]],
+    open_engines: Callable[[], AbstractAsyncContextManager[OpenedEngines]],
     stem: Stem,
-) -> AsyncIterator[tuple[E, RegistryFeed]]:
-    """Answer searches while the block runs, from what the index holds while it is brought in line with the registry.
+) -> AsyncIterator[None]:
+    """Answer searches while the block runs, from the present content of the index, which follows the registry meanwhile.
 
     Args:
-        client: Where questions come from.
-        settings: Those of the service.
-        open_engines: Opens the engines; what it is given is to be called when the index may hold less than it did.
-        stem: What words of needs and cards are reduced by.
+        client: The connection.
+        settings: The service's settings.
+        open_engines: Opens the index and the embedders.
+        stem: Stemmer of the words of needs and cards.
     """
     view, sessions = NatsRegistryView(client, settings.lease), NatsSessions(client)
     feed = RegistryFeed(view)
@@ -124,18 +121,16 @@ async def open_answering(
     experience = Experience(clock)
     assessor = Assessor(NatsGroupLog(client), view, outcomes, clock, sessions, experience)
     async with (
-        open_engines(feed.compare) as engines,
+        open_engines() as engines,
         background(view.follow_cards(), view.follow_leases(), sessions.follow(), outcomes.follow(experience)),
     ):
         await view.whole()
-        index, embedder = engines.index, engines.embedder
-
-        held = IndexCount(index.count)
+        indexer = Indexer(engines.index, engines.card_embedder, stem=stem)
+        searcher = Searcher(engines.index, engines.embedder, replicas, experience, stem=stem)
 
         async def status(_request: AskIndexStatus) -> IndexStatus:
-            return IndexStatus(cards=await held.read(), model_id=embedder.model_id)
+            return IndexStatus(cards=indexer.cards, model_id=engines.embedder.model_id)
 
-        searcher = Searcher(index, embedder, replicas, experience, stem=stem)
         by_name = partial(ServiceEndpoint, caller_at=subjects.CALLER_AT)
         endpoints = [
             by_name(
@@ -149,14 +144,13 @@ async def open_answering(
             by_name(
                 "report",
                 subjects.ANY_REPORT,
-                answer_as(ReportOutcomes, assessor.report, lambda told: told.agent_id),
+                answer_as(ReportOutcomes, assessor.report, lambda request: request.agent_id),
                 max_bytes=MAX_PAYLOAD_BYTES,
             ),
             ServiceEndpoint("status", subjects.INDEX_STATUS, answer(AskIndexStatus, status)),
         ]
-        upkeep = Upkeep(Indexer(index, engines.card_embedder, stem=stem, changes=feed), feed)
         async with (
-            background(upkeep.keep()),
+            background(Upkeep(indexer, feed).keep()),
             open_service(
                 client,
                 "ioa-discovery",
@@ -166,4 +160,4 @@ async def open_answering(
                 limits=replace(settings.limits, max_concurrent=_MAX_SEARCHES, max_concurrent_per_key=_MAX_SEARCHES_PER_CALLER),
             ),
         ):
-            yield engines, feed
+            yield

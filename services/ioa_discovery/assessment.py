@@ -29,7 +29,7 @@ from ioa.protocol.messages import TaskOutcome
 from ioa.protocol.outcomes import Outcome, ReportOutcomes, name_of_pool
 from ioa.protocol.registry import Acknowledged
 from ioa_discovery.ended_tasks import EndedTask, EndedTasks
-from ioa_discovery.search.experience import Experience
+from ioa_discovery.experience import Experience
 
 _LEAST_PATIENCE = timedelta(seconds=1)
 """A task that had less time says nothing of who could not do it."""

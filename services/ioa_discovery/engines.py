@@ -1,55 +1,46 @@
-"""Which engine holds the index and which model embeds, by what discovery is told."""
+"""Choose the index and the embedding model by the settings."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from ioa.ports.agent_index import AgentIndex
 from ioa.ports.embedder import Embedder
-from ioa_discovery.embedding.embedder import KeepingEmbedder, open_embedder
-from ioa_discovery.index.edge_index import EdgeIndex, prepare_edge_index
+from ioa_discovery.embedder import CardEmbedder, open_embedder
+from ioa_discovery.exact_index import open_exact_index
 from ioa_discovery.settings import DiscoverySettings
-
-if TYPE_CHECKING:
-    from ioa_discovery.index.qdrant_index import QdrantIndex
 
 VECTORS_FILE = "vectors.sqlite"
 
 
 @dataclass(frozen=True, slots=True)
 class Engines:
-    """What was opened. `embedder` is for needs; `card_embedder` remembers, across restarts, what it has embedded."""
+    """An index, the embedder of needs, and the embedder of cards, which stores their vectors."""
 
-    index: EdgeIndex | QdrantIndex
+    index: AgentIndex
     embedder: Embedder
-    card_embedder: KeepingEmbedder
+    card_embedder: Embedder
 
 
 @asynccontextmanager
-async def open_engines(settings: DiscoverySettings, restarted: Callable[[], None]) -> AsyncIterator[Engines]:
-    """Load the model and open the index. `restarted` is called when the index's process had died and runs again."""
-    file = settings.index_folder / VECTORS_FILE if settings.index_folder is not None else None
-    async with AsyncExitStack() as stack:
-        prepared = None
-        if settings.qdrant_url is None:
-            prepared = await stack.enter_async_context(prepare_edge_index(settings.index_folder))
-        embedder = await stack.enter_async_context(
-            open_embedder(settings.embedding_model, processes=settings.embedding_processes, vectors_file=file)
-        )
-        model_id, dimension = embedder.model_id, embedder.dimension
-        opened: AbstractAsyncContextManager[EdgeIndex | QdrantIndex]
-        if prepared is not None:
-            opened = prepared.open(model_id=model_id, dimension=dimension, restarted=restarted)
-        else:
-            opened = _open_server(settings, model_id, dimension)
-        yield Engines(await stack.enter_async_context(opened), embedder, KeepingEmbedder(embedder))
+async def open_engines(settings: DiscoverySettings) -> AsyncIterator[Engines]:
+    """Load the model and open the index: in a Qdrant server if the settings name one, otherwise in memory."""
+    file = settings.vectors_folder / VECTORS_FILE if settings.vectors_folder is not None else None
+    async with (
+        open_embedder(settings.embedding_model, vectors_file=file) as embedder,
+        _open_index(settings, embedder) as index,
+    ):
+        yield Engines(index, embedder, CardEmbedder(embedder))
 
 
-def _open_server(settings: DiscoverySettings, model_id: str, dimension: int) -> AbstractAsyncContextManager[QdrantIndex]:
-    assert settings.qdrant_url is not None
-    # Only where there is a server: the client takes half a second to import.
-    from ioa_discovery.index.qdrant_index import open_qdrant_index
+def _open_index(settings: DiscoverySettings, embedder: Embedder) -> AbstractAsyncContextManager[AgentIndex]:
+    if settings.qdrant_url is None:
+        return open_exact_index(embedder.dimension)
+    # Imported only if it is used: the client takes half a second to import.
+    from ioa_discovery.qdrant_index import open_qdrant_index
 
-    return open_qdrant_index(settings.qdrant_url, model_id=model_id, dimension=dimension, api_key=settings.qdrant_key())
+    return open_qdrant_index(
+        settings.qdrant_url, model_id=embedder.model_id, dimension=embedder.dimension, api_key=settings.qdrant_key()
+    )

@@ -1,4 +1,4 @@
-"""The settings of discovery: besides those of every service, which engine holds the index and which model embeds."""
+"""Settings of discovery: the index, the embedding model, and the settings of every service."""
 
 from __future__ import annotations
 
@@ -11,19 +11,18 @@ from ioa.runtime.control_plane import ControlPlaneSettings
 
 
 class DiscoverySettings(ControlPlaneSettings):
-    """What discovery is told besides what every service is."""
+    """Settings of discovery."""
 
     qdrant_url: str | None = Field(
-        default=None, description="a Qdrant server; without one the engine runs in a process of discovery's own"
+        default=None, description="a Qdrant server, for more than 20,000 agents; without one, an exact index in memory"
     )
     qdrant_api_key: str | None = Field(default=None, description="the key of that server")
     qdrant_api_key_file: Path | None = Field(default=None, description="a file with that key instead")
-    index_folder: Path | None = Field(default=None, description="where that process keeps its index")
+    vectors_folder: Path | None = Field(default=None, description="folder for the vectors of cards, so that a restart is fast")
     embedding_model: str = Field(
         default="",
         description="a folder with model.onnx and tokenizer.json, or a sentence-transformers model; none: the light one",
     )
-    embedding_processes: int = Field(default=1, ge=1, le=64, description="processes that embed, one core each")
 
     def qdrant_key(self) -> str | None:
         """Return the key of the Qdrant server, from its file if one is named.

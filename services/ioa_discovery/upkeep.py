@@ -1,8 +1,7 @@
-"""The index kept in line with the registry for as long as discovery runs, whatever becomes of the index.
+"""Keep the index equal to the registry while discovery runs.
 
-At the start, and whenever the index was away or its process was started again, it is asked what it holds, and everybody is looked
-at who is in the registry or in the index: what is missing, stale or too much is put right, agent by agent, while searches are
-answered from what is there.
+At the start, and after the index did not answer, all agents of the registry and of the index are compared: missing, stale and
+surplus entries are corrected agent by agent, while searches use the available part.
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ import asyncio
 from datetime import timedelta
 
 import structlog
+from prometheus_client import Gauge
 
 from ioa.cancellation import TaskGroup
 from ioa.errors import UnavailableError
@@ -19,43 +19,34 @@ from ioa_discovery.registry_feed import RegistryFeed
 
 _RETRY = timedelta(seconds=0.5)
 
+index_agents = Gauge("ioa_discovery_index_agents", "Agents in the index of this replica, online or not")
+index_waiting = Gauge("ioa_discovery_index_waiting", "Agents whose last change this replica has not indexed")
+
 _log = structlog.get_logger(__name__)
 
 
-class _IndexRestartedError(Exception):
-    """The index may hold less than the indexer thinks."""
-
-
 class Upkeep:
-    """Keep an index in line with the registry."""
+    """Follow the registry with an indexer."""
 
     def __init__(self, indexer: Indexer, feed: RegistryFeed, *, retry: timedelta = _RETRY) -> None:
         self._indexer = indexer
         self._feed = feed
         self._retry = retry
+        index_agents.set_function(lambda: indexer.cards)
+        index_waiting.set_function(lambda: feed.waiting)
 
     async def keep(self) -> None:
-        """Follow the registry, for ever."""
+        """Follow the registry until cancelled."""
         while True:
-            is_away = False
             try:
                 await self._compare_and_follow()
             except* UnavailableError as errors:
-                _log.warning("index_away", error=str(errors.exceptions[0]))
-                is_away = True
-            except* _IndexRestartedError:
-                _log.warning("index_restarted")
-            if is_away:  # nothing waits in an `except*`: before CPython 3.11.4 who is cancelled there leaves it with a group
-                await asyncio.sleep(self._retry.total_seconds())
+                _log.warning("index_unavailable", error=str(errors.exceptions[0]))
+            # Outside `except*`: before CPython 3.11.4 a task that is cancelled in it ends with a group of errors.
+            await asyncio.sleep(self._retry.total_seconds())
 
     async def _compare_and_follow(self) -> None:
-        self._feed.must_compare.clear()
         async with TaskGroup() as group:
-            group.create_task(self._raise_when_restarted())
             self._feed.review(await self._indexer.load())
             group.create_task(self._indexer.follow(self._feed.moves()))
             await self._indexer.follow(self._feed.batches())
-
-    async def _raise_when_restarted(self) -> None:
-        await self._feed.must_compare.wait()
-        raise _IndexRestartedError

@@ -15,9 +15,9 @@ from ioa.testing.hashing_embedder import HashingEmbedder
 from ioa.testing.memory_index import MemoryIndex
 from ioa_discovery.indexer import Indexer
 from ioa_discovery.registry_feed import present
-from ioa_discovery.search.replicas import Replicas
-from ioa_discovery.search.searcher import Searcher
-from ioa_discovery.search.terms import whole_word
+from ioa_discovery.replicas import Replicas
+from ioa_discovery.searcher import Searcher
+from ioa_discovery.terms import whole_word
 
 DIMENSION = 512
 """Enough that the words of some dozens of cards hardly ever fall together."""
@@ -56,4 +56,4 @@ class MemoryDiscovery:
 
     async def status(self) -> IndexStatus:
         """Tell how the index stands."""
-        return IndexStatus(cards=await self._index.count(), model_id=self._model_id)
+        return IndexStatus(cards=self._indexer.cards, model_id=self._model_id)

@@ -28,7 +28,7 @@ from ioa.testing.memory_goals import MemoryWorkQueue
 from ioa.testing.memory_outcomes import MemoryOutcomes
 from ioa.testing.memory_retention import MemoryAgentRemoval
 from ioa_discovery.assessment import Assessor
-from ioa_discovery.search.experience import Experience
+from ioa_discovery.experience import Experience
 from ioa_groups.files import FileQuotas
 from ioa_groups.setup import GroupTimeouts
 from ioa_registry.removal import AgentRemover

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -24,7 +24,7 @@ from ioa.ports.system_client import SystemClient
 from ioa.runtime.control_plane import ControlPlaneSettings, open_topology
 from ioa.runtime.process import StopSignal
 from ioa_discovery.answering import open_answering
-from ioa_discovery.search.terms import whole_word
+from ioa_discovery.terms import whole_word
 from ioa_groups.__main__ import serve as serve_groups
 from ioa_registry.__main__ import serve as serve_registry
 from ioa_router.__main__ import serve as serve_router
@@ -107,7 +107,7 @@ async def serve_discovery(settings: ControlPlaneSettings, stop: StopSignal) -> N
     """Answer searches without an engine or a model until `stop` is set."""
 
     @asynccontextmanager
-    async def engines(_restarted: Callable[[], None]) -> AsyncIterator[MemoryEngines]:
+    async def engines() -> AsyncIterator[MemoryEngines]:
         yield MemoryEngines()
 
     async with (

@@ -76,7 +76,7 @@ def _environment(
         "IOA_NATS_CA": str(cluster.authority),
         "IOA_CARD": str(folder / f"{name}.json"),
         "IOA_AGENT_DATA": str(folder / f"{name}-data"),
-        "IOA_INDEX_FOLDER": str(folder / f"{name}-index"),
+        "IOA_VECTORS_FOLDER": str(folder / f"{name}-index"),
         "IOA_METRICS_PORT": str(port),
         "IOA_REPLICA": pod,
         "IOA_HTTP_ADDRESS": "127.0.0.1",

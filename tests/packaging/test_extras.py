@@ -20,7 +20,6 @@ _HEAVY = {
     "onnxruntime",
     "pandas",
     "qdrant-client",
-    "qdrant-edge-py",
     "sentence-transformers",
     "tokenizers",
     "torch",
@@ -124,7 +123,7 @@ def test_torch_without_its_extra_says_which_one_is_missing(environment_with: Cal
     """Discovery works without torch, and asking for the torch embedder then names the extra that brings it."""
     light = environment_with("discovery")
     code = """
-from ioa_discovery.embedding.torch_encoder import SentenceTransformerEncoder
+from ioa_discovery.torch_encoder import SentenceTransformerEncoder
 try: SentenceTransformerEncoder("any")
 except Exception as e: print(type(e).__name__, e.hint)
 """
@@ -236,7 +235,7 @@ def test_the_extra_sentence_transformers_was_installed_beside_the_rest() -> None
     """Where torch is installed, the torch embedder's module and its library import together with the rest."""
     import sentence_transformers
 
-    from ioa_discovery.embedding import torch_encoder
+    from ioa_discovery import torch_encoder
 
     assert (torch_encoder.SentenceTransformerEncoder.__name__, bool(sentence_transformers.__version__)) == (
         "SentenceTransformerEncoder",

@@ -124,7 +124,7 @@ class ServiceProcesses:
     async def _spawn(self, module: str) -> Replica:
         name = f"{module}-{len(self._started)}"
         # Discovery removes an index in a folder of its own choice, which a process that is killed does not.
-        program = Program(name, module, env={"IOA_INDEX_FOLDER": str(self._logs / f"{name}-index"), **self._env})
+        program = Program(name, module, env={"IOA_VECTORS_FOLDER": str(self._logs / f"{name}-index"), **self._env})
         return Replica(module, await self._forks.start(program), self._forks.log_of(program))
 
 

@@ -85,11 +85,9 @@
     secretKeyRef: {name: {{ . }}, key: {{ $.Values.qdrant.secretKey }}}
 {{- end }}
 {{- else -}}
-- name: IOA_INDEX_FOLDER
-  value: /data/index
+- name: IOA_VECTORS_FOLDER
+  value: /data/vectors
 {{- end }}
-- name: IOA_EMBEDDING_PROCESSES
-  value: {{ .own.embeddingProcesses | quote }}
 {{- with .own.embeddingModel }}
 - name: IOA_EMBEDDING_MODEL
   value: {{ . | quote }}

@@ -221,7 +221,7 @@ def _refuse_shared_port(environment: Mapping[str, str]) -> None:
 
 
 def _services(data_dir: Path) -> list[Program]:
-    env = {"IOA_INDEX_FOLDER": str(data_dir / "index")}
+    env = {"IOA_VECTORS_FOLDER": str(data_dir / "index")}
     return [Program(spec.package, spec.package, env=env) for spec in service_specs()]
 
 

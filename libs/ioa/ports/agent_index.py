@@ -1,16 +1,16 @@
-"""The index of agent cards: what discovery asks of a vector engine.
+"""The index of agent cards: the port of discovery's search engines.
 
-An index answers with the raw scores of each signal and leaves fusing them to its caller. So every engine gives the same
-answer, a hit can be explained signal by signal, and replicas of one pool do not distort the scores.
+An index returns the raw scores of each signal; its caller fuses them. So every engine gives the same answer, and a hit can be
+explained signal by signal.
 
-The index is derived from the registry and may be lost at any time. It is opened for one model: an engine that finds a store
-of another model, dimension or schema starts empty, and the fingerprints say which cards are missing or stale.
+The index is derived from the registry and can be rebuilt from it. It is opened for one embedding model: an engine that finds a
+store of another model or schema starts empty.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from ioa.ports.embedder import Vector
@@ -20,29 +20,26 @@ from ioa.protocol.search import Filters
 from ioa.protocol.search import Signal as Signal
 
 SCHEMA_VERSION = 3
-"""Raised whenever what is stored per card changes, so that an older store is rebuilt."""
+"""Version of the stored data per card. A store of another version is rebuilt."""
 
 
 @dataclass(frozen=True, slots=True)
 class SparseVector:
-    """Weights of terms. `indices` are distinct hashes of terms, 32 bit; `values` are their weights."""
+    """Weights of terms. `indices` are distinct 32-bit hashes of terms; `values` are their weights."""
 
     indices: tuple[int, ...]
     values: tuple[float, ...]
 
 
-NO_TERMS = SparseVector((), ())
-
-
 @dataclass(frozen=True, slots=True)
 class IndexEntry:
-    """A card with everything it is found by.
+    """A card with its search data.
 
     Attributes:
-        text: Vector of what the agent says of itself.
+        text: Vector of the card's own text.
         examples: Vectors of its example requests, in the card's order; may be empty.
         terms: BM25 weights of the card's words; may be empty.
-        fingerprint: Digest of the card and the model; equal means that there is nothing to do.
+        fingerprint: Digest of the card and the model. An entry with an equal fingerprint is up to date.
     """
 
     card: AgentCard
@@ -55,24 +52,19 @@ class IndexEntry:
 
 @dataclass(frozen=True, slots=True)
 class IndexQuery:
-    """One need, as an engine sees it: up to `limit` candidates are asked for by each signal.
+    """One need. Each signal returns at most `limit` candidates."""
 
-    Without `dense` only words are compared, and without terms everything else; a signal that is not asked for holds nothing.
-    Pools that a signal goes `without` are those that it has found already.
-    """
-
-    dense: Vector | None
+    dense: Vector
     terms: SparseVector
     filters: Filters
     exclude: tuple[AgentId, ...]
     limit: int
-    without: Mapping[Signal, tuple[PoolId, ...]] = field(default_factory=dict[Signal, tuple[PoolId, ...]])
 
 
 class Candidate(NamedTuple):
-    """An agent that one signal found, with that signal's raw score. A tuple, since a search makes hundreds on the event loop.
+    """The best agent of a pool by one signal, with that signal's raw score.
 
-    `has_examples` says whether `Signal.EXAMPLES` could have found it, so that silence is not taken for a bad answer.
+    `has_examples` is false if `Signal.EXAMPLES` cannot find the agent, so that a missing score is not taken for a bad one.
     """
 
     agent_id: AgentId
@@ -82,10 +74,10 @@ class Candidate(NamedTuple):
 
 
 class Likeness(NamedTuple):
-    """A card beside a need, as near as it really is, whichever signals found it.
+    """A card and its similarity to a need.
 
     `similarity` is the best cosine, -1 to 1, of the need to the card's text or to one of its examples; `matched_example` is the
-    nearest example, empty if there is none.
+    nearest example, empty without examples.
     """
 
     card: AgentCard
@@ -102,46 +94,35 @@ class Indexed:
 
 
 Candidates = Mapping[Signal, Sequence[Candidate]]
-"""Per signal, best first."""
+"""Candidates of each signal, best first, at most one of each pool."""
 
 
 class AgentIndex(Protocol):
     """Store entries and find the nearest by each signal."""
 
     async def put(self, entries: Sequence[IndexEntry]) -> None:
-        """Insert the entries, replacing those of the same agents. Searchable when this returns."""
+        """Insert the entries, replacing the present entries of the same agents. They can be found when this returns."""
         ...
 
     async def set_online(self, agent_ids: Sequence[AgentId], online: bool) -> None:
-        """Record whether agents are alive; does nothing for those that are not in the index."""
+        """Record whether agents are online; does nothing for agents that are not in the index."""
         ...
 
     async def remove(self, agent_ids: Sequence[AgentId]) -> None:
-        """Forget agents; does nothing for those that are not in the index.
-
-        Their words may go on counting towards the rarity of words until the engine compacts its store.
-        """
+        """Remove agents; does nothing for agents that are not in the index."""
         ...
 
     async def search(self, queries: Sequence[IndexQuery]) -> Sequence[Candidates]:
         """Return the candidates of each query, in the order given.
 
-        A signal holds only the cards that have what it looks at: an example, or a word in common with the query.
+        A signal returns only cards that have its data: an example, or a word in common with the query.
         """
         ...
 
     async def compare(self, need: Vector, agent_ids: Sequence[AgentId]) -> Mapping[AgentId, Likeness]:
-        """Return how near a need those of the agents are that are in the index."""
+        """Return the similarity to a need of those agents that are in the index."""
         ...
 
     async def indexed(self) -> Mapping[AgentId, Indexed]:
         """Return the state of every agent in the index."""
-        ...
-
-    async def count(self) -> int:
-        """Return how many agents the index holds, online or not."""
-        ...
-
-    async def aclose(self) -> None:
-        """Flush and release the store. Idempotent."""
         ...

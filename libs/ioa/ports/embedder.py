@@ -1,4 +1,4 @@
-"""Texts become vectors: what discovery asks of an embedding model."""
+"""The port of embedding models: texts in, vectors out."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Vector = Sequence[float]
 
 
 class Embedder(Protocol):
-    """Embed texts without ever blocking the event loop."""
+    """Embed texts without blocking the event loop."""
 
     @property
     def model_id(self) -> str:
@@ -26,10 +26,6 @@ class Embedder(Protocol):
 
     async def embed(self, texts: Sequence[str]) -> Sequence[Vector]:
         """Return one vector of unit length per text, in the order given; the empty sequence for no texts."""
-        ...
-
-    async def aclose(self) -> None:
-        """Stop the worker. Idempotent; the embedder cannot be used afterwards."""
         ...
 
 

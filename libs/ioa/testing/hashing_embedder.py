@@ -41,9 +41,6 @@ class HashingEmbedder:
         self.embedded.extend(texts)
         return [self._vector(text) for text in texts]
 
-    async def aclose(self) -> None:
-        """Do nothing: there is nothing to release."""
-
     def _vector(self, text: str) -> Vector:
         counts = [0.0] * self._dimension
         for word in _words(text) or [""]:

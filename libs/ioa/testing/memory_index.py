@@ -1,4 +1,4 @@
-"""An index in plain Python: it forgets everything with the process and compares every card with every need, in the loop."""
+"""An index in plain Python for tests: compares every card with every need, on the event loop."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from math import log
 
 from ioa.ports.agent_index import Candidate, Candidates, Indexed, IndexEntry, IndexQuery, Likeness, Signal, SparseVector
 from ioa.ports.embedder import Vector, cosine
-from ioa.protocol.ids import AgentId
+from ioa.protocol.ids import AgentId, PoolId
 
 
 class MemoryIndex:
-    """An `AgentIndex` for unit tests. False in this: nothing is stored, and a search takes time with every agent."""
+    """An `AgentIndex` for tests, without numpy."""
 
     def __init__(self) -> None:
         self._entries: dict[AgentId, IndexEntry] = {}
@@ -45,22 +45,13 @@ class MemoryIndex:
         """Return the state of every agent."""
         return {agent_id: Indexed(entry.fingerprint, entry.online) for agent_id, entry in self._entries.items()}
 
-    async def count(self) -> int:
-        """Return how many agents are here."""
-        return len(self._entries)
-
-    async def aclose(self) -> None:
-        """Do nothing: there is nothing to release."""
-
     def _candidates(self, query: IndexQuery) -> Candidates:
-        allowed = {signal: [entry for entry in self._entries.values() if _allows(query, entry, signal)] for signal in Signal}
+        allowed = [entry for entry in self._entries.values() if _allows(query, entry)]
         rarity = self._rarity(query.terms)
-        words = [(entry, _overlap(entry.terms, rarity)) for entry in allowed[Signal.BM25]]
-        need = query.dense or ()
-        texts, examples = ([] if query.dense is None else allowed[signal] for signal in (Signal.TEXT, Signal.EXAMPLES))
+        words = [(entry, _overlap(entry.terms, rarity)) for entry in allowed]
         return {
-            Signal.TEXT: _best([(entry, cosine(need, entry.text)) for entry in texts], query.limit),
-            Signal.EXAMPLES: _best([(entry, _nearest(need, entry)) for entry in examples if entry.examples], query.limit),
+            Signal.TEXT: _best([(entry, cosine(query.dense, entry.text)) for entry in allowed], query.limit),
+            Signal.EXAMPLES: _best([(entry, _nearest(query.dense, entry)) for entry in allowed if entry.examples], query.limit),
             Signal.BM25: _best([(entry, score) for entry, score in words if score > 0], query.limit),
         }
 
@@ -75,7 +66,7 @@ class MemoryIndex:
         }
 
 
-def _allows(query: IndexQuery, entry: IndexEntry, signal: Signal) -> bool:
+def _allows(query: IndexQuery, entry: IndexEntry) -> bool:
     filters, card = query.filters, entry.card
     return (
         (entry.online or not filters.online)
@@ -83,7 +74,6 @@ def _allows(query: IndexQuery, entry: IndexEntry, signal: Signal) -> bool:
         and filters.version in (None, card.version)
         and set(filters.tags) <= set(card.tags)
         and card.agent_id not in query.exclude
-        and card.pool not in query.without.get(signal, ())
     )
 
 
@@ -102,5 +92,9 @@ def _overlap(terms: SparseVector, rarity: Mapping[int, float]) -> float:
 
 
 def _best(scored: Sequence[tuple[IndexEntry, float]], limit: int) -> list[Candidate]:
-    ranked = sorted(scored, key=lambda item: (-item[1], item[0].card.agent_id))
-    return [Candidate(entry.card.agent_id, entry.card.pool, bool(entry.examples), score) for entry, score in ranked[:limit]]
+    """Return the best agent of each of the best pools."""
+    best: dict[PoolId, Candidate] = {}
+    for entry, score in sorted(scored, key=lambda item: (-item[1], item[0].card.agent_id)):
+        card = entry.card
+        best.setdefault(card.pool, Candidate(card.agent_id, card.pool, bool(entry.examples), score))
+    return list(best.values())[:limit]

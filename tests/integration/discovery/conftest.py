@@ -22,9 +22,9 @@ def lease_seconds() -> float:
 
 
 @pytest.fixture
-def index_folder(tmp_path: Path) -> Path:
-    """Where discovery keeps its index."""
-    return tmp_path / "index"
+def vectors_folder(tmp_path: Path) -> Path:
+    """The folder for the vectors of cards."""
+    return tmp_path / "vectors"
 
 
 @pytest.fixture
@@ -37,10 +37,10 @@ async def services(nats_url: str, tmp_path: Path, lease_seconds: float) -> Async
 
 
 @pytest.fixture
-async def kept(nats_url: str, services: ServiceProcesses, tmp_path: Path, index_folder: Path) -> AsyncIterator[ServiceProcesses]:
-    """Discovery's processes, whose index lies in `index_folder`; none runs yet."""
+async def kept(nats_url: str, services: ServiceProcesses, tmp_path: Path, vectors_folder: Path) -> AsyncIterator[ServiceProcesses]:
+    """Discovery's processes, which store vectors in `vectors_folder`; none runs yet."""
     assert services.running("ioa_registry")
-    env = {"IOA_LEASE": str(LEASE_SECONDS), "IOA_INDEX_FOLDER": str(index_folder)}
+    env = {"IOA_LEASE": str(LEASE_SECONDS), "IOA_VECTORS_FOLDER": str(vectors_folder)}
     async with open_services(nats_url, tmp_path / "logs", env) as processes:
         yield processes
 

@@ -58,7 +58,7 @@ class Secured:
 
     def service(self, name: str) -> Program:
         """A service as a process."""
-        env = {"IOA_NATS_SEED": str(self.folder / name / "seed"), "IOA_INDEX_FOLDER": str(self.folder.with_name("index"))}
+        env = {"IOA_NATS_SEED": str(self.folder / name / "seed"), "IOA_VECTORS_FOLDER": str(self.folder.with_name("index"))}
         return Program(f"ioa_{name}", f"ioa_{name}", (), {**env, **self.told})
 
     def agent(self, file: str, pool: str, key: str, at: Path = EXAMPLES / "agents") -> Program:

@@ -46,7 +46,7 @@ from ioa.protocol.texts import shortened
 from ioa.protocol.trace import trace_of_goal
 from ioa.repetition import sketches_of
 from ioa.telemetry.logs import hide_secrets
-from ioa_discovery.search.terms import document_terms, query_terms
+from ioa_discovery.terms import document_terms, query_terms
 from ioa_gateway.a2a.old_params import WrongRequestError, check_request
 from ioa_gateway.api_table import TABLE
 from ioa_gateway.calls import MAX_BODY_BYTES, ApiRow, Nothing, read_object

