@@ -12,12 +12,12 @@ from datetime import UTC, datetime
 
 from ioa.adapters.nats.audit import NatsAuditSink
 from ioa.adapters.nats.auth_callout import answer_callouts
-from ioa.adapters.nats.authorization import names_in, read_tenants
 from ioa.adapters.nats.connection import open_connection
 from ioa.adapters.nats.endpoints import ServiceEndpoint, answer
 from ioa.adapters.nats.service import open_service
 from ioa.adapters.system_clock import SystemClock
 from ioa.distribution import installed_version
+from ioa.hosting.roster import read_roster
 from ioa.protocol import subjects
 from ioa.protocol.authcallout import AskCalloutStatus
 from ioa.runtime.audit import open_audit_log
@@ -34,8 +34,14 @@ async def serve(settings: CalloutSettings, stop: StopSignal) -> None:
     settings.check()
     seed = await asyncio.to_thread(settings.signing_seed)
     revoked = await asyncio.to_thread(WatchedFile, settings.callout_keys / "revoked", lines, HINT)
-    reserved = await asyncio.to_thread(WatchedFile, settings.callout_authorization, names_in, HINT)
-    tenants = await asyncio.to_thread(WatchedFile, settings.callout_authorization, _tenants_in, HINT)
+    roster = await asyncio.to_thread(WatchedFile, settings.callout_roster, read_roster, HINT)
+
+    async def reserved() -> frozenset[str]:
+        return (await roster.said()).names()
+
+    async def tenants() -> frozenset[str]:
+        return frozenset((await roster.said()).tenants)
+
     async with AsyncExitStack() as stack:
         keys: IssuerKeys
         if settings.callout_jwks is not None:
@@ -50,8 +56,8 @@ async def serve(settings: CalloutSettings, stop: StopSignal) -> None:
             settings.callout_audience,
             settings.callout_claim,
             revoked=revoked.said,
-            reserved=reserved.said,
-            tenants=tenants.said,
+            reserved=reserved,
+            tenants=tenants,
             now=_now,
         )
         client = await stack.enter_async_context(open_connection(settings.nats("ioa-authcallout")))
@@ -67,10 +73,6 @@ async def serve(settings: CalloutSettings, stop: StopSignal) -> None:
 
 def _now() -> datetime:
     return datetime.now(UTC)
-
-
-def _tenants_in(rendered: str) -> frozenset[str]:
-    return frozenset(read_tenants(rendered))
 
 
 if __name__ == "__main__":

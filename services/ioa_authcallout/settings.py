@@ -11,7 +11,7 @@ from ioa.errors import InvalidInputError
 from ioa.runtime.settings import ProcessSettings
 from ioa.runtime.watched_file import read_text
 
-HINT = "`ioa credentials create --callout` writes the files of IOA_CALLOUT_KEYS and IOA_CALLOUT_AUTHORIZATION."
+HINT = "`ioa credentials create --callout` writes the files of IOA_CALLOUT_KEYS and IOA_CALLOUT_ROSTER."
 
 
 class CalloutSettings(ProcessSettings):
@@ -27,8 +27,8 @@ class CalloutSettings(ProcessSettings):
         default=Path("callout"),
         description="folder with the keys `asked` and `issuer`, and the file `revoked`, one subject per line",
     )
-    callout_authorization: Path = Field(
-        default=Path("authorization.conf"), description="file that nats-server includes; tokens cannot have the names in it"
+    callout_roster: Path = Field(
+        default=Path("roster.json"), description="roster of the system; tokens cannot have the names in it"
     )
 
     def check(self) -> None:

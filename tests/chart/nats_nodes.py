@@ -13,9 +13,8 @@ from pathlib import Path
 
 from ioa.adapters.nats.connection import NatsSettings
 from ioa.adapters.nats.server import find_nats_server
-from ioa.cli.credentials import FolderSecrets
+from ioa.adapters.secret_stores.folder import FolderSecrets
 from ioa.hosting.cluster_credentials import Plan, make_credentials
-from ioa.testing.manual_clock import NEW_YEAR
 from tests.chart.rendering import Rendered, main_container
 from tests.rig.ports import held_ports
 
@@ -50,7 +49,7 @@ async def open_nodes(folder: Path, rendered: Rendered) -> AsyncIterator[Cluster]
     async with AsyncExitStack() as stack:
         ports = stack.enter_context(held_ports(3 * nodes))
         plan["routes"] = [f"127.0.0.1:{port}" for port in ports[nodes : 2 * nodes]]
-        await asyncio.to_thread(make_credentials, Plan.model_validate(plan), FolderSecrets(folder / "secrets"), NEW_YEAR)
+        await asyncio.to_thread(make_credentials, Plan.model_validate(plan), FolderSecrets(folder / "secrets"))
         for number in range(nodes):
             client, route, monitor = ports[number::nodes]
             here = {

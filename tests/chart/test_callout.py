@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from ioa.adapters.nats.permissions import Service
-from ioa.hosting.cluster_credentials import ASKED, ISSUER, Plan, ServiceIdentity
+from ioa.hosting.cluster_credentials import Plan
+from ioa.hosting.credentials import ASKED, ISSUER
+from ioa.hosting.roster import AccessRole, Holder
 from tests.chart.rendering import environment_of, render
 
 pytestmark = pytest.mark.chart
@@ -24,13 +25,13 @@ def test_the_callout_has_the_keys_that_the_job_makes() -> None:
     pod = dict(rendered.pods())["Deployment/ioa-authcallout"]
     volumes = {volume["name"]: volume for volume in pod["volumes"]}
     assert plan.secrets[volumes["credentials"]["secret"]["secretName"]].seeds == {
-        "seed": ServiceIdentity(service=Service.AUTHCALLOUT)
+        "seed": Holder(name="authcallout", role=AccessRole.SERVICE)
     }
     keys, authorization, _ = volumes["callout"]["projected"]["sources"]
     assert (keys["secret"]["name"], [one["key"] for one in keys["secret"]["items"]]) == (plan.callout, [ASKED, ISSUER])
     assert (authorization["secret"]["name"], [one["key"] for one in authorization["secret"]["items"]]) == (
         plan.authorization,
-        ["authorization.conf"],
+        ["roster.json"],
     )
     assert plan.callout in rendered.one("Role", "ioa-credentials")["rules"][1]["resourceNames"]
     told = environment_of(rendered.one("Deployment", "ioa-authcallout"))

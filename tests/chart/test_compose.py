@@ -19,8 +19,10 @@ import pytest
 import yaml
 
 from ioa.adapters.nats.server import find_nats_server
-from ioa.cli.credentials import FolderSecrets, plan_of
-from ioa.hosting.cluster_credentials import ASKED, ISSUER, REVOKED, make_credentials
+from ioa.cli.credentials import CredentialFolder, create, want
+from ioa.cli.terminal import Terminal
+from ioa.hosting.credentials import ASKED, ISSUER, REVOKED
+from ioa.hosting.roster import AccessRole
 from ioa.testing.manual_clock import NEW_YEAR
 from tests.rig.deadline import eventually
 from tests.rig.ports import held_ports
@@ -41,8 +43,8 @@ def _options(name: str) -> list[str]:
 
 def _credentials(folder: Path) -> Path:
     """Make what the service `credentials` makes."""
-    plan = plan_of(_options("pool"), _options("user"), _options("observer"), _options("admin"), callout=True)
-    make_credentials(plan, FolderSecrets(folder), NEW_YEAR)
+    names = {role: _options(role) for role in (AccessRole.USER, AccessRole.OBSERVER, AccessRole.ADMIN)}
+    create(CredentialFolder(folder), want(_options("pool"), names, callout=True), NEW_YEAR, Terminal(as_json=True))
     return folder
 
 
@@ -102,7 +104,7 @@ def test_third_parties_are_let_in_only_if_asked_for(tmp_path: Path) -> None:
     """The callout starts by a profile alone, and finds at its paths what `--callout` makes."""
     service, folder = _SERVICES["authcallout"], _credentials(tmp_path)
     mounted = {one["target"]: folder / one["volume"]["subpath"] for one in service["volumes"]}
-    keys, authorization = (Path(service["environment"][f"IOA_CALLOUT_{name}"]) for name in ("KEYS", "AUTHORIZATION"))
+    keys, authorization = (Path(service["environment"][f"IOA_CALLOUT_{name}"]) for name in ("KEYS", "ROSTER"))
     assert (service["profiles"], "${CALLOUT:+--callout}" in _SERVICES["credentials"]["command"]) == (["callout"], True)
     assert {file.name for file in mounted[str(keys)].iterdir()} == {ASKED, ISSUER, REVOKED}
     assert (mounted[str(authorization.parent)] / authorization.name).is_file()

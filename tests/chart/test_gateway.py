@@ -8,13 +8,12 @@ from typing import Any
 
 import pytest
 
-from ioa.adapters.nkey_seeds import public_key_of
 from ioa.adapters.outside import CLOUDS, is_public
-from ioa.cli.credentials import FolderSecrets
+from ioa.adapters.secret_stores.folder import FolderSecrets
+from ioa.adapters.secret_stores.nkeys import public_key_of, read_key
 from ioa.client.seat import named
-from ioa.hosting.cluster_credentials import AgentIdentity, Plan, UserIdentity, make_credentials
-from ioa.protocol.ids import AgentId, PoolId
-from ioa.testing.manual_clock import NEW_YEAR
+from ioa.hosting.cluster_credentials import Plan, make_credentials
+from ioa.hosting.roster import AccessRole, Holder
 from tests.chart.rendering import RefusedError, environment_of, render
 
 pytestmark = pytest.mark.chart
@@ -25,9 +24,8 @@ def test_the_gateway_has_a_credential_of_its_own() -> None:
     rendered = render({"gateway": {"enabled": True}})
     plan = Plan.model_validate_json(rendered.one("ConfigMap", "ioa-credentials")["data"]["plan.json"])
     volumes = {volume["name"]: volume for volume in dict(rendered.pods())["Deployment/ioa-gateway"]["volumes"]}
-    assert plan.secrets[volumes["credentials"]["secret"]["secretName"]].seeds == {
-        "seed": UserIdentity(user="gateway", role="gateway")
-    }
+    seeds = plan.secrets[volumes["credentials"]["secret"]["secretName"]].seeds
+    assert seeds == {"seed": Holder(name="gateway", role=AccessRole.GATEWAY)}
 
 
 def test_only_who_is_named_reaches_the_gateway() -> None:
@@ -104,20 +102,19 @@ def test_people_have_seats_whose_keys_the_gateway_finds(tmp_path: Path) -> None:
     """What the Job makes for each person lies in the pods where the gateway looks for it, and lets in that person alone."""
     rendered = render({"gateway": _SEATS})
     plan = Plan.model_validate_json(rendered.one("ConfigMap", "ioa-credentials")["data"]["plan.json"])
-    make_credentials(plan, FolderSecrets(tmp_path / "secrets"), NEW_YEAR)
+    make_credentials(plan, FolderSecrets(tmp_path / "secrets"))
     pod = dict(rendered.pods())["Deployment/ioa-gateway"]
     [volume] = [one["secret"] for one in pod["volumes"] if one["name"] == "seats"]
     [mount] = [one for one in pod["containers"][0]["volumeMounts"] if one["name"] == "seats"]
     assert environment_of(rendered.one("Deployment", "ioa-gateway"))["IOA_SEATS"] == mount["mountPath"]
-    held = {item["path"]: (tmp_path / "secrets" / volume["secretName"] / item["key"]).read_text() for item in volume["items"]}
+    held = {item["path"]: read_key(str(tmp_path / "secrets" / volume["secretName"] / item["key"])).seed for item in volume["items"]}
     conf = (tmp_path / "secrets" / plan.authorization / "authorization.conf").read_text()
     assert [(seat, public_key_of(held[f"{seat}/{seat}"]) in conf) for seat in map(named, _SEATS["seats"])] == [
         ("human-anna", True),
         ("human-Bob_2", True),
     ]
-    assert plan.secrets[volume["secretName"]].seeds["human-anna"] == AgentIdentity(
-        agent=AgentId("human-anna"), pool=PoolId("human-anna")
-    )
+    anna = plan.secrets[volume["secretName"]].seeds["human-anna"]
+    assert anna == Holder(name="human-anna", role=AccessRole.AGENT, pool="human-anna")
     [names] = [rule["resourceNames"] for rule in rendered.one("Role", "ioa-credentials")["rules"] if "resourceNames" in rule]
     assert volume["secretName"] in names
 

@@ -20,12 +20,11 @@ from typing import Any
 import httpx
 import pytest
 
-from ioa.adapters.nats.authorization import authorization, read_authorization
 from ioa.adapters.nats.connection import NatsSettings, open_connection
 from ioa.adapters.nats.topology import ensure_pool_consumer
-from ioa.adapters.nkey_seeds import public_key_of, read_key
+from ioa.adapters.secret_stores.folder import FolderSecrets
 from ioa.errors import UnavailableError
-from ioa.hosting.cluster_credentials import AUTHORIZATION
+from ioa.hosting.credentials import load_roster, write_changes, written_roster
 from ioa.protocol.ids import PoolId
 from ioa.runtime.control_plane import ControlPlaneSettings, open_topology
 from tests.chart.nats_nodes import Cluster, open_nodes
@@ -35,6 +34,7 @@ from tests.rig.letting_in import is_let_in
 
 pytestmark = pytest.mark.chart
 
+_AUTHORIZATION = "ioa-nats-authorization"
 _PATIENCE = timedelta(seconds=30)
 
 
@@ -72,10 +72,10 @@ async def test_a_revoked_key_is_refused_after_a_reload(tmp_path: Path) -> None:
     async with open_nodes(tmp_path, rendered) as cluster:
         first, second = (cluster.settings("ioa-calculator-nats", f"ioa-calculator-{number}") for number in (1, 2))
         assert await is_let_in(first)
-        included = cluster.secrets / "ioa-nats-authorization" / AUTHORIZATION
-        key = public_key_of(read_key(str(first.seed)).seed)
-        known = read_authorization(await asyncio.to_thread(included.read_text))
-        await asyncio.to_thread(included.write_text, authorization({one: may for one, may in known.items() if one != key}))
+        store = FolderSecrets(cluster.secrets)
+        roster = await asyncio.to_thread(load_roster, store, _AUTHORIZATION)
+        without = roster.remove(roster.find(None, "calculator-1"))
+        await asyncio.to_thread(write_changes, store, _AUTHORIZATION, written_roster(without))
         os.kill(int(await asyncio.to_thread((tmp_path / "nats.pid").read_text)), signal.SIGHUP)
 
         async def is_refused() -> bool:

@@ -83,7 +83,7 @@ def test_credentials_are_made_for_as_many_agents_as_a_pool_may_have() -> None:
     plan = json.loads(_rendered(maxReplicas=3).one("ConfigMap", "ioa-credentials")["data"]["plan.json"])
 
     assert plan["secrets"]["ioa-a-nats"]["seeds"] == {
-        f"ioa-a-{number}": {"agent": f"a-{number}", "pool": "a"} for number in range(3)
+        f"ioa-a-{number}": {"name": f"a-{number}", "role": "agent", "pool": "a"} for number in range(3)
     }
 
 

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 import yaml
 
-from ioa.adapters.nats.authorization import AccountLimits, read_authorization, read_own_limits, read_tenants
+from ioa.adapters.nats.authorization import AccountLimits
 from ioa.adapters.nats.permissions import Service, account_of
-from ioa.adapters.nkey_seeds import public_key_of
-from ioa.cli.credentials import FolderSecrets
+from ioa.adapters.secret_stores.folder import FolderSecrets
+from ioa.adapters.secret_stores.nkeys import public_key_of, read_key
 from ioa.hosting.cluster_credentials import Plan, make_credentials
+from ioa.hosting.credentials import load_roster
 from ioa.protocol.ids import TenantId
-from ioa.testing.manual_clock import NEW_YEAR
 from tests.chart.rendering import CHART, RefusedError, Rendered, environment_of, render
 
 pytestmark = pytest.mark.chart
@@ -55,20 +55,21 @@ def test_each_pod_is_let_into_its_own_tenant(tmp_path: Path) -> None:
     """The seed that a service or an agent mounts is that of its tenant and role, and the server is told each tenant's limits."""
     rendered = render({**_VALUES, "quotas": {"connections": {"agents": 900}}})
     plan = _plan(rendered)
-    make_credentials(plan, FolderSecrets(tmp_path), NEW_YEAR)
+    make_credentials(plan, FolderSecrets(tmp_path))
+    roster = load_roster(FolderSecrets(tmp_path), plan.authorization)
     conf = (tmp_path / plan.authorization / "authorization.conf").read_text()
-    known, accounts = read_authorization(conf), json.loads(conf)["accounts"]
+    known, accounts = {one.keys[0].public_key: one for one in roster.holders}, json.loads(conf)["accounts"]
     pods = dict(rendered.pods())
     for tenant in (ACME, UMBRA):
         for service in (one for one in Service if one is not Service.AUTHCALLOUT):
-            seed = (tmp_path / _secret_of(pods[f"Deployment/ioa-{tenant}-{service}"]) / "seed").read_text()
-            assert (known[public_key_of(seed)].tenant, known[public_key_of(seed)].account) == (tenant, "IOA")
+            seed = read_key(str(tmp_path / _secret_of(pods[f"Deployment/ioa-{tenant}-{service}"]) / "seed")).seed
+            assert (known[public_key_of(seed)].tenant, known[public_key_of(seed)].name) == (tenant, service)
             assert public_key_of(seed) in {user["nkey"] for user in accounts[account_of("IOA", tenant)]["users"]}
-    assert read_tenants(conf) == {
+    assert roster.tenants == {
         ACME: AccountLimits(max_file=3 * 2_000_000_000, agent_connections=300),  # a stream has three copies
         UMBRA: AccountLimits(max_file=3 * 1_000_000_000),
     }
-    assert read_own_limits(conf) == AccountLimits(agent_connections=900)
+    assert roster.limits == AccountLimits(agent_connections=900)
     assert environment_of(rendered.one("Deployment", "ioa-acme-router"))["IOA_STORE_BYTES"] == "2000000000"
 
 

@@ -19,7 +19,7 @@ NAMES_SERVICES = {"libs/ioa/runtime/open_work_metrics.py"}
 """A metric that is called as one of them."""
 SPEAKS_HTTP = {
     "libs/ioa/adapters/http_answers.py",  # for all servers of others
-    "libs/ioa/adapters/kubernetes_secrets.py",  # with the cluster's own
+    "libs/ioa/adapters/secret_stores/kubernetes.py",  # with the cluster's own
     "libs/ioa/adapters/mcp_http.py",  # with few cookies, by the library of MCP
     "libs/ioa/local/system_metrics.py",  # with processes of this system
 }

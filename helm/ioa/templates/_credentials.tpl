@@ -10,14 +10,14 @@ An agent of a pool has the id <pool>-<number>, and the key of its pod's name.
 {{- range $service := keys $root.Values.services -}}
 {{- $component := include "ioa.component" (dict "tenant" $tenant "component" $service) -}}
 {{- $_ := set $secrets (include "ioa.credentials.secret" (dict "root" $root "component" $component)) (dict
-  "given" (hasKey $root.Values.credentials.existingSecrets $component) "seeds" (dict "seed" (merge (dict "service" $service) $whose))) -}}
+  "given" (hasKey $root.Values.credentials.existingSecrets $component) "seeds" (dict "seed" (merge (dict "name" $service "role" "service") $whose))) -}}
 {{- end -}}
 {{- range $pool := ternary $tenant.agentPools $root.Values.agentPools (hasKey $tenant "name") -}}
 {{- $component := include "ioa.component" (dict "tenant" $tenant "component" $pool.name) -}}
 {{- $name := include "ioa.name" (dict "root" $root "component" $component) -}}
 {{- $seeds := dict -}}
 {{- range $number := until (int ($pool.maxReplicas | default 10)) -}}
-{{- $_ := set $seeds (printf "%s-%d" $name $number) (merge (dict "agent" (printf "%s-%d" $pool.name $number) "pool" $pool.name) $whose) -}}
+{{- $_ := set $seeds (printf "%s-%d" $name $number) (merge (dict "name" (printf "%s-%d" $pool.name $number) "role" "agent" "pool" $pool.name) $whose) -}}
 {{- end -}}
 {{- $_ := set $secrets (include "ioa.credentials.secret" (dict "root" $root "component" $component)) (dict
   "given" (hasKey $root.Values.credentials.existingSecrets $component) "seeds" $seeds) -}}
@@ -25,19 +25,19 @@ An agent of a pool has the id <pool>-<number>, and the key of its pod's name.
 {{- range $user := ternary $tenant.users $root.Values.credentials.users (hasKey $tenant "name") -}}
 {{- $component := include "ioa.component" (dict "tenant" $tenant "component" $user.name) -}}
 {{- $_ := set $secrets (include "ioa.credentials.secret" (dict "root" $root "component" $component)) (dict
-  "given" (hasKey $root.Values.credentials.existingSecrets $component) "seeds" (dict "seed" (merge (dict "user" $user.name "role" $user.role) $whose))) -}}
+  "given" (hasKey $root.Values.credentials.existingSecrets $component) "seeds" (dict "seed" (merge (dict "name" $user.name "role" $user.role) $whose))) -}}
 {{- end -}}
 {{- end -}}
 {{- if .Values.callout.enabled -}}
 {{- $_ := set $secrets (include "ioa.credentials.secret" (dict "root" $root "component" "authcallout")) (dict
-  "given" (hasKey $root.Values.credentials.existingSecrets "authcallout") "seeds" (dict "seed" (dict "service" "authcallout"))) -}}
+  "given" (hasKey $root.Values.credentials.existingSecrets "authcallout") "seeds" (dict "seed" (dict "name" "authcallout" "role" "service"))) -}}
 {{- end -}}
 {{- if .Values.gateway.enabled -}}
 {{- $_ := set $secrets (include "ioa.credentials.secret" (dict "root" $root "component" "gateway")) (dict
-  "given" (hasKey $root.Values.credentials.existingSecrets "gateway") "seeds" (dict "seed" (dict "user" "gateway" "role" "gateway"))) -}}
+  "given" (hasKey $root.Values.credentials.existingSecrets "gateway") "seeds" (dict "seed" (dict "name" "gateway" "role" "gateway"))) -}}
 {{- with include "ioa.seats" . | fromJsonArray -}}
 {{- $seeds := dict -}}
-{{- range . }}{{ $_ := set $seeds . (dict "agent" . "pool" .) }}{{ end -}}
+{{- range . }}{{ $_ := set $seeds . (dict "name" . "role" "agent" "pool" .) }}{{ end -}}
 {{- $_ := set $secrets (include "ioa.credentials.secret" (dict "root" $root "component" "gateway-seats")) (dict
   "given" (hasKey $root.Values.credentials.existingSecrets "gateway-seats") "seeds" $seeds) -}}
 {{- end -}}

@@ -1,292 +1,132 @@
-"""`ioa credentials`: seeds and a nats-server's authorization in a folder, for systems outside Kubernetes."""
+"""`ioa credentials`: edits of the roster in a folder, with a seed for each name.
+
+Each command signals nats-server last. A command that was interrupted is repaired by running it again.
+"""
 
 from __future__ import annotations
 
-import fcntl
 import os
-import re
+import signal
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from pydantic import ValidationError
 
-from ioa.adapters.nats.authorization import (
-    AccountLimits,
-    authorization,
-    read_authorization,
-    read_callout,
-    read_own_limits,
-    read_tenants,
-)
-from ioa.adapters.nats.permissions import Permissions, Service
-from ioa.adapters.nkey_seeds import Key, parse_key, public_key_of
-from ioa.adapters.system_folder import belongs_to_another, write_private
+from ioa.adapters.nats.authorization import AccountLimits
+from ioa.adapters.nats.permissions import Service
+from ioa.adapters.secret_stores.folder import FolderSecrets
+from ioa.adapters.secret_stores.nkeys import Key, create_seed, public_key_of
 from ioa.cli.terminal import Terminal
 from ioa.errors import InvalidInputError, UnavailableError
-from ioa.hosting.cluster_credentials import (
+from ioa.hosting.credentials import (
     ASKED,
+    AUTHORIZATION,
     ISSUER,
     REVOKED,
-    AgentIdentity,
-    Plan,
-    Retiring,
-    SeedsPlan,
-    ServiceIdentity,
-    UserIdentity,
+    ROSTER,
     key_in,
-    make_credentials,
-    retiring_in,
+    load_roster,
+    make_callout,
+    new_seed,
+    write_changes,
+    written_roster,
 )
-from ioa.hosting.cluster_credentials import AUTHORIZATION as CONFIGURATION
-from ioa.protocol.ids import AgentId, PoolId, TenantId, check_tenant, check_token, is_token
+from ioa.hosting.roster import AccessRole, AccessRoster, Holder, HolderKey
+from ioa.protocol.ids import TenantId, check_tenant, full_name
 from ioa.protocol.validation_errors import in_words
+from ioa.runtime.watched_file import is_line
 
-AUTHORIZATION, CALLOUT, TENANTS = "nats", "callout", "tenants"
-SEED = "seed"
-"""What the seed of whoever has a folder of his own is called; an agent's is called like the agent, in the folder of its pool."""
-_LOCK = ".lock"
-_PRIVATE_FOLDER, _PRIVATE_FILE = 0o700, 0o600
-_OTHERS, _OTHERS_WRITE = 0o077, 0o022
+NATS, CALLOUT, TENANTS = "nats", "callout", "tenants"
+"""Folders of the credentials: roster and authorization, the auth callout's keys, and the seeds of tenants with a name."""
+_RELOAD = "nats-server --signal reload"
 _MAX_REPLICAS = 1_000
-_OF_A_REPLICA = re.compile(r"-[0-9]+")
-"""How a seed's file ends in a folder with those of several agents."""
 
 
 @dataclass(frozen=True)
-class KeptSeed:
-    """A seed in a folder of credentials: its Secret, its key there, and all that the Secret holds."""
+class CredentialFolder:
+    """The folder of a system's credentials.
 
-    secret: str
-    key: str
-    there: Mapping[str, bytes]
-
-    @property
-    def held(self) -> Key:
-        """What stands in its file.
-
-        Raises:
-            InvalidInputError: It is no seed.
-        """
-        return key_in(self.secret, self.key, self.there)
-
-    @property
-    def public_key(self) -> str:
-        """The public key that it is for."""
-        return public_key_of(self.held.seed)
-
-    def retiring(self, known: Mapping[str, Permissions]) -> Sequence[Retiring]:
-        """Return the keys before it, the newest last: those that are noted, whether or not their time is over.
-
-        Where what is noted cannot be read, those that are let in and read its holder's answers, in any order.
-        """
-        try:
-            return retiring_in(self.there, self.key)
-        except InvalidInputError:
-            owner = self.held.inbox_owner
-            return [Retiring(public_key=key) for key, may in known.items() if (may.inbox_of or key) == owner]
-
-    def keys(self, known: Mapping[str, Permissions]) -> list[str]:
-        """Return its public key and those before it, the newest first."""
-        return [self.public_key, *(one.public_key for one in reversed(self.retiring(known)))]
-
-    @property
-    def is_of_pool(self) -> bool:
-        """Whether it is that of an agent, in the folder of its pool."""
-        return self.key != SEED
-
-    @property
-    def folder(self) -> str:
-        """What its folder is called: like its pool, or whoever has it to himself."""
-        return self.secret.rpartition("/")[2]
-
-    @property
-    def name(self) -> str:
-        """Whose it is, as the commands take it."""
-        return self.key if self.is_of_pool else self.folder
-
-
-class FolderSecrets:
-    """Secrets as folders that only their owner may enter, each of their keys a file. One may be in another.
-
-    Raises:
-        InvalidInputError: Others may write into the folder they are in; each method, if others may enter one or own it.
+    Attributes:
+        folder: The folder.
+        pid_file: File with the process id of nats-server (`pid_file` in its configuration), which is signalled to reload.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        _check_closed(folder, _OTHERS_WRITE)
+    folder: Path
+    pid_file: Path | None = None
 
-    def find(self, secret: str, key: str) -> Sequence[tuple[str, str]]:
-        """Return Secret and key of all that match two patterns, such as `*`."""
-        files = [file for file in sorted(self._folder.glob(f"{secret}/{key}")) if file.is_file()]
-        return [(str(file.parent.relative_to(self._folder)), file.name) for file in files]
-
-    def read(self, name: str) -> Mapping[str, bytes] | None:
-        """Return what a Secret holds, or None if there is none of this name."""
-        folder = self._levels(name)[-1]
-        if not folder.is_dir():
-            return None
-        return {file.name: file.read_bytes() for file in folder.iterdir() if file.is_file() and not file.name.startswith(".")}
-
-    def seeds(self, secrets: str) -> Iterator[KeptSeed]:
-        """Return the seeds that are somebody's, of Secrets that match a pattern."""
-        return (one for one in self._anyones(secrets) if _is_somebodys(one))
-
-    def strays(self, secrets: str) -> Iterator[KeptSeed]:
-        """Return seeds that lie beside those that are somebody's, such as copies: nobody goes by them."""
-        return (one for one in self._anyones(secrets) if not _is_somebodys(one))
-
-    def _anyones(self, secrets: str) -> Iterator[KeptSeed]:
-        for secret, key in self.find(secrets, "*"):
-            if secret == CALLOUT:
-                continue
-            there = self.read(secret) or {}
-            if parse_key(there.get(key, b"").decode("ascii", "replace")) is not None:
-                yield KeptSeed(secret, key, there)
-
-    def create(self, name: str, data: Mapping[str, bytes], _labels: Mapping[str, str]) -> None:
-        """Make a Secret that is not there yet; folders have no labels."""
-        self.extend(name, data)
-
-    def extend(self, name: str, data: Mapping[str, bytes]) -> None:
-        """Put keys into a Secret; its other keys stay. Each appears whole or not at all."""
-        *_, folder = levels = self._levels(name)
-        try:
-            self._folder.mkdir(mode=_PRIVATE_FOLDER, parents=True, exist_ok=True)
-            for level in levels:
-                level.mkdir(mode=_PRIVATE_FOLDER, exist_ok=True)
-            for key, value in data.items():
-                write_private(folder / key, value)
-        except OSError as error:
-            raise UnavailableError(f"{folder} cannot be written: {error.strerror}.") from None
+    @property
+    def authorization(self) -> Path:
+        """The file that nats-server includes."""
+        return self.folder / NATS / AUTHORIZATION
 
     @contextmanager
-    def alone(self) -> Iterator[None]:
-        """Have other commands wait that change keys, while the block runs.
+    def open(self, *, is_new: bool = False) -> Iterator[_OpenFolder]:
+        """Lock the folder and read its roster.
 
-        Each reads who is let in and writes it anew: what another one wrote meanwhile, such as who is let in no more, would be lost.
+        Raises:
+            InvalidInputError: There is no roster, or other users may enter the folder.
         """
-        folder = self._levels(AUTHORIZATION)[-1]
-        if not folder.is_dir():  # so that nobody changes anything here
-            yield
-            return
+        store = FolderSecrets(self.folder)
+        if not is_new and ROSTER not in (store.read(NATS) or {}):
+            raise InvalidInputError(f"There is no {self.folder / NATS / ROSTER}.", hint="`ioa credentials create` writes it.")
+        with store.locked(NATS):
+            yield _OpenFolder(store, load_roster(store, NATS))
+
+    def reload(self) -> bool:
+        """Signal nats-server to reload, if its pid file is known; return whether it was signalled.
+
+        Raises:
+            UnavailableError: No server runs with this pid file, or it belongs to another user.
+        """
+        if self.pid_file is None:
+            return False
         try:
-            descriptor = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT, _PRIVATE_FILE)
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-        except OSError as error:
-            raise UnavailableError(f"{folder} cannot be locked: {error.strerror}.") from None
-        try:
-            yield
-        finally:
-            os.close(descriptor)
-
-    def remove(self, name: str, key: str) -> None:
-        """Remove a key of a Secret; one that is not there stays so."""
-        (self._folder / name / key).unlink(missing_ok=True)
-
-    def _levels(self, name: str) -> Sequence[Path]:
-        """Return the folder of a Secret, and before it those that it is in."""
-        parts = name.split("/")
-        levels = [self._folder.joinpath(*parts[: depth + 1]) for depth in range(len(parts))]
-        for level in levels:
-            _check_closed(level, _OTHERS)
-            _check_own(level)
-        return levels
+            os.kill(int(self.pid_file.read_text(encoding="ascii")), signal.SIGHUP)
+        except (OSError, ValueError) as error:
+            raise UnavailableError(
+                f"The nats-server of {self.pid_file} was not signalled: {getattr(error, 'strerror', None) or error}.",
+                hint=f"All files are written; reload it with `{_RELOAD}`.",
+            ) from None
+        return True
 
 
-def _is_somebodys(seed: KeptSeed) -> bool:
-    """Whether a seed lies where `create` makes one: of who has the folder, or of an agent, called like its pool or as a replica."""
-    behind = seed.key.removeprefix(seed.folder)
-    is_agents = seed.key.startswith(seed.folder) and (not behind or _OF_A_REPLICA.fullmatch(behind) is not None)
-    return is_token(seed.folder) and is_token(seed.key) and (is_agents or not seed.is_of_pool)
+@dataclass
+class _OpenFolder:
+    """A locked folder, and its roster."""
+
+    store: FolderSecrets
+    roster: AccessRoster
+
+    def write(self, roster: AccessRoster, now: datetime) -> list[str]:
+        """Write the roster without expired keys, and the authorization; return the names of the files that changed."""
+        self.roster = roster.drop_expired(now)
+        return write_changes(self.store, NATS, written_roster(self.roster))
+
+    def find(self, tenant: TenantId | None, name: str | None) -> Sequence[Holder]:
+        """Return the holders of a name, or of a whole tenant with a name."""
+        if name is None and tenant is None:
+            raise InvalidInputError("No name is given.", hint="Name a service, a pool, an agent or a user, or a --tenant.")
+        return self.roster.find(tenant, name)
 
 
-def _check_closed(folder: Path, forbidden: int) -> None:
-    mode = folder.stat().st_mode & 0o777 if folder.exists() else 0
-    if mode & forbidden:
-        raise InvalidInputError(
-            f"The folder {folder} is open to other users of this machine (mode {mode:o}), who could take or change keys.",
-            hint=f"Close it with `chmod 700 {folder}`; if others were let in, replace its keys with `ioa credentials rotate`.",
-        )
-
-
-def _check_own(folder: Path) -> None:
-    """See that who works with keys has made their folder: root enters another user's, too, in which seeds may lie that he knows."""
-    if folder.exists() and belongs_to_another(folder):
-        raise InvalidInputError(
-            f"The folder {folder} belongs to another user of this machine, who could take or change keys.",
-            hint="Run the command as that user, or choose another folder.",
-        )
-
-
-def plan_of(  # noqa: PLR0913  # all that there is
-    pools: Sequence[str],
-    users: Sequence[str],
-    observers: Sequence[str],
-    admins: Sequence[str],
-    auditors: Sequence[str] = (),
-    *,
-    callout: bool = False,
-    tenant: TenantId | None = None,
-    limits: Sequence[str] = (),
-    gateways: Sequence[str] = (),
-) -> Plan:
-    """Say who there is of one tenant: the services, the agents of each pool, and the others by their roles.
-
-    Args:
-        pools: Each as `ID`, or as `ID:N` for so many replicas.
-        users: Who launches goals.
-        observers: Who sees that all runs.
-        admins: Who may do everything.
-        auditors: Who reads the audit log.
-        callout: Whether third parties are let in by tokens, of all tenants.
-        tenant: Whose they are.
-        limits: What it may use up, each as `NAME=NUMBER`; `AccountLimits` has the names.
-        gateways: Who lets in others by HTTP, and may do what any user may.
-
-    Raises:
-        InvalidInputError: A name is no id, is given twice, a user's is one of the system's own, or a pool has no number of replicas
-            where there should be one. Or limits do not fit, or a callout is that of one tenant alone.
-    """
-    if tenant is not None and callout:
-        raise InvalidInputError("The auth callout lets in guests of all tenants.", hint="Give --callout without --tenant.")
-    found: list[tuple[str, SeedsPlan]] = [
-        (service.value, SeedsPlan(seeds={"seed": ServiceIdentity(service=service, tenant=tenant)}))
-        for service in Service
-        if callout or service is not Service.AUTHCALLOUT
-    ]
-    found += [_pool(written, tenant) for written in pools]
-    others = {"user": users, "gateway": gateways, "observer": observers, "auditor": auditors, "admin": admins}
-    for role, names in others.items():
-        found += [(_name(name), SeedsPlan(seeds={"seed": _identity(name, role, tenant)})) for name in names]
-    replicas = [key for name, seeds in found for key in seeds.seeds if key not in ("seed", name)]
-    names = [AUTHORIZATION, CALLOUT, TENANTS, *(name for name, _ in found), *replicas]
-    for name in names:
-        if names.count(name) > 1:  # who is kept out or thrown out is told by his name
-            hint = "Services, pools, their replicas and users bear different names."
-            raise InvalidInputError(f"There are two of the name {name!r}.", hint=hint)
-    return Plan(
-        secrets={in_folder(tenant, name): seeds for name, seeds in found},
-        tenants={} if tenant is None else {tenant: _limits(limits)},
-        limits=_limits(limits) if tenant is None else AccountLimits(),
-        authorization=AUTHORIZATION,
-        callout=CALLOUT if callout else None,
-    )
+def secret_of(holder: Holder) -> str:
+    """Return the Secret with the seed of a holder."""
+    return in_folder(holder.tenant, holder.secret)
 
 
 def in_folder(tenant: TenantId | None, name: str) -> str:
-    """Return where in a folder of credentials those are that bear a name, or a pattern of names."""
+    """Return the Secret of a name of a tenant."""
     return name if tenant is None else f"{TENANTS}/{tenant}/{name}"
 
 
 def parse_tenant(written: str | None) -> TenantId | None:
-    """Check a tenant's name that somebody has written.
+    """Parse a tenant's name.
 
     Raises:
-        InvalidInputError: It is none.
+        InvalidInputError: It is no tenant's name.
     """
     try:
         return None if written is None else TenantId(check_tenant(written))
@@ -294,120 +134,275 @@ def parse_tenant(written: str | None) -> TenantId | None:
         raise InvalidInputError(str(error)) from None
 
 
-def _limits(written: Sequence[str]) -> AccountLimits:
-    try:
-        return AccountLimits.model_validate(dict(one.split("=", 1) for one in written))
-    except ValidationError as error:
-        why = in_words(error, "--limit")
-    except ValueError:
-        why = "write NAME=NUMBER"
-    raise InvalidInputError(f"A limit does not fit: {why}.", hint=f"There are {', '.join(AccountLimits.model_fields)}.")
+@dataclass(frozen=True)
+class NewNames:
+    """The names that `ioa credentials create` adds.
 
-
-def create_credentials(folder: Path, plan: Plan, terminal: Terminal, *, now: datetime) -> None:
-    """Make the seeds that are missing, write the authorization anew, and say where everything lies.
-
-    Other tenants than the plan's are let in as before.
+    Attributes:
+        holders: The names with their roles.
+        tenant: Their tenant.
+        limits: Limits of the tenant that change, by name.
+        callout: Whether third parties connect by tokens.
     """
-    kept = FolderSecrets(folder)
-    [tenant] = plan.tenants or [None]
-    kept.extend(AUTHORIZATION, {})
-    with kept.alone():
-        done, left_out = _made(kept, plan, tenant, now)
-    files = {name: {key: str(folder / name / key) for key in wanted.seeds} for name, wanted in plan.secrets.items()}
-    if plan.callout is not None:
-        files[plan.callout] = {key: str(folder / plan.callout / key) for key in (ASKED, ISSUER, REVOKED)}
-    included = str(folder / AUTHORIZATION / CONFIGURATION)
-    if terminal.as_json:
-        terminal.document({"seeds": files, "authorization": included, "done": done, "left_out": left_out})
-        return
-    for sentence in done or ["nothing to do: all credentials are there"]:
-        terminal.note(sentence)
-    terminal.result.print(included, soft_wrap=True)
+
+    holders: Sequence[Holder]
+    tenant: TenantId | None = None
+    limits: Mapping[str, str] = field(default_factory=dict)
+    callout: bool = False
 
 
-def _made(kept: FolderSecrets, plan: Plan, tenant: TenantId | None, now: datetime) -> tuple[list[str], list[str]]:
-    """Make what a plan names; returns what was done, in sentences, and who is let in no more."""
-    there = _rendered(kept) or ""
-    before, asked = read_tenants(there), plan.callout
-    others: dict[str, Permissions] = {}
-    if there and (before or tenant is not None):
-        others = {key: may for key, may in read_authorization(there).items() if may.tenant != tenant}
-    if tenant is not None and read_callout(there) is not None:
-        asked = CALLOUT
-    limits = plan.limits if tenant is None else read_own_limits(there)
-    whole = plan.model_copy(update={"tenants": {**before, **plan.tenants}, "limits": limits, "callout": asked})
-    done = make_credentials(whole, kept, now, others)
-    left_out = _left_out(kept, tenant, there)
-    if left_out:
-        done.append(
-            f"let in no more, since not named: {', '.join(left_out)}; their seeds stay, and count again when they are named"
-        )
-    if tenant is not None and tenant not in before:
-        done.append(f"the accounts of {tenant} are new: restart nats-server, since a reload lets no requests cross between them")
-    return done, left_out
+def want(
+    pools: Sequence[str] = (),
+    names: Mapping[AccessRole, Sequence[str]] | None = None,
+    *,
+    tenant: TenantId | None = None,
+    limits: Sequence[str] = (),
+    callout: bool = False,
+) -> NewNames:
+    """Return the services, the agents of pools, and other names by role.
 
-
-def _left_out(kept: FolderSecrets, tenant: TenantId | None, before: str) -> list[str]:
-    """Return who of a tenant was let in by his seed before and is not by what is written now, by name."""
-    try:
-        was, now = (read_authorization(text).keys() for text in (before, _rendered(kept) or ""))
-    except InvalidInputError:  # none, or one that `ioa credentials` has not written
-        return []
-    gone = was - now
-    return [one.name for one in kept.seeds(in_folder(tenant, "*")) if one.public_key in gone]
-
-
-def read_known(kept: FolderSecrets, folder: Path) -> dict[str, Permissions]:
-    """Return whom the authorization in a folder lets in, by public key.
+    Args:
+        pools: Each as `ID`, or as `ID:N` for N replicas.
+        names: Names of users, gateways, observers, auditors and admins.
+        tenant: The tenant of all of them.
+        limits: Limits of the tenant, each as `NAME=NUMBER`.
+        callout: Whether third parties connect by tokens.
 
     Raises:
-        InvalidInputError: There is none, or none that `ioa credentials` has written.
+        InvalidInputError: A name is no id, or is used twice, or is one of the system's own; or a limit is unknown.
     """
-    there = _rendered(kept)
-    if there is None:
-        raise InvalidInputError(
-            f"There is no {folder / AUTHORIZATION / CONFIGURATION}.", hint="Make credentials with `ioa credentials create`."
+    if tenant is not None and callout:
+        raise InvalidInputError("The auth callout serves all tenants.", hint="Give --callout without --tenant.")
+    services = [one for one in Service if callout or one is not Service.AUTHCALLOUT]
+    found = [_holder(one.value, AccessRole.SERVICE, None, tenant) for one in services]
+    for pool in pools:
+        found += _agents(pool, tenant)
+    for role, named in (names or {}).items():
+        found += [_holder(name, role, None, tenant) for name in named]
+    for name in (NATS, CALLOUT, TENANTS):
+        if any(name in one.names for one in found):
+            raise InvalidInputError(f"There are two of the name {name!r}: a folder of the credentials has it.")
+    try:
+        AccessRoster(holders=tuple(found))
+    except ValidationError as error:
+        hint = "Services, pools, their replicas and users have different names."
+        raise InvalidInputError(f"{in_words(error, 'the names')}.", hint=hint) from None
+    bounds = dict(one.partition("=")[::2] for one in limits)
+    _limits(AccountLimits(), bounds)
+    return NewNames(found, tenant, bounds, callout)
+
+
+def create(keys: CredentialFolder, wanted: NewNames, now: datetime, terminal: Terminal) -> None:
+    """Add names to the roster, with a seed for each name that has none, and print the file that nats-server includes.
+
+    Raises:
+        InvalidInputError: A name exists with another role.
+        UnavailableError: nats-server could not be signalled; all files are written.
+    """
+    done: list[str] = []
+    with keys.open(is_new=True) as opened:
+        store, roster, tenant = opened.store, opened.roster, wanted.tenant
+        roster.add(wanted.holders)  # fails before a seed is written
+        roster = roster.add(one.model_copy(update={"keys": (_make_seed(store, one, done),)}) for one in wanted.holders)
+        if tenant is None:
+            roster = roster.model_copy(update={"limits": _limits(roster.limits, wanted.limits)})
+        else:
+            if tenant not in roster.tenants:
+                done.append(f"the accounts of {tenant} are new: restart nats-server, a reload does not connect them")
+            limits = _limits(roster.tenants.get(tenant, AccountLimits()), wanted.limits)
+            roster = roster.model_copy(update={"tenants": {**roster.tenants, tenant: limits}})
+        if wanted.callout:
+            if roster.callout is None:
+                done.append("the auth callout is new: restart nats-server, a reload does not add it")
+            roster = roster.model_copy(update={"callout": make_callout(store, CALLOUT)[0]})
+        opened.write(roster, now)
+        reloaded = keys.reload()
+    files = {one.name: str(keys.folder / secret_of(one) / one.key) for one in wanted.holders}
+    if wanted.callout:
+        files |= {f"{CALLOUT}/{key}": str(keys.folder / CALLOUT / key) for key in (ASKED, ISSUER, REVOKED)}
+    if terminal.as_json:
+        terminal.document({"seeds": files, "authorization": str(keys.authorization), "done": done, "reloaded": reloaded})
+        return
+    for sentence in done or ["nothing to do: all names have their seeds"]:
+        terminal.note(sentence)
+    terminal.result.print(str(keys.authorization), soft_wrap=True)
+
+
+def rotate(
+    keys: CredentialFolder, tenant: TenantId | None, name: str | None, grace: timedelta, now: datetime, terminal: Terminal
+) -> None:
+    """Replace the seeds of a name, or of a whole tenant. The keys before them expire after `grace`.
+
+    Raises:
+        InvalidInputError: There is no such name.
+        UnavailableError: nats-server could not be signalled; all files are written.
+    """
+    with keys.open() as opened:
+        found = opened.find(tenant, name)
+        if not found:
+            raise _unknown(name or tenant)
+        seeds = {one: create_seed() for one in found}
+        opened.write(opened.roster.rotate({one: public_key_of(seed) for one, seed in seeds.items()}, now + grace), now)
+        for one, seed in seeds.items():
+            opened.store.extend(secret_of(one), {one.key: Key(seed, one.name).written()})
+        reloaded = keys.reload()
+    files = [str(keys.folder / secret_of(one) / one.key) for one in found]
+    if terminal.as_json:
+        until = (now + grace).isoformat()
+        terminal.document(
+            {"seeds": files, "old_keys_expire": until, "reloaded": reloaded, "authorization": str(keys.authorization)}
         )
-    return read_authorization(there)
+        return
+    terminal.note(f"{len(files)} seeds are replaced; running processes continue, and use the new seed when they reconnect")
+    if grace:
+        terminal.note(f"the old keys expire on {now + grace:%Y-%m-%d at %H:%M:%S} UTC; then run `ioa credentials render`")
+    _note_reload(keys, reloaded, terminal)
 
 
-def write_known(kept: FolderSecrets, known: Mapping[str, Permissions], gone: TenantId | None = None) -> bool:
-    """Write whom the authorization lets in, and no accounts of a tenant that is gone; returns whether that has changed it."""
-    there = _rendered(kept) or ""
-    tenants = {tenant: limits for tenant, limits in read_tenants(there).items() if tenant != gone}
-    rendered = authorization(known, read_callout(there), tenants, read_own_limits(there))
-    if there == rendered:
-        return False
-    kept.extend(AUTHORIZATION, {CONFIGURATION: rendered.encode()})
-    return True
+def render(keys: CredentialFolder, now: datetime, terminal: Terminal) -> None:
+    """Render the authorization again, without keys that have expired.
+
+    Raises:
+        UnavailableError: nats-server could not be signalled; all files are written.
+    """
+    with keys.open() as opened:
+        count = sum(len(one.keys) for one in opened.roster.holders)
+        opened.write(opened.roster, now)
+        left = [key.until for one in opened.roster.holders for key in one.keys]
+        reloaded = keys.reload()
+    expired, ends = count - len(left), sorted(until for until in left if until is not None)
+    if terminal.as_json:
+        terminal.document({"expired": expired, "next": ends[0].isoformat() if ends else None, "reloaded": reloaded})
+        return
+    terminal.note(f"{expired} keys have expired" + (f"; the next expires on {ends[0]:%Y-%m-%d at %H:%M:%S} UTC" if ends else ""))
+    _note_reload(keys, reloaded, terminal)
 
 
-def _rendered(kept: FolderSecrets) -> str | None:
-    there = (kept.read(AUTHORIZATION) or {}).get(CONFIGURATION)
-    return None if there is None else there.decode("utf-8", "replace")
+def revoke(keys: CredentialFolder, tenant: TenantId | None, name: str | None, now: datetime, terminal: Terminal) -> None:
+    """Remove a name, a pool or a whole tenant from the roster, and print the commands that end what it started.
+
+    Raises:
+        InvalidInputError: There is no such name. The authorization is rendered and nats-server is signalled all the same.
+        UnavailableError: nats-server could not be signalled; all files are written.
+    """
+    with keys.open() as opened:
+        found = opened.find(tenant, name)
+        roster = opened.roster.remove(found)
+        is_tenant = name is None and tenant in roster.tenants
+        if is_tenant:
+            roster = roster.model_copy(update={"tenants": {one: limits for one, limits in roster.tenants.items() if one != tenant}})
+        for one in found:  # before the roster, which then still names it if the command is interrupted
+            opened.store.remove(secret_of(one), one.key)
+        opened.write(roster, now)
+        reloaded = keys.reload()
+    if not found and not is_tenant:
+        raise _unknown(name or tenant)
+    then: list[str] = []
+    for one in found if name is not None else ():
+        if one.role is AccessRole.USER:
+            then += [f"ioa keys revoke --user {one.name}", f"ioa goal cancel --user {one.name}"]
+        elif one.role is AccessRole.AGENT:
+            then.append(f"ioa agents remove {one.name} --force")
+    if terminal.as_json:
+        gone = [full_name(one.tenant, one.name) for one in found]
+        terminal.document({"revoked": gone, "reloaded": reloaded, "authorization": str(keys.authorization), "then": then})
+        return
+    terminal.note(f"{name or tenant} is removed from the roster")
+    _note_reload(keys, reloaded, terminal)
+    if then:
+        terminal.note("to end what it started, run as an admin:")
+        for command in then:
+            terminal.note(f"  {command}")
 
 
-def _pool(written: str, tenant: TenantId | None) -> tuple[str, SeedsPlan]:
+def revoke_subject(keys: CredentialFolder, subject: str, terminal: Terminal) -> None:
+    """Reject all tokens of a subject from now on.
+
+    Raises:
+        InvalidInputError: There is no auth callout, or the subject is empty or has several lines.
+        UnavailableError: nats-server could not be signalled; all files are written.
+    """
+    with keys.open() as opened:
+        held = opened.store.read(CALLOUT)
+        if opened.roster.callout is None or held is None:
+            raise InvalidInputError("There is no auth callout.", hint="`ioa credentials create --callout` adds it.")
+        if not is_line(subject):
+            raise InvalidInputError(f"{subject!r} is no subject of a token.", hint="Give the token's claim `sub`.")
+        lines = held.get(REVOKED, b"").decode("utf-8", "replace").splitlines()
+        opened.store.extend(CALLOUT, {REVOKED: "".join(f"{line}\n" for line in dict.fromkeys([*lines, subject])).encode()})
+        reloaded = keys.reload()
+    revoked = keys.folder / CALLOUT / REVOKED
+    if terminal.as_json:
+        terminal.document({"revoked": subject, "reloaded": reloaded, "file": str(revoked)})
+        return
+    terminal.note(f"tokens of {subject} are rejected; to accept them again, remove the line from {revoked}")
+    _note_reload(keys, reloaded, terminal)
+    terminal.note(
+        "`ioa audit` shows the names of its agents and users; `ioa goal cancel --user NAME`, `ioa keys revoke --user NAME` and"
+    )
+    terminal.note("`ioa agents remove NAME --force` end what they started")
+
+
+def list_holders(keys: CredentialFolder, now: datetime, terminal: Terminal) -> None:
+    """List the names of the roster."""
+    with keys.open() as opened:
+        found = sorted(opened.roster.drop_expired(now).holders, key=lambda one: (one.tenant or "", one.role, one.name))
+    if terminal.as_json:
+        terminal.document([one.model_dump(mode="json") for one in found])
+        return
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    for head in ("name", "role", "pool", "tenant", "public key", "until"):
+        table.add_column(head)
+    for one in found:
+        for key in reversed(one.keys):
+            until = "" if key.until is None else f"{key.until:%Y-%m-%d %H:%M} UTC"
+            table.add_row(one.name, one.role, one.pool or "", one.tenant or "", key.public_key, until)
+    terminal.print(table)
+
+
+def _make_seed(store: FolderSecrets, holder: Holder, done: list[str]) -> HolderKey:
+    """Return the public key of a holder's seed, which is created if there is none."""
+    name = secret_of(holder)
+    there = store.read(name) or {}
+    if holder.key not in there:
+        there = {**there, holder.key: new_seed(holder.name)}
+        store.extend(name, {holder.key: there[holder.key]})
+        done.append(f"{full_name(holder.tenant, holder.name)} has a seed: {store.folder / name / holder.key}")
+    return HolderKey(public_key=public_key_of(key_in(name, holder.key, there).seed))
+
+
+def _agents(written: str, tenant: TenantId | None) -> list[Holder]:
     pool, _, count = written.partition(":")
-    _name(pool)
     if not count:
-        return pool, SeedsPlan(seeds={pool: AgentIdentity(agent=AgentId(pool), pool=PoolId(pool), tenant=tenant)})
+        return [_holder(pool, AccessRole.AGENT, pool, tenant)]
     if not (count.isdecimal() and 1 <= int(count) <= _MAX_REPLICAS):
         raise InvalidInputError(f"{written!r}: {count!r} is no number of replicas from 1 to {_MAX_REPLICAS}.")
-    agents = [AgentId(f"{pool}-{number}") for number in range(int(count))]
-    return pool, SeedsPlan(seeds={agent: AgentIdentity(agent=agent, pool=PoolId(pool), tenant=tenant) for agent in agents})
+    return [_holder(f"{pool}-{number}", AccessRole.AGENT, pool, tenant) for number in range(int(count))]
 
 
-def _identity(name: str, role: str, tenant: TenantId | None) -> UserIdentity:
+def _holder(name: str, role: AccessRole, pool: str | None, tenant: TenantId | None) -> Holder:
     try:
-        return UserIdentity.model_validate({"user": name, "role": role, "tenant": tenant})
+        return Holder.model_validate({"name": name, "role": role, "pool": pool, "tenant": tenant})
     except ValidationError as error:
         raise InvalidInputError(f"{in_words(error, f'--{role}')}.", hint="Give another name.") from None
 
 
-def _name(written: str) -> str:
+def _limits(before: AccountLimits, written: Mapping[str, str]) -> AccountLimits:
     try:
-        return check_token(written)
-    except ValueError as error:
-        raise InvalidInputError(str(error)) from None
+        return AccountLimits.model_validate({**before.model_dump(exclude_unset=True), **written})
+    except ValidationError as error:
+        fields = ", ".join(AccountLimits.model_fields)
+        raise InvalidInputError(f"A limit is invalid: {in_words(error, '--limit')}.", hint=f"NAME=NUMBER, with {fields}.") from None
+
+
+def _unknown(name: str | None) -> InvalidInputError:
+    return InvalidInputError(f"There is no {name!r} in the roster.", hint="`ioa credentials list` shows all names.")
+
+
+def _note_reload(keys: CredentialFolder, reloaded: bool, terminal: Terminal) -> None:
+    if reloaded:
+        terminal.note("nats-server was signalled to reload")
+    else:
+        terminal.note(f"now reload the nats-server that includes {keys.authorization}: `{_RELOAD}`, or give --pid-file")

@@ -85,17 +85,26 @@ def state(
 
 @goal.command()
 def cancel(
-    goal_id: GoalIdArgument,
+    goal_id: Annotated[
+        str | None, typer.Argument(metavar="ID", help="The goal's id or its unique beginning.", show_default=False)
+    ] = None,
+    user: Annotated[
+        str | None, typer.Option("--user", metavar="NAME", help="As an admin: all goals of this user.", show_default=False)
+    ] = None,
     why: Annotated[str, typer.Option(help="The reason that goes on record.")] = "",
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Cancel a goal and every team that works for it."""
+    """Cancel a goal and every team that works for it, or all goals of a user, also those that have not begun."""
+    if (goal_id is None) is (user is None):
+        raise typer.BadParameter("Give either the ID of a goal or --user.")
     with reported(as_json=as_json):
         from ioa.cli.foreground import run_to_end
-        from ioa.cli.goals import cancel_goal
+        from ioa.cli.goals import cancel_goal, cancel_goals_of
+        from ioa.protocol.ids import UserId
 
-        run_to_end(cancel_goal(url, goal_id, why, Terminal(as_json=as_json)))
+        terminal = Terminal(as_json=as_json)
+        run_to_end(cancel_goals_of(url, UserId(user), why, terminal) if user else cancel_goal(url, goal_id or "", why, terminal))
 
 
 def rerun(

@@ -13,12 +13,15 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from ioa.adapters.nats.connection import open_connection
+from ioa.adapters.nats.orders import drop_orders
+from ioa.adapters.nats.system_client import open_system
 from ioa.cli.conversation import in_one_row, task_table
 from ioa.cli.files import Produced, check_writable, write_files
 from ioa.cli.following import fetch_files, follow_goal, show_answer, show_files, tell_result
 from ioa.cli.options import Listing
 from ioa.cli.paging import ListView, list_pages
-from ioa.cli.reach import open_reached_system
+from ioa.cli.reach import open_reached_system, reach
 from ioa.cli.terminal import Terminal
 from ioa.client.calls import DecisionCall, calls_of
 from ioa.client.client import Client
@@ -35,13 +38,15 @@ from ioa.client.documents import (
 )
 from ioa.client.history import conversation
 from ioa.client.transcript import Transcript, what_rules_decided
+from ioa.errors import ForbiddenError
 from ioa.foreign_text import continued, shown_in_line
 from ioa.group.events import Event, Said
 from ioa.group.requests import CancelGroup
+from ioa.hosting.place import PATIENCE
 from ioa.ports.goal_client import GoalFilter, GoalStatus
 from ioa.ports.system_client import SystemClient
 from ioa.protocol.goals import Artifact
-from ioa.protocol.ids import GoalId, TaskId
+from ioa.protocol.ids import ADMIN, LOCAL, GoalId, GoalName, TaskId, UserId
 from ioa.protocol.messages import InformTaskResult
 from ioa.protocol.model_calls import TAKEN
 from ioa.protocol.usage import MICROS, NOTHING, Usage
@@ -191,6 +196,46 @@ async def cancel_goal(url: str | None, start: str, why: str, terminal: Terminal)
         terminal.document(told(ResultDocument.of(result)))
     else:
         terminal.print(f"{goal.goal_id} has ended: {result.reason}")
+
+
+_PAGE = 200
+"""Goals read per request when all goals of a user are cancelled."""
+
+
+async def cancel_goals_of(url: str | None, user: UserId, why: str, terminal: Terminal) -> None:
+    """Remove a user's goals that have not begun, and cancel the open ones, until there are none.
+
+    Raises:
+        ForbiddenError: The caller is no admin.
+        UnavailableError: The system does not answer.
+    """
+    settings, _ = await reach(url)
+    cancelled: list[GoalName] = []
+    async with open_connection(settings, patience=PATIENCE) as client, open_system(settings, patience=PATIENCE) as system:
+        if (me := await system.user()) not in (ADMIN, LOCAL):
+            raise ForbiddenError(f"This credential is {me}'s.", hint="An admin cancels the goals of others.")
+        found = True
+        while found:  # a goal that was being accepted when the waiting ones were removed is open at the next turn
+            await drop_orders(client.jetstream(), user)
+            found = await _cancel_open(system, user, why, cancelled)
+    if terminal.as_json:
+        terminal.document({"cancelled": [str(one) for one in cancelled]})
+    else:
+        terminal.print(f"{len(cancelled)} open goals of {user} are cancelled; goals that had not begun are removed")
+
+
+async def _cancel_open(system: SystemClient, user: UserId, why: str, cancelled: list[GoalName]) -> bool:
+    """Cancel the open goals of a user that are not in `cancelled` yet; return whether there were any."""
+    before, known = None, len(cancelled)
+    while True:
+        page = await system.goals(limit=_PAGE, before=before, only=GoalFilter(open_only=True))
+        for name in (one.record.goal.name for one in page.goals):
+            if name.owner == user and name not in cancelled:
+                await system.cancel(CancelGroup(goal_id=name.goal_id, why=why), user)
+                cancelled.append(name)
+        before = page.before
+        if before is None:
+            return len(cancelled) > known
 
 
 def _usage_rows(status: GoalStatus) -> Mapping[str, str]:

@@ -45,7 +45,7 @@ def create(
     """
     with reported(as_json=as_json):
         from ioa.cli.foreground import run_to_end
-        from ioa.cli.keys import create_key
+        from ioa.cli.http_keys import create_key
         from ioa.cli.pruning import parse_age
 
         lasting = None if expires is None else parse_age(expires)
@@ -57,23 +57,30 @@ def list_all(url: Url = None, as_json: AsJson = False) -> None:
     """List the keys: whose each is, what it is for, and when it ends."""
     with reported(as_json=as_json):
         from ioa.cli.foreground import run_to_end
-        from ioa.cli.keys import list_keys
+        from ioa.cli.http_keys import list_keys
 
         run_to_end(list_keys(url, Terminal(as_json=as_json)))
 
 
 @keys.command()
 def revoke(
-    key_id: Annotated[str, typer.Argument(metavar="ID", help="Its id, as `ioa keys list` shows it.", show_default=False)],
+    key_id: Annotated[
+        str | None, typer.Argument(metavar="ID", help="Its id, as `ioa keys list` shows it.", show_default=False)
+    ] = None,
+    user: Annotated[str | None, typer.Option("--user", metavar="NAME", help="All keys of this user.", show_default=False)] = None,
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Have a key let nobody in any more. Streams that were opened with it end within 5 s, and sessions with it."""
+    """Revoke a key, or all keys of a user. Gateways end its streams and sessions within 5 s."""
+    if (key_id is None) is (user is None):
+        raise typer.BadParameter("Give either the ID of a key or --user.")
     with reported(as_json=as_json):
         from ioa.cli.foreground import run_to_end
-        from ioa.cli.keys import revoke_key
+        from ioa.cli.http_keys import revoke_key, revoke_keys_of
+        from ioa.protocol.ids import UserId
 
-        run_to_end(revoke_key(url, key_id, Terminal(as_json=as_json)))
+        terminal = Terminal(as_json=as_json)
+        run_to_end(revoke_keys_of(url, UserId(user), terminal) if user else revoke_key(url, key_id or "", terminal))
 
 
 @keys.command("end-sessions")
@@ -81,6 +88,6 @@ def end_all_sessions(url: Url = None, as_json: AsJson = False) -> None:
     """End the sessions of all browsers, and what goes on by them, within 5 s. People sign in again; keys stay."""
     with reported(as_json=as_json):
         from ioa.cli.foreground import run_to_end
-        from ioa.cli.keys import end_sessions
+        from ioa.cli.http_keys import end_sessions
 
         run_to_end(end_sessions(url, Terminal(as_json=as_json)))

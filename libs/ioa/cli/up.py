@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -98,17 +97,18 @@ def prepare_callout(data: Path) -> Path:
     """
     if find_spec("jwt") is None:
         raise MissingExtraError.of("The library for tokens", "authcallout")
-    from ioa.cli.credentials import AUTHORIZATION, CALLOUT, FolderSecrets
-    from ioa.hosting.cluster_credentials import Plan, make_credentials
+    from ioa.cli.credentials import CALLOUT, NATS, CredentialFolder
+    from ioa.hosting.credentials import make_callout, write_changes, written_roster
 
     make_private(data)
-    kept = FolderSecrets(data / GUESTS)
-    make_credentials(Plan(secrets={}, authorization=AUTHORIZATION, callout=CALLOUT), kept, datetime.now(UTC))
+    with CredentialFolder(data / GUESTS).open(is_new=True) as opened:
+        callout, _ = make_callout(opened.store, CALLOUT)
+        write_changes(opened.store, NATS, written_roster(opened.roster.model_copy(update={"callout": callout})))
     return data / GUESTS
 
 
 async def _link(system: EmbeddedSystem) -> str:
-    from ioa.cli.keys import login_link
+    from ioa.cli.http_keys import login_link
 
     return await login_link(system.nats("ioa-up"), f"http://{LOOPBACK}:{system.http_port}/")
 

@@ -28,6 +28,7 @@ from ioa.adapters.system_folder import USER, make_private, new_password, note_pa
 from ioa.beside import beside
 from ioa.cancellation import TaskGroup, fail_after
 from ioa.errors import InvalidInputError, UnavailableError
+from ioa.hosting.roster import read_roster
 from ioa.local.fork_server import ForkServer, Program
 from ioa.local.log_rotation import keep_logs_bounded
 from ioa.local.pool import Pool
@@ -39,7 +40,7 @@ from ioa.runtime.service_spec import service_specs
 from ioa.runtime.settings import variable
 from ioa.telemetry.health import LOOPBACK
 
-_INCLUDED = "nats/authorization.conf"
+_ROSTER = "nats/roster.json"
 """Where among credentials it stands who is let in."""
 _PRELOADED = ("ioa.hosting.__main__", "ioa.hosting.agent", "ioa.adapters.nats.inspection", "concurrent.futures.thread", "uvloop")
 """What the processes have in common besides the services that say so. What is not installed is left out."""
@@ -158,9 +159,9 @@ def authorization_of(guests: Path | None, password: str) -> str:
     owner = {"user": USER, "password": password}
     if guests is None:
         return json.dumps({"authorization": owner})
-    read = json.loads((guests / _INCLUDED).read_text(encoding="utf-8"))
-    read["accounts"][CONTROL_PLANE]["users"].append(owner)
-    return json.dumps(read)
+    rendered = json.loads(read_roster((guests / _ROSTER).read_bytes()).render())
+    rendered["accounts"][CONTROL_PLANE]["users"].append(owner)
+    return json.dumps(rendered)
 
 
 def refuse_other_account(nats: Path, *, is_open: bool) -> None:
@@ -226,7 +227,7 @@ def _services(data_dir: Path) -> list[Program]:
 
 
 def _callout(guests: Path) -> Program:
-    env = {"IOA_CALLOUT_KEYS": str(guests / "callout"), "IOA_CALLOUT_AUTHORIZATION": str(guests / _INCLUDED)}
+    env = {"IOA_CALLOUT_KEYS": str(guests / "callout"), "IOA_CALLOUT_ROSTER": str(guests / _ROSTER)}
     return Program("ioa_authcallout", "ioa_authcallout", env=env)
 
 

@@ -15,7 +15,6 @@ from ioa.protocol.model import Model
 
 MAX_LINE_BYTES = 1_024
 MAX_NAME_CHARS = 150
-CAME_AS_AGENT, CAME_AS_USER = "agent", "user"
 _DIGEST_CHARS = 40
 _NAMING = ("goal_id", "comm_id", "agent_id")
 """Fields of a request that name its target; the first one counts."""
@@ -49,7 +48,7 @@ class AuditLine(Model):
         who: The agent or user, as its key names it, or `_admin` for an admin; empty if unknown.
         target: A goal, group or agent. Of an agent that joined: its pool. Of a connection by a token: the subject of the token.
         refused: Error code of a rejection; empty if the action was performed.
-        why: Reason of a goal's end or of a rejection, or the role of a connection by a token (`CAME_AS_…`).
+        why: Reason of a goal's end or of a rejection, or the role of a connection by a token.
         service: The service that writes the line.
         times: Number of repeats that this line counts.
     """

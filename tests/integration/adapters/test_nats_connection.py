@@ -34,7 +34,7 @@ from ioa.adapters.nats.request import NatsRequester
 from ioa.adapters.nats.server import NatsServer, open_nats_server
 from ioa.adapters.nats.service import open_service
 from ioa.adapters.nats.translated_errors import unavailable_unless_answered
-from ioa.adapters.nkey_seeds import Key, create_seed, public_key_of
+from ioa.adapters.secret_stores.nkeys import Key, create_seed, public_key_of
 from ioa.adapters.system_folder import USER, note_password
 from ioa.errors import InvalidInputError, NotPermittedError, PayloadTooLargeError, UnavailableError
 from ioa.group.requests import CancelGroup

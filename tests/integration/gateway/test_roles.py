@@ -11,15 +11,14 @@ import nats.errors
 import pytest
 
 from ioa.adapters.nats.api_keys import NatsApiKeys
-from ioa.adapters.nats.authorization import read_authorization
 from ioa.adapters.nats.connection import NatsSettings, open_connection
-from ioa.adapters.nats.permissions import of_gateway
 from ioa.adapters.nats.server import open_nats_server
 from ioa.adapters.nats.webhooks import NatsWebhooks
 from ioa.beside import beside
-from ioa.cli.credentials import AUTHORIZATION, FolderSecrets, plan_of
-from ioa.hosting.cluster_credentials import make_credentials
+from ioa.cli.credentials import CredentialFolder, create, want
+from ioa.cli.terminal import Terminal
 from ioa.hosting.place import listens
+from ioa.hosting.roster import AccessRole
 from ioa.protocol.ids import UserId
 from ioa.protocol.team import seat_of
 from ioa.runtime.control_plane import ControlPlaneSettings
@@ -37,10 +36,10 @@ PATIENCE = timedelta(seconds=30)
 
 async def test_goals_by_http_are_those_of_the_keys_user(tmp_path: Path, port: int) -> None:
     """A goal launched by anna's key is hers, and eve's does not end it; seats need keys of theirs; a webhook is told."""
-    plan = plan_of([seat_of("anna")], [], [], ["root"], gateways=["gateway"])
-    await asyncio.to_thread(make_credentials, plan, FolderSecrets(tmp_path / "keys"), NEW_YEAR)
-    rendered = (tmp_path / "keys" / AUTHORIZATION / "authorization.conf").read_text(encoding="utf-8")
-    assert of_gateway().publish in [may.publish for may in read_authorization(rendered).values()]
+    keys = CredentialFolder(tmp_path / "keys")
+    wanted = want([seat_of("anna")], {AccessRole.ADMIN: ["root"], AccessRole.GATEWAY: ["gateway"]})
+    await asyncio.to_thread(create, keys, wanted, NEW_YEAR, Terminal(as_json=True))
+    rendered = keys.authorization.read_text(encoding="utf-8")
     seeds = {name: str(tmp_path / "keys" / name / "seed") for name in ("root", "groups", "gateway")}
     stop = StopSignal()
     async with open_nats_server(tmp_path / "nats", None, authorization=rendered) as server:

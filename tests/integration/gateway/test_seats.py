@@ -17,7 +17,7 @@ from nats.errors import NoRespondersError
 
 from ioa.adapters.nats.connection import NatsSettings
 from ioa.adapters.nats.server import open_nats_server
-from ioa.adapters.nkey_seeds import Key, create_seed, public_key_of
+from ioa.adapters.secret_stores.nkeys import Key, create_seed, public_key_of
 from ioa.client.seat import PersonSeat
 from ioa.client.watching import watch
 from ioa.errors import ForbiddenError, UnavailableError

@@ -40,7 +40,7 @@ async def test_a_laptop_lets_in_its_owner_and_guests(tmp_path: Path) -> None:
             nats_url=server.url,
             data=data,
             callout_keys=guests / "callout",
-            callout_authorization=guests / "nats" / "authorization.conf",
+            callout_roster=guests / "nats" / "roster.json",
             callout_issuer=provider.url,
             callout_jwks=tmp_path / "jwks.json",
             callout_audience="ioa",

@@ -22,10 +22,11 @@ from nats.aio.client import Client
 from ioa.adapters.nats.connection import NatsSettings, open_connection
 from ioa.adapters.nats.server import NatsServer, open_nats_server
 from ioa.adapters.nats.system_client import NatsSystemClient, open_system
-from ioa.adapters.nkey_seeds import public_key_of, read_key, sign_with
-from ioa.cli.credentials import AUTHORIZATION, FolderSecrets, plan_of
+from ioa.adapters.secret_stores.nkeys import public_key_of, read_key, sign_with
+from ioa.cli.credentials import CredentialFolder, create, want
+from ioa.cli.terminal import Terminal
 from ioa.errors import UnavailableError
-from ioa.hosting.cluster_credentials import make_credentials
+from ioa.hosting.roster import AccessRole
 from ioa.local.fork_server import ChildProcess, ForkServer, Program
 from ioa.testing.manual_clock import NEW_YEAR
 from tests.rig.deadline import eventually
@@ -36,6 +37,8 @@ EXAMPLES = Path(__file__).parents[3] / "examples"
 SERVICES = ("registry", "discovery", "groups", "router")
 _READ_THEMSELVES = (*SERVICES, "admin", "gateway")
 """Who reads streams by direct gets; everybody else asks group setup."""
+
+ONE_OF_EACH = {AccessRole.OBSERVER: ["observer"], AccessRole.ADMIN: ["admin"], AccessRole.AUDITOR: ["auditor"]}
 
 _PATIENCE = timedelta(seconds=60)
 _STOP_GRACE_SECONDS = 15.0
@@ -72,6 +75,11 @@ class Secured:
         """Where nats-server's process id stands, for who has it reload."""
         return self.folder.with_name("nats.pid")
 
+    @property
+    def keys(self) -> CredentialFolder:
+        """The credentials, with the server that reloads."""
+        return CredentialFolder(self.folder, self.pid_file)
+
     def log(self) -> str:
         """What nats-server wrote."""
         return self.server.log_path.read_text(encoding="utf-8")
@@ -87,10 +95,10 @@ async def open_secured(  # all that there is
     gateways: Sequence[str] = (),
 ) -> AsyncIterator[Secured]:
     """Run a nats-server with credentials for services, pools such as `writer:2`, users, gateways, and one of each other role."""
-    plan = plan_of(pools, users, ["observer"], ["admin"], ["auditor"], callout=callout, gateways=gateways)
-    credentials = folder / "credentials"
-    await asyncio.to_thread(make_credentials, plan, FolderSecrets(credentials), NEW_YEAR)
-    included = credentials / AUTHORIZATION / "authorization.conf"
+    wanted = want(pools, {**ONE_OF_EACH, AccessRole.USER: users, AccessRole.GATEWAY: gateways}, callout=callout)
+    keys = CredentialFolder(folder / "credentials")
+    await asyncio.to_thread(create, keys, wanted, NEW_YEAR, Terminal(as_json=True))
+    credentials, included = keys.folder, keys.authorization
     authorization = await asyncio.to_thread(included.read_text)
     async with open_nats_server(folder / "nats", None, authorization=authorization) as server:
         secured = secured_by(server, credentials, folder / "logs")

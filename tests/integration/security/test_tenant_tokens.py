@@ -14,8 +14,10 @@ from ioa.adapters.nats.inspection import NatsInspection
 from ioa.adapters.nats.server import open_nats_server
 from ioa.adapters.nats.whoami import ask_user
 from ioa.beside import beside
-from ioa.cli.credentials import AUTHORIZATION, CALLOUT, create_credentials, in_folder, plan_of
+from ioa.cli.credentials import CALLOUT, CredentialFolder, create, in_folder, want
 from ioa.cli.terminal import Terminal
+from ioa.hosting.credentials import ROSTER
+from ioa.hosting.roster import AccessRole
 from ioa.protocol import subjects
 from ioa.protocol.ids import TenantId, UserId
 from ioa.runtime.process import StopSignal
@@ -34,11 +36,11 @@ ZOE = UserId("zoe")
 async def test_a_guest_is_one_of_the_tenant_that_its_token_names(tmp_path: Path) -> None:
     """What she publishes is heard in that tenant and in no other, though she is known to neither by a key."""
     keys = tmp_path / "credentials"
-    plans = [plan_of([], [], ["observer"], ["admin"], callout=True)]
-    plans += [plan_of([], [], [], ["admin"], tenant=tenant) for tenant in (ACME, UMBRA)]
-    for plan in plans:
-        await asyncio.to_thread(create_credentials, keys, plan, Terminal(as_json=True), now=NEW_YEAR)
-    rendered = keys / AUTHORIZATION / "authorization.conf"
+    wanted = [want((), {AccessRole.OBSERVER: ["observer"], AccessRole.ADMIN: ["admin"]}, callout=True)]
+    wanted += [want((), {AccessRole.ADMIN: ["admin"]}, tenant=tenant) for tenant in (ACME, UMBRA)]
+    for one in wanted:
+        await asyncio.to_thread(create, CredentialFolder(keys), one, NEW_YEAR, Terminal(as_json=True))
+    rendered = CredentialFolder(keys).authorization
     heard: list[str] = []
     async with AsyncExitStack() as stack:
         authorization = await asyncio.to_thread(rendered.read_text)
@@ -48,7 +50,7 @@ async def test_a_guest_is_one_of_the_tenant_that_its_token_names(tmp_path: Path)
             nats_url=server.url,
             nats_seed=str(keys / "authcallout" / "seed"),
             callout_keys=keys / CALLOUT,
-            callout_authorization=rendered,
+            callout_roster=rendered.with_name(ROSTER),
             callout_issuer=provider.url,
             callout_audience="ioa",
         )

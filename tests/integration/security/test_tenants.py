@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -13,22 +11,13 @@ from nats.aio.msg import Msg
 from nats.js.api import ConsumerConfig, StorageType, StreamConfig
 from nats.js.errors import APIError
 
-from ioa.adapters.nats.api_keys import NatsApiKeys
 from ioa.adapters.nats.audit import NatsAuditTrail
-from ioa.adapters.nats.connection import open_connection
 from ioa.adapters.nats.inspection import open_inspection
-from ioa.adapters.nats.system_client import NatsSystemClient, open_system
 from ioa.adapters.nats.topology import LOG
-from ioa.adapters.nkey_seeds import read_key
-from ioa.cli import reach
-from ioa.cli.credentials import AUTHORIZATION
+from ioa.adapters.secret_stores.nkeys import read_key
 from ioa.cli.examination import Health, stores_finding
-from ioa.cli.key_rotation import KeyFolder, revoke
-from ioa.cli.keys import create_key
-from ioa.cli.terminal import Terminal
 from ioa.errors import NotFoundError, StoreFullError
 from ioa.group.requests import CancelGroup, LaunchGroup
-from ioa.ports.goal_client import GoalFilter
 from ioa.protocol import subjects
 from ioa.protocol.audit import Deed
 from ioa.protocol.files import StoredBytes
@@ -36,8 +25,7 @@ from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Artifact, Reason
 from ioa.protocol.ids import CommId, GoalId, GoalName, TenantId
 from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion
-from ioa.retry import until_available
-from tests.integration.security.secured import include, open_intruder, open_once
+from tests.integration.security.secured import open_intruder, open_once
 from tests.integration.security.tenants import ONE, TWO, open_tenants
 from tests.integration.security.town import BOB, MALLORY, SLACK_SECONDS, SOON, USER, Agent, Town, open_town_on
 from tests.rig.deadline import eventually
@@ -172,34 +160,3 @@ async def _examined(town: Town) -> tuple[TenantId | None, Health]:
     """Whose system the doctor says it is to a tenant's observer, and how its store stands."""
     async with open_inspection(town.secured.settings("observer"), patience=SOON) as inspection:
         return await inspection.tenant(), stores_finding(await inspection.storage(), StoredBytes(owners=(), size_bytes=0)).health
-
-
-@pytest.mark.slow
-async def test_who_is_thrown_out_of_one_tenant_is_missed_in_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its namesakes of another one, whose admin's seed is at hand, stay; by its own admin's its card, goals and keys of HTTP go."""
-    monkeypatch.setattr(reach, "configure_logs", lambda *_: None)
-    quiet, bob = Terminal(as_json=True), [BOB]
-    async with open_tenants(tmp_path, bob) as (one, two), open_town_on(one, bob) as first, open_town_on(two, bob) as second:
-        included = tmp_path / "credentials" / AUTHORIZATION / "authorization.conf"
-        await asyncio.to_thread(include, two, included)
-        monkeypatch.setenv("IOA_NATS_URL", two.server.url)
-        async with (
-            open_system(one.settings("admin"), patience=SOON) as admin,
-            open_system(two.settings("admin"), patience=SOON) as own,
-        ):
-
-            async def stand(system: NatsSystemClient) -> tuple[bool, bool, int]:
-                cards = {status.card.agent_id for status in await until_available(system.agents, lambda _: None)}
-                page = await system.goals(only=GoalFilter(open_only=True))
-                async with open_connection((one if system is admin else two).settings("admin"), patience=SOON) as client:
-                    return BOB in cards, bool(page.goals), len(await NatsApiKeys(client).keys())
-
-            for town, secured in ((first, one), (second, two)):
-                await town.ask_for("Wait.")
-                monkeypatch.setenv("IOA_NATS_SEED", str(secured.folder / "admin" / "seed"))
-                await create_key(None, "page", ["goals:read"], USER, None, [], quiet)
-            keys = KeyFolder(tmp_path / "credentials", two.pid_file, TWO)
-            for name in (BOB, USER):
-                monkeypatch.setenv("IOA_NATS_SEED", str((one if name == BOB else two).folder / "admin" / "seed"))
-                await revoke(keys, name, None, datetime.now(UTC), quiet)
-            assert (await stand(admin), await stand(own)) == ((True, True, 1), (True, False, 0))

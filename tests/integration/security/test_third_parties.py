@@ -17,22 +17,17 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from nats.aio.client import Client
 
 from ioa.adapters.nats.agent_network import NatsAgentNetwork
-from ioa.adapters.nats.api_keys import NatsApiKeys
 from ioa.adapters.nats.audit import NatsAuditTrail
-from ioa.adapters.nats.authorization import authorization, names_in, read_authorization, read_callout
-from ioa.adapters.nats.buckets import NatsCards
 from ioa.adapters.nats.connection import NatsSettings, open_connection
 from ioa.adapters.nats.inspection import NatsInspection
 from ioa.adapters.nats.system_client import open_system
 from ioa.adapters.nats.whoami import ask_user
 from ioa.beside import beside
 from ioa.cli import reach
-from ioa.cli.credentials import AUTHORIZATION, CALLOUT, FolderSecrets, plan_of
-from ioa.cli.key_rotation import KeyFolder, revoke_subject, rotate
-from ioa.cli.keys import create_key
+from ioa.cli.credentials import CALLOUT, revoke_subject, rotate
 from ioa.cli.terminal import Terminal
-from ioa.errors import InvalidInputError, UnavailableError
-from ioa.hosting.cluster_credentials import make_credentials
+from ioa.errors import UnavailableError
+from ioa.hosting.credentials import ROSTER
 from ioa.local.fork_server import Program
 from ioa.protocol import subjects
 from ioa.protocol.audit import Deed
@@ -76,11 +71,6 @@ class House:
         """How somebody connects who has a token."""
         return NatsSettings(self.secured.server.url, "guest", token=token)
 
-    @property
-    def keys(self) -> KeyFolder:
-        """Where keys are; the server reloads when it is told by the pid file."""
-        return KeyFolder(self.secured.folder, self.secured.pid_file)
-
     async def is_refused(self, token: str) -> None:
         """See that a token does not let in, without a client that asks again."""
         server = urlsplit(self.secured.server.url)
@@ -117,7 +107,7 @@ async def open_callout(house: House, jwks: Path | None = None, keys: Path | None
         nats_url=secured.server.url,
         nats_seed=str(secured.folder / "authcallout" / "seed"),
         callout_keys=keys or secured.folder / CALLOUT,
-        callout_authorization=secured.folder / AUTHORIZATION / "authorization.conf",
+        callout_roster=secured.keys.authorization.with_name(ROSTER),
         callout_issuer=house.provider.url,
         callout_jwks=jwks,
         callout_audience="ioa",
@@ -236,17 +226,15 @@ async def test_keys_come_and_go_while_guests_are_let_in(house: House) -> None:
         open_connection(house.by_token(house.provider.token()), patience=_SOON) as guest,
     ):
         first = guest.client_id
-        await asyncio.to_thread(rotate, house.keys, "user", timedelta(0), datetime.now(UTC), _QUIET)
+        await asyncio.to_thread(rotate, house.secured.keys, None, "user", timedelta(0), datetime.now(UTC), _QUIET)
         await eventually(lambda: guest.is_connected and guest.client_id, lambda now: now not in (False, first), within=_SOON)
         await eventually(lambda: user.is_connected, bool, within=_SOON)
         assert await ask_user(user) == UserId("user")
-        with pytest.raises(InvalidInputError, match="There is no key of 'callout'"):
-            await asyncio.to_thread(rotate, house.keys, "callout", timedelta(0), datetime.now(UTC), _QUIET)
 
 
 @pytest.mark.slow
 async def test_a_subject_is_thrown_out_and_others_are_not(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its connection is closed, no token of it is taken any more, its card and keys of HTTP go; the audit log tells all."""
+    """Its connection is closed, all its tokens are rejected, and the audit log contains its names and the rejection."""
     monkeypatch.setattr(reach, "configure_logs", lambda *_: None)
     monkeypatch.setenv("IOA_NATS_URL", house.secured.server.url)
     monkeypatch.setenv("IOA_NATS_SEED", str(house.secured.folder / "admin" / "seed"))
@@ -264,23 +252,19 @@ async def test_a_subject_is_thrown_out_and_others_are_not(house: House, monkeypa
             request = Register(card=card(AgentId(agent_id), pool), session=_SESSION)
             registration = partial(NatsAgentNetwork(client).register, request)
             await until_available(registration, lambda _: None)
-        for user in ("greta", "bob"):
-            await create_key(None, "page", ["goals:read"], user, None, [], _QUIET)
-        trail, store, cards = NatsAuditTrail(admin), NatsApiKeys(admin), NatsCards(admin)
+        trail = NatsAuditTrail(admin)
 
         async def noted() -> set[tuple[str, str, str, str]]:
-            lines = [line async for line in trail.lines_of(Deed.CONNECTED)]
+            lines = [line for _, line in (await trail.page(limit=500)).lines if line.deed is Deed.CONNECTED]
             return {(line.who, line.target, line.why if not line.refused else "", line.refused) for line in lines}
 
         came = {("guest-1", "guest@example.com", "agent", ""), ("both", "bob@example.com", "agent", "")}
         await eventually(noted, came.issubset, within=_SOON)
-        await revoke_subject(house.keys, "guest@example.com", None, _QUIET)
+        await asyncio.to_thread(revoke_subject, house.secured.keys, "guest@example.com", _QUIET)
         await eventually(house.secured.log, lambda log: "subject is revoked" in log, within=_SOON)
         await eventually(lambda: good.is_connected and not bad.is_connected, bool, within=_SOON)
         await house.is_refused(house.provider.token())
         await eventually(noted, {("", "guest@example.com", "", "forbidden")}.issubset, within=_SOON)
-        assert [key.user for key in await store.keys()] == ["bob"]
-        assert [await cards.get(AgentId(one)) is not None for one in ("guest-1", "both")] == [False, True]
 
 
 async def test_a_guest_agent_finishes_the_goal_of_a_guest_user(house: House, tmp_path: Path) -> None:
@@ -298,15 +282,3 @@ async def test_a_guest_agent_finishes_the_goal_of_a_guest_user(house: House, tmp
         async with asyncio.timeout(30):
             result = await bob.wait_for_result(goal)
     assert (result.reason, "51" in str(result)) == (Reason.CONCLUDED, True)
-
-
-def test_who_is_asked_stays_when_keys_change(tmp_path: Path) -> None:
-    """nats-server takes no other callout at a reload, so writing the authorization anew leaves it as it was; it is nobody's key."""
-    make_credentials(plan_of(["writer:2"], ["anna"], [], [], callout=True), FolderSecrets(tmp_path), NEW_YEAR)
-    rendered = (tmp_path / AUTHORIZATION / "authorization.conf").read_text()
-    known, callout = read_authorization(rendered), read_callout(rendered)
-    assert callout is not None and callout.user not in known
-    fewer = authorization(dict(list(known.items())[1:]), callout)
-    assert (read_callout(fewer), json.loads(fewer)["authorization"]) == (callout, json.loads(rendered)["authorization"])
-    assert names_in(rendered) == {"writer", "writer-0", "writer-1", "anna"}
-    assert read_callout(authorization(known)) is None

@@ -18,7 +18,7 @@ from ioa.adapters.nats.delivery import NatsDeadLetters
 from ioa.adapters.nats.inspection import NatsInspection
 from ioa.adapters.nats.permissions import WHO_AM_I
 from ioa.adapters.nats.topology import LOG, WORK, Topology, ensure_pool_consumer
-from ioa.adapters.nkey_seeds import create_seed, public_key_of
+from ioa.adapters.secret_stores.nkeys import create_seed, public_key_of, read_key
 from ioa.cli.examination import Health, dead_letter_findings
 from ioa.errors import UnavailableError
 from ioa.ports.delivery import DeadReason
@@ -43,7 +43,7 @@ async def secured(tmp_path: Path) -> AsyncIterator[Secured]:
 
 def _key_of(secured: Secured, name: str) -> str:
     path = secured.folder / name
-    return public_key_of((path / ("seed" if (path / "seed").exists() else name)).read_text())
+    return public_key_of(read_key(str(path / ("seed" if (path / "seed").exists() else name))).seed)
 
 
 async def refusals(secured: Secured, name: str, count: int = 1) -> list[str]:

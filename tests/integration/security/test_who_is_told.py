@@ -12,7 +12,7 @@ from ioa.adapters.nats.agent_network import NatsAgentNetwork
 from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.cli import reach
 from ioa.cli.examining import examine
-from ioa.cli.keys import list_keys
+from ioa.cli.http_keys import list_keys
 from ioa.cli.terminal import Terminal
 from ioa.errors import ForbiddenError, NotPermittedError
 from ioa.protocol import subjects

@@ -9,7 +9,7 @@ import pytest
 
 from ioa.adapters.nats import authorization as rendering
 from ioa.adapters.nats.accounts import AGENTS, CONTROL_PLANE, USERS
-from ioa.adapters.nats.authorization import authorization, read_authorization
+from ioa.adapters.nats.authorization import User, authorization
 from ioa.adapters.nats.permissions import (
     PULLS,
     READABLE,
@@ -29,7 +29,6 @@ from ioa.adapters.nats.permissions import (
 from ioa.adapters.nats.queues import _PULL
 from ioa.adapters.nats.request import SEARCH_TIMEOUT
 from ioa.adapters.nats.server import MAX_SUBSCRIBED_PARTS
-from ioa.errors import InvalidInputError
 from ioa.protocol.ids import AgentId, PoolId, UserId
 from ioa.protocol.subjects import GET_GROUP
 from ioa.protocol.subjects import read as read_of
@@ -63,7 +62,7 @@ def test_a_pattern_covers_what_it_holds(pattern: str, subject: str, expected: bo
 
 def test_every_export_names_who_imports_it() -> None:
     """Each import has its export, which names the importing account. The caller is shown where the subject does not name it."""
-    accounts = json.loads(authorization({}))["accounts"]
+    accounts = json.loads(authorization([]))["accounts"]
     exported = {
         (kind, one[kind], importer)
         for one in accounts[CONTROL_PLANE]["exports"]
@@ -96,26 +95,12 @@ def test_what_is_answered_often_is_so_as_it_crosses_over() -> None:
 
 def test_reply_routes_are_kept_longer_than_our_requests_wait() -> None:
     """A reply that arrives while its caller waits is delivered, also to a pull."""
-    accounts = json.loads(authorization({"KEY": ADA}))["accounts"]
+    accounts = json.loads(authorization([User("KEY", "ada", ADA)]))["accounts"]
     exported = [one for one in accounts["IOA"]["exports"] if "service" in one]
     assert {one["response_threshold"] for one in exported} == {"16s"}
     assert max(_PULL, SEARCH_TIMEOUT) < timedelta(seconds=16)
     (pulls,) = (one for one in exported if one["service"] == f"{PULLS}*")
     assert "response_type" not in pulls, "all that have been answered would be kept as well"
-
-
-@pytest.mark.parametrize("name", [*EVERYBODY, "admin"])
-def test_a_role_is_told_from_what_was_rendered(name: str) -> None:
-    """What was rendered for somebody says who it is, so that it can be rendered again."""
-    may = of_admin() if name == "admin" else EVERYBODY[name]
-    assert read_authorization(authorization({"KEY": may})) == {"KEY": may}
-
-
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"accounts": {"A": {"users": [{"nkey": "K", "user": "x"}]}}}'])
-def test_what_was_not_rendered_is_refused(text: str) -> None:
-    """What else a server may be configured with says nothing of roles."""
-    with pytest.raises(InvalidInputError, match="name everybody"):
-        read_authorization(text)
 
 
 def test_nothing_crosses_twice() -> None:
@@ -132,8 +117,8 @@ def test_the_admin_may_do_everything() -> None:
 
 def test_what_strangers_call_themselves_is_asked_about_in_what_a_connection_may_have_waiting() -> None:
     """Of sixty at once: nats-server tells a callout of a name twice, by six letters for one (`<`), in base64."""
-    callout = rendering.Callout("C", "I")
-    line = json.loads(authorization({}, callout))["max_control_line"]
+    callout = rendering.Callout(user="C", issuer="I")
+    line = json.loads(authorization([], callout))["max_control_line"]
     assert line > 7_500, "a token fits"
     assert 60 * line * 2 * 6 * 4 // 3 <= 8 * 1024 * 1024
 

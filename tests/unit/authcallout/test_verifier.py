@@ -19,7 +19,7 @@ from ioa.adapters.nats.auth_callout import sign_jwt
 from ioa.adapters.nats.connection import NatsSettings, open_connection
 from ioa.adapters.nats.permissions import of_agent, of_observer, of_user
 from ioa.adapters.nats.tokens import MOST_CHARS, inbox_owner_of, read_token
-from ioa.adapters.nkey_seeds import create_account_seed, create_seed
+from ioa.adapters.secret_stores.nkeys import create_account_seed, create_seed
 from ioa.errors import ForbiddenError, InvalidInputError
 from ioa.protocol.ids import AgentId, PoolId, TenantId, UserId
 from ioa_authcallout.issuer_keys import FileKeys

@@ -12,30 +12,30 @@ import httpx
 import pytest
 from pydantic import ValidationError
 
-from ioa.adapters.kubernetes_secrets import KubernetesSecrets, open_kubernetes_secrets
 from ioa.adapters.nats.permissions import OURS, Service, of_agent, of_service
-from ioa.adapters.nkey_seeds import create_seed, parse_key, public_key_of
+from ioa.adapters.secret_stores.kubernetes import KubernetesSecrets, open_kubernetes_secrets
+from ioa.adapters.secret_stores.nkeys import create_seed, parse_key, public_key_of
 from ioa.errors import InvalidInputError, UnavailableError
-from ioa.hosting.cluster_credentials import AUTHORIZATION, ROUTE_PASSWORD, ROUTES, Plan, Rotation, make_credentials
+from ioa.hosting.cluster_credentials import ROUTE_PASSWORD, ROUTES, Plan, Rotation, make_credentials
+from ioa.hosting.credentials import AUTHORIZATION
 from ioa.protocol.ids import AgentId, PoolId
-from ioa.testing.manual_clock import NEW_YEAR
 
 pytest.importorskip("nkeys")
 
 
 def test_every_identity_gets_a_seed_of_its_own(api: Api, secrets: KubernetesSecrets) -> None:
     """No two pods can pass for each other."""
-    make_credentials(_plan(agents=3), secrets, NEW_YEAR)
+    make_credentials(_plan(agents=3), secrets)
 
     seeds = [seed for name in ("router", "writer") for seed in api.secret(name).values()]
-    assert len({public_key_of(seed.decode()) for seed in seeds}) == 4
+    assert len({_public(seed) for seed in seeds}) == 4
 
 
 def test_the_server_learns_public_keys_and_what_each_may_do(api: Api, secrets: KubernetesSecrets) -> None:
     """An agent's key bears that agent's permissions, and a service's that service's."""
-    make_credentials(_plan(agents=1), secrets, NEW_YEAR)
+    make_credentials(_plan(agents=1), secrets)
 
-    keys = {name: public_key_of(next(iter(api.secret(name).values())).decode()) for name in ("router", "writer")}
+    keys = {name: _public(next(iter(api.secret(name).values()))) for name in ("router", "writer")}
     accounts = json.loads(api.secret("authorization")[AUTHORIZATION])["accounts"]
     allowed = {user["nkey"]: user["permissions"]["publish"]["allow"] for one in accounts.values() for user in one["users"]}
     assert allowed == {
@@ -47,8 +47,8 @@ def test_the_server_learns_public_keys_and_what_each_may_do(api: Api, secrets: K
 @pytest.mark.parametrize("name", sorted(OURS))
 def test_a_plan_with_a_user_who_is_called_as_the_system_is_none(name: str) -> None:
     """Who launches goals under such a name would launch them as the system does; an admin may be called `admin`."""
-    asked: Any = {"secrets": {"one": {"seeds": {"seed": {"user": name, "role": "user"}}}}, "authorization": "a"}
-    with pytest.raises(ValidationError, match="the system calls those of its own"):
+    asked: Any = {"secrets": {"one": {"seeds": {"seed": {"name": name, "role": "user"}}}}, "authorization": "a"}
+    with pytest.raises(ValidationError, match="a name of the system's own"):
         Plan.model_validate(asked)
     asked["secrets"]["one"]["seeds"]["seed"]["role"] = "admin"
     assert Plan.model_validate(asked).secrets.keys() == {"one"}
@@ -56,38 +56,38 @@ def test_a_plan_with_a_user_who_is_called_as_the_system_is_none(name: str) -> No
 
 def test_making_them_again_changes_nothing(api: Api, secrets: KubernetesSecrets) -> None:
     """An upgrade locks nobody out."""
-    make_credentials(_plan(), secrets, NEW_YEAR)
+    make_credentials(_plan(), secrets)
     before = dict(api.stored)
 
-    assert (make_credentials(_plan(), secrets, NEW_YEAR), api.stored) == ([], before)
+    assert (make_credentials(_plan(), secrets), api.stored) == ([], before)
 
 
 def test_a_pool_that_grows_keeps_the_keys_it_has(api: Api, secrets: KubernetesSecrets) -> None:
     """Only the agents that are new get new keys, and the server learns of them."""
-    make_credentials(_plan(agents=1), secrets, NEW_YEAR)
+    make_credentials(_plan(agents=1), secrets)
     before = api.secret("writer")
 
-    done = make_credentials(_plan(agents=2), secrets, NEW_YEAR)
+    done = make_credentials(_plan(agents=2), secrets)
 
     after = api.secret("writer")
     assert (done, {key: after[key] for key in before}, len(after)) == (
-        ["changed writer: writer-1", "changed authorization: authorization.conf"], before, 2,
+        ["wrote writer: writer-1", "wrote authorization: authorization.conf, roster.json"], before, 2,
     )  # fmt: skip
 
 
 def test_a_pool_that_shrinks_may_not_connect_with_old_keys(api: Api, secrets: KubernetesSecrets) -> None:
     """What the plan does not name is not authorized, even if its seed is still there."""
-    make_credentials(_plan(agents=2), secrets, NEW_YEAR)
-    gone = public_key_of(api.secret("writer")["writer-1"].decode())
+    make_credentials(_plan(agents=2), secrets)
+    gone = _public(api.secret("writer")["writer-1"])
 
-    make_credentials(_plan(agents=1), secrets, NEW_YEAR)
+    make_credentials(_plan(agents=1), secrets)
 
     assert gone not in api.secret("authorization")[AUTHORIZATION].decode()
 
 
 def test_the_authorization_of_as_many_agents_as_the_chart_allows_fits_into_a_secret(api: Api, secrets: KubernetesSecrets) -> None:
     """Kubernetes takes 1 MiB; the chart refuses more than 800 agents."""
-    make_credentials(_plan(agents=800), secrets, NEW_YEAR)
+    make_credentials(_plan(agents=800), secrets)
 
     assert sum(map(len, api.secret("authorization").values())) < 1_048_576
 
@@ -97,7 +97,7 @@ def test_secrets_that_were_given_are_only_read(api: Api, secrets: KubernetesSecr
     seed = create_seed()
     api.put("mine", {"seed": f"{seed}\n".encode()})
 
-    make_credentials(_plan(given="mine"), secrets, NEW_YEAR)
+    make_credentials(_plan(given="mine"), secrets)
 
     assert api.secret("mine") == {"seed": f"{seed}\n".encode()}
     assert public_key_of(seed) in api.secret("authorization")[AUTHORIZATION].decode()
@@ -115,17 +115,17 @@ def test_a_given_secret_that_holds_no_seed_is_told(
         api.put("mine", holds)
 
     with pytest.raises(InvalidInputError) as caught:
-        make_credentials(_plan(given="mine"), secrets, NEW_YEAR)
+        make_credentials(_plan(given="mine"), secrets)
 
     assert caught.value.message == complaint
 
 
 def test_nodes_know_each_other_by_a_password_that_stays(api: Api, secrets: KubernetesSecrets) -> None:
     """A node that restarts while others run must still be let in."""
-    make_credentials(_plan(), secrets, NEW_YEAR)
+    make_credentials(_plan(), secrets)
     password = api.secret("authorization")[ROUTE_PASSWORD].decode()
 
-    make_credentials(_plan(agents=2), secrets, NEW_YEAR)
+    make_credentials(_plan(agents=2), secrets)
 
     assert api.secret("authorization")[ROUTES].decode() == (
         f'authorization {{ user: "ioa", password: "{password}" }}\n'
@@ -135,7 +135,7 @@ def test_nodes_know_each_other_by_a_password_that_stays(api: Api, secrets: Kuber
 
 def test_what_is_made_bears_the_labels_of_the_plan(api: Api, secrets: KubernetesSecrets) -> None:
     """So that they can be found when the release is gone."""
-    make_credentials(_plan(), secrets, NEW_YEAR)
+    make_credentials(_plan(), secrets)
 
     assert {name: api.labels[name] for name in api.stored} == {name: {"a": "b"} for name in ("router", "writer", "authorization")}
 
@@ -145,9 +145,9 @@ def test_a_refusal_of_the_api_is_told(secrets: KubernetesSecrets, api: Api) -> N
     api.forbidden = True
 
     with pytest.raises(UnavailableError) as caught:
-        make_credentials(_plan(), secrets, NEW_YEAR)
+        make_credentials(_plan(), secrets)
 
-    assert caught.value.message == "The Kubernetes API refuses the Secret router: you may not (403)."
+    assert caught.value.message == "The Kubernetes API refuses the Secret authorization: you may not (403)."
 
 
 def test_outside_a_pod_there_is_no_api() -> None:
@@ -183,6 +183,12 @@ def test_on_a_cluster_for_tests_the_check_can_be_left_out(tmp_path: Path) -> Non
 
 
 _IN_A_POD = {"KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": "1"}
+
+
+def _public(written: bytes) -> str:
+    key = parse_key(written.decode())
+    assert key is not None
+    return public_key_of(key.seed)
 
 
 class Api:
@@ -231,11 +237,11 @@ def secrets(api: Api) -> Iterator[KubernetesSecrets]:
 
 
 def _plan(agents: int = 1, given: str | None = None) -> Plan:
-    writers = {f"writer-{number}": {"agent": f"writer-{number}", "pool": "writer"} for number in range(agents)}
+    writers = {f"writer-{number}": {"name": f"writer-{number}", "role": "agent", "pool": "writer"} for number in range(agents)}
     return Plan.model_validate(
         {
             "secrets": {
-                given or "router": {"given": given is not None, "seeds": {"seed": {"service": "router"}}},
+                given or "router": {"given": given is not None, "seeds": {"seed": {"name": "router", "role": "service"}}},
                 "writer": {"seeds": writers},
             },
             "authorization": "authorization",
@@ -255,10 +261,8 @@ def test_a_rotation_is_made_once_and_lets_in_both_keys_until_it_is_ended(api: Ap
 
     def make(*rotation: Rotation) -> tuple[str, set[str]]:
         plan = _plan(agents=1)
-        make_credentials(plan.model_copy(update={"rotation": rotation[0] if rotation else None}), secrets, NEW_YEAR)
-        held = parse_key(api.secret("writer")["writer-0"].decode())
-        assert held is not None
-        return public_key_of(held.seed), _let_in(api)
+        make_credentials(plan.model_copy(update={"rotation": rotation[0] if rotation else None}), secrets)
+        return _public(api.secret("writer")["writer-0"]), _let_in(api)
 
     first, _ = make()
     second, let_in = make(Rotation(id="a", of=("writer",)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
 from nats.aio.client import Client
@@ -11,12 +11,11 @@ from pydantic import ValidationError
 
 from ioa.adapters.nats.following import follow_subject
 from ioa.adapters.nats.reading import previous_messages
-from ioa.adapters.nats.streams import pages
 from ioa.adapters.nats.topology import AUDIT
 from ioa.adapters.nats.translated_errors import unavailable_unless_answered
 from ioa.ports.audit_trail import AuditPage
 from ioa.protocol import subjects
-from ioa.protocol.audit import AuditLine, Deed
+from ioa.protocol.audit import AuditLine
 
 _TIMEOUT_SECONDS = 5.0
 _PAGE = 250
@@ -51,18 +50,6 @@ class NatsAuditTrail:
         page = await previous_messages(self._client, AUDIT, before=before, limit=limit)
         lines = [(message.seq, line) for message in page.messages if (line := _line(message.data)) is not None]
         return AuditPage(lines, page.before)
-
-    async def lines_of(self, deed: Deed) -> AsyncIterator[AuditLine]:
-        """Yield all lines of one deed, oldest first. What cannot be read is left out.
-
-        Raises:
-            UnavailableError: The stream does not answer.
-            ForbiddenError: Who asks may not read the stream.
-        """
-        async for page in pages(self._client, AUDIT, subjects.audit(deed), limit=_PAGE):
-            for message in page.messages:
-                if (line := _line(message.data)) is not None:
-                    yield line
 
     async def follow(self, after: int) -> AsyncGenerator[AuditLine, None]:
         """Yield each line behind a number and then each new one, for ever."""

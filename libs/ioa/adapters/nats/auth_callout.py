@@ -19,7 +19,7 @@ from nats.aio.msg import Msg
 
 from ioa.adapters.nats.permissions import WHO_IS_THIS, Permissions, account_of
 from ioa.adapters.nats.tokens import claims_of
-from ioa.adapters.nkey_seeds import account_key_of, sign_with
+from ioa.adapters.secret_stores.nkeys import account_key_of, sign_with
 from ioa.cancellation import TaskGroup
 from ioa.errors import IoaError
 from ioa.protocol.subjects import inbox_prefix_of

@@ -26,7 +26,7 @@ from ioa.adapters.nats.headers import decode_subject, drop_foreign_status, read_
 from ioa.adapters.nats.receiving import MessageParser
 from ioa.adapters.nats.tokens import inbox_owner_of, read_token
 from ioa.adapters.nats.traffic import nats_errors, traffic
-from ioa.adapters.nkey_seeds import read_key
+from ioa.adapters.secret_stores.nkeys import read_key
 from ioa.adapters.system_folder import USER, password_for
 from ioa.beside import beside
 from ioa.cancellation import fail_after, fail_at

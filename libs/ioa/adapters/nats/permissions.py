@@ -126,7 +126,6 @@ class Permissions:
 
     Attributes:
         account: Which of its tenant's three accounts it is for.
-        inbox_of: The public key before it under which its holder goes on reading answers, see `nkey_seeds.Key`.
         tenant: Whose credential it is.
     """
 
@@ -134,7 +133,6 @@ class Permissions:
     publish: tuple[str, ...]
     subscribe: tuple[str, ...]
     answering: Answering | None = None
-    inbox_of: str | None = None
     tenant: TenantId | None = None
 
 

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Iterable
 
 import nats.errors
 from nats.aio.client import Client
 
-from ioa.adapters.nats.authorization import user_of
 from ioa.adapters.nats.connection import may_not_publish
 from ioa.adapters.nats.permissions import WHO_AM_I, tenant_of
 from ioa.errors import ForbiddenError, UnavailableError
 from ioa.protocol.ids import ADMIN, LOCAL, TenantId, UserId
 
 _TIMEOUT = 5.0
+_USER = re.compile(r"ioa\.v1\.groups\.cancel\.([A-Za-z0-9_-]+)")
 
 
 async def ask_user(client: Client) -> UserId:
@@ -40,7 +42,7 @@ async def ask_user(client: Client) -> UserId:
     publish = (may.get("publish") or {}).get("allow") or ()
     if ">" in publish:
         return ADMIN
-    user = user_of(publish)
+    user = _user_of(publish)
     if user is None:
         raise ForbiddenError(
             "This credential is not that of exactly one user.",
@@ -56,3 +58,11 @@ async def ask_tenant(client: Client) -> TenantId | None:
     except (nats.errors.Error, TimeoutError, OSError):
         return None
     return tenant_of(str((json.loads(answer.data).get("data") or {}).get("account", "")))
+
+
+def _user_of(publish: Iterable[str]) -> UserId | None:
+    match [match[1] for one in publish if (match := _USER.fullmatch(one))]:
+        case [user]:
+            return UserId(user)
+        case _:
+            return None

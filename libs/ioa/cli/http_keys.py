@@ -137,14 +137,17 @@ async def end_sessions(url: str | None, terminal: Terminal) -> None:
         terminal.print("All sessions of browsers end within 5 s. Keys stay.")
 
 
-async def end_keys_of(url: str | None, user: UserId) -> list[KeyId]:
-    """Forget all keys by which goals of a user are launched and read; returns which they were."""
+async def revoke_keys_of(url: str | None, user: UserId, terminal: Terminal) -> None:
+    """Revoke all keys of a user."""
     async with _open_keys(url) as (store, _):
         found = [key.key_id for key in await store.keys() if key.user == user]
         for key_id in found:
-            with suppress(NotFoundError):  # somebody else was quicker
+            with suppress(NotFoundError):  # revoked by another command in the meantime
                 await store.remove(key_id)
-    return found
+    if terminal.as_json:
+        terminal.document({"revoked": found})
+    else:
+        terminal.print(f"{len(found)} keys of {user} are revoked.")
 
 
 def key_document(key: ApiKey) -> Mapping[str, Any]:

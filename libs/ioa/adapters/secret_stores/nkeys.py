@@ -1,4 +1,4 @@
-"""Ed25519 seeds as NATS writes them (nkeys). Who holds one can prove to be who its public key says; a server knows only that."""
+"""Ed25519 seeds and public keys as NATS encodes them (nkeys). A server knows only public keys."""
 
 from __future__ import annotations
 
@@ -10,57 +10,57 @@ from types import ModuleType
 from typing import NamedTuple
 
 from ioa.errors import InvalidInputError, MissingExtraError
+from ioa.protocol.ids import is_token
 
 _RAW_SEED_BYTES = 32
 _SEED = re.compile(r"SU[A-Z2-7]{56}")
 _SEED_LIKE = re.compile(r"S[A-Z][A-Z2-7]{20,}", re.IGNORECASE)
-_PUBLIC_KEY = re.compile(r"U[A-Z2-7]{55}")
 
 
 class Key(NamedTuple):
-    """What somebody proves by who he is.
+    """A credential.
 
     Attributes:
         seed: An nkey seed of a user.
-        inbox_of: The public key under which answers to its holder come, if that is not its own: of the first one that he had.
-            So a process whose key is replaced while it runs goes on hearing what it has asked.
+        name: The name of the holder, after which the inbox of its replies is named: a process whose key is replaced while it runs
+            keeps its inbox. None: the inbox is named after the public key.
     """
 
     seed: str
-    inbox_of: str | None = None
+    name: str | None = None
 
     @property
     def inbox_owner(self) -> str:
-        """The public key under which answers come."""
-        return self.inbox_of or public_key_of(self.seed)
+        """The owner of the inbox for replies."""
+        return self.name or public_key_of(self.seed)
 
     def written(self) -> bytes:
-        """Return what stands in its file: the seed, and in a second line whose answers it reads."""
-        return "\n".join([self.seed, *([self.inbox_of] if self.inbox_of else [])]).encode("ascii")
+        """Return the content of the key's file: the seed, and the name in a second line."""
+        return "\n".join([self.seed, *([self.name] if self.name else [])]).encode("ascii")
 
 
 def parse_key(written: str) -> Key | None:
-    """Read what a key's file holds; None if that is no key."""
+    """Parse the content of a key's file; None if it is no key."""
     match written.split():
         case [seed] if _SEED.fullmatch(seed):
             return Key(seed)
-        case [seed, inbox_of] if _SEED.fullmatch(seed) and _PUBLIC_KEY.fullmatch(inbox_of):
-            return Key(seed, inbox_of)
+        case [seed, name] if _SEED.fullmatch(seed) and is_token(name):
+            return Key(seed, name)
         case _:
             return None
 
 
 def read_key(given: str) -> Key:
-    """Return the key that is given as what its file holds, or as the path of that file.
+    """Return a key, given as the content of its file or as the file's path.
 
     Raises:
-        InvalidInputError: The file cannot be read, or what is there is no seed of a user.
+        InvalidInputError: The file cannot be read, or contains no seed of a user.
     """
     given = given.strip()
     found = parse_key(given)
     if found is not None:
         return found
-    if not Path(given).exists() and _SEED_LIKE.search(given):  # what may be a seed is shown to nobody
+    if not Path(given).exists() and _SEED_LIKE.search(given):  # an error must not show a seed
         raise InvalidInputError(
             "IOA_NATS_SEED holds something like a seed, but no seed of a user.",
             hint="Such a seed is 58 letters and begins with SU.",
@@ -94,7 +94,7 @@ def public_key_of(seed: str) -> str:
 
 
 def create_seed() -> str:
-    """Make the seed of a new user.
+    """Create the seed of a user.
 
     Raises:
         MissingExtraError: The library for nkeys is not installed.
@@ -104,7 +104,7 @@ def create_seed() -> str:
 
 
 def create_account_seed() -> str:
-    """Make the seed of an account, which signs what an auth callout says.
+    """Create the seed of an account, which signs the replies of an auth callout.
 
     Raises:
         MissingExtraError: The library for nkeys is not installed.
@@ -117,7 +117,7 @@ def account_key_of(seed: str) -> str:
     """Derive the public key of an account's seed.
 
     Raises:
-        InvalidInputError: It is no such seed, or damaged.
+        InvalidInputError: It is no seed of an account, or damaged.
         MissingExtraError: The library for nkeys is not installed.
     """
     if not seed.startswith("SA"):
@@ -126,7 +126,7 @@ def account_key_of(seed: str) -> str:
 
 
 def sign_with(seed: str, data: bytes) -> bytes:
-    """Sign by a seed's key."""
+    """Return the signature of data by the key of a seed."""
     return bytes(_library().from_seed(bytearray(seed.encode("ascii"))).sign(data))
 
 

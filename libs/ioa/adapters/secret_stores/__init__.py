@@ -1,0 +1,1 @@
+"""Stores of private files: a folder, or Secrets of Kubernetes."""

@@ -1,0 +1,92 @@
+"""Seeds, roster and authorization in a secret store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+from ioa.adapters.nats.authorization import Callout
+from ioa.adapters.secret_stores.nkeys import Key, account_key_of, create_account_seed, create_seed, parse_key, public_key_of
+from ioa.errors import InvalidInputError
+from ioa.hosting.roster import AccessRoster, read_roster
+
+ROSTER, AUTHORIZATION = "roster.json", "authorization.conf"
+"""The roster, and the file rendered from it that nats-server includes. Both are keys of one Secret."""
+ASKED, ISSUER, REVOKED = "asked", "issuer", "revoked"
+"""Keys of the auth callout's Secret: the seed of its connection, the seed that signs its replies, and the subjects whose tokens are
+revoked, one per line."""
+
+
+class Secrets(Protocol):
+    """A store of Secrets: named sets of keys with values."""
+
+    def read(self, name: str) -> Mapping[str, bytes] | None:
+        """Return the keys of a Secret, or None if there is no such Secret."""
+
+    def create(self, name: str, data: Mapping[str, bytes], labels: Mapping[str, str]) -> None:
+        """Create a Secret."""
+
+    def extend(self, name: str, data: Mapping[str, bytes]) -> None:
+        """Write keys of a Secret; its other keys stay."""
+
+
+def load_roster(secrets: Secrets, name: str) -> AccessRoster:
+    """Return the roster in a Secret, or an empty one.
+
+    Raises:
+        InvalidInputError: The roster cannot be read.
+    """
+    written = (secrets.read(name) or {}).get(ROSTER)
+    return AccessRoster() if written is None else read_roster(written)
+
+
+def written_roster(roster: AccessRoster) -> dict[str, bytes]:
+    """Return the roster and the authorization as keys of a Secret, in the order in which they are written."""
+    return {
+        ROSTER: roster.model_dump_json(indent=1, exclude_defaults=True).encode(),
+        AUTHORIZATION: roster.render().encode(),
+    }
+
+
+def write_changes(secrets: Secrets, name: str, data: Mapping[str, bytes], labels: Mapping[str, str] | None = None) -> list[str]:
+    """Write the keys of a Secret that are new or different, and return their names."""
+    there = secrets.read(name)
+    if there is None:
+        secrets.create(name, data, labels or {})
+        return [*data]
+    changed = {key: value for key, value in data.items() if there.get(key) != value}
+    if changed:
+        secrets.extend(name, changed)
+    return [*changed]
+
+
+def key_in(name: str, key: str, there: Mapping[str, bytes]) -> Key:
+    """Return the credential in a key of a Secret.
+
+    Raises:
+        InvalidInputError: The key contains no seed of a user. The error does not show the content.
+    """
+    found = parse_key(there[key].decode("ascii", "replace"))
+    if found is None:
+        raise InvalidInputError(f"{key} of {name} contains no nkey seed of a user.", hint="Remove it to get a new one.")
+    return found
+
+
+def new_seed(name: str) -> bytes:
+    """Return the content of a new seed's file for the holder of a name."""
+    return Key(create_seed(), name).written()
+
+
+def make_callout(secrets: Secrets, name: str, labels: Mapping[str, str] | None = None) -> tuple[Callout, list[str]]:
+    """Create the missing keys of an auth callout's Secret; return the callout and the keys that were written.
+
+    Raises:
+        InvalidInputError: A key contains no seed.
+    """
+    there = secrets.read(name) or {}
+    makers: dict[str, Callable[[], str]] = {ASKED: create_seed, ISSUER: create_account_seed, REVOKED: str}
+    missing = {key: make().encode("ascii") for key, make in makers.items() if key not in there}
+    changed = write_changes(secrets, name, missing, labels) if missing else []
+    held = {**there, **missing}
+    issuer = account_key_of(held[ISSUER].decode("ascii", "replace").strip())
+    return Callout(user=public_key_of(key_in(name, ASKED, held).seed), issuer=issuer), changed
