@@ -72,7 +72,7 @@ async def benchmark(seeds: int, peers: dict[str, Episodes]) -> int:
     rows = Table("seed", "sorted", "actions", "central", "messages", *(f"AutoGen {chat}" for chat in peers), "refused", "s", "load")
     sorted_, ours, signals = 0, list[int | None](), 0
     with tempfile.TemporaryDirectory() as folder:
-        system = System(Path(folder), on_nats=True)
+        system = System(Path(folder))
         system.within = _WITHIN
         world = Path(folder) / "world.json"
         async with system.serve(table, *map(robot, REACH)) as running:

@@ -1,8 +1,7 @@
-"""What authors of agents test with: a whole system in a test, and an agent in a group whose other members a test speaks for.
+"""Test support for authors of agents: a whole system in a test, and a group whose other members a test speaks for.
 
-The names below are public. Each is loaded when it is first used, and not by `ioa.lazy_names`: where nobody asks for the fixture,
-the pytest plugin loads nothing of `ioa`. The rest of the package is a control plane in memory, made of the real services, and
-agents whose answers are known.
+The names below are public. Each is loaded when it is first used. `ioa.lazy_names` is not used, so that the pytest plugin imports
+nothing of `ioa` where no test uses its fixture.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A whole control plane for tests, in memory or on a real nats-server, started in the test's own event loop."""
+"""A control plane for tests: the services on a real nats-server, in the test's own event loop."""
 
 from __future__ import annotations
 
@@ -14,12 +14,10 @@ from ioa.adapters.nats.connection import NatsSettings, open_connection
 from ioa.adapters.nats.inspection import NatsInspection
 from ioa.adapters.nats.server import open_nats_server
 from ioa.adapters.nats.topology import Topology
-from ioa.adapters.system_clock import SystemClock
 from ioa.beside import beside
 from ioa.cancellation import fail_after, heeding_cancellation
 from ioa.errors import UnavailableError
 from ioa.ports.agent_network import AgentNetwork
-from ioa.ports.inspection import Inspection
 from ioa.ports.system_client import SystemClient
 from ioa.runtime.control_plane import ControlPlaneSettings, open_topology
 from ioa.runtime.process import StopSignal
@@ -28,14 +26,10 @@ from ioa_discovery.terms import whole_word
 from ioa_groups.__main__ import serve as serve_groups
 from ioa_registry.__main__ import serve as serve_registry
 from ioa_router.__main__ import serve as serve_router
-from ioa_testkit.memory_discovery import MemoryEngines
-from ioa_testkit.memory_inspection import MemoryInspection
-from ioa_testkit.memory_plane import MemoryControlPlane
-from ioa_testkit.memory_system_client import MemorySystemClient
-from ioa_testkit.plane_network import PlaneNetwork
+from ioa_testkit.word_engines import WordEngines
 
 RENEW_EVERY = timedelta(milliseconds=200)
-"""Short, since a renewal is what tells an agent of a group whose first push it has missed."""
+"""Lease renewal interval. Short, because a renewal shows an agent the groups whose first push it missed."""
 
 _TASK_LEASE = timedelta(seconds=30)
 _LEASE = timedelta(seconds=30)
@@ -48,47 +42,49 @@ _SERVICES = ("ioa-registry", "ioa-groups", "ioa-router", "ioa-discovery")
 
 @dataclass(frozen=True)
 class Plane:
-    """A control plane that runs: what users ask, what agents ask, and what a doctor looks at.
-
-    `url` is where its NATS is; None in memory.
-    """
+    """A running control plane, as users, agents and `ioa doctor` see it, and the URL of its NATS."""
 
     client: SystemClient
     network: AgentNetwork
-    inspection: Inspection
-    url: str | None = None
+    inspection: NatsInspection
+    url: str
 
 
 @asynccontextmanager
-async def open_memory_plane() -> AsyncIterator[Plane]:
-    """Run the services over stores in memory, for as long as the block."""
-    plane = MemoryControlPlane(SystemClock(), renew_every=RENEW_EVERY, task_lease=_TASK_LEASE, model_patience=_MODEL_PATIENCE)
-    async with beside(plane.keep()):
-        client = MemorySystemClient(plane)
-        yield Plane(client, PlaneNetwork(plane), MemoryInspection(plane, client))
-
-
-@asynccontextmanager
-async def open_nats_plane(
-    folder: Path, *, model_patience: timedelta = _MODEL_PATIENCE, floor_timeout: timedelta = _FLOOR_TIMEOUT
-) -> AsyncIterator[Plane]:
-    """Run nats-server on a folder and the services beside the block, and yield when all of them answer.
-
-    `model_patience` and `floor_timeout` are those of its groups. Discovery has no engine: it is the in-memory one, over the
-    server's registry.
+async def open_nats_plane(folder: Path, **timeouts: timedelta) -> AsyncIterator[Plane]:
+    """Run nats-server on a folder and the services on it; `timeouts` are those of `open_plane`.
 
     Raises:
         MissingExtraError: nats-server is not installed.
         UnavailableError: A part did not start.
     """
+    async with open_nats_server(folder, None) as server, open_plane(server.url, **timeouts) as plane:
+        yield plane
+
+
+@asynccontextmanager
+async def open_plane(
+    url: str, *, model_patience: timedelta = _MODEL_PATIENCE, floor_timeout: timedelta = _FLOOR_TIMEOUT
+) -> AsyncIterator[Plane]:
+    """Run the services on a nats-server while the block runs, and yield when all of them answer.
+
+    Discovery compares words, without a model.
+
+    Args:
+        url: A nats-server, or an account of it, with an empty JetStream.
+        model_patience: How long a group waits for models that do not answer.
+        floor_timeout: How long a member may hold the floor without speaking.
+
+    Raises:
+        UnavailableError: A service did not start.
+    """
     async with AsyncExitStack() as stack:
-        server = await stack.enter_async_context(open_nats_server(folder, None))
-        connecting = open_connection(NatsSettings(server.url, "ioa-testkit"), patience=_START_PATIENCE)
-        with heeding_cancellation():  # a test may be stopped at any moment, and nats-py drops that now and then
+        connecting = open_connection(NatsSettings(url, "ioa-testkit"), patience=_START_PATIENCE)
+        with heeding_cancellation():  # nats-py drops a cancellation now and then
             connection = await stack.enter_async_context(connecting)
-            await Topology().ensure(connection.jetstream())  # before anybody looks, and says in the log that nothing is there yet
+            await Topology().ensure(connection.jetstream())  # before a service reports that streams are missing
         settings = ControlPlaneSettings(
-            nats_url=server.url,
+            nats_url=url,
             lease=_LEASE,
             renew_every=RENEW_EVERY,
             floor_timeout=floor_timeout,
@@ -100,15 +96,15 @@ async def open_nats_plane(
         inspection = NatsInspection(connection)
         with heeding_cancellation():
             await _until_answered(inspection)
-        yield Plane(inspection.system, NatsAgentNetwork(connection), inspection, server.url)
+        yield Plane(inspection.system, NatsAgentNetwork(connection), inspection, url)
 
 
 async def serve_discovery(settings: ControlPlaneSettings, stop: StopSignal) -> None:
-    """Answer searches without an engine or a model until `stop` is set."""
+    """Answer searches until `stop` is set."""
 
     @asynccontextmanager
-    async def engines() -> AsyncIterator[MemoryEngines]:
-        yield MemoryEngines()
+    async def engines() -> AsyncIterator[WordEngines]:
+        yield WordEngines()
 
     async with (
         open_connection(settings.nats("ioa-discovery")) as client,

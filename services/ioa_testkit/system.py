@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import TypeVar
@@ -39,7 +39,7 @@ from ioa.testing.memory_store import MemoryStore
 from ioa_testkit.finished import FinishedGoal, News, Progress, transcript_of
 from ioa_testkit.given_goals import GivenGoals
 from ioa_testkit.observed_agent import observed
-from ioa_testkit.planes import Plane, open_memory_plane, open_nats_plane
+from ioa_testkit.planes import Plane, open_nats_plane
 from ioa_testkit.script_error import ScriptError
 from ioa_testkit.scripted_group import ScriptedGroup, ScriptedGroupPorts
 
@@ -102,26 +102,24 @@ class RunningSystem:
 
 
 class System:
-    """What the fixture `ioa_system` gives. Nothing runs until something is asked of it, and nothing does afterwards.
+    """The value of the fixture `ioa_system`.
 
-    Each call has a system of its own, without anything of the one before: the real registry, discovery, group setup and router.
-    False in this: in memory nothing is durable; discovery knows words and not meanings, so that a goal has to share words with the
-    examples or the description of an agent; and no lease runs out.
+    Each call starts an empty system and stops it afterwards: nats-server and the real registry, discovery, group setup and router.
+    Two things differ from production: discovery compares words, not meanings, so a goal has to share words with an agent's examples
+    or description; and a lease lasts 30 s.
 
     Args:
-        folder: Where agents keep the files of their tasks, and nats-server its streams.
-        on_nats: Whether the services speak over a real nats-server, which takes a second to start.
+        folder: Folder of agents' files and of nats-server's streams.
 
     Attributes:
-        within: How long anything that a test waits for may take.
-        plan_teams: Whether who leads a goal plans its team, with a policy, as `IOA_PLAN_TEAMS` has it.
+        within: How long a test waits for a result.
+        plan_teams: Whether the agent that leads a goal plans its team, with a policy, as `IOA_PLAN_TEAMS` does.
     """
 
-    def __init__(self, folder: Path, *, on_nats: bool = False) -> None:
+    def __init__(self, folder: Path) -> None:
         self.within = timedelta(seconds=10)
         self.plan_teams = False
         self._folder = folder
-        self._on_nats = on_nats
         self._opened = 0
 
     async def run(
@@ -222,12 +220,9 @@ class System:
     @asynccontextmanager
     async def _open_plane(self) -> AsyncIterator[Plane]:
         self._opened += 1
-        opening: AbstractAsyncContextManager[Plane] = (
-            open_nats_plane(self._folder / f"nats-{self._opened}") if self._on_nats else open_memory_plane()
-        )
-        async with AsyncExitStack() as stack:
-            stack.enter_context(handed_to_logging())
-            yield await stack.enter_async_context(opening)
+        with handed_to_logging():
+            async with open_nats_plane(self._folder / f"nats-{self._opened}") as plane:
+                yield plane
 
     @asynccontextmanager
     async def _serving(

@@ -13,7 +13,7 @@ from structlog.testing import capture_logs
 
 from ioa.beside import beside
 from ioa.protocol.ids import PoolId
-from ioa_testkit.planes import Plane, open_memory_plane
+from ioa_testkit.planes import Plane, open_plane
 from tests.browser.staging import DESK, Stage
 from tests.integration.gateway.serving import Door, open_gateway
 
@@ -59,9 +59,9 @@ async def looking(screenshots: Path) -> AsyncIterator[object]:
 
 
 @pytest.fixture
-async def plane() -> AsyncIterator[Plane]:
-    """A control plane in memory."""
-    async with open_memory_plane() as opened:
+async def plane(nats_url: str) -> AsyncIterator[Plane]:
+    """A control plane without agents."""
+    async with open_plane(nats_url) as opened:
         yield opened
 
 

@@ -49,7 +49,7 @@ async def debate(assistant: HostedAgent, folder: Path) -> None:
             return view.conclude("Undecided.")
         return view.say(f"No, for the {len(view.conversation)}. time.")
 
-    system = System(folder, on_nats=True)
+    system = System(folder)
     system.within = timedelta(minutes=1)
     order = GoalOrder(goal="Should the city close its centre to cars?", team=team_of(debate_team(assistant.agent_id)))
     finished = await system.run(order, agents=[assistant, sceptic])

@@ -1,6 +1,6 @@
 """Throw examples at every route of a gateway, made of its own description by schemathesis: `python -m tests.http_examples`.
 
-The gateway is a real one, on a control plane in memory, whose agent concludes each goal at once. Nothing that anybody sends may be
+The gateway is a real one, on a control plane of its own, whose agent concludes each goal at once. Nothing that anybody sends may be
 answered by an error of the server (5xx). Schemathesis is installed into an environment of its own, since nothing else needs it.
 """
 
@@ -18,7 +18,7 @@ from structlog.testing import capture_logs
 
 from ioa.beside import beside
 from ioa.protocol.ids import PoolId
-from ioa_testkit.planes import open_memory_plane
+from ioa_testkit.planes import open_nats_plane
 from tests.contract.system_client.members import ADA, BOB, Members
 from tests.integration.gateway.serving import Door, open_gateway
 
@@ -51,7 +51,12 @@ async def throw(schemathesis: str, examples: int, seed: int) -> int:
         examples: How many of each route.
         seed: Of its choices.
     """
-    async with open_memory_plane() as plane:
+    with tempfile.TemporaryDirectory() as folder:
+        return await _throw(schemathesis, examples, seed, Path(folder))
+
+
+async def _throw(schemathesis: str, examples: int, seed: int, folder: Path) -> int:
+    async with open_nats_plane(folder) as plane:
         members, door = Members(plane), Door()
         async with beside(plane.network.take_goals(ADA, PoolId(ADA), members.given, max_concurrent=8, anybodys=True)):
             await members.register(ADA, BOB)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -59,16 +60,16 @@ def tests(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_an_authors_tests_pass_on_the_wheel_and_pytest_alone(with_pytest: Environment, tests: Path) -> None:
-    """Without a server, an engine, a model or a plugin of somebody else, and without a warning."""
-    done = with_pytest.run("pytest", "-q", "-W", "error", "-p", "no:cacheprovider", cwd=tests)
+def test_an_authors_tests_pass_on_the_extra_server_and_pytest(environment_with: Callable[..., Environment], tests: Path) -> None:
+    """Without an engine, a model or a plugin of another package, and without a warning."""
+    done = environment_with("server", "pytest").run("pytest", "-q", "-W", "error", "-p", "no:cacheprovider", cwd=tests)
     assert (done.returncode, "2 passed" in done.stdout) == (0, True), done.stdout + done.stderr
 
 
-def test_without_a_server_the_tests_are_skipped_with_the_reason(with_pytest: Environment, tests: Path) -> None:
-    """It names the extra that brings one."""
-    done = with_pytest.run("pytest", "-q", "-rs", "--ioa-nats", "-p", "no:cacheprovider", cwd=tests)
-    assert ("2 skipped" in done.stdout, "internet-of-agents[server]" in done.stdout) == (True, True), done.stdout + done.stderr
+def test_without_a_server_the_tests_fail_with_the_name_of_the_extra(with_pytest: Environment, tests: Path) -> None:
+    """The error says how to install nats-server."""
+    done = with_pytest.run("pytest", "-q", "-p", "no:cacheprovider", cwd=tests)
+    assert ("2 failed" in done.stdout, "internet-of-agents[server]" in done.stdout) == (True, True), done.stdout + done.stderr
 
 
 def test_an_authors_tests_are_typed(with_pytest: Environment, tests: Path) -> None:

@@ -16,8 +16,8 @@ from ioa.protocol.load import Load
 from ioa.protocol.search import Hit, NeedHits, Search, SearchResult
 from ioa.protocol.tickets import digest_of_ticket
 from ioa.testing.manual_clock import ManualClock
-from ioa_testkit.memory_plane import MemoryControlPlane, Push
-from ioa_testkit.plane_network import PlaneNetwork
+from tests.rig.memory_plane import MemoryControlPlane, Push
+from tests.rig.plane_network import PlaneNetwork
 
 
 class MemoryNetwork(PlaneNetwork):

@@ -1,16 +1,15 @@
-"""The suite runs on the control plane in memory and on a real nats-server with the real services."""
+"""The suite runs on a real nats-server with the real services."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
 
 import pytest
 from structlog.testing import capture_logs
 
 from ioa.beside import beside
 from ioa.protocol.ids import PoolId
-from ioa_testkit.planes import Plane, open_memory_plane, open_nats_plane
+from ioa_testkit.planes import Plane, open_plane
 from tests.contract.system_client.members import ADA, Members
 
 
@@ -21,11 +20,10 @@ def _quiet() -> Iterator[None]:
         yield
 
 
-@pytest.fixture(params=["memory", "nats"])
-async def plane(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Plane]:
+@pytest.fixture
+async def plane(nats_url: str) -> AsyncIterator[Plane]:
     """A control plane without agents."""
-    opening = open_memory_plane() if request.param == "memory" else open_nats_plane(tmp_path / "nats")
-    async with opening as opened:
+    async with open_plane(nats_url) as opened:
         yield opened
 
 

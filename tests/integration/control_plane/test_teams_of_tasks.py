@@ -26,7 +26,7 @@ from ioa.protocol.ids import AgentId, TaskId, comm_id_of_task
 from ioa.protocol.team import team_of
 from ioa.runtime.process import StopSignal
 from ioa.testing.memory_store import MemoryStore
-from ioa_testkit.planes import Plane, open_nats_plane
+from ioa_testkit.planes import Plane, open_plane
 from tests.rig.deadline import eventually
 
 PANEL = team_of(
@@ -110,9 +110,9 @@ class Crew:
             return await self._plane.client.wait_for_result(goal_id)
 
 
-async def test_a_team_serves_the_task_though_its_assignee_dies(tmp_path: Path) -> None:
+async def test_a_team_serves_the_task_though_its_assignee_dies(nats_url: str, tmp_path: Path) -> None:
     """It has one group and one conclusion, which is the result of the task; its assignee goes on where it was."""
-    async with open_nats_plane(tmp_path / "nats") as plane:
+    async with open_plane(nats_url) as plane:
         crew = Crew(plane, tmp_path)
         await plane.client.put_team(PANEL)
         async with crew.running(crew.lead()), crew.running(crew.helper()):
@@ -131,9 +131,9 @@ async def test_a_team_serves_the_task_though_its_assignee_dies(tmp_path: Path) -
         ]
 
 
-async def test_a_team_that_nobody_has_put_fails_the_task(tmp_path: Path) -> None:
+async def test_a_team_that_nobody_has_put_fails_the_task(nats_url: str, tmp_path: Path) -> None:
     """At once, with its reason, which the lead reads; the assignee does nothing in its place."""
-    async with open_nats_plane(tmp_path / "nats") as plane:
+    async with open_plane(nats_url) as plane:
         crew = Crew(plane, tmp_path)
         async with crew.running(crew.lead()), crew.running(crew.worker()):
             result = await crew.reach("panel")

@@ -1,4 +1,4 @@
-"""A control plane in memory with agents that say what a test has them say, and a gateway on it."""
+"""A control plane with agents whose words a test decides, and a gateway on it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 
 from ioa.beside import beside
 from ioa.protocol.ids import PoolId
-from ioa_testkit.planes import Plane, open_memory_plane
+from ioa_testkit.planes import Plane, open_plane
 from tests.contract.system_client.members import ADA, BOB, Members
 from tests.integration.gateway.serving import Door, open_gateway
 
@@ -23,9 +23,9 @@ def _quiet() -> Iterator[None]:
 
 
 @pytest.fixture
-async def plane() -> AsyncIterator[Plane]:
-    """A control plane in memory, without agents."""
-    async with open_memory_plane() as opened:
+async def plane(nats_url: str) -> AsyncIterator[Plane]:
+    """A control plane without agents."""
+    async with open_plane(nats_url) as opened:
         yield opened
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import tempfile
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from ioa.beside import beside
 from ioa.protocol.ids import GoalId, PoolId
 from ioa.protocol.messages import AskUser
 from ioa_gateway.openapi import description
-from ioa_testkit.planes import open_memory_plane
+from ioa_testkit.planes import open_nats_plane
 from tests.contract.system_client.members import ADA, BOB, Members
 from tests.integration.gateway.serving import Door, open_gateway
 from tests.integration.gateway.test_keys import bearer
@@ -98,9 +99,9 @@ def _shape(value: Any) -> Any:
     return type(value).__name__
 
 
-async def _write() -> None:
+async def _write(folder: Path) -> None:
     GOLDEN_OPENAPI.write_text(openapi(), encoding="utf-8")
-    async with open_memory_plane() as plane, open_gateway(plane, Door()) as http:
+    async with open_nats_plane(folder) as plane, open_gateway(plane, Door()) as http:
         members = Members(plane)
         async with beside(plane.network.take_goals(ADA, PoolId(ADA), members.given, max_concurrent=8, anybodys=False)):
             await members.register(ADA, BOB)
@@ -108,4 +109,5 @@ async def _write() -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(_write())
+    with tempfile.TemporaryDirectory() as made:
+        asyncio.run(_write(Path(made)))

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import asyncio
+import tempfile
 from datetime import timedelta
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import httpx
 
 from ioa.protocol.api_keys import Scope
 from ioa_gateway.api_table import TABLE
-from ioa_testkit.planes import open_memory_plane
+from ioa_testkit.planes import open_nats_plane
 from tests.integration.gateway.serving import Door, key, open_gateway
 from tests.integration.gateway.test_keys import bearer
 
@@ -51,11 +52,12 @@ async def _status(http: httpx.AsyncClient, method: str, path: str, key_id: str) 
         return answer.status_code
 
 
-async def _write() -> None:
+async def _write(folder: Path) -> None:
     door = Door()
-    async with open_memory_plane() as plane, open_gateway(plane, door) as http:
+    async with open_nats_plane(folder) as plane, open_gateway(plane, door) as http:
         GOLDEN.write_text(await measure(http, door), encoding="utf-8")  # nothing else runs
 
 
 if __name__ == "__main__":
-    asyncio.run(_write())
+    with tempfile.TemporaryDirectory() as made:
+        asyncio.run(_write(Path(made)))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -30,7 +29,7 @@ from ioa.protocol.messages import AskUser, Discussion
 from ioa.runtime.process import StopSignal
 from ioa_gateway.__main__ import serve
 from ioa_gateway.settings import GatewaySettings
-from ioa_testkit.planes import Plane, open_nats_plane
+from ioa_testkit.planes import Plane, open_plane
 from tests.contract.system_client.members import ADA, BOB, Members
 from tests.integration.gateway.serving import BEARER, Door, key
 from tests.integration.gateway.test_a2a import asking, sent, speaking
@@ -47,10 +46,10 @@ def _pushing(url: str, **config: Any) -> SendMessageRequest:
 
 
 @pytest.mark.parametrize(("binding", "version"), [("JSONRPC", "1.0"), ("HTTP+JSON", "1.0"), ("JSONRPC", "0.3")])
-async def test_a_task_is_pushed_to_its_end(tmp_path: Path, port: int, binding: str, version: str) -> None:
+async def test_a_task_is_pushed_to_its_end(nats_url: str, port: int, binding: str, version: str) -> None:
     """Who sends a message with a URL is told there how the task goes on and ends, whichever replica tells; then it is forgotten."""
     stop = StopSignal()
-    async with open_nats_plane(tmp_path / "nats") as plane, open_receiver() as receiver:
+    async with open_plane(nats_url) as plane, open_receiver() as receiver:
         members, url = Members(plane), f"http://127.0.0.1:{port}"
         settings = GatewaySettings(nats_url=plane.url or "", http_port=port, webhooks_inside=True)
         async with (

@@ -14,7 +14,6 @@ from ioa.client.history import conversation
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.ids import CommId, GoalId
 from ioa_gateway.api_table import TABLE
-from ioa_testkit.memory_system_client import MemorySystemClient
 from ioa_testkit.planes import Plane
 from tests.contract.system_client.members import ADA, Members
 from tests.integration.gateway.serving import Door, all_of, followed, open_gateway
@@ -192,14 +191,14 @@ async def test_a_goal_that_is_not_accepted_yet_has_no_result_yet(
     http: httpx.AsyncClient, members: Members, plane: Plane, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """While goals of its user wait it may be one of them (202): it is waited for, and is no goal only when none does any more."""
-    monkeypatch.setattr(MemorySystemClient, "waiting", AsyncMock(return_value=1))
+    monkeypatch.setattr(plane.client, "waiting", AsyncMock(return_value=1))
     assert [(await http.get(f"/goals/later/result{wait}")).status_code for wait in ("", "?wait=0.1")] == [204, 204]
     async with asyncio.TaskGroup() as group:
         waits = group.create_task(http.get("/goals/later/result?wait=20"))
         await plane.client.launch(GoalOrder(goal="Count to ten.", agent=ADA, goal_id=GoalId("later")))
         await members.launch(GoalId("later"))
         await members.conclude(ADA, "Ten.", CommId((await http.get("/goals/later")).json()["comm_id"]))
-    monkeypatch.setattr(MemorySystemClient, "waiting", AsyncMock(return_value=0))
+    monkeypatch.setattr(plane.client, "waiting", AsyncMock(return_value=0))
     assert (waits.result().json()["content"], (await http.get("/goals/none/result?wait=20")).status_code) == ("Ten.", 404)
 
 

@@ -33,7 +33,7 @@ from ioa.protocol.ids import AgentId, comm_id_of_goal
 from ioa.protocol.messages import Message, Pass, PassCause, Thinking
 from ioa.runtime.process import StopSignal
 from ioa.testing.memory_store import MemoryStore
-from ioa_testkit.planes import Plane, open_nats_plane
+from ioa_testkit.planes import Plane, open_plane
 from tests.unit.agent.model.http_script import Line, completion, serving
 
 pytestmark = pytest.mark.timeout(60)
@@ -90,9 +90,9 @@ FAILING: dict[str, tuple[Line, Reason, PassCause]] = {
 
 
 @pytest.fixture
-async def plane(tmp_path: Path) -> AsyncIterator[Plane]:
+async def plane(nats_url: str) -> AsyncIterator[Plane]:
     """A control plane on a nats-server of its own. Its floors are short, so that cards may have others wait as briefly."""
-    async with open_nats_plane(tmp_path / "nats", model_patience=PATIENCE, floor_timeout=timedelta(seconds=2)) as running:
+    async with open_plane(nats_url, model_patience=PATIENCE, floor_timeout=timedelta(seconds=2)) as running:
         yield running
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import ioa
 from ioa.protocol.goal_order import GoalOrder
-from ioa_testkit.planes import open_nats_plane
+from ioa_testkit.planes import open_plane
 from tests.rig.deadline import eventually
 
 
@@ -22,10 +22,10 @@ def _agents() -> list[ioa.Agent]:
     return [greeter, counter]
 
 
-async def test_agents_serve_in_the_loop_of_a_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_agents_serve_in_the_loop_of_a_program(nats_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """They are found when the block begins, and offline when it has ended; what the block raises comes out as it is."""
     monkeypatch.setenv("IOA_AGENT_DATA", str(tmp_path / "agents"))
-    async with open_nats_plane(tmp_path / "nats") as plane:
+    async with open_plane(nats_url) as plane:
         with pytest.raises(KeyError):
             async with ioa.serving(_agents(), plane.url):
                 online = [status.card.agent_id for status in await plane.client.agents(online_only=True)]
@@ -36,12 +36,14 @@ async def test_agents_serve_in_the_loop_of_a_program(tmp_path: Path, monkeypatch
     assert (sorted(online), result.content, left) == (["counter", "greeter"], "Hello!", [])
 
 
-async def test_a_block_does_not_begin_without_one_of_its_agents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_block_does_not_begin_without_one_of_its_agents(
+    nats_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The error says which and why, and the others are gone with it: one that was just registering, when its lease is over."""
     monkeypatch.setenv("IOA_AGENT_DATA", str(tmp_path / "agents"))
     (tmp_path / "agents").mkdir()
     (tmp_path / "agents" / "counter").write_text("in the way")
-    async with open_nats_plane(tmp_path / "nats") as plane:
+    async with open_plane(nats_url) as plane:
         with pytest.raises(ioa.UnavailableError, match="cannot be locked"):
             async with asyncio.timeout(20), ioa.serving(_agents(), plane.url):
                 raise AssertionError("it begins")

@@ -41,10 +41,10 @@ from ioa.protocol.registry import Lease, Renew
 from ioa.protocol.search import Need, Search, SearchResult
 from ioa.testing.manual_clock import NEW_YEAR
 from ioa.testing.scripted_brain import ScriptedBrain
-from ioa_testkit.memory_plane import Push
 from tests.contract.agent_store.stories import sequenced
 from tests.rig.deadline import eventually
 from tests.rig.hostile_folders import dig
+from tests.rig.memory_plane import Push
 from tests.unit.agent.company import GOAL, Company, idle, one_task, open_company, task, task_beside, working
 
 ROOM = comm_id_of_goal(GOAL.goal_id)

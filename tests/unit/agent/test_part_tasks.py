@@ -23,9 +23,9 @@ from ioa.protocol.team import team_of
 from ioa.testing import ScriptedModel
 from ioa.testing.scripted_model import ScriptedCall
 from ioa_testkit import System
-from ioa_testkit.plane_network import PlaneNetwork
 from tests.contract.agent_store.stories import sequenced
 from tests.rig.deadline import eventually
+from tests.rig.plane_network import PlaneNetwork
 from tests.unit.agent.test_parts import agent, answered, said
 from tests.unit.group.scenario import COMM, START, Scenario
 from tests.unit.group.test_policy import group

@@ -5,18 +5,19 @@ from __future__ import annotations
 import os
 import resource
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
-from typing import NoReturn
 
 import pytest
 from nats.aio.client import Client
 
+from ioa.adapters.nats.inspection import NatsInspection
 from ioa.adapters.nats.server import NatsServer
 from ioa.adapters.nats.topology import DEAD, STREAMS, Topology
 from ioa.cli.examination import (
+    Finding,
     Health,
     agents_finding,
     callout_finding,
@@ -40,6 +41,7 @@ from ioa.errors import UnavailableError
 from ioa.ports.inspection import (
     DeadLetterKind,
     RejectedCaller,
+    RejectedCallers,
     StorageFacts,
     StreamShare,
     TopologyFacts,
@@ -52,8 +54,7 @@ from ioa.protocol.ids import LOCAL, GoalId, GoalName, TenantId
 from ioa.runtime.exit_code import ExitCode
 from ioa.sandbox import level_here
 from ioa.testing.manual_clock import NEW_YEAR
-from ioa_testkit.memory_inspection import MemoryInspection
-from ioa_testkit.planes import open_memory_plane
+from ioa_testkit.planes import open_plane
 
 
 @pytest.mark.parametrize(
@@ -262,13 +263,37 @@ async def test_a_server_that_is_gone_is_out_of_reach(nats_server: NatsServer, tm
     assert (examined.code, nats_server.url in examined.findings[0].message) == (ExitCode.UNREACHABLE, True)
 
 
-async def test_a_sound_system_is_examined_to_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every check says something, in order; without an agent there is a warning, which keeps nothing from working."""
+@pytest.fixture
+async def inspection(nats_url: str) -> AsyncIterator[NatsInspection]:
+    """The inspection of a system without agents."""
+    async with open_plane(nats_url) as plane:
+        yield plane.inspection
+
+
+def answering(answer: object) -> Callable[..., Awaitable[object]]:
+    """An async function that returns this, or raises it if it is an error."""
+
+    async def respond(*_arguments: object) -> object:
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    return respond
+
+
+async def examined(inspection: NatsInspection, folder: Path) -> list[Finding]:
+    """Every finding, in order."""
+    return [finding async for finding in findings(inspection, folder)]
+
+
+async def test_a_sound_system_is_examined_to_the_end(
+    inspection: NatsInspection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every check has a finding, in order; a missing agent is a warning."""
     for name in [name for name in os.environ if name.startswith(("IOA_LLM_", "OPENAI_"))]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("IOA_SANDBOX", "none")
-    async with open_memory_plane() as plane:
-        found = [finding async for finding in findings(plane.inspection, tmp_path)]
+    found = await examined(inspection, tmp_path)
     assert [finding.check for finding in found] == [
         *("server", "max_payload", "jetstream", "streams", "clock", "disk", "model", "sandbox"),
         *("services", "agents", "agent models", "index", "stores", "queues", "goals", "quotas", "dead letters"),
@@ -276,61 +301,57 @@ async def test_a_sound_system_is_examined_to_the_end(tmp_path: Path, monkeypatch
     assert {finding.check for finding in found if finding.health is not Health.OK} == {"agents", "sandbox"}
 
 
-@pytest.mark.parametrize(
-    ("ail", "last", "told"),
-    [
-        (lambda ill: setattr(ill, "held", None), "jetstream", "JetStream is off"),
-        (lambda ill: setattr(ill, "held", StorageFacts(1, 96, 100)), "jetstream", "nearly full"),
-        (lambda ill: ill.silent.add("ioa-router"), "services", "No answer from ioa-router."),
-    ],
-)
-async def test_what_lies_behind_an_ill_is_not_asked(
-    ail: Callable[[MemoryInspection], None], last: str, told: str, tmp_path: Path
+FAULTS = [
+    ("storage", answering(None), "jetstream", "JetStream is off"),
+    ("storage", answering(StorageFacts(1, 96, 100)), "jetstream", "nearly full"),
+    ("answers", answering(False), "services", "No answer from"),
+]
+LIMITED = answering(RejectedCallers([RejectedCaller("eve", "rate", 30_312)], ()))
+
+
+@pytest.mark.parametrize(("method", "answer", "last", "message"), FAULTS)
+async def test_examination_after_a_fault_ends(
+    inspection: NatsInspection,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    method: str,
+    answer: Callable[..., Awaitable[object]],
+    last: str,
+    message: str,
 ) -> None:
-    """The examination ends where the other checks would say nothing, with how to mend it."""
-    async with open_memory_plane() as plane:
-        assert isinstance(plane.inspection, MemoryInspection)
-        ail(plane.inspection)
-        found = [finding async for finding in findings(plane.inspection, tmp_path)]
-    assert (found[-1].check, found[-1].health, told in found[-1].message, bool(found[-1].hint)) == (
-        last,
-        Health.PROBLEM,
-        True,
-        True,
-    )
+    """The examination ends where the other checks would have no finding, with a hint."""
+    monkeypatch.setattr(inspection, method, answer)
+    finding = (await examined(inspection, tmp_path))[-1]
+    assert (finding.check, finding.health, message in finding.message, bool(finding.hint)) == (last, Health.PROBLEM, True, True)
 
 
-@pytest.mark.parametrize(
-    "ail",
-    [
-        lambda ill: setattr(ill, "held", None),
-        lambda ill: setattr(ill, "held", StorageFacts(1, 96, 100)),
-        lambda ill: ill.silent.add("ioa-router"),
-    ],
-)
-async def test_who_floods_is_named_whatever_else_is_wrong(ail: Callable[[MemoryInspection], None], tmp_path: Path) -> None:
-    """It may be why: who fills the store, or keeps a service from answering, is named where the examination ends."""
-    async with open_memory_plane() as plane:
-        assert isinstance(plane.inspection, MemoryInspection)
-        ail(plane.inspection)
-        plane.inspection.rejected = [RejectedCaller("eve", "rate", 30_312)]
-        found = [finding async for finding in findings(plane.inspection, tmp_path)]
+@pytest.mark.parametrize(("method", "answer", "_last", "_message"), FAULTS)
+async def test_examination_after_a_fault_names_rejected_callers(
+    inspection: NatsInspection,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    method: str,
+    answer: Callable[..., Awaitable[object]],
+    _last: str,
+    _message: str,
+) -> None:
+    """Overload may be the cause of the fault."""
+    monkeypatch.setattr(inspection, method, answer)
+    monkeypatch.setattr(inspection, "rejected_callers", LIMITED)
+    found = await examined(inspection, tmp_path)
     assert (found[-1].check, "eve (30,312 by rate)" in found[-1].message) == ("quotas", True)
     assert Health.PROBLEM in {finding.health for finding in found}
 
 
-async def test_a_check_that_is_not_answered_keeps_no_name_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Beside a flood any check may come to nothing: it says so, and who floods is named all the same."""
-
-    async def unanswered(_inspection: MemoryInspection) -> NoReturn:
-        raise UnavailableError("Group setup does not answer.", hint="Is it running?")
-
-    for asked in ("topology", "clock_difference", "read", "dead_letter_kinds"):
-        monkeypatch.setattr(MemoryInspection, asked, unanswered)
-    async with open_memory_plane() as plane:
-        assert isinstance(plane.inspection, MemoryInspection)
-        plane.inspection.rejected = [RejectedCaller("eve", "rate", 30_312)]
-        found = {finding.check: finding async for finding in findings(plane.inspection, tmp_path)}
+async def test_unanswered_check_is_a_problem_and_rejected_callers_are_named(
+    inspection: NatsInspection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each check without an answer has a finding with the hint of its error."""
+    unavailable = answering(UnavailableError("Group setup does not answer.", hint="Is it running?"))
+    for method in ("topology", "clock_difference", "read", "dead_letter_kinds"):
+        monkeypatch.setattr(inspection, method, unavailable)
+    monkeypatch.setattr(inspection, "rejected_callers", LIMITED)
+    found = {finding.check: finding for finding in await examined(inspection, tmp_path)}
     unheard = ("streams", "clock", "queues", "dead letters")
     assert {check: (found[check].health, found[check].hint) for check in unheard} == dict.fromkeys(
         unheard, (Health.PROBLEM, "Is it running?")
@@ -345,13 +366,11 @@ def test_a_service_that_does_not_say_whom_it_slows_down_is_told() -> None:
     assert ("above a limit: eve (" in some.message, "from ioa-router" in some.message, "again" in some.hint) == (True, True, True)
 
 
-async def test_a_tenants_system_is_said_to_be_one(tmp_path: Path) -> None:
-    """Who looks after several knows whose everything is that follows; where there is one alone, nothing is said."""
-    async with open_memory_plane() as plane:
-        assert isinstance(plane.inspection, MemoryInspection)
-        plane.inspection.of = TenantId("acme")
-        [told] = [one.message async for one in findings(plane.inspection, tmp_path) if one.check == "tenant"]
-    assert "acme" in told
+async def test_tenant_is_named(inspection: NatsInspection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The system of a tenant has a finding with the tenant's name."""
+    monkeypatch.setattr(inspection, "tenant", answering(TenantId("acme")))
+    [message] = [one.message for one in await examined(inspection, tmp_path) if one.check == "tenant"]
+    assert "acme" in message
 
 
 def test_a_full_store_is_a_problem() -> None:

@@ -20,19 +20,20 @@ from ioa.protocol.messages import Discussion, InformTaskResult, TaskOutcome
 from ioa.protocol.model_calls import ModelCall
 from ioa.protocol.trace import Span, span_id_of_goal, trace_id_of, trace_of_goal
 from ioa.protocol.usage import MAX_COUNT, Usage
-from ioa_testkit.planes import open_memory_plane
+from ioa_testkit.planes import open_plane
 from tests.contract.system_client.members import ADA, BOB, GOAL, ROOM, TASK, Members, order
 from tests.rig.deadline import eventually
+from tests.rig.nats_accounts import SharedNats
 from tests.rig.trace_receiver import trace_receiver
 
 GIVEN = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 ROOT = span_id_of_goal(GoalName(LOCAL, GOAL))
 
 
-async def _log(result: InformTaskResult | None = None, traceparent: str = "") -> Sequence[StoredEntry]:
+async def _log(nats: SharedNats, result: InformTaskResult | None = None, traceparent: str = "") -> Sequence[StoredEntry]:
     """What is stored of a goal whose one task Bob does, by a nested team if he has no result."""
     with capture_logs():
-        async with open_memory_plane() as plane:
+        async with nats.account() as url, open_plane(url) as plane:
             members = Members(plane)
             async with beside(plane.network.take_goals(ADA, PoolId(ADA), members.given, max_concurrent=8, anybodys=False)):
                 await members.register(ADA, BOB)
@@ -57,10 +58,10 @@ def _tree(spans: Sequence[Span], above: str, depth: int = 0) -> list[str]:
     return [line for span in below for line in ("  " * depth + span.name, *_tree(spans, span.span_id, depth + 1))]
 
 
-async def test_a_goal_with_a_nested_team_is_one_tree() -> None:
+async def test_a_goal_with_a_nested_team_is_one_tree(shared_nats: SharedNats) -> None:
     """Whoever looks at it sees who had the floor when, what waited for which task, and the team within the task."""
     trace = GoalTrace()
-    spans = trace.of(await _log())
+    spans = trace.of(await _log(shared_nats))
     assert (trace.trace_id, trace.is_sampled) == (trace_id_of(trace_of_goal(GoalName(LOCAL, GOAL), "")), True)
     assert _tree(spans, "") == [
         "goal",
@@ -78,11 +79,11 @@ async def test_a_goal_with_a_nested_team_is_one_tree() -> None:
     assert all(span.start <= span.end and not span.failure for span in spans)
 
 
-async def test_what_failed_and_what_was_asked_of_models_stands_in_it() -> None:
+async def test_what_failed_and_what_was_asked_of_models_stands_in_it(shared_nats: SharedNats) -> None:
     """A task that failed says so, and each call of a model is a span of its own, with what it cost and never what was said."""
     calls = (ModelCall(purpose="task", came_to="cut", milliseconds=40, usage=Usage(tokens_in=7)), ModelCall(purpose="task"))
     failed = InformTaskResult(task_id=TASK, outcome=TaskOutcome.FAILED, task_conclusion="no vase", calls=calls)
-    spans = GoalTrace().of(await _log(failed))
+    spans = GoalTrace().of(await _log(shared_nats, failed))
     [task] = [span for span in spans if span.name == "task"]
     asked = [span for span in spans if span.name == "chat"]
     assert (task.failure, [value for span in spans for value in span.attributes.values() if "vase" in str(value)]) == ("failed", [])
@@ -93,29 +94,29 @@ async def test_what_failed_and_what_was_asked_of_models_stands_in_it() -> None:
     assert all(task.start <= span.start <= span.end <= task.end for span in asked)
 
 
-async def test_how_long_calls_of_models_took_is_their_agents_word() -> None:
+async def test_how_long_calls_of_models_took_is_their_agents_word(shared_nats: SharedNats) -> None:
     """Who says that they took longer than any calendar has them begin with what they are of, and everything else is told."""
     calls = (ModelCall(purpose="plan", milliseconds=MAX_COUNT), ModelCall(purpose="speak", milliseconds=0))
-    spans = GoalTrace().of(await _log(InformTaskResult(task_id=TASK, task_conclusion="Ten.", calls=calls)))
+    spans = GoalTrace().of(await _log(shared_nats, InformTaskResult(task_id=TASK, task_conclusion="Ten.", calls=calls)))
     [task] = [span for span in spans if span.name == "task"]
     asked = [(span.start, span.end) for span in spans if span.name == "chat"]
     assert (asked, [span.name for span in spans][-1]) == ([(task.start, task.end), (task.end, task.end)], "goal")
 
 
-async def test_a_trace_that_was_given_goes_on() -> None:
+async def test_a_trace_that_was_given_goes_on(shared_nats: SharedNats) -> None:
     """The goal is a part of what launched it; one whose launcher keeps no trace is not kept."""
-    log = await _log(InformTaskResult(task_id=TASK, task_conclusion="Ten."), traceparent=GIVEN)
+    log = await _log(shared_nats, InformTaskResult(task_id=TASK, task_conclusion="Ten."), traceparent=GIVEN)
     trace = GoalTrace()
     [goal] = [span for span in trace.of(log) if span.name == "goal"]
     assert (trace.trace_id, goal.parent_id, goal.span_id) == (GIVEN[3:35], GIVEN[36:52], ROOT)
     unwanted = GoalTrace()
-    unwanted.of(await _log(InformTaskResult(task_id=TASK, task_conclusion="Ten."), traceparent=f"{GIVEN[:-2]}00"))
+    unwanted.of(await _log(shared_nats, InformTaskResult(task_id=TASK, task_conclusion="Ten."), traceparent=f"{GIVEN[:-2]}00"))
     assert not unwanted.is_sampled
 
 
-async def test_a_collector_gets_it_and_twice_the_same() -> None:
+async def test_a_collector_gets_it_and_twice_the_same(shared_nats: SharedNats) -> None:
     """With its ids, its nesting and what failed; whoever exports again doubles nothing."""
-    entries = await _log(InformTaskResult(task_id=TASK, outcome=TaskOutcome.FAILED, task_conclusion="no vase"))
+    entries = await _log(shared_nats, InformTaskResult(task_id=TASK, outcome=TaskOutcome.FAILED, task_conclusion="no vase"))
     got: list[ExportTraceServiceRequest] = []
     with trace_receiver(got) as endpoint:
         for _ in range(2):

@@ -13,7 +13,7 @@ from ioa.protocol.ids import AgentId
 from ioa.runtime.ledger import GroupLedger
 from ioa.testing.memory_log import Mishap
 from ioa.testing.memory_store import MemoryStore
-from ioa_testkit.memory_plane import MemoryControlPlane
+from tests.rig.memory_plane import MemoryControlPlane
 from tests.unit.group.scenario import COMM, START
 from tests.unit.group.test_policy_laws import MEMBERS, cast, run
 from tests.unit.protocol.policies import any_scoped_policy

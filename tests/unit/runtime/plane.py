@@ -42,7 +42,7 @@ from ioa.testing.memory_delivery import (
 from ioa.testing.memory_goals import MemoryTickets, MemoryWorkQueue
 from ioa_groups.files import FileQuotas
 from ioa_groups.setup import GroupTimeouts
-from ioa_testkit.memory_services import MemoryServices, ServiceRules
+from tests.rig.memory_services import MemoryServices, ServiceRules
 from tests.unit.group.scenario import card, charter, limits
 
 ADA, BOB, EVE = AgentId("ada"), AgentId("bob"), AgentId("eve")

@@ -60,27 +60,8 @@ def test_the_fixture_works_by_whatever_runs_async_tests(tmp_path: Path, source: 
     assert (done.returncode, "1 passed" in done.stdout) == (0, True), done.stdout + done.stderr
 
 
-def test_a_run_on_nats_is_asked_for_by_an_option_or_a_parameter(tmp_path: Path) -> None:
-    """For all tests, or for one; another word is refused."""
-    source = """
-@pytest.mark.parametrize("ioa_system", ["memory", "nats"], indirect=True)
-def test_both(ioa_system):
-    assert asyncio.run(ioa_system.run('say hello to Ada', agents=[agent])).succeeded
-
-@pytest.mark.parametrize("ioa_system", ["kafka"], indirect=True)
-def test_neither(ioa_system):
-    pass
-
-def test_as_asked(ioa_system, tmp_path):
-    assert asyncio.run(ioa_system.run('say hello to Ada', agents=[agent])).succeeded
-    assert (tmp_path / "ioa" / "nats-1").exists()
-"""
-    done = run(tmp_path, source, *_BARE, "--ioa-nats")
-    assert ("3 passed, 1 error" in done.stdout, "'memory' or 'nats', not 'kafka'" in done.stdout) == (True, True), done.stdout
-
-
-def test_who_does_not_use_it_loads_nothing(tmp_path: Path) -> None:
-    """Of a run without the fixture only the plugin's own small module is loaded, and its option is all that is seen of it."""
+def test_a_run_without_the_fixture_imports_nothing(tmp_path: Path) -> None:
+    """A run without the fixture imports only the plugin's own small module."""
     (tmp_path / "test_plain.py").write_text(_PLAIN)
     command = [sys.executable, "-m", "pytest", "-q", "-W", "error", "--strict-markers", f"--rootdir={tmp_path}", *_BARE]
     done = subprocess.run([*command, str(tmp_path)], cwd=tmp_path, capture_output=True, text=True, check=False)

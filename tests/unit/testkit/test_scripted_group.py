@@ -14,10 +14,7 @@ from ioa.testing import ScriptedBrain
 from ioa_testkit import ScriptError, System
 from tests.unit.testkit.agents import hanging, translator
 
-BOTH = pytest.mark.parametrize("ioa_system", ["memory", "nats"], indirect=True)
 
-
-@BOTH
 async def test_a_conversation_goes_as_scripted(ioa_system: System) -> None:
     """Every line is in the real group's log, in order, with what the agent answered."""
     async with ioa_system.group("Print the menu", agent=translator(), members=["lead", "cook"]) as group:
@@ -34,7 +31,6 @@ async def test_a_conversation_goes_as_scripted(ioa_system: System) -> None:
     assert [entry.entry.state.phase.is_terminal for entry in group.log[-2:]] == [False, True]
 
 
-@BOTH
 async def test_tasks_run_beside_the_discussion_and_feed_each_other(ioa_system: System) -> None:
     """A scripted member does one, the agent under test one that builds on it; the discussion goes on, and waits at last."""
     async with ioa_system.group("Print the menu", agent=translator(), members=["lead", "cook"]) as group:
@@ -81,7 +77,6 @@ async def test_rules_speak_for_an_agent_by_default(ioa_system: System) -> None:
     assert not isinstance(message.payload, ConcludeGroupDiscussion)
 
 
-@BOTH
 async def test_a_refused_line_fails_with_the_routers_reason(ioa_system: System) -> None:
     """At the line, with what happened so far; the group stands as it stood, and the script may go on."""
     async with ioa_system.group("Print the menu", agent=translator(), members=["lead", "cook"]) as group:

@@ -18,10 +18,7 @@ from ioa.testing import ScriptedBrain, ScriptedModel
 from ioa_testkit import ScriptError, System
 from tests.unit.testkit.agents import counter, hanging, translator
 
-BOTH = pytest.mark.parametrize("ioa_system", ["memory", "nats"], indirect=True)
 
-
-@BOTH
 async def test_a_goal_comes_to_its_typed_result(ioa_system: System) -> None:
     """With its files, all that was reported, what was said by whom, and a transcript to read."""
     goal = await ioa_system.run("translate soup into French", agents=[translator(), counter()])
@@ -35,7 +32,6 @@ async def test_a_goal_comes_to_its_typed_result(ioa_system: System) -> None:
     assert ("done: soupe" in goal.transcript, "soupe" in repr(goal)) == (True, True)
 
 
-@BOTH
 async def test_the_files_of_a_goal_reach_the_agent(ioa_system: System, tmp_path: Path) -> None:
     """As they were given, whatever else there is."""
     (tmp_path / "rows.txt").write_text("a\nb\nc\n")
@@ -99,7 +95,6 @@ async def test_what_is_wrong_with_an_agent_is_told_before_anything_runs(ioa_syst
         await ioa_system.run("  ", agents=[translator()])
 
 
-@BOTH
 async def test_what_a_test_raises_comes_out_as_it_is(ioa_system: System) -> None:
     """Neither wrapped into a group nor hidden by the end of the agents."""
     with pytest.raises(ZeroDivisionError):
@@ -107,7 +102,6 @@ async def test_what_a_test_raises_comes_out_as_it_is(ioa_system: System) -> None
             raise ZeroDivisionError
 
 
-@BOTH
 async def test_a_test_that_is_stopped_leaves_nothing_running(ioa_system: System) -> None:
     """As by Ctrl-C in the middle of a goal whose agent hangs; that no task is left is seen to by every test here."""
     begun = asyncio.Event()

@@ -35,7 +35,7 @@ from ioa.protocol.messages import Message
 from ioa.protocol.outcomes import ReportOutcomes
 from ioa.protocol.registry import Deregister, Lease, Register, Renew
 from ioa.protocol.search import Search, SearchResult
-from ioa_testkit.memory_plane import MemoryControlPlane
+from tests.rig.memory_plane import MemoryControlPlane
 
 _LONGEST_PAUSE = 0.05
 """Seconds before a goal is offered again."""

@@ -32,8 +32,8 @@ from ioa_discovery.experience import Experience
 from ioa_groups.files import FileQuotas
 from ioa_groups.setup import GroupTimeouts
 from ioa_registry.removal import AgentRemover
-from ioa_testkit.memory_discovery import MemoryDiscovery
-from ioa_testkit.memory_services import MemoryServices, ServiceRules
+from tests.rig.memory_discovery import MemoryDiscovery
+from tests.rig.memory_services import MemoryServices, ServiceRules
 
 Push = Callable[[AgentId, SequencedEntry], Sequence[SequencedEntry]]
 """What becomes of one push: what arrives instead of it, such as nothing, or the same twice."""

@@ -5,38 +5,23 @@ from __future__ import annotations
 import asyncio
 from datetime import timedelta
 
-from ioa.ports.agent_index import AgentIndex
 from ioa.ports.clock import Clock
-from ioa.ports.embedder import Embedder
 from ioa.ports.registry_store import RegistryView
 from ioa.protocol.ids import AgentId
 from ioa.protocol.search import IndexStatus, Search, SearchResult
-from ioa.testing.hashing_embedder import HashingEmbedder
-from ioa.testing.memory_index import MemoryIndex
 from ioa_discovery.indexer import Indexer
 from ioa_discovery.registry_feed import present
 from ioa_discovery.replicas import Replicas
 from ioa_discovery.searcher import Searcher
 from ioa_discovery.terms import whole_word
-
-DIMENSION = 512
-"""Enough that the words of some dozens of cards hardly ever fall together."""
-
-
-class MemoryEngines:
-    """What discovery searches in, without a model or an engine. False in this: texts are near each other only by equal words."""
-
-    def __init__(self) -> None:
-        self.index: AgentIndex = MemoryIndex()
-        self.card_embedder: Embedder = HashingEmbedder(dimension=DIMENSION)
-        self.embedder: Embedder = self.card_embedder
+from ioa_testkit.word_engines import WordEngines
 
 
 class MemoryDiscovery:
     """Find agents by the words of their cards. False in this: whoever registers is found at once, and nobody's record counts."""
 
     def __init__(self, view: RegistryView, clock: Clock, renew_every: timedelta) -> None:
-        engines = MemoryEngines()
+        engines = WordEngines()
         self._view = view
         self._index, self._model_id = engines.index, engines.embedder.model_id
         self._replicas = Replicas(view, clock, renew_every)
