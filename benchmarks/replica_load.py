@@ -22,8 +22,8 @@ from ioa.protocol.cards import AgentCard
 from ioa.protocol.ids import AgentId, PoolId
 from ioa.protocol.load import Load
 from ioa.testing.manual_clock import NEW_YEAR, ManualClock
-from ioa.testing.memory_registry import MemoryCards, MemoryLeases, MemoryRegistryView
 from ioa_discovery.replicas import Replicas
+from tests.rig.memory_registry import MemoryCards, MemoryLeases, MemoryRegistryView
 
 RENEW_EVERY = timedelta(seconds=3)
 TASKS, REPLICAS, SLOTS = 100, 4, 4

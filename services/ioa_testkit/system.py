@@ -10,6 +10,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TypeVar
 
+from ioa.adapters.sqlite_store import open_sqlite_store
 from ioa.adapters.system_clock import RandomIds, SystemClock
 from ioa.adapters.this_process import new_session
 from ioa.agent.agent_ports import AgentPorts
@@ -35,7 +36,6 @@ from ioa.protocol.ids import LOCAL, AgentId, PoolId, comm_id_of_goal, parse_agen
 from ioa.protocol.registry import Register
 from ioa.runtime.process import StopSignal
 from ioa.telemetry.library_logs import handed_to_logging
-from ioa.testing.memory_store import MemoryStore
 from ioa_testkit.finished import FinishedGoal, News, Progress, transcript_of
 from ioa_testkit.given_goals import GivenGoals
 from ioa_testkit.observed_agent import observed
@@ -238,21 +238,23 @@ class System:
             minds = await stack.enter_async_context(open_minds(agents, {}, shared))
             opened = [await stack.enter_async_context(agent.opened()) for agent in agents]
             followed = [observed(agent, progress.append) for agent in opened]
-            clients = [self._client(plane, agent, mind) for agent, mind in zip(followed, minds, strict=True)]
+            clients = [await self._client(stack, plane, agent, mind) for agent, mind in zip(followed, minds, strict=True)]
             async with beside(*(client.run(stop) for client in clients), stop=stop.set):
                 yield
 
-    def _client(self, plane: Plane, agent: AgentDefinition, mind: Mind) -> AgentClient:
+    async def _client(self, stack: AsyncExitStack, plane: Plane, agent: AgentDefinition, mind: Mind) -> AgentClient:
         clock, ids, agent_id = SystemClock(), RandomIds(), AgentId(agent.agent_id)
+        folder = self._folder / f"agents-{self._opened}" / agent_id
+        store = await stack.enter_async_context(open_sqlite_store(folder / "memory.sqlite"))
         options = ClientOptions(
-            self._folder / f"agents-{self._opened}" / agent_id,
+            folder / "groups",
             drain=timedelta(0),
             grace=_GRACE,
             takeover=timedelta(0),
             reform_after=_GRACE,
             plans=self.plan_teams,
         )
-        ports = AgentPorts(plane.network, MemoryStore(), clock, ids, mind.brain, mind.chat)
+        ports = AgentPorts(plane.network, store, clock, ids, mind.brain, mind.chat)
         return AgentClient(agent, agent.card_as(agent_id), ports, new_session(clock, ids), options)
 
     async def _until_found(self, client: SystemClient, agents: Sequence[AgentId]) -> None:

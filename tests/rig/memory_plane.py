@@ -23,16 +23,16 @@ from ioa.ports.clock import Clock
 from ioa.protocol.goals import Goal, GoalRecord
 from ioa.protocol.ids import AgentId, PoolId
 from ioa.protocol.registry import Acknowledged, Deregister, Lease, Register, RemoveAgent
-from ioa.testing.memory_dead_letter_box import MemoryDeadLetterBox
-from ioa.testing.memory_goals import MemoryWorkQueue
-from ioa.testing.memory_outcomes import MemoryOutcomes
-from ioa.testing.memory_retention import MemoryAgentRemoval
 from ioa_discovery.assessment import Assessor
 from ioa_discovery.experience import Experience
 from ioa_groups.files import FileQuotas
 from ioa_groups.setup import GroupTimeouts
 from ioa_registry.removal import AgentRemover
+from tests.rig.memory_dead_letter_box import MemoryDeadLetterBox
 from tests.rig.memory_discovery import MemoryDiscovery
+from tests.rig.memory_goals import MemoryWorkQueue
+from tests.rig.memory_outcomes import MemoryOutcomes
+from tests.rig.memory_retention import MemoryAgentRemoval
 from tests.rig.memory_services import MemoryServices, ServiceRules
 
 Push = Callable[[AgentId, SequencedEntry], Sequence[SequencedEntry]]

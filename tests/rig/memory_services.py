@@ -16,18 +16,18 @@ from ioa.protocol.ids import CommId
 from ioa.runtime.endings import Endings
 from ioa.runtime.group_limits import DEFAULT_GROUP_LIMITS, GroupLimits
 from ioa.runtime.ledger import GroupLedger
-from ioa.testing.memory_delivery import MemoryDeadLetters, MemoryProgress, MemoryResults, MemoryTimers
-from ioa.testing.memory_file_store import MemoryFileStore
-from ioa.testing.memory_goals import MemoryGoalRecords, MemoryTickets, MemoryWorkQueue
-from ioa.testing.memory_log import MemoryGroupLog
-from ioa.testing.memory_open_groups import MemoryMemberships, MemoryOpenGroups
-from ioa.testing.memory_registry import MemoryCards, MemoryLeases, MemoryRegistryView, MemorySessions
-from ioa.testing.memory_retention import MemoryEndedGoals, MemoryGoalPages, MemoryGoalRemoval
-from ioa.testing.memory_storage import MemoryStorage
-from ioa.testing.memory_teams import MemoryTeams
 from ioa_groups.parts import GroupParts, GroupServicePorts, GroupServiceRules
 from ioa_registry.registry import Registry, RegistryPorts
 from ioa_router.router import Router, RouterPorts
+from tests.rig.memory_delivery import MemoryDeadLetters, MemoryProgress, MemoryResults, MemoryTimers
+from tests.rig.memory_file_store import MemoryFileStore
+from tests.rig.memory_goals import MemoryGoalRecords, MemoryTickets, MemoryWorkQueue
+from tests.rig.memory_log import MemoryGroupLog
+from tests.rig.memory_open_groups import MemoryMemberships, MemoryOpenGroups
+from tests.rig.memory_registry import MemoryCards, MemoryLeases, MemoryRegistryView, MemorySessions
+from tests.rig.memory_retention import MemoryEndedGoals, MemoryGoalPages, MemoryGoalRemoval
+from tests.rig.memory_storage import MemoryStorage
+from tests.rig.memory_teams import MemoryTeams
 
 D = TypeVar("D", bound=Discovery)
 

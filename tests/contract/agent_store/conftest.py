@@ -12,7 +12,7 @@ import pytest
 
 from ioa.adapters.sqlite_store import open_sqlite_store
 from ioa.ports.agent_store import AgentStore
-from ioa.testing.memory_store import MemoryStore
+from tests.rig.memory_store import MemoryStore
 
 
 @pytest.fixture(params=["memory", "sqlite"])

@@ -21,8 +21,8 @@ from ioa.ports.agent_store import (
 )
 from ioa.protocol.ids import CommId, MessageId, SessionId, TaskId
 from ioa.protocol.outcomes import REMEMBERED, Outcome
-from ioa.testing.memory_store import MemoryStore
 from tests.contract.agent_store.stories import message, result, sequenced
+from tests.rig.memory_store import MemoryStore
 from tests.unit.group.scenario import COMM, START, card
 
 OTHER = CommId("another-room")

@@ -16,8 +16,8 @@ from ioa.errors import NotFoundError
 from ioa.ports.api_key_store import ApiKeyStore
 from ioa.protocol.api_keys import MOST_SIGNED_OUT, KeyId, LoginToken, SignedOut, digest_of_secret
 from ioa.testing.manual_clock import NEW_YEAR
-from ioa.testing.memory_api_keys import MemoryApiKeys
 from tests.integration.gateway.serving import key
+from tests.rig.memory_api_keys import MemoryApiKeys
 
 TOKEN = LoginToken(digest=digest_of_secret("once"), key_id=KeyId("web"), expires_at=NEW_YEAR)
 

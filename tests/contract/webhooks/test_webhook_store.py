@@ -17,7 +17,7 @@ from ioa.protocol.api_keys import KeyId
 from ioa.protocol.ids import LOCAL, CommId, GoalId
 from ioa.protocol.webhooks import HookEvent, Notice, StreamEnds, Webhook, WebhookId, written_secret
 from ioa.testing.manual_clock import NEW_YEAR
-from ioa.testing.memory_webhooks import MemoryWebhooks
+from tests.rig.memory_webhooks import MemoryWebhooks
 
 
 @pytest.fixture(params=["memory", "nats"])

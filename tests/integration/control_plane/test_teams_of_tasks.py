@@ -25,9 +25,9 @@ from ioa.protocol.goals import GoalResult, Reason
 from ioa.protocol.ids import AgentId, TaskId, comm_id_of_task
 from ioa.protocol.team import team_of
 from ioa.runtime.process import StopSignal
-from ioa.testing.memory_store import MemoryStore
 from ioa_testkit.planes import Plane, open_plane
 from tests.rig.deadline import eventually
+from tests.rig.memory_store import MemoryStore
 
 PANEL = team_of(
     {

@@ -21,10 +21,10 @@ from ioa.protocol.ids import AgentId
 from ioa.protocol.messages import Discussion
 from ioa.protocol.team import TeamSpec, read_toml, team_of
 from ioa.testing.log_checker import Evidence, check_courses, check_logs, check_records
-from ioa.testing.memory_store import MemoryStore
 from ioa_testkit.finished import FinishedGoal
 from ioa_testkit.system import System
 from tests.rig.deadline import eventually
+from tests.rig.memory_store import MemoryStore
 from tests.unit.protocol.policies import SHIPPED
 
 Plays = Callable[[TurnView], Spoken]

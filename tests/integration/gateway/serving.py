@@ -19,8 +19,6 @@ from ioa.beside import beside
 from ioa.protocol.api_keys import ApiKey, KeyId, Scope, digest_of_secret, written_key
 from ioa.protocol.ids import LOCAL
 from ioa.testing.manual_clock import NEW_YEAR, ManualClock
-from ioa.testing.memory_api_keys import MemoryApiKeys
-from ioa.testing.memory_webhooks import MemoryWebhooks
 from ioa_gateway.app import create_app
 from ioa_gateway.calls import WebhookParts
 from ioa_gateway.guard import OriginGuard
@@ -32,6 +30,8 @@ from ioa_gateway.rooms import open_rooms
 from ioa_gateway.seats import open_seats
 from ioa_gateway.server import bound, open_server
 from ioa_testkit.planes import Plane
+from tests.rig.memory_api_keys import MemoryApiKeys
+from tests.rig.memory_webhooks import MemoryWebhooks
 
 SECRET = "told to nobody else"
 BEARER = {"Authorization": f"Bearer {written_key(KeyId('web'), SECRET)}"}

@@ -32,8 +32,8 @@ from ioa.protocol.goals import GoalResult, Reason
 from ioa.protocol.ids import AgentId, comm_id_of_goal
 from ioa.protocol.messages import Message, Pass, PassCause, Thinking
 from ioa.runtime.process import StopSignal
-from ioa.testing.memory_store import MemoryStore
 from ioa_testkit.planes import Plane, open_plane
+from tests.rig.memory_store import MemoryStore
 from tests.unit.agent.model.http_script import Line, completion, serving
 
 pytestmark = pytest.mark.timeout(60)

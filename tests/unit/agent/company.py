@@ -32,10 +32,10 @@ from ioa.protocol.messages import (
     TaskSpec,
 )
 from ioa.testing.manual_clock import CountedIds, ManualClock
-from ioa.testing.memory_store import MemoryStore
 from ioa.testing.scripted_brain import ScriptedBrain
 from tests.rig.deadline import eventually
 from tests.rig.memory_network import MemoryNetwork
+from tests.rig.memory_store import MemoryStore
 
 GOAL = Goal(goal_id=GoalId("goal-1"), goal="Have it done.", agent=AgentId("lead"))
 T1 = TaskId("t1-t1")

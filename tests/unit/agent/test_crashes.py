@@ -21,8 +21,8 @@ from ioa.protocol.messages import (
     Message,
     SyncTaskAssignment,
 )
-from ioa.testing.memory_store import MemoryStore
 from tests.rig.deadline import eventually
+from tests.rig.memory_store import MemoryStore
 from tests.unit.agent.company import GOAL, T1, Company, idle, open_company, task, working
 
 pytestmark = pytest.mark.timeout(60)

@@ -27,11 +27,11 @@ from ioa.protocol.ids import CommId, SessionId, comm_id_of_goal
 from ioa.protocol.messages import Pass, PassCause
 from ioa.testing import ScriptedBrain, ScriptedModel
 from ioa.testing.manual_clock import ManualClock
-from ioa.testing.memory_store import MemoryStore
 from ioa_testkit import System
 from tests.contract.agent_store.stories import message
 from tests.rig.curt_brain import CurtBrain
 from tests.rig.memory_network import MemoryNetwork
+from tests.rig.memory_store import MemoryStore
 from tests.unit.agent.company import GOAL, idle, one_task, open_company, working
 from tests.unit.agent.model.situations import ANN, decision, launched
 

@@ -24,10 +24,10 @@ from ioa.protocol.registry import Register
 from ioa.protocol.team import TeamSpec, team_of
 from ioa.protocol.usage import Usage
 from ioa.testing.manual_clock import ManualClock
-from ioa.testing.memory_store import MemoryStore
 from ioa.testing.scripted_brain import ScriptedBrain
 from tests.rig.deadline import eventually
 from tests.rig.memory_network import MemoryNetwork
+from tests.rig.memory_store import MemoryStore
 from tests.unit.agent.company import GOAL
 from tests.unit.group.scenario import card
 from tests.unit.runtime.plane import session

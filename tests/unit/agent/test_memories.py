@@ -26,11 +26,11 @@ from ioa.protocol.ids import LOCAL, AgentId, CommId
 from ioa.protocol.policy import Memory
 from ioa.protocol.team import TeamError, document_of, read_toml, team_of, to_toml
 from ioa.testing import ScriptedModel
-from ioa.testing.memory_store import MemoryStore
 from ioa.testing.scripted_model import ScriptedCall
 from ioa_testkit import System, system
 from tests.contract.agent_store.stories import message, sequenced
 from tests.rig.deadline import eventually
+from tests.rig.memory_store import MemoryStore
 from tests.unit.group.scenario import COMM, START, launched
 
 TURNS = 12

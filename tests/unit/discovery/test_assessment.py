@@ -20,12 +20,12 @@ from ioa.protocol.messages import InformTaskResult, SyncTaskAssignment, TaskOutc
 from ioa.protocol.outcomes import Outcome, ReportOutcomes
 from ioa.protocol.usage import Usage
 from ioa.testing.manual_clock import NEW_YEAR, ManualClock
-from ioa.testing.memory_log import MemoryGroupLog
-from ioa.testing.memory_outcomes import MemoryOutcomes
-from ioa.testing.memory_registry import MemoryCards, MemoryLeases, MemoryRegistryView, MemorySessions
 from ioa_discovery.assessment import Assessor
 from ioa_discovery.ended_tasks import EndedTasks
 from ioa_discovery.experience import Experience
+from tests.rig.memory_log import MemoryGroupLog
+from tests.rig.memory_outcomes import MemoryOutcomes
+from tests.rig.memory_registry import MemoryCards, MemoryLeases, MemoryRegistryView, MemorySessions
 from tests.unit.group.scenario import COMM, START, Scenario, card, launched, specs
 from tests.unit.group.test_tasks_under_policy import scoped
 

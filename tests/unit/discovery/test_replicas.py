@@ -15,11 +15,10 @@ from ioa.protocol.search import Filters, Hit, Need, Search
 from ioa.testing.hashing_embedder import HashingEmbedder
 from ioa.testing.manual_clock import NEW_YEAR, ManualClock
 from ioa.testing.memory_index import MemoryIndex
-from ioa.testing.memory_registry import MemoryCards, MemoryLeases, MemoryRegistryView
 from ioa_discovery.indexer import Indexer
 from ioa_discovery.ranking import LOAD_SHIFT
 from ioa_discovery.replicas import Replicas
-from ioa_discovery.searcher import Searcher
+from tests.rig.memory_registry import MemoryCards, MemoryLeases, MemoryRegistryView
 
 LEASE = timedelta(seconds=10)
 RENEW_EVERY = LEASE / 3

@@ -16,9 +16,9 @@ from ioa.protocol.goals import GoalResult, Reason
 from ioa.protocol.ids import LOCAL, CommId, GoalId, GoalName
 from ioa.protocol.labels import Labels
 from ioa.testing.manual_clock import NEW_YEAR
-from ioa.testing.memory_webhooks import MemoryWebhooks
 from ioa_gateway.outward.tail import Tail
 from tests.rig.deadline import eventually
+from tests.rig.memory_webhooks import MemoryWebhooks
 from tests.unit.gateway.test_webhooks import hook
 from tests.unit.group.scenario import launched
 

@@ -29,13 +29,13 @@ from ioa.protocol.ids import LOCAL, CommId, GoalId, UserId
 from ioa.protocol.webhooks import HookEvent, Notice, PushTarget, StreamEnds, WebhookId, signature_of, written_secret
 from ioa.protocol.webhooks import Webhook as Hook
 from ioa.testing.manual_clock import NEW_YEAR
-from ioa.testing.memory_delivery import MemoryDeadLetters
-from ioa.testing.memory_webhooks import MemoryWebhooks
 from ioa_gateway.outward.pacing import AT_ONCE, AT_ONCE_OF_USER, Pacing
 from ioa_gateway.outward.posting import Posting, check_url, open_posting
 from ioa_gateway.outward.webhooks import Webhooks, again_after
 from tests.rig.certificates import written_certificate
 from tests.rig.hook_receiver import open_receiver
+from tests.rig.memory_delivery import MemoryDeadLetters
+from tests.rig.memory_webhooks import MemoryWebhooks
 
 SECRET = written_secret(b"told to the receiver alone, once")
 

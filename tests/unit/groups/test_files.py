@@ -51,8 +51,8 @@ from ioa.protocol.named_teams import PutTeam
 from ioa.protocol.object_names import folder_of
 from ioa.protocol.team import team_of
 from ioa.protocol.tickets import ticket_of
-from ioa.testing.memory_goals import MemoryTickets
 from ioa_groups.files import INTERRUPTED_AFTER, FileQuotas
+from tests.rig.memory_goals import MemoryTickets
 from tests.unit.runtime.plane import ADA, BOB, EVE, GOAL, ROOM, Plane
 
 PLACE = "t1-1/chart.svg"

@@ -12,9 +12,9 @@ from ioa.protocol.goal_order import GoalOrder, parse_goal
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import LOCAL, UserId
 from ioa.protocol.named_teams import GetTeam, NamedTeam, PutTeam, TeamName, TeamReference
-from ioa.testing.memory_teams import MemoryTeams
 from ioa_groups.teams import MAX_NAMES, VERSIONS_KEPT, Teams
 from tests.contract.system_client.test_named_teams import debate
+from tests.rig.memory_teams import MemoryTeams
 from tests.unit.runtime.plane import ADA, BOB, GOAL, ROOM, Plane
 
 ANNA, EVE = UserId("anna"), UserId("eve")

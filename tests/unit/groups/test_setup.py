@@ -58,7 +58,7 @@ from ioa.protocol.registry import Register
 from ioa.protocol.results import encode_result
 from ioa.protocol.team import team_of
 from ioa.protocol.tickets import ticket_of
-from ioa.testing.memory_goals import MemoryTickets
+from tests.rig.memory_goals import MemoryTickets
 from tests.unit.group.scenario import card, specs
 from tests.unit.runtime.plane import ADA, BOB, EVE, GOAL, ROOM, TICKET, Plane, open_task, session
 

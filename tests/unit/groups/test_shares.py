@@ -13,10 +13,10 @@ from ioa.ports.open_groups import OpenGroup
 from ioa.ports.registry_store import CardRecord, Renewal
 from ioa.protocol.ids import AgentId, CommId, GoalId, PoolId, UserId
 from ioa.protocol.load import Load
-from ioa.testing.memory_open_groups import MemoryOpenGroups
-from ioa.testing.memory_registry import MemoryCards, MemoryLeases, MemoryRegistryView
 from ioa_groups import shares
 from ioa_groups.shares import LEAST, PoolShares
+from tests.rig.memory_open_groups import MemoryOpenGroups
+from tests.rig.memory_registry import MemoryCards, MemoryLeases, MemoryRegistryView
 from tests.unit.group.scenario import START, card
 
 ADA, SUMS = AgentId("ada"), PoolId("sums")

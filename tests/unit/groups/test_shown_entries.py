@@ -11,9 +11,9 @@ from ioa.group.policy.audience import view_for
 from ioa.group.requests import SequencedEntry, Sync
 from ioa.protocol.ids import AgentId
 from ioa.runtime.ledger import GroupLedger
-from ioa.testing.memory_log import Mishap
-from ioa.testing.memory_store import MemoryStore
+from tests.rig.memory_log import Mishap
 from tests.rig.memory_plane import MemoryControlPlane
+from tests.rig.memory_store import MemoryStore
 from tests.unit.group.scenario import COMM, START
 from tests.unit.group.test_policy_laws import MEMBERS, cast, run
 from tests.unit.protocol.policies import any_scoped_policy

@@ -10,8 +10,8 @@ from ioa.errors import ConflictError, NotFoundError
 from ioa.protocol.goals import Goal, GoalRecord
 from ioa.protocol.ids import AgentId, GoalId, PoolId
 from ioa.protocol.registry import Deregister, Register, RemoveAgent
-from ioa.testing.memory_retention import MemoryAgentRemoval
 from ioa_registry.removal import AgentRemover
+from tests.rig.memory_retention import MemoryAgentRemoval
 from tests.unit.group.scenario import START, card
 from tests.unit.runtime.plane import ADA, BOB, EVE, LEASE, Plane
 

@@ -31,7 +31,7 @@ from ioa.protocol.messages import (
 from ioa.protocol.policy import Casting, Node, Policy, Role, Turns
 from ioa.protocol.registry import Register
 from ioa.protocol.subjects import say
-from ioa.testing.memory_log import Mishap
+from tests.rig.memory_log import Mishap
 from tests.unit.group.scenario import card
 from tests.unit.runtime.plane import ADA, BOB, EVE, GOAL, ROOM, Plane, messages_of, session
 

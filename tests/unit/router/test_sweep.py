@@ -9,9 +9,9 @@ from ioa.ports.open_groups import OpenGroup, OpenPage
 from ioa.protocol.ids import CommId, GoalId
 from ioa.runtime.group_metrics import unreadable
 from ioa.testing.manual_clock import NEW_YEAR
-from ioa.testing.memory_open_groups import MemoryOpenGroups
 from ioa_router.sweep import Sweep
 from tests.rig.deadline import eventually
+from tests.rig.memory_open_groups import MemoryOpenGroups
 
 GROUP = OpenGroup(goal_id=GoalId("goal-1"), deadline=NEW_YEAR)
 

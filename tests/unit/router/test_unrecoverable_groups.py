@@ -16,8 +16,8 @@ from ioa.protocol.ids import LOCAL, CommId, GoalName
 from ioa.protocol.subjects import timer
 from ioa.runtime.group_metrics import unreadable
 from ioa.runtime.unreadable import UnreadableEntries
-from ioa.testing.memory_delivery import MemoryDeadLetters, RefusedMessage
 from ioa_router.unrecoverable_groups import UnrecoverableGroups
+from tests.rig.memory_delivery import MemoryDeadLetters, RefusedMessage
 from tests.unit.runtime.plane import ADA, BOB, GOAL, ROOM, Plane
 
 

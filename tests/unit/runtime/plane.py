@@ -36,12 +36,12 @@ from ioa.protocol.tickets import digest_of_ticket, ticket_of
 from ioa.protocol.usage import Usage
 from ioa.runtime.group_limits import DEFAULT_GROUP_LIMITS, GroupLimits
 from ioa.testing.manual_clock import NEW_YEAR, CountedIds, ManualClock
-from ioa.testing.memory_delivery import (
-    MemoryInboxes,
-)
-from ioa.testing.memory_goals import MemoryTickets, MemoryWorkQueue
 from ioa_groups.files import FileQuotas
 from ioa_groups.setup import GroupTimeouts
+from tests.rig.memory_delivery import (
+    MemoryInboxes,
+)
+from tests.rig.memory_goals import MemoryTickets, MemoryWorkQueue
 from tests.rig.memory_services import MemoryServices, ServiceRules
 from tests.unit.group.scenario import card, charter, limits
 

@@ -12,7 +12,7 @@ from ioa.protocol.audit import MAX_LINE_BYTES, MAX_NAME_CHARS, AuditLine, Deed, 
 from ioa.protocol.codec import encode_value
 from ioa.runtime.audit import MAX_LINES, AuditedDeadLetters, AuditLog, audited
 from ioa.testing.manual_clock import ManualClock
-from ioa.testing.memory_delivery import MemoryDeadLetters
+from tests.rig.memory_delivery import MemoryDeadLetters
 
 
 class Kept:

@@ -27,7 +27,7 @@ from ioa.protocol.messages import (
     SyncTaskAssignment,
 )
 from ioa.protocol.policy import Policy
-from ioa.testing.memory_log import Mishap
+from tests.rig.memory_log import Mishap
 from tests.unit.group.scenario import COMM, START, launched, said, specs
 from tests.unit.group.walk import any_event
 from tests.unit.runtime.plane import ADA, BOB, EVE, ROOM, Plane

@@ -8,8 +8,8 @@ import pytest
 
 from ioa.errors import StoreFullError, UnavailableError
 from ioa.runtime.store_share import StoreShare
-from ioa.testing.memory_storage import MemoryStorage
 from tests.rig.deadline import eventually
+from tests.rig.memory_storage import MemoryStorage
 
 
 async def test_full_store_rejects_until_it_has_space() -> None:

@@ -16,9 +16,9 @@ from ioa.protocol.goals import Artifact
 from ioa.protocol.ids import TaskId
 from ioa.protocol.messages import ConcludeGroupDiscussion
 from ioa.protocol.usage import Overhead, Usage
-from ioa.testing.memory_files import MemoryFiles
 from ioa.testing.scripted_model import ScriptedModel
 from tests.rig.curt_brain import CurtBrain
+from tests.rig.memory_files import MemoryFiles
 from tests.unit.agent.model.golden_prompts import give, group, report
 from tests.unit.agent.model.machine_group import Group
 from tests.unit.agent.model.situations import ANN, BOB, decision

@@ -11,12 +11,12 @@ from ioa.ports.retention import Belongings, GoalPage, ListedPage, ListedRecord, 
 from ioa.protocol.codec import encode
 from ioa.protocol.goals import EndedGoal, GoalRecord
 from ioa.protocol.ids import AgentId, CommId, GoalName, PoolId
-from ioa.testing.memory_delivery import MemoryResults, MemoryTimers
-from ioa.testing.memory_file_store import MemoryFileStore
-from ioa.testing.memory_goals import MemoryGoalRecords, MemoryWorkQueue
-from ioa.testing.memory_log import MemoryGroupLog
-from ioa.testing.memory_open_groups import MemoryMemberships, MemoryOpenGroups
-from ioa.testing.memory_registry import MemoryCards, MemoryLeases
+from tests.rig.memory_delivery import MemoryResults, MemoryTimers
+from tests.rig.memory_file_store import MemoryFileStore
+from tests.rig.memory_goals import MemoryGoalRecords, MemoryWorkQueue
+from tests.rig.memory_log import MemoryGroupLog
+from tests.rig.memory_open_groups import MemoryMemberships, MemoryOpenGroups
+from tests.rig.memory_registry import MemoryCards, MemoryLeases
 
 
 class MemoryGoalPages:

@@ -8,7 +8,7 @@ from datetime import datetime
 from ioa.errors import NotFoundError
 from ioa.ports.clock import Clock
 from ioa.ports.dead_letter_box import DeadLetter, DeadLetterPage
-from ioa.testing.memory_delivery import MemoryDeadLetters
+from tests.rig.memory_delivery import MemoryDeadLetters
 
 
 class MemoryDeadLetterBox:

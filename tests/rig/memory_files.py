@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ioa.protocol.goals import Artifact
-from ioa.testing.memory_file_store import MemoryFileStore
+from tests.rig.memory_file_store import MemoryFileStore
 
 
 class MemoryFiles(MemoryFileStore):
