@@ -17,6 +17,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Message, Receive
 
+from ioa.adapters.nats.webhooks import NatsWebhooks
 from ioa.beside import beside
 from ioa.cancellation import fail_after
 from ioa.client.client import Client
@@ -25,7 +26,6 @@ from ioa.client.seat import PersonSeat
 from ioa.errors import ForbiddenError, InvalidInputError, IoaError, NotFoundError, PayloadTooLargeError
 from ioa.group.requests import GroupSnapshot, no_group
 from ioa.ports.goal_client import GoalStatus
-from ioa.ports.webhook_store import WebhookStore
 from ioa.protocol.api_keys import Scope
 from ioa.protocol.codec import validate
 from ioa.protocol.goal_order import GoalOrder
@@ -82,7 +82,7 @@ class WebhookParts:
         making: Who is making one.
     """
 
-    store: WebhookStore
+    store: NatsWebhooks
     posting: Posting
     draw: Callable[[int], bytes]
     making: dict[UserId, asyncio.Lock] = field(default_factory=dict)

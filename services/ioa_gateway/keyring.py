@@ -18,8 +18,8 @@ from typing import NamedTuple
 import structlog
 from starlette.requests import HTTPConnection
 
+from ioa.adapters.nats.api_keys import NatsApiKeys
 from ioa.errors import ForbiddenError, InvalidInputError, RateLimitedError, UnauthenticatedError, UnavailableError
-from ioa.ports.api_key_store import ApiKeyStore
 from ioa.protocol.api_keys import KNOWN_FOR, ApiKey, KeyId, Scope, SignedOut, digest_of_secret, parse_key, people_of
 from ioa_gateway.callers import Caller
 from ioa_gateway.sessions import BrowserSession, session_in
@@ -57,7 +57,7 @@ class Keyring:
 
     def __init__(
         self,
-        store: ApiKeyStore,
+        store: NatsApiKeys,
         now: Callable[[], datetime],
         known_for: timedelta = KNOWN_FOR,
         looked_up_every: timedelta = timedelta(seconds=1),

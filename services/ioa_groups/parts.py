@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
+from ioa.adapters.nats.storage import NatsStorage
+from ioa.adapters.nats.teams import NatsTeams
 from ioa.ports.clock import Clock
 from ioa.ports.delivery import DeadLetters, GoalRecords, Memberships, Results, Tickets, Timers, WorkQueue
 from ioa.ports.discovery import Discovery
@@ -14,8 +16,6 @@ from ioa.ports.group_log import GroupLog
 from ioa.ports.open_groups import OpenGroups
 from ioa.ports.registry_store import LivenessView, Sessions
 from ioa.ports.retention import EndedGoals, GoalPages, GoalRemoval
-from ioa.ports.storage import Storage
-from ioa.ports.team_store import TeamStore
 from ioa.protocol.ids import PoolId
 from ioa.runtime.endings import Endings
 from ioa.runtime.ledger import GroupLedger
@@ -75,7 +75,7 @@ class GroupServicePorts:
     ended: EndedGoals
     endings: Endings
     files: FileStore
-    teams: TeamStore
+    teams: NatsTeams
     dead: DeadLetters
     work: WorkQueue
     tickets: Tickets
@@ -83,7 +83,7 @@ class GroupServicePorts:
     leading: Discovery
     pages: GoalPages
     removal: GoalRemoval
-    store: Storage
+    store: NatsStorage
 
 
 @dataclass(frozen=True, kw_only=True)

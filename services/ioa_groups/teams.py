@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ioa.adapters.nats.teams import NatsTeams
 from ioa.errors import (
     ForbiddenError,
     IoaError,
@@ -17,7 +18,6 @@ from ioa.errors import (
     UnavailableError,
 )
 from ioa.ports.clock import Clock
-from ioa.ports.team_store import TeamStore
 from ioa.protocol.codec import encode
 from ioa.protocol.goal_order import MAX_GOAL_BYTES
 from ioa.protocol.ids import UserId
@@ -51,7 +51,7 @@ class Teams:
         share: Rejects new teams while the store is full.
     """
 
-    def __init__(self, store: TeamStore, clock: Clock, share: StoreShare) -> None:
+    def __init__(self, store: NatsTeams, clock: Clock, share: StoreShare) -> None:
         self._store = store
         self._clock = clock
         self._share = share

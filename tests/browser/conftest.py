@@ -15,7 +15,7 @@ from ioa.beside import beside
 from ioa.protocol.ids import PoolId
 from ioa_testkit.planes import Plane, open_plane
 from tests.browser.staging import DESK, Stage
-from tests.integration.gateway.serving import Door, open_gateway
+from tests.integration.gateway.serving import Door, open_door, open_gateway
 
 collect_ignore_glob = [] if find_spec("playwright") else ["test_*.py"]
 
@@ -75,9 +75,10 @@ async def stage(plane: Plane) -> AsyncIterator[Stage]:
 
 
 @pytest.fixture
-def door() -> Door:
+async def door(plane: Plane) -> AsyncIterator[Door]:
     """What a test changes of the gateway while it runs."""
-    return Door()
+    async with open_door(plane) as door:
+        yield door
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from ioa.beside import beside
 from ioa.protocol.ids import PoolId
 from ioa_testkit.planes import open_nats_plane
 from tests.contract.system_client.members import ADA, BOB, Members
-from tests.integration.gateway.serving import Door, open_gateway
+from tests.integration.gateway.serving import Door, open_door, open_gateway
 
 SCHEMATHESIS = "schemathesis==4.32.5"
 ENDLESS = "^/v1/events$"
@@ -56,8 +56,8 @@ async def throw(schemathesis: str, examples: int, seed: int) -> int:
 
 
 async def _throw(schemathesis: str, examples: int, seed: int, folder: Path) -> int:
-    async with open_nats_plane(folder) as plane:
-        members, door = Members(plane), Door()
+    async with open_nats_plane(folder) as plane, open_door(plane) as door:
+        members = Members(plane)
         async with beside(plane.network.take_goals(ADA, PoolId(ADA), members.given, max_concurrent=8, anybodys=True)):
             await members.register(ADA, BOB)
             async with open_gateway(plane, door) as http, beside(members.reach_goals(), _stay(members), _let_time_pass(door)):

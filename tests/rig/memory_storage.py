@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from ioa.adapters.nats.storage import NatsStorage
 
-class MemoryStorage:
-    """A `Storage` for unit tests. False in this: it measures nothing."""
+
+class MemoryStorage(NatsStorage):
+    """A store whose usage a test sets."""
 
     def __init__(self) -> None:
         self.used_part = 0.0

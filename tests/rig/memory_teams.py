@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
+from ioa.adapters.nats.teams import NatsTeams
 from ioa.protocol.named_teams import NamedTeam, TeamName, TeamRow
 
 
-class MemoryTeams:
-    """A `TeamStore` that forgets everything with the process."""
+class MemoryTeams(NatsTeams):
+    """Named teams in a dictionary."""
 
     def __init__(self) -> None:
         self._kept: defaultdict[TeamName, dict[int, NamedTeam]] = defaultdict(dict)

@@ -20,7 +20,6 @@ from ioa.cli.terminal import Terminal
 from ioa.errors import ForbiddenError, InvalidInputError, NotFoundError
 from ioa.foreign_text import shown_in_line
 from ioa.hosting.place import PATIENCE
-from ioa.ports.api_key_store import ApiKeyStore
 from ioa.protocol.api_keys import ApiKey, KeyId, LoginToken, Scope, digest_of_secret, is_scope, written_key
 from ioa.protocol.codec import validate
 from ioa.protocol.ids import ADMIN, LOCAL, UserId, parse_agent_id
@@ -156,7 +155,7 @@ def key_document(key: ApiKey) -> Mapping[str, Any]:
 
 
 @asynccontextmanager
-async def _open_keys(url: str | None) -> AsyncIterator[tuple[ApiKeyStore, UserId]]:
+async def _open_keys(url: str | None) -> AsyncIterator[tuple[NatsApiKeys, UserId]]:
     """Yield the keys and who asks for them, an admin, or `LOCAL` where nobody is asked who he is.
 
     Raises:

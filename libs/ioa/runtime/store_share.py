@@ -13,8 +13,8 @@ from datetime import timedelta
 import structlog
 from prometheus_client import Gauge
 
+from ioa.adapters.nats.storage import NatsStorage
 from ioa.errors import StoreFullError, UnavailableError
-from ioa.ports.storage import Storage
 
 FULL = 0.9
 """Used part of the store above which new goals are rejected."""
@@ -35,7 +35,7 @@ class StoreShare:
         now: Monotonic clock, in seconds.
     """
 
-    def __init__(self, store: Storage, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, store: NatsStorage, now: Callable[[], float] = time.monotonic) -> None:
         self._store = store
         self._now = now
         self._measured_at = float("-inf")

@@ -16,13 +16,13 @@ from datetime import datetime, timedelta
 import structlog
 
 from ioa.adapters.nats.tail import NatsTail, TailHeld, TailRecord
+from ioa.adapters.nats.webhooks import NatsWebhooks
 from ioa.beside import beside, together
 from ioa.cancellation import fail_after
 from ioa.errors import IoaError, UnavailableError
 from ioa.group.state import GroupState
 from ioa.ports.group_client import GroupClient
 from ioa.ports.group_log import StoredEntry, UnreadableEntryError
-from ioa.ports.webhook_store import WebhookStore
 from ioa.protocol.goals import GoalResult
 from ioa.protocol.ids import CommId, GoalName, UserId
 from ioa.protocol.labels import Labels, bears
@@ -68,7 +68,7 @@ class Tail:
     def __init__(
         self,
         place: NatsTail,
-        store: WebhookStore,
+        store: NatsWebhooks,
         groups: GroupClient,
         stands: Callable[[str], bool],
         now: Callable[[], datetime],

@@ -15,11 +15,11 @@ import structlog
 from prometheus_client import Counter as Metric
 
 from ioa.adapters.nats.queues import Delivery
+from ioa.adapters.nats.webhooks import NatsWebhooks
 from ioa.client.documents import ResultDocument, told
 from ioa.errors import IoaError, NotYetError, UnavailableError
 from ioa.ports.delivery import DeadLetters, DeadReason
 from ioa.ports.goal_client import GoalClient
-from ioa.ports.webhook_store import WebhookStore
 from ioa.protocol.codec import decode
 from ioa.protocol.ids import GoalName
 from ioa.protocol.webhooks import HookEvent, Notice, Webhook, signature_of
@@ -55,7 +55,7 @@ class Webhooks:
 
     def __init__(
         self,
-        store: WebhookStore,
+        store: NatsWebhooks,
         goals: GoalClient,
         dead: DeadLetters,
         posting: Posting,

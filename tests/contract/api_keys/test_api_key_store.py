@@ -1,39 +1,39 @@
-"""What both stores of HTTP's keys keep to: the one in memory, and the one on a real nats-server."""
+"""The contract of the store of API keys."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
+from nats.aio.client import Client
 
 from ioa.adapters.nats.api_keys import NatsApiKeys
 from ioa.adapters.nats.connection import NatsSettings, open_connection
-from ioa.adapters.nats.server import open_nats_server
 from ioa.adapters.nats.topology import API_KEYS, Topology
 from ioa.errors import NotFoundError
-from ioa.ports.api_key_store import ApiKeyStore
 from ioa.protocol.api_keys import MOST_SIGNED_OUT, KeyId, LoginToken, SignedOut, digest_of_secret
 from ioa.testing.manual_clock import NEW_YEAR
 from tests.integration.gateway.serving import key
-from tests.rig.memory_api_keys import MemoryApiKeys
 
 TOKEN = LoginToken(digest=digest_of_secret("once"), key_id=KeyId("web"), expires_at=NEW_YEAR)
 
 
-@pytest.fixture(params=["memory", "nats"])
-async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[ApiKeyStore]:
-    """A store without keys."""
-    if request.param == "memory":
-        yield MemoryApiKeys()
-        return
-    async with open_nats_server(tmp_path, None) as server, open_connection(NatsSettings(server.url, "test")) as client:
-        await Topology().ensure(client.jetstream())
-        yield NatsApiKeys(client)
+@pytest.fixture
+async def client(nats_url: str) -> AsyncIterator[Client]:
+    """A connection to a server with all streams and buckets."""
+    async with open_connection(NatsSettings(nats_url, "test")) as connection:
+        await Topology().ensure(connection.jetstream())
+        yield connection
 
 
-async def test_keys_are_kept_until_they_are_removed(store: ApiKeyStore) -> None:
+@pytest.fixture
+def store(client: Client) -> NatsApiKeys:
+    """A store without content."""
+    return NatsApiKeys(client)
+
+
+async def test_keys_are_kept_until_they_are_removed(store: NatsApiKeys) -> None:
     """A key is there as it was put, the last one of an id counts, and one that was removed is gone for good."""
     await store.put(key("one"))
     await store.put(key("two"))
@@ -44,7 +44,7 @@ async def test_keys_are_kept_until_they_are_removed(store: ApiKeyStore) -> None:
     assert list(await store.keys()) == [key("two", expires_at=NEW_YEAR)]
 
 
-async def test_a_token_lets_in_once(store: ApiKeyStore) -> None:
+async def test_a_token_lets_in_once(store: NatsApiKeys) -> None:
     """Of all who show the same token at once one is let in, and nobody after him; it is no key."""
     await store.put_token(TOKEN)
     taken = await asyncio.gather(*(store.take_token(TOKEN.digest) for _ in range(4)))
@@ -52,7 +52,7 @@ async def test_a_token_lets_in_once(store: ApiKeyStore) -> None:
     assert (await store.take_token(TOKEN.digest), list(await store.keys())) == (None, [])
 
 
-async def test_sessions_that_ended_are_kept_by_key(store: ApiKeyStore) -> None:
+async def test_sessions_that_ended_are_kept_by_key(store: NatsApiKeys) -> None:
     """Whoever signs out at the same time as others is not forgotten, and a key that is removed takes along what was kept of it."""
     now = int(NEW_YEAR.timestamp() * 1_000)
     await store.put(key("one"))
@@ -78,12 +78,12 @@ def test_what_is_kept_of_sessions_stays_small() -> None:
     assert not found.holds(now + 4 * MOST_SIGNED_OUT - 1)
 
 
-async def test_all_seal_cookies_alike(store: ApiKeyStore) -> None:
+async def test_all_seal_cookies_alike(store: NatsApiKeys) -> None:
     """Whoever asks what cookies are sealed with is told the same, so that any replica knows the sessions of all."""
     assert len(set(await asyncio.gather(*(store.cookie_secret() for _ in range(3))))) == 1
 
 
-async def test_all_sessions_end_together(store: ApiKeyStore) -> None:
+async def test_all_sessions_end_together(store: NatsApiKeys) -> None:
     """Who ends all sessions has cookies sealed with something else, for everybody."""
     before = await store.cookie_secret()
     await store.end_sessions()
@@ -92,13 +92,11 @@ async def test_all_sessions_end_together(store: ApiKeyStore) -> None:
 
 
 @pytest.mark.parametrize("removed_by", ["purge", "delete"])
-async def test_what_seals_cookies_is_drawn_anew_once_it_was_removed(tmp_path: Path, removed_by: str) -> None:
+async def test_what_seals_cookies_is_drawn_anew_once_it_was_removed(client: Client, removed_by: str) -> None:
     """`nats kv purge IOA_API_KEYS cookie`, which leaves a marker, ends all sessions: another secret is drawn, the same for all."""
-    async with open_nats_server(tmp_path, None) as server, open_connection(NatsSettings(server.url, "test")) as client:
-        await Topology().ensure(client.jetstream())
-        store = NatsApiKeys(client)
-        before = await store.cookie_secret()
-        bucket = await client.jetstream().key_value(API_KEYS)
-        await getattr(bucket, removed_by)("cookie")
-        after = set(await asyncio.gather(*(store.cookie_secret() for _ in range(3))))
+    store = NatsApiKeys(client)
+    before = await store.cookie_secret()
+    bucket = await client.jetstream().key_value(API_KEYS)
+    await getattr(bucket, removed_by)("cookie")
+    after = set(await asyncio.gather(*(store.cookie_secret() for _ in range(3))))
     assert (len(after), before in after) == (1, False)

@@ -1,34 +1,34 @@
-"""What both stores of webhooks keep to: the one in memory, and the one on a real nats-server."""
+"""The contract of the store of webhooks."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
+from nats.aio.client import Client
 
 from ioa.adapters.nats.connection import NatsSettings, open_connection
 from ioa.adapters.nats.keys import stream_of
-from ioa.adapters.nats.server import open_nats_server
 from ioa.adapters.nats.topology import HOOKS, WEBHOOKS, Topology
 from ioa.adapters.nats.webhooks import NatsWebhooks
-from ioa.ports.webhook_store import WebhookStore
 from ioa.protocol.api_keys import KeyId
 from ioa.protocol.ids import LOCAL, CommId, GoalId
 from ioa.protocol.webhooks import HookEvent, Notice, StreamEnds, Webhook, WebhookId, written_secret
 from ioa.testing.manual_clock import NEW_YEAR
-from tests.rig.memory_webhooks import MemoryWebhooks
 
 
-@pytest.fixture(params=["memory", "nats"])
-async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[WebhookStore]:
-    """A store without webhooks."""
-    if request.param == "memory":
-        yield MemoryWebhooks()
-        return
-    async with open_nats_server(tmp_path, None) as server, open_connection(NatsSettings(server.url, "test")) as client:
-        await Topology().ensure(client.jetstream())
-        yield NatsWebhooks(client)
+@pytest.fixture
+async def client(nats_url: str) -> AsyncIterator[Client]:
+    """A connection to a server with all streams and buckets."""
+    async with open_connection(NatsSettings(nats_url, "test")) as connection:
+        await Topology().ensure(connection.jetstream())
+        yield connection
+
+
+@pytest.fixture
+def store(client: Client) -> NatsWebhooks:
+    """A store without content."""
+    return NatsWebhooks(client)
 
 
 def _hook(webhook_id: str, url: str = "https://example.com/hook") -> Webhook:
@@ -56,7 +56,7 @@ def _notice(webhook_id: str, number: int) -> Notice:
     )
 
 
-async def test_webhooks_are_kept_until_they_are_removed(store: WebhookStore) -> None:
+async def test_webhooks_are_kept_until_they_are_removed(store: NatsWebhooks) -> None:
     """A webhook is there as it was put, the last one of an id counts, and one that was removed is gone, also twice."""
     for hook in (_hook("one"), _hook("two"), _hook("two", "https://example.com/other")):
         await store.put(hook)
@@ -67,14 +67,14 @@ async def test_webhooks_are_kept_until_they_are_removed(store: WebhookStore) -> 
     assert (kept, await store.find(WebhookId("one")), await store.find(WebhookId("two"))) == ([two], None, two)
 
 
-async def test_what_is_to_be_told_is_queued_once(store: WebhookStore) -> None:
+async def test_what_is_to_be_told_is_queued_once(store: NatsWebhooks) -> None:
     """Nothing has ended at first; whoever queues the same thing again is told that it waits."""
     assert await store.ends() == StreamEnds(results=0, log=0)
     assert [await store.queue(_notice("one", 1)) for _ in range(2)] == [True, True]
     assert await store.waiting() == {"one": 1}
 
 
-async def test_what_waits_is_counted_by_webhook(store: WebhookStore) -> None:
+async def test_what_waits_is_counted_by_webhook(store: NatsWebhooks) -> None:
     """So that whoever queues knows of whom too much waits already."""
     assert await store.waiting() == {}
     for webhook_id, number in (("one", 1), ("two", 1), ("two", 2)):
@@ -82,25 +82,21 @@ async def test_what_waits_is_counted_by_webhook(store: WebhookStore) -> None:
     assert await store.waiting() == {"one": 1, "two": 2}
 
 
-async def test_webhooks_that_were_removed_cost_nothing(tmp_path: Path) -> None:
+async def test_webhooks_that_were_removed_cost_nothing(client: Client) -> None:
     """Nothing is left of them, so that whoever makes and removes thousands has nobody read more."""
-    async with open_nats_server(tmp_path, None) as server, open_connection(NatsSettings(server.url, "test")) as client:
-        await Topology().ensure(client.jetstream())
-        store = NatsWebhooks(client)
-        await store.put(_hook("stays"))
-        for number in range(3):
-            await store.put(_hook(f"goes-{number}"))
-            await store.remove(WebhookId(f"goes-{number}"))
-        assert (await client.jetstream().stream_info(stream_of(WEBHOOKS))).state.messages == 1
+    store = NatsWebhooks(client)
+    await store.put(_hook("stays"))
+    for number in range(3):
+        await store.put(_hook(f"goes-{number}"))
+        await store.remove(WebhookId(f"goes-{number}"))
+    assert (await client.jetstream().stream_info(stream_of(WEBHOOKS))).state.messages == 1
 
 
 @pytest.mark.parametrize("bound", ["max_msgs", "max_msgs_per_subject"])
-async def test_a_queue_that_is_full_says_so(tmp_path: Path, bound: str) -> None:
+async def test_a_queue_that_is_full_says_so(client: Client, bound: str) -> None:
     """For one webhook or for all: whoever queues goes on with the others."""
-    async with open_nats_server(tmp_path, None) as server, open_connection(NatsSettings(server.url, "test")) as client:
-        await Topology().ensure(client.jetstream())
-        config = (await client.jetstream().stream_info(HOOKS)).config
-        await client.jetstream().update_stream(config.evolve(**{bound: 2}))
-        store = NatsWebhooks(client)
-        assert [await store.queue(_notice("one", number)) for number in range(3)] == [True, True, False]
-        assert await store.queue(_notice("two", 1)) == (bound == "max_msgs_per_subject")
+    config = (await client.jetstream().stream_info(HOOKS)).config
+    await client.jetstream().update_stream(config.evolve(**{bound: 2}))
+    store = NatsWebhooks(client)
+    assert [await store.queue(_notice("one", number)) for number in range(3)] == [True, True, False]
+    assert await store.queue(_notice("two", 1)) == (bound == "max_msgs_per_subject")

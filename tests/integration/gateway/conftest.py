@@ -12,7 +12,7 @@ from ioa.beside import beside
 from ioa.protocol.ids import PoolId
 from ioa_testkit.planes import Plane, open_plane
 from tests.contract.system_client.members import ADA, BOB, Members
-from tests.integration.gateway.serving import Door, open_gateway
+from tests.integration.gateway.serving import Door, open_door, open_gateway
 
 
 @pytest.fixture(autouse=True)
@@ -39,9 +39,10 @@ async def members(plane: Plane) -> AsyncIterator[Members]:
 
 
 @pytest.fixture
-def door() -> Door:
+async def door(plane: Plane) -> AsyncIterator[Door]:
     """What a test changes of the gateway while it runs."""
-    return Door()
+    async with open_door(plane) as door:
+        yield door
 
 
 @pytest.fixture

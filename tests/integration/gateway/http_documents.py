@@ -20,7 +20,7 @@ from ioa.protocol.messages import AskUser
 from ioa_gateway.openapi import description
 from ioa_testkit.planes import open_nats_plane
 from tests.contract.system_client.members import ADA, BOB, Members
-from tests.integration.gateway.serving import Door, open_gateway
+from tests.integration.gateway.serving import open_door, open_gateway
 from tests.integration.gateway.test_keys import bearer
 
 FOLDER = Path(__file__).parents[2] / "data" / "documents"
@@ -101,7 +101,7 @@ def _shape(value: Any) -> Any:
 
 async def _write(folder: Path) -> None:
     GOLDEN_OPENAPI.write_text(openapi(), encoding="utf-8")
-    async with open_nats_plane(folder) as plane, open_gateway(plane, Door()) as http:
+    async with open_nats_plane(folder) as plane, open_door(plane) as door, open_gateway(plane, door) as http:
         members = Members(plane)
         async with beside(plane.network.take_goals(ADA, PoolId(ADA), members.given, max_concurrent=8, anybodys=False)):
             await members.register(ADA, BOB)

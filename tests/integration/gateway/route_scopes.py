@@ -15,7 +15,7 @@ import httpx
 from ioa.protocol.api_keys import Scope
 from ioa_gateway.api_table import TABLE
 from ioa_testkit.planes import open_nats_plane
-from tests.integration.gateway.serving import Door, key, open_gateway
+from tests.integration.gateway.serving import Door, key, open_door, open_gateway
 from tests.integration.gateway.test_keys import bearer
 
 GOLDEN = Path(__file__).parents[2] / "data" / "authorization" / "routes.txt"
@@ -53,8 +53,7 @@ async def _status(http: httpx.AsyncClient, method: str, path: str, key_id: str) 
 
 
 async def _write(folder: Path) -> None:
-    door = Door()
-    async with open_nats_plane(folder) as plane, open_gateway(plane, door) as http:
+    async with open_nats_plane(folder) as plane, open_door(plane) as door, open_gateway(plane, door) as http:
         GOLDEN.write_text(await measure(http, door), encoding="utf-8")  # nothing else runs
 
 

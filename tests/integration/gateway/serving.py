@@ -7,17 +7,24 @@ import secrets
 from collections.abc import AsyncGenerator, AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
 import httpcore
 import httpx
+from nats.aio.client import Client
 
+from ioa.adapters.nats.api_keys import NatsApiKeys
+from ioa.adapters.nats.connection import NatsSettings, open_connection
+from ioa.adapters.nats.topology import HOOKS
+from ioa.adapters.nats.webhooks import NatsWebhooks
 from ioa.beside import beside
 from ioa.protocol.api_keys import ApiKey, KeyId, Scope, digest_of_secret, written_key
+from ioa.protocol.codec import decode
 from ioa.protocol.ids import LOCAL
+from ioa.protocol.webhooks import Notice
 from ioa.testing.manual_clock import NEW_YEAR, ManualClock
 from ioa_gateway.app import create_app
 from ioa_gateway.calls import WebhookParts
@@ -30,8 +37,6 @@ from ioa_gateway.rooms import open_rooms
 from ioa_gateway.seats import open_seats
 from ioa_gateway.server import bound, open_server
 from ioa_testkit.planes import Plane
-from tests.rig.memory_api_keys import MemoryApiKeys
-from tests.rig.memory_webhooks import MemoryWebhooks
 
 SECRET = "told to nobody else"
 BEARER = {"Authorization": f"Bearer {written_key(KeyId('web'), SECRET)}"}
@@ -59,32 +64,44 @@ class Event:
     data: Any
 
 
-@dataclass
 class Door:
-    """What a test changes of a gateway while it runs.
+    """The part of a gateway that a test changes while it runs.
 
     Attributes:
-        keys: Who is let in.
-        clock: By which keys end.
-        is_there: Whether the gateway has a connection to its system.
-        hooks: Which webhooks there are.
-        limits: What each key uses up of it.
+        keys: Accepted API keys.
+        clock: Clock by which keys expire.
+        is_there: Whether the gateway is connected to its system.
+        hooks: Webhooks.
+        limits: Limits of each key.
     """
 
-    keys: MemoryApiKeys = field(default_factory=MemoryApiKeys)
-    clock: ManualClock = field(default_factory=ManualClock)
-    is_there: bool = True
-    hooks: MemoryWebhooks = field(default_factory=MemoryWebhooks)
-    limits: CallerLimits = field(init=False)
+    def __init__(self, client: Client) -> None:
+        self.keys, self.hooks = NatsApiKeys(client), NatsWebhooks(client)
+        self.clock = ManualClock()
+        self.is_there = True
+        self.limits = CallerLimits(lambda: self.clock.now().timestamp())
+        self._js = client.jetstream()
+
+    async def notices(self) -> list[Notice]:
+        """Return the notices that wait in the queue of webhooks."""
+        state = (await self._js.stream_info(HOOKS)).state
+        numbers = range(state.first_seq, state.last_seq + 1)
+        return [decode(Notice, (await self._js.get_msg(HOOKS, number)).data or b"") for number in numbers]
 
 
 @asynccontextmanager
-async def open_gateway(plane: Plane, door: Door | None = None, run: str = "") -> AsyncIterator[httpx.AsyncClient]:
+async def open_door(plane: Plane) -> AsyncIterator[Door]:
+    """Open the stores of a gateway."""
+    async with open_connection(NatsSettings(plane.url, "door")) as client:
+        yield Door(client)
+
+
+@asynccontextmanager
+async def open_gateway(plane: Plane, door: Door, run: str = "") -> AsyncIterator[httpx.AsyncClient]:
     """Serve a gateway that lets in the key `web`, and yield who calls it with that."""
-    door = door or Door()
     await door.keys.put(key())
     keyring = Keyring(door.keys, door.clock.now, timedelta(milliseconds=20), timedelta(milliseconds=5), run)
-    door.limits = limits = CallerLimits(lambda: door.clock.now().timestamp())
+    limits = door.limits
     await keyring.open()
     with bound("127.0.0.1", 0) as listening:
         host = f"127.0.0.1:{listening.getsockname()[1]}"

@@ -271,8 +271,9 @@ async def test_the_description_names_every_route(http: httpx.AsyncClient) -> Non
     assert plain == [("/v1/session", "200")]
 
 
-async def test_a_system_that_is_away_is_not_waited_for(plane: Plane) -> None:
+async def test_a_system_that_is_away_is_not_waited_for(plane: Plane, door: Door) -> None:
     """While the gateway has no connection, each request is told so at once, and when to try again."""
-    async with open_gateway(plane, Door(is_there=False)) as http:
+    door.is_there = False
+    async with open_gateway(plane, door) as http:
         refused = await http.get("/goals")
     assert (refused.status_code, refused.headers["retry-after"], refused.json()["type"]) == (503, "1", "urn:ioa:error:unavailable")

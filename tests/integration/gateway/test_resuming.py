@@ -12,7 +12,7 @@ from ioa.protocol.ids import GoalId
 from ioa.protocol.messages import Discussion
 from ioa_testkit.planes import Plane
 from tests.contract.system_client.members import ADA, BOB, Members
-from tests.integration.gateway.serving import Event, followed, open_gateway
+from tests.integration.gateway.serving import Door, Event, followed, open_gateway
 
 SEEDS = range(5)
 ORDER = {"goal": "Count.", "agent": "ada", "max_turns": 100, "repetition": "off"}
@@ -38,9 +38,9 @@ async def _torn(gateways: list[httpx.AsyncClient], path: str, chance: random.Ran
     return seen
 
 
-async def test_what_is_seen_is_the_log_whoever_shows_it(plane: Plane, members: Members) -> None:
+async def test_what_is_seen_is_the_log_whoever_shows_it(plane: Plane, door: Door, members: Members) -> None:
     """However often and wherever a stream is torn while a group talks, each entry is seen once, in order."""
-    async with open_gateway(plane) as one, open_gateway(plane) as other:
+    async with open_gateway(plane, door) as one, open_gateway(plane, door) as other:
         for seed in SEEDS:
             chance = random.Random(seed)
             launched = (await one.post("/goals", json=ORDER)).json()

@@ -190,7 +190,7 @@ async def test_of_a_goal_that_has_ended_is_told_at_once(http: httpx.AsyncClient,
     await http.post(f"/goals/{goal_id}/cancel", json={})
     await http.get(f"/goals/{goal_id}/result?wait=5")
     assert (await http.post("/webhooks", json={"url": OUTSIDE, "goal_id": goal_id})).status_code == 201
-    assert [(notice.goal_id, notice.message_id) for notice in door.hooks.queued] == [(goal_id, f"{goal_id}-ended")]
+    assert [(notice.goal_id, notice.message_id) for notice in await door.notices()] == [(goal_id, f"{goal_id}-ended")]
     assert (await http.post("/webhooks", json={"url": OUTSIDE, "goal_id": "none"})).status_code == 201
 
 
@@ -200,7 +200,7 @@ async def test_of_a_goal_that_was_refused_is_told_at_once(http: httpx.AsyncClien
     await eventually(lambda: http.get(f"/goals/{goal_id}/result"), lambda told: told.status_code == 200)
     orders = ({"url": OUTSIDE, "goal_id": goal_id, "labels": labels} for labels in ({}, {"team": "x"}))
     assert [(await http.post("/webhooks", json=order)).status_code for order in orders] == [201, 201]
-    assert [notice.message_id for notice in door.hooks.queued] == ["refused-ended"]
+    assert [notice.message_id for notice in await door.notices()] == ["refused-ended"]
 
 
 async def test_each_webhook_is_told_what_it_asked_for(tmp_path: Path) -> None:

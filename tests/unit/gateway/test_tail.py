@@ -6,7 +6,10 @@ from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
 
+from ioa.adapters.nats.connection import NatsSettings, open_connection
 from ioa.adapters.nats.tail import TailPage
+from ioa.adapters.nats.topology import Topology
+from ioa.adapters.nats.webhooks import NatsWebhooks
 from ioa.beside import beside
 from ioa.errors import InvalidInputError, UnavailableError
 from ioa.group.events import Entry
@@ -17,8 +20,8 @@ from ioa.protocol.ids import LOCAL, CommId, GoalId, GoalName
 from ioa.protocol.labels import Labels
 from ioa.testing.manual_clock import NEW_YEAR
 from ioa_gateway.outward.tail import Tail
+from tests.integration.gateway.serving import Door
 from tests.rig.deadline import eventually
-from tests.rig.memory_webhooks import MemoryWebhooks
 from tests.unit.gateway.test_webhooks import hook
 from tests.unit.group.scenario import launched
 
@@ -63,14 +66,10 @@ class _Place:
         return TailPage((), [StoredEntry(4, Entry(event=event, audience=(), state=step(None, event).state))], 4)
 
 
-async def test_what_cannot_be_read_holds_up_nothing_else() -> None:
+async def test_what_cannot_be_read_holds_up_nothing_else(nats_url: str) -> None:
     """One goal that is garbage and one entry of a newer version: of all else is told, once; webhooks without a key go."""
-    place, store, told = _Place(), MemoryWebhooks(), list[str]()
+    place, told = _Place(), list[str]()
     now = NEW_YEAR + timedelta(hours=1)
-    await store.put(hook("ends", labels={"team": "x"}))
-    await store.put(hook("steps", events=("phase",)))
-    await store.put(hook("revoked", key_id="gone"))
-    await store.put(hook("young", key_id="gone", created_at=now))
     groups: Any = SimpleNamespace()
 
     async def entries_before(*_of: object, **_more: object) -> list[StoredEntry]:
@@ -79,10 +78,19 @@ async def test_what_cannot_be_read_holds_up_nothing_else() -> None:
     groups.entries_before = entries_before
     streams: Any = place
     stands = lambda key_id: key_id != "gone"  # noqa: E731
-    tail = Tail(streams, store, groups, stands, lambda: now, "me", lambda: 0.0, lambda one: told.append(one.goal_id))
-    async with beside(tail.keep()):
-        await eventually(lambda: len(place.asked) >= 2)
-    queued = sorted((one.webhook_id, one.event.value, one.goal_id) for one in store.queued if one.webhook_id != "young")
+    async with open_connection(NatsSettings(nats_url, "test")) as client:
+        await Topology().ensure(client.jetstream())
+        store = NatsWebhooks(client)
+        await store.put(hook("ends", labels={"team": "x"}))
+        await store.put(hook("steps", events=("phase",)))
+        await store.put(hook("revoked", key_id="gone"))
+        await store.put(hook("young", key_id="gone", created_at=now))
+        tail = Tail(streams, store, groups, stands, lambda: now, "me", lambda: 0.0, lambda one: told.append(one.goal_id))
+        async with beside(tail.keep()):
+            await eventually(lambda: len(place.asked) >= 2)
+        notices = [notice for notice in await Door(client).notices() if notice.webhook_id != "young"]
+        remaining = {one.webhook_id async for one in store.all()}
+    queued = sorted((one.webhook_id, one.event.value, one.goal_id) for one in notices)
     assert queued == [("ends", "ended", "whole"), ("steps", "phase", queued[1][2])]
     assert (told, place.asked[:2]) == (["broken", "whole"], [0, 4])
-    assert {one.webhook_id async for one in store.all()} == {"ends", "steps", "young"}
+    assert remaining == {"ends", "steps", "young"}

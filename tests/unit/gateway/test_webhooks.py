@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
+from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext, suppress
 from datetime import UTC, datetime, timedelta
@@ -16,10 +17,12 @@ import httpcore
 import pytest
 from standardwebhooks import Webhook, WebhookVerificationError
 
+from ioa.adapters.nats.connection import NatsSettings, open_connection
 from ioa.adapters.nats.delivery import NatsDeadLetters
 from ioa.adapters.nats.permissions import of_gateway
 from ioa.adapters.nats.queues import Delivery, SetAside
-from ioa.adapters.nats.webhooks import deliver_notices
+from ioa.adapters.nats.topology import Topology
+from ioa.adapters.nats.webhooks import NatsWebhooks, deliver_notices
 from ioa.adapters.outside import is_public
 from ioa.beside import beside
 from ioa.errors import InvalidInputError, NotYetError, UnavailableError
@@ -35,7 +38,6 @@ from ioa_gateway.outward.webhooks import Webhooks, again_after
 from tests.rig.certificates import written_certificate
 from tests.rig.hook_receiver import open_receiver
 from tests.rig.memory_delivery import MemoryDeadLetters
-from tests.rig.memory_webhooks import MemoryWebhooks
 
 SECRET = written_secret(b"told to the receiver alone, once")
 
@@ -249,11 +251,20 @@ def hook(webhook_id: str, user: UserId = LOCAL, **more: Any) -> Hook:
     return Hook(**{"webhook_id": WebhookId(webhook_id), "user": user, "secret": SECRET, "since": since, **plain, **more})
 
 
+@pytest.fixture
+async def store(nats_url: str) -> AsyncIterator[NatsWebhooks]:
+    """A store without webhooks."""
+    async with open_connection(NatsSettings(nats_url, "test")) as client:
+        await Topology().ensure(client.jetstream())
+        yield NatsWebhooks(client)
+
+
 class _Told:
     """Delivers one notice of a phase or an end, of a given age, to a receiver that answers as is said."""
 
-    def __init__(self, status: int = 200, *, lets_in: bool = True) -> None:
-        self.store, self.dead, self.posted = MemoryWebhooks(), MemoryDeadLetters(), list[str]()
+    def __init__(self, store: NatsWebhooks, status: int = 200, *, lets_in: bool = True, webhook_id: str = "one") -> None:
+        self.store, self.dead, self.posted = store, MemoryDeadLetters(), list[str]()
+        self._webhook_id = webhook_id
 
         async def post(_url: str, _user: UserId, _body: bytes, headers: dict[str, str]) -> int:
             self.posted.append(headers["webhook-id"])
@@ -273,13 +284,13 @@ class _Told:
 
     async def made(self, before: timedelta = timedelta(hours=1), push: PushTarget | None = None) -> _Told:
         """Have made the webhook a while ago."""
-        await self.store.put(hook("one", created_at=NEW_YEAR - before, push=push))
+        await self.store.put(hook(self._webhook_id, created_at=NEW_YEAR - before, push=push))
         return self
 
     async def of(self, age: timedelta, event: HookEvent = HookEvent.PHASE) -> None:
         """Deliver."""
         notice = Notice(
-            webhook_id=WebhookId("one"),
+            webhook_id=WebhookId(self._webhook_id),
             message_id="g-1",
             event=event,
             at=NEW_YEAR,
@@ -287,13 +298,13 @@ class _Told:
             goal_id=GoalId("g"),
             comm_id=CommId("room"),
         )
-        delivery = Delivery("ioa.v1.hook.one", encode(notice), {}, 1, "IOA_HOOKS/1", 1, NEW_YEAR - age)
+        delivery = Delivery(f"ioa.v1.hook.{self._webhook_id}", encode(notice), {}, 1, "IOA_HOOKS/1", 1, NEW_YEAR - age)
         await self._webhooks.work(delivery)
 
 
-async def test_what_a_lagging_replica_does_not_know_is_waited_for() -> None:
+async def test_what_a_lagging_replica_does_not_know_is_waited_for(store: NatsWebhooks) -> None:
     """A webhook or a result that was stored a moment ago may be missing where it is read; later it is taken for gone."""
-    told = _Told()
+    told = _Told(store)
     with pytest.raises(NotYetError):
         await told.of(timedelta(seconds=1))
     await told.of(timedelta(minutes=1))
@@ -304,28 +315,29 @@ async def test_what_a_lagging_replica_does_not_know_is_waited_for() -> None:
     assert told.posted == ["g-1"]
 
 
-async def test_a_webhook_ends_with_its_key_and_with_410() -> None:
+async def test_a_webhook_ends_with_its_key_and_with_410(store: NatsWebhooks) -> None:
     """Nothing is sent by the key of nobody; a receiver that is gone for good is told nothing more."""
-    revoked, gone = await _Told(lets_in=False).made(), await _Told(410).made()
+    revoked = await _Told(store, lets_in=False, webhook_id="revoked").made()
+    gone = await _Told(store, 410, webhook_id="gone").made()
     for told in (revoked, gone, gone):
         await told.of(timedelta(minutes=1))
-    assert (revoked.posted, gone.posted, [one async for one in gone.store.all()]) == ([], ["g-1"], [])
+    assert (revoked.posted, gone.posted, [one async for one in store.all()]) == ([], ["g-1"], [])
     with pytest.raises(NotYetError):  # its key may be just made, and not known here
-        await (await _Told(lets_in=False).made(before=timedelta(0))).of(timedelta(minutes=1))
+        await (await _Told(store, lets_in=False).made(before=timedelta(0))).of(timedelta(minutes=1))
 
 
-async def test_what_nobody_takes_for_a_day_is_a_dead_letter() -> None:
+async def test_what_nobody_takes_for_a_day_is_a_dead_letter(store: NatsWebhooks) -> None:
     """Until then it comes back, later each time."""
-    told = await _Told(500).made()
+    told = await _Told(store, 500).made()
     with pytest.raises(UnavailableError, match="answer was 500") as again:
         await told.of(timedelta(seconds=6))
     await told.of(timedelta(days=1))
     assert (again.value.retry_after, [letter.reason.value for letter in told.dead.letters]) == (timedelta(seconds=25), ["webhook"])
 
 
-async def test_a_push_whose_task_cannot_be_told_for_a_day_is_a_dead_letter() -> None:
+async def test_a_push_whose_task_cannot_be_told_for_a_day_is_a_dead_letter(store: NatsWebhooks) -> None:
     """It does not wait for ever for a result that does not come, and its webhook goes with it."""
-    told = await _Told().made(push=PushTarget(config_id="g", version="1.0", base_url="http://gateway"))
+    told = await _Told(store).made(push=PushTarget(config_id="g", version="1.0", base_url="http://gateway"))
     with pytest.raises(NotYetError):
         await told.of(timedelta(hours=23), HookEvent.ENDED)
     await told.of(timedelta(days=1), HookEvent.ENDED)
@@ -364,9 +376,9 @@ def test_a_webhook_that_fails_is_left_alone_as_a_whole() -> None:
     assert [pacing.enter(one, now) for _ in range(AT_ONCE)] == [None] * AT_ONCE
 
 
-async def test_a_day_is_over_also_for_who_is_left_alone() -> None:
+async def test_a_day_is_over_also_for_who_is_left_alone(store: NatsWebhooks) -> None:
     """What waits for a webhook that takes nothing does not wait longer than a day because others are tried first."""
-    told = await _Told(500).made()
+    told = await _Told(store, 500).made()
     with pytest.raises(UnavailableError):
         await told.of(timedelta(0))
     with pytest.raises(NotYetError):

@@ -29,7 +29,7 @@ M = TypeVar("M", bound=Model)
 
 
 class NatsApiKeys:
-    """An `ApiKeyStore` over a connection. Any replica answers reads; what is decided is decided by writes."""
+    """API keys by id. Any replica answers reads; conditional writes decide races."""
 
     def __init__(self, client: Client) -> None:
         self._client = client

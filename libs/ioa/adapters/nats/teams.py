@@ -19,7 +19,7 @@ _WHAT = "The bucket of teams"
 
 
 class NatsTeams:
-    """A `TeamStore` over a connection. Everything is read from the stream's leader."""
+    """Named teams, each version under its own number. A version never changes. Every read asks the stream's leader."""
 
     def __init__(self, client: Client) -> None:
         self._client = client

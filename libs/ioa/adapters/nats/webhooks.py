@@ -30,7 +30,7 @@ and many may have to be until one comes that can be told."""
 
 
 class NatsWebhooks:
-    """A `WebhookStore` over a connection. Any replica answers reads."""
+    """Webhooks by id, and the queue of their notices. Any replica answers reads."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
