@@ -6,8 +6,6 @@ import sys
 from datetime import timedelta
 from typing import Any
 
-import pytest
-
 from engineer import agent as engineer
 from ioa import Agent, adopt
 from ioa.agent.hooks import Said, TurnView
@@ -35,7 +33,6 @@ DEBATE: Any = {
 }
 
 
-@pytest.mark.parametrize("ioa_system", ["nats"], indirect=True)
 async def test_an_engineer_hands_over_what_passed_its_test_and_nothing_from_outside(ioa_system: System) -> None:
     """Its model wants to write outside of the folder first, is refused before anything runs, and does it right then."""
     ioa_system.within = timedelta(minutes=1)
@@ -57,7 +54,6 @@ async def test_an_engineer_hands_over_what_passed_its_test_and_nothing_from_outs
     assert result.reason is Reason.CONCLUDED
 
 
-@pytest.mark.parametrize("ioa_system", ["nats"], indirect=True)
 async def test_a_program_of_somebody_else_debates(ioa_system: System) -> None:
     """It is asked as for a task, in its turns, with its part and what was said; what it answers all hear."""
     ioa_system.within = timedelta(minutes=1)

@@ -25,8 +25,6 @@ from ioa_testkit.finished import FinishedGoal
 from ioa_testkit.system import System
 from tests.integration.control_plane.test_teams import named
 
-pytestmark = pytest.mark.parametrize("ioa_system", ["nats"], indirect=True)
-
 Speaks = Callable[[TurnView], Spoken]
 Line = tuple[str, str]
 

@@ -69,7 +69,6 @@ class Stage:
         return made
 
 
-@pytest.mark.parametrize("ioa_system", ["memory", "nats"], indirect=True)
 async def test_whom_a_watcher_adds_reads_what_all_heard_and_speaks(ioa_system: System) -> None:
     """It is asked again when it has only chosen to; what was said apart the newcomer never reads, and it has its seat."""
     stage, watch = Stage(), Agent("watch", description="watches", examples=["watches"])

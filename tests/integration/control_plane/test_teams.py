@@ -111,7 +111,6 @@ def results(finished: FinishedGoal) -> list[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("ioa_system", ["nats"], indirect=True)
 async def test_each_team_that_ships_runs_as_it_says(ioa_system: System) -> None:
     """On a real nats-server, with the services and clients that run in production."""
     ioa_system.within = timedelta(minutes=1)  # for each goal, on a machine that does much else

@@ -188,7 +188,6 @@ def check(finished: FinishedGoal, records: Mapping[str, Sequence[SequencedEntry]
         assert {name for name, held_by in data.items() if content.encode() in held_by} == set(audience.split()), content
 
 
-@pytest.mark.parametrize("ioa_system", ["memory", "nats"], indirect=True)
 async def test_each_hears_what_the_policy_lets_it_hear(ioa_system: System, monkeypatch: pytest.MonkeyPatch) -> None:
     """In games that ship, two teams that plan apart, and a panel; on record it has that, and nothing else."""
     ioa_system.within = timedelta(minutes=1)

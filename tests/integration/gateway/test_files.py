@@ -140,24 +140,48 @@ async def test_a_file_of_a_false_size_is_told_of(
     assert [one for one in caplog.records if one.exc_info] == []
 
 
-async def test_a_download_ends_with_its_key(
-    http: httpx.AsyncClient, members: Members, door: Door, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Of a large file nothing is handed out any more as soon as its reader's key is revoked, however slowly it is read."""
+class HeldPieces:
+    """Holds requests for pieces of files from one on."""
+
+    def __init__(self) -> None:
+        self.requests = 0
+        self.held_from = 0
+        self.released = asyncio.Event()
+
+    async def wait(self) -> None:
+        """Count a request, and hold it if it is due."""
+        self.requests += 1
+        if self.requests == self.held_from:
+            await self.released.wait()
+
+
+@pytest.fixture
+def pieces(monkeypatch: pytest.MonkeyPatch) -> HeldPieces:
+    """A hold on the requests for pieces, which group setup must have when it starts."""
+    held = HeldPieces()
+    get, put = FileService.get_upload, FileService.put_upload
+
+    async def get_upload(files: FileService, request: GetUpload) -> FilePiece:
+        await held.wait()
+        return await get(files, request)
+
+    async def put_upload(files: FileService, request: PutUpload) -> Stored:
+        await held.wait()
+        return await put(files, request)
+
+    monkeypatch.setattr(FileService, "get_upload", get_upload)
+    monkeypatch.setattr(FileService, "put_upload", put_upload)
+    return held
+
+
+async def test_a_download_ends_with_its_key(pieces: HeldPieces, http: httpx.AsyncClient, members: Members, door: Door) -> None:
+    """Nothing more of a large file is sent once the reader's key is revoked."""
     await door.keys.put(key("thief"))
     door.clock.advance(timedelta(seconds=2))
     stored = (await http.put("/uploads/a.bin", content=b"x" * (8 * PIECE_BYTES))).json()
     goal_id = (await http.post("/goals", json={"goal": "Count.", "agent": "ada", "inputs": [stored]})).json()["goal_id"]
     path = f"/artifacts/{goal_id}/{(await members.launch(GoalId(goal_id))).seq}/0/a.bin"
-    get, pieces, revoked = FileService.get_upload, list[int](), asyncio.Event()
-
-    async def slowly(files: FileService, request: GetUpload) -> FilePiece:
-        pieces.append(request.after)
-        if len(pieces) == 4:
-            await revoked.wait()
-        return await get(files, request)
-
-    monkeypatch.setattr(FileService, "get_upload", slowly)
+    pieces.requests, pieces.held_from = 0, 4
 
     async def download() -> int:
         size = 0
@@ -169,28 +193,21 @@ async def test_a_download_ends_with_its_key(
 
     async with asyncio.TaskGroup() as group:
         downloading = group.create_task(download())
-        await eventually(lambda: len(pieces) == 4)
+        await eventually(lambda: pieces.requests == 4)
         await revoke(http, door, "thief")
-        revoked.set()
-    assert (downloading.result() <= 3 * PIECE_BYTES, len(pieces)) == (True, 4)
+        pieces.released.set()
+    assert (downloading.result() <= 3 * PIECE_BYTES, pieces.requests) == (True, 4)
 
 
-async def test_an_upload_ends_with_its_key(http: httpx.AsyncClient, door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also where all of it has come and only a part is stored: nothing more of it is."""
+async def test_an_upload_ends_with_its_key(pieces: HeldPieces, http: httpx.AsyncClient, door: Door) -> None:
+    """Nothing more is stored of an upload once its key is revoked, even if all of it has arrived."""
     await door.keys.put(key("thief"))
     door.clock.advance(timedelta(seconds=2))
-    put, pieces = FileService.put_upload, list[PutUpload]()
-
-    async def never_the_last(files: FileService, request: PutUpload) -> Stored:
-        pieces.append(request)
-        if len(pieces) == 2:
-            await asyncio.get_running_loop().create_future()
-        return await put(files, request)
-
-    monkeypatch.setattr(FileService, "put_upload", never_the_last)
+    pieces.held_from = 2
     async with asyncio.TaskGroup() as group:
         data = b"x" * (2 * PIECE_BYTES)
         uploading = group.create_task(http.put("/uploads/a.bin", content=data, headers=bearer("thief")))
-        await eventually(lambda: len(pieces) == 2)
+        await eventually(lambda: pieces.requests == 2)
         await revoke(http, door, "thief")
-    assert (uploading.result().status_code, len(pieces)) == (401, 2)
+    pieces.released.set()
+    assert (uploading.result().status_code, pieces.requests) == (401, 2)
