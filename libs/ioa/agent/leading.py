@@ -34,7 +34,7 @@ from ioa.errors import (
 from ioa.group.requests import AbandonGoal, LaunchGroup, Sync
 from ioa.ports.agent_network import GoalOffer
 from ioa.ports.brain import AsksModel, Mission, NobodyFits, Plans, TeamLaunch, UndecidedError
-from ioa.ports.current_user import current_user
+from ioa.ports.chat_model import current_user
 from ioa.ports.meter import Meter
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.codec import validate

@@ -28,7 +28,7 @@ from ioa.group.questions import waits_for
 from ioa.group.requests import Accepted, Entries, SequencedEntry, Sync
 from ioa.group.state import Ended, OfTask, OpenTask
 from ioa.ports.agent_store import Encounter
-from ioa.ports.current_user import current_user
+from ioa.ports.chat_model import current_user
 from ioa.protocol.codec import validate
 from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.ids import AgentId

@@ -36,8 +36,7 @@ from ioa.errors import DeclinedError, InvalidInputError, IoaError, NotFoundError
 from ioa.group.requests import Accepted, LaunchGroup, Sync
 from ioa.group.state import OpenTask, ParentTask
 from ioa.ports.brain import Alone, GroupView, TaskRecord, TaskView, TeamLaunch
-from ioa.ports.chat_model import Hear
-from ioa.ports.current_user import current_user
+from ioa.ports.chat_model import Hear, current_user
 from ioa.ports.meter import Meter
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.decisions import DecidedBy

@@ -10,20 +10,20 @@ from enum import StrEnum
 from pathlib import Path
 
 from ioa.adapters.nats.connection import check_max_payload
-from ioa.adapters.nats.topology import GOALS, INTAKE, intake_consumer
-from ioa.cli.probe import PATIENCE, Probed
-from ioa.errors import InvalidInputError, MissingExtraError
-from ioa.foreign_text import shown_in_line
-from ioa.hosting.configured_model import ModelStanding
-from ioa.ports.delivery import DeadReason
-from ioa.ports.inspection import (
+from ioa.adapters.nats.inspection import (
     DeadLetterKind,
     RejectedCaller,
     StorageFacts,
     StreamShare,
     TopologyFacts,
 )
-from ioa.ports.stream_stats import QueueStats
+from ioa.adapters.nats.stream_stats import QueueStats
+from ioa.adapters.nats.topology import GOALS, INTAKE, intake_consumer
+from ioa.cli.probe import PATIENCE, Probed
+from ioa.errors import InvalidInputError, MissingExtraError
+from ioa.foreign_text import shown_in_line
+from ioa.hosting.configured_model import ModelStanding
+from ioa.ports.delivery import DeadReason
 from ioa.protocol.authcallout import CalloutStatus
 from ioa.protocol.cards import AgentStatus, ModelReport
 from ioa.protocol.files import StoredBytes

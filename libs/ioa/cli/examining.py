@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from ioa.adapters.nats.inspection import open_inspection
+from ioa.adapters.nats.inspection import NatsInspection, StorageFacts, open_inspection
 from ioa.adapters.nats.server import find_nats_server
 from ioa.beside import together
 from ioa.cli.examination import (
@@ -43,7 +43,6 @@ from ioa.cli.probe import send_probe
 from ioa.errors import ForbiddenError, InvalidInputError, IoaError, NotPermittedError, UnavailableError
 from ioa.hosting.configured_model import ask_model, model_of
 from ioa.hosting.place import Place, listens, places
-from ioa.ports.inspection import Inspection, StorageFacts
 from ioa.ports.system_client import SystemClient
 from ioa.runtime.exit_code import ExitCode
 from ioa.runtime.service_spec import service_specs
@@ -112,7 +111,7 @@ def _unreachable(candidates: list[Place]) -> Finding:
     return Finding("server", Health.PROBLEM, f"Nothing answers at {tried}.", hint)
 
 
-async def findings(inspection: Inspection, data: Path, *, probes: bool = False) -> AsyncIterator[Finding]:
+async def findings(inspection: NatsInspection, data: Path, *, probes: bool = False) -> AsyncIterator[Finding]:
     """Run the checks in order, up to the first without which the others would say nothing.
 
     Who asks for too much is named whatever else is found: it may be why.
@@ -142,12 +141,12 @@ async def findings(inspection: Inspection, data: Path, *, probes: bool = False) 
             yield await _asked(_probe, inspection.system)
 
 
-async def _whose(inspection: Inspection) -> AsyncIterator[Finding]:
+async def _whose(inspection: NatsInspection) -> AsyncIterator[Finding]:
     if (tenant := await inspection.tenant()) is not None:
         yield Finding("tenant", Health.OK, f"what follows is of the tenant {tenant}; others are not seen from there")
 
 
-async def _quotas(inspection: Inspection, *, stands: bool) -> Finding | None:
+async def _quotas(inspection: NatsInspection, *, stands: bool) -> Finding | None:
     """List rejected callers; None if the system is incomplete and no caller was rejected."""
     try:
         found = await inspection.rejected_callers(_service_names() if stands else ())
@@ -156,7 +155,7 @@ async def _quotas(inspection: Inspection, *, stands: bool) -> Finding | None:
     return quotas_finding(found.callers, found.missing) if stands or found.callers else None
 
 
-async def _grounds(inspection: Inspection, storage: StorageFacts | None, data: Path) -> AsyncIterator[Finding]:
+async def _grounds(inspection: NatsInspection, storage: StorageFacts | None, data: Path) -> AsyncIterator[Finding]:
     """Look at what everything stands on, up to the first of `_GROUNDS` that does not hold."""
     jetstream = storage_finding(storage)
     yield jetstream
@@ -170,7 +169,7 @@ async def _grounds(inspection: Inspection, storage: StorageFacts | None, data: P
     yield await _services(inspection)
 
 
-async def _at_work(inspection: Inspection, storage: StorageFacts | None) -> AsyncIterator[Finding]:
+async def _at_work(inspection: NatsInspection, storage: StorageFacts | None) -> AsyncIterator[Finding]:
     for check in (_agents, _models, _index, partial(_stores, storage)):
         yield await _asked(check, inspection.system)
     try:
@@ -182,7 +181,7 @@ async def _at_work(inspection: Inspection, storage: StorageFacts | None) -> Asyn
         yield goals_finding(queues)
 
 
-async def _left_over(inspection: Inspection) -> AsyncIterator[Finding]:
+async def _left_over(inspection: NatsInspection) -> AsyncIterator[Finding]:
     callout = await inspection.callout()
     if callout is not None:
         yield callout_finding(callout)
@@ -238,7 +237,7 @@ def _service_names() -> list[str]:
     return [spec.name for spec in service_specs()]
 
 
-async def _services(inspection: Inspection) -> Finding:
+async def _services(inspection: NatsInspection) -> Finding:
     names = _service_names()
     answers = await together(*map(inspection.answers, names))
     silent = [name for name, answered in zip(names, answers, strict=True) if not answered]

@@ -11,9 +11,8 @@ import sys
 from datetime import timedelta
 from functools import partial
 
-from ioa.adapters.nats.inspection import open_inspection
+from ioa.adapters.nats.inspection import NatsInspection, open_inspection
 from ioa.hosting.place import listens
-from ioa.ports.inspection import Inspection
 from ioa.runtime.process import StopSignal, run_process
 from ioa.runtime.service_spec import service_specs
 from ioa.runtime.settings import ProcessSettings, variable
@@ -38,7 +37,7 @@ async def wait_until_ready(settings: ProcessSettings, _stop: StopSignal, *, agen
             await asyncio.sleep(_POLL_SECONDS)
 
 
-async def _is_ready(inspection: Inspection, agents: int) -> bool:
+async def _is_ready(inspection: NatsInspection, agents: int) -> bool:
     for spec in service_specs():
         if not await inspection.answers(spec.name):
             return False

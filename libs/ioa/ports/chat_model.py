@@ -8,6 +8,7 @@ says how it ended.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from itertools import count
@@ -26,6 +27,9 @@ HEARD_CHARS = 4_000
 Hear = Callable[[str], None]
 """Is told the text of an answer as far as it has come, or its last `HEARD_CHARS`, since that costs the same however long it gets.
 What it is told may begin anew, and is no answer."""
+
+current_user: ContextVar[str] = ContextVar("current_user", default="")
+"""The user for whose goal the current task works. Shared models serve users round-robin by it; a task inherits its creator's."""
 
 Effort = Literal["minimal", "low", "medium", "high"]
 """How much a model that reasons is to reason."""

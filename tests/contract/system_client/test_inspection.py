@@ -1,4 +1,4 @@
-"""What a doctor relies on, whichever `Inspection` it holds."""
+"""The contract of the inspection that `ioa doctor` uses."""
 
 from __future__ import annotations
 

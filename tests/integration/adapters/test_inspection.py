@@ -10,11 +10,10 @@ import pytest
 from ioa.adapters.nats import inspection as nats_inspection
 from ioa.adapters.nats.connection import NatsSettings, open_connection
 from ioa.adapters.nats.endpoints import ServiceEndpoint, ServiceLimits
-from ioa.adapters.nats.inspection import open_inspection
+from ioa.adapters.nats.inspection import RejectedCaller, open_inspection
 from ioa.adapters.nats.request import NatsRequester
 from ioa.adapters.nats.service import open_service
 from ioa.errors import RateLimitedError
-from ioa.ports.inspection import RejectedCaller
 from ioa.protocol.subjects import CALLER_AT
 from ioa.rate_limit import RateLimit
 

@@ -13,8 +13,17 @@ from pathlib import Path
 import pytest
 from nats.aio.client import Client
 
-from ioa.adapters.nats.inspection import NatsInspection
+from ioa.adapters.nats.inspection import (
+    DeadLetterKind,
+    NatsInspection,
+    RejectedCaller,
+    RejectedCallers,
+    StorageFacts,
+    StreamShare,
+    TopologyFacts,
+)
 from ioa.adapters.nats.server import NatsServer
+from ioa.adapters.nats.stream_stats import QueueStats
 from ioa.adapters.nats.topology import DEAD, STREAMS, Topology
 from ioa.cli.examination import (
     Finding,
@@ -38,15 +47,6 @@ from ioa.cli.examination import (
 from ioa.cli.examining import examine, findings, written_finding
 from ioa.cli.probe import Probed
 from ioa.errors import UnavailableError
-from ioa.ports.inspection import (
-    DeadLetterKind,
-    RejectedCaller,
-    RejectedCallers,
-    StorageFacts,
-    StreamShare,
-    TopologyFacts,
-)
-from ioa.ports.stream_stats import QueueStats
 from ioa.protocol.authcallout import CalloutStatus
 from ioa.protocol.files import OwnerBytes, StoredBytes
 from ioa.protocol.goals import GoalResult, Reason

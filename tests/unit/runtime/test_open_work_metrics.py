@@ -7,15 +7,15 @@ from collections.abc import Sequence
 import pytest
 from prometheus_client import REGISTRY
 
+from ioa.adapters.nats.stream_stats import NatsStreamStats, QueueStats, StreamStats
 from ioa.errors import UnavailableError
-from ioa.ports.stream_stats import QueueStats, StreamStats
 from ioa.protocol.ids import TaskId
 from ioa.protocol.messages import AsyncTaskAssignment, Discussion, TaskSpec
 from ioa.runtime.open_work_metrics import OpenWorkMetrics
 from tests.unit.runtime.plane import ADA, BOB, Plane
 
 
-class FixedStandings:
+class FixedStandings(NatsStreamStats):
     """Streams that stand as they are told to."""
 
     def __init__(self) -> None:

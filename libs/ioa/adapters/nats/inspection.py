@@ -1,4 +1,4 @@
-"""Looking at a server and its streams, as an `Inspection`."""
+"""Facts about the server and the streams of a system, for `ioa doctor`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 import nats.errors
@@ -17,22 +17,13 @@ from ioa.adapters.nats.connection import NatsSettings, open_connection
 from ioa.adapters.nats.reading import DirectReads
 from ioa.adapters.nats.request import NatsRequester
 from ioa.adapters.nats.service import REJECTED
+from ioa.adapters.nats.stream_stats import QueueStats, StreamStats
 from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.adapters.nats.topology import DEAD, STREAMS, TIMERS
 from ioa.adapters.nats.whoami import ask_tenant
 from ioa.cancellation import heeding_cancellation
 from ioa.errors import ForbiddenError, IoaError, NotPermittedError, UnavailableError
 from ioa.json_text import parse_json
-from ioa.ports.inspection import (
-    DeadLetterKind,
-    RejectedCaller,
-    RejectedCallers,
-    ServerFacts,
-    StorageFacts,
-    StreamShare,
-    TopologyFacts,
-)
-from ioa.ports.stream_stats import QueueStats, StreamStats
 from ioa.ports.system_client import SystemClient
 from ioa.protocol import subjects
 from ioa.protocol.authcallout import AskCalloutStatus, CalloutStatus
@@ -44,8 +35,87 @@ _STATISTICS_SECONDS = 5.0
 """How long services may take to send their statistics."""
 
 
+@dataclass(frozen=True)
+class ServerFacts:
+    """The server's greeting. `version` is empty if the server does not state it."""
+
+    version: str
+    max_payload_bytes: int
+
+
+@dataclass(frozen=True)
+class StreamShare:
+    """The stored bytes of a stream, and their maximum."""
+
+    name: str
+    stored_bytes: int
+    limit_bytes: int
+
+
+@dataclass(frozen=True)
+class StorageFacts:
+    """The content of JetStream, and the streams with a maximum of their own. `limit_bytes` is None if only the disk is a limit."""
+
+    streams: int
+    stored_bytes: int
+    limit_bytes: int | None
+    shares: tuple[StreamShare, ...] = ()
+
+
+@dataclass(frozen=True)
+class TopologyFacts:
+    """The streams and buckets that a system needs.
+
+    Attributes:
+        expected: Number of streams and buckets in a complete system.
+        missing: Names of missing streams, and of missing consumers as `stream/consumer`.
+        unscheduled: Names of streams that must schedule messages and do not.
+    """
+
+    expected: int
+    missing: Sequence[str]
+    unscheduled: Sequence[str]
+
+
+@dataclass(frozen=True)
+class DeadLetterKind:
+    """The dead letters of one reason: their number, and sequence, explanation and subject of the newest.
+
+    `seq` is 0 if the caller may only count them.
+    """
+
+    reason: str
+    count: int
+    seq: int
+    why: str
+    subject: str
+
+
+@dataclass(frozen=True)
+class RejectedCaller:
+    """A caller whose requests a service rejected within the last minute.
+
+    Attributes:
+        caller: Name of the agent or user.
+        limit: `rate`: too many requests per second; `share`: too many waiting requests.
+        count: Number of rejected requests.
+    """
+
+    caller: str
+    limit: str
+    count: int
+
+
+@dataclass(frozen=True)
+class RejectedCallers:
+    """The rejected callers, those with most rejections first, and the services that did not answer."""
+
+    callers: Sequence[RejectedCaller]
+    missing: Sequence[str] = ()
+
+
 class NatsInspection:
-    """An `Inspection` over one connection. Made by `open_inspection`."""
+    """The facts that one connection can find out about a server and a system. Made by `open_inspection`."""
 
     def __init__(self, client: Client) -> None:
         self._client = client

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from nats.aio.client import Client
@@ -15,7 +16,6 @@ from ioa.adapters.nats.topology import ARTIFACTS, CONSUMERS, DEAD, FILES, GOALS,
 from ioa.adapters.nats.translated_errors import unavailable_unless_answered
 from ioa.errors import UnavailableError
 from ioa.ports.clock import Clock
-from ioa.ports.stream_stats import QueueStats, StreamStats
 from ioa.protocol import subjects
 from ioa.protocol.standing import AskStoreStanding, QueueStanding, StoreStanding, StreamStanding
 
@@ -26,6 +26,42 @@ _MOST_QUEUES = 500
 """How many queues of a stream are told of, those in which most waits, so that the answer fits into a message."""
 _PAGE = 256
 """How many consumers nats-server lists at once."""
+
+
+@dataclass(frozen=True)
+class QueueStats:
+    """The state of a durable consumer.
+
+    Attributes:
+        waiting: Messages that no reader has taken.
+        taken: Messages that a reader has taken and not acknowledged.
+        again: Messages of `taken` that were delivered more than once.
+        readers: Pulls that wait for a message; None if unknown.
+        most_taken: Maximum of `taken`; 0 if unknown or unlimited.
+    """
+
+    name: str
+    waiting: int
+    taken: int
+    again: int = 0
+    readers: int | None = None
+    most_taken: int = 0
+
+    @property
+    def is_unread(self) -> bool:
+        """Whether messages wait and no reader asks for them."""
+        return self.waiting > 0 and self.taken == 0 and self.readers == 0
+
+
+@dataclass(frozen=True)
+class StreamStats:
+    """The content of a stream, its queues, and its maximum bytes; 0 is no maximum of its own."""
+
+    name: str
+    messages: int
+    size_bytes: int
+    queues: tuple[QueueStats, ...]
+    limit_bytes: int = 0
 
 
 class NatsStreamStats:

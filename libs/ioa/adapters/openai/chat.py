@@ -43,8 +43,7 @@ from ioa.cancellation import fail_after
 from ioa.errors import InvalidInputError, IoaError, ModelError, UnavailableError
 from ioa.fair_semaphore import FairSemaphore
 from ioa.json_text import parse_json
-from ioa.ports.chat_model import AnswerLimits, ChatMessage, Hear, ModelAnswer, PromptTooLongError, Tool, check_calls
-from ioa.ports.current_user import current_user
+from ioa.ports.chat_model import AnswerLimits, ChatMessage, Hear, ModelAnswer, PromptTooLongError, Tool, check_calls, current_user
 from ioa.retry import pauses
 
 __all__ = ["ModelSettings", "OpenAiChat", "open_openai_chat"]
