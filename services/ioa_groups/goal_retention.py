@@ -14,13 +14,13 @@ from datetime import datetime, timedelta
 
 import structlog
 
+from ioa.adapters.nats.retention import Belongings, NatsEndedGoals, NatsGoalPages, NatsGoalRemoval
 from ioa.cancellation import TaskGroup
 from ioa.errors import reason_of
 from ioa.group.state import Ended, GroupState
 from ioa.ports.clock import Clock
 from ioa.ports.delivery import Results
 from ioa.ports.group_log import GroupLog
-from ioa.ports.retention import Belongings, EndedGoals, GoalPages, GoalRemoval
 from ioa.protocol.goals import EndedGoal, GoalRecord, GoalResult, digest_of
 from ioa.protocol.ids import CommId
 from ioa.protocol.object_names import folder_of
@@ -73,7 +73,7 @@ class GoalRetention:
     """Remove goals that ended long ago, periodically and on request."""
 
     def __init__(
-        self, pages: GoalPages, results: Results, log: GroupLog, ended: EndedGoals, removal: GoalRemoval, clock: Clock
+        self, pages: NatsGoalPages, results: Results, log: GroupLog, ended: NatsEndedGoals, removal: NatsGoalRemoval, clock: Clock
     ) -> None:
         self._pages = pages
         self._results = results

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
+from ioa.adapters.nats.retention import NatsEndedGoals, NatsGoalPages, NatsGoalRemoval
 from ioa.adapters.nats.storage import NatsStorage
 from ioa.adapters.nats.teams import NatsTeams
 from ioa.ports.clock import Clock
@@ -15,7 +16,6 @@ from ioa.ports.file_store import FileStore
 from ioa.ports.group_log import GroupLog
 from ioa.ports.open_groups import OpenGroups
 from ioa.ports.registry_store import LivenessView, Sessions
-from ioa.ports.retention import EndedGoals, GoalPages, GoalRemoval
 from ioa.protocol.ids import PoolId
 from ioa.runtime.endings import Endings
 from ioa.runtime.ledger import GroupLedger
@@ -72,7 +72,7 @@ class GroupServicePorts:
     open_groups: OpenGroups
     sessions: Sessions
     results: Results
-    ended: EndedGoals
+    ended: NatsEndedGoals
     endings: Endings
     files: FileStore
     teams: NatsTeams
@@ -81,8 +81,8 @@ class GroupServicePorts:
     tickets: Tickets
     casting: Discovery
     leading: Discovery
-    pages: GoalPages
-    removal: GoalRemoval
+    pages: NatsGoalPages
+    removal: NatsGoalRemoval
     store: NatsStorage
 
 

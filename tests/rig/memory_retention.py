@@ -5,10 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
+from ioa.adapters.nats.retention import (
+    Belongings,
+    GoalPage,
+    NatsAgentRemoval,
+    NatsEndedGoals,
+    NatsGoalPages,
+    NatsGoalRemoval,
+    NumberedRecord,
+)
 from ioa.errors import UnavailableError
 from ioa.group.events import SubgroupOpened, files_of
-from ioa.ports.retention import Belongings, GoalPage, ListedPage, ListedRecord, NumberedRecord, listed
-from ioa.protocol.codec import encode
 from ioa.protocol.goals import EndedGoal, GoalRecord
 from ioa.protocol.ids import AgentId, CommId, GoalName, PoolId
 from tests.rig.memory_delivery import MemoryResults, MemoryTimers
@@ -19,7 +26,7 @@ from tests.rig.memory_open_groups import MemoryMemberships, MemoryOpenGroups
 from tests.rig.memory_registry import MemoryCards, MemoryLeases
 
 
-class MemoryGoalPages:
+class MemoryGoalPages(NatsGoalPages):
     """`GoalPages` for unit tests. False in this: a number is that of a place in the list of all goals there ever were."""
 
     def __init__(self, goals: MemoryGoalRecords) -> None:
@@ -29,16 +36,6 @@ class MemoryGoalPages:
     async def oldest(self, *, after: int, limit: int) -> GoalPage:
         """Read on."""
         return _page([one for one in self._numbered() if one.number > after], limit)
-
-    async def newest(self, *, before: int | None, limit: int, max_bytes: int) -> ListedPage:
-        """Read back."""
-        found = [one for one in reversed(self._numbered()) if before is None or one.number < before]
-        page, size = list[ListedRecord](), 0
-        while len(page) < min(limit, len(found)) and size < max_bytes:
-            one = found[len(page)]
-            page.append(listed(one.number, encode(one.record), len(page) + 1))
-            size += len(page[-1].stored)
-        return ListedPage(page, page[-1].number if len(page) < len(found) else None, len(page))
 
     def _numbered(self) -> list[NumberedRecord]:
         return [NumberedRecord(self._number(record), record) for record in self._goals.all()]
@@ -51,7 +48,7 @@ def _page(found: Sequence[NumberedRecord], limit: int) -> GoalPage:
     return GoalPage(found[:limit], found[limit - 1].number if len(found) > limit else None)
 
 
-class MemoryEndedGoals:
+class MemoryEndedGoals(NatsEndedGoals):
     """`EndedGoals` for unit tests. False in this: they are lost with the process."""
 
     def __init__(self) -> None:
@@ -66,7 +63,7 @@ class MemoryEndedGoals:
         return self._ended.get(goal.comm_id)
 
 
-class MemoryGoalRemoval:
+class MemoryGoalRemoval(NatsGoalRemoval):
     """`GoalRemoval` for unit tests. False in this: it fails only when told to."""
 
     def __init__(
@@ -150,7 +147,7 @@ class MemoryGoalRemoval:
             self.steps_left -= 1
 
 
-class MemoryAgentRemoval:
+class MemoryAgentRemoval(NatsAgentRemoval):
     """`AgentRemoval` for unit tests. False in this: nobody who follows the stores is told."""
 
     def __init__(self, cards: MemoryCards, leases: MemoryLeases, work: MemoryWorkQueue) -> None:

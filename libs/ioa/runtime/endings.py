@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from ioa.adapters.nats.retention import NatsEndedGoals
 from ioa.ports.delivery import Results
-from ioa.ports.retention import EndedGoals
 from ioa.protocol.goals import EndedGoal, Ending, ending_of
 from ioa.protocol.ids import GoalName
 
@@ -11,7 +11,7 @@ from ioa.protocol.ids import GoalName
 class Endings:
     """Asks the results, and then what stays of goals that were removed."""
 
-    def __init__(self, results: Results, removed: EndedGoals) -> None:
+    def __init__(self, results: Results, removed: NatsEndedGoals) -> None:
         self._results = results
         self._removed = removed
 

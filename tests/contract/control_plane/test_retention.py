@@ -14,7 +14,7 @@ from ioa.adapters.nats.files import NatsFileStore
 from ioa.adapters.nats.goals import NatsGoalRecords, NatsWorkQueue
 from ioa.adapters.nats.log import NatsGroupLog
 from ioa.adapters.nats.open_groups import NatsMemberships, NatsOpenGroups
-from ioa.adapters.nats.retention import NatsAgentRemoval, NatsEndedGoals, NatsGoalPages, NatsGoalRemoval
+from ioa.adapters.nats.retention import Belongings, NatsAgentRemoval, NatsEndedGoals, NatsGoalPages, NatsGoalRemoval
 from ioa.adapters.nats.topology import FILES, LOG, MEMBERS, OPEN, TIMERS, WORK, pool_consumer
 from ioa.adapters.system_clock import SystemClock
 from ioa.errors import NotFoundError
@@ -24,7 +24,6 @@ from ioa.ports.file_store import FileStore
 from ioa.ports.group_log import GroupLog
 from ioa.ports.open_groups import OpenGroup, OpenGroups
 from ioa.ports.registry_store import CardRecord, CardStore, LeaseStore
-from ioa.ports.retention import AgentRemoval, Belongings, EndedGoals, GoalPages, GoalRemoval
 from ioa.protocol import subjects
 from ioa.protocol.codec import encode
 from ioa.protocol.goals import Artifact, EndedGoal, Goal, GoalRecord, GoalResult, Reason, digest_of
@@ -43,15 +42,15 @@ class Stores:
     """All that belongs to goals, and what removes it."""
 
     records: GoalRecords
-    pages: GoalPages
-    ended: EndedGoals
+    pages: NatsGoalPages
+    ended: NatsEndedGoals
     log: GroupLog
     timers: Timers
     files: FileStore
     memberships: Memberships
     results: Results
     open_groups: OpenGroups
-    removal: GoalRemoval
+    removal: NatsGoalRemoval
 
 
 @pytest.fixture
@@ -213,7 +212,7 @@ class Agents:
     cards: CardStore
     leases: LeaseStore
     work: WorkQueue
-    removal: AgentRemoval
+    removal: NatsAgentRemoval
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from ioa.adapters.nats.goals import NatsGoalRecords
 from ioa.adapters.nats.keys import stream_of, subject_of
 from ioa.adapters.nats.log import NatsGroupLog
 from ioa.adapters.nats.reading import DirectReads, first_of, last_of, previous_messages
-from ioa.adapters.nats.retention import NatsEndedGoals, NatsGoalPages
+from ioa.adapters.nats.retention import ListedPage, ListedRecord, NatsEndedGoals, NatsGoalPages, listed
 from ioa.adapters.nats.topology import GOAL_RECORDS, LOG, OPEN, RESULTS
 from ioa.errors import IoaError
 from ioa.group.events import Entry, GroupLaunched
@@ -30,7 +30,6 @@ from ioa.group.state import Charter, GroupState
 from ioa.ports.goal_client import ALL_GOALS, MOST_LOOKED_AT, PAGE_BYTES, PAGE_GOALS, GoalFilter, GoalList, GoalStatus
 from ioa.ports.group_client import GroupList, listed_bytes, listed_group
 from ioa.ports.open_groups import OpenGroup
-from ioa.ports.retention import ListedPage, ListedRecord, listed
 from ioa.protocol import subjects
 from ioa.protocol.codec import decode
 from ioa.protocol.ids import LOCAL, CommId, GoalId, GoalName, UserId, complete_goal, complete_id, is_token

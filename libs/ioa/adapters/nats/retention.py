@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
@@ -38,7 +39,6 @@ from ioa.adapters.nats.topology import (
 )
 from ioa.adapters.nats.translated_errors import unavailable_unless_answered
 from ioa.errors import IoaError
-from ioa.ports.retention import Belongings, GoalPage, ListedPage, ListedRecord, NumberedRecord, listed
 from ioa.protocol import subjects
 from ioa.protocol.codec import decode, encode, read_field
 from ioa.protocol.goals import EndedGoal, GoalRecord
@@ -55,6 +55,71 @@ _PAGE_ENTRIES = 32
 R = TypeVar("R")
 
 _log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True)
+class NumberedRecord:
+    """A goal on record and its number. Numbers rise in the order of acceptance, with gaps."""
+
+    number: int
+    record: GoalRecord
+
+
+@dataclass(frozen=True)
+class ListedRecord(NumberedRecord):
+    """A goal on record without its team, for lists. A decoded team takes up to thirty times its stored size.
+
+    Attributes:
+        stored: The encoded record.
+        place: Position in its page, from 1; records that cannot be read count.
+    """
+
+    stored: bytes
+    place: int
+
+    def whole(self) -> GoalRecord:
+        """Decode the record with its team."""
+        return decode(GoalRecord, self.stored)
+
+
+def listed(number: int, stored: bytes, place: int) -> ListedRecord:
+    """Decode a record without its team.
+
+    Raises:
+        InvalidInputError: The bytes are not a record.
+    """
+    return ListedRecord(number, decode(GoalRecord, stored), stored, place)
+
+
+@dataclass(frozen=True)
+class GoalPage:
+    """A page of records, and the number to continue from; None at the end."""
+
+    records: Sequence[NumberedRecord]
+    next: int | None
+
+
+@dataclass(frozen=True)
+class ListedPage:
+    """A page of records without their teams, newest first.
+
+    Attributes:
+        records: The records that can be read.
+        before: The number to continue from; None at the end.
+        looked_at: Number of records in the page, including unreadable ones.
+    """
+
+    records: Sequence[ListedRecord]
+    before: int | None
+    looked_at: int
+
+
+@dataclass(frozen=True)
+class Belongings:
+    """The nested groups and the names of file objects that a group's log contains."""
+
+    nested: tuple[CommId, ...] = ()
+    files: frozenset[str] = frozenset()
 
 
 class NatsGoalPages:
