@@ -28,13 +28,13 @@ from ioa.adapters.system_clock import SystemClock
 from ioa.beside import beside
 from ioa.group.events import GroupLaunched
 from ioa.group.state import Charter, Limits
-from ioa.ports.open_groups import OpenGroup
 from ioa.ports.registry_store import Claim
 from ioa.protocol import subjects
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.codec import encode
 from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, MessageId, SessionId
 from ioa.protocol.messages import Discussion, Header, Message, Phase
+from ioa.protocol.open_groups import OpenGroup
 from ioa.protocol.policy import Casting, Policy
 from ioa.protocol.registry import Session
 from ioa.runtime.ledger import GroupLedger

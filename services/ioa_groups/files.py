@@ -16,6 +16,7 @@ from weakref import WeakValueDictionary
 
 import structlog
 
+from ioa.adapters.nats.tickets import NatsTickets
 from ioa.errors import (
     ConflictError,
     ForbiddenError,
@@ -26,7 +27,6 @@ from ioa.errors import (
     reason_of,
 )
 from ioa.ports.clock import Clock
-from ioa.ports.delivery import Tickets
 from ioa.ports.file_store import FileStore, StoredFile, counts_as
 from ioa.ports.group_log import GroupLog, StoredEntry
 from ioa.ports.registry_store import Sessions
@@ -137,7 +137,7 @@ class FileService:
         store: FileStore,
         log: GroupLog,
         ledger: GroupLedger,
-        tickets: Tickets,
+        tickets: NatsTickets,
         clock: Clock,
         quotas: FileQuotas,
         sessions: Sessions,

@@ -22,9 +22,9 @@ from ioa.errors import (
     StoreFullError,
     UnavailableError,
 )
-from ioa.ports.delivery import DeadReason
 from ioa.protocol import subjects
 from ioa.protocol.codec import encode_value
+from ioa.protocol.dead_letters import DeadReason
 from ioa.protocol.goal_order import GoalOrder, InlineInput, find_goal_id, parse_goal
 from ioa.protocol.goals import Artifact, EndedGoal, GoalRecord, Reason, digest_of, ending_of
 from ioa.protocol.ids import GoalId, GoalName, UserId

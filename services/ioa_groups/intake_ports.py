@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ioa.adapters.nats.goals import NatsWorkQueue
+from ioa.adapters.nats.open_groups import NatsOpenGroups
+from ioa.adapters.nats.tickets import NatsTickets
 from ioa.ports.clock import Clock
-from ioa.ports.delivery import DeadLetters, GoalRecords, Tickets, Timers, WorkQueue
-from ioa.ports.open_groups import OpenGroups
+from ioa.ports.delivery import DeadLetters, GoalRecords, Timers
 from ioa.ports.registry_store import RegistryView
 from ioa.runtime.endings import Endings
 from ioa.runtime.ledger import GroupLedger
@@ -40,16 +42,16 @@ class IntakePorts:
     """
 
     goals: GoalRecords
-    work: WorkQueue
+    work: NatsWorkQueue
     timers: Timers
     files: FileService
     dead: DeadLetters
     registry: RegistryView
-    open_groups: OpenGroups
+    open_groups: NatsOpenGroups
     ledger: GroupLedger
     endings: Endings
     leaders: Leaders
-    tickets: Tickets
+    tickets: NatsTickets
     clock: Clock
     shares: PoolShares
     teams: Teams

@@ -16,14 +16,14 @@ from datetime import timedelta
 
 import structlog
 
+from ioa.adapters.nats.goals import NatsWorkQueue
 from ioa.errors import UnavailableError
 from ioa.ports.clock import Clock
-from ioa.ports.delivery import WorkQueue
 from ioa.ports.discovery import Discovery
-from ioa.ports.open_groups import QueuedOffer
 from ioa.ports.registry_store import RegistryView
 from ioa.protocol.goals import Goal
 from ioa.protocol.ids import PoolId
+from ioa.protocol.open_groups import QueuedOffer
 from ioa.protocol.search import MAX_NEED_CHARS, Filters, Hit, Need, Search, SearchResult
 from ioa.protocol.texts import shortened
 
@@ -57,7 +57,7 @@ class Leaders:
     """
 
     def __init__(
-        self, discovery: Discovery, work: WorkQueue, registry: RegistryView, clock: Clock, only: Sequence[PoolId] = ()
+        self, discovery: Discovery, work: NatsWorkQueue, registry: RegistryView, clock: Clock, only: Sequence[PoolId] = ()
     ) -> None:
         self._work = work
         self._registry = registry

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ioa.adapters.nats.open_groups import NatsMemberships, NatsOpenGroups
 from ioa.errors import ConflictError, ForbiddenError, IoaError
 from ioa.fair_semaphore import FairSemaphore
 from ioa.group.policy.audience import is_withheld, may_be_withheld, view_for
 from ioa.group.requests import Entries, SequencedEntry, Sync, no_group
-from ioa.ports.delivery import GoalRecords, Memberships
+from ioa.ports.delivery import GoalRecords
 from ioa.ports.group_log import GroupLog, StoredEntry
-from ioa.ports.open_groups import OpenGroups
 from ioa.ports.registry_store import Sessions
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES, encode
 from ioa.protocol.tickets import is_ticket
@@ -42,8 +42,8 @@ class LogPages:
         ledger: GroupLedger,
         log: GroupLog,
         goals: GoalRecords,
-        memberships: Memberships,
-        open_groups: OpenGroups,
+        memberships: NatsMemberships,
+        open_groups: NatsOpenGroups,
         sessions: Sessions,
     ) -> None:
         self._ledger = ledger

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 
+from ioa.adapters.nats.goals import NatsWorkQueue
 from ioa.errors import ConflictError, InvalidInputError
 from ioa.group.requests import SetAside
-from ioa.ports.delivery import DeadLetters, DeadReason, WorkQueue
+from ioa.ports.delivery import DeadLetters
 from ioa.protocol.codec import decode
+from ioa.protocol.dead_letters import DeadReason
 from ioa.protocol.goals import Goal
 from ioa.protocol.registry import Acknowledged
 
@@ -15,7 +17,7 @@ from ioa.protocol.registry import Acknowledged
 class MalformedGoals:
     """Make dead letters of queued messages that are not goals."""
 
-    def __init__(self, work: WorkQueue, dead: DeadLetters) -> None:
+    def __init__(self, work: NatsWorkQueue, dead: DeadLetters) -> None:
         self._work = work
         self._dead = dead
 

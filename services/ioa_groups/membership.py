@@ -14,12 +14,12 @@ from datetime import timedelta
 import structlog
 from prometheus_client import Counter
 
+from ioa.adapters.nats.open_groups import NatsMemberships
 from ioa.cancellation import TaskGroup
 from ioa.errors import UnavailableError
 from ioa.group.events import MemberLost, MemberReturned
 from ioa.group.rejection import IllegalEventError
 from ioa.ports.clock import Clock
-from ioa.ports.delivery import Memberships
 from ioa.ports.registry_store import LivenessView
 from ioa.protocol.ids import AgentId, CommId
 from ioa.runtime.ledger import GroupLedger
@@ -37,7 +37,7 @@ untold = Counter("ioa_groups_untold_total", "Failed attempts to append lost or r
 class MembershipWatch:
     """Record lost and returned members in their groups' logs."""
 
-    def __init__(self, ledger: GroupLedger, registry: LivenessView, memberships: Memberships, clock: Clock) -> None:
+    def __init__(self, ledger: GroupLedger, registry: LivenessView, memberships: NatsMemberships, clock: Clock) -> None:
         self._ledger = ledger
         self._registry = registry
         self._memberships = memberships

@@ -13,9 +13,9 @@ import structlog
 from ioa.errors import NotYetError
 from ioa.group.events import LaunchAbandoned
 from ioa.group.rejection import IllegalEventError
-from ioa.ports.open_groups import OpenGroup, QueuedGoal, QueuedOffer
 from ioa.protocol.goals import GoalRecord, Reason
 from ioa.protocol.ids import AgentId, CommId, GoalName, PoolId
+from ioa.protocol.open_groups import OpenGroup, QueuedGoal, QueuedOffer
 from ioa.runtime.goal_metrics import accepted, put_back
 from ioa.telemetry import log_context
 from ioa_groups.intake_ports import IntakePorts

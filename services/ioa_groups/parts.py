@@ -6,15 +6,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
+from ioa.adapters.nats.goals import NatsWorkQueue
+from ioa.adapters.nats.open_groups import NatsMemberships, NatsOpenGroups
 from ioa.adapters.nats.retention import NatsEndedGoals, NatsGoalPages, NatsGoalRemoval
 from ioa.adapters.nats.storage import NatsStorage
 from ioa.adapters.nats.teams import NatsTeams
+from ioa.adapters.nats.tickets import NatsTickets
 from ioa.ports.clock import Clock
-from ioa.ports.delivery import DeadLetters, GoalRecords, Memberships, Results, Tickets, Timers, WorkQueue
+from ioa.ports.delivery import DeadLetters, GoalRecords, Results, Timers
 from ioa.ports.discovery import Discovery
 from ioa.ports.file_store import FileStore
 from ioa.ports.group_log import GroupLog
-from ioa.ports.open_groups import OpenGroups
 from ioa.ports.registry_store import LivenessView, Sessions
 from ioa.protocol.ids import PoolId
 from ioa.runtime.endings import Endings
@@ -68,8 +70,8 @@ class GroupServicePorts:
     goals: GoalRecords
     timers: Timers
     registry: LivenessView
-    memberships: Memberships
-    open_groups: OpenGroups
+    memberships: NatsMemberships
+    open_groups: NatsOpenGroups
     sessions: Sessions
     results: Results
     ended: NatsEndedGoals
@@ -77,8 +79,8 @@ class GroupServicePorts:
     files: FileStore
     teams: NatsTeams
     dead: DeadLetters
-    work: WorkQueue
-    tickets: Tickets
+    work: NatsWorkQueue
+    tickets: NatsTickets
     casting: Discovery
     leading: Discovery
     pages: NatsGoalPages

@@ -6,6 +6,7 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from datetime import timedelta
 
+from ioa.adapters.nats.open_groups import NatsMemberships, NatsOpenGroups
 from ioa.errors import ConflictError, ForbiddenError, InvalidInputError, NoAgentError, NotFoundError
 from ioa.group.events import CancelRequested, Event, GroupLaunched, LaunchAbandoned, MemberJoined, QuestionAnswered, SubgroupOpened
 from ioa.group.policy.audience import charter_for, seen_by
@@ -31,16 +32,16 @@ from ioa.group.requests import (
 from ioa.group.state import MAX_MEMBERS, Awaiting, Charter, Ended, GroupState, Limits, OpenTask, ParentTask
 from ioa.group.tasks import own_task
 from ioa.ports.clock import Clock
-from ioa.ports.delivery import GoalRecords, Memberships
+from ioa.ports.delivery import GoalRecords
 from ioa.ports.discovery import Discovery
 from ioa.ports.group_log import GroupLog, StoredEntry
-from ioa.ports.open_groups import OpenGroup, OpenGroups
 from ioa.ports.registry_store import LivenessView, Sessions
 from ioa.protocol.cards import AgentCard, abridged, why_not_drafted
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES
 from ioa.protocol.goals import GoalRecord, Reason
 from ioa.protocol.ids import AgentId, CommId, GoalId, GoalName, PoolId, UserId, comm_id_of_task
 from ioa.protocol.named_teams import TeamReference
+from ioa.protocol.open_groups import OpenGroup
 from ioa.protocol.policy import Casting, Policy, people_of
 from ioa.protocol.policy_check import MAX_STATE_BYTES, state_bytes
 from ioa.protocol.registry import Acknowledged
@@ -86,8 +87,8 @@ class GroupSetupPorts:
     log: GroupLog
     goals: GoalRecords
     registry: LivenessView
-    memberships: Memberships
-    open_groups: OpenGroups
+    memberships: NatsMemberships
+    open_groups: NatsOpenGroups
     endings: Endings
     clock: Clock
     sessions: Sessions

@@ -14,9 +14,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 
+from ioa.adapters.nats.open_groups import NatsOpenGroups
 from ioa.cancellation import fail_after
 from ioa.errors import NotYetError
-from ioa.ports.open_groups import OpenGroups
 from ioa.ports.registry_store import RegistryView
 from ioa.protocol.ids import CommId, PoolId, UserId
 
@@ -66,7 +66,7 @@ class PoolShares:
         open_groups: Goals that have not ended.
     """
 
-    def __init__(self, registry: RegistryView, open_groups: OpenGroups) -> None:
+    def __init__(self, registry: RegistryView, open_groups: NatsOpenGroups) -> None:
         self._registry = registry
         self._open_groups = open_groups
         self._shares: defaultdict[tuple[UserId, PoolId | None], _Share] = defaultdict(_Share)

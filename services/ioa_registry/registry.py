@@ -14,10 +14,11 @@ from typing import TypeVar
 
 import structlog
 
+from ioa.adapters.nats.goals import NatsWorkQueue
+from ioa.adapters.nats.open_groups import NatsMemberships
 from ioa.cancellation import fail_after
 from ioa.errors import AlreadyRunningError, IdTakenError, IoaError, NotFoundError, UnavailableError
 from ioa.ports.clock import Clock, IdSource
-from ioa.ports.delivery import Memberships, WorkQueue
 from ioa.ports.group_log import GroupLog
 from ioa.ports.registry_store import CardRecord, CardStore, Claim, LeaseStore, LivenessView, Renewal, SessionStore, seal_of
 from ioa.protocol.cards import AgentCard, AgentStatus, advice, check_card_size
@@ -47,9 +48,9 @@ class RegistryPorts:
     leases: LeaseStore
     sessions: SessionStore
     view: LivenessView
-    memberships: Memberships
+    memberships: NatsMemberships
     log: GroupLog
-    work: WorkQueue
+    work: NatsWorkQueue
     clock: Clock
     ids: IdSource
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from ioa.adapters.nats.open_groups import NatsOpenGroups
 from ioa.errors import ForbiddenError, IoaError
 from ioa.group.events import Event, LaunchAbandoned, MessageRefused, RepetitionRefused, Said, TimerFired
 from ioa.group.progress import check_progress, is_news
@@ -16,7 +17,6 @@ from ioa.group.requests import Accepted, Rejected, SayReply, encode_accepted, no
 from ioa.group.state import GroupState
 from ioa.ports.clock import Clock
 from ioa.ports.delivery import GoalRecords, ProgressFeed, Timers
-from ioa.ports.open_groups import OpenGroups
 from ioa.ports.registry_store import Sessions
 from ioa.protocol.codec import MAX_MESSAGE_BYTES, check_size, encode, receive
 from ioa.protocol.goals import Reason
@@ -66,7 +66,7 @@ class RouterPorts:
 
     ledger: GroupLedger
     goals: GoalRecords
-    open_groups: OpenGroups
+    open_groups: NatsOpenGroups
     timers: Timers
     progress: ProgressFeed
     endings: Endings

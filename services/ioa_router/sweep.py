@@ -11,9 +11,9 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import structlog
 
+from ioa.adapters.nats.open_groups import NatsOpenGroups
 from ioa.cancellation import TaskGroup, fail_after
 from ioa.errors import UnavailableError
-from ioa.ports.open_groups import OpenGroups
 from ioa.protocol.ids import CommId
 from ioa.runtime.group_metrics import unreadable
 
@@ -32,7 +32,7 @@ class Sweep:
         check: Checks one group and repairs its timers and effects.
     """
 
-    def __init__(self, open_groups: OpenGroups, check: Callable[[CommId], Awaitable[None]]) -> None:
+    def __init__(self, open_groups: NatsOpenGroups, check: Callable[[CommId], Awaitable[None]]) -> None:
         self._open = open_groups
         self._check = check
         self._requested = asyncio.Event()

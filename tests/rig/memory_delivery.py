@@ -12,7 +12,7 @@ from ioa.errors import UnavailableError
 from ioa.group.events import EncodedEntry, Said
 from ioa.group.requests import SequencedEntry
 from ioa.ports.clock import Clock
-from ioa.ports.delivery import DeadReason
+from ioa.protocol.dead_letters import DeadReason
 from ioa.protocol.goals import GoalResult
 from ioa.protocol.ids import AgentId, CommId, GoalName
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
+from ioa.adapters.nats.goals import NatsWorkQueue, Queued
+from ioa.adapters.nats.tickets import NatsTickets
 from ioa.errors import UnavailableError
-from ioa.ports.delivery import Queued
 from ioa.protocol.codec import encode
 from ioa.protocol.goals import Goal, GoalRecord
 from ioa.protocol.ids import CommId, GoalName, PoolId
@@ -41,10 +42,13 @@ class MemoryGoalRecords:
         self._records.clear()
 
 
-class MemoryTickets:
+class MemoryTickets(NatsTickets):
     """`Tickets` for unit tests. False in this: everybody knows the key."""
 
     key = b"known"
+
+    def __init__(self) -> None:
+        """Nothing to open."""
 
     async def of(self, goal: GoalName) -> str:
         """Make a goal's ticket."""
@@ -55,7 +59,7 @@ class MemoryTickets:
         return seal_of(self.key, words)
 
 
-class MemoryWorkQueue:
+class MemoryWorkQueue(NatsWorkQueue):
     """`WorkQueue` for unit tests.
 
     False in this: nobody takes a goal, and none leaves it at its deadline; a test looks at what waits.

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ioa.adapters.nats.open_groups import NatsMemberships, NatsOpenGroups, OpenPage
 from ioa.group.requests import OpenMembership, OpenMemberships
-from ioa.ports.open_groups import OpenGroup, OpenPage
 from ioa.protocol.ids import AgentId, CommId
+from ioa.protocol.open_groups import OpenGroup
 
 
-class MemoryMemberships:
+class MemoryMemberships(NatsMemberships):
     """`Memberships` for unit tests. False in this: they are lost with the process."""
 
     def __init__(self) -> None:
@@ -62,7 +63,7 @@ class MemoryMemberships:
         return sorted(comm_id for of, comm_id in self._numbers if of == agent_id)
 
 
-class MemoryOpenGroups:
+class MemoryOpenGroups(NatsOpenGroups):
     """`OpenGroups` for unit tests. False in this: they are lost with the process."""
 
     def __init__(self) -> None:

@@ -23,9 +23,9 @@ from ioa.cli.probe import PATIENCE, Probed
 from ioa.errors import InvalidInputError, MissingExtraError
 from ioa.foreign_text import shown_in_line
 from ioa.hosting.configured_model import ModelStanding
-from ioa.ports.delivery import DeadReason
 from ioa.protocol.authcallout import CalloutStatus
 from ioa.protocol.cards import AgentStatus, ModelReport
+from ioa.protocol.dead_letters import DeadReason
 from ioa.protocol.files import StoredBytes
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import LOCAL, AgentId

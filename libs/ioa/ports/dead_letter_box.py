@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Protocol
 
 from ioa.errors import InvalidInputError
-from ioa.ports.delivery import DeadReason
+from ioa.protocol.dead_letters import DeadReason
 
 
 @dataclass(frozen=True)

@@ -18,9 +18,10 @@ from prometheus_client import Counter
 from ioa.errors import Fault, InvalidInputError, IoaError, UnavailableError, row_of
 from ioa.ports.audit_trail import AuditSink
 from ioa.ports.clock import Clock
-from ioa.ports.delivery import DeadLetters, DeadReason, GoalRecords, Results
+from ioa.ports.delivery import DeadLetters, GoalRecords, Results
 from ioa.protocol import subjects
 from ioa.protocol.audit import AuditLine, Deed, in_a_line, named_in
+from ioa.protocol.dead_letters import DeadReason
 from ioa.protocol.goal_order import find_goal_id
 from ioa.protocol.goals import GoalRecord, GoalResult
 from ioa.protocol.ids import CommId, GoalName

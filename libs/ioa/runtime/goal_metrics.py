@@ -6,7 +6,8 @@ import structlog
 from prometheus_client import Counter, Histogram
 
 from ioa.errors import UnavailableError
-from ioa.ports.delivery import DeadLetters, DeadReason, GoalRecords, Results
+from ioa.ports.delivery import DeadLetters, GoalRecords, Results
+from ioa.protocol.dead_letters import DeadReason
 from ioa.protocol.goals import GoalRecord, GoalResult, Reason
 from ioa.protocol.ids import GoalName
 from ioa.protocol.labels import PROBE

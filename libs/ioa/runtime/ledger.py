@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import structlog
 
+from ioa.adapters.nats.open_groups import NatsOpenGroups
 from ioa.errors import UnavailableError
 from ioa.group.effects import AnswerSubgroup, AskParent, CancelSubgroup, Effect, PublishResult, ReportToParent, owed_effects
 from ioa.group.events import (
@@ -38,7 +39,6 @@ from ioa.group.state import GroupState
 from ioa.ports.clock import Clock
 from ioa.ports.delivery import Inboxes, Results, Timers
 from ioa.ports.group_log import AppendConflictError, GroupLog, StoredEntry
-from ioa.ports.open_groups import OpenGroups
 from ioa.protocol.goals import Reason, RepetitionRule
 from ioa.protocol.ids import AgentId, CommId
 from ioa.protocol.messages import Message
@@ -96,7 +96,7 @@ class GroupLedger:
         timers: Timers,
         inboxes: Inboxes,
         results: Results,
-        open_groups: OpenGroups,
+        open_groups: NatsOpenGroups,
         clock: Clock,
         limits: GroupLimits = DEFAULT_GROUP_LIMITS,
     ) -> None:

@@ -16,10 +16,10 @@ from datetime import timedelta
 import structlog
 from prometheus_client import Gauge
 
+from ioa.adapters.nats.open_groups import NatsOpenGroups
 from ioa.adapters.nats.stream_stats import NatsStreamStats
 from ioa.errors import UnavailableError
 from ioa.ports.group_log import GroupLog, StoredEntry
-from ioa.ports.open_groups import OpenGroups
 from ioa.protocol.ids import CommId
 from ioa.protocol.messages import Phase
 from ioa.runtime import group_metrics
@@ -51,7 +51,7 @@ class OpenWorkMetrics:
     """Count what is open and what waits."""
 
     def __init__(
-        self, log: GroupLog, standings: NatsStreamStats, open_groups: OpenGroups, chance: random.Random | None = None
+        self, log: GroupLog, standings: NatsStreamStats, open_groups: NatsOpenGroups, chance: random.Random | None = None
     ) -> None:
         self._log = log
         self._standings = standings

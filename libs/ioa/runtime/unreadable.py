@@ -10,9 +10,10 @@ from collections import OrderedDict
 import structlog
 
 from ioa.errors import UnavailableError
-from ioa.ports.delivery import DeadLetters, DeadReason
+from ioa.ports.delivery import DeadLetters
 from ioa.ports.group_log import UnreadableEntryError
 from ioa.protocol import subjects
+from ioa.protocol.dead_letters import DeadReason
 from ioa.runtime.group_metrics import unreadable
 
 _MAX_REMEMBERED = 10_000

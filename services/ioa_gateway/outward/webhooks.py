@@ -18,9 +18,10 @@ from ioa.adapters.nats.queues import Delivery
 from ioa.adapters.nats.webhooks import NatsWebhooks
 from ioa.client.documents import ResultDocument, told
 from ioa.errors import IoaError, NotYetError, UnavailableError
-from ioa.ports.delivery import DeadLetters, DeadReason
+from ioa.ports.delivery import DeadLetters
 from ioa.ports.goal_client import GoalClient
 from ioa.protocol.codec import decode
+from ioa.protocol.dead_letters import DeadReason
 from ioa.protocol.ids import GoalName
 from ioa.protocol.webhooks import HookEvent, Notice, Webhook, signature_of
 from ioa_gateway.outward.pacing import Pacing

@@ -17,8 +17,9 @@ from ioa.adapters.nats.server import NatsServer
 from ioa.adapters.nats.topology import DEAD
 from ioa.group.events import EncodedEntry, Entry, Said, encode_entry
 from ioa.group.requests import SequencedEntry
-from ioa.ports.delivery import DeadLetters, DeadReason, Results
+from ioa.ports.delivery import Results
 from ioa.protocol import subjects
+from ioa.protocol.dead_letters import DeadReason
 from ioa.protocol.goals import GoalResult, Reason
 from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, GoalName, UserId
 from tests.contract.control_plane.conftest import heard
@@ -36,7 +37,7 @@ def results(client: Client) -> Results:
 
 
 @pytest.fixture
-def letters(client: Client) -> DeadLetters:
+def letters(client: Client) -> NatsDeadLetters:
     """No letters yet."""
     return NatsDeadLetters(client.jetstream())
 
@@ -98,7 +99,7 @@ async def test_goals_have_their_own_results(results: Results) -> None:
 
 
 @pytest.mark.parametrize("why", ["plain", "two\r\nlines\rand: a header", "Grüße ✂ 漢字", ""])
-async def test_a_dead_letter_is_kept_with_its_reason(letters: DeadLetters, client: Client, why: str) -> None:
+async def test_a_dead_letter_is_kept_with_its_reason(letters: NatsDeadLetters, client: Client, why: str) -> None:
     """A refused message is kept as it came, with its subject and the reason on one line."""
     await letters.put(DeadReason.UNREADABLE, why, subject="ioa.v1.goal", data=b"\x00\xff")
     assert await _first_letter(client) == (DeadReason.UNREADABLE, " ".join(why.split()), "ioa.v1.goal", b"\x00\xff")
@@ -111,7 +112,7 @@ async def test_a_dead_letter_too_large_keeps_its_beginning(client: Client) -> No
     assert (len(kept.data or b""), (kept.headers or {}).get("Ioa-Bytes")) == (1_000_000, "1040000")
 
 
-async def test_the_same_letter_is_kept_once(letters: DeadLetters, client: Client) -> None:
+async def test_the_same_letter_is_kept_once(letters: NatsDeadLetters, client: Client) -> None:
     """What several processes set aside at once, each knowing the same key, is one letter; without a key each is its own."""
     for key in ("a", "a", "b", "", ""):
         await letters.put(DeadReason.UNREADABLE, "why", subject="ioa.v1.goal", data=b"x", key=key)

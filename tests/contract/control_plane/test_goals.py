@@ -8,12 +8,11 @@ from datetime import timedelta
 import pytest
 from nats.aio.client import Client
 
-from ioa.adapters.nats.goals import TICKET, NatsGoalRecords, NatsWorkQueue, deadline_of
+from ioa.adapters.nats.goals import TICKET, NatsGoalRecords, NatsWorkQueue, Queued, deadline_of
 from ioa.adapters.nats.queues import Delivery, consume
 from ioa.adapters.nats.tickets import NatsTickets
 from ioa.adapters.nats.topology import ANY_AGENT, WORK, pool_consumer
 from ioa.errors import InvalidInputError
-from ioa.ports.delivery import GoalRecords, Queued, Tickets, WorkQueue
 from ioa.protocol import subjects
 from ioa.protocol.codec import decode
 from ioa.protocol.goals import Goal, GoalRecord
@@ -25,13 +24,13 @@ from tests.unit.group.scenario import START
 
 
 @pytest.fixture
-def records(client: Client) -> GoalRecords:
+def records(client: Client) -> NatsGoalRecords:
     """No goals yet."""
     return NatsGoalRecords(client.jetstream())
 
 
 @pytest.fixture
-def work(client: Client) -> WorkQueue:
+def work(client: Client) -> NatsWorkQueue:
     """Nothing waits yet."""
     return NatsWorkQueue(client.jetstream())
 
@@ -46,25 +45,25 @@ def record(goal_id: str = "goal-1", text: str = "Count to ten.", after: float = 
     return GoalRecord(goal=goal(goal_id, text), accepted_at=START + timedelta(seconds=after), ticket_digest="0" * 64)
 
 
-async def test_an_unknown_goal_is_not_found(records: GoalRecords) -> None:
+async def test_an_unknown_goal_is_not_found(records: NatsGoalRecords) -> None:
     """There is no record of what was never accepted."""
     assert await records.find(CommId("nowhere")) is None
 
 
-async def test_a_record_is_found_by_its_group(records: GoalRecords) -> None:
+async def test_a_record_is_found_by_its_group(records: NatsGoalRecords) -> None:
     """A goal is found under the `comm_id` that follows from its id."""
     assert await records.create(record()) == record()
     assert await records.find(comm_id_of_goal(GoalId("goal-1"))) == record()
 
 
-async def test_the_first_record_of_an_id_stands(records: GoalRecords) -> None:
+async def test_the_first_record_of_an_id_stands(records: NatsGoalRecords) -> None:
     """Recording another goal under a taken id changes nothing and returns the one on record."""
     await records.create(record())
     assert await records.create(record(text="Count to eleven.", after=5)) == record()
     assert await records.find(comm_id_of_goal(GoalId("goal-1"))) == record()
 
 
-async def test_records_that_race_agree(records: GoalRecords) -> None:
+async def test_records_that_race_agree(records: NatsGoalRecords) -> None:
     """Everybody who records a goal under one id at once is told the same one."""
     returned = await asyncio.gather(*(records.create(record(text=str(number))) for number in range(12)))
     assert {answer.goal.goal for answer in returned} == {_text(await records.find(comm_id_of_goal(GoalId("goal-1"))))}
@@ -75,14 +74,14 @@ def _text(record: GoalRecord | None) -> str:
     return record.goal.goal
 
 
-async def test_a_goal_waits_for_anybody(work: WorkQueue, client: Client) -> None:
+async def test_a_goal_waits_for_anybody(work: NatsWorkQueue, client: Client) -> None:
     """Goals that address nobody wait in order for any agent."""
     for goal_id in ("goal-1", "goal-2"):
         await work.put(record(goal_id), None)
     assert await taken(client, None, 2) == [goal("goal-1"), goal("goal-2")]
 
 
-async def test_a_goal_waits_for_its_pool(work: WorkQueue, client: Client) -> None:
+async def test_a_goal_waits_for_its_pool(work: NatsWorkQueue, client: Client) -> None:
     """A goal for a pool goes to that pool and to nobody else, also when the pool has no agent yet."""
     await work.ensure_pool(PoolId("sums"))
     await work.put(record("for-sums"), PoolId("sums"))
@@ -93,7 +92,7 @@ async def test_a_goal_waits_for_its_pool(work: WorkQueue, client: Client) -> Non
 
 async def test_a_ticket_is_the_same_for_everybody(client: Client) -> None:
     """Replicas that start at once on a new store make the same tickets, each goal has its own, and a restart changes none."""
-    makers: list[Tickets] = [NatsTickets(client.jetstream()) for _ in range(4)]
+    makers: list[NatsTickets] = [NatsTickets(client.jetstream()) for _ in range(4)]
     made = await asyncio.gather(*(maker.of(GoalName(LOCAL, GoalId("goal-1"))) for maker in makers))
     other = await makers[0].of(GoalName(LOCAL, GoalId("goal-2")))
     again = NatsTickets(client.jetstream())
@@ -108,7 +107,7 @@ async def test_the_ticket_comes_with_the_goal_and_not_in_it(client: Client) -> N
     assert ((queued.headers or {})[TICKET], ticket.encode() in (queued.data or b"")) == (ticket, False)
 
 
-async def test_an_offer_is_seen_to_be_taken(work: WorkQueue, client: Client) -> None:
+async def test_an_offer_is_seen_to_be_taken(work: NatsWorkQueue, client: Client) -> None:
     """What an agent of the pool was given counts as taken, what waits for another pool does not."""
     pool, other = PoolId("sums"), PoolId("words")
     await work.ensure_pool(pool)
@@ -119,7 +118,7 @@ async def test_an_offer_is_seen_to_be_taken(work: WorkQueue, client: Client) -> 
     assert (await work.was_taken(pool, first), await work.was_taken(other, second)) == (True, False)
 
 
-async def test_a_goal_for_anybody_is_seen_to_be_taken(work: WorkQueue, client: Client) -> None:
+async def test_a_goal_for_anybody_is_seen_to_be_taken(work: NatsWorkQueue, client: Client) -> None:
     """What an agent was given counts as taken, as long as nobody has finished it, too."""
     seq = await work.put(record("goal-1"), None)
     assert not await work.was_taken(None, seq)
@@ -127,7 +126,7 @@ async def test_a_goal_for_anybody_is_seen_to_be_taken(work: WorkQueue, client: C
     assert await work.was_taken(None, seq)
 
 
-async def test_an_offer_can_be_taken_back(work: WorkQueue, client: Client) -> None:
+async def test_an_offer_can_be_taken_back(work: NatsWorkQueue, client: Client) -> None:
     """What was withdrawn is given to nobody; doing it again, or when it is gone, changes nothing."""
     pool = PoolId("sums")
     await work.ensure_pool(pool)
@@ -137,7 +136,7 @@ async def test_an_offer_can_be_taken_back(work: WorkQueue, client: Client) -> No
     assert await taken(client, pool, 1) == [goal("goal-2")]
 
 
-async def test_making_a_pool_again_loses_nothing(work: WorkQueue, client: Client) -> None:
+async def test_making_a_pool_again_loses_nothing(work: NatsWorkQueue, client: Client) -> None:
     """A pool's queue survives being made again."""
     await work.ensure_pool(PoolId("sums"))
     await work.put(record(), PoolId("sums"))

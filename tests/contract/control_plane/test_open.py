@@ -13,9 +13,8 @@ from ioa.adapters.nats.open_groups import NatsMemberships, NatsOpenGroups
 from ioa.adapters.nats.streams import next_messages, stream_names, subjects_of
 from ioa.adapters.nats.topology import LOG, MEMBERS, OPEN, STREAMS
 from ioa.errors import UnavailableError
-from ioa.ports.delivery import Memberships
-from ioa.ports.open_groups import OpenGroup, OpenGroups
 from ioa.protocol.ids import AgentId, CommId, GoalId
+from ioa.protocol.open_groups import OpenGroup
 from tests.unit.group.scenario import START
 
 ADA, BOB = AgentId("ada"), AgentId("bob")
@@ -24,18 +23,18 @@ GROUP = OpenGroup(goal_id=GoalId("goal-1"), deadline=START)
 
 
 @pytest.fixture
-def memberships(client: Client) -> Memberships:
+def memberships(client: Client) -> NatsMemberships:
     """Nobody is in any group."""
     return NatsMemberships(client)
 
 
 @pytest.fixture
-def open_groups(client: Client) -> OpenGroups:
+def open_groups(client: Client) -> NatsOpenGroups:
     """Nothing is open."""
     return NatsOpenGroups(client)
 
 
-async def _listed(open_groups: OpenGroups, limit: int) -> list[Sequence[CommId]]:
+async def _listed(open_groups: NatsOpenGroups, limit: int) -> list[Sequence[CommId]]:
     """All pages of what is open."""
     pages, after, complete = list[Sequence[CommId]](), 0, False
     while not complete:
@@ -45,13 +44,13 @@ async def _listed(open_groups: OpenGroups, limit: int) -> list[Sequence[CommId]]
     return pages
 
 
-async def test_nobody_is_in_a_group_at_first(memberships: Memberships) -> None:
+async def test_nobody_is_in_a_group_at_first(memberships: NatsMemberships) -> None:
     """An agent without memberships has no newest one, and its first page is complete."""
     page = await memberships.page(ADA, after=0, limit=5)
     assert (await memberships.newest(ADA), list(await memberships.of(ADA)), page.memberships, page.complete) == (0, [], (), True)
 
 
-async def test_memberships_are_numbered_in_their_order(memberships: Memberships) -> None:
+async def test_memberships_are_numbered_in_their_order(memberships: NatsMemberships) -> None:
     """Numbers rise; the newest is the last of the page; another agent's do not show."""
     await memberships.add((ADA, BOB), ROOM)
     await memberships.add((ADA,), OTHER)
@@ -61,7 +60,7 @@ async def test_memberships_are_numbered_in_their_order(memberships: Memberships)
     assert (await memberships.newest(ADA), list(await memberships.of(BOB))) == (numbers[-1], [ROOM])
 
 
-async def test_memberships_are_read_from_behind_a_number(memberships: Memberships) -> None:
+async def test_memberships_are_read_from_behind_a_number(memberships: NatsMemberships) -> None:
     """Pages follow each other by number, and say when there is nothing more."""
     for number in range(5):
         await memberships.add((ADA, BOB), CommId(f"g{number}"))
@@ -72,7 +71,7 @@ async def test_memberships_are_read_from_behind_a_number(memberships: Membership
     assert pages == [(["g0", "g1", "g2"], False), (["g3", "g4"], True), ([], True)]
 
 
-async def test_a_membership_is_removed_for_good(memberships: Memberships) -> None:
+async def test_a_membership_is_removed_for_good(memberships: NatsMemberships) -> None:
     """What is removed is in no page; removing what is not there changes nothing."""
     await memberships.add((ADA, BOB), ROOM)
     await memberships.add((ADA,), OTHER)
@@ -83,7 +82,7 @@ async def test_a_membership_is_removed_for_good(memberships: Memberships) -> Non
     assert await memberships.newest(ADA) < await memberships.newest(BOB)
 
 
-async def test_what_is_open_is_found_and_listed(open_groups: OpenGroups) -> None:
+async def test_what_is_open_is_found_and_listed(open_groups: NatsOpenGroups) -> None:
     """A group is found as it was noted and listed once, in the order of noting, until it is removed."""
     for comm_id in (ROOM, OTHER, ROOM):
         await open_groups.put(comm_id, GROUP)
@@ -98,7 +97,7 @@ async def test_what_is_open_is_found_and_listed(open_groups: OpenGroups) -> None
     )
 
 
-async def test_pages_are_complete_whatever_is_removed(open_groups: OpenGroups) -> None:
+async def test_pages_are_complete_whatever_is_removed(open_groups: NatsOpenGroups) -> None:
     """Removing what was listed moves nothing that was not: every group that stays is on exactly one page."""
     for number in range(9):
         await open_groups.put(CommId(f"g{number}"), GROUP)

@@ -19,16 +19,16 @@ from ioa.adapters.nats.topology import FILES, LOG, MEMBERS, OPEN, TIMERS, WORK, 
 from ioa.adapters.system_clock import SystemClock
 from ioa.errors import NotFoundError
 from ioa.group.events import Entry, Event, encode_entry
-from ioa.ports.delivery import GoalRecords, Memberships, Results, Timers, WorkQueue
+from ioa.ports.delivery import Results, Timers
 from ioa.ports.file_store import FileStore
 from ioa.ports.group_log import GroupLog
-from ioa.ports.open_groups import OpenGroup, OpenGroups
 from ioa.ports.registry_store import CardRecord, CardStore, LeaseStore
 from ioa.protocol import subjects
 from ioa.protocol.codec import encode
 from ioa.protocol.goals import Artifact, EndedGoal, Goal, GoalRecord, GoalResult, Reason, digest_of
 from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, GoalName, PoolId, comm_id_of_goal
 from ioa.protocol.messages import InformTaskResult
+from ioa.protocol.open_groups import OpenGroup
 from tests.rig.stored_files import fetch_file, store_file
 from tests.unit.group.scenario import START, card, launched
 
@@ -41,15 +41,15 @@ SUMS = PoolId("sums")
 class Stores:
     """All that belongs to goals, and what removes it."""
 
-    records: GoalRecords
+    records: NatsGoalRecords
     pages: NatsGoalPages
     ended: NatsEndedGoals
     log: GroupLog
     timers: Timers
     files: FileStore
-    memberships: Memberships
+    memberships: NatsMemberships
     results: Results
-    open_groups: OpenGroups
+    open_groups: NatsOpenGroups
     removal: NatsGoalRemoval
 
 
@@ -211,7 +211,7 @@ class Agents:
 
     cards: CardStore
     leases: LeaseStore
-    work: WorkQueue
+    work: NatsWorkQueue
     removal: NatsAgentRemoval
 
 

@@ -30,9 +30,9 @@ from ioa.adapters.nats.topology import (
     ensure_pool_consumer,
 )
 from ioa.errors import ConflictError, StoreFullError
-from ioa.ports.delivery import DeadReason
 from ioa.ports.registry_store import CardRecord
 from ioa.protocol import subjects
+from ioa.protocol.dead_letters import DeadReason
 from ioa.protocol.ids import AgentId, PoolId
 from tests.rig.stored_files import fetch_file, store_file
 from tests.unit.group.scenario import START, card

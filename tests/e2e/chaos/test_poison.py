@@ -30,8 +30,8 @@ from ioa.adapters.nats.topology import (
     WORK,
 )
 from ioa.errors import UnavailableError
-from ioa.ports.delivery import DeadReason
 from ioa.protocol import subjects
+from ioa.protocol.dead_letters import DeadReason
 from ioa.protocol.goals import GoalResult, Reason
 from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, GoalName, PoolId, comm_id_of_goal
 from tests.e2e.chaos.conftest import QUICK

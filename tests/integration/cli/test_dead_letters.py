@@ -22,9 +22,9 @@ from ioa.cli import reach
 from ioa.cli.dead_letters import list_letters, put_back, show_letter
 from ioa.cli.terminal import Terminal
 from ioa.errors import ConflictError, InvalidInputError, NotFoundError
-from ioa.ports.delivery import DeadReason
 from ioa.protocol import subjects
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES
+from ioa.protocol.dead_letters import DeadReason
 from ioa.protocol.goals import GoalResult, Reason
 from ioa.protocol.ids import LOCAL, CommId, GoalId
 from ioa.testing.manual_clock import NEW_YEAR

@@ -24,10 +24,10 @@ from ioa.errors import InvalidInputError, NotFoundError
 from ioa.group.events import CancelRequested, Event, GroupLaunched, Said, SubgroupOpened
 from ioa.group.state import ParentTask
 from ioa.ports.goal_client import GoalFilter
-from ioa.ports.open_groups import OpenGroup
 from ioa.protocol import subjects
 from ioa.protocol.goals import EndedGoal, Goal, GoalRecord, Reason, digest_of
 from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, GoalName, TaskId, UserId, comm_id_of_goal, comm_id_of_task
+from ioa.protocol.open_groups import OpenGroup
 from ioa.protocol.policy import Casting
 from ioa.protocol.team import TeamSpec
 from ioa.runtime.ledger import GroupLedger

@@ -21,8 +21,8 @@ from ioa.adapters.nats.topology import LOG, WORK, Topology, ensure_pool_consumer
 from ioa.adapters.secret_stores.nkeys import create_seed, public_key_of, read_key
 from ioa.cli.examination import Health, dead_letter_findings
 from ioa.errors import UnavailableError
-from ioa.ports.delivery import DeadReason
 from ioa.protocol import subjects as names
+from ioa.protocol.dead_letters import DeadReason
 from ioa.protocol.ids import PoolId
 from ioa.protocol.stream_reads import ReadStream
 from tests.integration.security.secured import Secured, open_intruder, open_processes, open_secured

@@ -11,12 +11,12 @@ import pytest
 from ioa.errors import ConflictError
 from ioa.group.events import SubgroupOpened
 from ioa.group.requests import AbandonGoal, CancelGroup, LaunchGroup
-from ioa.ports.open_groups import OpenGroup
 from ioa.protocol import subjects
 from ioa.protocol.goals import Artifact, Reason, digest_of
 from ioa.protocol.ids import LOCAL, GoalId, GoalName, TaskId, comm_id_of_goal, comm_id_of_task
 from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, InformTaskResult, SyncTaskAssignment
 from ioa.protocol.object_names import object_name
+from ioa.protocol.open_groups import OpenGroup
 from ioa.protocol.registry import Acknowledged
 from ioa.protocol.retention import Prune, Pruned
 from ioa.runtime.process import background

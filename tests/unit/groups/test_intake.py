@@ -8,9 +8,9 @@ from datetime import timedelta
 
 import pytest
 
+from ioa.adapters.nats.goals import Queued
 from ioa.errors import ConflictError, NotYetError, UnavailableError
 from ioa.group.requests import CancelGroup, LaunchGroup, SetAside
-from ioa.ports.delivery import Queued
 from ioa.protocol import subjects
 from ioa.protocol.codec import encode
 from ioa.protocol.goals import Artifact, Reason

@@ -12,7 +12,6 @@ from ioa.errors import ForbiddenError, InvalidInputError, NotFoundError, Payload
 from ioa.group.events import LaunchAbandoned, Said, TimerFired
 from ioa.group.rejection import RejectionCode
 from ioa.group.requests import Accepted, CancelGroup, Rejected, SayReply
-from ioa.ports.open_groups import OpenGroup
 from ioa.protocol.codec import decode, encode
 from ioa.protocol.goals import Reason, RepetitionRule
 from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, GoalName, SessionId, TaskId, comm_id_of_goal
@@ -28,6 +27,7 @@ from ioa.protocol.messages import (
     SyncTaskAssignment,
     TaskSpec,
 )
+from ioa.protocol.open_groups import OpenGroup
 from ioa.protocol.policy import Casting, Node, Policy, Role, Turns
 from ioa.protocol.registry import Register
 from ioa.protocol.subjects import say

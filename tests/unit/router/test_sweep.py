@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
+from ioa.adapters.nats.open_groups import OpenPage
 from ioa.errors import InvalidInputError, UnavailableError
-from ioa.ports.open_groups import OpenGroup, OpenPage
 from ioa.protocol.ids import CommId, GoalId
+from ioa.protocol.open_groups import OpenGroup
 from ioa.runtime.group_metrics import unreadable
 from ioa.testing.manual_clock import NEW_YEAR
 from ioa_router.sweep import Sweep

@@ -9,8 +9,8 @@ from structlog.testing import capture_logs
 
 from ioa.errors import UnavailableError
 from ioa.group.requests import CancelGroup
-from ioa.ports.delivery import DeadReason
 from ioa.ports.group_log import UnreadableEntryError
+from ioa.protocol.dead_letters import DeadReason
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import LOCAL, CommId, GoalName
 from ioa.protocol.subjects import timer

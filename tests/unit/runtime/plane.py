@@ -11,7 +11,6 @@ from ioa.group.machine import step
 from ioa.group.requests import Accepted, LaunchGroup, Rejected, SayReply
 from ioa.group.state import GroupState, OpenTask, ParentTask
 from ioa.ports.group_log import StoredEntry
-from ioa.ports.open_groups import OpenGroup
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.codec import decode, encode
 from ioa.protocol.goals import Goal, GoalRecord, Reason, RepetitionRule
@@ -28,6 +27,7 @@ from ioa.protocol.ids import (
     comm_id_of_goal,
 )
 from ioa.protocol.messages import Header, InformTaskProgress, InformTaskResult, Message, Payload, Phase
+from ioa.protocol.open_groups import OpenGroup
 from ioa.protocol.registry import Register, Session
 from ioa.protocol.search import Hit, NeedHits, Search, SearchResult
 from ioa.protocol.subjects import say

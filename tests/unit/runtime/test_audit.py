@@ -7,9 +7,9 @@ import json
 import pytest
 
 from ioa.errors import ForbiddenError, UnavailableError
-from ioa.ports.delivery import DeadReason
 from ioa.protocol.audit import MAX_LINE_BYTES, MAX_NAME_CHARS, AuditLine, Deed, in_a_line, named_in
 from ioa.protocol.codec import encode_value
+from ioa.protocol.dead_letters import DeadReason
 from ioa.runtime.audit import MAX_LINES, AuditedDeadLetters, AuditLog, audited
 from ioa.testing.manual_clock import ManualClock
 from tests.rig.memory_delivery import MemoryDeadLetters

@@ -25,9 +25,9 @@ from ioa.adapters.nats.translated_errors import unavailable_unless_answered
 from ioa.errors import IoaError
 from ioa.group.events import EncodedEntry, Said
 from ioa.group.requests import encode_sequenced
-from ioa.ports.delivery import DeadReason
 from ioa.protocol import subjects
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES, decode, encode
+from ioa.protocol.dead_letters import DeadReason
 from ioa.protocol.goals import GoalResult
 from ioa.protocol.ids import AgentId, CommId, GoalName
 from ioa.protocol.results import decode_result, encode_result

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from nats.js import JetStreamContext
@@ -13,7 +14,6 @@ from ioa.adapters.nats.keys import last_message, publish_onto, stream_of, subjec
 from ioa.adapters.nats.topology import ANY_AGENT, GOAL_RECORDS, WORK, ensure_pool_consumer, pool_consumer
 from ioa.adapters.nats.translated_errors import unavailable_unless_answered
 from ioa.errors import InvalidInputError
-from ioa.ports.delivery import Queued
 from ioa.protocol import subjects
 from ioa.protocol.codec import decode, encode
 from ioa.protocol.goals import GoalRecord
@@ -24,6 +24,14 @@ DEADLINE = "Ioa-Deadline"
 TICKET = "Ioa-Ticket"
 """The header with what its leader has to show. Not in the goal itself, which is kept and shown elsewhere."""
 _STREAM = stream_of(GOAL_RECORDS)
+
+
+@dataclass(frozen=True)
+class Queued:
+    """A message that waits in a queue, as published."""
+
+    subject: str
+    data: bytes
 
 
 class NatsGoalRecords:

@@ -29,10 +29,10 @@ from ioa.group.requests import GroupSnapshot
 from ioa.group.state import Charter, GroupState
 from ioa.ports.goal_client import ALL_GOALS, MOST_LOOKED_AT, PAGE_BYTES, PAGE_GOALS, GoalFilter, GoalList, GoalStatus
 from ioa.ports.group_client import GroupList, listed_bytes, listed_group
-from ioa.ports.open_groups import OpenGroup
 from ioa.protocol import subjects
 from ioa.protocol.codec import decode
 from ioa.protocol.ids import LOCAL, CommId, GoalId, GoalName, UserId, complete_goal, complete_id, is_token
+from ioa.protocol.open_groups import OpenGroup
 from ioa.protocol.results import decode_result
 
 _NEWEST_GOALS, _NEWEST_TREES = 1_000, 100

@@ -6,6 +6,7 @@ Nobody follows these buckets. What is removed leaves no marker behind, so that a
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from nats.aio.client import Client
 
@@ -15,11 +16,20 @@ from ioa.adapters.nats.streams import next_messages
 from ioa.adapters.nats.topology import MEMBERS, OPEN
 from ioa.adapters.nats.translated_errors import unavailable_unless_answered
 from ioa.group.requests import OpenMembership, OpenMemberships
-from ioa.ports.open_groups import OpenGroup, OpenPage
 from ioa.protocol.codec import decode, encode
 from ioa.protocol.ids import AgentId, CommId
+from ioa.protocol.open_groups import OpenGroup
 
 _PAGE = 500
+
+
+@dataclass(frozen=True)
+class OpenPage:
+    """A page of the index of open groups. The next page begins after `last`; `complete` marks the last page."""
+
+    comm_ids: Sequence[CommId]
+    last: int
+    complete: bool
 
 
 class NatsMemberships:

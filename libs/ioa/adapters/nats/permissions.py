@@ -58,8 +58,8 @@ from ioa.adapters.nats.topology import (
     intake_consumer,
     pool_consumer,
 )
-from ioa.ports.delivery import DeadReason
 from ioa.protocol import subjects
+from ioa.protocol.dead_letters import DeadReason
 from ioa.protocol.ids import ADMIN, LOCAL, AgentId, CommId, PoolId, TenantId, UserId
 
 WHO_AM_I = "$SYS.REQ.USER.INFO"

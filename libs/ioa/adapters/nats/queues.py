@@ -32,7 +32,8 @@ from ioa.adapters.nats.renewal import until_renewal
 from ioa.adapters.nats.topology import ACK_WAIT
 from ioa.cancellation import TaskGroup, heeding_cancellation
 from ioa.errors import ERRORS, NotYetError, Retry, UnavailableError, reason_of, row_of
-from ioa.ports.delivery import DeadLetters, DeadReason
+from ioa.ports.delivery import DeadLetters
+from ioa.protocol.dead_letters import DeadReason
 
 MAX_FAILURES = 5
 """How often one process tries a message whose work fails otherwise than by the system's being away."""

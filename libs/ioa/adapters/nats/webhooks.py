@@ -14,9 +14,10 @@ from ioa.adapters.nats.reading import DirectReads, ends_of
 from ioa.adapters.nats.streams import counts_of, pages
 from ioa.adapters.nats.topology import DELIVERING, HOOKS, LOG, RESULTS, WEBHOOKS
 from ioa.adapters.nats.translated_errors import unavailable_unless_answered
-from ioa.ports.delivery import DeadLetters, DeadReason
+from ioa.ports.delivery import DeadLetters
 from ioa.protocol import subjects
 from ioa.protocol.codec import decode, encode
+from ioa.protocol.dead_letters import DeadReason
 from ioa.protocol.webhooks import Notice, StreamEnds, Webhook, WebhookId
 
 _STREAM = stream_of(WEBHOOKS)
