@@ -28,7 +28,6 @@ from ioa.adapters.system_clock import SystemClock
 from ioa.beside import beside
 from ioa.group.events import GroupLaunched
 from ioa.group.state import Charter, Limits
-from ioa.ports.registry_store import Claim
 from ioa.protocol import subjects
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.codec import encode
@@ -37,6 +36,7 @@ from ioa.protocol.messages import Discussion, Header, Message, Phase
 from ioa.protocol.open_groups import OpenGroup
 from ioa.protocol.policy import Casting, Policy
 from ioa.protocol.registry import Session
+from ioa.protocol.registry_records import Claim
 from ioa.runtime.ledger import GroupLedger
 
 REPLY_BYTES = 200

@@ -17,13 +17,14 @@ from datetime import timedelta
 
 from prometheus_client import Counter
 
+from ioa.adapters.nats.sessions import NatsSessions
 from ioa.errors import ConflictError, ForbiddenError
 from ioa.group.requests import no_group
 from ioa.group.state import GroupState
 from ioa.ports.clock import Clock
 from ioa.ports.group_log import GroupLog
 from ioa.ports.outcome_store import OutcomeStore
-from ioa.ports.registry_store import RegistryView, Sessions
+from ioa.ports.registry_view import RegistryView
 from ioa.protocol.ids import CommId, PoolId
 from ioa.protocol.messages import TaskOutcome
 from ioa.protocol.outcomes import Outcome, ReportOutcomes, name_of_pool
@@ -52,7 +53,13 @@ class Assessor:
     """Answer the requests of `ioa.v1.discovery.report`."""
 
     def __init__(
-        self, log: GroupLog, view: RegistryView, outcomes: OutcomeStore, clock: Clock, sessions: Sessions, experience: Experience
+        self,
+        log: GroupLog,
+        view: RegistryView,
+        outcomes: OutcomeStore,
+        clock: Clock,
+        sessions: NatsSessions,
+        experience: Experience,
     ) -> None:
         self._log = log
         self._view = view

@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import AsyncIterator, Iterable, Sequence
 from itertools import islice
 
-from ioa.ports.registry_store import RegistryView
+from ioa.ports.registry_view import RegistryView
 from ioa.protocol.ids import AgentId
 from ioa_discovery.indexer import AgentOffline, AgentOnline, AgentRemoved, CardStored, RegistryEvent
 

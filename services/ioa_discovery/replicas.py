@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from ioa.ports.clock import Clock
-from ioa.ports.registry_store import RegistryView
+from ioa.ports.registry_view import RegistryView
 from ioa.protocol.cards import AgentCard, may_draft
 from ioa.protocol.ids import AgentId, PoolId
 from ioa.protocol.load import IDLE, Load

@@ -11,7 +11,7 @@ from ioa.errors import InvalidInputError, NoAgentError
 from ioa.group.state import ParentTask
 from ioa.ports.brain import NobodyFits
 from ioa.ports.discovery import Discovery
-from ioa.ports.registry_store import RegistryView
+from ioa.ports.registry_view import RegistryView
 from ioa.protocol.cards import AgentCard, may_draft
 from ioa.protocol.ids import AgentId, PoolId
 from ioa.protocol.policy import Casting, Policy

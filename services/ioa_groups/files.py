@@ -16,6 +16,7 @@ from weakref import WeakValueDictionary
 
 import structlog
 
+from ioa.adapters.nats.sessions import NatsSessions
 from ioa.adapters.nats.tickets import NatsTickets
 from ioa.errors import (
     ConflictError,
@@ -29,7 +30,6 @@ from ioa.errors import (
 from ioa.ports.clock import Clock
 from ioa.ports.file_store import FileStore, StoredFile, counts_as
 from ioa.ports.group_log import GroupLog, StoredEntry
-from ioa.ports.registry_store import Sessions
 from ioa.protocol.files import (
     PIECE_BYTES,
     Announced,
@@ -140,7 +140,7 @@ class FileService:
         tickets: NatsTickets,
         clock: Clock,
         quotas: FileQuotas,
-        sessions: Sessions,
+        sessions: NatsSessions,
     ) -> None:
         self._store = store
         self._provenance = Provenance(log)

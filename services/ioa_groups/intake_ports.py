@@ -9,7 +9,7 @@ from ioa.adapters.nats.open_groups import NatsOpenGroups
 from ioa.adapters.nats.tickets import NatsTickets
 from ioa.ports.clock import Clock
 from ioa.ports.delivery import DeadLetters, GoalRecords, Timers
-from ioa.ports.registry_store import RegistryView
+from ioa.ports.registry_view import RegistryView
 from ioa.runtime.endings import Endings
 from ioa.runtime.ledger import GroupLedger
 from ioa.runtime.store_share import StoreShare

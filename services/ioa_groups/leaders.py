@@ -20,7 +20,7 @@ from ioa.adapters.nats.goals import NatsWorkQueue
 from ioa.errors import UnavailableError
 from ioa.ports.clock import Clock
 from ioa.ports.discovery import Discovery
-from ioa.ports.registry_store import RegistryView
+from ioa.ports.registry_view import RegistryView
 from ioa.protocol.goals import Goal
 from ioa.protocol.ids import PoolId
 from ioa.protocol.open_groups import QueuedOffer

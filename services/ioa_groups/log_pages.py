@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ioa.adapters.nats.open_groups import NatsMemberships, NatsOpenGroups
+from ioa.adapters.nats.sessions import NatsSessions
 from ioa.errors import ConflictError, ForbiddenError, IoaError
 from ioa.fair_semaphore import FairSemaphore
 from ioa.group.policy.audience import is_withheld, may_be_withheld, view_for
 from ioa.group.requests import Entries, SequencedEntry, Sync, no_group
 from ioa.ports.delivery import GoalRecords
 from ioa.ports.group_log import GroupLog, StoredEntry
-from ioa.ports.registry_store import Sessions
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES, encode
 from ioa.protocol.tickets import is_ticket
 from ioa.runtime.ledger import GroupLedger
@@ -44,7 +44,7 @@ class LogPages:
         goals: GoalRecords,
         memberships: NatsMemberships,
         open_groups: NatsOpenGroups,
-        sessions: Sessions,
+        sessions: NatsSessions,
     ) -> None:
         self._ledger = ledger
         self._log = log

@@ -20,7 +20,7 @@ from ioa.errors import UnavailableError
 from ioa.group.events import MemberLost, MemberReturned
 from ioa.group.rejection import IllegalEventError
 from ioa.ports.clock import Clock
-from ioa.ports.registry_store import LivenessView
+from ioa.ports.registry_view import RegistryView
 from ioa.protocol.ids import AgentId, CommId
 from ioa.runtime.ledger import GroupLedger
 
@@ -37,7 +37,7 @@ untold = Counter("ioa_groups_untold_total", "Failed attempts to append lost or r
 class MembershipWatch:
     """Record lost and returned members in their groups' logs."""
 
-    def __init__(self, ledger: GroupLedger, registry: LivenessView, memberships: NatsMemberships, clock: Clock) -> None:
+    def __init__(self, ledger: GroupLedger, registry: RegistryView, memberships: NatsMemberships, clock: Clock) -> None:
         self._ledger = ledger
         self._registry = registry
         self._memberships = memberships

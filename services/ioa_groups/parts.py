@@ -9,6 +9,7 @@ from datetime import timedelta
 from ioa.adapters.nats.goals import NatsWorkQueue
 from ioa.adapters.nats.open_groups import NatsMemberships, NatsOpenGroups
 from ioa.adapters.nats.retention import NatsEndedGoals, NatsGoalPages, NatsGoalRemoval
+from ioa.adapters.nats.sessions import NatsSessions
 from ioa.adapters.nats.storage import NatsStorage
 from ioa.adapters.nats.teams import NatsTeams
 from ioa.adapters.nats.tickets import NatsTickets
@@ -17,7 +18,7 @@ from ioa.ports.delivery import DeadLetters, GoalRecords, Results, Timers
 from ioa.ports.discovery import Discovery
 from ioa.ports.file_store import FileStore
 from ioa.ports.group_log import GroupLog
-from ioa.ports.registry_store import LivenessView, Sessions
+from ioa.ports.registry_view import RegistryView
 from ioa.protocol.ids import PoolId
 from ioa.runtime.endings import Endings
 from ioa.runtime.ledger import GroupLedger
@@ -69,10 +70,10 @@ class GroupServicePorts:
     ledger: GroupLedger
     goals: GoalRecords
     timers: Timers
-    registry: LivenessView
+    registry: RegistryView
     memberships: NatsMemberships
     open_groups: NatsOpenGroups
-    sessions: Sessions
+    sessions: NatsSessions
     results: Results
     ended: NatsEndedGoals
     endings: Endings

@@ -5,14 +5,14 @@ from __future__ import annotations
 from datetime import timedelta
 
 from ioa.errors import NoAgentError, NotYetError
-from ioa.ports.registry_store import LivenessView
+from ioa.ports.registry_view import RegistryView
 from ioa.protocol.ids import AgentId
 
 _AWAY = timedelta(minutes=1)
 """Maximum silence of an agent that counts as restarting."""
 
 
-def check_online(registry: LivenessView, agent_id: AgentId) -> None:
+def check_online(registry: RegistryView, agent_id: AgentId) -> None:
     """Check that an agent is online.
 
     Raises:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from ioa.adapters.nats.open_groups import NatsMemberships, NatsOpenGroups
+from ioa.adapters.nats.sessions import NatsSessions
 from ioa.errors import ConflictError, ForbiddenError, InvalidInputError, NoAgentError, NotFoundError
 from ioa.group.events import CancelRequested, Event, GroupLaunched, LaunchAbandoned, MemberJoined, QuestionAnswered, SubgroupOpened
 from ioa.group.policy.audience import charter_for, seen_by
@@ -35,7 +36,7 @@ from ioa.ports.clock import Clock
 from ioa.ports.delivery import GoalRecords
 from ioa.ports.discovery import Discovery
 from ioa.ports.group_log import GroupLog, StoredEntry
-from ioa.ports.registry_store import LivenessView, Sessions
+from ioa.ports.registry_view import RegistryView
 from ioa.protocol.cards import AgentCard, abridged, why_not_drafted
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES
 from ioa.protocol.goals import GoalRecord, Reason
@@ -86,12 +87,12 @@ class GroupSetupPorts:
     ledger: GroupLedger
     log: GroupLog
     goals: GoalRecords
-    registry: LivenessView
+    registry: RegistryView
     memberships: NatsMemberships
     open_groups: NatsOpenGroups
     endings: Endings
     clock: Clock
-    sessions: Sessions
+    sessions: NatsSessions
     teams: Teams
     casting: Discovery
 

@@ -17,7 +17,7 @@ from datetime import timedelta
 from ioa.adapters.nats.open_groups import NatsOpenGroups
 from ioa.cancellation import fail_after
 from ioa.errors import NotYetError
-from ioa.ports.registry_store import RegistryView
+from ioa.ports.registry_view import RegistryView
 from ioa.protocol.ids import CommId, PoolId, UserId
 
 LEAST = 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from prometheus_client import Gauge
 
-from ioa.ports.registry_store import RegistryView
+from ioa.ports.registry_view import RegistryView
 
 agents = Gauge("ioa_agents", "Registered agents, online or offline", ["state"])
 

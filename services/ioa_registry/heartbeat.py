@@ -7,8 +7,8 @@ from datetime import timedelta
 
 import structlog
 
+from ioa.adapters.nats.buckets import NatsLeases
 from ioa.errors import UnavailableError
-from ioa.ports.registry_store import LeaseStore
 
 _BEATS_PER_LEASE = 3
 """Minimum number per lease: half a lease without a heartbeat counts as an outage."""
@@ -16,7 +16,7 @@ _BEATS_PER_LEASE = 3
 _log = structlog.get_logger(__name__)
 
 
-async def beat(leases: LeaseStore, *, lease: timedelta, renew_every: timedelta) -> None:
+async def beat(leases: NatsLeases, *, lease: timedelta, renew_every: timedelta) -> None:
     """Write a heartbeat as often as agents renew their leases, until cancelled."""
     every = min(renew_every, lease / _BEATS_PER_LEASE)
     while True:

@@ -14,17 +14,20 @@ from typing import TypeVar
 
 import structlog
 
+from ioa.adapters.nats.buckets import NatsCards, NatsLeases
 from ioa.adapters.nats.goals import NatsWorkQueue
 from ioa.adapters.nats.open_groups import NatsMemberships
+from ioa.adapters.nats.sessions import NatsSessions
 from ioa.cancellation import fail_after
 from ioa.errors import AlreadyRunningError, IdTakenError, IoaError, NotFoundError, UnavailableError
 from ioa.ports.clock import Clock, IdSource
 from ioa.ports.group_log import GroupLog
-from ioa.ports.registry_store import CardRecord, CardStore, Claim, LeaseStore, LivenessView, Renewal, SessionStore, seal_of
+from ioa.ports.registry_view import RegistryView
 from ioa.protocol.cards import AgentCard, AgentStatus, advice, check_card_size
 from ioa.protocol.codec import encode
 from ioa.protocol.ids import AgentId, PoolId
 from ioa.protocol.registry import Acknowledged, Agents, Deregister, GetAgents, Lease, ListAgents, Register, Renew
+from ioa.protocol.registry_records import CardRecord, Claim, Renewal, proof_digest
 from ioa_registry.pages import fill_page
 
 _OPTIONAL_TIMEOUT = timedelta(milliseconds=500)
@@ -44,10 +47,10 @@ _log = structlog.get_logger(__name__)
 class RegistryPorts:
     """Stores and services that a registry uses."""
 
-    cards: CardStore
-    leases: LeaseStore
-    sessions: SessionStore
-    view: LivenessView
+    cards: NatsCards
+    leases: NatsLeases
+    sessions: NatsSessions
+    view: RegistryView
     memberships: NatsMemberships
     log: GroupLog
     work: NatsWorkQueue
@@ -158,7 +161,9 @@ class Registry:
             if request.session is not None:
                 is_mine = claim is not None and claim.session.session == request.session.session
                 inbox = (claim.inbox if claim is not None and is_mine else "") or self._ports.ids.new("inbox")
-                mine = Claim(session=request.session, card=_digest(request.card), inbox=inbox, seal=seal_of(request.proof or ""))
+                mine = Claim(
+                    session=request.session, card=_digest(request.card), inbox=inbox, seal=proof_digest(request.proof or "")
+                )
                 done = claim == mine or await self._ports.sessions.write(agent_id, mine, revision=revision)
             else:
                 inbox = ""

@@ -7,12 +7,14 @@ from datetime import timedelta
 
 import structlog
 
+from ioa.adapters.nats.buckets import NatsCards
 from ioa.adapters.nats.retention import NatsAgentRemoval
 from ioa.errors import ConflictError, NotFoundError, reason_of
 from ioa.ports.clock import Clock
-from ioa.ports.registry_store import CardRecord, CardStore, RegistryView
+from ioa.ports.registry_view import RegistryView
 from ioa.protocol.ids import AgentId, PoolId
 from ioa.protocol.registry import Acknowledged, RemoveAgent
+from ioa.protocol.registry_records import CardRecord
 
 EVERY = timedelta(hours=1)
 
@@ -22,7 +24,7 @@ _log = structlog.get_logger(__name__)
 class AgentRemover:
     """Removes agents. Any number of replicas can run it."""
 
-    def __init__(self, cards: CardStore, view: RegistryView, removal: NatsAgentRemoval, clock: Clock) -> None:
+    def __init__(self, cards: NatsCards, view: RegistryView, removal: NatsAgentRemoval, clock: Clock) -> None:
         self._cards = cards
         self._view = view
         self._removal = removal

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from ioa.adapters.nats.open_groups import NatsOpenGroups
+from ioa.adapters.nats.sessions import NatsSessions
 from ioa.errors import ForbiddenError, IoaError
 from ioa.group.events import Event, LaunchAbandoned, MessageRefused, RepetitionRefused, Said, TimerFired
 from ioa.group.progress import check_progress, is_news
@@ -17,7 +18,6 @@ from ioa.group.requests import Accepted, Rejected, SayReply, encode_accepted, no
 from ioa.group.state import GroupState
 from ioa.ports.clock import Clock
 from ioa.ports.delivery import GoalRecords, ProgressFeed, Timers
-from ioa.ports.registry_store import Sessions
 from ioa.protocol.codec import MAX_MESSAGE_BYTES, check_size, encode, receive
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, CommId
@@ -71,7 +71,7 @@ class RouterPorts:
     progress: ProgressFeed
     endings: Endings
     clock: Clock
-    sessions: Sessions
+    sessions: NatsSessions
 
 
 class Router:

@@ -6,7 +6,7 @@ import asyncio
 from datetime import timedelta
 
 from ioa.ports.clock import Clock
-from ioa.ports.registry_store import RegistryView
+from ioa.ports.registry_view import RegistryView
 from ioa.protocol.ids import AgentId
 from ioa.protocol.search import IndexStatus, Search, SearchResult
 from ioa_discovery.indexer import Indexer

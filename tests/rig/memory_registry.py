@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
+from ioa.adapters.nats.buckets import NatsCards, NatsLeases
+from ioa.adapters.nats.sessions import NatsSessions
 from ioa.ports.clock import Clock
-from ioa.ports.registry_store import NOTHING_TOLD, CardRecord, Claim, HeldClaim, Renewal
 from ioa.protocol.cards import ModelReport
 from ioa.protocol.ids import AgentId, PoolId, SessionId
 from ioa.protocol.load import IDLE, Load
+from ioa.protocol.registry_records import EMPTY_RENEWAL, CardRecord, Claim, HeldClaim, Renewal
 
 
-class MemoryCards:
+class MemoryCards(NatsCards):
     """A `CardStore` for unit tests. False in this: it is lost with the process."""
 
     def __init__(self) -> None:
@@ -27,7 +29,7 @@ class MemoryCards:
         return self.records.get(agent_id)
 
 
-class MemoryLeases:
+class MemoryLeases(NatsLeases):
     """A `LeaseStore` for unit tests. False in this: a lease runs out by the clock it was given, and nobody is told."""
 
     def __init__(self, clock: Clock, duration: timedelta) -> None:
@@ -36,11 +38,11 @@ class MemoryLeases:
         self._heard: dict[AgentId, datetime] = {}
         self._renewals: dict[AgentId, Renewal] = {}
 
-    async def renew(self, agent_id: AgentId, renewal: Renewal = NOTHING_TOLD) -> None:
+    async def renew(self, agent_id: AgentId, renewal: Renewal = EMPTY_RENEWAL) -> None:
         """Take or keep the lease."""
         self.hear(agent_id, renewal)
 
-    def hear(self, agent_id: AgentId, renewal: Renewal = NOTHING_TOLD) -> None:
+    def hear(self, agent_id: AgentId, renewal: Renewal = EMPTY_RENEWAL) -> None:
         """Return the same, where a test cannot wait."""
         self._heard[agent_id] = self._clock.now()
         self._renewals[agent_id] = renewal
@@ -85,7 +87,7 @@ class MemoryLeases:
         return self._renewals[agent_id].model if self.stands(agent_id) else None
 
 
-class MemorySessions:
+class MemorySessions(NatsSessions):
     """A `SessionStore` for unit tests. False in this: its view is never behind, and nobody races."""
 
     def __init__(self) -> None:
@@ -104,13 +106,13 @@ class MemorySessions:
 
     async def write(self, agent_id: AgentId, claim: Claim, *, revision: int) -> bool:
         """Take an id, unless somebody else wrote since."""
-        return self._put(agent_id, claim, revision)
+        return self._store(agent_id, claim, revision)
 
     async def remove(self, agent_id: AgentId, *, revision: int) -> bool:
         """Let go of an id, unless somebody else wrote since."""
-        return self._put(agent_id, None, revision)
+        return self._store(agent_id, None, revision)
 
-    def _put(self, agent_id: AgentId, claim: Claim | None, revision: int) -> bool:
+    def _store(self, agent_id: AgentId, claim: Claim | None, revision: int) -> bool:
         held = self._held.get(agent_id)
         if (held.revision if held is not None else 0) != revision:
             return False

@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 from ioa.ports.clock import Clock, IdSource
 from ioa.ports.delivery import Inboxes
 from ioa.ports.discovery import Discovery
-from ioa.ports.registry_store import RegistryView
+from ioa.ports.registry_view import RegistryView
 from ioa.protocol.ids import CommId
 from ioa.runtime.endings import Endings
 from ioa.runtime.group_limits import DEFAULT_GROUP_LIMITS, GroupLimits

@@ -17,11 +17,11 @@ from ioa.adapters.nats.server import NatsServer
 from ioa.adapters.nats.sessions import NatsSessions
 from ioa.adapters.nats.topology import CARDS, LEASES, SESSIONS
 from ioa.errors import SupersededError
-from ioa.ports.registry_store import CardRecord, Claim, Renewal
 from ioa.protocol.cards import ModelReport
 from ioa.protocol.codec import encode
 from ioa.protocol.ids import AgentId, CommId, PoolId, SessionId
 from ioa.protocol.load import IDLE, Load
+from ioa.protocol.registry_records import CardRecord, Claim, Renewal
 from ioa.runtime.process import background
 from ioa_registry.heartbeat import beat
 from tests.contract.control_plane.conftest import LEASE

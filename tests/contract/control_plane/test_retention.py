@@ -22,13 +22,13 @@ from ioa.group.events import Entry, Event, encode_entry
 from ioa.ports.delivery import Results, Timers
 from ioa.ports.file_store import FileStore
 from ioa.ports.group_log import GroupLog
-from ioa.ports.registry_store import CardRecord, CardStore, LeaseStore
 from ioa.protocol import subjects
 from ioa.protocol.codec import encode
 from ioa.protocol.goals import Artifact, EndedGoal, Goal, GoalRecord, GoalResult, Reason, digest_of
 from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, GoalName, PoolId, comm_id_of_goal
 from ioa.protocol.messages import InformTaskResult
 from ioa.protocol.open_groups import OpenGroup
+from ioa.protocol.registry_records import CardRecord
 from tests.rig.stored_files import fetch_file, store_file
 from tests.unit.group.scenario import START, card, launched
 
@@ -209,8 +209,8 @@ async def test_removals_remove_one_thing(stores: Stores, client: Client) -> None
 class Agents:
     """What the registry keeps, and what removes it."""
 
-    cards: CardStore
-    leases: LeaseStore
+    cards: NatsCards
+    leases: NatsLeases
     work: NatsWorkQueue
     removal: NatsAgentRemoval
 

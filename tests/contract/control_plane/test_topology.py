@@ -30,10 +30,10 @@ from ioa.adapters.nats.topology import (
     ensure_pool_consumer,
 )
 from ioa.errors import ConflictError, StoreFullError
-from ioa.ports.registry_store import CardRecord
 from ioa.protocol import subjects
 from ioa.protocol.dead_letters import DeadReason
 from ioa.protocol.ids import AgentId, PoolId
+from ioa.protocol.registry_records import CardRecord
 from tests.rig.stored_files import fetch_file, store_file
 from tests.unit.group.scenario import START, card
 

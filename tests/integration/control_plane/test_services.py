@@ -16,12 +16,12 @@ from ioa.adapters.nats.system_client import open_system
 from ioa.adapters.nats.topology import DEAD, LOG
 from ioa.errors import NoAgentError, NotFoundError, PayloadTooLargeError
 from ioa.group.requests import CancelGroup, GetGroup, GroupSnapshot
-from ioa.ports.registry_store import CardRecord
 from ioa.protocol import subjects
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import LOCAL, AgentId, GoalId, PoolId, comm_id_of_goal
 from ioa.protocol.messages import Discussion
 from ioa.protocol.registry import Acknowledged, Agents, Deregister, GetAgents, Lease, ListAgents, Register, Renew
+from ioa.protocol.registry_records import CardRecord
 from tests.integration.control_plane.conversation import ADA, BOB, EVE, Caller, check, converse
 from tests.rig.deadline import eventually
 from tests.rig.nats_server import crash

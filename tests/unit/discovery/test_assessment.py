@@ -13,11 +13,11 @@ from ioa.group.events import Entry, encode_entry
 from ioa.group.folding import KEPT
 from ioa.group.machine import step
 from ioa.group.state import GroupState
-from ioa.ports.registry_store import CardRecord
 from ioa.protocol.goals import Artifact
 from ioa.protocol.ids import AgentId, CommId, PoolId, TaskId
 from ioa.protocol.messages import InformTaskResult, SyncTaskAssignment, TaskOutcome, TaskSpec
 from ioa.protocol.outcomes import Outcome, ReportOutcomes
+from ioa.protocol.registry_records import CardRecord
 from ioa.protocol.usage import Usage
 from ioa.testing.manual_clock import NEW_YEAR, ManualClock
 from ioa_discovery.assessment import Assessor

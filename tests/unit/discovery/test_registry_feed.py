@@ -7,12 +7,13 @@ from datetime import UTC, datetime
 
 import pytest
 
-from ioa.ports.registry_store import CardRecord
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.ids import AgentId, PoolId
 from ioa.protocol.load import IDLE, Load
+from ioa.protocol.registry_records import CardRecord
 from ioa_discovery.indexer import AgentOffline, AgentOnline, AgentRemoved, CardStored, RegistryEvent
 from ioa_discovery.registry_feed import BATCH_AGENTS, RegistryFeed
+from tests.rig.memory_registry import MemoryRegistryView
 
 A, B, C = AgentId("a"), AgentId("b"), AgentId("c")
 
@@ -22,7 +23,7 @@ def card(agent_id: AgentId, description: str = "Does things") -> AgentCard:
     return AgentCard(agent_id=agent_id, name=agent_id, description=description, pool=PoolId(agent_id))
 
 
-class StillView:
+class StillView(MemoryRegistryView):
     """A view of a registry. False in this: it changes only when a test says so."""
 
     def __init__(self, *agent_ids: AgentId) -> None:

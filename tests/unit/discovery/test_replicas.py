@@ -7,10 +7,10 @@ from datetime import timedelta
 
 import pytest
 
-from ioa.ports.registry_store import CardRecord, Renewal
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.ids import AgentId, PoolId
 from ioa.protocol.load import Load
+from ioa.protocol.registry_records import CardRecord, Renewal
 from ioa.protocol.search import Filters, Hit, Need, Search
 from ioa.testing.hashing_embedder import HashingEmbedder
 from ioa.testing.manual_clock import NEW_YEAR, ManualClock

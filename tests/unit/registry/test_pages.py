@@ -6,11 +6,11 @@ import pytest
 
 from ioa.adapters.nats.endpoints import answer_member
 from ioa.errors import InvalidInputError, PayloadTooLargeError
-from ioa.ports.registry_store import CardRecord
 from ioa.protocol.cards import MAX_CARD_BYTES, AgentCard, Skill, abridged, card_bytes
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES, encode
 from ioa.protocol.ids import AgentId
 from ioa.protocol.registry import Agents, GetAgents, ListAgents, Register
+from ioa.protocol.registry_records import CardRecord
 from ioa.testing.manual_clock import NEW_YEAR
 from tests.unit.group.scenario import card
 from tests.unit.runtime.plane import Plane

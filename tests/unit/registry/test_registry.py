@@ -18,12 +18,12 @@ from ioa.errors import (
     SupersededError,
     UnavailableError,
 )
-from ioa.ports.registry_store import Claim, HeldClaim
 from ioa.protocol import subjects
 from ioa.protocol.codec import encode
 from ioa.protocol.ids import AgentId, PoolId, SessionId
 from ioa.protocol.load import MAX_SLOTS, Load
 from ioa.protocol.registry import Deregister, GetAgents, Lease, ListAgents, Register, Renew
+from ioa.protocol.registry_records import Claim, HeldClaim
 from ioa.runtime.process import background
 from ioa.testing.manual_clock import NEW_YEAR
 from ioa_registry.heartbeat import beat

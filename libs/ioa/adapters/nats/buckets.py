@@ -29,12 +29,12 @@ from ioa.adapters.nats.topology import BEAT, CARDS, LEASES
 from ioa.adapters.nats.translated_errors import unavailable_unless_answered
 from ioa.cancellation import fail_after
 from ioa.errors import IoaError, UnavailableError
-from ioa.ports.registry_store import NOTHING_TOLD, CardRecord, Renewal
 from ioa.protocol.cards import ModelReport
 from ioa.protocol.codec import decode, encode
 from ioa.protocol.ids import AgentId, PoolId, parse_agent_id
 from ioa.protocol.liveness import LeaseJudge, Sign, Standing, StandingChange
 from ioa.protocol.load import IDLE, Load
+from ioa.protocol.registry_records import EMPTY_RENEWAL, CardRecord, Renewal
 
 _RETRY_SECONDS = 1.0
 _QUIET_SECONDS = 5.0
@@ -172,7 +172,7 @@ class NatsLeases:
     def __init__(self, client: Client) -> None:
         self._bucket = BucketHandle(client.jetstream(), LEASES)
 
-    async def renew(self, agent_id: AgentId, renewal: Renewal = NOTHING_TOLD) -> None:
+    async def renew(self, agent_id: AgentId, renewal: Renewal = EMPTY_RENEWAL) -> None:
         """Take or keep the lease."""
         with unavailable_unless_answered("The store of leases"):
             await (await self._bucket.open()).put(agent_id, encode(renewal))
@@ -386,4 +386,4 @@ def _renewal_of(value: bytes) -> Renewal:
         return decode(Renewal, value)
     except IoaError as error:
         _log.warning("load_unreadable", error=error.message)
-        return NOTHING_TOLD
+        return EMPTY_RENEWAL

@@ -18,9 +18,9 @@ from ioa.adapters.nats.keys import last_message, publish_onto, stream_of, subjec
 from ioa.adapters.nats.topology import SESSIONS
 from ioa.adapters.nats.translated_errors import unavailable_unless_answered
 from ioa.errors import InvalidInputError
-from ioa.ports.registry_store import Claim, HeldClaim
 from ioa.protocol.codec import decode, encode
 from ioa.protocol.ids import AgentId, SessionId
+from ioa.protocol.registry_records import Claim, HeldClaim
 
 _DELETED = {KV_OP: "DEL"}
 
