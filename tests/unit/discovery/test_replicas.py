@@ -18,6 +18,7 @@ from ioa.testing.memory_index import MemoryIndex
 from ioa_discovery.indexer import Indexer
 from ioa_discovery.ranking import LOAD_SHIFT
 from ioa_discovery.replicas import Replicas
+from ioa_discovery.searcher import Searcher
 from tests.rig.memory_registry import MemoryCards, MemoryLeases, MemoryRegistryView
 
 LEASE = timedelta(seconds=10)
