@@ -168,10 +168,10 @@ class NatsInspection:
         return None if at is None else at - (asked + (answered - asked) / 2)
 
     async def answers(self, service: str) -> bool:
-        """Whether a service answers a ping."""
+        """Whether a service answers a ping (NATS ADR-32). A missing service is reported at once, without a retry."""
         with heeding_cancellation():
             try:
-                await self._client.request(f"$SRV.PING.{service}", b"", timeout=_PING_SECONDS)
+                await Client.request(self._client, f"$SRV.PING.{service}", b"", timeout=_PING_SECONDS)
             except (nats.errors.Error, TimeoutError, OSError):
                 return False
         return True
