@@ -23,8 +23,8 @@ from ioa.protocol.team import TeamSpec, read_toml, team_of
 from ioa.testing.log_checker import Evidence, check_courses, check_logs, check_records
 from ioa_testkit.finished import FinishedGoal
 from ioa_testkit.system import System
+from tests.rig.agent_stores import OpenedStores
 from tests.rig.deadline import eventually
-from tests.rig.memory_store import MemoryStore
 from tests.unit.protocol.policies import SHIPPED
 
 Plays = Callable[[TurnView], Spoken]
@@ -134,15 +134,8 @@ class Table:
                 return view.say(said, go="end")
 
 
-class Shelf:
-    """The memories of the agents that are served, in their order."""
-
-    def __init__(self) -> None:
-        self.stores: list[MemoryStore] = []
-
-    def __call__(self) -> MemoryStore:
-        self.stores.append(MemoryStore())
-        return self.stores[-1]
+class Shelf(OpenedStores):
+    """The stores of the agents that are served, in their order."""
 
     async def records(self, names: Sequence[str], finished: FinishedGoal) -> Mapping[str, Sequence[SequencedEntry]]:
         """What each has on record of a group."""
@@ -192,7 +185,7 @@ async def test_each_hears_what_the_policy_lets_it_hear(ioa_system: System, monke
     """In games that ship, two teams that plan apart, and a panel; on record it has that, and nothing else."""
     ioa_system.within = timedelta(minutes=1)
     table, shelf = Table(), Shelf()
-    monkeypatch.setattr(ioa_testkit.system, "MemoryStore", shelf)
+    monkeypatch.setattr(ioa_testkit.system, "open_sqlite_store", shelf.open)
     names = (GOD, REFEREE, *PLAYERS, *FRIENDS)
     odd_word_known: list[set[str]] = []
     async with ioa_system.serve(*map(table.agent, names)) as running:

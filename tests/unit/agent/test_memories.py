@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ioa import Agent, TurnView, UnavailableError
+from ioa.adapters.sqlite_store import SqliteStore, open_sqlite_store
 from ioa.agent import remembering
 from ioa.agent.history import GroupHistory
 from ioa.agent.remembering import Memories
 from ioa.brain import Said
 from ioa.group.policy.part import Part
-from ioa.group.state import Ended
+from ioa.group.state import Ended, Stage
 from ioa.ports.agent_store import Passage
 from ioa.ports.brain import GroupView
 from ioa.ports.chat_model import ModelAnswer
@@ -29,8 +32,7 @@ from ioa.testing import ScriptedModel
 from ioa.testing.scripted_model import ScriptedCall
 from ioa_testkit import System, system
 from tests.contract.agent_store.stories import message, sequenced
-from tests.rig.deadline import eventually
-from tests.rig.memory_store import MemoryStore
+from tests.rig.agent_stores import CrashingStore, OpenedStores
 from tests.unit.group.scenario import COMM, START, launched
 
 TURNS = 12
@@ -118,21 +120,15 @@ async def test_what_leaves_sight_late_is_summed_up_too(ioa_system: System) -> No
 
 
 @pytest.fixture
-def stores(monkeypatch: pytest.MonkeyPatch) -> Sequence[MemoryStore]:
-    """The memories of the agents of a system, as they are opened."""
-    opened: list[MemoryStore] = []
-
-    class Kept(MemoryStore):
-        def __init__(self) -> None:
-            super().__init__()
-            opened.append(self)
-
-    monkeypatch.setattr(system, "MemoryStore", Kept)
+def opened(monkeypatch: pytest.MonkeyPatch) -> OpenedStores:
+    """The stores of the agents of a system."""
+    opened = OpenedStores()
+    monkeypatch.setattr(system, "open_sqlite_store", opened.open)
     return opened
 
 
 @pytest.mark.parametrize("turns", [9, 1], ids=["who speaks again", "who has no turn any more"])
-async def test_what_was_struck_is_recalled_nowhere(ioa_system: System, stores: Sequence[MemoryStore], turns: int) -> None:
+async def test_what_was_struck_is_recalled_nowhere(ioa_system: System, opened: OpenedStores, turns: int) -> None:
     """A passage goes once its message is struck, so that no other group of the user is told of it."""
     watcher = Agent("watcher", description="watches", examples=["watch"])
 
@@ -147,12 +143,12 @@ async def test_what_was_struck_is_recalled_nowhere(ioa_system: System, stores: S
     team["watchers"] = [{"role": "watcher", "may": ["go"], "go": ["talk"], "every": 3}]
     agents = [_speaker("host", [], "rose {}"), _speaker("guest", [], "rose {}"), watcher]
     assert (await ioa_system.run(GoalOrder(goal="Talk of a rose.", team=team_of(team)), agents=agents)).succeeded
-    texts = [one.text for store in stores for _, one in store._passages.values()]
+    texts = await asyncio.to_thread(opened.texts)
     assert (bool(texts), "host: rose 1" in texts) == (turns > 1, False)
 
 
 async def test_a_group_that_has_removed_its_member_is_kept_no_longer_than_one_that_ended(
-    ioa_system: System, stores: Sequence[MemoryStore]
+    ioa_system: System, opened: OpenedStores
 ) -> None:
     """The member is told of no end: what was said to it would lie there for ever, and others' would be forgotten for its size."""
     watcher = Agent("watcher", description="watches", examples=["watch"])
@@ -167,10 +163,13 @@ async def test_a_group_that_has_removed_its_member_is_kept_no_longer_than_one_th
     team["watchers"] = [{"role": "watcher", "may": ["remove"], "every": 3}]
     agents = [_speaker("host", [], "turn {}"), _speaker("guest", [], "turn {}"), watcher]
     done = await ioa_system.run(GoalOrder(goal="Talk.", team=team_of(team)), agents=agents)
-    stages = [entries[-1].entry.state.stage for store in stores for entries in store._entries.values()]
-    for store in stores:
-        await eventually(lambda store=store: store.prune(datetime.max.replace(tzinfo=UTC)))  # type: ignore[misc]
+    stages, pruned = list[Stage](), list[int]()
+    for store in opened.stores:
+        stages.append((await store.entries(done.log[0].entry.state.comm_id))[-1].entry.state.stage)
+        pruned.append(await store.prune(datetime.max.replace(tzinfo=UTC)))
+        await store.aclose()
     assert (done.succeeded, sorted(isinstance(stage, Ended) for stage in stages)) == (True, [False, True, True])
+    assert all(pruned)
 
 
 @pytest.mark.parametrize("how", ["hangs", "away", "nothing", "none"])
@@ -194,44 +193,56 @@ async def test_a_model_that_fails_costs_no_turn(ioa_system: System, how: str, mo
     assert len(asked) == (0 if how == "none" else 1)  # with four left out, and not again with six
 
 
-class _Experienced(MemoryStore):
-    """A memory of groups that have worked for two users."""
-
-    def __init__(self) -> None:
-        super().__init__()
+@asynccontextmanager
+async def _open_experienced(path: Path) -> AsyncIterator[SqliteStore]:
+    """Open a store that remembers groups of two users."""
+    async with open_sqlite_store(path) as store:
         for user in (LOCAL, "eve"):
-            said = Passage(CommId(f"old-{user}"), "m1", f"ann: {user} grows a rose in the garden")
-            self._passages[said.comm_id, said.name] = user, said
+            group = CommId(f"old-{user}")
+            await store.remember(user, group, [Passage(group, "m1", f"ann: {user} grows a rose in the garden")])
+        yield store
 
 
 async def test_what_fits_is_recalled_from_here_and_from_other_groups(ioa_system: System, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is in sight is not told again, and nothing that was said for another user ever is."""
-    monkeypatch.setattr(system, "MemoryStore", _Experienced)
+    monkeypatch.setattr(system, "open_sqlite_store", _open_experienced)
     views = await _talk(ioa_system, {"window": 1, "relevant": 5}, turns=6, words="the rose number {} is yellow")
     assert f"ann: {LOCAL} grows a rose" in views[-1].memory and "eve" not in views[-1].memory
     assert views[-1].memory.count("is yellow") == 4 and "rose number 5" not in views[-1].memory
 
 
-async def test_goals_with_other_labels_recall_nothing_of_each_other(ioa_system: System, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who has a key for goals of one label writes teams that recall; which conversation a goal belongs to keeps nothing apart."""
-    kept: dict[tuple[CommId, str], tuple[str, Passage]] = {}
+async def test_goals_with_other_labels_recall_nothing_of_each_other(ioa_system: System) -> None:
+    """Labels separate the memories of goals; the conversation that a goal belongs to does not."""
+    memories: list[str] = []
 
-    class Kept(MemoryStore):
-        def __init__(self) -> None:
-            super().__init__()
-            self._passages = kept
+    def speaker(name: str) -> Agent:
+        agent = Agent(name, description=f"{name} talks", examples=[f"{name} talks"])
 
-    monkeypatch.setattr(system, "MemoryStore", Kept)
-    memory = {"window": 1, "relevant": 5}
-    await _talk(ioa_system, memory, turns=4, words="the rose {} is yellow", labels={"team": "y", "a2a-context": "1"})
-    others = [
-        await _talk(ioa_system, memory, turns=4, words="the rose {} is red", labels=labels)
-        for labels in ({}, {"team": "x"}, {"team": "y", "a2a-context": "2"})
-    ]
-    assert ["is yellow" in views[-1].memory for views in others] == [False, False, True]
+        @agent.speak
+        async def speak(view: TurnView) -> Said:
+            if view.offer is not None and view.offer.concluding:
+                return view.conclude("Done.")
+            if name == "guest":
+                memories.append(view.memory)
+            return view.say(f"the {view.goal} {view.turn} is there")
+
+        return agent
+
+    async with ioa_system.serve(speaker("host"), speaker("guest")) as running:
+        for goal, labels in (
+            ("yellow rose", {"team": "y", "a2a-context": "1"}),
+            ("rose", {}),
+            ("red rose", {"team": "x"}),
+            ("white rose", {"team": "y", "a2a-context": "2"}),
+        ):
+            memories.append(goal)
+            team = team_of(_team({"window": 1, "relevant": 5}, 4))
+            assert (await running.run(GoalOrder(goal=goal, team=team, labels=labels))).succeeded
+    last = [memories[memories.index(goal) - 1] for goal in ("red rose", "white rose")] + memories[-1:]
+    assert ["yellow" in memory for memory in last] == [False, False, True]
 
 
-class _Counting(MemoryStore):
+class _Counting(CrashingStore):
     """Notes of each call that keeps passages how many there are, and how many bytes they have."""
 
     def __init__(self) -> None:
@@ -261,6 +272,7 @@ async def test_what_was_said_is_written_once_and_a_piece_at_a_time() -> None:
     memories = Memories(store, None)
     for heard in (20, 21, 21):
         await memories.remembered(_hearing(heard))
+    await store.aclose()
     assert (store.kept, max(store.sizes) < 310_000) == ([5, 5, 5, 5, 1], True)
 
 
@@ -272,7 +284,8 @@ async def test_what_the_store_has_forgotten_with_its_group_is_kept_anew() -> Non
     await store.forget_group(COMM)
     memories.forget(COMM)
     await memories.remembered(_hearing(2))
-    assert (store.kept, len(store._passages)) == ([2, 2], 2)
+    assert (store.kept, await asyncio.to_thread(store.count, "passages")) == ([2, 2], 2)
+    await store.aclose()
 
 
 async def test_a_model_is_told_what_its_agent_remembers(ioa_system: System) -> None:
