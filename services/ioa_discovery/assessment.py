@@ -1,19 +1,8 @@
-"""Learning how tasks went: the owner of a group tells when it has ended, and the group's log says how it went.
-
-What counts is read off the log, which only routers and group setup can write; the owner says no more than that there is something
-to be learnt.
-
-All that one group says of a pool is one outcome. So nobody drives out what others said of it, of which only so much is remembered,
-by giving it many tasks that come to nothing: each outcome costs a goal, and those of one owner's pool together are worth no more
-than so many of different ones. Nor does anybody by tasks with deadlines that nobody could meet: they say nothing.
-"""
+"""Outcomes of tasks: the owner of an ended group reports it, and the group's log contains the outcomes."""
 
 from __future__ import annotations
 
-import asyncio
-from collections import OrderedDict, defaultdict
 from collections.abc import Sequence
-from datetime import timedelta
 
 from prometheus_client import Counter
 
@@ -25,26 +14,19 @@ from ioa.ports.clock import Clock
 from ioa.ports.group_log import GroupLog
 from ioa.ports.outcome_store import OutcomeStore
 from ioa.ports.registry_view import RegistryView
-from ioa.protocol.ids import CommId, PoolId
+from ioa.protocol.ids import CommId
 from ioa.protocol.messages import TaskOutcome
-from ioa.protocol.outcomes import Outcome, ReportOutcomes, name_of_pool
+from ioa.protocol.outcomes import Outcome, ReportOutcomes, name_of_task
 from ioa.protocol.registry import Acknowledged
 from ioa_discovery.ended_tasks import EndedTask, EndedTasks
 from ioa_discovery.experience import Experience
 
-_LEAST_PATIENCE = timedelta(seconds=1)
-"""A task that had less time says nothing of who could not do it."""
-_READ_ENTRIES, _READ_BYTES = 1_000, 8_000_000
-"""How much of a log is read, an eighth of what a group may fill; tasks that ended behind it say nothing."""
+_MAX_ENTRIES = 1_000
+"""Maximum entries that are read of a log. Later tasks are ignored."""
 _PAGE_ENTRIES, _PAGE_BYTES = 64, 500_000
-"""How much of it is held at a time: decoded, it takes ten times as much."""
-_REMEMBERED_GROUPS = 10_000
-"""The last groups that were read. None is read twice, since reading one costs more than asking for it."""
 
 outcomes_kept = Counter(
-    "ioa_discovery_outcomes_total",
-    "Outcomes that owners of groups told and the log confirmed, one of a group for each pool; told again it counts again",
-    ["outcome"],
+    "ioa_discovery_outcomes_total", "Outcomes of tasks that were read from the logs of ended groups and stored", ["outcome"]
 )
 _counts = {done: outcomes_kept.labels(TaskOutcome.DONE if done else TaskOutcome.FAILED) for done in (True, False)}
 
@@ -67,17 +49,12 @@ class Assessor:
         self._clock = clock
         self._sessions = sessions
         self._experience = experience
-        self._read: OrderedDict[CommId, None] = OrderedDict()
-        self._reading = asyncio.Lock()
 
     async def report(self, request: ReportOutcomes) -> Acknowledged:
-        """Keep how the tasks of an ended group went, one outcome for each pool; reporting them again changes nothing.
-
-        A cancelled task says nothing of its assignee, and a rejected one is not done. Tasks of the owner, and of its pool,
-        are not counted, nor are those that had less than a second, or less than tasks of their pool usually take.
+        """Store the outcomes of an ended group's tasks. Idempotent. Tasks of the owner, and of its pool, are ignored.
 
         Raises:
-            NotFoundError: There is no such group, or the asker was no member.
+            NotFoundError: There is no such group, or the caller was no member.
             ForbiddenError: Another member owned it.
             ConflictError: It has not ended.
             SupersededError: Another process has taken the owner's id over.
@@ -88,68 +65,40 @@ class Assessor:
             raise no_group(request.comm_id)
         state = head.entry.state
         if state.owner != request.agent_id:
-            raise ForbiddenError(f"{request.agent_id} may not tell how group {request.comm_id} went: {state.owner} owned it.")
+            raise ForbiddenError(f"{request.agent_id} may not report group {request.comm_id}: {state.owner} owned it.")
         if not state.phase.is_terminal:
             raise ConflictError(f"The group {request.comm_id} has not ended.", hint="Report its tasks when it has.")
-        async with self._reading:
-            if request.comm_id not in self._read:
-                await self._assess(state)
+        await self._store_outcomes(state)
         return Acknowledged()
 
-    async def _assess(self, state: GroupState) -> None:
-        """Keep what the log of a group says. One is read at a time: whoever reports it many times at once has it read once."""
+    async def _store_outcomes(self, state: GroupState) -> None:
         owner = self._view.card(state.owner)
-        by_pool: defaultdict[PoolId, list[EndedTask]] = defaultdict(list)
-        for task in await self._ended(state.comm_id):
+        for task in await self._ended_tasks(state.comm_id):
             record = self._view.card(task.assignee)
             if task.assignee == state.owner or record is None or (owner is not None and record.card.pool == owner.card.pool):
                 continue
-            if self._had_time(record.card.pool, task):
-                by_pool[record.card.pool].append(task)
-        for pool, tasks in by_pool.items():
-            told = _most_like(tasks)
-            name = name_of_pool(state.comm_id, pool)
             outcome = Outcome(
-                pool=pool,
-                agent_id=told.assignee,
-                need=told.need,
-                done=told.done,
-                at=min(told.at, self._clock.now()),
-                seconds=told.took.total_seconds(),
-                usage=told.usage,
-                task=name,
-                owner=PoolId(state.owner) if owner is None else owner.card.pool,
+                pool=record.card.pool,
+                agent_id=task.assignee,
+                need=task.need,
+                done=task.done,
+                at=min(task.at, self._clock.now()),
+                seconds=task.took.total_seconds(),
+                usage=task.usage,
+                task=name_of_task(state.comm_id, task.task_id),
             )
-            if not self._experience.is_news(outcome):  # which group was read is known to this process alone, since it was started
-                continue
-            await self._outcomes.put(outcome, key=name)
-            _counts[told.done].inc()
-        self._read[state.comm_id] = None
-        if len(self._read) > _REMEMBERED_GROUPS:
-            self._read.popitem(last=False)
+            if not self._experience.has(outcome):
+                await self._outcomes.put(outcome, key=outcome.task)
+                _counts[outcome.done].inc()
 
-    async def _ended(self, comm_id: CommId) -> Sequence[EndedTask]:
-        """Read the tasks that have ended off a log, a page at a time."""
-        tasks, entries, size, after = EndedTasks(), 0, 0, 0
-        while entries < _READ_ENTRIES and size < _READ_BYTES:
-            limit = min(_PAGE_ENTRIES, _READ_ENTRIES - entries)
-            page = await self._log.read(comm_id, after=after, limit=limit, max_bytes=min(_PAGE_BYTES, _READ_BYTES - size))
+    async def _ended_tasks(self, comm_id: CommId) -> Sequence[EndedTask]:
+        """Read the ended tasks of a log, page by page."""
+        tasks, entries, after = EndedTasks(), 0, 0
+        while entries < _MAX_ENTRIES:
+            limit = min(_PAGE_ENTRIES, _MAX_ENTRIES - entries)
+            page = await self._log.read(comm_id, after=after, limit=limit, max_bytes=_PAGE_BYTES)
             if not page:
                 break
             tasks.apply(one.entry for one in page)
-            entries, size, after = entries + len(page), size + sum(one.size_bytes for one in page), page[-1].seq
+            entries, after = entries + len(page), page[-1].seq
         return list(tasks)
-
-    def _had_time(self, pool: PoolId, task: EndedTask) -> bool:
-        """Whether somebody of a pool could have been done with a task before its deadline."""
-        if task.patience is None:
-            return True
-        usual = self._experience.usual_seconds(pool)
-        return task.patience >= max(_LEAST_PATIENCE, timedelta(seconds=usual or 0.0))
-
-
-def _most_like(tasks: Sequence[EndedTask]) -> EndedTask:
-    """Return the task that stands for all: it ended as most did, failed if as many failed, and took the median time of those."""
-    done, failed = [one for one in tasks if one.done], [one for one in tasks if not one.done]
-    alike = sorted(done if len(done) > len(failed) else failed, key=lambda one: one.took)
-    return alike[len(alike) // 2]

@@ -1,15 +1,12 @@
-"""What discovery remembers of how tasks went: the last outcomes of each pool, as the stream of outcomes holds them.
+"""Remembered outcomes: the last outcomes of each pool, read from the stream of outcomes.
 
-Every replica folds the same stream into the same memory, so that all of them answer alike, and a restart changes nothing.
-What is old counts less by the time of each search.
+Every replica of discovery reads the whole stream, so all of them have the same memory, and a restart changes nothing.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
+from collections import deque
 from datetime import datetime
-from math import exp
-from statistics import median
 
 from ioa.ports.clock import Clock
 from ioa.protocol.ids import PoolId
@@ -17,44 +14,30 @@ from ioa.protocol.outcomes import REMEMBERED, UNTRIED, Outcome, Record, Remember
 
 
 class Experience:
-    """An `OutcomeListener` that answers how a pool will do. It keeps the last outcomes of each, in the order of the stream."""
+    """An `OutcomeListener` that returns the record of a pool."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._memory: dict[PoolId, deque[Remembered]] = {}
 
     def add(self, outcome: Outcome) -> None:
-        """Remember an outcome, and forget the oldest of its pool; a task that is told again changes nothing."""
-        memory = self._memory.setdefault(outcome.pool, deque(maxlen=REMEMBERED))
-        if not outcome.task or all(one.task != outcome.task for one in memory):
-            memory.append(remember(outcome))
+        """Remember an outcome, and remove the oldest of its pool; a repeated outcome is ignored."""
+        if not self.has(outcome):
+            self._memory.setdefault(outcome.pool, deque(maxlen=REMEMBERED)).append(remember(outcome))
 
-    def is_news(self, outcome: Outcome) -> bool:
-        """Whether an outcome tells something that is worth remembering: what is older than all of many drives none of them out."""
-        memory = self._memory.get(outcome.pool, ())
-        is_known = any(one.task == outcome.task for one in memory)
-        return not is_known and (len(memory) < REMEMBERED or outcome.at.timestamp() > min(one.at for one in memory))
+    def has(self, outcome: Outcome) -> bool:
+        """Whether the outcome of this task is remembered."""
+        return bool(outcome.task) and any(one.task == outcome.task for one in self._memory.get(outcome.pool, ()))
 
     def forget(self) -> None:
-        """Forget all."""
+        """Remove all outcomes."""
         self._memory.clear()
 
     def now(self) -> datetime:
-        """Read the clock by which what is old counts less."""
+        """Return the time by which outcomes age."""
         return self._clock.now()
 
-    def usual_seconds(self, pool: PoolId) -> float | None:
-        """Return how long tasks take a pool that it does, the median over owners of each one's median; None if it has done none.
-
-        So no single owner says what is usual, however many tasks it tells of.
-        """
-        paces: defaultdict[PoolId | None, list[float]] = defaultdict(list)
-        for one in self._memory.get(pool, ()):
-            if one.done:
-                paces[one.owner].append(one.pace)
-        return exp(median([median(of_one) for of_one in paces.values()])) if paces else None
-
     def record(self, pool: PoolId, kind: int, now: datetime) -> Record:
-        """Conclude how a pool will do a task of a kind."""
+        """Return a pool's record for a kind of task."""
         memory = self._memory.get(pool)
         return record_of(memory, kind, now) if memory else UNTRIED

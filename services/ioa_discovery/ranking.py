@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from ioa.protocol.ids import AgentId, PoolId
 from ioa.protocol.load import Load
-from ioa.protocol.outcomes import MAX_SHIFT, UNTRIED, Record, kind_of_need, shifts
+from ioa.protocol.outcomes import MAX_SHIFT, UNTRIED, Record, kind_of_need, score_shift
 from ioa.protocol.search import Need, Search, Shift
 from ioa_discovery.experience import Experience
 from ioa_discovery.replicas import Named, Replicas
@@ -53,10 +53,9 @@ class Ranking:
     def place(self, search: Search, need: Need, matches: Iterable[Match]) -> list[Placed]:
         """Return the best `need.k` of the matches, which come best first. A pool without an allowed agent is left out."""
         placed = self._in_reach(search, need, matches)
-        records = self._records(need, placed)
         whole = [
-            Placed(one.match, one.named, record, (*_load_shift(one.named.load), *_outcome_shift(record, amount)))
-            for one, record, amount in zip(placed, records, shifts(records), strict=True)
+            Placed(one.match, one.named, record, (*_load_shift(one.named.load), *_outcome_shift(record)))
+            for one, record in zip(placed, self._records(need, placed), strict=True)
         ]
         best = sorted(whole, key=lambda one: (-one.score, one.match.pool))[: need.k]
         if best and search.purpose and self._replicas is not None:
@@ -103,8 +102,9 @@ def _load_shift(load: Load) -> tuple[Shift, ...]:
     return (Shift(cause="load", amount=-LOAD_SHIFT * min(1.0, load.busy), reason=reason),)
 
 
-def _outcome_shift(record: Record, amount: float) -> tuple[Shift, ...]:
+def _outcome_shift(record: Record) -> tuple[Shift, ...]:
+    amount = score_shift(record)
     if not amount:
         return ()
-    known = f"{record.done} of {record.done + record.failed} tasks done, {record.success:.0%} expected for this kind"
-    return (Shift(cause="outcomes", amount=amount, reason=known if record.tried else "never tried: worth a try"),)
+    reason = f"{record.done} of {record.done + record.failed} tasks done, {record.success:.0%} expected for this kind"
+    return (Shift(cause="outcomes", amount=amount, reason=reason),)

@@ -38,7 +38,7 @@ from ioa.protocol.messages import (
     Thinking,
     rejects_of,
 )
-from ioa.protocol.outcomes import MAX_RECORDED_NEED_CHARS, Outcome, ToldTask, name_of_task, unclear_tasks
+from ioa.protocol.outcomes import MAX_RECORDED_NEED_CHARS, Outcome, name_of_task
 from ioa.protocol.policy import Policy
 from ioa.protocol.usage import NOTHING, Usage
 
@@ -253,33 +253,19 @@ class GroupHistory:
         return self._specs.get(task_id)
 
     def outcomes(self) -> tuple[tuple[TaskId, Outcome], ...]:
-        """How each task went that another member than the owner has done or failed; what was rejected is not done.
+        """Return the outcomes of tasks that other members than the owner did or failed; a rejected task is not done.
 
-        What a stored team was to do says nothing of the assignee, nor does what lacked others' files, see `unclear_tasks`.
+        Left out are tasks that did not fit (declined, or with missing files), and tasks of a stored team.
         """
         if self.charter is None:
             return ()
-        unclear = self._unclear(self.charter)
         cards = {card.agent_id: card for card in self.charter.team_members if card.agent_id != self.charter.owner}
         return tuple(
             (record.spec.task_id, self._outcome(record, cards[record.spec.assignee].pool))
             for record in self.tasks()
             if record.outcome not in (None, TaskOutcome.CANCELLED) and record.spec.assignee in cards and not record.spec.team
-            if record.outcome is TaskOutcome.REJECTED or record.spec.task_id not in unclear
+            if record.outcome is not TaskOutcome.FAILED or not (record.declined or self._lacks.get(record.spec.task_id))
         )
-
-    def _unclear(self, charter: Charter) -> frozenset[TaskId]:
-        told = {
-            record.spec.task_id: ToldTask(
-                assignee=record.spec.assignee,
-                failed=record.outcome is TaskOutcome.FAILED,
-                uses=record.spec.uses,
-                names=frozenset([one.object_name for one in record.artifacts]),
-                lacks=self._lacks.get(record.spec.task_id, frozenset()),
-            )
-            for record in self.tasks()
-        }
-        return unclear_tasks(told, frozenset([one.object_name for one in charter.inputs]))
 
     def _outcome(self, record: TaskRecord, pool: PoolId) -> Outcome:
         spec = record.spec

@@ -760,15 +760,14 @@ async def test_a_leader_remembers_how_others_did(company: Company) -> None:
 
 
 async def test_a_leader_tells_discovery_how_others_did(company: Company) -> None:
-    """When a group has ended, what its owner's memory holds of it is kept for everybody, once for each pool."""
+    """When a group has ended, discovery stores the same outcomes as the memory of the group's owner."""
     await _open(company, one_task())
     await company.result()
 
     kept = await eventually(lambda: company.network.outcomes.kept)
 
     [contact] = await company.members["lead"].store.contacts()
-    of_pool = f"{ROOM}.worker"
-    assert kept == {of_pool: contact.outcomes[0].model_copy(update={"task": of_pool, "owner": "lead"})}
+    assert kept == {contact.outcomes[0].task: contact.outcomes[0]}
 
 
 async def test_a_leader_that_cannot_tell_goes_on(company: Company) -> None:

@@ -83,13 +83,6 @@ async def test_who_did_well_comes_before_an_equal(market: Market) -> None:
     assert [first.score, second.why.match] == pytest.approx([first.why.match + shift.amount, first.why.match])
 
 
-async def test_a_stranger_says_that_it_is_worth_a_try(market: Market) -> None:
-    """Where others are known, who was never tried is told apart."""
-    market.experience.add(outcome("tables-a", done=False))
-    stranger = (await market.hits())[0]
-    assert (stranger.card.agent_id, stranger.why.shifts[0].reason) == ("tables-b", "never tried: worth a try")
-
-
 async def test_a_good_match_never_loses_to_a_popular_mismatch(market: Market) -> None:
     """An agent that fits and always failed stays before agents that do not fit and did everything."""
     for _ in range(REMEMBERED):
@@ -158,8 +151,17 @@ async def test_what_is_forgotten_is_told_again() -> None:
     assert experience.record(PoolId("a"), kind_of_need(SUMS), NEW_YEAR) == UNTRIED
 
 
-async def test_whoever_can_come_among_the_first_is_looked_at() -> None:
-    """An agent behind the `k` best by its match is lifted over them, if it lies in reach."""
+async def test_new_agent_gets_no_bonus(market: Market) -> None:
+    """An agent without outcomes keeps its score, however well the others are known."""
+    for _ in range(60):
+        market.experience.add(outcome("tables-a", done=True))
+    hits = {hit.card.agent_id: hit for hit in await market.hits()}
+    assert [hits[AgentId(name)].why.shifts for name in ("tables-b", "songs")] == [(), ()]
+    assert hits[AgentId("tables-a")].score > hits[AgentId("tables-a")].why.match
+
+
+async def test_agent_outside_the_first_is_raised_over_them() -> None:
+    """An agent after the `k` best by its match comes first if the others failed, and its score is in reach."""
     market = Market()
     await market.open(*(tables(f"tables-{letter}") for letter in "abcdefgh"), *OTHERS)
     for letter in "abcdefg":
