@@ -6,7 +6,7 @@ It serves systems of up to about 20,000 agents. Its content is derived from the 
 from __future__ import annotations
 
 import asyncio
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import asynccontextmanager
@@ -51,8 +51,8 @@ async def open_exact_index(dimension: int) -> AsyncIterator[ExactIndex]:
 class ExactIndex:
     """An `AgentIndex` over numpy arrays.
 
-    Each agent has a slot: a row of the matrix of texts, and an item of the arrays `_online` and `_pool_of`. All reads and writes
-    run in one thread, one at a time, so they need no lock.
+    Each agent has a slot: a row of the matrix of texts, and an item of the arrays `_online` and `_pool_of`. Each pool has a number.
+    All reads and writes run in one thread, one at a time, so they need no lock.
     """
 
     def __init__(self, dimension: int, thread: Executor) -> None:
@@ -63,7 +63,8 @@ class ExactIndex:
         self._examples = _Rows(dimension)
         self._online = np.zeros(_FIRST_ROWS, dtype=np.bool_)
         self._pool_of = np.full(_FIRST_ROWS, _NONE, dtype=np.int32)
-        self._pools = _PoolNumbers()
+        self._pools: dict[PoolId, int] = {}
+        self._unused_pools = list[int]()
         self._labels: defaultdict[tuple[str, str], set[int]] = defaultdict(set)
         self._postings: defaultdict[int, dict[int, float]] = defaultdict(dict)
         self._with_words = 0
@@ -112,7 +113,9 @@ class ExactIndex:
             self._examples.owners[rows] = slot
             self._slots[entry.card.agent_id] = slot
             self._agents[slot] = _Agent(entry.card, entry.fingerprint, entry.terms, rows)
-            self._online[slot], self._pool_of[slot] = entry.online, self._pools.acquire(entry.card.pool)
+            if entry.card.pool not in self._pools:
+                self._pools[entry.card.pool] = self._unused_pools.pop() if self._unused_pools else len(self._pools)
+            self._online[slot], self._pool_of[slot] = entry.online, self._pools[entry.card.pool]
             for label in _filter_labels(entry.card):
                 self._labels[label].add(slot)
             self._with_words += bool(entry.terms.indices)
@@ -132,11 +135,12 @@ class ExactIndex:
             self._texts.remove([slot])
             self._examples.remove(agent.example_rows)
             self._online[slot], self._pool_of[slot] = False, _NONE
-            self._pools.release(agent.card.pool)
             for label in _filter_labels(agent.card):
                 self._labels[label].discard(slot)
                 if not self._labels[label]:
                     del self._labels[label]
+            if ("pool", agent.card.pool) not in self._labels:
+                self._unused_pools.append(self._pools.pop(agent.card.pool))
             self._with_words -= bool(agent.terms.indices)
             for term in agent.terms.indices:
                 del self._postings[term][slot]
@@ -186,7 +190,7 @@ class ExactIndex:
         usable = (slots >= 0) & allowed[slots]
         slots, scores = slots[usable], scores[usable]
         pools = self._pool_of[slots]
-        best = np.full(len(self._pools), -np.inf, dtype=scores.dtype)
+        best = np.full(len(self._pools) + len(self._unused_pools), -np.inf, dtype=scores.dtype)
         np.maximum.at(best, pools, scores)
         threshold = np.partition(best, -limit)[-limit] if len(best) > limit else -np.inf
         chosen = (scores == best[pools]) & (scores >= threshold)
@@ -257,32 +261,6 @@ class _Rows:
     def compare(self, need: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the owner of each row, and the cosine of its vector to a need."""
         return self.owners[: self._end], np.vecdot(self.vectors[: self._end], need)  # `@` would start BLAS threads
-
-
-class _PoolNumbers:
-    """Small numbers for the pools that have agents."""
-
-    def __init__(self) -> None:
-        self._numbers: dict[PoolId, int] = {}
-        self._agents = Counter[PoolId]()
-        self._unused = list[int]()
-
-    def __len__(self) -> int:
-        return len(self._numbers) + len(self._unused)
-
-    def acquire(self, pool: PoolId) -> int:
-        """Count an agent of a pool; return the pool's number."""
-        self._agents[pool] += 1
-        if pool not in self._numbers:
-            self._numbers[pool] = self._unused.pop() if self._unused else len(self._numbers)
-        return self._numbers[pool]
-
-    def release(self, pool: PoolId) -> None:
-        """Count an agent of a pool less."""
-        self._agents[pool] -= 1
-        if not self._agents[pool]:
-            del self._agents[pool]
-            self._unused.append(self._numbers.pop(pool))
 
 
 def _doubled(array: np.ndarray, value: Any) -> np.ndarray:
