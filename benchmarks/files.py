@@ -33,7 +33,7 @@ from ioa.protocol import subjects
 from ioa.protocol.files import (
     Announced,
     FilePiece,
-    GetUpload,
+    GetFile,
     PutStanding,
     PutUpload,
     Stored,
@@ -69,7 +69,7 @@ class User:
         """Read it again."""
 
         async def one(after: int) -> FilePiece:
-            request = GetUpload(user=self._user, object_name=file.object_name, sha256=file.sha256, after=after)
+            request = GetFile(object_name=file.object_name, sha256=file.sha256, after=after)
             return await self._requester.request(subjects.get_upload(self._user), request, FilePiece)
 
         return await whole(stream_in_pieces(file, one))

@@ -31,7 +31,7 @@ from ioa.group.requests import (
 from ioa.protocol import subjects
 from ioa.protocol.audit import Deed
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES
-from ioa.protocol.files import MAX_ASKING_BYTES, MAX_PUT_BYTES, AskStored, GetFile, GetUpload, PutFile, PutUpload
+from ioa.protocol.files import MAX_ASKING_BYTES, MAX_PUT_BYTES, AskStored, GetFile, PutFile, PutUpload
 from ioa.protocol.ids import AgentId
 from ioa.protocol.named_teams import GetTeam, ListTeams, PutTeam
 from ioa.protocol.retention import Prune
@@ -170,9 +170,9 @@ def _file_endpoints(files: FileService) -> list[ServiceEndpoint]:
     of_file = partial(ServiceEndpoint, caller_at=subjects.CALLER_AT, cost=_FILE_COST)
     getting, putting = partial(of_file, max_bytes=MAX_ASKING_BYTES), partial(of_file, max_bytes=MAX_PUT_BYTES)
     return [
-        getting("file", subjects.ANY_GET_FILE, answer_as(GetFile, files.get, lambda asked: asked.agent_id)),
+        getting("file", subjects.ANY_GET_FILE, answer(GetFile, files.get)),
         putting("put", subjects.ANY_PUT_FILE, answer_as(PutFile, files.put, lambda asked: asked.agent_id)),
-        getting("get", subjects.ANY_GET_UPLOAD, answer_as(GetUpload, files.get_upload, _user)),
+        getting("get", subjects.ANY_GET_UPLOAD, answer(GetFile, files.get)),
         putting("put_upload", subjects.ANY_PUT_UPLOAD, answer_as(PutUpload, files.put_upload, _user)),
         ServiceEndpoint("stored", subjects.STORED, answer(AskStored, files.stored)),
     ]
@@ -182,7 +182,7 @@ def _stream_endpoint(reader: Connection) -> ServiceEndpoint:
     return ServiceEndpoint("read", subjects.ANY_READ, answering_reads(reader, READABLE), max_bytes=MAX_PAYLOAD_BYTES)
 
 
-def _user(asked: GetUpload | PutUpload) -> AgentId:
+def _user(asked: PutUpload) -> AgentId:
     return AgentId(asked.user)
 
 

@@ -1,7 +1,7 @@
-"""Files behind a service: who may read which, who may put which, and how much of the store is whose.
+"""Files: agents and users store them in pieces and read them by reference; quotas per owner.
 
-An agent reads what an entry of a log told it of, and puts files into open groups that it is in. A file's name follows from the
-group, the writer and what the writer calls it, so that nobody writes in another's place; a file never changes.
+A reference (object name and digest) is the permission to read a file. An object name is an HMAC of owner and place: unguessable,
+and the same for a repeated upload. A file never changes.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from weakref import WeakValueDictionary
@@ -29,14 +28,14 @@ from ioa.errors import (
 )
 from ioa.ports.clock import Clock
 from ioa.ports.file_store import FileStore, StoredFile, counts_as
-from ioa.ports.group_log import GroupLog, StoredEntry
+from ioa.ports.group_log import StoredEntry
+from ioa.protocol.codec import validate
 from ioa.protocol.files import (
     PIECE_BYTES,
     Announced,
     AskStored,
     FilePiece,
     GetFile,
-    GetUpload,
     OwnerBytes,
     PutFile,
     PutStanding,
@@ -47,10 +46,9 @@ from ioa.protocol.files import (
 )
 from ioa.protocol.goals import Artifact
 from ioa.protocol.ids import AgentId, CommId, GoalName, UserId
-from ioa.protocol.object_names import object_name
+from ioa.protocol.object_names import folder_of
 from ioa.protocol.tickets import is_seal
 from ioa.runtime.ledger import GroupLedger
-from ioa_groups.provenance import Provenance, TrackedFile, digest_of, owner_of
 
 INTERRUPTED_AFTER = timedelta(hours=1)
 """After which time an upload counts as interrupted that is not complete."""
@@ -67,7 +65,8 @@ _NAMED_OWNERS = 10
 _MOST_FILES = 60_000
 """How many files one may store: to count them the server lists their names in one message, up to 100,000 of them, and cuts off whom
 more than 8 MB wait for. An agent has no room for many more of the smallest; a user has for as many of 17 kB."""
-_OF_USERS = "user-"
+_HMAC_DIGITS = 32
+"""128 bits."""
 
 _log = structlog.get_logger(__name__)
 
@@ -124,9 +123,8 @@ class FileService:
 
     Args:
         store: Where they lie.
-        log: Tells who was told of which.
         ledger: Tells who is in which group.
-        tickets: Seals where a put stands.
+        tickets: Computes the HMACs of object names and of seals of uploads.
         clock: Says when an upload began.
         quotas: How much may be stored.
         sessions: Tells which process holds an agent's id.
@@ -135,7 +133,6 @@ class FileService:
     def __init__(
         self,
         store: FileStore,
-        log: GroupLog,
         ledger: GroupLedger,
         tickets: NatsTickets,
         clock: Clock,
@@ -143,14 +140,13 @@ class FileService:
         sessions: NatsSessions,
     ) -> None:
         self._store = store
-        self._provenance = Provenance(log)
         self._ledger = ledger
         self._tickets = tickets
         self._clock = clock
         self._quotas = quotas
         self._sessions = sessions
-        self._opened: OrderedDict[tuple[object, ...], StoredFile] = OrderedDict()
-        """Files by who may read them, why, and what they are: an entry is looked at once and not for each piece."""
+        self._opened: OrderedDict[tuple[str, str], StoredFile] = OrderedDict()
+        """Recently read files by object name and digest."""
         self._members: OrderedDict[tuple[CommId, AgentId], _Membership] = OrderedDict()
         self._counted: OrderedDict[str, _Counted] = OrderedDict()
         self._counting: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
@@ -159,32 +155,24 @@ class FileService:
 
     def forget(self) -> None:
         """Trust nothing that was read: the server may have come back with another store."""
-        self._provenance.forget()
         self._opened.clear()
         self._members.clear()
         self._counted.clear()
 
     async def get(self, request: GetFile) -> FilePiece:
-        """Read a piece of a file that an entry told the asker of.
+        """Read a piece of a file by its reference.
 
         Raises:
-            NotFoundError: The entry is not there, was told to others, or tells of no such file; or the file is gone.
+            NotFoundError: No file is stored by this reference.
         """
-        agent_id, comm_id, seq = request.agent_id, request.comm_id, request.seq
-        key = (agent_id, comm_id, seq, request.object_name, request.sha256)
-        return await self._read(request, key, lambda stored: self._check_told(request, stored))
-
-    async def get_upload(self, request: GetUpload) -> FilePiece:
-        """Read a piece of a file as a user, who reads all logs: by a true reference, which tells the digest.
-
-        Who asks for somebody that reads only part of them names a group of that part: an agent there may have learned the reference
-        elsewhere, so that its true digest shows nothing.
-
-        Raises:
-            NotFoundError: There is no such file, or nobody in the group that is named was rightly told of it.
-        """
-        key = (request.told_in, request.object_name, request.sha256)
-        return await self._read(request, key, lambda stored: self._check_known(request, stored))
+        key = request.object_name, request.sha256
+        stored = self._opened.get(key)
+        if stored is None:
+            stored = self._opened[key] = await self._find(*key)
+            if len(self._opened) > _REMEMBERED:
+                self._opened.popitem(last=False)
+        page = await self._store.read(stored, request.after)
+        return FilePiece(data=page.data, after=page.after)
 
     async def put(self, request: PutFile) -> Stored:
         """Take the next piece of an agent's file.
@@ -201,8 +189,8 @@ class FileService:
         await self._sessions.check(request.agent_id, request.session, may_be_silent=True)
         if request.standing is None:
             await self._check_member(request.comm_id, request.agent_id)
-        file = _artifact(request.file, object_name(request.comm_id, request.agent_id, request.place))
-        owner, most = owner_of(request.agent_id), self._quotas.agent_bytes
+        file = _artifact(request.file, await self._object_name(request.comm_id, request.agent_id, request.place))
+        owner, most = f"agent-{request.agent_id}", self._quotas.agent_bytes
         return await self._take(owner, file, request.standing, request.data, most)
 
     async def put_upload(self, request: PutUpload) -> Stored:
@@ -216,40 +204,33 @@ class FileService:
             StoreFullError: The store has no room.
         """
         goal = GoalName(request.user, request.goal_id)
-        file = _artifact(request.file, object_name(goal.key, request.user, request.place))
+        file = _artifact(request.file, await self._object_name(goal.key, request.user, request.place))
         return await self._take(_owner_of(request.user), file, request.standing, request.data, self._quotas.user_bytes)
 
-    async def keep(self, user: UserId, stored_as: str, name: str, data: bytes, media_type: str) -> Artifact:
-        """Store a text that came with a user's goal itself, which counts as what he uploads.
+    async def keep(self, goal: GoalName, position: int, name: str, data: bytes, media_type: str) -> Artifact:
+        """Store an inline input of a goal; it counts as an upload of the goal's user.
 
         Raises:
-            ConflictError: Another text is stored under the name.
+            ConflictError: Another text is stored for this input.
             PayloadTooLargeError: No user may store that much.
             OverQuotaError: The user stores too much at present.
         """
+        stored_as = await self._object_name(goal.key, str(position), name)
 
         async def put(file: Announced, standing: PutStanding | None, piece: bytes) -> Stored:
-            return await self._take(_owner_of(user), _artifact(file, stored_as), standing, piece, self._quotas.user_bytes)
+            return await self._take(_owner_of(goal.owner), _artifact(file, stored_as), standing, piece, self._quotas.user_bytes)
 
         return await put_in_pieces(name, data, media_type, put)
 
     async def describe(self, name: str) -> Artifact:
-        """Refer to an object that was put into the users' store by other means.
+        """Return a reference to an object in the users' store. Its object name is the HMAC of the name, followed by the name.
 
         Raises:
             NotFoundError: There is no such object.
+            InvalidInputError: The name is too long.
         """
-        return await self._store.describe(name)
-
-    async def check_given(self, user: UserId, file: Artifact) -> None:
-        """See that a user may give a file to a goal: whoever works for it reads what it was given, whosever that is.
-
-        Raises:
-            NotFoundError: It is another user's upload.
-        """
-        stored = await self._store.find(file.object_name, file.sha256)
-        if stored is not None and stored.owner.startswith(_OF_USERS) and stored.owner != _owner_of(user):
-            raise NotFoundError(f"{user} has stored no file {file.name!r} by this reference.")
+        described = (await self._store.describe(name)).model_dump()
+        return validate(Artifact, described | {"object_name": f"{await self._hmac('object', name)}/{name}"})
 
     async def stored(self, _request: AskStored) -> StoredBytes:
         """Tell who stores most. All files are looked at for it, so whoever asks meanwhile, or soon, is told the same."""
@@ -270,44 +251,27 @@ class FileService:
         """Remove what interrupted uploads have left, and look again `every` so often, for ever."""
         while True:
             try:
-                for name in await self._store.drop_interrupted(self._clock.now() - INTERRUPTED_AFTER):
-                    _log.info("upload_dropped", object_name=name)
+                dropped = await self._store.drop_interrupted(self._clock.now() - INTERRUPTED_AFTER)
+                if dropped:
+                    _log.info("uploads_dropped", count=len(dropped))  # an object name is a permission and must not be logged
             except Exception as error:  # noqa: BLE001 - the sweep goes on after any error
                 _log.warning("sweep_put_off", error=reason_of(error))
             await asyncio.sleep(every.total_seconds())
 
-    async def _read(
-        self, request: GetFile | GetUpload, key: tuple[object, ...], check: Callable[[StoredFile | None], Awaitable[None]]
-    ) -> FilePiece:
-        stored = self._opened.get(key)
-        if stored is None:
-            stored = await self._store.find(request.object_name, request.sha256)
-            await check(stored)
-            if stored is None:
-                raise NotFoundError("The file is stored no more.")
-            self._opened[key] = stored
-            if len(self._opened) > _REMEMBERED:
-                self._opened.popitem(last=False)
-        page = await self._store.read(stored, request.after)
-        return FilePiece(data=page.data, after=page.after)
+    async def _find(self, object_name: str, sha256: str) -> StoredFile:
+        """Find a file of the system, or an object in the users' store by a name that `describe` has returned."""
+        mark, _, name = object_name.partition("/")
+        is_object = is_seal(mark, await self._hmac("object", name))
+        stored = await self._store.find(name if is_object else object_name, sha256)
+        if stored is None or is_object == bool(stored.owner):
+            raise NotFoundError("No file is stored by this reference.")
+        return stored
 
-    async def _check_told(self, request: GetFile, file: StoredFile | None) -> None:
-        asker, digest = request.agent_id, digest_of(request.object_name, request.sha256)
-        told = await self._provenance.telling(request.comm_id, request.seq)
-        if told is not None and asker in told.audience and digest in told.files:
-            if file is None:
-                return
-            tracked = TrackedFile.of(request.object_name, request.sha256, file.owner)
-            if await self._provenance.may_read(asker, tracked, request.comm_id, told):
-                return
-        raise NotFoundError(f"No entry {request.seq} of {request.comm_id} has told {asker} of this file.")
+    async def _object_name(self, owner: str, *place: str) -> str:
+        return f"{folder_of(owner)}/{await self._hmac('file', owner, *place)}"
 
-    async def _check_known(self, request: GetUpload, file: StoredFile | None) -> None:
-        if request.told_in is None or file is None:
-            return
-        tracked = TrackedFile.of(request.object_name, request.sha256, file.owner)
-        if not await self._provenance.is_known(tracked, request.told_in):
-            raise NotFoundError(f"Nobody in {request.told_in} was rightly told of this file.")
+    async def _hmac(self, *words: str) -> str:
+        return (await self._tickets.seal(json.dumps(words)))[:_HMAC_DIGITS]
 
     async def _check_member(self, comm_id: CommId, agent_id: AgentId) -> None:
         """Check that an agent is a member of a group that has not ended."""
@@ -415,7 +379,7 @@ def _why_not_put(comm_id: CommId, agent_id: AgentId, head: StoredEntry | None) -
 
 def _owner_of(user: UserId) -> str:
     """Return how the store calls a user whose uploads they are."""
-    return f"{_OF_USERS}{user}"
+    return f"user-{user}"
 
 
 def _artifact(file: Announced, stored_as: str) -> Artifact:

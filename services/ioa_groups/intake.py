@@ -29,7 +29,6 @@ from ioa.protocol.goal_order import GoalOrder, InlineInput, find_goal_id, parse_
 from ioa.protocol.goals import Artifact, EndedGoal, GoalRecord, Reason, digest_of, ending_of
 from ioa.protocol.ids import GoalId, GoalName, UserId
 from ioa.protocol.named_teams import TeamReference
-from ioa.protocol.object_names import object_name
 from ioa.protocol.texts import shortened
 from ioa.protocol.tickets import digest_of_ticket
 from ioa.telemetry.fault_points import fault_point
@@ -243,12 +242,10 @@ class Intake:
         for position, given in enumerate(order.inputs):
             match given:
                 case Artifact():
-                    await self._ports.files.check_given(goal.owner, given)
                     files.append(given)
                 case InlineInput(name=name, text=text):
                     media_type = mimetypes.guess_type(name)[0] or "text/plain"
-                    stored_as = object_name(goal.key, str(position), name)
-                    files.append(await self._ports.files.keep(goal.owner, stored_as, name, text.encode(), media_type))
+                    files.append(await self._ports.files.keep(goal, position, name, text.encode(), media_type))
                 case str():
                     files.append(await self._ports.files.describe(given))
         return tuple(files)

@@ -131,7 +131,6 @@ class GroupParts:
         )
         self.files = FileService(
             store=ports.files,
-            log=ports.log,
             ledger=ports.ledger,
             tickets=ports.tickets,
             clock=ports.clock,

@@ -185,13 +185,12 @@ class PlaneNetwork:
 
         return await put_in_pieces(name, data, media_type, put)
 
-    def stream_file(self, agent_id: AgentId, comm_id: CommId, seq: int, artifact: Artifact) -> AsyncGenerator[bytes, None]:
-        """Ask for one piece after the other."""
-        named = {"object_name": artifact.object_name, "sha256": artifact.sha256}
+    def stream_file(self, agent_id: AgentId, artifact: Artifact) -> AsyncGenerator[bytes, None]:
+        """Request one piece after the other."""
 
         async def get(after: int) -> FilePiece:
             await self._arrive()
-            return await self.plane.files.get(GetFile(agent_id=agent_id, comm_id=comm_id, seq=seq, after=after, **named))
+            return await self.plane.files.get(GetFile(object_name=artifact.object_name, sha256=artifact.sha256, after=after))
 
         return stream_in_pieces(artifact, get)
 

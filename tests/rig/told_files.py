@@ -13,6 +13,7 @@ from ioa.protocol.ids import LOCAL, AgentId, GoalId, GoalName, PoolId, SessionId
 from ioa.protocol.registry import Register, Session
 from ioa.testing.manual_clock import NEW_YEAR, ManualClock
 from tests.rig.memory_network import MemoryNetwork
+from tests.rig.stored_files import store_file
 
 ME = AgentId("reader")
 GOAL = GoalId("goal-1")
@@ -21,7 +22,7 @@ GOAL = GoalId("goal-1")
 async def files_of_group(folder: Path, *given: tuple[str, bytes]) -> tuple[GroupFiles, tuple[Artifact, ...]]:
     """Open a group of one for a goal with these inputs, and return its files as the member has them."""
     network = MemoryNetwork(ManualClock())
-    inputs = tuple([await network.artifacts.put(f"shared/{name}", name, data, "text/csv") for name, data in given])
+    inputs = tuple([await store_file(network.artifacts, f"shared/{name}", name, data, "text/csv") for name, data in given])
     card = AgentCard(agent_id=ME, name=ME, description="Reads.", pool=PoolId(ME))
     session = Session(session=SessionId("s1"), host="box", pid=7, since=NEW_YEAR)
     await network.register(Register(card=card, session=session))

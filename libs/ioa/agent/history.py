@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from ioa.agent.board import Drafts, board_of
 from ioa.agent.conversation import name_of_entry
-from ioa.group.events import Event, GroupLaunched, MemberJoined, QuestionAnswered, Said, SubgroupClosed, TimerFired, files_of
+from ioa.group.events import Event, GroupLaunched, MemberJoined, QuestionAnswered, Said, SubgroupClosed, TimerFired
 from ioa.group.forms import blanks_of, no_votes
 from ioa.group.machine import legal_kinds
 from ioa.group.policy.offer import Offer, offer
@@ -60,7 +60,6 @@ class GroupHistory:
         self._usages: dict[TaskId, Usage] = {}
         self._given: dict[TaskId, datetime] = {}
         self._closed: dict[TaskId, tuple[ClosedTask, datetime]] = {}
-        """The tasks that were given out in the goal that this one goes on from: who leads here may have given out none of them."""
         self._rejected: dict[TaskId, str] = {}
         self._declined: set[TaskId] = set()
         self._lacks: dict[TaskId, frozenset[str]] = {}
@@ -71,11 +70,6 @@ class GroupHistory:
         self._drafts = Drafts()
         self.struck: Sequence[tuple[int, int]] = ()
         """From which to which turn what was said is struck, since a node was begun anew."""
-        self.told: dict[tuple[str, str], int] = {}
-        """Which entry told last of a file, by the name of its object and its digest: by it group setup lets the agent read it.
-
-        The first one may be of somebody who was never told of it. By the last one counts all that told of it before as well.
-        """
         self.said_again: set[int] = set()
         """In which turns a draft that was passed was said again."""
         self._replies: dict[int, Reply] = {}
@@ -92,8 +86,6 @@ class GroupHistory:
         """Take in the entry that follows the last one."""
         assert sequenced.previous_seq == self.cursor, "an entry was applied out of order"
         event = sequenced.entry.event
-        for file in files_of(event):
-            self.told[file.object_name, file.sha256] = sequenced.seq
         match event:
             case GroupLaunched() | MemberJoined():
                 self._take_in(event)
@@ -246,7 +238,6 @@ class GroupHistory:
         for of_tasks in (self._specs, self._reports, self._lacks, self._usages, self._rejected, self.questions, self.answers):
             of_tasks.clear()
         self._replies.clear()
-        self.told.clear()
 
     def spec(self, task_id: TaskId) -> TaskSpec | None:
         """Return a task as it was given out."""

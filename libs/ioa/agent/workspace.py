@@ -177,10 +177,7 @@ class GroupFiles:
         await asyncio.to_thread(remove_folder, self._folder)
 
     def _stream(self, artifact: Artifact) -> AsyncGenerator[bytes, None]:
-        seq = self.history.told.get((artifact.object_name, artifact.sha256))
-        if seq is None:
-            raise NotFoundError(f"No entry told {self._me} of the file {artifact.name!r}.")
-        return self._network.stream_file(self._me, self.history.comm_id, seq, artifact)
+        return self._network.stream_file(self._me, artifact)
 
     def _path(self, artifact: Artifact) -> Path:
         return self._folder / "files" / artifact.sha256 / plain_file_name(artifact.name)

@@ -336,7 +336,7 @@ class Client:
             name, data, media_type=media_type, goal_id=None if goal_id is None else parse_goal_id(goal_id)
         )
 
-    async def fetch(self, artifact: Artifact, start: int = 0, stop: int | None = None, *, told_in: CommId | None = None) -> bytes:
+    async def fetch(self, artifact: Artifact, start: int = 0, stop: int | None = None) -> bytes:
         """Fetch a file that a goal produced, as `GoalResult.artifacts` names it, or its bytes from `start` up to `stop`.
 
         A whole file is held to its digest, a part of one is not.
@@ -345,25 +345,21 @@ class Client:
             artifact: The reference.
             start: The first byte.
             stop: The one behind the last.
-            told_in: A group in which somebody must rightly have been told of the file. It is for programs that ask for others who
-                may not read all that their user does: an agent may name a reference that it learned elsewhere.
 
         Raises:
-            NotFoundError: It is gone, or nobody in that group was rightly told of it.
+            NotFoundError: No file is stored by this reference.
             InvalidInputError: It is not the file that was referenced.
         """
-        return b"".join([piece async for piece in self.stream(artifact, start, stop, told_in=told_in)])
+        return b"".join([piece async for piece in self.stream(artifact, start, stop)])
 
-    def stream(
-        self, artifact: Artifact, start: int = 0, stop: int | None = None, *, told_in: CommId | None = None
-    ) -> AsyncGenerator[bytes, None]:
+    def stream(self, artifact: Artifact, start: int = 0, stop: int | None = None) -> AsyncGenerator[bytes, None]:
         """Yield the same piece by piece. Whether a whole file is the one that was referenced is known at its end.
 
         Raises:
-            NotFoundError: It is gone, or nobody in that group was rightly told of it.
+            NotFoundError: No file is stored by this reference.
             InvalidInputError: It is not the file that was referenced.
         """
-        return self.system.stream(artifact, start=start, stop=stop, told_in=told_in)
+        return self.system.stream(artifact, start=start, stop=stop)
 
     async def agents(self, *, online_only: bool = False) -> Sequence[AgentStatus]:
         """List all agents, by id."""

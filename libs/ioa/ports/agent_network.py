@@ -151,10 +151,10 @@ class AgentNetwork(Protocol):
             StoreFullError: There is no room now.
         """
 
-    def stream_file(self, agent_id: AgentId, comm_id: CommId, seq: int, artifact: Artifact) -> AsyncGenerator[bytes, None]:
-        """Yield the bytes of a file that the entry `seq` of a group's log told the agent of, as they come.
+    def stream_file(self, agent_id: AgentId, artifact: Artifact) -> AsyncGenerator[bytes, None]:
+        """Yield the bytes of a file by its reference, as they arrive.
 
         Raises:
-            NotFoundError: It is gone, or the agent was not told of it.
-            InvalidInputError: It is not the file that was referenced.
+            NotFoundError: No file is stored by this reference.
+            InvalidInputError: The stored bytes differ from the reference.
         """

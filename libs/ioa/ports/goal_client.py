@@ -10,7 +10,7 @@ from typing import Literal, Protocol
 from ioa.group.requests import AnswerQuestion, CancelGroup, GroupSnapshot
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Artifact, GoalRecord, GoalResult, Reason
-from ioa.protocol.ids import CommId, GoalId, GoalName, UserId
+from ioa.protocol.ids import GoalId, GoalName, UserId
 from ioa.protocol.labels import bears
 from ioa.protocol.messages import Phase
 
@@ -201,7 +201,6 @@ class GoalClient(Protocol):
         *,
         media_type: str | None = None,
         goal_id: GoalId | None = None,
-        place: str | None = None,
     ) -> Artifact:
         """Store a file of one's own, which goals may refer to.
 
@@ -210,28 +209,24 @@ class GoalClient(Protocol):
             data: What is in it, whole or as it comes.
             media_type: What it is; guessed from the name if nobody says.
             goal_id: For which goal, if that has an id: then the same file again is the same one.
-            place: What tells it from others of that goal; its name by default.
 
         Raises:
             InvalidInputError: The name cannot be one.
-            ConflictError: Another file was stored in this place for that goal.
+            ConflictError: Another file of this name was stored for that goal.
             OverQuotaError: One stores too much at present.
         """
 
-    def stream(
-        self, artifact: Artifact, *, start: int = 0, stop: int | None = None, told_in: CommId | None = None
-    ) -> AsyncGenerator[bytes, None]:
+    def stream(self, artifact: Artifact, *, start: int = 0, stop: int | None = None) -> AsyncGenerator[bytes, None]:
         """Yield a file, or its bytes from `start` up to `stop`, as they come; see `ioa.protocol.files.stream_in_pieces`.
 
         Args:
             artifact: The reference.
             start: The first byte.
             stop: The one behind the last.
-            told_in: A group in which somebody must rightly have been told of the file; None trusts any true reference.
 
         Raises:
-            NotFoundError: It is gone, or nobody in that group was rightly told of it.
-            InvalidInputError: It is not the file that was referenced, as its end tells.
+            NotFoundError: No file is stored by this reference.
+            InvalidInputError: The stored bytes differ from the reference; checked at the end of a whole file.
         """
 
     async def fetch(self, artifact: Artifact) -> bytes:

@@ -14,7 +14,7 @@ from typing import Annotated
 from pydantic import Field
 
 from ioa.errors import InvalidInputError, NotFoundError
-from ioa.protocol.goals import Artifact, FileName
+from ioa.protocol.goals import Artifact, FileName, ObjectName
 from ioa.protocol.ids import AgentIdField, CommIdField, GoalIdField, SessionIdField, UserIdField
 from ioa.protocol.model import Carrier, Model
 from ioa.protocol.usage import MAX_COUNT
@@ -90,27 +90,13 @@ class Stored(Model):
 
 
 class GetFile(Model):
-    """Ask for a piece of a file by the entry of a group's log that told the asker of it. `after` is what the last piece said."""
+    """Request a piece of a file. The reference (object name and digest) is the permission to read it.
 
-    agent_id: AgentIdField
-    comm_id: CommIdField
-    seq: _Size
-    object_name: Annotated[str, Field(max_length=512)]
-    sha256: _Digest
-    after: _Size = 0
-
-
-class GetUpload(Model):
-    """Ask, as a user, for a piece of a file that a goal was given, or has made.
-
-    With `told_in` somebody in that group must rightly have been told of it: a reference that an agent learned elsewhere and names
-    there opens nothing.
+    `after` is the number of the piece before, 0 for the first one.
     """
 
-    user: UserIdField
-    object_name: Annotated[str, Field(max_length=512)]
+    object_name: ObjectName
     sha256: _Digest
-    told_in: CommIdField | None = None
     after: _Size = 0
 
 

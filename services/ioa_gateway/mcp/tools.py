@@ -35,7 +35,6 @@ from ioa.protocol.validation_errors import in_words
 from ioa_gateway.asked import as_asked, asked_documents, asked_of, questions_to, settled
 from ioa_gateway.calls import ApiCall
 from ioa_gateway.entry_pages import page_of
-from ioa_gateway.given import held_to
 from ioa_gateway.mcp.told import MOST_ENTRIES, Asks, FoundAgent, FoundAgents, GoalProgress, Started, Status
 from ioa_gateway.routes.goals import MAX_SEQUENCE, sequence_in
 from ioa_gateway.routes.seats import ReplyOrder
@@ -241,7 +240,7 @@ async def read_file(context: Context, goal_id: str, number: str, name: str) -> s
             raise NotFoundError(f"The goal {goal_id} has no file {number} that is called {name!r}.")
         if file.size_bytes > _MOST_BYTES:
             raise PayloadTooLargeError(f"{name!r} has more than {_MOST_BYTES:,} bytes; fetch it by HTTP.")
-        data = await call.client.fetch(file, told_in=held_to(call.caller, goal.comm_id))
+        data = await call.client.fetch(file)
         _scope(context)[_MEDIA_TYPE] = file.media_type
     except IoaError as error:
         code = INVALID_PARAMS if row_of(error).fault is Fault.CALLER else INTERNAL_ERROR

@@ -18,8 +18,6 @@ from ioa.errors import InvalidInputError, NotFoundError
 from ioa.foreign_text import shown, shown_name
 from ioa.group.events import files_of
 from ioa.protocol.goals import Artifact
-from ioa.protocol.ids import CommId
-from ioa_gateway import given
 from ioa_gateway.calls import ApiCall, Nothing, document
 from ioa_gateway.drawings import MOST_DRAWN_BYTES, drawing, is_drawn
 from ioa_gateway.routes.goals import WhoseQuery, sequence_in
@@ -45,24 +43,23 @@ async def upload(call: ApiCall, _query: Nothing, _body: Nothing) -> Response:
     """Store a file as it comes, for the inputs of goals."""
     said = call.headers.get("content-type", "").partition(";")[0].strip().lower()
     media_type = None if said in ("", "application/octet-stream", "application/x-www-form-urlencoded") else said
-    artifact = await given.upload(call, call.path["name"], media_type)
+    artifact = await call.client.upload(call.path["name"], call.sent, media_type=media_type)
     return document(artifact.model_dump(mode="json"), 201)
 
 
 async def fetch(call: ApiCall, query: FileQuery, _body: Nothing) -> Response:
     """Hand out a file that an entry of a goal's log tells of, or a range of it, or what it looks like."""
-    artifact, comm_id = await _told(call, query)
-    told_in = given.held_to(call.caller, comm_id)
+    artifact = await _find_file(call, query)
     known = _tag(artifact, query)
     if call.headers.get("if-none-match") == known:
         return Response(status_code=304, headers=_heads(artifact, query))
     if query.view and is_drawn(artifact):
-        data = await call.client.fetch(artifact, 0, MOST_DRAWN_BYTES, told_in=told_in)
+        data = await call.client.fetch(artifact, 0, MOST_DRAWN_BYTES)
         async with call.limits.drawings.slot(call.caller.user, _PATIENCE):
             drawn = await drawing(artifact, data)
         return Response(drawn, 200, _heads(artifact, query))
     if query.view and artifact.media_type.startswith("text/"):
-        pieces = _held_back(call.client.stream(artifact, told_in=told_in), artifact.size_bytes)
+        pieces = _held_back(call.client.stream(artifact), artifact.size_bytes)
         first = await anext(pieces, b"")
         fit = _unframed if artifact.media_type == "text/html" else _fit
         return StreamingResponse(fit(_all_of(call, first, pieces)), 200, _heads(artifact, query))
@@ -73,7 +70,7 @@ async def fetch(call: ApiCall, query: FileQuery, _body: Nothing) -> Response:
     part = range(artifact.size_bytes) if wanted is None else wanted
     if wanted is not None:
         heads["Content-Range"] = f"bytes {part.start}-{part.stop - 1}/{artifact.size_bytes}"
-    pieces = _held_back(call.client.stream(artifact, part.start, part.stop, told_in=told_in), len(part))
+    pieces = _held_back(call.client.stream(artifact, part.start, part.stop), len(part))
     first = await anext(pieces, b"")  # an error in a file of one piece becomes the status of the response
     status = 200 if wanted is None else 206
     return StreamingResponse(_all_of(call, first, pieces), status, {**heads, "Content-Length": str(len(part))})
@@ -142,8 +139,8 @@ async def _read(pieces: AsyncGenerator[bytes, None]) -> AsyncGenerator[str, None
     yield decoder.decode(b"", final=True)
 
 
-async def _told(call: ApiCall, query: WhoseQuery) -> tuple[Artifact, CommId]:
-    """Find the file that the path names, and the group that was told of it."""
+async def _find_file(call: ApiCall, query: WhoseQuery) -> Artifact:
+    """Return the file that the path names by goal, entry and position."""
     seq, number, name = sequence_in(call.path["seq"]), sequence_in(call.path["number"]), call.path["name"]
     if seq is None or number is None:
         raise InvalidInputError("The sequence of an entry and the number of its file are numbers.")
@@ -154,7 +151,7 @@ async def _told(call: ApiCall, query: WhoseQuery) -> tuple[Artifact, CommId]:
     found = told[number] if number < len(told) else None
     if found is None or found.name != name:
         raise NotFoundError(f"The entry {seq} tells of no file {number} that is called {name!r}.")
-    return found, page[0].entry.state.comm_id
+    return found
 
 
 def _heads(artifact: Artifact, query: FileQuery) -> dict[str, str]:

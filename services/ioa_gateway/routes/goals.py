@@ -123,7 +123,7 @@ async def launch(call: ApiCall, _query: Nothing, order: GoalOrder) -> Response:
             "A goal that comes by HTTP has no `goal_id`.", hint=f"Send {IDEMPOTENCY_KEY} to be able to repeat it."
         )
     refuse_reserved(order.labels)
-    await check_inputs(call, order)
+    check_inputs(call, order)
     return await _launched(call, order)
 
 

@@ -182,10 +182,6 @@ async def test_files_go_and_come_piece_by_piece(plane: Plane, members: Members) 
     await members.register(ADA, BOB)
     launched = await client.launch(order(inputs=(file,)), accepted_within=timedelta(seconds=20))
     assert launched.record is not None and launched.record.goal.inputs == (file,)
-    comm_id = (await members.launch(GOAL)).state.comm_id
-    assert await client.fetch(file, told_in=comm_id) == data
-    with pytest.raises(NotFoundError, match="rightly told"):
-        await client.fetch(for_goal, told_in=comm_id)
 
 
 async def test_what_cannot_be_is_refused(plane: Plane) -> None:

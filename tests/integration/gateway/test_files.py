@@ -11,7 +11,7 @@ import httpx
 import pytest
 from structlog.testing import capture_logs
 
-from ioa.protocol.files import PIECE_BYTES, FilePiece, GetUpload, PutUpload, Stored
+from ioa.protocol.files import PIECE_BYTES, FilePiece, GetFile, PutUpload, Stored
 from ioa.protocol.ids import CommId, GoalId
 from ioa_groups.files import FileService
 from tests.contract.system_client.members import Members
@@ -159,9 +159,9 @@ class HeldPieces:
 def pieces(monkeypatch: pytest.MonkeyPatch) -> HeldPieces:
     """A hold on the requests for pieces, which group setup must have when it starts."""
     held = HeldPieces()
-    get, put = FileService.get_upload, FileService.put_upload
+    get, put = FileService.get, FileService.put_upload
 
-    async def get_upload(files: FileService, request: GetUpload) -> FilePiece:
+    async def get_file(files: FileService, request: GetFile) -> FilePiece:
         await held.wait()
         return await get(files, request)
 
@@ -169,7 +169,7 @@ def pieces(monkeypatch: pytest.MonkeyPatch) -> HeldPieces:
         await held.wait()
         return await put(files, request)
 
-    monkeypatch.setattr(FileService, "get_upload", get_upload)
+    monkeypatch.setattr(FileService, "get", get_file)
     monkeypatch.setattr(FileService, "put_upload", put_upload)
     return held
 

@@ -20,6 +20,7 @@ from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Artifact, Reason
 from ioa.protocol.ids import CommId, GoalId, GoalName
 from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion
+from ioa.protocol.object_names import folder_of
 from tests.integration.security.town import BOB, MALLORY, USER, Agent, open_town
 from tests.rig.deadline import eventually
 
@@ -41,10 +42,10 @@ async def test_a_stranger_reads_and_spoils_no_file(tmp_path: Path) -> None:
         goal_id = await town.user.launch(GoalOrder(goal="Add.", agent=BOB, inputs=("prices.csv",)), [tmp_path / "sales.csv"])
         hers = await town.user.launch(GoalOrder(goal="Add.", agent=MALLORY))
         hanging = [await town.user.launch(GoalOrder(goal="Add.", agent=BOB, inputs=(name,))) for name in _HANGING]
-        comm_id, seq, (prices, sales), state = await _open(bob, goal_id)
-        read = [await whole(bob.network.stream_file(BOB, comm_id, seq, file)) for file in (prices, sales)]
+        comm_id, (prices, sales), state = await _open(bob, goal_id)
+        read = [await whole(bob.network.stream_file(BOB, file)) for file in (prices, sales)]
 
-        achieved = await _attacks(mallory, hers, comm_id, seq, sales)
+        achieved = await _attacks(mallory, hers, comm_id, sales)
 
         made = await bob.network.put_file(BOB, comm_id, "sum", "sum.txt", b"3003", "text/plain")
         state = await bob.say(state, ConcludeGroupDiscussion(), 0)
@@ -57,21 +58,25 @@ async def test_a_stranger_reads_and_spoils_no_file(tmp_path: Path) -> None:
         assert (largest.owner, largest.size_bytes) == (f"agent-{MALLORY}", 200_000_000 + 5_000)
 
 
-async def _open(agent: Agent, goal_id: GoalId) -> tuple[CommId, int, tuple[Artifact, ...], GroupState]:
-    """Open the group of a goal that was given to an agent; returns its first entry's place and files."""
+async def _open(agent: Agent, goal_id: GoalId) -> tuple[CommId, tuple[Artifact, ...], GroupState]:
+    """Open the group of a goal that was given to an agent; returns its files."""
     await eventually(lambda: GoalName(USER, goal_id) in agent.given.names)
     ticket = agent.given.ticket_of(goal_id, USER)
     launch = LaunchGroup(owner=agent.agent_id, members=(), goal_id=goal_id, user=USER, session=agent.session.session, ticket=ticket)
     state = (await agent.network.launch(launch)).state
     [entry] = (await agent.network.sync(Sync(comm_id=state.comm_id, agent_id=agent.agent_id))).entries
-    return state.comm_id, entry.seq, files_of(entry.entry.event), state
+    return state.comm_id, files_of(entry.entry.event), state
 
 
-async def _attacks(mallory: Agent, hers: GoalId, theirs: CommId, seq: int, secret: Artifact) -> list[str]:
+async def _attacks(mallory: Agent, hers: GoalId, theirs: CommId, secret: Artifact) -> list[str]:
     """Read a file of another group, write into it, change what is stored, store more than was announced, and all there is."""
     network, achieved = mallory.network, []
-    own, first, _, _ = await _open(mallory, hers)
-    await network.put_file(MALLORY, own, "a", "a", b"a" * 5_000, "text/plain")
+    own, _, _ = await _open(mallory, hers)
+    mine = await network.put_file(MALLORY, own, "a", "a", b"a" * 5_000, "text/plain")
+    guesses = {
+        name: secret.model_copy(update={"object_name": name})
+        for name in (mine.object_name, "sales.csv", "prices.csv", f"{folder_of(theirs)}/{'0' * 32}", secret.object_name[:-1], ">")
+    }
 
     async def put(size: int, data: bytes, place: str) -> Stored:
         file = Announced(name="a", size_bytes=size, sha256=hashlib.sha256(data).hexdigest())
@@ -79,8 +84,7 @@ async def _attacks(mallory: Agent, hers: GoalId, theirs: CommId, seq: int, secre
         return await mallory.requester.request(subjects.put_file(MALLORY), request, Stored)
 
     attempts: dict[str, tuple[Awaitable[object], type[IoaError]]] = {
-        "read as a stranger": (whole(network.stream_file(MALLORY, theirs, seq, secret)), NotFoundError),
-        "read by an entry of hers": (whole(network.stream_file(MALLORY, own, first, secret)), NotFoundError),
+        **{f"read as {name}": (whole(network.stream_file(MALLORY, guess)), NotFoundError) for name, guess in guesses.items()},
         "wrote as a stranger": (network.put_file(MALLORY, theirs, "sum", "sum.txt", b"1", "text/plain"), NotFoundError),
         "changed a file": (network.put_file(MALLORY, own, "a", "a", b"b" * 5_000, "text/plain"), ConflictError),
         "stored more than announced": (put(10, b"x" * 11, "b"), InvalidInputError),

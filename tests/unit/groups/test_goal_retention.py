@@ -15,7 +15,7 @@ from ioa.protocol import subjects
 from ioa.protocol.goals import Artifact, Reason, digest_of
 from ioa.protocol.ids import LOCAL, GoalId, GoalName, TaskId, comm_id_of_goal, comm_id_of_task
 from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, InformTaskResult, SyncTaskAssignment
-from ioa.protocol.object_names import object_name
+from ioa.protocol.object_names import folder_of
 from ioa.protocol.open_groups import OpenGroup
 from ioa.protocol.registry import Acknowledged
 from ioa.protocol.retention import Prune, Pruned
@@ -27,7 +27,7 @@ from tests.unit.runtime.plane import ADA, BOB, EVE, GOAL, ROOM, TICKET, Plane
 KEEP = timedelta(days=30)
 LATER = timedelta(days=31)
 NESTED = comm_id_of_task(ROOM, TaskId("t1-1"))
-INPUT = object_name(GoalName(LOCAL, GOAL).key, "in", "0-in.csv")
+INPUT = f"{folder_of(GoalName(LOCAL, GOAL).key)}/in.csv"
 
 
 async def made(plane: Plane, name: str) -> Artifact:
@@ -38,14 +38,14 @@ async def made(plane: Plane, name: str) -> Artifact:
 async def conclude(plane: Plane) -> None:
     """Have a goal with a nested team, an input and two files concluded."""
     await plane.join(ADA, BOB, EVE)
-    await made(plane, INPUT)
-    order = {"goal": "Count to ten.", "goal_id": GOAL, "inputs": [INPUT]}
+    given = await made(plane, INPUT)
+    order = {"goal": "Count to ten.", "goal_id": GOAL, "inputs": [given.model_dump(mode="json")]}
     await plane.intake.accept(subjects.goal_of(LOCAL), json.dumps(order).encode(), "1")
     await plane.setup.launch(LaunchGroup(owner=ADA, members=(BOB,), goal_id=GOAL, ticket=TICKET))
     await plane.says(ADA, SyncTaskAssignment(tasks=specs(("t1-1:bob",))))
     await plane.nest("t1-1", BOB, EVE)
     await plane.says(BOB, SyncTaskAssignment(tasks=specs(("t1-1:eve",))), comm_id=NESTED)
-    chart = await made(plane, object_name(NESTED, "t1", "chart.png"))
+    chart = await made(plane, f"{folder_of(NESTED)}/chart.png")
     await plane.says(EVE, InformTaskResult(task_id=TaskId("t1-1"), task_conclusion="Five.", artifacts=(chart,)), comm_id=NESTED)
     await plane.says(BOB, ConcludeGroupDiscussion(), comm_id=NESTED)
     await plane.says(BOB, Conclusion(content="Five.", artifacts=(chart,)), comm_id=NESTED)

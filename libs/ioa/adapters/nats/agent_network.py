@@ -329,12 +329,11 @@ class NatsAgentNetwork:
 
         return await put_in_pieces(name, data, media_type, put)
 
-    def stream_file(self, agent_id: AgentId, comm_id: CommId, seq: int, artifact: Artifact) -> AsyncGenerator[bytes, None]:
-        """Ask for one piece after the other."""
-        named = {"object_name": artifact.object_name, "sha256": artifact.sha256}
+    def stream_file(self, agent_id: AgentId, artifact: Artifact) -> AsyncGenerator[bytes, None]:
+        """Request one piece after the other."""
 
         async def get(after: int) -> FilePiece:
-            request = GetFile(agent_id=agent_id, comm_id=comm_id, seq=seq, after=after, **named)
+            request = GetFile(object_name=artifact.object_name, sha256=artifact.sha256, after=after)
             return await self._requester.request(subjects.get_file(agent_id), request, FilePiece, timeout=FILE_TIMEOUT)
 
         return stream_in_pieces(artifact, get)

@@ -45,7 +45,7 @@ from ioa.protocol.files import (
     Announced,
     AskStored,
     FilePiece,
-    GetUpload,
+    GetFile,
     PutPiece,
     PutStanding,
     PutUpload,
@@ -362,21 +362,17 @@ class NatsSystemClient:
         *,
         media_type: str | None = None,
         goal_id: GoalId | None = None,
-        place: str | None = None,
     ) -> Artifact:
         """Store a file of one's own; see the port."""
-        put = await self._putting(goal_id or GoalId(RandomIds().new("upload")), place or name)
+        put = await self._putting(goal_id or GoalId(RandomIds().new("upload")), name)
         return await put_data(name, data, media_type, put)
 
-    async def stream(
-        self, artifact: Artifact, *, start: int = 0, stop: int | None = None, told_in: CommId | None = None
-    ) -> AsyncGenerator[bytes, None]:
+    async def stream(self, artifact: Artifact, *, start: int = 0, stop: int | None = None) -> AsyncGenerator[bytes, None]:
         """Yield a file, or a part of it; see the port."""
         user = await self.user()
-        named = {"object_name": artifact.object_name, "sha256": artifact.sha256}
 
         async def get(after: int) -> FilePiece:
-            request = GetUpload(user=user, after=after, told_in=told_in, **named)
+            request = GetFile(object_name=artifact.object_name, sha256=artifact.sha256, after=after)
             return await self._requester.request(subjects.get_upload(user), request, FilePiece, timeout=FILE_TIMEOUT)
 
         async with aclosing(stream_in_pieces(artifact, get, start=start, stop=stop)) as pieces:

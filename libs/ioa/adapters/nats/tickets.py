@@ -1,4 +1,4 @@
-"""The key of launch tickets: drawn once by whichever replica of group setup comes first, and kept where only group setup reads."""
+"""Secret key of group setup for launch tickets, seals of uploads and names of files; the first replica creates it."""
 
 from __future__ import annotations
 
