@@ -50,6 +50,8 @@ _LEAST_CACHED, _BLOCK = 1_024, 128
 _SCHEMA = len(json.dumps(strict_schema(Speech))) // 4
 """Tokens of the schema that a request begins with. It is part of that beginning, and of no prompt."""
 _TAPES_TIME, _PLAYERS_TIME = timedelta(minutes=1), timedelta(hours=2)
+_AT_ONCE = 2
+"""Maximum systems that run concurrently in this process."""
 
 
 @dataclass(frozen=True)
@@ -174,9 +176,15 @@ def compared(played: Sequence[Played]) -> tuple[Asked, Asked]:
 
 
 async def play(goals: Sequence[PlayedGoal], folder: Path, player: ChatModel | None = None) -> list[Played]:
-    """Run goals, side by side, each in a system of its own, with what is on tape or with a player."""
+    """Run goals, each in a system of its own, from tapes or with a player."""
+    places = asyncio.Semaphore(_AT_ONCE)
+
+    async def play_one(goal: PlayedGoal) -> Played:
+        async with places:
+            return await _play(goal, folder / goal.name, player)
+
     async with asyncio.TaskGroup() as group:
-        running = [group.create_task(_play(goal, folder / goal.name, player)) for goal in goals]
+        running = [group.create_task(play_one(goal)) for goal in goals]
     return [one.result() for one in running]
 
 
