@@ -32,7 +32,7 @@ class MemoryFileStore:
     def __init__(self) -> None:
         self._uploads: dict[str, _Upload] = {}
         self._files: dict[str, StoredFile] = {}
-        self._count = self._removed = 0
+        self._count = 0
 
     async def find(self, object_name: str, sha256: str) -> StoredFile | None:
         """Find a file."""
@@ -87,10 +87,6 @@ class MemoryFileStore:
         """Add up sizes."""
         return (await self.owners()).get(owner, OwnBytes())
 
-    async def removed(self) -> int:
-        """Count uploads that went."""
-        return self._removed
-
     async def owners(self) -> Mapping[str, OwnBytes]:
         """Add up sizes, by owner."""
         counted: dict[str, OwnBytes] = {}
@@ -113,7 +109,6 @@ class MemoryFileStore:
         if found is not None:
             del self._files[object_name]
             self._uploads.pop(found.upload)
-            self._removed += 1
 
     async def put(self, object_name: str, name: str, data: bytes, media_type: str) -> Artifact:
         """Put an object by other means, as an operator does by hand; the same name again replaces it."""
@@ -139,4 +134,3 @@ class MemoryFileStore:
     def _drop(self, object_name: str) -> None:
         for place in [at for at, one in self._uploads.items() if one.object_name == object_name and not one.complete]:
             del self._uploads[place]
-            self._removed += 1

@@ -101,9 +101,6 @@ class FileStore(Protocol):
     async def stored_by(self, owner: str) -> OwnBytes:
         """Tell what counts as an owner's, uploads under way with their whole size."""
 
-    async def removed(self) -> int:
-        """Tell how much was ever removed, as a number that only rises: while it stays, nobody stores less than before."""
-
     async def owners(self) -> Mapping[str, OwnBytes]:
         """Tell what each owner stores."""
 

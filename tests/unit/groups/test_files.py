@@ -284,6 +284,7 @@ async def test_an_owner_has_so_much_room(plane: Plane) -> None:
         await putting(plane, BOB)(announced(b"", 3_000_001), None, b"")
     await put(plane, ADA, b"6" * PIECE_BYTES, "6")
     await plane.artifacts.remove(kept.object_name)
+    plane.clock.advance(timedelta(seconds=10))
     await put(plane, BOB, b"6" * PIECE_BYTES, "6")
     told = await plane.files.stored(AskStored())
     assert [(one.owner, one.files) for one in told.owners] == [("agent-bob", 5), ("agent-ada", 1)]
@@ -291,7 +292,7 @@ async def test_an_owner_has_so_much_room(plane: Plane) -> None:
 
 async def test_an_owner_stores_so_many_files(plane: Plane, monkeypatch: pytest.MonkeyPatch) -> None:
     """However small: all that are there are listed whenever they are counted. Another's are not his."""
-    monkeypatch.setattr("ioa_groups.files._MOST_FILES", 3)
+    monkeypatch.setattr("ioa_groups.files._MAX_FILES", 3)
     for number in range(3):
         await put(plane, BOB, str(number).encode(), str(number))
     with pytest.raises(OverQuotaError, match="in 3 of 3 files"):

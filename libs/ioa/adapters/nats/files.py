@@ -135,12 +135,6 @@ class NatsFileStore:
         """Add up what the subjects of the owner's files say."""
         return (await self._count(f"{owner}.>"))[owner]
 
-    async def removed(self) -> int:
-        """Compare how many messages the stream has had with how many it holds."""
-        with unavailable_unless_answered(_STORE):
-            state = (await self._js.stream_info(_stream(FILES))).state
-        return state.last_seq - state.messages
-
     async def owners(self) -> Mapping[str, OwnBytes]:
         """Add up the sizes in the subjects of all files."""
         return await self._count("*.*.*")
