@@ -22,6 +22,7 @@ from ioa.agent.casting import cast_needs
 from ioa.agent.team import BoundedTeamTools
 from ioa.cancellation import fail_after
 from ioa.errors import (
+    BudgetSpentError,
     ConflictError,
     ForbiddenError,
     IoaError,
@@ -64,7 +65,8 @@ _LAUNCHED_WITHIN, _FIRST_AWAY, _LONGEST_AWAY = timedelta(seconds=3), timedelta(s
 """A goal that waits for somebody of its team, or for its user to have had less kept, gives its place to others if all are taken and
 it has had it for so long. It is given back each time for as long as that has lasted, within the others."""
 
-AbandonReason = Literal[Reason.NO_AGENT, Reason.FAILED, Reason.MODEL_UNAVAILABLE]
+_BUDGET_SPENT = "The budget of the goal was spent while its team was formed."
+AbandonReason = Literal[Reason.NO_AGENT, Reason.FAILED, Reason.MODEL_UNAVAILABLE, Reason.BUDGET]
 
 _log = structlog.get_logger(__name__)
 
@@ -178,6 +180,8 @@ class Leader:
             await self._give_back(goal, leadership, error)
         except UnavailableError:
             raise
+        except BudgetSpentError as error:
+            await self._abandon(goal, Reason.BUDGET, error.message, leadership)
         except IoaError as error:
             why = f"{self._card.agent_id} could not open a group: {error}"
             await self._abandon(goal, Reason.FAILED, why, leadership)
@@ -196,6 +200,9 @@ class Leader:
             UnavailableError: The goal has to be offered again.
         """
         count_decision("form_team", None, "model_unavailable" if error.is_away else "no_usable_answer")
+        if leadership.meter.is_exhausted():
+            await self._abandon(goal, Reason.BUDGET, f"{_BUDGET_SPENT} {error.message}", leadership)
+            return
         now = self._clock.now()
         since = leadership.undecided_since = leadership.undecided_since or now
         leadership.undecided += 1
@@ -237,8 +244,9 @@ class Leader:
 
     async def _form_team(self, goal: Goal, leadership: _Leadership) -> TeamLaunch | NobodyFits:
         """Ask the brain. A formation that an outage cut short costs what it cost, but is not one of the few there may be."""
-        if _is_spent(goal, leadership.meter.total):
-            raise IoaError("Forming a team has used up what the goal may cost.")
+        leadership.meter.is_exhausted = lambda: _is_spent(goal, leadership.meter.total)
+        if leadership.meter.is_exhausted():
+            raise BudgetSpentError(_BUDGET_SPENT)
         tools = BoundedTeamTools(self._network, self._store, self._card.agent_id, goal.goal_id)
         if goal.team is not None:
             leadership.formations += 1

@@ -33,6 +33,7 @@ from ioa.agent.worker_pool import Slot, WorkerPool
 from ioa.agent.workspace import Circumstances, GroupFiles, RunningTask, Seek
 from ioa.cancellation import TaskGroup
 from ioa.errors import DeclinedError, InvalidInputError, IoaError, NotFoundError, SupersededError, reason_of, row_of
+from ioa.group.budget import is_exhausted
 from ioa.group.requests import Accepted, LaunchGroup, Sync
 from ioa.group.state import OpenTask, ParentTask
 from ioa.ports.brain import Alone, GroupView, TaskRecord, TaskView, TeamLaunch
@@ -168,6 +169,7 @@ class TaskRunner:
         attempt = await until_answered(lambda: self.ports.store.begin_task(history.comm_id, spec.task_id), task_id=spec.task_id)
         fault_point("agent.task_begun")
         decision = Meter()
+        decision.is_exhausted = lambda: history.state is not None and is_exhausted(history.state, decision.total)
         decided = await self._decided(history, spec, files, decision)
         if decided is None:
             await _wait_for_team()

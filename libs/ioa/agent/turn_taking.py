@@ -23,6 +23,7 @@ from ioa.agent.task_runner import TaskRunner
 from ioa.agent.workspace import GroupFiles
 from ioa.cancellation import TaskGroup
 from ioa.errors import ConflictError, InvalidInputError, IoaError, SupersededError
+from ioa.group.budget import is_exhausted
 from ioa.group.rejection import MAX_REFUSALS
 from ioa.group.requests import Accepted, InviteMember
 from ioa.group.state import Asking, Concluding
@@ -94,6 +95,7 @@ class TurnTaker:
         self._files = files
         self._follower = follower
         self._meter = Meter()
+        self._meter.is_exhausted = self._is_budget_exhausted
         self._unsaid: dict[str, Message] = {}
 
     def resume(self, unsaid: Mapping[str, Message]) -> None:
@@ -202,6 +204,10 @@ class TurnTaker:
             return None
         self._tell_said(message)
         return answer
+
+    def _is_budget_exhausted(self) -> bool:
+        state = self._history.state
+        return state is not None and is_exhausted(state, self._meter.total)
 
     def _has_floor(self, turn: int) -> bool:
         state = self._history.state

@@ -81,6 +81,12 @@ def cost_left(state: GroupState) -> int | None:
     return _left(state.limits.max_cost_micros, state.spent.cost_micros, [loan.cost_micros for loan in state.loans])
 
 
+def is_exhausted(state: GroupState, unreported: Usage) -> bool:
+    """Whether nothing is left of a budget once this usage, which no message has reported yet, is counted."""
+    tokens, cost = tokens_left(state), cost_left(state)
+    return (tokens is not None and tokens <= unreported.tokens) or (cost is not None and cost <= unreported.cost_micros)
+
+
 def in_tenths(state: GroupState) -> Usage:
     """Return what was spent and lent in whole tenths of the budget, rounded up; nothing of what is not limited.
 

@@ -68,7 +68,7 @@ class LaunchAbandoned(Model):
     goal_id: GoalIdField
     user: UserIdField = LOCAL
     by: AgentIdField
-    reason: Literal[Reason.CANCELLED, Reason.DEADLINE, Reason.NO_AGENT, Reason.FAILED, Reason.MODEL_UNAVAILABLE]
+    reason: Literal[Reason.CANCELLED, Reason.DEADLINE, Reason.NO_AGENT, Reason.FAILED, Reason.MODEL_UNAVAILABLE, Reason.BUDGET]
     content: str
     parent: ParentTask | None = None
     usage: Usage = NOTHING

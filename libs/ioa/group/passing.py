@@ -20,6 +20,8 @@ from ioa.protocol.messages import Pass, PassCause, TaskOutcome
 def pass_on(state: GroupState, holder: AgentId, passed: Pass, at: datetime) -> GroupState:
     """Note why the holder passes and give the floor to the next, or end what all of them pass in."""
     state = noted(state, holder, passed.cause, at)
+    if state.forced is Reason.BUDGET and passed.cause is not PassCause.MODEL_UNAVAILABLE:  # another conclusion would cost more
+        return floor.end(state, Reason.BUDGET, _what_failed(state, state.passes[-1:], (), passed), at)
     by_member = {one.agent_id: one for one in state.passes}
     willing = state.willing() or (holder,)
     if any(agent_id not in by_member for agent_id in willing):

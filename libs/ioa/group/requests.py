@@ -120,7 +120,7 @@ class AbandonGoal(Instruction):
     goal_id: GoalIdField
     user: UserIdField = LOCAL
     by: AgentIdField
-    reason: Literal[Reason.NO_AGENT, Reason.FAILED, Reason.MODEL_UNAVAILABLE]
+    reason: Literal[Reason.NO_AGENT, Reason.FAILED, Reason.MODEL_UNAVAILABLE, Reason.BUDGET]
     content: str
     usage: Usage = NOTHING
     calls: ModelCalls = ()

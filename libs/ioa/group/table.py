@@ -254,7 +254,7 @@ def _timer_fired(state: GroupState, fired: TimerFired) -> GroupState:
 
 def _pass_over_silent_holder(state: GroupState, at: datetime) -> GroupState:
     silences = state.silences + 1
-    if silences >= floor.ROUNDS_OF_SILENCE * len(state.members):
+    if silences >= floor.ROUNDS_OF_SILENCE * len(state.members) or state.forced is Reason.BUDGET:
         return floor.end(state, state.forced or Reason.MEMBER_LOST, "No member of the group speaks any more.", at)
     return floor.pass_on(state.model_copy(update={"silences": silences}), at)
 

@@ -38,12 +38,14 @@ class Meter:
         decided_by: Who has taken the decision, as its brain says; None: nobody did, or nobody said.
         thought: What whoever decided thought by itself, which nobody else is told.
         hear: Told of each call of a model as it is noted.
+        is_exhausted: Returns whether the goal's budget is spent, with what this meter has counted.
     """
 
     def __init__(self, total: Usage = NOTHING, hear: Callable[[ModelCall], None] | None = None) -> None:
         self.decided_by: DecidedBy | None = None
         self.thought = ""
         self.hear = hear
+        self.is_exhausted: Callable[[], bool] = lambda: False
         self._total = total
         self._overhead = NO_OVERHEAD
         self._calls: tuple[ModelCall, ...] = ()

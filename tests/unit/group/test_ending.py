@@ -93,7 +93,7 @@ def test_a_spent_budget_forces_the_owner_to_conclude() -> None:
 
 def test_a_forced_conclusion_nobody_states_keeps_its_reason() -> None:
     """Silence after a spent budget is still the budget's fault."""
-    assert _result(launched("ada").out_of_budget().timers(2)).reason is Reason.BUDGET
+    assert _result(launched("ada").out_of_budget().timer()).reason is Reason.BUDGET
 
 
 def test_silence_before_a_forced_conclusion_does_not_shorten_it() -> None:

@@ -44,6 +44,7 @@ from ioa.agent.model.private_memory import shortened_thought
 from ioa.agent.model.prompts import Prompts, cut, excerpt
 from ioa.agent.model.reading import MAX_FILE_BYTES, Reader, whole_text
 from ioa.agent.model.tally import Cause, Decision, ModelTally
+from ioa.agent.rules import RuleBrain
 from ioa.agent.rules.team_plan import team_of_needs
 from ioa.fences import fenced
 from ioa.group.events import name_of
@@ -65,6 +66,7 @@ from ioa.ports.brain import (
 from ioa.ports.chat_model import ChatModel
 from ioa.ports.meter import Meter
 from ioa.protocol.decisions import DecidedBy
+from ioa.protocol.goals import Reason
 from ioa.protocol.ids import TaskId
 from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, Pass, PassCause
 from ioa.protocol.messages import Decision as ToDecide
@@ -188,7 +190,7 @@ class ModelBrain:
         return rejecting(ConcludeGroupDiscussion(conclusion=conclusion), said.rejects)
 
     async def conclude(self, view: GroupView) -> Conclusion | Pass:
-        """Let the model write the conclusion.
+        """Let the model write the conclusion. If it fails after the budget was spent, merge the results of the tasks by rules.
 
         Raises:
             UndecidedError: As in `speak`.
@@ -197,10 +199,12 @@ class ModelBrain:
         try:
             said = await self._speech(view, view.state.limits.conclusion_timeout)
         except NoUsableAnswer as failure:
-            if self._fallback is None:
+            is_last = view.state.forced is Reason.BUDGET and not failure.cause.is_away
+            fallback = self._fallback or (RuleBrain() if is_last else None)
+            if fallback is None:
                 return self._pass("conclude", failure, view)
             with self._rules_decide("conclude", failure, view.meter):
-                return await self._fallback.conclude(view)
+                return await fallback.conclude(view)
         view.meter.decided_by = self._by_model
         if isinstance(said.decision, PassOn):
             return Pass(cause=PassCause.NOTHING_TO_ADD, content=said.decision.content.strip())
@@ -219,7 +223,7 @@ class ModelBrain:
         options = view.offer.options
         try:
             await self._pace(view)
-            if len(view.refusals) > self._budget.repairs:
+            if self._may_not_repair(view):
                 raise NoUsableAnswer(Cause.REJECTED, view.refusals[-1])
             told = self._told(view, lambda seen, above: context.ruling(self._prompts, seen, self._budget, above))
             within = self._within_floor(view, view.state.limits.floor_timeout)
@@ -278,7 +282,7 @@ class ModelBrain:
 
     async def _speech(self, view: GroupView, floor: timedelta) -> Speech:
         await self._pace(view)
-        if len(view.refusals) > self._budget.repairs:
+        if self._may_not_repair(view):
             raise NoUsableAnswer(Cause.REJECTED, view.refusals[-1])
         if is_mute(view):
             raise NoUsableAnswer(Cause.NOTHING_LEGAL, f"legal: {', '.join(map(name_of, view.legal)) or 'nothing'}")
@@ -292,6 +296,10 @@ class ModelBrain:
         said = await self._dialogue.decide(question, shape, lambda said: objection(said, view))
         view.meter.thought = shortened_thought(said.thought)
         return said
+
+    def _may_not_repair(self, view: GroupView) -> bool:
+        """Whether the turn's message was rejected too often, or once after the budget was spent."""
+        return len(view.refusals) > self._budget.repairs or (bool(view.refusals) and view.meter.is_exhausted())
 
     def _told(self, view: GroupView, tail_of: Callable[[GroupView, int], str]) -> Callable[[int], str]:
         """Write a question by its tail, which is told what is seen and how many tokens stand above it."""

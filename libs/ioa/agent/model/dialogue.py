@@ -139,7 +139,8 @@ class Dialogue:
                 problem = self._prompts.fill("shorter", tokens=f"{asking.limit:,}")
             elif said is not None:
                 reader = question.reader if isinstance(said.decision, Read) else None
-                if isinstance(said.decision, Read) and reader is not None and not reader.is_spent:
+                may_read = reader is not None and not reader.is_spent and not question.meter.is_exhausted()
+                if isinstance(said.decision, Read) and reader is not None and may_read:
                     asking.set_apart(Overhead(read=asking.spent))
                     asking.note(READ)
                     asking.go_on(answer.text, await reader.read(said.decision, await asking.bytes_to_read()))
@@ -151,7 +152,7 @@ class Dialogue:
                 problem, came_to, about = told, NOT_LEGAL, said.decision.type
             asking.set_apart(Overhead(repair=asking.spent))
             asking.note(came_to, about)
-            if repairs == self._budget.repairs:
+            if repairs == self._budget.repairs or question.meter.is_exhausted():
                 raise NoUsableAnswer(cause, problem)
             repairs += 1
             self._tally.repairs += 1
@@ -226,7 +227,7 @@ class _Asking:
             self.spent = self._budget.usage_of(answer)
             self._question.meter.add(self.spent)
             self._tally.count(answer)
-            if answer.finish != "length":
+            if answer.finish != "length" or self._question.meter.is_exhausted():
                 return answer
             if not self._is_doubled:
                 self._is_doubled = True

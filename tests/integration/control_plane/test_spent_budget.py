@@ -1,0 +1,57 @@
+"""A spent token budget ends the goal: no repairs, one conclusion by the owner, and the results that there are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ioa import Agent
+from ioa.agent.model import Budget, ModelBrain
+from ioa.ports.brain import Mission, TeamLaunch, TeamTools
+from ioa.ports.chat_model import ModelAnswer
+from ioa.protocol.goal_order import GoalOrder
+from ioa.protocol.goals import Reason
+from ioa.protocol.ids import AgentId
+from ioa.testing.scripted_model import ScriptedModel
+from ioa_testkit.system import System
+
+_CALL = ModelAnswer("I would rather not say.", prompt_tokens=900, answer_tokens=100)
+_MEMBERS = [f"member{number}" for number in range(15)]
+
+
+class _FormsTeam(ModelBrain):
+    """A brain that forms its team without the model."""
+
+    async def form_team(self, mission: Mission, tools: TeamTools) -> TeamLaunch:
+        """Return a team of all members."""
+        return TeamLaunch(members=tuple(map(AgentId, _MEMBERS)))
+
+
+def _agent(name: str, brain: ModelBrain | None = None) -> Agent:
+    agent = Agent(name, description=f"Is {name}.", may_team_up=False, brain=brain)
+
+    @agent.task
+    def run(task: str) -> str:
+        return task
+
+    return agent
+
+
+async def test_useless_model_spends_one_call_beyond_the_budget(tmp_path: Path) -> None:
+    """One member's repairs use up the budget; then only the owner is asked, once, and the goal ends with the reason."""
+    model = ScriptedModel(lambda _: _CALL)
+    agents = [_agent("lead", _FormsTeam(model, budget=Budget())), *map(_agent, _MEMBERS)]
+    order = GoalOrder(goal="Agree on a name.", agent=AgentId("lead"), max_tokens=2_500)
+    done = await System(tmp_path, on_nats=True).run(order, agents=agents, model=model)
+
+    assert (done.result.reason, done.result.usage.tokens, len(model.asked)) == (Reason.BUDGET, 4_000, 4)
+    assert done.result.content
+
+
+async def test_budget_spent_while_forming_a_team_ends_the_goal(tmp_path: Path) -> None:
+    """The leader asks its model within the budget and one call beyond, and gives the goal up with the reason."""
+    model = ScriptedModel(lambda _: _CALL)
+    agents = [_agent("lead"), _agent("other")]
+    order = GoalOrder(goal="Agree on a name.", agent=AgentId("lead"), max_tokens=1_500)
+    done = await System(tmp_path, on_nats=True).run(order, agents=agents, model=model)
+
+    assert (done.result.reason, done.result.usage.tokens, len(model.asked)) == (Reason.BUDGET, 2_000, 2)
