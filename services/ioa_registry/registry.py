@@ -91,10 +91,12 @@ class Registry:
         """Renew a lease.
 
         Raises:
-            NotFoundError: The agent is not registered in this pool.
+            NotFoundError: The agent is not registered in this pool, or its session is not stored.
             SupersededError: Another process holds the id now.
         """
         await self._ports.sessions.check(request.agent_id, request.session)
+        if request.session is not None and not await self._ports.sessions.is_held(request.agent_id):
+            raise NotFoundError(f"No session of {request.agent_id} is stored.", hint="Register again.")
         if not _is_of(self._ports.view.card(request.agent_id), request.pool):
             # The view can lag; the bucket decides.
             if not _is_of(await self._ports.cards.get(request.agent_id), request.pool):

@@ -100,6 +100,11 @@ class MemorySessions(NatsSessions):
         if held is not None and held.claim is not None:
             held.claim.refuse_others(agent_id, session, may_be_silent=may_be_silent)
 
+    async def is_held(self, agent_id: AgentId) -> bool:
+        """Whether a process holds an id."""
+        held = self._held.get(agent_id)
+        return held is not None and held.claim is not None
+
     async def read(self, agent_id: AgentId) -> HeldClaim | None:
         """Read who holds an id."""
         return self._held.get(agent_id)

@@ -12,11 +12,14 @@ import pytest
 
 from ioa.adapters.nats.agent_network import NatsAgentNetwork
 from ioa.adapters.nats.connection import NatsSettings, open_connection
+from ioa.adapters.nats.keys import stream_of
 from ioa.adapters.nats.log import NatsGroupLog
 from ioa.adapters.nats.server import NatsServer, open_nats_server
+from ioa.adapters.nats.sessions import NatsSessions
+from ioa.adapters.nats.topology import SESSIONS
 from ioa.agent.asking import until_answered
 from ioa.beside import together
-from ioa.errors import AlreadyRunningError, SupersededError, UnavailableError
+from ioa.errors import AlreadyRunningError, IoaError, NotFoundError, SupersededError, UnavailableError
 from ioa.group.events import MemberLost, MemberReturned
 from ioa.group.requests import SayReply
 from ioa.protocol import subjects
@@ -248,6 +251,29 @@ async def test_one_id_is_one_process(services: ServiceProcesses, nats_server: Na
         await caller.ask(subjects.deregister(ADA), Deregister(agent_id=ADA, session=first), Acknowledged)
         still = await online(caller)
     assert (answer, still) == ("accepted", [ADA, BOB])
+
+
+async def test_lost_session_is_stored_again(services: ServiceProcesses, nats_server: NatsServer) -> None:
+    """When the bucket of sessions was deleted, a renewal asks the agent to register, which stores its session again."""
+    assert services.running("ioa_registry")
+    async with living(nats_server, BOB) as caller:
+        held, network = session(SessionId("s1")), NatsAgentNetwork(caller.client)
+        register = Register(card=card("ada"), session=held, previous=held.session)
+        await network.register(register)
+        await caller.client.jetstream().delete_stream(stream_of(SESSIONS))
+
+        async def renewal() -> type[IoaError] | None:
+            try:
+                await network.renew(Renew(agent_id=ADA, pool=PoolId(ADA), session=held.session))
+            except (NotFoundError, UnavailableError) as error:
+                return type(error)
+            return None
+
+        assert await eventually(renewal, lambda raised: raised is NotFoundError, within=timedelta(seconds=30))
+        await network.register(register)
+        stored = await NatsSessions(caller.client).read(ADA)
+        after = await renewal()
+    assert (stored is not None and stored.claim is not None and stored.claim.session, after) == (held, None)
 
 
 async def test_a_registry_that_cannot_read_yet_renews_all_the_same(nats_server: NatsServer, tmp_path: Path) -> None:

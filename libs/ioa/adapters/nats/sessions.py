@@ -70,6 +70,13 @@ class NatsSessions:
         if held is not None and held.claim is not None:
             held.claim.refuse_others(agent_id, session, may_be_silent=may_be_silent)
 
+    async def is_held(self, agent_id: AgentId) -> bool:
+        """Whether a process holds an id; see the port."""
+        if self._claims.get(agent_id) is not None:
+            return True
+        held = await self.read(agent_id)
+        return held is not None and held.claim is not None
+
     async def read(self, agent_id: AgentId) -> HeldClaim | None:
         """Read who holds an id from the stream's leader."""
         with unavailable_unless_answered("The record of sessions"):
