@@ -286,7 +286,7 @@ async def test_forming_stops_when_the_goal_has_no_budget_left() -> None:
     raised = [await desk.deliver() for _ in range(3)]
     result = await desk.result()
     assert ([type(error) for error in raised], len(desk.brain.missions)) == ([UnavailableError, UnavailableError, type(None)], 2)
-    assert (result.reason, result.usage.tokens) == (Reason.FAILED, 10_000)
+    assert (result.reason, result.usage.tokens) == (Reason.BUDGET, 10_000)
 
 
 async def test_nothing_is_asked_after_the_deadline() -> None:
