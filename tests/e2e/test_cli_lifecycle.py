@@ -39,6 +39,17 @@ def test_a_part_that_dies_is_started_again(command: CommandLine) -> None:
                 assert any(word in line and name in line for line in running.process.stderr)
 
 
+def test_command_stops_waiting_for_a_goal_that_never_ends(command: CommandLine) -> None:
+    """While the router does not run, no deadline ends the goal: `ioa run` exits 15 s after the goal's timeout and says so."""
+    with running_system(command, "--pool", command.write_pool("waiter")) as running:
+        os.kill(running.pids["ioa_router"], signal.SIGSTOP)
+        done = command.run("run", "Wait for the signal", "--timeout", "1")
+        os.kill(running.pids["ioa_router"], signal.SIGCONT)
+
+    assert done.returncode == ExitCode.UNREACHABLE, done.stderr
+    assert "no result 15 s after its timeout of 1 s" in done.stderr, done.stderr
+
+
 def test_the_metrics_of_all_processes_are_on_one_port(command: CommandLine) -> None:
     """On this machine alone; a process that is started again is back with its own, and nothing is left of the sockets."""
 

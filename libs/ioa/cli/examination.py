@@ -36,6 +36,7 @@ OLDEST_SERVER = (2, 12)
 MAX_CLOCK_DIFFERENCE = timedelta(seconds=2)
 LEAST_FREE_BYTES = 1_000_000_000
 LEAST_FREE_SHARE = 0.05
+LEAST_FREE_INODES = 1_000
 FULL_SHARE = 0.80
 """From when on a store counts as full: there has to be time to make room."""
 _NAMED_AGENTS = 10
@@ -130,6 +131,30 @@ def clock_finding(difference: timedelta | None) -> Finding:
             "Synchronise both clocks, for instance with chrony or systemd-timesyncd.",
         )
     return Finding("clock", Health.OK, f"{abs(difference) / timedelta(milliseconds=1):.0f} ms from the server's")
+
+
+def store_files_finding(missing: Sequence[str], data: Path) -> Finding | None:
+    """Judge whether each stream has its files on the disk; None if it has."""
+    if not missing:
+        return None
+    return Finding(
+        "disk",
+        Health.PROBLEM,
+        f"The files of {', '.join(missing)} in {data} were removed: what the server stores is lost when it ends.",
+        "`ioa up` restarts such a server within seconds; restart any other one.",
+    )
+
+
+def inodes_finding(total: int, free: int, data: Path) -> Finding | None:
+    """Judge how many files the disk has room for; None if there are enough, or the file system does not count them."""
+    if not total or free >= LEAST_FREE_INODES:
+        return None
+    return Finding(
+        "disk",
+        Health.PROBLEM,
+        f"The disk of {data} has {free:,} of {total:,} inodes free, so that few files or none can be created.",
+        "Remove files; the server refuses to store when no inode is left.",
+    )
 
 
 def disk_finding(total: int, free: int, data: Path) -> Finding:

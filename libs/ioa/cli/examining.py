@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from ioa.adapters.nats.inspection import NatsInspection, StorageFacts, open_inspection
-from ioa.adapters.nats.server import find_nats_server
+from ioa.adapters.nats.server import STORE, find_nats_server
+from ioa.adapters.nats.topology import STREAMS
 from ioa.beside import together
 from ioa.cli.examination import (
     Finding,
@@ -27,6 +28,7 @@ from ioa.cli.examination import (
     disk_finding,
     goals_finding,
     index_finding,
+    inodes_finding,
     model_finding,
     models_finding,
     payload_finding,
@@ -36,6 +38,7 @@ from ioa.cli.examination import (
     sandbox_finding,
     server_finding,
     storage_finding,
+    store_files_finding,
     stores_finding,
     topology_finding,
 )
@@ -197,8 +200,18 @@ async def _left_over(inspection: NatsInspection) -> AsyncIterator[Finding]:
 def _disk(data: Path) -> Finding:
     if not (data / "nats").is_dir():
         return Finding("disk", Health.OK, "the server's folder is not on this machine or not in --data; not checked")
-    usage = shutil.disk_usage(data)
-    return written_finding(data) or disk_finding(usage.total, usage.free, data)
+    usage, inodes = shutil.disk_usage(data), os.statvfs(data)
+    return (
+        store_files_finding(_streams_without_files(data / "nats" / STORE), data)
+        or inodes_finding(inodes.f_files, inodes.f_favail, data)
+        or written_finding(data)
+        or disk_finding(usage.total, usage.free, data)
+    )
+
+
+def _streams_without_files(store: Path) -> list[str]:
+    """Return the streams of which no account has files: after their folder was removed, the server still answers."""
+    return [stream for stream in STREAMS if not any(store.glob(f"*/streams/{stream}/meta.inf"))]
 
 
 def written_finding(data: Path) -> Finding | None:

@@ -15,6 +15,7 @@ from rich.text import Text
 
 from ioa.adapters.nats.connection import NatsSettings
 from ioa.adapters.nats.system_client import open_system
+from ioa.cancellation import fail_after
 from ioa.cli.files import check_writable
 from ioa.cli.following import follow_goal, size, tell_result
 from ioa.cli.options import DATA
@@ -27,6 +28,7 @@ from ioa.local.pool import read_pool
 from ioa.local.system import open_embedded_system
 from ioa.ports.system_client import SystemClient
 from ioa.protocol.goal_order import GoalOrder
+from ioa.protocol.goals import GoalResult
 from ioa.protocol.ids import GoalId, GoalName
 from ioa.runtime.exit_code import ExitCode
 from ioa.telemetry.logs import configure_logs
@@ -35,6 +37,8 @@ DEFAULT_OUT = Path("out")
 """Where the folders of goals go if nobody says."""
 
 _PATIENCE = timedelta(seconds=5)
+_GRACE = timedelta(seconds=15)
+"""How long after the goal's timeout the command waits for the result, which services store within a second unless they are away."""
 
 
 @dataclass(frozen=True)
@@ -68,21 +72,32 @@ async def run_goal(wanted: Wanted, terminal: Terminal) -> ExitCode:
 
     Raises:
         InvalidInputError: An input cannot be read.
-        UnavailableError: There is no system, or it went away.
+        UnavailableError: There is no system, or the goal has no result 15 s after its timeout.
     """
     _check_files(wanted.files)
     if wanted.out is not None:
         check_writable(wanted.out)
     async with _open_stage(wanted, terminal) as stage:
-        goal = GoalName(await stage.system.user(), await stage.system.launch(wanted.order, wanted.files))
-        _announce(terminal, wanted, goal)
         try:
-            result = await follow_goal(stage.system, terminal, goal)
-        except asyncio.CancelledError:
-            _say_interrupted(terminal, stage, goal.goal_id)
-            raise
+            async with fail_after(wanted.order.timeout + _GRACE.total_seconds()):
+                result = await _launch_and_follow(wanted, stage, terminal)
+        except TimeoutError:
+            raise UnavailableError(
+                f"The goal has no result {_GRACE.total_seconds():.0f} s after its timeout of {wanted.order.timeout:g} s.",
+                hint="`ioa doctor` reports whether the system stores goals and accepts them.",
+            ) from None
         terminal.progress.print(Text())
         return await tell_result(stage.system, terminal, result, wanted.out or DEFAULT_OUT)
+
+
+async def _launch_and_follow(wanted: Wanted, stage: _Stage, terminal: Terminal) -> GoalResult:
+    goal = GoalName(await stage.system.user(), await stage.system.launch(wanted.order, wanted.files))
+    _announce(terminal, wanted, goal)
+    try:
+        return await follow_goal(stage.system, terminal, goal)
+    except asyncio.CancelledError:
+        _say_interrupted(terminal, stage, goal.goal_id)
+        raise
 
 
 @asynccontextmanager

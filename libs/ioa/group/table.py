@@ -409,7 +409,10 @@ _ROWS = (
         Cell(_G, (_G, _D), "the seat is closed without an answer", _CHARGED),
         Cell(_Q, (_Q, _D, _G, _C), "the default stands", _CHARGED),
         Cell(
-            _C, (_C, _FAILED), "the next member has to conclude; when all have passed the group fails, with models away not at once"
+            _C,
+            (_C, _FAILED),
+            "the next member has to conclude; when all have passed, or the budget is spent, the group fails, with models away not"
+            " at once",
         ),
     ),
     _message(
@@ -490,7 +493,11 @@ _ROWS = (
             "leases run out; a pause that was too long ends, or the default of a question stands, and the floor returns",
             _FREED,
         ),
-        Cell(_C, (_C, _FAILED), "a silent speaker is passed over: the next member concludes, until nobody speaks any more"),
+        Cell(
+            _C,
+            (_C, _FAILED),
+            "a silent speaker is passed over: the next member concludes, unless the budget is spent or no member speaks any more",
+        ),
     ),
     _event(
         MemberLost,

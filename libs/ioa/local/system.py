@@ -181,7 +181,7 @@ def _sockets(programs: Sequence[Program], folder: Path) -> dict[str, Path]:
 async def keep_server(server: NatsServer, data_dir: Path, pids: dict[str, int], ending: asyncio.Event) -> None:
     """Start nats-server again whenever it dies, on the same port and folder; everybody reconnects by themselves.
 
-    It is ended, and so started again, when it has stopped storing and there is room on its disk again. While the system is `ending`
+    It is ended, and so started again, when it does not store durably and its disk has room. While the system is `ending`
     it is wanted too, for the last reports, but nobody needs to be told.
     """
     while True:
@@ -204,7 +204,7 @@ async def _end_when_stuck(server: NatsServer, data_dir: Path) -> None:
         if error is None:
             continue
         if (await asyncio.to_thread(shutil.disk_usage, data_dir)).free >= _ROOM_BYTES:
-            _log.warning("nats_server_ended", why="it has stopped storing, and there is room again", error=error)
+            _log.warning("nats_server_ended", why="it has stopped storing, and its disk has room", error=error)
             await server.stop()
             return
         if before is None:

@@ -41,7 +41,7 @@ async def test_useless_model_spends_one_call_beyond_the_budget(tmp_path: Path) -
     model = ScriptedModel(lambda _: _CALL)
     agents = [_agent("lead", _FormsTeam(model, budget=Budget())), *map(_agent, _MEMBERS)]
     order = GoalOrder(goal="Agree on a name.", agent=AgentId("lead"), max_tokens=2_500)
-    done = await System(tmp_path, on_nats=True).run(order, agents=agents, model=model)
+    done = await System(tmp_path).run(order, agents=agents, model=model)
 
     assert (done.result.reason, done.result.usage.tokens, len(model.asked)) == (Reason.BUDGET, 4_000, 4)
     assert done.result.content
@@ -52,6 +52,6 @@ async def test_budget_spent_while_forming_a_team_ends_the_goal(tmp_path: Path) -
     model = ScriptedModel(lambda _: _CALL)
     agents = [_agent("lead"), _agent("other")]
     order = GoalOrder(goal="Agree on a name.", agent=AgentId("lead"), max_tokens=1_500)
-    done = await System(tmp_path, on_nats=True).run(order, agents=agents, model=model)
+    done = await System(tmp_path).run(order, agents=agents, model=model)
 
     assert (done.result.reason, done.result.usage.tokens, len(model.asked)) == (Reason.BUDGET, 2_000, 2)

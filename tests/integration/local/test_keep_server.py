@@ -1,9 +1,10 @@
-"""nats-server on a disk that was full: it is started again once there is room, since it would never store again by itself."""
+"""nats-server that does not store durably: it is restarted, since it would never store again by itself."""
 
 from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 from nats.js import JetStreamContext
 
 from ioa.adapters.nats.connection import NatsSettings, open_connection
-from ioa.adapters.nats.server import open_nats_server
+from ioa.adapters.nats.server import STORE, open_nats_server
 from ioa.local.system import keep_server
 from ioa.runtime.process import background
 from tests.rig.deadline import eventually
@@ -61,3 +62,18 @@ async def test_nats_server_stores_again_when_there_is_room(volume: SmallVolume) 
     assert error is not None
     assert "no space left" in error
     assert kept >= acknowledged + 1
+
+
+async def test_nats_server_whose_store_was_removed_is_restarted(tmp_path: Path) -> None:
+    """The server acknowledges messages that no file keeps; after its restart, what it acknowledges is durable."""
+    async with (
+        open_nats_server(tmp_path, None) as server,
+        background(keep_server(server, tmp_path, {}, asyncio.Event())),
+    ):
+        first = server.pid
+        await asyncio.to_thread(shutil.rmtree, tmp_path / STORE)
+        error = await server.write_error()
+        await eventually(lambda: server.pid, lambda pid: pid != first, within=timedelta(seconds=30))
+        await eventually(server.write_error, lambda found: found is None)
+
+    assert error == f"the folder {tmp_path / STORE} was removed"

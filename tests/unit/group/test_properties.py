@@ -358,6 +358,7 @@ def _rare_states() -> Iterator[GroupState]:
     for story in (handing, talking, talking.pauses(bob, "t2-1"), assigned, gathering):
         yield from (story.state, story.nests("t2-1", "sub-t2-1").state, story.task_asks("t2-1").state)
     yield start.announces(bob).passes(bob, eve).state
+    yield launched(*AGENTS).announces(ada).state  # the budget has not forced this conclusion
     last_turn = launched(*AGENTS, max_turns=1)
     late = (last_turn.asks(ada), last_turn.assigns_and_waits(ada, f"t1-1:{bob}"), last_turn.assigns(ada, f"t1-1:{bob}"))
     yield from (story.state for story in late)

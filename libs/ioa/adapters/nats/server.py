@@ -49,6 +49,8 @@ if os.getppid() != int(sys.argv[1]):
     sys.exit("the process that started nats-server is gone")
 os.execv(sys.argv[2], sys.argv[2:])
 """
+STORE = "jetstream"
+"""The folder that JetStream makes in its `store_dir`."""
 _HOST = "127.0.0.1"
 _MAX_PENDING_BYTES, _WRITE_DEADLINE = 8 * 1024 * 1024, "2s"
 """How much may wait for a client that reads slowly, and how long a write may take, before it is disconnected."""
@@ -107,6 +109,10 @@ class _Settings:
     def log_path(self) -> Path:
         return self.data_dir / "nats-server.log"
 
+    @property
+    def store_path(self) -> Path:
+        return self.data_dir / STORE
+
 
 class NatsServer:
     """A nats-server process that `open_nats_server` started. It may be stopped and started again, on the same port and folder."""
@@ -116,6 +122,7 @@ class NatsServer:
         self._port = settings.port
         self._monitor = ""
         self._process: asyncio.subprocess.Process | None = None
+        self._store: int | None = None
         self.version = ""
 
     @property
@@ -186,11 +193,13 @@ class NatsServer:
         return await self._process.wait()
 
     async def write_error(self) -> str | None:
-        """Ask the server whether it has stopped storing, and return why; None if it stores, or does not answer.
+        """Return why the server does not store durably; None if it does, or does not answer.
 
-        A write that fails, as on a full disk, is final for its stream: nats-server 2.15 takes no more messages for it, answers none
-        that come, and goes on only after a restart, however much room there is by then.
+        After a failed write, as on a full disk, nats-server 2.15 rejects all messages of the stream until its restart. After its
+        folder was removed, it acknowledges messages and returns them from files that no longer have a name.
         """
+        if self._store is not None and await asyncio.to_thread(_inode, self._settings.store_path) != self._store:
+            return f"the folder {self._settings.store_path} was removed"
         said = await asyncio.to_thread(_error_at, f"{self._monitor}{self._settings.monitor_path}/healthz")
         return said if _WRITE_ERROR in said else None
 
@@ -203,6 +212,7 @@ class NatsServer:
             greeting = await _greeting(ports.client) if ports is not None else None
             if ports is not None and greeting is not None and greeting.get("jetstream"):
                 self._port, self._monitor, self.version = ports.client, ports.monitor, str(greeting["version"])
+                self._store = await asyncio.to_thread(_inode, self._settings.store_path)
                 return
             await asyncio.sleep(_POLL)
 
@@ -436,6 +446,13 @@ def _start_error(settings: _Settings, port: int | None, log_start: int) -> Confl
     lines = [line for line in text.splitlines() if line.strip()]
     reason = next((line.partition("[FTL] ")[2] for line in lines if "[FTL] " in line), lines[-1] if lines else "it said nothing")
     return UnavailableError(f"nats-server did not start: {reason.rstrip('.')}.", hint=f"Its log: {settings.log_path}")
+
+
+def _inode(path: Path) -> int | None:
+    try:
+        return path.stat().st_ino
+    except OSError:
+        return None
 
 
 def _error_at(url: str) -> str:
