@@ -496,7 +496,7 @@ _ROWS = (
         Cell(
             _C,
             (_C, _FAILED),
-            "a silent speaker is passed over: the next member concludes, unless the budget is spent or no member speaks any more",
+            "a silent speaker is passed over: the next member concludes, unless the budget is spent or all members are silent",
         ),
     ),
     _event(
