@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 from prometheus_client import Counter
 
+from ioa.adapters.nats.outcomes import NatsOutcomes
 from ioa.adapters.nats.sessions import NatsSessions
 from ioa.errors import ConflictError, ForbiddenError
 from ioa.group.requests import no_group
 from ioa.group.state import GroupState
 from ioa.ports.clock import Clock
 from ioa.ports.group_log import GroupLog
-from ioa.ports.outcome_store import OutcomeStore
 from ioa.ports.registry_view import RegistryView
 from ioa.protocol.ids import CommId
 from ioa.protocol.messages import TaskOutcome
@@ -38,7 +38,7 @@ class Assessor:
         self,
         log: GroupLog,
         view: RegistryView,
-        outcomes: OutcomeStore,
+        outcomes: NatsOutcomes,
         clock: Clock,
         sessions: NatsSessions,
         experience: Experience,

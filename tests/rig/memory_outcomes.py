@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from ioa.adapters.nats.outcomes import NatsOutcomes
 from ioa.protocol.outcomes import Outcome
 
 
-class MemoryOutcomes:
-    """An `OutcomeStore` for unit tests. False in this: it forgets neither old outcomes nor old keys until the process ends."""
+class MemoryOutcomes(NatsOutcomes):
+    """Outcomes by key, which are never removed."""
 
     def __init__(self) -> None:
         self.kept: dict[str, Outcome] = {}

@@ -6,6 +6,7 @@ Whoever follows the stream from its first message to its last has exactly what i
 from __future__ import annotations
 
 import asyncio
+from typing import Protocol
 
 import structlog
 from nats.aio.client import Client
@@ -17,7 +18,6 @@ from ioa.adapters.nats.renewal import until_renewal
 from ioa.adapters.nats.topology import OUTCOMES
 from ioa.adapters.nats.translated_errors import unavailable_unless_answered
 from ioa.errors import IoaError, UnavailableError
-from ioa.ports.outcome_store import OutcomeListener
 from ioa.protocol import subjects
 from ioa.protocol.codec import decode, encode
 from ioa.protocol.outcomes import Outcome
@@ -28,8 +28,18 @@ _WHAT = "The stream of outcomes"
 _log = structlog.get_logger(__name__)
 
 
+class OutcomeListener(Protocol):
+    """A consumer of outcomes."""
+
+    def add(self, outcome: Outcome) -> None:
+        """Add the next outcome."""
+
+    def forget(self) -> None:
+        """Remove all outcomes; they follow again from the first."""
+
+
 class NatsOutcomes:
-    """Put outcomes into the stream, and follow it."""
+    """The last outcomes of each pool, in one order for all readers."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
