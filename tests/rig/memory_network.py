@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
 
 from ioa.errors import UnavailableError
 from ioa.group.requests import CancelGroup, SequencedEntry
 from ioa.ports.group_log import StoredEntry
-from ioa.protocol.cards import AgentCard
 from ioa.protocol.goals import Goal, GoalRecord, GoalResult
 from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalName, PoolId, comm_id_of_goal
 from ioa.protocol.load import Load
-from ioa.protocol.search import Hit, NeedHits, Search, SearchResult
 from ioa.protocol.tickets import digest_of_ticket
 from ioa.testing.manual_clock import ManualClock
 from tests.rig.memory_plane import MemoryControlPlane, Push
@@ -24,7 +22,7 @@ class MemoryNetwork(PlaneNetwork):
     """An `AgentNetwork` whose decisions are those of the real services, and whose faults and clock are a test's.
 
     False in this: nothing is durable, time passes only when the clock is moved, and discovery finds everybody who is online, as
-    similar to every need as `similarity` says.
+    similar to every need as `discovery.similarity` says.
 
     Args:
         clock: Decides when leases, floors and pauses run out; move it with `advance`.
@@ -41,7 +39,7 @@ class MemoryNetwork(PlaneNetwork):
         self.clock = clock
         self.log, self.results, self.artifacts = self.plane.log, self.plane.results, self.plane.artifacts
         self.progress, self.outcomes = self.plane.progress, self.plane.outcomes
-        self.similarity: Callable[[str, AgentCard], float] = lambda need, card: 0.9
+        self.discovery = self.plane.discovery
         self.reachable = True
         """Set to False, no request is answered until it is set to True again."""
 
@@ -89,19 +87,6 @@ class MemoryNetwork(PlaneNetwork):
         """Let time pass and have the router look at every deadline that has come."""
         self.clock.advance(by)
         await self.plane.fire_due()
-
-    async def search(self, search: Search) -> SearchResult:
-        """Find everybody who is online, the most similar first."""
-        await self._arrive()
-        online = [record.card for record in self.plane.view.cards() if self.plane.view.is_online(record.card.agent_id)]
-        by_need = []
-        for need in search.needs:
-            hits = [
-                Hit(card=card, score=self.similarity(need.text, card), similarity=self.similarity(need.text, card))
-                for card in online
-            ]
-            by_need.append(NeedHits(need=need, hits=tuple(sorted(hits, key=lambda hit: -hit.similarity))))
-        return SearchResult(by_need=tuple(by_need), merged=by_need[0].hits)
 
     def end_lease(self, agent_id: AgentId) -> None:
         """Let the lease of an agent whose process died be over, without waiting for it."""

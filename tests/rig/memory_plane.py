@@ -1,38 +1,29 @@
-"""The control plane in one object: the real registry, discovery, group setup and router over stores in memory.
-
-`PlaneNetwork` is what agents see of it, `MemorySystemClient` what users do.
-"""
+"""The control plane in one object: registry, group setup and router over stores in memory. Agents see it as `PlaneNetwork`."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from contextlib import asynccontextmanager
 from datetime import timedelta
-from itertools import count
 
 from ioa.adapters.system_clock import RandomIds
-from ioa.cancellation import TaskGroup, fail_after
-from ioa.errors import UnavailableError
 from ioa.group.events import EncodedEntry
 from ioa.group.requests import SequencedEntry
 from ioa.ports.agent_network import GoalOffer
 from ioa.ports.clock import Clock
+from ioa.ports.registry_view import RegistryView
+from ioa.protocol.cards import AgentCard
 from ioa.protocol.goals import Goal, GoalRecord
 from ioa.protocol.ids import AgentId, PoolId
-from ioa.protocol.registry import Acknowledged, Deregister, Lease, Register, RemoveAgent
+from ioa.protocol.search import Hit, NeedHits, Search, SearchResult
 from ioa_discovery.assessment import Assessor
 from ioa_discovery.experience import Experience
 from ioa_groups.files import FileQuotas
 from ioa_groups.setup import GroupTimeouts
-from ioa_registry.removal import AgentRemover
-from tests.rig.memory_dead_letter_box import MemoryDeadLetterBox
-from tests.rig.memory_discovery import MemoryDiscovery
 from tests.rig.memory_goals import MemoryWorkQueue
 from tests.rig.memory_outcomes import MemoryOutcomes
-from tests.rig.memory_retention import MemoryAgentRemoval
 from tests.rig.memory_services import MemoryServices, ServiceRules
 
 Push = Callable[[AgentId, SequencedEntry], Sequence[SequencedEntry]]
@@ -114,18 +105,30 @@ class OfferedWork(MemoryWorkQueue):
         return [goal for seq, goal in self._waiting[pool].items() if seq not in self.taken]
 
 
-@dataclass(frozen=True)
-class _Published:
-    subject: str
-    data: bytes
-    identity: str
+class OnlineAgents:
+    """A `Discovery` that finds all agents that are online, the most similar first.
+
+    Attributes:
+        similarity: The similarity of a card to a need.
+    """
+
+    def __init__(self, view: RegistryView) -> None:
+        self._view = view
+        self.similarity: Callable[[str, AgentCard], float] = lambda need, card: 0.9
+
+    async def search(self, search: Search) -> SearchResult:
+        """Find all agents for each need."""
+        online = [record.card for record in self._view.cards() if self._view.is_online(record.card.agent_id)]
+        by_need = []
+        for need in search.needs:
+            scores = [(self.similarity(need.text, card), card) for card in online]
+            hits = [Hit(card=card, score=score, similarity=score) for score, card in scores]
+            by_need.append(NeedHits(need=need, hits=tuple(sorted(hits, key=lambda hit: -hit.similarity))))
+        return SearchResult(by_need=tuple(by_need), merged=by_need[0].hits)
 
 
-class MemoryControlPlane(MemoryServices[MemoryDiscovery]):
-    """Every service of a system, whose goals are published and whose agents take them.
-
-    False in this: nothing is durable, no lease ever runs out while an agent renews it within an hour, and nobody watches over
-    members that are lost. Goals are taken in and deadlines come by themselves only while `keep` runs.
+class MemoryControlPlane(MemoryServices[OnlineAgents]):
+    """Registry, group setup and router of a system whose agents take goals.
 
     Args:
         clock: Decides when leases, floors and pauses run out.
@@ -161,61 +164,11 @@ class MemoryControlPlane(MemoryServices[MemoryDiscovery]):
             rules,
             inboxes=self.inboxes,
             work=self.work,
-            discovery=lambda view: MemoryDiscovery(view, clock, renew_every),
+            discovery=OnlineAgents,
         )
         self.assessor = Assessor(self.log, self.view, self.outcomes, clock, self.sessions, Experience(clock))
-        self._remover = AgentRemover(self.cards, self.view, MemoryAgentRemoval(self.cards, self.leases, self.work), clock)
-        self.dead_letters = MemoryDeadLetterBox(self.dead, clock, self.publish)
-        self._published: asyncio.Queue[_Published] = asyncio.Queue()
-        self._numbers = count(1)
-
-    async def publish(self, subject: str, data: bytes) -> None:
-        """Publish a goal as users do."""
-        self._published.put_nowait(_Published(subject, data, f"published-{next(self._numbers)}"))
-
-    async def register(self, request: Register) -> Lease:
-        """Store the card, take a lease, and have the agent found."""
-        lease = await self.registry.register(request)
-        await self.discovery.touch(request.card.agent_id)
-        return lease
-
-    async def deregister(self, request: Deregister) -> None:
-        """Take an agent offline."""
-        await self.registry.deregister(request)
-        await self.discovery.touch(request.agent_id)
-
-    async def remove_agent(self, request: RemoveAgent) -> Acknowledged:
-        """Forget an agent."""
-        answer = await self._remover.remove(request)
-        await self.discovery.touch(request.agent_id)
-        return answer
 
     async def fire_due(self) -> None:
         """Have the router look at every deadline that has come."""
         for comm_id in self.timers.take_due():
             await self.routers[0].fire_timer(comm_id)
-
-    async def keep(self) -> None:
-        """Take in goals that are published, and fire deadlines as they come, for ever."""
-        async with TaskGroup() as group:
-            group.create_task(self._fire())
-            while True:
-                group.create_task(self._take_in(await self._published.get()))
-
-    async def _take_in(self, published: _Published) -> None:
-        while True:
-            try:
-                await self.intake.accept(published.subject, published.data, published.identity)
-                return
-            except UnavailableError:
-                await asyncio.sleep(_LOOK_AGAIN.total_seconds())
-
-    async def _fire(self) -> None:
-        while True:
-            self.timers.armed.clear()
-            next_at = self.timers.next_at()
-            wait = None if next_at is None else max(0.0, (next_at - self.clock.now()).total_seconds())
-            with suppress(TimeoutError):
-                async with fail_after(wait):
-                    await self.timers.armed.wait()
-            await self.fire_due()

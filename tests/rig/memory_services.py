@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Generic, TypeVar
 
 from ioa.ports.clock import Clock, IdSource
 from ioa.ports.delivery import Inboxes
 from ioa.ports.discovery import Discovery
 from ioa.ports.registry_view import RegistryView
-from ioa.protocol.ids import CommId
 from ioa.runtime.endings import Endings
 from ioa.runtime.group_limits import DEFAULT_GROUP_LIMITS, GroupLimits
 from ioa.runtime.ledger import GroupLedger
@@ -49,19 +47,6 @@ class ServiceRules(GroupServiceRules):
     routers: int = 1
 
 
-class RingingTimers(MemoryTimers):
-    """Timers that say when there is another one."""
-
-    def __init__(self, clock: Clock) -> None:
-        super().__init__(clock)
-        self.armed = asyncio.Event()
-
-    async def schedule(self, comm_id: CommId, at: datetime) -> None:
-        """Remember the instant, and ring."""
-        await super().schedule(comm_id, at)
-        self.armed.set()
-
-
 class MemoryServices(GroupParts, Generic[D]):
     """Registry, group setup and routers, over stores that share one clock. False in this: nothing is durable.
 
@@ -86,7 +71,7 @@ class MemoryServices(GroupParts, Generic[D]):
         work: MemoryWorkQueue,
         discovery: Callable[[RegistryView], D],
     ) -> None:
-        self.log, self.timers, self.progress = MemoryGroupLog(), RingingTimers(clock), MemoryProgress()
+        self.log, self.timers, self.progress = MemoryGroupLog(), MemoryTimers(clock), MemoryProgress()
         self.results, self.dead, self.artifacts = MemoryResults(), MemoryDeadLetters(), MemoryFileStore()
         self.goals, self.tickets = MemoryGoalRecords(), MemoryTickets()
         self.memberships, self.open_groups = MemoryMemberships(), MemoryOpenGroups()

@@ -58,7 +58,7 @@ class PlaneNetwork:
     async def register(self, request: Register) -> Lease:
         """Store the card and take a lease."""
         await self._arrive()
-        return await self.plane.register(request)
+        return await self.plane.registry.register(request)
 
     async def renew(self, request: Renew) -> Lease:
         """Keep the lease."""
@@ -68,7 +68,7 @@ class PlaneNetwork:
     async def deregister(self, request: Deregister) -> None:
         """Go offline."""
         await self._arrive()
-        await self.plane.deregister(request)
+        await self.plane.registry.deregister(request)
 
     async def search(self, search: Search) -> SearchResult:
         """Ask discovery."""

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from ioa import Agent, TaskContext, TurnView
+from ioa.adapters.nats.agent_network import NatsAgentNetwork
 from ioa.agent.history import GroupHistory
 from ioa.agent.hooks import Said
 from ioa.group.events import Said as Message
@@ -25,7 +26,6 @@ from ioa.testing.scripted_model import ScriptedCall
 from ioa_testkit import System
 from tests.contract.agent_store.stories import sequenced
 from tests.rig.deadline import eventually
-from tests.rig.plane_network import PlaneNetwork
 from tests.unit.agent.test_parts import agent, answered, said
 from tests.unit.group.scenario import COMM, START, Scenario
 from tests.unit.group.test_policy import group
@@ -177,7 +177,7 @@ async def test_who_plays_a_part_by_its_tasks_function_waits_for_files_without_a_
 ) -> None:
     """Goals whose files do not come took all slots of an agent, and others' goals waited as long as they did."""
     held, come = list[object](), asyncio.Event()
-    stream = PlaneNetwork.stream_file
+    stream = NatsAgentNetwork.stream_file
 
     async def late(*named: Any) -> AsyncGenerator[bytes, None]:
         held.append(named)
@@ -186,7 +186,7 @@ async def test_who_plays_a_part_by_its_tasks_function_waits_for_files_without_a_
             async for piece in pieces:
                 yield piece
 
-    monkeypatch.setattr(PlaneNetwork, "stream_file", late)
+    monkeypatch.setattr(NatsAgentNetwork, "stream_file", late)
     smith, host = Agent("smith", description="weld steel", examples=["weld steel"]), agent("host", "plans bridges", [])
     seen: list[bytes] = []
 
