@@ -15,8 +15,6 @@ from weakref import WeakValueDictionary
 
 import structlog
 
-from ioa.adapters.nats.sessions import NatsSessions
-from ioa.adapters.nats.tickets import NatsTickets
 from ioa.errors import (
     ConflictError,
     ForbiddenError,
@@ -26,8 +24,7 @@ from ioa.errors import (
     PayloadTooLargeError,
     reason_of,
 )
-from ioa.ports.clock import Clock
-from ioa.ports.file_store import FileStore, StoredFile, counts_as
+from ioa.ports.file_store import StoredFile, counts_as
 from ioa.protocol.codec import validate
 from ioa.protocol.files import (
     PIECE_BYTES,
@@ -47,7 +44,7 @@ from ioa.protocol.goals import Artifact
 from ioa.protocol.ids import AgentId, CommId, GoalName, UserId
 from ioa.protocol.object_names import folder_of
 from ioa.protocol.tickets import is_seal
-from ioa.runtime.ledger import GroupLedger
+from ioa_groups.group_ports import GroupServicePorts
 
 INTERRUPTED_AFTER = timedelta(hours=1)
 """Age at which an incomplete upload is removed."""
@@ -89,29 +86,17 @@ class FileService:
     """Requests for files.
 
     Args:
-        store: The stored files.
-        ledger: The members of groups.
-        tickets: The HMACs of object names and of seals of uploads.
-        clock: The time at which an upload begins.
+        ports: Stores and services.
         quotas: Maximum bytes per owner.
-        sessions: The current process of each agent.
     """
 
-    def __init__(
-        self,
-        store: FileStore,
-        ledger: GroupLedger,
-        tickets: NatsTickets,
-        clock: Clock,
-        quotas: FileQuotas,
-        sessions: NatsSessions,
-    ) -> None:
-        self._store = store
-        self._ledger = ledger
-        self._tickets = tickets
-        self._clock = clock
+    def __init__(self, ports: GroupServicePorts, quotas: FileQuotas) -> None:
+        self._store = ports.files
+        self._ledger = ports.ledger
+        self._tickets = ports.tickets
+        self._clock = ports.clock
+        self._sessions = ports.sessions
         self._quotas = quotas
-        self._sessions = sessions
         self._opened: OrderedDict[tuple[str, str], StoredFile] = OrderedDict()
         """Recently read files by object name and digest."""
         self._counts: OrderedDict[str, _Count] = OrderedDict()

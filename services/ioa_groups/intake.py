@@ -7,7 +7,6 @@ import mimetypes
 from collections import OrderedDict
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import timedelta
 
 import structlog
 
@@ -31,9 +30,12 @@ from ioa.protocol.ids import GoalId, GoalName, UserId
 from ioa.protocol.named_teams import TeamReference
 from ioa.protocol.texts import shortened
 from ioa.protocol.tickets import digest_of_ticket
+from ioa.runtime.store_share import StoreShare
 from ioa.telemetry.fault_points import fault_point
-from ioa_groups.intake_ports import IntakePorts
+from ioa_groups.files import FileService
+from ioa_groups.group_ports import GroupServicePorts
 from ioa_groups.offering import Offering
+from ioa_groups.teams import Teams
 
 _MOST_REMEMBERED = 10_000
 """How many goals that were accepted and are open are known without looking."""
@@ -60,14 +62,29 @@ class Intake:
     """Accept goals as users publish them.
 
     Args:
-        ports: What it works with.
-        patience: How long a goal waits for an addressee that nobody knows; it may be about to register.
+        ports: Stores and services.
+        offering: Offers accepted goals to agents.
+        files: Stores inputs.
+        teams: Stored teams that goals name.
+        store: Rejects new goals while the store is full.
         users_are_known: Whether the server lets each user publish under the user's own name only.
     """
 
-    def __init__(self, ports: IntakePorts, patience: timedelta, *, users_are_known: bool = False) -> None:
+    def __init__(
+        self,
+        ports: GroupServicePorts,
+        offering: Offering,
+        files: FileService,
+        teams: Teams,
+        store: StoreShare,
+        *,
+        users_are_known: bool,
+    ) -> None:
         self._ports = ports
-        self._offering = Offering(ports, patience, users_are_known=users_are_known)
+        self._offering = offering
+        self._files = files
+        self._teams = teams
+        self._store = store
         self._users_are_known = users_are_known
         self._accepted: OrderedDict[str, GoalName] = OrderedDict()
 
@@ -198,7 +215,7 @@ class Intake:
             StoreFullError: The store is full, and the goal is new.
         """
         try:
-            await self._ports.store.check()
+            await self._store.check()
         except StoreFullError:
             if await self._ports.goals.find(goal.comm_id) is None:
                 raise
@@ -217,7 +234,7 @@ class Intake:
         if of_record is not None and of_record.team is not None and of_record.team_name:
             if order.names(TeamReference.parse(of_record.team_name)):
                 return order.with_team(of_record.team), of_record.team_name
-        found = await self._ports.teams.find(TeamReference.parse(order.team))
+        found = await self._teams.find(TeamReference.parse(order.team))
         files = tuple(file for file in order.inputs if isinstance(file, Artifact))  # what else is given becomes one of them
         size = len(encode_value(order.model_copy(update={"team": found.team, "inputs": files}).model_dump(mode="json")))
         if size > _MAX_WITH_TEAM_BYTES:
@@ -245,9 +262,9 @@ class Intake:
                     files.append(given)
                 case InlineInput(name=name, text=text):
                     media_type = mimetypes.guess_type(name)[0] or "text/plain"
-                    files.append(await self._ports.files.keep(goal, position, name, text.encode(), media_type))
+                    files.append(await self._files.keep(goal, position, name, text.encode(), media_type))
                 case str():
-                    files.append(await self._ports.files.describe(given))
+                    files.append(await self._files.describe(given))
         return tuple(files)
 
 

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ioa.adapters.nats.open_groups import NatsMemberships, NatsOpenGroups
-from ioa.adapters.nats.sessions import NatsSessions
 from ioa.errors import ConflictError, ForbiddenError, IoaError
 from ioa.fair_semaphore import FairSemaphore
 from ioa.group.policy.audience import is_withheld, may_be_withheld, view_for
 from ioa.group.requests import Entries, SequencedEntry, Sync, no_group
-from ioa.ports.delivery import GoalRecords
-from ioa.ports.group_log import GroupLog, StoredEntry
+from ioa.ports.group_log import StoredEntry
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES, encode
 from ioa.protocol.tickets import is_ticket
-from ioa.runtime.ledger import GroupLedger
+from ioa_groups.group_ports import GroupServicePorts
 
 _PAGE_ENTRIES = 128
 _PAGE_BYTES = MAX_PAYLOAD_BYTES * 3 // 4
@@ -28,30 +25,16 @@ class LogPages:
     """Answer members from the logs of their groups.
 
     Args:
-        ledger: Knows where groups stand.
-        log: The groups' logs.
-        goals: Goals on record, whose tickets say who was given one.
-        memberships: Who is in which group; what is over is taken out.
-        open_groups: Groups that have not ended.
-        sessions: Which process speaks for an agent.
+        ports: Stores and services.
     """
 
-    def __init__(
-        self,
-        *,
-        ledger: GroupLedger,
-        log: GroupLog,
-        goals: GoalRecords,
-        memberships: NatsMemberships,
-        open_groups: NatsOpenGroups,
-        sessions: NatsSessions,
-    ) -> None:
-        self._ledger = ledger
-        self._log = log
-        self._goals = goals
-        self._memberships = memberships
-        self._open_groups = open_groups
-        self._sessions = sessions
+    def __init__(self, ports: GroupServicePorts) -> None:
+        self._ledger = ports.ledger
+        self._log = ports.log
+        self._goals = ports.goals
+        self._memberships = ports.memberships
+        self._open_groups = ports.open_groups
+        self._sessions = ports.sessions
         self._pages = FairSemaphore(_PAGES_AT_ONCE, _PAGES_OF_ONE)
 
     async def sync(self, request: Sync) -> Entries:

@@ -18,8 +18,9 @@ from ioa.protocol.ids import AgentId, CommId, GoalName, PoolId
 from ioa.protocol.open_groups import OpenGroup, QueuedGoal, QueuedOffer
 from ioa.runtime.goal_metrics import accepted, put_back
 from ioa.telemetry import log_context
-from ioa_groups.intake_ports import IntakePorts
-from ioa_groups.leaders import LED_WITHIN, TAKEN_WITHIN
+from ioa_groups.group_ports import GroupServicePorts
+from ioa_groups.leaders import LED_WITHIN, TAKEN_WITHIN, Leaders
+from ioa_groups.shares import PoolShares
 
 _INTAKE = AgentId("intake")
 _LOOK_AGAIN = timedelta(seconds=1)
@@ -31,15 +32,17 @@ class Offering:
     """Offers goals to agents, and sees that each is led.
 
     Args:
-        ports: What it works with.
-        patience: How long a goal waits for an addressee that nobody knows; it may be about to register.
-        users_are_known: Whether the server lets everybody publish as himself alone.
+        ports: Stores and services.
+        leaders: Chooses the pool for a goal without an addressee.
+        shares: Limits the goals of a user at a pool; None if all goals belong to one user.
+        patience: Maximum time that a goal waits for an addressee that has not registered.
     """
 
-    def __init__(self, ports: IntakePorts, patience: timedelta, *, users_are_known: bool) -> None:
+    def __init__(self, ports: GroupServicePorts, leaders: Leaders, shares: PoolShares | None, patience: timedelta) -> None:
         self._ports = ports
+        self._leaders = leaders
+        self._shares = shares
         self._patience = patience
-        self._users_are_known = users_are_known
 
     async def offer(self, record: GoalRecord, order: str = "") -> None:
         """Queue the goal unless it has ended or has a group; its deadline is armed first, so that it ends in any case.
@@ -155,14 +158,14 @@ class Offering:
     async def _offer_to_the_best(self, record: GoalRecord, known: OpenGroup) -> None:
         """Queue the goal for the pool that fits it best, and come back until somebody has opened its group; at last for anybody."""
         goal, offers = record.goal, known.offers
-        if offers and await self._ports.leaders.stands(offers):
+        if offers and await self._leaders.stands(offers):
             raise NotYetError(f"The goal {goal.goal_id} is with {offers[-1].pool}.", retry_after=TAKEN_WITHIN)
         if offers:
             is_there = await self._ports.work.look(offers[-1].seq) is not None
             if not is_there or self._ports.clock.now() >= offers[-1].at + LED_WITHIN:
                 _count_put_back(goal.name, offers[-1].pool, kept=is_there)
             await self._ports.work.withdraw(offers[-1].seq)
-        pool = await self._ports.leaders.next_pool(goal, offers)
+        pool = await self._leaders.next_pool(goal, offers)
         seq = await self._put(record, pool)
         if not offers:
             _count(record, pool)
@@ -177,13 +180,13 @@ class Offering:
     async def _put(self, record: GoalRecord, pool: PoolId | None) -> int:
         if pool is not None:
             await self._ports.work.ensure_pool(pool)
-        if self._users_are_known:  # else all goals are one user's
-            await self._ports.shares.take(record.goal.name.owner, pool, record.goal.comm_id)
+        if self._shares is not None:
+            await self._shares.take(record.goal.name.owner, pool, record.goal.comm_id)
         return await self._ports.work.put(record, pool, await self._ports.tickets.of(record.goal.name))
 
     async def _note_waiting(self, record: GoalRecord, known: OpenGroup, queued: QueuedGoal) -> None:
         """Note that nothing is left to do but to see a goal led and ended: its order comes back where users are known."""
-        if self._users_are_known:
+        if self._shares is not None:
             waiting = known.model_copy(update={"waits": True, "queued": queued})
             await self._ports.open_groups.put(record.goal.comm_id, waiting)
 

@@ -6,8 +6,6 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from datetime import timedelta
 
-from ioa.adapters.nats.open_groups import NatsMemberships, NatsOpenGroups
-from ioa.adapters.nats.sessions import NatsSessions
 from ioa.errors import ConflictError, ForbiddenError, InvalidInputError, NoAgentError, NotFoundError
 from ioa.group.events import CancelRequested, Event, GroupLaunched, LaunchAbandoned, MemberJoined, QuestionAnswered, SubgroupOpened
 from ioa.group.policy.audience import charter_for, seen_by
@@ -32,11 +30,7 @@ from ioa.group.requests import (
 )
 from ioa.group.state import MAX_MEMBERS, Awaiting, Charter, Ended, GroupState, Limits, OpenTask, ParentTask
 from ioa.group.tasks import own_task
-from ioa.ports.clock import Clock
-from ioa.ports.delivery import GoalRecords
-from ioa.ports.discovery import Discovery
-from ioa.ports.group_log import GroupLog, StoredEntry
-from ioa.ports.registry_view import RegistryView
+from ioa.ports.group_log import StoredEntry
 from ioa.protocol.cards import AgentCard, abridged, why_not_drafted
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES
 from ioa.protocol.goals import GoalRecord, Reason
@@ -49,10 +43,9 @@ from ioa.protocol.registry import Acknowledged
 from ioa.protocol.team import TeamSpec, is_seat
 from ioa.protocol.texts import shortened
 from ioa.protocol.tickets import is_ticket
-from ioa.runtime.endings import Endings
-from ioa.runtime.ledger import GroupLedger
 from ioa.telemetry.fault_points import fault_point
 from ioa_groups.casting import TeamOfTask, card_of_seat, cast_roles, cast_team_of_task
+from ioa_groups.group_ports import GroupServicePorts
 from ioa_groups.launching import CARDS_BYTES, GroupMandate, GroupOpening, check_asked, check_number, team_of
 from ioa_groups.presence import check_online
 from ioa_groups.teams import Teams
@@ -80,28 +73,12 @@ class GroupTimeouts:
     """How long one agent may have others wait for a word of it, whatever its card says. People are waited for as they say."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class GroupSetupPorts:
-    """What group setup reads and writes."""
-
-    ledger: GroupLedger
-    log: GroupLog
-    goals: GoalRecords
-    registry: RegistryView
-    memberships: NatsMemberships
-    open_groups: NatsOpenGroups
-    endings: Endings
-    clock: Clock
-    sessions: NatsSessions
-    teams: Teams
-    casting: Discovery
-
-
 class GroupSetup:
-    """Answer the requests of `ioa.v1.groups`."""
+    """Requests of `ioa.v1.groups`."""
 
-    def __init__(self, ports: GroupSetupPorts, timeouts: GroupTimeouts) -> None:
+    def __init__(self, ports: GroupServicePorts, teams: Teams, timeouts: GroupTimeouts) -> None:
         self._ports = ports
+        self._teams = teams
         self._timeouts = timeouts
 
     async def launch(self, request: LaunchGroup) -> GroupSnapshot:
@@ -424,7 +401,7 @@ class GroupSetup:
         named, state = TeamReference.parse(task.team), head.entry.state
         user = GoalName(state.user, state.goal_id).owner
         try:
-            found = await self._ports.teams.find(named)
+            found = await self._teams.find(named)
         except NotFoundError:
             found = None
         if found is None or found.user != user:

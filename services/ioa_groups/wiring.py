@@ -24,8 +24,9 @@ from ioa.runtime.goal_metrics import CountedDeadLetters
 from ioa.runtime.group_stores import group_stores
 from ioa_groups.casting import CAST_WITHIN
 from ioa_groups.files import FileQuotas
+from ioa_groups.group_ports import GroupServicePorts
 from ioa_groups.leaders import ANSWERED_WITHIN
-from ioa_groups.parts import GroupParts, GroupServicePorts, GroupServiceRules
+from ioa_groups.parts import GroupParts, GroupServiceRules
 from ioa_groups.setup import GroupTimeouts
 
 

@@ -14,7 +14,8 @@ from ioa.ports.registry_view import RegistryView
 from ioa.runtime.endings import Endings
 from ioa.runtime.group_limits import DEFAULT_GROUP_LIMITS, GroupLimits
 from ioa.runtime.ledger import GroupLedger
-from ioa_groups.parts import GroupParts, GroupServicePorts, GroupServiceRules
+from ioa_groups.group_ports import GroupServicePorts
+from ioa_groups.parts import GroupParts, GroupServiceRules
 from ioa_registry.registry import Registry, RegistryPorts
 from ioa_router.router import Router, RouterPorts
 from tests.rig.memory_delivery import MemoryDeadLetters, MemoryProgress, MemoryResults, MemoryTimers

@@ -18,7 +18,6 @@ from ioa.protocol.ids import LOCAL, AgentId, GoalId, GoalName, PoolId, UserId, c
 from ioa.protocol.registry import Register
 from ioa.protocol.tickets import is_ticket
 from ioa.testing.manual_clock import NEW_YEAR
-from ioa_groups.intake import Intake
 from ioa_groups.leaders import LED_WITHIN, TAKEN_WITHIN
 from ioa_groups.malformed_goals import MalformedGoals
 from tests.unit.group.scenario import card
@@ -322,7 +321,7 @@ async def test_a_goal_that_is_led_is_not_offered_again() -> None:
 async def test_a_goal_comes_back_until_it_has_ended_where_users_are_known() -> None:
     """What is open counts among its user's open goals, and is accepted once; where nobody is asked who he is, nobody waits."""
     plane = Plane()
-    intake = Intake(plane.intake_ports, LEASE, users_are_known=True)
+    intake = plane.make_intake(plane.ports, users_are_known=True)
     for _ in range(2):
         with pytest.raises(NotYetError):
             await intake.see_through(subjects.goal_of(LOCAL), order(), "1")
@@ -336,7 +335,7 @@ async def test_a_goal_comes_back_until_it_has_ended_where_users_are_known() -> N
 async def test_a_goal_that_was_noted_as_open_behind_its_end_is_open_no_more_when_it_comes_back() -> None:
     """Whoever looked after it as its group ended has written what he read before."""
     plane = Plane()
-    intake = Intake(plane.intake_ports, LEASE, users_are_known=True)
+    intake = plane.make_intake(plane.ports, users_are_known=True)
     with pytest.raises(NotYetError):
         await intake.see_through(subjects.goal_of(LOCAL), order(), "1")
     noted = await plane.open_groups.find(ROOM)
@@ -351,7 +350,7 @@ async def test_a_goal_that_was_taken_and_dropped_is_put_back() -> None:
     """Who takes a goal off its queue without leading it keeps it from nobody: it waits again, once, with its ticket."""
     plane = Plane()
     await plane.join(ADA)
-    intake = Intake(plane.intake_ports, LEASE, users_are_known=True)
+    intake = plane.make_intake(plane.ports, users_are_known=True)
 
     async def look() -> NotYetError:
         with pytest.raises(NotYetError) as waits:
@@ -371,7 +370,7 @@ async def test_a_goal_that_somebody_keeps_is_put_back_in_time() -> None:
     """From when it is seen to be taken there are minutes to open its group; one that nobody has taken waits as long as it lasts."""
     plane = Plane()
     await plane.join(ADA)
-    intake = Intake(plane.intake_ports, LEASE, users_are_known=True)
+    intake = plane.make_intake(plane.ports, users_are_known=True)
 
     async def look() -> int:
         with pytest.raises(NotYetError):
@@ -396,7 +395,7 @@ async def test_a_goal_for_anybody_that_was_dropped_is_put_back_and_one_that_is_l
     """What left the queue after its group was opened is led by somebody; what comes back goes to anybody as before."""
     plane = Plane()
     await plane.join(ADA, BOB)
-    intake = Intake(plane.intake_ports, LEASE, users_are_known=True)
+    intake = plane.make_intake(plane.ports, users_are_known=True)
 
     async def look() -> None:
         with pytest.raises(NotYetError):

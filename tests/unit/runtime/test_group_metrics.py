@@ -19,9 +19,8 @@ from ioa.protocol.messages import Discussion
 from ioa.protocol.usage import Usage
 from ioa.runtime.goal_metrics import CountedDeadLetters, CountedResults
 from ioa.runtime.group_metrics import count_entry
-from ioa_groups.intake import Intake
 from tests.unit.group.scenario import Scenario, launched
-from tests.unit.runtime.plane import ADA, BOB, LEASE, Plane
+from tests.unit.runtime.plane import ADA, BOB, Plane
 
 Since = Callable[..., float]
 
@@ -145,7 +144,7 @@ async def test_a_goal_that_only_tries_the_way_is_not_counted(since: Since) -> No
 async def test_goals_and_dead_letters_are_counted_where_they_come_in(since: Since) -> None:
     """An accepted goal, and one that cannot be read."""
     plane = Plane()
-    intake = Intake(replace(plane.intake_ports, dead=CountedDeadLetters(plane.dead)), LEASE)
+    intake = plane.make_intake(replace(plane.ports, dead=CountedDeadLetters(plane.dead)), users_are_known=False)
     for data in (b"Count to ten.", b"\xff"):
         await intake.accept("ioa.v1.goal.local", data, repr(data))
     assert (since("ioa_goals_accepted_total"), since("ioa_dead_letters_total", reason="unreadable")) == (1, 1)

@@ -1,0 +1,68 @@
+"""Stores and services of group setup: over NATS in `wiring`, in memory in tests."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ioa.adapters.nats.goals import NatsWorkQueue
+from ioa.adapters.nats.open_groups import NatsMemberships, NatsOpenGroups
+from ioa.adapters.nats.retention import NatsEndedGoals, NatsGoalPages, NatsGoalRemoval
+from ioa.adapters.nats.sessions import NatsSessions
+from ioa.adapters.nats.storage import NatsStorage
+from ioa.adapters.nats.teams import NatsTeams
+from ioa.adapters.nats.tickets import NatsTickets
+from ioa.ports.clock import Clock
+from ioa.ports.delivery import DeadLetters, GoalRecords, Results, Timers
+from ioa.ports.discovery import Discovery
+from ioa.ports.file_store import FileStore
+from ioa.ports.group_log import GroupLog
+from ioa.ports.registry_view import RegistryView
+from ioa.runtime.endings import Endings
+from ioa.runtime.ledger import GroupLedger
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupServicePorts:
+    """Stores and services of group setup.
+
+    Attributes:
+        log: Logs of all groups.
+        ledger: Appends to logs.
+        goals: Records of goals.
+        timers: Deadlines of goals.
+        memberships: Members of open groups.
+        open_groups: Goals and groups that have not ended.
+        sessions: The current process of each agent.
+        ended: Ends of removed goals.
+        endings: Ends of goals: results, logs and `ended`.
+        work: Queues from which agents take goals.
+        tickets: HMACs with the secret key of group setup.
+        casting: Discovery for the roles of teams.
+        leading: Discovery for leaders of goals.
+        pages: Records of goals by pages.
+        removal: Removes the data of old goals.
+        store: Use of the store of all streams.
+    """
+
+    clock: Clock
+    log: GroupLog
+    ledger: GroupLedger
+    goals: GoalRecords
+    timers: Timers
+    registry: RegistryView
+    memberships: NatsMemberships
+    open_groups: NatsOpenGroups
+    sessions: NatsSessions
+    results: Results
+    ended: NatsEndedGoals
+    endings: Endings
+    files: FileStore
+    teams: NatsTeams
+    dead: DeadLetters
+    work: NatsWorkQueue
+    tickets: NatsTickets
+    casting: Discovery
+    leading: Discovery
+    pages: NatsGoalPages
+    removal: NatsGoalRemoval
+    store: NatsStorage
