@@ -15,6 +15,7 @@ from weakref import WeakValueDictionary
 
 import structlog
 
+from ioa.adapters.nats.files import StoredFile, counts_as
 from ioa.errors import (
     ConflictError,
     ForbiddenError,
@@ -24,7 +25,6 @@ from ioa.errors import (
     PayloadTooLargeError,
     reason_of,
 )
-from ioa.ports.file_store import StoredFile, counts_as
 from ioa.protocol.codec import validate
 from ioa.protocol.files import (
     PIECE_BYTES,

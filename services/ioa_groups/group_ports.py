@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ioa.adapters.nats.files import NatsFileStore
 from ioa.adapters.nats.goals import NatsWorkQueue
 from ioa.adapters.nats.open_groups import NatsMemberships, NatsOpenGroups
 from ioa.adapters.nats.retention import NatsEndedGoals, NatsGoalPages, NatsGoalRemoval
@@ -14,7 +15,6 @@ from ioa.adapters.nats.tickets import NatsTickets
 from ioa.ports.clock import Clock
 from ioa.ports.delivery import DeadLetters, GoalRecords, Results, Timers
 from ioa.ports.discovery import Discovery
-from ioa.ports.file_store import FileStore
 from ioa.ports.group_log import GroupLog
 from ioa.ports.registry_view import RegistryView
 from ioa.runtime.endings import Endings
@@ -56,7 +56,7 @@ class GroupServicePorts:
     results: Results
     ended: NatsEndedGoals
     endings: Endings
-    files: FileStore
+    files: NatsFileStore
     teams: NatsTeams
     dead: DeadLetters
     work: NatsWorkQueue

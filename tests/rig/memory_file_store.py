@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from ioa.adapters.nats.files import NatsFileStore, OwnBytes, Page, StoredFile, counts_as
 from ioa.errors import ConflictError, InvalidInputError, NotFoundError
-from ioa.ports.file_store import OwnBytes, Page, StoredFile, counts_as
 from ioa.protocol.goals import Artifact
 from ioa.testing.manual_clock import NEW_YEAR
 
@@ -23,7 +23,7 @@ class _Upload:
     complete: bool = False
 
 
-class MemoryFileStore:
+class MemoryFileStore(NatsFileStore):
     """`FileStore` for unit tests. False in this: files are lost with the process, and nothing is ever out of reach or full.
 
     What is put by other means lies among all others, and counts as nobody's.
@@ -32,7 +32,7 @@ class MemoryFileStore:
     def __init__(self) -> None:
         self._uploads: dict[str, _Upload] = {}
         self._files: dict[str, StoredFile] = {}
-        self._count = 0
+        self._number = 0
 
     async def find(self, object_name: str, sha256: str) -> StoredFile | None:
         """Find a file."""
@@ -60,9 +60,9 @@ class MemoryFileStore:
 
     async def begin(self, owner: str, object_name: str, size_bytes: int, at: datetime) -> str:
         """Begin an upload."""
-        self._drop(object_name)
-        self._count += 1
-        upload = f"{owner}.{self._count}"
+        self._forget(object_name)
+        self._number += 1
+        upload = f"{owner}.{self._number}"
         self._uploads[upload] = _Upload(owner, object_name, size_bytes, at)
         return upload
 
@@ -77,7 +77,7 @@ class MemoryFileStore:
     async def complete(self, upload: str, artifact: Artifact, pieces: int) -> bool:
         """Let everybody see the file."""
         if artifact.object_name in self._files:
-            self._drop(artifact.object_name)
+            self._forget(artifact.object_name)
             return False
         self._uploads[upload].complete = True
         self._files[artifact.object_name] = StoredFile(artifact, "files", upload)
@@ -100,7 +100,7 @@ class MemoryFileStore:
         """Remove what is not complete."""
         names = [one.object_name for one in self._uploads.values() if not one.complete and one.begun < begun_before]
         for name in names:
-            self._drop(name)
+            self._forget(name)
         return names
 
     async def remove(self, object_name: str) -> None:
@@ -131,6 +131,6 @@ class MemoryFileStore:
         """Return the names of all objects."""
         return list(self._files)
 
-    def _drop(self, object_name: str) -> None:
+    def _forget(self, object_name: str) -> None:
         for place in [at for at, one in self._uploads.items() if one.object_name == object_name and not one.complete]:
             del self._uploads[place]

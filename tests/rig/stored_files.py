@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 
+from ioa.adapters.nats.files import NatsFileStore
 from ioa.errors import NotFoundError
-from ioa.ports.file_store import FileStore
 from ioa.protocol.codec import decode, encode
 from ioa.protocol.files import PIECE_BYTES, FilePiece, stream_in_pieces, whole
 from ioa.protocol.goals import Artifact
@@ -15,7 +15,7 @@ OWNER = "agent-ada"
 
 
 async def store_file(
-    store: FileStore, object_name: str, name: str, data: bytes, media_type: str = "text/plain", owner: str = OWNER
+    store: NatsFileStore, object_name: str, name: str, data: bytes, media_type: str = "text/plain", owner: str = OWNER
 ) -> Artifact:
     """Put a file into the store; the name must be free."""
     sha256 = hashlib.sha256(data).hexdigest()
@@ -29,7 +29,7 @@ async def store_file(
     return artifact
 
 
-async def fetch_file(store: FileStore, artifact: Artifact) -> bytes:
+async def fetch_file(store: NatsFileStore, artifact: Artifact) -> bytes:
     """Read a file back and check it."""
     stored = await store.find(artifact.object_name, artifact.sha256)
     if stored is None:

@@ -12,10 +12,9 @@ from datetime import timedelta
 import pytest
 from nats.aio.client import Client
 
-from ioa.adapters.nats.files import NatsFileStore
+from ioa.adapters.nats.files import NatsFileStore, OwnBytes
 from ioa.adapters.nats.topology import ARTIFACTS, FILES
 from ioa.errors import ConflictError, InvalidInputError, NotFoundError
-from ioa.ports.file_store import FileStore, OwnBytes
 from ioa.protocol.files import PIECE_BYTES
 from ioa.protocol.goals import Artifact
 from ioa.testing.manual_clock import NEW_YEAR
@@ -25,20 +24,20 @@ CSV = "text/csv"
 
 
 @pytest.fixture
-def store(client: Client) -> FileStore:
+def store(client: Client) -> NatsFileStore:
     """An empty store."""
     return NatsFileStore(client)
 
 
 @pytest.mark.parametrize("size", [0, 1, PIECE_BYTES, 3_000_001], ids=["empty", "one byte", "one piece", "3 MB"])
-async def test_a_file_comes_back_as_it_was_put(store: FileStore, size: int) -> None:
+async def test_a_file_comes_back_as_it_was_put(store: NatsFileStore, size: int) -> None:
     """Files of any size, larger than a message too, are read byte by byte as they were put."""
     data = random.Random(size).randbytes(size)
     artifact = await store_file(store, "goal-1/sales", "Umsätze 2026 (Entwurf).csv", data, CSV)
     assert (await fetch_file(store, artifact), await store.named("goal-1/sales")) == (data, artifact)
 
 
-async def test_a_file_is_not_there_before_it_is_whole(store: FileStore) -> None:
+async def test_a_file_is_not_there_before_it_is_whole(store: NatsFileStore) -> None:
     """Nobody reads half a file; its place counts as its owner's from the first piece on."""
     artifact = Artifact(name="a", object_name="o", size_bytes=10_000, sha256="0" * 64)
     upload = await store.begin(OWNER, "o", 10_000, NEW_YEAR)
@@ -50,7 +49,7 @@ async def test_a_file_is_not_there_before_it_is_whole(store: FileStore) -> None:
     assert await store.named("o") == artifact
 
 
-async def test_a_name_is_given_once(store: FileStore) -> None:
+async def test_a_name_is_given_once(store: NatsFileStore) -> None:
     """Who comes second is told so, and nothing of what he put stays."""
     first = await store_file(store, "o", "a.txt", b"first")
     upload = await store.begin("user-eve", "o", 6, NEW_YEAR)
@@ -59,7 +58,7 @@ async def test_a_name_is_given_once(store: FileStore) -> None:
     assert (await fetch_file(store, first), dict(await store.owners())) == (b"first", {OWNER: OwnBytes(4_096, 1)})
 
 
-async def test_pieces_follow_each_other(store: FileStore) -> None:
+async def test_pieces_follow_each_other(store: NatsFileStore) -> None:
     """A piece is stored behind the last one alone: one that comes twice, or to an upload that was begun anew, is refused."""
     upload = await store.begin(OWNER, "o", 100, NEW_YEAR)
     after = await store.append(upload, b"1", 0)
@@ -72,7 +71,7 @@ async def test_pieces_follow_each_other(store: FileStore) -> None:
     assert (await store.stored_by(OWNER)).size_bytes <= 4_096
 
 
-async def test_what_is_interrupted_goes(store: FileStore) -> None:
+async def test_what_is_interrupted_goes(store: NatsFileStore) -> None:
     """Uploads that nobody goes on with leave nothing; those that began lately, and whole files, stay."""
     whole = await store_file(store, "whole", "a", b"whole")
     for name, minutes in (("old", 0), ("new", 60)):
@@ -83,7 +82,7 @@ async def test_what_is_interrupted_goes(store: FileStore) -> None:
     assert await fetch_file(store, whole) == b"whole"
 
 
-async def test_removed_file_counts_no_more(store: FileStore) -> None:
+async def test_removed_file_counts_no_more(store: NatsFileStore) -> None:
     """Removing a file twice has the same effect as once."""
     await store_file(store, "o", "a", b"x" * 10_000)
     for _ in range(2):
@@ -92,14 +91,14 @@ async def test_removed_file_counts_no_more(store: FileStore) -> None:
 
 
 @pytest.mark.parametrize("object_name", ["nowhere", "a b/../c", "*", ">", "ünï", "x" * 300, " ", ""])
-async def test_an_unknown_object_is_not_found(store: FileStore, object_name: str) -> None:
+async def test_an_unknown_object_is_not_found(store: NatsFileStore, object_name: str) -> None:
     """Whatever name is asked for, an object that is not there is not found, which no retry mends."""
     with pytest.raises(NotFoundError):
         await store.describe(object_name)
     assert (await store.named(object_name), await store.find(object_name, "0" * 64)) == (None, None)
 
 
-async def test_files_put_at_once_are_all_there(store: FileStore) -> None:
+async def test_files_put_at_once_are_all_there(store: NatsFileStore) -> None:
     """Files that are put side by side do not mix."""
     contents = {f"object-{number}": bytes([number]) * 700_000 for number in range(8)}
     stored = await asyncio.gather(*(store_file(store, name, name, data, CSV) for name, data in contents.items()))

@@ -20,7 +20,6 @@ from ioa.adapters.system_clock import SystemClock
 from ioa.errors import NotFoundError
 from ioa.group.events import Entry, Event, encode_entry
 from ioa.ports.delivery import Results, Timers
-from ioa.ports.file_store import FileStore
 from ioa.ports.group_log import GroupLog
 from ioa.protocol import subjects
 from ioa.protocol.codec import encode
@@ -46,7 +45,7 @@ class Stores:
     ended: NatsEndedGoals
     log: GroupLog
     timers: Timers
-    files: FileStore
+    files: NatsFileStore
     memberships: NatsMemberships
     results: Results
     open_groups: NatsOpenGroups

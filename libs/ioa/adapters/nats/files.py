@@ -13,6 +13,7 @@ import re
 import secrets
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
 from nats.aio.client import Client
@@ -26,7 +27,6 @@ from ioa.adapters.nats.topology import ARTIFACTS, FILES
 from ioa.adapters.nats.translated_errors import lost_race, unavailable_unless_answered
 from ioa.errors import ConflictError, InvalidInputError, NotFoundError
 from ioa.json_text import parse_json
-from ioa.ports.file_store import OwnBytes, Page, StoredFile, counts_as
 from ioa.protocol.codec import decode, encode, validate
 from ioa.protocol.files import PIECE_BYTES
 from ioa.protocol.goals import Artifact, plain_file_name
@@ -41,6 +41,46 @@ _PAGE_BYTES, _PAGE_PIECES = 384 * 1024, 8
 """The bytes and the pieces after which an answer is complete."""
 
 
+@dataclass(frozen=True)
+class StoredFile:
+    """A complete file: its reference, and the place of its bytes."""
+
+    artifact: Artifact
+    bucket: str
+    upload: str
+
+    @property
+    def owner(self) -> str:
+        """The owner, the first part of the upload's name; empty if the file was not uploaded through group setup."""
+        owner, mark, _ = self.upload.partition(".")
+        return owner if mark else ""
+
+
+@dataclass(frozen=True)
+class Page:
+    """Bytes of a file, and the number of the last piece read. No bytes mean the end."""
+
+    data: bytes
+    after: int
+
+
+_LEAST_BYTES = 4_096
+"""Minimum bytes that a file counts for its owner, because an empty file also uses space."""
+
+
+def counts_as(size_bytes: int) -> int:
+    """Return the bytes that a file of this size counts for its owner."""
+    return max(size_bytes, _LEAST_BYTES)
+
+
+@dataclass(frozen=True)
+class OwnBytes:
+    """The bytes and files of an owner."""
+
+    size_bytes: int = 0
+    files: int = 0
+
+
 class _Begun(Model):
     """That an upload has begun, kept until it is complete or dropped."""
 
@@ -49,7 +89,11 @@ class _Begun(Model):
 
 
 class NatsFileStore:
-    """A `FileStore`."""
+    """Files that are written once, piece by piece, and visible when they are complete.
+
+    Raises:
+        UnavailableError: From every method; a `StoreFullError` if the store is full.
+    """
 
     def __init__(self, client: Client) -> None:
         self._client = client
