@@ -151,7 +151,7 @@ class Intake:
         if len(self._accepted) > _MOST_REMEMBERED:
             self._accepted.popitem(last=False)
         if await self._ports.endings.of(goal) is None:
-            raise NotYetError(f"The goal {goal} is open.", retry_after=await self._offering.look_after(goal))
+            raise NotYetError(f"The goal {goal} is open.")
         if await self._ports.open_groups.find(goal.comm_id) is not None:
             await self._offering.close(goal)
         self._accepted.pop(identity, None)

@@ -19,25 +19,12 @@ class QueuedOffer(Model):
     at: Time
 
 
-class QueuedGoal(Model):
-    """The place of a waiting goal in the queue of a pool, or of all agents if `pool` is None.
-
-    `taken` is the time at which an agent was first seen to have taken the goal.
-    """
-
-    pool: PoolIdField | None
-    seq: int
-    taken: Time | None = None
-
-
 class OpenGroup(Model):
     """An entry of the index of open groups: the group's goal and deadline.
 
     Attributes:
         offers: Offers of a goal without a group, in order; only the last one is valid.
         waits: Whether the goal waits for its addressee, or for any agent, and is not offered to other pools.
-        queued: Its place in that queue.
-        dropped: How often it was queued again because the agent that took it did not lead it.
         order: Identity of the published message; empty for a group that was launched.
     """
 
@@ -45,6 +32,4 @@ class OpenGroup(Model):
     deadline: Time
     offers: tuple[QueuedOffer, ...] = ()
     waits: bool = False
-    queued: QueuedGoal | None = None
-    dropped: int = 0
     order: Annotated[str, Field(exclude_if=operator.not_)] = ""

@@ -16,10 +16,6 @@ from ioa.telemetry import log_context
 _log = structlog.get_logger(__name__)
 
 accepted = Counter("ioa_goals_accepted_total", "Goals put on record and queued")
-put_back = Counter(
-    "ioa_goals_put_back_total",
-    "Goals that were offered again, since who took them off their queue did not lead them",
-)
 ended = Counter("ioa_goals_ended_total", "Goals that got their result, by reason", ["reason"])
 goal_seconds = Histogram(
     "ioa_goal_duration_seconds",

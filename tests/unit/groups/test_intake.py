@@ -10,7 +10,7 @@ import pytest
 
 from ioa.adapters.nats.goals import Queued
 from ioa.errors import ConflictError, NotYetError, UnavailableError
-from ioa.group.requests import CancelGroup, LaunchGroup, SetAside
+from ioa.group.requests import CancelGroup, SetAside
 from ioa.protocol import subjects
 from ioa.protocol.codec import encode
 from ioa.protocol.goals import Artifact, Reason
@@ -18,7 +18,6 @@ from ioa.protocol.ids import LOCAL, AgentId, GoalId, GoalName, PoolId, UserId, c
 from ioa.protocol.registry import Register
 from ioa.protocol.tickets import is_ticket
 from ioa.testing.manual_clock import NEW_YEAR
-from ioa_groups.leaders import LED_WITHIN, TAKEN_WITHIN
 from ioa_groups.malformed_goals import MalformedGoals
 from tests.unit.group.scenario import card
 from tests.unit.runtime.plane import ADA, BOB, GOAL, LEASE, QUOTAS, ROOM, Plane
@@ -344,69 +343,3 @@ async def test_a_goal_that_was_noted_as_open_behind_its_end_is_open_no_more_when
     await plane.open_groups.put(ROOM, noted)
     await intake.see_through(subjects.goal_of(LOCAL), order(), "1")
     assert await plane.open_groups.find(ROOM) is None
-
-
-async def test_a_goal_that_was_taken_and_dropped_is_put_back() -> None:
-    """Who takes a goal off its queue without leading it keeps it from nobody: it waits again, once, with its ticket."""
-    plane = Plane()
-    await plane.join(ADA)
-    intake = plane.make_intake(plane.ports, users_are_known=True)
-
-    async def look() -> NotYetError:
-        with pytest.raises(NotYetError) as waits:
-            await intake.see_through(subjects.goal_to(LOCAL, ADA), order(), "1")
-        return waits.value
-
-    await look()
-    [number] = plane.work.tickets
-    await plane.work.withdraw(number)  # as it is to all others when somebody has taken it and says that it is done
-    assert (await look()).retry_after == timedelta(seconds=1)
-    assert [goal.goal_id for goal in plane.work.waiting(PoolId(ADA))] == [GOAL]
-    assert (await look()).retry_after == TAKEN_WITHIN
-    assert len(set(plane.work.tickets.values())) == len(plane.work.waiting(PoolId(ADA))) == 1
-
-
-async def test_a_goal_that_somebody_keeps_is_put_back_in_time() -> None:
-    """From when it is seen to be taken there are minutes to open its group; one that nobody has taken waits as long as it lasts."""
-    plane = Plane()
-    await plane.join(ADA)
-    intake = plane.make_intake(plane.ports, users_are_known=True)
-
-    async def look() -> int:
-        with pytest.raises(NotYetError):
-            await intake.see_through(subjects.goal_to(LOCAL, ADA), order(timeout=3_600), "1")
-        assert len(plane.work.waiting(PoolId(ADA))) == 1
-        return max(plane.work.tickets)
-
-    first = await look()
-    plane.clock.advance(2 * LED_WITHIN)
-    assert await look() == first
-    plane.work.taken.add(first)
-    await look()
-    plane.clock.advance(LED_WITHIN - timedelta(seconds=1))
-    assert await look() == first
-    plane.clock.advance(timedelta(seconds=1))
-    second = await look()
-    assert (second > first, await look()) == (True, second)
-    assert len({plane.work.tickets[first], plane.work.tickets[second]}) == 1
-
-
-async def test_a_goal_for_anybody_that_was_dropped_is_put_back_and_one_that_is_led_is_not() -> None:
-    """What left the queue after its group was opened is led by somebody; what comes back goes to anybody as before."""
-    plane = Plane()
-    await plane.join(ADA, BOB)
-    intake = plane.make_intake(plane.ports, users_are_known=True)
-
-    async def look() -> None:
-        with pytest.raises(NotYetError):
-            await intake.see_through(subjects.goal_of(LOCAL), order(), "1")
-
-    await look()
-    await plane.work.withdraw(1)
-    await look()
-    assert [goal.goal_id for goal in plane.work.waiting()] == [GOAL]
-    request = LaunchGroup(owner=ADA, members=(BOB,), goal_id=GOAL, user=LOCAL, ticket=plane.work.tickets[2])
-    await plane.setup.launch(request)
-    await plane.work.withdraw(2)
-    await look()
-    assert plane.work.waiting() == []
