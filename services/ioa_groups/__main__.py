@@ -53,14 +53,14 @@ _SYNC_COST, _FILE_COST = 2, 2
 """Costs of a log page and of a piece of a file in a caller's token bucket."""
 
 _ORDERS_AT_ONCE, _LOCAL_ORDERS_AT_ONCE = 4, 16
-"""How many orders of one user a replica takes in side by side, those of others beside them; where nobody is asked, of everybody."""
+"""Maximum goals of one user that a replica accepts concurrently; and of all users, if users are not known."""
 
 
 async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
     """Set up groups and take goals in until `stop` is set."""
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(open_connection(settings.nats("ioa-groups")))
-        # No request waits behind pieces of files that came before it, and none behind what is read of streams.
+        # Own connections, so that no request waits for earlier pieces of files or reads of streams.
         carrier = await stack.enter_async_context(open_connection(settings.nats("ioa-files")))
         reader = await stack.enter_async_context(open_connection(settings.nats("ioa-reads")))
         shares = await stack.enter_async_context(open_topology(client, settings))

@@ -1,4 +1,4 @@
-"""Where goals come in. Each ends up on record and in a queue, or as a dead letter with its reason; nothing is dropped."""
+"""Intake of goals: each published goal becomes a record and is offered to agents, or becomes a dead letter with its reason."""
 
 from __future__ import annotations
 
@@ -38,18 +38,18 @@ from ioa_groups.offering import Offering
 from ioa_groups.teams import Teams
 
 _MOST_REMEMBERED = 10_000
-"""How many goals that were accepted and are open are known without looking."""
+"""Maximum cached open goals."""
 
 _MAX_WHY_BYTES = 4_000
 _MAX_WITH_TEAM_BYTES = 360_000
-"""What a goal and the team that it names may hold, so that they fit into a group's first entry beside the cards of its members."""
+"""Maximum bytes of a goal with its named team: both and the cards of the members must fit into the first entry of a group."""
 
 _log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True)
 class _Published:
-    """A message that is to be a goal; see `Intake.accept`."""
+    """A published goal; see `Intake.accept`."""
 
     subject: str
     data: bytes
@@ -89,20 +89,20 @@ class Intake:
         self._accepted: OrderedDict[str, GoalName] = OrderedDict()
 
     async def accept(self, subject: str, data: bytes, identity: str) -> GoalName | None:
-        """Put a goal on record and offer it to the agents. The same goal again is the same goal; see `Offering.offer`.
+        """Record a goal and offer it to agents. A repeated goal is the same goal; see `Offering.offer`.
 
         Args:
-            subject: Where it was published; names its user, and may address an agent or a pool.
-            data: What was published.
-            identity: Names the published message. A goal without an id gets one that follows from it, so that the message is
-                one goal however often it is delivered.
+            subject: Subject of the message; it contains the user, and optionally an agent or a pool.
+            data: Payload of the message.
+            identity: Identity of the message. The id of a goal without an id is derived from it, so a message that is delivered
+                repeatedly is one goal.
 
         Returns:
-            How the goal is called, which may have ended; None of what was refused.
+            The name of the goal, which may have ended; None if the goal was rejected.
 
         Raises:
-            UnavailableError: The goal has to come back later; a `NotYetError`, if only to see that somebody leads it; a
-                `StoreFullError`, if the store is full.
+            UnavailableError: The message must be delivered again. `NotYetError`: an offer has to be checked later.
+                `StoreFullError`: the store is full.
         """
         try:
             user, addressee = subjects.parse_goal_subject(subject)
@@ -112,18 +112,16 @@ class Intake:
         return await self._accept_or_refuse(_Published(subject, data, identity, user, addressee))
 
     async def see_through(self, subject: str, data: bytes, identity: str, *, again: bool = False) -> None:
-        """Accept a goal; where users are known, see that it has ended besides, so that those of each that are open are counted.
-
-        Where nobody is asked who he is all goals are one user's, and nobody is kept waiting.
+        """Accept a goal. If users are known, keep its message until the goal has ended, which limits the open goals of a user.
 
         Args:
             subject: As for `accept`.
             data: As for `accept`.
             identity: As for `accept`.
-            again: Whether it was given out before, perhaps to a process that has ended since.
+            again: Whether the message was delivered before.
 
         Raises:
-            UnavailableError: The goal has to come back later; a `NotYetError`, if it is open.
+            UnavailableError: The message must be delivered again. `NotYetError`: the goal is open.
         """
         known = self._accepted.get(identity)
         if known is None and again:
@@ -133,21 +131,20 @@ class Intake:
             await self._until_ended(goal, identity)
 
     async def _noted(self, subject: str, data: bytes, identity: str) -> GoalName | None:
-        """Return the goal of a message that was taken in, as far as that is noted.
+        """Return the goal of a message whose acceptance is noted in the open index.
 
-        A process that starts anew is given all that are open: to read and judge a hundred that one user made large takes half a
-        minute, in which everybody else's wait.
+        After a restart, the messages of all open goals are delivered again; the index saves their validation.
         """
         try:
             user, _ = subjects.parse_goal_subject(subject)
         except InvalidInputError:
             return None
-        goal = GoalName(user, find_goal_id(data) or _goal_id_of(identity))
+        goal = GoalName(user, find_goal_id(data) or _derive_goal_id(identity))
         found = await self._ports.open_groups.find(goal.comm_id)
         return goal if found is not None and found.waits and found.order == identity else None
 
     async def _until_ended(self, goal: GoalName, identity: str) -> None:
-        self._accepted[identity] = goal  # what it took to accept it need not be done again
+        self._accepted[identity] = goal  # a later delivery skips the acceptance
         if len(self._accepted) > _MOST_REMEMBERED:
             self._accepted.popitem(last=False)
         if await self._ports.endings.of(goal) is None:
@@ -161,24 +158,24 @@ class Intake:
             return await self._accept(published)
         except UnavailableError:
             raise
-        except Exception as error:  # noqa: BLE001 - a goal that nobody can accept is refused, not offered for ever
+        except Exception as error:  # noqa: BLE001 - an unacceptable goal is rejected, not delivered again
             if not isinstance(error, IoaError):
                 _log.exception("goal_not_accepted", subject=published.subject)
             await self._refuse(published, error)
             return None
 
     async def give_up(self, subject: str, data: bytes, identity: str, error: Exception) -> None:
-        """Tell who waits for a goal that the work on it has failed for good, unless it is on record and so ends by its deadline.
+        """End a goal whose message became a dead letter. A recorded goal ends at its deadline instead.
 
         Raises:
-            UnavailableError: Nobody can say whether it is.
+            UnavailableError: The record cannot be read.
         """
         with suppress(InvalidInputError):
-            name = GoalName(subjects.parse_goal_subject(subject)[0], find_goal_id(data) or _goal_id_of(identity))
+            name = GoalName(subjects.parse_goal_subject(subject)[0], find_goal_id(data) or _derive_goal_id(identity))
             await self._fail(name, _refusal(error)[1])
 
     async def _is_free(self, goal: GoalName) -> bool:
-        """Whether nothing on record, and nothing that has ended, bears a goal's name."""
+        """Whether no recorded goal and no ended goal has this name."""
         return await self._ports.goals.find(goal.comm_id) is None and await self._ports.endings.of(goal) is None
 
     async def _refuse(self, published: _Published, error: Exception) -> None:
@@ -190,7 +187,7 @@ class Intake:
 
     async def _accept(self, published: _Published) -> GoalName | None:
         order = parse_goal(published.data, published.addressee)
-        name = GoalName(published.user, order.goal_id or _goal_id_of(published.identity))
+        name = GoalName(published.user, order.goal_id or _derive_goal_id(published.identity))
         removed = await self._ports.endings.removed(name)
         if removed is not None:
             reason, why = _no_second_life(order, removed)
@@ -209,7 +206,7 @@ class Intake:
         return record.goal.name
 
     async def _check_store(self, goal: GoalName) -> None:
-        """Check that the store accepts the goal. A goal on record was accepted before.
+        """Check that the store has space for the goal. A recorded goal passes.
 
         Raises:
             StoreFullError: The store is full, and the goal is new.
@@ -221,7 +218,7 @@ class Intake:
                 raise
 
     async def _with_its_team(self, order: GoalOrder, goal: GoalName) -> tuple[GoalOrder, str]:
-        """Return the order with the team that it names, and which that was. A goal on record keeps its own, whatever was put since.
+        """Return the order with its named team, and the team's reference. A recorded goal keeps its version of the team.
 
         Raises:
             NotFoundError: There is no such team.
@@ -235,23 +232,23 @@ class Intake:
             if order.names(TeamReference.parse(of_record.team_name)):
                 return order.with_team(of_record.team), of_record.team_name
         found = await self._teams.find(TeamReference.parse(order.team))
-        files = tuple(file for file in order.inputs if isinstance(file, Artifact))  # what else is given becomes one of them
+        files = tuple(file for file in order.inputs if isinstance(file, Artifact))  # other inputs become references
         size = len(encode_value(order.model_copy(update={"team": found.team, "inputs": files}).model_dump(mode="json")))
         if size > _MAX_WITH_TEAM_BYTES:
             raise PayloadTooLargeError(
                 f"The goal and the team {found.reference} have {size:,} bytes together; {_MAX_WITH_TEAM_BYTES:,} are the most.",
-                hint="Give what is large in the goal as a file.",
+                hint="Move large content of the goal to a file.",
             )
         return order.with_team(found.team), str(found.reference)
 
     async def _fail(self, goal: GoalName, why: str) -> None:
-        """Give a goal that was not accepted a result, if nothing else bears its name."""
+        """Publish a result for a rejected goal, unless another goal has its name."""
         try:
             if await self._is_free(goal):
                 await self._offering.end(goal, Reason.FAILED, f"The goal was not accepted: {shortened(why, _MAX_WHY_BYTES)}")
         except UnavailableError:
             raise
-        except Exception:  # noqa: BLE001 - what holds the id cannot be ended here; on record it ends at its deadline
+        except Exception:  # noqa: BLE001 - a recorded goal ends at its deadline
             _log.exception("goal_not_ended", goal_id=goal.goal_id)
 
     async def _inputs(self, order: GoalOrder, goal: GoalName) -> tuple[Artifact, ...]:
@@ -269,7 +266,7 @@ class Intake:
 
 
 def _no_second_life(order: GoalOrder, removed: EndedGoal) -> tuple[DeadReason, str]:
-    """Say of a goal whose id was used before, by a goal of which nothing else is kept, that it is not taken in again."""
+    """Return the reason for the rejection of a goal whose id belongs to a removed goal."""
     if digest_of(order.goal) == removed.digest:
         reason, what = DeadReason.ENDED, "has ended and was removed; with another id it runs again"
     else:
@@ -278,7 +275,7 @@ def _no_second_life(order: GoalOrder, removed: EndedGoal) -> tuple[DeadReason, s
 
 
 def _refusal(error: Exception) -> tuple[DeadReason, str]:
-    """Return the dead letter's reason, and what it says."""
+    """Return reason and text of the dead letter."""
     match error:
         case ConflictError():
             return DeadReason.CONFLICT, str(error)
@@ -290,5 +287,5 @@ def _refusal(error: Exception) -> tuple[DeadReason, str]:
             return DeadReason.FAILED, f"{type(error).__name__}: {error}"
 
 
-def _goal_id_of(identity: str) -> GoalId:
+def _derive_goal_id(identity: str) -> GoalId:
     return GoalId("goal-" + hashlib.sha256(identity.encode()).hexdigest()[:32])

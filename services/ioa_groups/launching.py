@@ -1,4 +1,4 @@
-"""What opens a group: for what, with whom and by which team, and whether it fits into one entry. Nothing is read or stored here."""
+"""First entry of a new group: its construction and checks, without I/O."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from ioa.protocol.policy import Casting
 from ioa.protocol.team import TeamSpec
 
 CARDS_BYTES = 500_000
-"""What all cards of a charter may hold; members of large teams are shown less of each other."""
+"""Maximum bytes of all cards of a charter; the cards of large teams are abridged."""
 _LAUNCH_BYTES = MAX_PAYLOAD_BYTES * 9 // 10
-"""What a launch may hold, so that its entry, which carries a state besides, fits."""
+"""Maximum bytes of a launch; its entry also contains the state."""
 _LARGEST_NAMED = 3
 
 
 @dataclass(frozen=True)
 class GroupMandate:
-    """What a new group works for, and within which limits."""
+    """Goal and limits of a new group."""
 
     comm_id: CommId
     user: UserId | None
@@ -41,7 +41,7 @@ class GroupMandate:
 
 @dataclass(frozen=True)
 class GroupOpening:
-    """Who opens a group with whom, at what time; for what, its mandate says."""
+    """Request, team and members of a new group."""
 
     request: LaunchGroup
     team: TeamSpec | None
@@ -50,10 +50,10 @@ class GroupOpening:
     at: datetime
 
     def under(self, mandate: GroupMandate) -> GroupLaunched:
-        """Return the group's first entry, if it has room.
+        """Return the first event of the group.
 
         Raises:
-            PayloadTooLargeError: Goal, plan and cards together do not fit into it.
+            PayloadTooLargeError: Goal, plan and cards exceed the maximum size.
         """
         request = self.request
         launched = GroupLaunched(
@@ -86,11 +86,11 @@ class GroupOpening:
 
 
 def team_of(request: LaunchGroup, record: GoalRecord | None) -> TeamSpec | None:
-    """Return the team that works at a goal: its own, or the one that its leader has planned.
+    """Return the team of a goal: its own team, or a team that its leader has planned.
 
     Raises:
-        InvalidInputError: A team was planned for a task, or for a goal that has one, or with a person, who was not asked, or who
-            recalls what was said in other groups of the goal's user: who leads one goal of his is not to read there of the others.
+        InvalidInputError: A team was planned for a task or for a goal that has a team; or the planned team contains a person, or a
+            role that recalls other groups of the user, which the leader must not read.
     """
     given, planned = None if record is None else record.goal.team, request.team
     if planned is None:
@@ -106,11 +106,11 @@ def team_of(request: LaunchGroup, record: GoalRecord | None) -> TeamSpec | None:
 
 
 def check_asked(request: LaunchGroup, team: TeamSpec | None, owner: AgentCard | None) -> None:
-    """Refuse a launch by another policy than its goal's, or of a nested team by who may open none, whoever would be in it.
+    """Check the policy of a launch, and whether its owner may open nested groups.
 
     Raises:
-        InvalidInputError: It is by another policy.
-        ForbiddenError: Its owner may open no nested teams.
+        InvalidInputError: The policy differs from the policy of the goal.
+        ForbiddenError: The owner may not open nested groups.
     """
     if request.policy != ("" if team is None or request.parent is not None else team.policy.digest):
         raise InvalidInputError(f"{request.owner} launches another policy than that of the goal {request.goal_id}.")
@@ -119,17 +119,17 @@ def check_asked(request: LaunchGroup, team: TeamSpec | None, owner: AgentCard | 
 
 
 def check_number(cards: Sequence[AgentCard]) -> None:
-    """Refuse a team of too many.
+    """Check the number of members.
 
     Raises:
-        InvalidInputError: It has too many members.
+        InvalidInputError: The team has too many members.
     """
     if len(cards) > MAX_MEMBERS:
         raise InvalidInputError(f"A team has {MAX_MEMBERS} members at most, its owner counted; this one has {len(cards)}.")
 
 
 def check_launch_size(launched: GroupLaunched) -> None:
-    """Refuse a launch whose entry would not fit, and say what takes the room."""
+    """Check the size of a launch; the error lists the largest cards."""
     try:
         encode(launched, max_payload_bytes=_LAUNCH_BYTES)
     except PayloadTooLargeError as error:

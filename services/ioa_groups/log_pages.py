@@ -1,4 +1,4 @@
-"""Pages of groups' logs for those who are in them: what lies behind a member's cursor, as it may see it."""
+"""Pages of logs for members: the entries after a cursor, as the policy shows them to the member."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ioa_groups.group_ports import GroupServicePorts
 _PAGE_ENTRIES = 128
 _PAGE_BYTES = MAX_PAYLOAD_BYTES * 3 // 4
 _FIRST_PAGE_BYTES = 128 * 1024
-"""How much is told of a log at first: an agent that knows none of its groups yet asks for the beginnings of all of them."""
+"""Maximum bytes of the first page of a log: a new agent process reads the first pages of all its groups."""
 _PAGES_AT_ONCE, _PAGES_OF_ONE = 4, 2
 """Maximum concurrent reads of pages, in total and per agent: nats-server disconnects a client with 8 MB of unread data."""
 
@@ -38,16 +38,15 @@ class LogPages:
         self._pages = FairSemaphore(_PAGES_AT_ONCE, _PAGES_OF_ONE)
 
     async def sync(self, request: Sync) -> Entries:
-        """Answer a member from the log: what lies behind its cursor, a page at a time.
+        """Return a page of the log after a member's cursor.
 
-        A member whose cursor is at the end of a group that has ended knows how it ended: its membership is over, and so is that of
-        one that was removed and knows it. A member of a group that is about to be launched receives
-        nothing yet.
+        The membership ends when the cursor of a member is at the end of an ended group, or at the removal of the member. Before the
+        launch of its group, a member receives no entries.
 
         Raises:
-            NotFoundError: There is no such group, or the asker is no member.
-            ForbiddenError: The asker is no member, but was given the goal; another leads it.
-            ConflictError: The cursor names no entry of the log: it is of a log that is gone.
+            NotFoundError: There is no such group, or the caller is no member.
+            ForbiddenError: The caller is no member, but has the ticket of the goal; another agent leads it.
+            ConflictError: The cursor is no entry of the log: it belongs to a lost log.
             SupersededError: Another process has taken the asker's id over.
         """
         comm_id, agent_id = request.comm_id, request.agent_id
@@ -56,25 +55,25 @@ class LogPages:
         if head is None:
             if await self._open_groups.find(comm_id) is None:
                 await self._memberships.remove(agent_id, comm_id)
-            elif await self._memberships.holds(agent_id, comm_id):  # to strangers a goal that waits is none
+            elif await self._memberships.holds(agent_id, comm_id):  # for other agents, a waiting goal does not exist
                 return Entries(entries=(), complete=True)
             raise no_group(comm_id)
         if not head.entry.state.is_member(agent_id):
             await self._memberships.remove(agent_id, comm_id)
-            raise await self._no_group_of(request)
-        if agent_id not in head.entry.state.hearing and not await self._is_behind(request, head.seq):
-            await self._memberships.remove(agent_id, comm_id)  # who was removed learns by no cursor how much came after
+            raise await self._not_a_member(request)
+        if agent_id not in head.entry.state.hearing and not await self._is_before_end(request, head.seq):
+            await self._memberships.remove(agent_id, comm_id)  # a removed member must not learn the length of the log
             return Entries(entries=(), complete=True, head=request.after, up_to=request.after if head.entry.chain else 0)
         if request.only is not None and agent_id in head.entry.state.hearing:
-            return await self._one_of(request, head)
+            return await self._first_or_last(request, head)
         if request.after >= head.seq:
             if head.entry.state.phase.is_terminal and request.after == head.seq:
                 await self._memberships.remove(agent_id, comm_id)
             return Entries(entries=(), complete=True, head=head.seq)
         return await (self._page_of_views(request, head) if head.entry.chain else self._page(request, head.seq))
 
-    async def _one_of(self, request: Sync, head: StoredEntry) -> Entries:
-        """Read the first or the last entry that a member may see now, as it may see it, however long the log is."""
+    async def _first_or_last(self, request: Sync, head: StoredEntry) -> Entries:
+        """Return the view of the first or the last entry that a member may see now."""
         agent_id = request.agent_id
         policy = await self._ledger.policy(head) if head.entry.chain else None
         number = head.entry.state.number_of(agent_id)
@@ -82,7 +81,7 @@ class LogPages:
         stored = None if policy is not None else looked
         while looked is not None and policy is not None:
             if is_withheld(policy, head.entry.state, looked.entry.event, agent_id):
-                stored = None  # nor is it told of anything behind that
+                stored = None  # later entries are withheld too
             elif stored is None and looked.entry.is_open_to(agent_id):
                 stored = looked
             if stored is not None and not may_be_withheld(policy, head.entry.state, looked.entry.state.turn, agent_id):
@@ -96,19 +95,19 @@ class LogPages:
         return Entries(entries=(SequencedEntry(seq=stored.seq, previous_seq=0, entry=view),), complete=True, head=head.seq)
 
     async def _entry(self, request: Sync, seq: int) -> StoredEntry | None:
-        """Read the entry at a place of a log, or the next one behind it."""
+        """Read the entry with a sequence, or the next entry."""
         async with self._pages.slot(request.agent_id):
             return next(iter(await self._log.read(request.comm_id, after=seq - 1, limit=1)), None)
 
-    async def _is_behind(self, request: Sync, head: int) -> bool:
-        """Whether there may be something behind a cursor, which is an entry of the log."""
+    async def _is_before_end(self, request: Sync, head: int) -> bool:
+        """Whether a cursor is an entry before the end of the log."""
         if not 0 < request.after < head:
             return request.after == 0
         found = await self._log.read(request.comm_id, after=request.after - 1, limit=1)
         return bool(found) and found[0].seq == request.after
 
-    async def _read_behind(self, request: Sync) -> tuple[StoredEntry | None, Sequence[StoredEntry]]:
-        """Read the cursor's own entry, which has to be there, and behind it as much as fits into a page."""
+    async def _read_after(self, request: Sync) -> tuple[StoredEntry | None, Sequence[StoredEntry]]:
+        """Read the entry of the cursor, which must exist, and the following page."""
         behind, most = max(0, request.after - 1), (MAX_PAYLOAD_BYTES if request.after else 0) + _page_bytes(request)
         async with self._pages.slot(request.agent_id):
             found = list(await self._log.read(request.comm_id, after=behind, limit=_PAGE_ENTRIES + 1, max_bytes=most))
@@ -116,14 +115,14 @@ class LogPages:
             return None, found
         if not found or found[0].seq != request.after:
             why = f"{request.after} is no entry of {request.comm_id}."
-            raise ConflictError(why, hint="Forget what is known of it and ask from 0.")
+            raise ConflictError(why, hint="Discard the local copy and read from 0.")
         return found[0], found[1:]
 
     async def _page_of_views(self, request: Sync, head: StoredEntry) -> Entries:
-        """Read behind the cursor what the asker may see now, as it may see it; nothing behind the entry that removes it."""
+        """Return the views of the entries after the cursor, at most up to the removal of the caller."""
         agent_id, policy = request.agent_id, await self._ledger.policy(head)
-        before, found = await self._read_behind(request)
-        assert policy is not None, "only a policy scopes what is told"
+        before, found = await self._read_after(request)
+        assert policy is not None, "only a policy hides entries"
         entries: list[SequencedEntry] = []
         size, up_to = 0, request.after
         number = head.entry.state.number_of(agent_id)
@@ -146,13 +145,13 @@ class LogPages:
         return Entries(entries=tuple(entries), complete=up_to >= head.seq, head=head.seq, up_to=up_to)
 
     async def _page(self, request: Sync, head: int) -> Entries:
-        """Read what lies behind the cursor."""
+        """Return the entries after the cursor."""
         comm_id, agent_id = request.comm_id, request.agent_id
-        _, found = await self._read_behind(request)
+        _, found = await self._read_after(request)
         entries: list[SequencedEntry] = []
         size, previous = 0, request.after
         for stored in found:
-            if agent_id not in stored.entry.audience and stored.entry.state.is_member(agent_id):  # removed: nothing more for it
+            if agent_id not in stored.entry.audience and stored.entry.state.is_member(agent_id):  # removed
                 if not entries:
                     await self._memberships.remove(agent_id, comm_id)
                 return Entries(entries=tuple(entries), complete=True, head=previous)
@@ -164,8 +163,8 @@ class LogPages:
             previous = stored.seq
         return Entries(entries=tuple(entries), complete=previous >= head, head=head)
 
-    async def _no_group_of(self, request: Sync) -> IoaError:
-        """Say why there is nothing for who is no member; only whoever was given the goal learns that there is a group."""
+    async def _not_a_member(self, request: Sync) -> IoaError:
+        """Return the error for a caller that is no member; only a caller with the ticket learns that the group exists."""
         record = None if request.ticket is None else await self._goals.find(request.comm_id)
         if record is not None and is_ticket(request.ticket, record.ticket_digest):
             return ForbiddenError(f"{request.agent_id} is no member of {request.comm_id}: another agent has opened it.")

@@ -61,7 +61,7 @@ _EXAMPLES_SHOWN = 3
 
 @dataclass(frozen=True)
 class GroupTimeouts:
-    """What a new group's limits are made of, besides what its goal says."""
+    """Limits of new groups that do not depend on the goal."""
 
     max_depth: int
     floor_timeout: timedelta
@@ -70,7 +70,7 @@ class GroupTimeouts:
     conclusion_timeout: timedelta
     model_patience: timedelta
     patience: timedelta
-    """How long one agent may have others wait for a word of it, whatever its card says. People are waited for as they say."""
+    """Maximum patience of an agent, whatever its card requests; it does not limit people."""
 
 
 class GroupSetup:
@@ -82,14 +82,12 @@ class GroupSetup:
         self._timeouts = timeouts
 
     async def launch(self, request: LaunchGroup) -> GroupSnapshot:
-        """Open a group for a goal or for a task; opening it again as the same owner gives the group that is there.
+        """Open a group for a goal or a task. A repeated request of the same owner returns the open group.
 
         Raises:
-            NotFoundError: There is no such goal, parent group or task, or no team that the task names, or the goal was not given to
-                the owner.
-            NoAgentError: A member is not registered, has been gone for a while or does not accept the owner's pool, or nobody fills
-                a role of the team that the goal or the task names.
-            UnavailableError: A member is away for a moment, or discovery is; the same team can be launched when it is back.
+            NotFoundError: Goal, parent group, task or named team does not exist, or the owner has no ticket of the goal.
+            NoAgentError: A member is not registered, is offline, or does not accept the owner's pool; or no agent fills a role.
+            UnavailableError: A member restarts, or discovery does not answer; the request can be repeated.
             SupersededError: Another process has taken the owner's id over.
             ConflictError: Another agent leads the goal, or it has ended, however long ago.
             ForbiddenError: Goal or task is another's, or the team that the task names is of another user; teams may not nest
@@ -116,13 +114,13 @@ class GroupSetup:
         everybody = (request.owner, *request.members, *(agent for casting in cast for agent in casting.members))
         if team is not None:
             everybody, cast = seated(team.policy, comm_id, everybody, cast)
-        cards = self._cards_of(everybody, people)
+        cards = self._team_cards(everybody, people)
         check_number(cards)
         opening = GroupOpening(request, team, cast, cards, self._ports.clock.now())
         mandate = await self._mandate_of_task(request, parent, opening) if parent else self._mandate_of_goal(request, record)
         launched = opening.under(mandate)
         charter = launched.charter
-        if await self._ports.open_groups.find(charter.comm_id) is None:  # else it is known to whom the goal was offered
+        if await self._ports.open_groups.find(charter.comm_id) is None:  # an entry of an offered goal is kept
             await self._ports.open_groups.put(charter.comm_id, OpenGroup(goal_id=charter.goal_id, deadline=charter.limits.deadline))
         await self._ports.memberships.add([card.agent_id for card in cards], charter.comm_id)
         try:
@@ -132,23 +130,23 @@ class GroupSetup:
         return _snapshot_for(charter.owner, recorded.seq, recorded.state, charter)
 
     async def _beaten(self, request: LaunchGroup, comm_id: CommId, cards: Sequence[AgentCard]) -> GroupSnapshot:
-        """Answer from the group that is there by now: somebody has launched it, or given it up, while this one was on its way."""
+        """Answer from the group that another request launched or ended concurrently."""
         head = await self._existing(comm_id)
         for card in cards:
             if not head.entry.state.is_member(card.agent_id):
                 await self._ports.memberships.remove(card.agent_id, comm_id)
         if head.entry.state.phase.is_terminal:
-            await self._ports.ledger.settle(head.entry.state)  # it ended just now, and is noted as open again
+            await self._ports.ledger.settle(head.entry.state)  # the open index may contain it again
         return await self._launched_before(head, request)
 
     async def invite(self, request: InviteMember) -> SayReply:
-        """Put an agent into a group, as a member wants that has the floor; the group decides whether it may.
+        """Add an agent to a group, by request of a member that has the floor.
 
         Raises:
-            NotFoundError: There is no such group, or the asker is no member.
-            NoAgentError: The agent is not registered or not there, or accepts no teams of the asker's pool.
-            UnavailableError: It is away for a moment, and can be invited when it is back.
-            SupersededError: Another process has taken the asker's id over.
+            NotFoundError: There is no such group, or the caller is no member.
+            NoAgentError: The agent is not registered, is offline, or does not accept the caller's pool.
+            UnavailableError: The agent restarts; the request can be repeated.
+            SupersededError: Another process has taken the caller's id over.
         """
         await self._ports.sessions.check(request.by, request.session)
         comm_id, agent_id = request.comm_id, request.agent_id
@@ -158,9 +156,9 @@ class GroupSetup:
             raise no_group(comm_id)
         is_open = not head.entry.state.phase.is_terminal
         if is_open and agent_id in head.entry.state.living() and agent_id not in [card.agent_id for card in charter.team_members]:
-            await self._ports.memberships.add([agent_id], comm_id)  # it has joined; whoever put it into the group may have died
+            await self._ports.memberships.add([agent_id], comm_id)  # it has joined, but the membership may not be stored
             return SayReply(answer=Accepted(seq=head.seq))
-        card = self._cards_of((request.by, agent_id), frozenset())[-1]  # who invites itself is there once
+        card = self._team_cards((request.by, agent_id), frozenset())[-1]  # a caller that invites itself occurs once
         speaks = {one.agent_id: one.speaks for one in charter.team_members}
         if charter.policy is not None and _is_full(charter.policy, head.entry.state, request.role):
             why = f"With another {request.role} the state might grow beyond {MAX_STATE_BYTES:,} bytes."
@@ -182,13 +180,13 @@ class GroupSetup:
         return SayReply(answer=Accepted(seq=recorded.seq))
 
     async def abandon(self, request: AbandonGoal) -> Acknowledged:
-        """End a goal for which no group can be opened, with a typed reason; one that has ended stays as it ended.
+        """End a goal without a group, with a typed reason. A goal that has ended keeps its end.
 
         Raises:
-            NotFoundError: There is no such goal, or it was not given to who asks.
-            ForbiddenError: It is another pool's.
-            ConflictError: It was launched.
-            SupersededError: Another process has taken the id over of who asks.
+            NotFoundError: There is no such goal, or the caller has no ticket of it.
+            ForbiddenError: The goal addresses another pool.
+            ConflictError: The group of the goal is open.
+            SupersededError: Another process has taken the caller's id over.
         """
         await self._ports.sessions.check(request.by, request.session)
         record = await self._ports.goals.find(request.name.comm_id)
@@ -203,11 +201,11 @@ class GroupSetup:
         return Acknowledged()
 
     async def cancel(self, user: UserId, request: CancelGroup) -> Acknowledged:
-        """Cancel a goal of a user, or a group that works for one, wherever it stands; cancelling what has ended changes nothing.
+        """Cancel a goal of a user, or a group that works for it. A goal or group that has ended keeps its end.
 
         Raises:
             NotFoundError: There is no such goal of this user, or no such group.
-            ForbiddenError: The group works for a goal of somebody else.
+            ForbiddenError: The goal belongs to another user.
         """
         match request.goal_id, request.comm_id:
             case str(goal_id), None:
@@ -237,13 +235,13 @@ class GroupSetup:
         return Acknowledged()
 
     async def answer(self, user: UserId, request: AnswerQuestion) -> Acknowledged:
-        """Answer as a user what a group asks that works for a goal of his, or what a task in it asks. The first answer counts.
+        """Answer a question of a group or a task to the user of its goal. The first answer counts.
 
         Raises:
             NotFoundError: There is no such group.
-            ForbiddenError: The group works for a goal of somebody else, or its parent is asked.
-            InvalidInputError: It is none of the options.
-            ConflictError: Nothing of the kind waits for an answer, now or any more.
+            ForbiddenError: The goal belongs to another user, or the question goes to the parent group.
+            InvalidInputError: The answer is none of the options.
+            ConflictError: No such question waits for an answer.
         """
         state = (await self._existing(request.comm_id)).entry.state
         if (owner := GoalName(state.user, state.goal_id).owner) != user:
@@ -276,14 +274,14 @@ class GroupSetup:
         return Acknowledged()
 
     async def get(self, request: GetGroup) -> GroupSnapshot:
-        """Tell where a group stands, and of a large one what fits into an answer."""
+        """Return state and charter of a group; parts of a large charter are left out."""
         head = await self._existing(request.comm_id)
-        launch = await self._launch_of(request.comm_id)
+        launch = await self._first_entry(request.comm_id)
         charter = None if launch is None else _charter_in(launch)
-        return _told(GroupSnapshot(seq=head.seq, state=head.entry.state, charter=charter), launch, head)
+        return _fitted(GroupSnapshot(seq=head.seq, state=head.entry.state, charter=charter), launch, head)
 
     async def status(self, request: GetGroup) -> GroupStatus:
-        """Tell how far a group is, and nothing that was said in it."""
+        """Return phase, turns and times of a group, without content."""
         state = (await self._existing(request.comm_id)).entry.state
         ended = state.stage if isinstance(state.stage, Ended) else None
         return GroupStatus(
@@ -297,7 +295,7 @@ class GroupSetup:
         )
 
     async def memberships(self, request: ListMemberships) -> OpenMemberships:
-        """Tell an agent which groups it was put into, but for those of which it is known to know the end."""
+        """Return the groups of an agent, without ended groups whose end the agent has read."""
         return await self._ports.memberships.page(request.agent_id, after=request.after, limit=request.limit)
 
     def _mandate_of_goal(self, request: LaunchGroup, record: GoalRecord | None) -> GroupMandate:
@@ -320,11 +318,11 @@ class GroupSetup:
     def _check_given(self, record: GoalRecord, agent_id: AgentId) -> None:
         """Reject an agent of a pool that the goal does not address."""
         goal = record.goal
-        pool = self._pool_of(agent_id)
-        if goal.agent not in (None, agent_id, pool) and (pool is None or self._pool_of(goal.agent) != pool):
+        pool = self._find_pool(agent_id)
+        if goal.agent not in (None, agent_id, pool) and (pool is None or self._find_pool(goal.agent) != pool):
             raise ForbiddenError(f"The goal {goal.goal_id} is {goal.agent}'s to lead, and not {agent_id}'s.")
 
-    def _pool_of(self, agent_id: AgentId) -> PoolId | None:
+    def _find_pool(self, agent_id: AgentId) -> PoolId | None:
         known = self._ports.registry.card(agent_id)
         return None if known is None else known.card.pool
 
@@ -334,7 +332,7 @@ class GroupSetup:
         Args:
             request: The launch.
             parent: The task that the team serves.
-            opening: What is to be opened: if it has no room, the parent lends it nothing.
+            opening: The nested group; its size is checked before the parent lends it a budget.
         """
         comm_id = comm_id_of_task(parent.comm_id, parent.task_id)
         charter = await self._charter(parent.comm_id)
@@ -381,7 +379,7 @@ class GroupSetup:
         return mandate(state, limits)
 
     async def _team_and_found(self, request: LaunchGroup, record: GoalRecord | None) -> tuple[TeamSpec | None, Sequence[Casting]]:
-        """Say which team works at a goal or task, and who was found for it; nobody is searched for who could not be in a group."""
+        """Return the team of a goal or a task, and its casting by discovery."""
         team, leader = team_of(request, record), self._ports.registry.card(request.owner)
         named = None if request.parent is None else await self._team_of_task(request.owner, request.parent)
         check_asked(request, team if named is None else named.team, None if leader is None else leader.card)
@@ -391,8 +389,8 @@ class GroupSetup:
         """Read the stored team that a task names for its assignee to serve it with; None if it names none.
 
         Raises:
-            NotFoundError: No team of the user whose goal it is, who alone says who works at it, is called so. Nothing is told of
-                others, nor what may have been meant: agents list no teams, and would by guessing.
+            NotFoundError: The user of the goal has no team of this name. The error is the same for a name of another user, because
+                agents cannot list teams.
         """
         head = await self._ports.ledger.head(parent.comm_id)
         task = None if head is None else head.entry.state.task_told_to(assignee, parent.task_id)
@@ -423,7 +421,7 @@ class GroupSetup:
             repetition=record.goal.repetition,
         )
 
-    def _cards_of(self, agent_ids: tuple[AgentId, ...], people: Set[AgentId]) -> tuple[AgentCard, ...]:
+    def _team_cards(self, agent_ids: tuple[AgentId, ...], people: Set[AgentId]) -> tuple[AgentCard, ...]:
         """Return the cards of a team, its owner first; people need not be registered, nor be there."""
         cards, known = [], self._ports.registry.card(agent_ids[0])
         leader = None if known is None else known.card
@@ -438,14 +436,14 @@ class GroupSetup:
                 raise NoAgentError(f"{agent_id} cannot join: {why}.")
             if agent_id not in people:
                 check_online(self._ports.registry, agent_id)
-            patience = self._patience_of(record.card, is_agent=agent_id not in people and not is_seat(agent_id))
+            patience = self._limited_patience(record.card, is_agent=agent_id not in people and not is_seat(agent_id))
             cards.append(record.card.model_copy(update={"examples": record.card.examples[:_EXAMPLES_SHOWN], "patience": patience}))
         return tuple(abridged(card, CARDS_BYTES // len(cards)) for card in cards)
 
-    def _patience_of(self, card: AgentCard, *, is_agent: bool) -> timedelta | None:
-        """Bound how long a member is waited for at a time: a person is for as long as the card says.
+    def _limited_patience(self, card: AgentCard, *, is_agent: bool) -> timedelta | None:
+        """Return the patience of a member within the limits of agents; a person has the patience of its card.
 
-        It is no less than others are waited for: whenever it has run out the group is looked at, and has an entry.
+        It is at least the floor timeout or the task lease, because each timeout appends an entry.
         """
         if card.patience is None:
             return None
@@ -453,7 +451,7 @@ class GroupSetup:
         return min(patience, self._timeouts.patience) if is_agent else patience
 
     async def _check_in_parent(self, request: LaunchGroup) -> None:
-        """See that who opens a nested team does the task that it serves, so that nobody else learns whether there is one."""
+        """Check that the owner of a nested group is the assignee of its task; other agents must not learn of the task."""
         parent, owner = request.parent, request.owner
         if parent is None:
             return
@@ -462,7 +460,7 @@ class GroupSetup:
             raise no_group(parent.comm_id)
         task = state.task_told_to(owner, parent.task_id)
         if task is not None and task.assignee == owner:
-            return  # a task that is closed has its team still
+            return  # a closed task keeps its nested group
         try:
             own_task(state, parent.task_id, owner)
         except IllegalEventError as refusal:
@@ -470,20 +468,20 @@ class GroupSetup:
 
     async def _launched_before(self, head: StoredEntry, request: LaunchGroup) -> GroupSnapshot:
         owner, comm_id = request.owner, head.entry.state.comm_id
-        launch = head if isinstance(head.entry.event, GroupLaunched) else await self._launch_of(comm_id)
+        launch = head if isinstance(head.entry.event, GroupLaunched) else await self._first_entry(comm_id)
         first = None if launch is None else _charter_in(launch)
         if launch is None or first is None:
             raise ConflictError(f"The group {comm_id} can be launched no more: it has ended ({head.entry.state.phase}).")
         if first.owner != owner:
             raise ConflictError(f"The group {comm_id} is not {owner}'s to launch: {first.owner} has launched it.")
-        return _told(_snapshot_for(owner, head.seq, head.entry.state, first), launch, head)
+        return _fitted(_snapshot_for(owner, head.seq, head.entry.state, first), launch, head)
 
     async def _has_ended(self, goal: GoalName) -> bool:
-        """Whether a goal has ended and its log is gone; a log that is there tells by itself what is legal."""
+        """Whether a goal has ended and its log was removed."""
         return await self._ports.ledger.head(goal.comm_id) is None and await self._ports.endings.of(goal) is not None
 
     async def _end_unlaunched(self, record: GoalRecord, by: AgentId, reason: Reason, content: str, **asked: object) -> None:
-        """End a goal before its group; `asked` is what whoever led it says of its own decision."""
+        """End a goal without a group; `asked` contains usage and model calls of the decision."""
         goal = record.goal
         event = LaunchAbandoned.model_validate(
             {
@@ -513,15 +511,15 @@ class GroupSetup:
         return head
 
     async def _charter(self, comm_id: CommId) -> Charter | None:
-        launch = await self._launch_of(comm_id)
+        launch = await self._first_entry(comm_id)
         return None if launch is None else _charter_in(launch)
 
-    async def _launch_of(self, comm_id: CommId) -> StoredEntry | None:
+    async def _first_entry(self, comm_id: CommId) -> StoredEntry | None:
         return next(iter(await self._ports.log.read(comm_id, after=0, limit=1)), None)
 
 
-def _told(standing: GroupSnapshot, *entries: StoredEntry | None) -> GroupSnapshot:
-    """Return what is told of where a group stands, by the entries that say so: only where these are large it is looked at twice."""
+def _fitted(standing: GroupSnapshot, *entries: StoredEntry | None) -> GroupSnapshot:
+    """Fit a snapshot into a reply if its entries are large."""
     size = sum(one.size_bytes for one in entries if one is not None)
     return fitting(standing) if size > MAX_PAYLOAD_BYTES else standing
 
@@ -531,30 +529,30 @@ def _charter_in(first: StoredEntry) -> Charter | None:
 
 
 def _snapshot_for(owner: AgentId, seq: int, state: GroupState, charter: Charter) -> GroupSnapshot:
-    """Return where a group stands, as its owner may see it."""
+    """Return the snapshot of a group as the policy shows it to the owner."""
     if charter.policy is None:
         return GroupSnapshot(seq=seq, state=state, charter=charter)
     return GroupSnapshot(seq=seq, state=seen_by(charter.policy, state, owner), charter=charter_for(charter, owner))
 
 
 def _no_goal(goal_id: GoalId) -> NotFoundError:
-    """Tell who was not given a goal what it is told of a goal that is not there."""
+    """Return the error for a goal that does not exist, or whose ticket the caller lacks."""
     hint = "Whoever is given a goal shows the ticket that came with it."
     return NotFoundError(f"There is no goal {goal_id}.", hint=hint)
 
 
 def _check_ticket(record: GoalRecord | None, ticket: str | None) -> None:
-    """Refuse who was not given a goal: it shows no ticket of it.
+    """Check the ticket of a goal.
 
     Raises:
-        NotFoundError: As if there were no such goal.
+        NotFoundError: The ticket is missing or wrong; the error is the same for a goal that does not exist.
     """
     if record is not None and not is_ticket(ticket, record.ticket_digest):
         raise _no_goal(record.goal.goal_id)
 
 
 def _is_full(policy: Policy, state: GroupState, role: str | None) -> bool:
-    """Whether the state might grow beyond its bound with one more who plays a role."""
+    """Whether one more holder of a role could exceed the maximum size of the state."""
     held = {one.name: sum(number in member.roles for member in state.members) for number, one in enumerate(policy.roles)}
     return role in held and state_bytes(policy, held | {role: held[role] + 1}) > MAX_STATE_BYTES
 

@@ -1,7 +1,7 @@
-"""Named teams: who may put them, and which one a goal means.
+"""Named teams: storage of versions, and lookup by name.
 
-A name is whose first version it bears: nobody else changes under others' goals what they name. Versions never change, and a goal's
-record holds its team whole, so that nothing that is put later changes a goal.
+The user who stores the first version owns the name. A version never changes, and the record of a goal contains its team, so a later
+version changes no goal.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ from ioa.protocol.policy_check import nearest
 from ioa.runtime.store_share import StoreShare
 
 MAX_NAMES = 100
-"""How many teams one user has at the most."""
+"""Maximum teams per user."""
 VERSIONS_KEPT = 50
-"""How many versions are kept of a team: the newest."""
+"""Number of newest versions that are kept of a team."""
 _TRIES = 5
 
 
 class Teams:
-    """Answer what is asked about named teams.
+    """Requests for named teams.
 
     Args:
-        store: Where they are kept.
-        clock: Stamps them.
+        store: Stored versions.
+        clock: Time of new versions.
         share: Rejects new teams while the store is full.
     """
 
@@ -57,15 +57,15 @@ class Teams:
         self._share = share
 
     async def put(self, user: UserId, request: PutTeam) -> NamedTeam:
-        """Keep a team of a user as the next version of its name.
+        """Store a team as the next version of its name.
 
         Raises:
-            InvalidInputError: Its name cannot be one.
-            PayloadTooLargeError: It is larger than a goal may be.
+            InvalidInputError: The name is invalid.
+            PayloadTooLargeError: The team is larger than a goal may be.
             ForbiddenError: The name is another user's.
-            OverQuotaError: The user has as many teams as he may.
+            OverQuotaError: The user has the maximum number of teams.
             StoreFullError: The store is full.
-            UnavailableError: Others put the same one again and again, or the store is out of reach.
+            UnavailableError: Concurrent writers of the same name won each attempt, or the store does not answer.
         """
         name = team_name(request.team.team)
         for _ in range(_TRIES):

@@ -31,14 +31,14 @@ from ioa_groups.setup import GroupTimeouts
 
 
 class NatsGroupServices(GroupParts):
-    """The parts of one replica, and what they work with.
+    """Parts of a replica over NATS.
 
     Args:
-        client: Where requests come from, and everything but files goes.
-        carrier: Where files go, so that no request waits behind pieces of them.
-        settings: What they are told.
-        clock: Stamps what is recorded.
-        audit: Is told what was done for whom.
+        client: Connection for requests and stores.
+        carrier: Connection for files, so that no request waits for pieces of files.
+        settings: Settings of the process.
+        clock: Time of entries and records.
+        audit: Audit log.
         shares: Maximum bytes of the store and its streams; None: no limit is known.
     """
 
