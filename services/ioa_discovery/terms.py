@@ -1,8 +1,8 @@
-"""BM25 as sparse vectors: the card's side of the formula is a weight per term, the engine adds the rarity (IDF).
+"""BM25 as sparse vectors: a card has a weight per term, and the index adds the rarity of the term (IDF).
 
-Words are lower-cased, stop words dropped and the rest stemmed with Snowball's English stemmer; a word of a script that does
-not put spaces between words counts by the character. A term is the first 32 bits of its BLAKE2b digest, the same on every
-machine. The average length is a constant, as in Qdrant's own BM25, so that adding a card never changes the others.
+Words are lower-cased, stop words removed, and the others stemmed with Snowball's English stemmer. In scripts without spaces
+between words, each character is a word. A term is the first 32 bits of its BLAKE2b digest. The average length is a constant, as in
+Qdrant's BM25, so that a new card does not change the others.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import hashlib
 import re
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -19,7 +19,7 @@ from ioa.errors import MissingExtraError
 from ioa.ports.agent_index import SparseVector
 
 Stem = Callable[[str], str]
-"""What makes words of one kind equal: `charts` and `chart`."""
+"""Maps words of the same stem to the same word: `charts` and `chart`."""
 
 K1 = 1.2
 B = 0.75
@@ -36,15 +36,14 @@ _STOP_WORDS = frozenset(
     """.split()
 )
 _REMEMBERED_CHARS = 64
-"""How long the words are that are stemmed, and remembered: of those of which a need is made up each may have 4,000 characters, or
-16 kB, and the stemmer takes a microsecond and more for each of them."""
+"""Maximum length of a word that is stemmed and cached."""
 _stemming = threading.Lock()
-"""The stemmer keeps the word it works on in itself, and cards are read in threads."""
+"""The stemmer is not thread-safe."""
 
 
 @lru_cache(maxsize=1)
 def _stemmer() -> Any:
-    # Not at the top: what is handed another stem, as the test kit is, needs no library for it.
+    # Imported on first use: the test kit uses another stemmer and does not need the library.
     try:
         import snowballstemmer  # type: ignore[import-untyped]
     except ImportError as error:
@@ -64,7 +63,7 @@ def english_stem(word: str) -> str:
 
 
 def whole_word(word: str) -> str:
-    """Stem nothing."""
+    """Return the word unchanged."""
     return word
 
 
@@ -76,33 +75,23 @@ _remembered_term = lru_cache(maxsize=65_536)(_term)
 
 
 def words(text: str) -> list[str]:
-    """Return the words of a text that count, in order, with repetitions."""
+    """Return the words of a text without stop words, in order, with repetitions."""
     return [word for word in _WORD.findall(text.lower()) if word not in _STOP_WORDS]
-
-
-def terms_of(some: Iterable[str], stem: Stem) -> list[int]:
-    """Return the terms of words; of one that is new it takes a fiftieth of a millisecond."""
-    return [_remembered_term(word, stem) if len(word) <= _REMEMBERED_CHARS else _term(word, whole_word) for word in some]
 
 
 def terms(text: str, stem: Stem = english_stem) -> list[int]:
     """Return the terms of a text in order, with repetitions."""
-    return terms_of(words(text), stem)
+    return [_remembered_term(word, stem) if len(word) <= _REMEMBERED_CHARS else _term(word, whole_word) for word in words(text)]
 
 
 def document_terms(text: str, stem: Stem = english_stem) -> SparseVector:
-    """Weigh the terms of a card: often is better, with saturation, and a long text counts less (BM25)."""
+    """Return the BM25 weights of a card's terms: repetitions count more, with saturation; a long text counts less."""
     counts = Counter(terms(text, stem))
     length = K1 * (1 - B + B * counts.total() / AVERAGE_TERMS)
     return SparseVector(tuple(counts), tuple(n * (K1 + 1) / (n + length) for n in counts.values()))
 
 
 def query_terms(text: str, stem: Stem = english_stem) -> SparseVector:
-    """Weigh each term of a need as one."""
-    return query_vector(terms(text, stem))
-
-
-def query_vector(found: Iterable[int]) -> SparseVector:
-    """Weigh each term as one, however often it is found."""
-    distinct = tuple(dict.fromkeys(found))
+    """Return the terms of a need, each with weight one."""
+    distinct = tuple(dict.fromkeys(terms(text, stem)))
     return SparseVector(distinct, (1.0,) * len(distinct))

@@ -187,11 +187,11 @@ class SearchResult(Model):
 
 
 class AskIndexStatus(Model):
-    """Ask how discovery's index stands."""
+    """Read the state of discovery's index."""
 
 
 class IndexStatus(Model):
-    """How many cards the index of the answering replica holds, or held a second ago, and which model embedded them."""
+    """The number of cards in the index of the answering replica, and the embedding model."""
 
     cards: int
     model_id: str

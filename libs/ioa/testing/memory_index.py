@@ -23,13 +23,13 @@ class MemoryIndex:
         self._entries.update({entry.card.agent_id: entry for entry in entries})
 
     async def set_online(self, agent_ids: Sequence[AgentId], online: bool) -> None:
-        """Record whether agents are alive."""
+        """Record whether agents are online."""
         for agent_id in agent_ids:
             if entry := self._entries.get(agent_id):
                 self._entries[agent_id] = replace(entry, online=online)
 
     async def remove(self, agent_ids: Sequence[AgentId]) -> None:
-        """Forget agents."""
+        """Remove agents."""
         for agent_id in agent_ids:
             self._entries.pop(agent_id, None)
 
@@ -38,7 +38,7 @@ class MemoryIndex:
         return [self._candidates(query) for query in queries]
 
     async def compare(self, need: Vector, agent_ids: Sequence[AgentId]) -> Mapping[AgentId, Likeness]:
-        """Compare everything of those agents that are here with the need."""
+        """Return the similarity to a need of those agents that are in the index."""
         return {agent_id: _likeness(need, self._entries[agent_id]) for agent_id in agent_ids if agent_id in self._entries}
 
     async def indexed(self) -> Mapping[AgentId, Indexed]:
