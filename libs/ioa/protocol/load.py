@@ -1,4 +1,4 @@
-"""How busy an agent is: told with every renewal of its lease, kept in the lease, and gone with it."""
+"""Load of an agent: sent with every renewal of its lease, stored in the lease, and removed with it."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from pydantic import AfterValidator, Field
 from ioa.protocol.model import Model
 
 MAX_LOAD = 10_000
-"""Who has more to do says this much."""
+"""Maximum of a count. Larger counts are cut."""
 MAX_SLOTS = 64
-"""As many tasks at once an agent is ranked by at most, however many it does: what it says of itself decides whom goals go to."""
+"""Maximum slots that the ranking counts, because the agent itself states their number."""
 
 _Number = Annotated[int, Field(ge=0, le=MAX_LOAD)]
 
 
 class Load(Model):
-    """What an agent has to do.
+    """The present work of an agent.
 
     Attributes:
         tasks: Open tasks of the agent, including tasks that wait for a slot, excluding tasks that wait for an answer.
         groups: Groups it takes part in that have not ended.
-        slots: How many tasks it does at once; more than `MAX_SLOTS` is read as that many.
+        slots: Maximum concurrent tasks, cut to `MAX_SLOTS`.
     """
 
     tasks: _Number = 0
@@ -31,12 +31,12 @@ class Load(Model):
 
     @classmethod
     def counted(cls, *, tasks: int, groups: int, slots: int) -> Load:
-        """Make a load of any counts; what is too large is cut."""
+        """Create a load from any counts; a count that is too large is cut."""
         return cls(tasks=min(tasks, MAX_LOAD), groups=min(groups, MAX_LOAD), slots=max(1, min(slots, MAX_SLOTS)))
 
     @property
     def busy(self) -> float:
-        """Tasks for each slot: 0 is idle, 1 has every slot taken, more has tasks waiting."""
+        """Tasks per slot: 0 is idle; above 1, tasks wait."""
         return self.tasks / self.slots
 
 

@@ -1,4 +1,4 @@
-"""What is asked of discovery and what it answers (paper, section 2.3.1)."""
+"""Requests and replies of discovery (paper, section 2.3.1)."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from ioa.protocol.usage import MAX_COUNT
 
 MAX_NEEDS = 32
 NEEDS_OF_ONE = 2
-"""How many needs are looked for by what counts as one search: a goal has few parts."""
+"""Needs per unit of cost of a search."""
 MAX_NEED_CHARS = 4_000
 MAX_K = 100
 MAX_BUDGET = MAX_NEEDS * MAX_K
 NEEDS_FIELDS = frozenset({"needs", "characteristics"})
-"""The fields of a search that list what somebody is needed for, as this system and as the paper writes it."""
+"""The fields of a search that list needs: the name in this system, and the name in the paper."""
 
 
 class Signal(StrEnum):
-    """What a card can be found by."""
+    """Ways to find a card."""
 
     TEXT = "text"
     """Cosine of the need to the card's name, description and skills."""
@@ -36,10 +36,10 @@ class Signal(StrEnum):
 
 
 class Filters(Model):
-    """What a hit must fulfil. A filter that is not known is refused: ignored, it would let those in whom it was to keep out.
+    """Conditions that a hit must fulfil. An unknown filter is rejected, because an ignored filter returns unwanted agents.
 
     Attributes:
-        online: Only agents whose lease stands.
+        online: Only agents with a valid lease.
         pool: Only replicas of this pool.
         tags: Only agents with all of these tags.
         version: Only cards of exactly this version.
@@ -70,7 +70,7 @@ def _check_need(text: str) -> str:
 
 
 class Need(Model):
-    """One thing somebody is needed for. `k` is how many hits it may have."""
+    """One thing that an agent is needed for. `k` is the maximum number of hits."""
 
     text: Annotated[str, AfterValidator(_check_need)]
     keywords: Annotated[tuple[Annotated[str, Field(min_length=1, max_length=200)], ...], Field(max_length=50)] = ()
@@ -85,10 +85,10 @@ class Search(Model):
 
     Attributes:
         exclude: Agents that must not be found.
-        budget: How many hits the merged list may hold; without one, all there are.
+        budget: Maximum length of the merged list. Default None: all hits.
         by: The agent that asks, for the filter `not_self`.
-        purpose: What the search is for, such as a goal's id. Of equally loaded replicas it decides, so that many purposes spread
-            over all of them while one and the same always meets the same.
+        purpose: Purpose of the search, such as a goal's id. It selects among equally busy replicas, so that different purposes are
+            distributed, and the same purpose always selects the same replica.
     """
 
     needs: Annotated[tuple[Need, ...], Field(min_length=1, max_length=MAX_NEEDS)]
@@ -112,7 +112,7 @@ class Search(Model):
 
 
 class SignalScore(Model):
-    """What one signal says of a hit.
+    """The score of a hit by one signal.
 
     Attributes:
         raw: The signal's own score: a cosine, or the sum of BM25.
@@ -133,10 +133,10 @@ class Shift(Model):
 
 
 class Why(Model):
-    """Why a hit stands where it stands: its match is the mean of what the signals say, its score the match and all shifts.
+    """Explanation of a hit's score: the match is the mean of the signals, and the score is the match plus all shifts.
 
-    A signal that is missing did not have the agent among its best candidates, which counts as 0; one that the card gives nothing
-    to look at, such as examples it does not have, is not counted.
+    A missing signal did not find the agent among its best candidates, and counts as 0. A signal without data on the card, such as
+    examples, is not counted.
     """
 
     match: float = 0.0
@@ -145,16 +145,16 @@ class Why(Model):
 
 
 class Hit(Model):
-    """An agent that may fit: of the replicas of its pool that fit alike, the least loaded.
+    """An agent that may fit: the least busy of the equal replicas of its pool.
 
     Attributes:
-        score: The fused score with its soft adjustments; it orders the hits of one need and means nothing across needs.
+        score: The fused score with its soft adjustments; it orders the hits of its need only.
         similarity: The best cosine, -1 to 1, of the need to the card's text or to one of its examples: comparable across needs.
         matched_example: The example that is nearest to the need, if the card has any.
-        online: Whether the agent's lease stands.
-        load: How busy it said it was when it last renewed its lease.
-        replicas: How many of its pool could have been named, itself counted.
-        record: What is known of how its pool does, and how it is expected to do this.
+        online: Whether the agent's lease is valid.
+        load: Its load at the last renewal of its lease.
+        replicas: Number of equal replicas that it was selected from.
+        record: Measured success of its pool, and the expected success for this need.
     """
 
     card: AgentCard
@@ -176,9 +176,9 @@ class NeedHits(Model):
 
 
 class SearchResult(Model):
-    """Hits grouped by need in the order asked, and one merged list in which each need has its turn, as long as the budget.
+    """Hits grouped by need in the order given, and one merged list that takes the needs in turn, at most as long as the budget.
 
-    Without `complete`, what was found did not fit into one answer, and the last hits of needs are missing.
+    If `complete` is false, the hits did not fit into one answer, and the last hits of needs are missing.
     """
 
     by_need: tuple[NeedHits, ...]

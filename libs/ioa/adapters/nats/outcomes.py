@@ -1,6 +1,6 @@
-"""Outcomes of tasks in the stream `IOA_OUTCOMES`, one subject for each pool, of which the server keeps the newest.
+"""Outcomes of tasks in the stream `IOA_OUTCOMES`, with one subject per pool. The server keeps the newest of each subject.
 
-Whoever follows the stream from its first message to its last has exactly what it holds, whenever and how often it was started.
+A process that reads the stream from its first message has the same outcomes as all other readers, also after a restart.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ class NatsOutcomes:
         self._js = client.jetstream()
 
     async def put(self, outcome: Outcome, *, key: str) -> None:
-        """Publish an outcome; the stream drops what it has seen the key of."""
+        """Publish an outcome; the stream drops a repeated key."""
         with unavailable_unless_answered(_WHAT):
             await self._js.publish(
                 subjects.outcome(outcome.pool), encode(outcome), stream=OUTCOMES, headers={Header.MSG_ID.value: key}
             )
 
     async def follow(self, listener: OutcomeListener) -> None:
-        """Tell every outcome that is kept and then each new one, in order and once each, across outages, for ever."""
+        """Pass every stored outcome and then each new one to the listener, in order and once each, until cancelled."""
         last = 0
         while True:
             try:
@@ -65,14 +65,14 @@ class NatsOutcomes:
                     later = ConsumerConfig(deliver_policy=DeliverPolicy.BY_START_SEQUENCE, opt_start_seq=last + 1)
                     async with ordered(self._client, _WHAT, OUTCOMES, subjects.ANY_OUTCOME, later) as subscription:
                         while True:
-                            last = _tell(await waits.next(subscription.next_msg), last, listener)
+                            last = _pass_on(await waits.next(subscription.next_msg), last, listener)
             except UnavailableError as error:
                 _log.warning("outcomes_out_of_reach", error=error.message)
                 await asyncio.sleep(_RETRY_SECONDS)
 
 
-def _tell(message: Msg, last: int, listener: OutcomeListener) -> int:
-    """Tell an outcome unless it was told before; return the sequence of the last one that was."""
+def _pass_on(message: Msg, last: int, listener: OutcomeListener) -> int:
+    """Pass an outcome to the listener unless it is a repetition; return the sequence of the last outcome that was passed."""
     seq = message.metadata.sequence.stream
     if seq <= last:
         return last
@@ -80,6 +80,6 @@ def _tell(message: Msg, last: int, listener: OutcomeListener) -> int:
         listener.add(decode(Outcome, message.data))
     except IoaError as error:
         _log.error("outcome_unreadable", seq=seq, error=error.message)
-    except Exception:  # noqa: BLE001 - one outcome that nobody foresaw must not keep all others from being told
+    except Exception:  # noqa: BLE001 - an unforeseen error of one outcome must not stop the others
         _log.exception("outcome_not_taken_in", seq=seq)
     return seq
