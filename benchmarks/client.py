@@ -3,8 +3,8 @@
     python -m benchmarks.client [--goals 10000] [--entries 10000] [--repeat 100] [--idle 200] [--seconds 30] [--nodes 3]
 
 The stores of one nats-server, or of three that keep each stream in as many copies, are filled with goals that have ended, one in
-ten with a label, and between them with the entries of one group. No service runs: all of this is read off the streams. At last so
-many follow groups in which nothing happens, and it is counted what they ask NATS for meanwhile.
+ten with a label, and between them with the entries of one group. Only the service of read requests runs, in this process. At last
+so many follow groups in which nothing happens, and it is counted what they ask NATS for meanwhile.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ from ioa.protocol.goals import GoalRecord
 from ioa.protocol.ids import CommId, GoalId, comm_id_of_goal
 from tests.rig.deadline import eventually
 from tests.rig.nats_cluster import NODES, open_nats_cluster
+from tests.rig.reads import open_read_service
 
 _LONG = GoalId("l" * 20)
 _SETTLED_SECONDS = 5
@@ -101,7 +102,8 @@ async def open_stores(nodes: int) -> AsyncIterator[Connection]:
         opening = open_nats_server(folder, None) if nodes == 1 else open_nats_cluster(folder, sync_interval=_SYNC_INTERVAL)
         async with opening as nats, open_connection(NatsSettings(nats.url, "benchmark"), patience=_PATIENCE) as connection:
             await Topology(replicas=nodes).ensure(connection.jetstream())
-            yield connection
+            async with open_connection(NatsSettings(nats.url, "reads"), patience=_PATIENCE) as reader, open_read_service(reader):
+                yield connection
 
 
 async def measure(goals: int, entries: int, repeat: int, idle: int, seconds: float, nodes: int) -> None:
@@ -131,6 +133,7 @@ async def measure(goals: int, entries: int, repeat: int, idle: int, seconds: flo
         await add("its last 50 entries", lambda: client.entries(room, before=END, limit=50))
         await add("50 entries before the middle", lambda: client.entries(room, before=middle, limit=50))
         await add("50 entries behind the middle", lambda: client.entries(room, after=middle, limit=50))
+        await add("500 entries from the first", lambda: client.system.entries(_ROOM, limit=500))
         asked = await count_idle(connection, client, idle, seconds) if idle else 0
     machine.console.print(table)
     machine.console.print(f"{idle} idle followers asked NATS {asked} times in {seconds:g} s")

@@ -28,7 +28,7 @@ from ioa.adapters.nats.request import NatsRequester
 from ioa.adapters.nats.topology import FILES
 from ioa.beside import beside
 from ioa.errors import NotFoundError, UnavailableError
-from ioa.group.requests import GetGroup, GroupSnapshot
+from ioa.group.requests import GetGroup, GroupStatus
 from ioa.protocol import subjects
 from ioa.protocol.files import (
     Announced,
@@ -96,7 +96,7 @@ async def _asking(requester: NatsRequester, seconds: list[float]) -> None:
     while True:
         started = time.perf_counter()
         try:
-            await requester.request(subjects.GET_GROUP, GetGroup(comm_id=CommId("nowhere")), GroupSnapshot)
+            await requester.request(subjects.GROUP_STATUS, GetGroup(comm_id=CommId("nowhere")), GroupStatus)
         except NotFoundError:
             seconds.append(time.perf_counter() - started)
         await asyncio.sleep(0.005)

@@ -29,7 +29,7 @@ from ioa.protocol import subjects
 from ioa.protocol.ids import AgentId, GoalId, GoalName, PoolId, UserId
 from tools.generated import write_or_check
 
-_AGENT, _POOL, _USER, _STREAM = "AGENT_ID", "POOL", "THE_USER", "THE_STREAM"
+_AGENT, _POOL, _USER = "AGENT_ID", "POOL", "THE_USER"
 _PLACES = {
     "addressee": "AGENT_OR_POOL",
     "agent_id": _AGENT,
@@ -45,15 +45,14 @@ _PLACES |= {
     "nonce": "NONCE",
     "deed": "DEED",
     "webhook_id": "WEBHOOK_ID",
-    "stream": _STREAM,
     "tenant": "TENANT",
 }
 _GOAL = GoalName(UserId(_USER), GoalId("GOAL_ID"))
 _AT_MS = 4_102_444_800_000
 """Placeholder for a time."""
-_VALUES: dict[str, Any] = {"goal": _GOAL, "at_ms": _AT_MS}
+_VALUES: dict[str, Any] = {"goal": _GOAL, "at_ms": _AT_MS, "auditor": subjects.AUDITORS}
 """Arguments of subjects that are not text."""
-_OF_REQUESTS = {"registry", "discovery", "groups", "uploads", "read", "say", "authcallout", "services"}
+_OF_REQUESTS = {"registry", "discovery", "groups", "uploads", "user", "reader", "observer", "say", "authcallout", "services"}
 """Tokens of the subjects of requests."""
 
 _INTRO = """\
@@ -107,7 +106,6 @@ class Subject:
             ".".join(parts)
             .replace("<agent_or_pool>", "<agent or pool>")
             .replace("<the_user>", "<user>")
-            .replace("<the_stream>", "<stream>")
             .replace(f"_{_USER}", "_<user>")
         )
 
@@ -158,7 +156,10 @@ def _functions() -> Iterator[Subject]:
     for name, function in inspect.getmembers(subjects, inspect.isfunction):
         parameters = list(inspect.signature(function).parameters)
         builds = function.__module__ == subjects.__name__ and set(parameters) <= {*_PLACES, *_VALUES}
-        if builds and not name.startswith(("_", "any_", "inbox_prefix")):
+        if name in ("user_read", "reader_read"):
+            for request, meaning in subjects.READ_REQUESTS.items():
+                yield Subject(function(_PLACES["user"], request), (function.__doc__ or "").format(request=meaning))
+        elif builds and not name.startswith(("_", "any_", "inbox_prefix")):
             places = [(_PLACES | _VALUES)[parameter] for parameter in parameters]
             yield Subject(function(*places), (function.__doc__ or "").partition("\n")[0])
 
@@ -171,14 +172,13 @@ def publishers(subject: Subject) -> list[str]:
 
 
 def _may_publish(rights: Permissions, subject: Subject) -> bool:
-    some = subject.pattern.replace(_STREAM, "*")  # no role reads all streams
-    return any(covers(may, subject.pattern) or covers(some, may) for may in rights.publish)
+    return any(covers(may, subject.pattern) for may in rights.publish)
 
 
 def readers(subject: Subject) -> list[str]:
     """Return the roles that can read a subject, live or from its stream."""
     stream = stream_of(subject)
-    apis = ("ioa.v1.read", "$JS.API.STREAM.MSG.GET", "$JS.API.DIRECT.GET", "$JS.API.CONSUMER.CREATE")
+    apis = ("$JS.API.STREAM.MSG.GET", "$JS.API.DIRECT.GET", "$JS.API.CONSUMER.CREATE")
     ways = [] if stream is None else [f"{api}.{stream}" for api in apis]
     queue = f"$JS.API.CONSUMER.MSG.NEXT.{stream}."
     return [

@@ -14,7 +14,6 @@ import structlog
 from ioa.adapters.nats.api_keys import NatsApiKeys
 from ioa.adapters.nats.connection import open_connection
 from ioa.adapters.nats.delivery import NatsDeadLetters
-from ioa.adapters.nats.direct_gets import limit_reads
 from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.adapters.nats.tail import NatsTail
 from ioa.adapters.nats.webhooks import NatsWebhooks, deliver_notices
@@ -22,6 +21,7 @@ from ioa.adapters.otlp import export_spans, is_wanted
 from ioa.adapters.system_clock import RandomIds, SystemClock
 from ioa.client.client import Client
 from ioa.errors import UnavailableError
+from ioa.protocol import subjects
 from ioa.retry import pauses
 from ioa.runtime.process import StopSignal, background, run_process
 from ioa.telemetry import readiness
@@ -41,9 +41,6 @@ from ioa_gateway.seats import networks_of, open_seats
 from ioa_gateway.server import bound, open_server
 from ioa_gateway.settings import GatewaySettings
 
-_MAX_READS = 6
-"""Concurrent reads of streams. One read returns up to 2 MB, and nats-server disconnects a client that leaves several MB unread."""
-
 _log = structlog.get_logger(__name__)
 
 
@@ -52,19 +49,19 @@ async def serve(settings: GatewaySettings, stop: StopSignal) -> None:
     async with AsyncExitStack() as stack:
         settings.hosts(settings.http_port)
         connection = await stack.enter_async_context(open_connection(settings.nats("ioa-gateway")))
-        reads = asyncio.Semaphore(_MAX_READS)
-        limit_reads(connection, lambda: reads)
         keyring, limits = Keyring(NatsApiKeys(connection), SystemClock().now, run=settings.http_run), CallerLimits(time.monotonic)
         await _open(keyring, settings)
         listening = stack.enter_context(bound(settings.http_address, settings.http_port))
         port = listening.getsockname()[1]
         guard = partial(OriginGuard, hosts=settings.hosts(port))
-        rooms = await stack.enter_async_context(open_rooms(NatsSystemClient(connection), keyring.stands, limits.pages))
+        rooms = await stack.enter_async_context(
+            open_rooms(NatsSystemClient(connection, reader=subjects.GATEWAY), keyring.stands, limits.pages)
+        )
         stack.enter_context(readiness.needs("NATS", lambda: connection.is_connected))
         await stack.enter_async_context(background(keyring.follow(rooms.look)))
         own = networks_of(connection, settings.nats("ioa-gateway"), settings.seats, is_asked=settings.has_own_key)
         seats = await stack.enter_async_context(open_seats(own))
-        system, hooks = NatsSystemClient(connection), NatsWebhooks(connection)
+        system, hooks = NatsSystemClient(connection, reader=subjects.GATEWAY), NatsWebhooks(connection)
         posting = await stack.enter_async_context(open_posting(inside=settings.webhooks_inside))
         dead = NatsDeadLetters(connection.jetstream())
         pushes = Pushes(Client(system), keyring.holder)
@@ -92,7 +89,7 @@ async def serve(settings: GatewaySettings, stop: StopSignal) -> None:
             keyring=keyring,
             limits=limits,
             hooks=WebhookParts(hooks, posting, secrets.token_bytes),
-            system_of=partial(NatsSystemClient, connection),
+            system_of=lambda user: NatsSystemClient(connection, user, reader=user),
             seats=seats,
             is_there=lambda: connection.is_connected,
         )

@@ -34,6 +34,11 @@ class Caller:
     people: frozenset[str] = frozenset()
     session: BrowserSession | None = field(default=None, repr=False)
 
+    @property
+    def owner(self) -> UserId | None:
+        """The user whose goals the caller may read; None: goals of all users."""
+        return None if {Scope.GOALS_READ, Scope.GOALS_READ_ALL} <= self.scopes else self.user
+
     def check(self, *scopes: Scope) -> None:
         """See that the caller may do something.
 

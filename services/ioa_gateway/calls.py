@@ -204,7 +204,7 @@ class ApiCall:
             comm_id = CommId(check_token(self.path["comm_id"]))
         except ValueError as error:
             raise InvalidInputError(str(error)) from None
-        if self.caller.labels or Scope.GOALS_READ not in self.caller.scopes:
+        if self.caller.labels or self.caller.owner is not None:
             try:
                 found = await self.client.system.group(comm_id)
             except NotFoundError:
@@ -274,8 +274,8 @@ class ApiCall:
             raise _no_goal(name)
 
     def _may_know(self, owner: UserId) -> bool:
-        """Whether the caller may learn that a user's goal is there: of others' goals only who may read goals."""
-        return owner == self.caller.user or Scope.GOALS_READ in self.caller.scopes
+        """Return whether the caller may learn that a goal of a user exists."""
+        return owner == self.caller.user or self.caller.owner is None
 
 
 def _no_goal(name: GoalName) -> NotFoundError:

@@ -9,6 +9,7 @@ from typing import Any
 from ioa.client.client import Client
 from ioa.client.documents import GoalRow, told
 from ioa.ports.goal_client import MOST_LOOKED_AT, PAGE_GOALS, GoalPhase
+from ioa.protocol.ids import UserId
 from ioa_gateway.entry_pages import MOST_BYTES
 
 _FIRST, _AT_ONCE = 8, 64
@@ -22,6 +23,7 @@ async def page_of_goals(
     client: Client,
     *,
     labels: Mapping[str, str],
+    user: UserId | None = None,
     limit: int = PAGE_GOALS,
     before: int | None = None,
     open_only: bool = False,
@@ -37,7 +39,7 @@ async def page_of_goals(
     rows, size, step, looked_at = list[dict[str, Any]](), 0, _FIRST, 0
     while True:
         asked = min(step, limit - len(rows))
-        page = await client.goals(limit=asked, before=before, open_only=open_only, labels=labels, phase=phase)
+        page = await client.goals(limit=asked, before=before, open_only=open_only, labels=labels, phase=phase, user=user)
         for goal in page.goals:
             rows.append(told(GoalRow.of(goal)))
             size += len(json.dumps(rows[-1], ensure_ascii=False).encode())

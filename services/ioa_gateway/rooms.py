@@ -28,7 +28,7 @@ from ioa.errors import IoaError, UnavailableError
 from ioa.fair_semaphore import FairSemaphore
 from ioa.ports.group_log import StoredEntry
 from ioa.ports.system_client import SystemClient
-from ioa.protocol.ids import CommId
+from ioa.protocol.ids import CommId, UserId
 from ioa_gateway.callers import Caller
 from ioa_gateway.event_stream import HEARTBEAT, encode_event
 from ioa_gateway.goal_pages import page_of_goals
@@ -221,7 +221,7 @@ class Rooms:
         self._readers = readers
         self._stands = stands
         self._rooms: dict[CommId, _Room] = {}
-        self._lists: dict[frozenset[tuple[str, str]], _List] = {}
+        self._lists: dict[tuple[frozenset[tuple[str, str]], UserId | None], _List] = {}
         self._is_closing = False
 
     def close(self) -> None:
@@ -266,8 +266,8 @@ class Rooms:
                 room = _InRoom(comm_id, found, after)
                 places.append(room)
             if listed is not None:
-                of = frozenset(listed.items())
-                rows = stack.enter_context(_following(self._lists, of, lambda: self._begin_list(listed), heard))
+                of = frozenset(listed.items()), caller.owner
+                rows = stack.enter_context(_following(self._lists, of, lambda: self._begin_list(listed, caller.owner), heard))
                 places.append(_InList(rows))
             stack.enter_context(streams.track_inprogress())
             yield _RETRY
@@ -337,16 +337,16 @@ class Rooms:
         room.reader = self._readers.create_task(self._read(comm_id, room))
         return room
 
-    def _begin_list(self, labels: Mapping[str, str]) -> _List:
+    def _begin_list(self, labels: Mapping[str, str], user: UserId | None) -> _List:
         rows = _List()
-        rows.reader = self._readers.create_task(self._look(labels, rows))
+        rows.reader = self._readers.create_task(self._look(labels, user, rows))
         return rows
 
-    async def _look(self, labels: Mapping[str, str], rows: _List) -> None:
+    async def _look(self, labels: Mapping[str, str], user: UserId | None, rows: _List) -> None:
         while True:
             try:
                 async with self._pages.slot(_READER):
-                    goals, _ = await page_of_goals(Client(self._system), labels=labels)
+                    goals, _ = await page_of_goals(Client(self._system), labels=labels, user=user)
                 rows.take(goals)
             except IoaError as error:
                 _log.warning("goals_unreadable", error=error.message)

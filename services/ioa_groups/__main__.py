@@ -8,12 +8,11 @@ from functools import partial
 
 from ioa.adapters.nats.audit import NatsAuditSink
 from ioa.adapters.nats.clock import open_nats_clock
-from ioa.adapters.nats.connection import Connection, at_renewal, open_connection
-from ioa.adapters.nats.direct_gets import answering_reads
+from ioa.adapters.nats.connection import at_renewal, open_connection
 from ioa.adapters.nats.endpoints import ServiceEndpoint, answer, answer_admin, answer_as, answer_user
 from ioa.adapters.nats.orders import OrderLines
-from ioa.adapters.nats.permissions import READABLE
 from ioa.adapters.nats.queues import Delivery, into_dead_letters
+from ioa.adapters.nats.read_service import read_endpoints
 from ioa.adapters.nats.service import open_service
 from ioa.adapters.nats.stream_stats import NatsStanding, NatsStreamStats
 from ioa.distribution import installed_version
@@ -47,8 +46,8 @@ _MAX_REQUESTS_PER_CALLER = 4
 """Requests of one caller that are handled at once. Many of them read a log or a team file, up to 1 MB, over one connection."""
 _MAX_FILE_REQUESTS = 8
 """Requests for pieces of files that are handled at once, at most one of each caller."""
-_MAX_READS, _MAX_READS_PER_CALLER = 64, 32
-"""Reads of streams that are handled at once, of all callers and of one."""
+_MAX_READS, _MAX_READS_PER_CALLER = 16, 4
+"""Read requests that are handled at once, of all callers and of one: each reads up to 2 MB over one connection."""
 _SYNC_COST, _FILE_COST = 2, 2
 """Costs of a log page and of a piece of a file in a caller's token bucket."""
 
@@ -122,9 +121,9 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
                     open_service(
                         reader,
                         "ioa-reads",
-                        "Reads streams for users",
+                        "Reads goals, groups and logs for users",
                         installed_version(),
-                        [_stream_endpoint(reader)],
+                        read_endpoints(reader),
                         limits=replace(settings.limits, max_concurrent=_MAX_READS, max_concurrent_per_key=_MAX_READS_PER_CALLER),
                     ),
                 ):
@@ -149,7 +148,6 @@ def _endpoints(parts: NatsGroupServices, standing: NatsStanding, audit: AuditLog
         large("launch", subjects.ANY_LAUNCH, audited(Deed.LAUNCHED, launch, audit)),
         by_name("invite", subjects.ANY_INVITE, invite),
         large("abandon", subjects.ANY_ABANDON, audited(Deed.ABANDONED, abandon, audit)),
-        ServiceEndpoint("get", subjects.GET_GROUP, answer(GetGroup, setup.get)),
         ServiceEndpoint("status", subjects.GROUP_STATUS, answer(GetGroup, setup.status)),
         by_name("cancel", subjects.ANY_CANCEL, audited(Deed.CANCELLED, cancel, audit)),
         by_name("answer", subjects.ANY_ANSWER, audited(Deed.ANSWERED, reply, audit)),
@@ -176,10 +174,6 @@ def _file_endpoints(files: FileService) -> list[ServiceEndpoint]:
         putting("put_upload", subjects.ANY_PUT_UPLOAD, answer_as(PutUpload, files.put_upload, _user)),
         ServiceEndpoint("stored", subjects.STORED, answer(AskStored, files.stored)),
     ]
-
-
-def _stream_endpoint(reader: Connection) -> ServiceEndpoint:
-    return ServiceEndpoint("read", subjects.ANY_READ, answering_reads(reader, READABLE), max_bytes=MAX_PAYLOAD_BYTES)
 
 
 def _user(asked: PutUpload) -> AgentId:

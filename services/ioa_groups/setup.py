@@ -273,13 +273,6 @@ class GroupSetup:
             raise ConflictError(refusal.message) from None
         return Acknowledged()
 
-    async def get(self, request: GetGroup) -> GroupSnapshot:
-        """Return state and charter of a group; parts of a large charter are left out."""
-        head = await self._existing(request.comm_id)
-        launch = await self._first_entry(request.comm_id)
-        charter = None if launch is None else _charter_in(launch)
-        return _fitted(GroupSnapshot(seq=head.seq, state=head.entry.state, charter=charter), launch, head)
-
     async def status(self, request: GetGroup) -> GroupStatus:
         """Return phase, turns and times of a group, without content."""
         state = (await self._existing(request.comm_id)).entry.state

@@ -82,7 +82,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
                 async with (
                     background(
                         consume(client, TIMERS, ROUTERS, fire, set_aside=set_aside, max_concurrent=_TIMERS_AT_ONCE),
-                        progress.follow(router.add_report, router.restart_reports, subjects.ANY_PROGRESS),
+                        progress.follow(router.add_report, router.restart_reports),
                         clock.follow(),
                         sweep.run(),
                     ),

@@ -214,7 +214,7 @@ class Router:
         if self._reports.is_too_soon(seen.entry.state, report.task_id, said.at):
             return Accepted(seq=seen.seq)
         self.add_report(said)
-        await self._ports.progress.publish(said)
+        await self._ports.progress.publish(said, seen.entry.state.goal_name)
         count_progress()
         return Accepted(seq=seen.seq)
 

@@ -79,8 +79,8 @@ class MemoryProgress:
         self.reports: list[Said] = []
         self._listeners: list[Callable[[Said], None]] = []
 
-    async def publish(self, said: Said) -> None:
-        """Show a report to every listener."""
+    async def publish(self, said: Said, goal: GoalName) -> None:
+        """Pass a report to every listener."""
         self.reports.append(said)
         for hear in self._listeners:
             hear(said)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import aclosing
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from rich.table import Table
@@ -36,7 +35,7 @@ async def show_audit(
         return who in (None, line.who, line.target) and what in (None, line.deed, "refused" if line.refused else "done")
 
     settings, _ = await reach(url)
-    async with open_connection(replace(settings, asks_to_read=True), patience=PATIENCE) as client:
+    async with open_connection(settings, patience=PATIENCE) as client:
         trail = NatsAuditTrail(client)
         found, last = await _lines_since(trail, start)
         _tell([line for line in found if wanted(line)], terminal, each=follow)

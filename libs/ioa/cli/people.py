@@ -7,7 +7,6 @@ import os
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -270,5 +269,5 @@ def _asked_for(blank: Blank) -> str:
 @asynccontextmanager
 async def _open(url: str | None) -> AsyncIterator[tuple[SystemClient, NatsAgentNetwork]]:
     settings, _ = await reach(url)
-    async with open_connection(replace(settings, asks_to_read=True), patience=PATIENCE) as client:
+    async with open_connection(settings, patience=PATIENCE) as client:
         yield NatsSystemClient(client), NatsAgentNetwork(client)

@@ -27,7 +27,7 @@ from ioa.protocol.cards import AgentStatus
 from ioa.protocol.codec import validate
 from ioa.protocol.goal_order import GoalOrder, order_of
 from ioa.protocol.goals import Artifact, Goal, GoalRecord, GoalResult
-from ioa.protocol.ids import CommId, GoalId, GoalName, parse_goal_id
+from ioa.protocol.ids import CommId, GoalId, GoalName, UserId, parse_goal_id
 from ioa.protocol.named_teams import NamedTeam, TeamReference, TeamRow
 from ioa.protocol.search import Search, SearchResult
 from ioa.protocol.team import TeamSpec
@@ -303,6 +303,7 @@ class Client:
         open_only: bool = False,
         labels: Mapping[str, str] | None = None,
         phase: GoalPhase | None = None,
+        user: UserId | None = None,
     ) -> GoalList:
         """List goals, newest first, a page at a time.
 
@@ -312,8 +313,9 @@ class Client:
             open_only: Leave out those that have ended.
             labels: Leave out those that do not bear all of these.
             phase: Leave out those that stand elsewhere.
+            user: Leave out goals of other users; None lists all goals that the credential may read.
         """
-        return await self.system.goals(limit=limit, before=before, only=GoalFilter(open_only, labels or {}, phase))
+        return await self.system.goals(limit=limit, before=before, only=GoalFilter(open_only, labels or {}, phase, user))
 
     async def upload(
         self, name: str, data: bytes | AsyncIterable[bytes], *, media_type: str | None = None, goal_id: str | None = None

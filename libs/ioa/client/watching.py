@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, suppress
 from typing import TypeVar
 
 import structlog
 
 from ioa.attention import Attention
-from ioa.cancellation import fail_after, fail_at
+from ioa.cancellation import fail_at
 from ioa.client.history import Tree
 from ioa.errors import UnavailableError
 from ioa.group.events import Said
@@ -22,17 +22,12 @@ from ioa.protocol.ids import CommId
 News = StoredEntry | Said
 """An entry, or a report of progress that is none."""
 
+_END = 2**63 - 2
+"""A sequence after all entries."""
 _AGAIN_SECONDS = 1.0
 """When to try again what is out of reach."""
 _NOTHING_SECONDS, _LONGEST_SECONDS = 1.0, 15.0
 """How long nothing of a group is waited for until it is asked whether there will be any, and how long at most between two times."""
-_MOST_LISTENED = 4
-"""How many groups are listened to at once: 2,000 goals may be followed over a gateway's one connection, which has 20,000
-subscriptions, and each group takes two."""
-
-_UNHEARD_SECONDS = 5.0
-"""How often it is looked while more groups are open than are listened to: nobody else says that there is anything in these."""
-
 R = TypeVar("R")
 
 _log = structlog.get_logger(__name__)
@@ -47,9 +42,6 @@ async def watch(
     The group need not exist yet. Sequences rise over all of these groups, so that whoever was interrupted goes on behind the last
     one seen, in whichever process. Reports of progress come as they are heard, from now on. An outage is waited out.
 
-    Of very many open groups some are listened to, the root always. The others are read whenever something of these is heard, and
-    every five seconds; their reports are missed.
-
     Args:
         groups: Where the groups are.
         comm_id: The group.
@@ -59,12 +51,12 @@ async def watch(
     Raises:
         UnreadableEntryError: An entry is garbage; no version of any program can read it.
     """
-    async with aclosing(_Heard(groups, is_over)) as heard:
+    heard = _Heard(is_over)
+    async with groups.listen(await _patiently(lambda: _root_of(groups, comm_id)), heard):
 
         async def news() -> AsyncIterator[News]:
             tree = await _patiently(lambda: Tree.behind(groups, comm_id, after))
             while not tree.has_ended:
-                await heard.listen(tree.open_groups)
                 page = await _patiently(tree.advance)
                 for report in heard.reports():
                     yield report
@@ -83,6 +75,12 @@ async def watch(
         yield news()
 
 
+async def _root_of(groups: GroupClient, comm_id: CommId) -> CommId:
+    """Return the root group of the goal that a group works for; a group that does not exist yet is the root of its own goal."""
+    head = (await groups.heads([comm_id], at=_END)).get(comm_id)
+    return comm_id if head is None else head.state.goal_name.comm_id
+
+
 async def _patiently(read: Callable[[], Awaitable[R]]) -> R:
     while True:
         try:
@@ -95,34 +93,13 @@ async def _patiently(read: Callable[[], Awaitable[R]]) -> R:
 class _Heard(Attention):
     """What was heard and not yet looked into, and whether there will be any; see `watch`."""
 
-    def __init__(self, groups: GroupClient, asked: Callable[[], Awaitable[bool]] | None) -> None:
+    def __init__(self, asked: Callable[[], Awaitable[bool]] | None) -> None:
         super().__init__()
         self.is_over = False
-        self._groups = groups
-        self._listening: dict[CommId, AsyncExitStack] = {}
         self._asked = asked
         self._ask_in = _NOTHING_SECONDS
         self._ask_at = asyncio.get_running_loop().time() + self._ask_in
         self._reports: deque[Said] = deque()
-        self._are_all_heard = True
-
-    async def listen(self, those: Sequence[CommId]) -> None:
-        """Listen to as many of these groups as may be, first to those that are heard already, and to no others."""
-        for ended in self._listening.keys() - those:
-            await self._listening.pop(ended).aclose()
-        self._are_all_heard = len(those) <= _MOST_LISTENED
-        for one in those:
-            if len(self._listening) >= _MOST_LISTENED:
-                return
-            if one not in self._listening:
-                self._listening[one] = stack = AsyncExitStack()
-                await stack.enter_async_context(self._groups.listen(one, self))
-
-    async def aclose(self) -> None:
-        """Listen to none any more."""
-        async with AsyncExitStack() as all_of_them:
-            for one in self._listening.values():
-                all_of_them.push_async_exit(one)
 
     def begin(self) -> None:
         """Look several times: something of the group is there, so that it ends by an entry."""
@@ -132,9 +109,7 @@ class _Heard(Attention):
     async def wait(self) -> None:
         """Wait until it is worth looking again."""
         if self._asked is None:
-            with suppress(TimeoutError):
-                async with fail_after(None if self._are_all_heard else _UNHEARD_SECONDS):
-                    await super().wait()
+            await super().wait()
             return
         with suppress(TimeoutError):
             async with fail_at(self._ask_at):

@@ -26,6 +26,7 @@ from ioa.protocol.ids import (
     CommId,
     CommIdField,
     GoalIdField,
+    GoalName,
     MessageIdField,
     TaskId,
     TaskIdField,
@@ -711,6 +712,11 @@ class GroupState(Model):
     tally: Annotated[Votes | None, Field(exclude_if=operator.not_)] = None
     dearest_turn: Annotated[Count, Field(exclude_if=operator.not_)] = 0
     tasks: tuple[Task, ...] = ()
+
+    @property
+    def goal_name(self) -> GoalName:
+        """The goal that the group works for."""
+        return GoalName(self.user, self.goal_id)
 
     @property
     def phase(self) -> Phase:

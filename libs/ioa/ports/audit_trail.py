@@ -1,28 +1,18 @@
-"""Keeping the audit log, and reading it."""
+"""The store of the audit log."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from ioa.protocol.audit import AuditLine
 
 
 class AuditSink(Protocol):
-    """Where services keep lines."""
+    """Stores lines."""
 
     async def put(self, line: AuditLine, *, key: str) -> None:
-        """Keep a line; the same `key` again is the same line.
+        """Store a line; a line with the same `key` is a duplicate.
 
         Raises:
-            UnavailableError: It cannot be kept now.
+            UnavailableError: The line cannot be stored now.
         """
-
-
-@dataclass(frozen=True)
-class AuditPage:
-    """Lines with their numbers, newest first, and the number to go on before; None when there are no older ones."""
-
-    lines: Sequence[tuple[int, AuditLine]]
-    before: int | None

@@ -22,8 +22,8 @@ class Inboxes(Protocol):
 class ProgressFeed(Protocol):
     """Reports of progress that are no entries, as they are accepted. One may be lost; the next says more."""
 
-    async def publish(self, said: Said) -> None:
-        """Show a report to whoever listens now: the other routers, and people who watch the group."""
+    async def publish(self, said: Said, goal: GoalName) -> None:
+        """Send a report to all current listeners: the other routers, and people who watch the goal."""
 
 
 class Results(Protocol):

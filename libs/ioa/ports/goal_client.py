@@ -41,11 +41,13 @@ class GoalFilter:
         open_only: Only those that have not ended.
         labels: Only those that bear all of these.
         phase: Only those that stand there.
+        user: Only goals of this user.
     """
 
     open_only: bool = False
     labels: Mapping[str, str] = field(default_factory=dict)
     phase: GoalPhase | None = None
+    user: UserId | None = None
 
     @property
     def is_of_open_ones(self) -> bool:
@@ -55,11 +57,11 @@ class GoalFilter:
     @property
     def leaves_out(self) -> bool:
         """Whether more has to be looked at than is wanted."""
-        return bool(self.labels) or self.phase is not None
+        return bool(self.labels) or self.phase is not None or self.user is not None
 
     def takes(self, record: GoalRecord) -> bool:
         """Whether a goal can be wanted by what is on record."""
-        return bears(record.goal.labels, self.labels)
+        return bears(record.goal.labels, self.labels) and self.user in (None, record.goal.user)
 
     def wants(self, row: GoalStatus) -> bool:
         """Whether a goal is wanted, of those that can be."""

@@ -112,4 +112,7 @@ class GroupClient(Protocol):
         """
 
     def listen(self, comm_id: CommId, listener: GroupListener) -> AbstractAsyncContextManager[None]:
-        """Tell the listener of what happens in a group, which need not exist yet, while the block runs."""
+        """Call the listener for news of a goal's root group, which need not exist yet, and the groups nested in it.
+
+        The caller reads own goals only, or the goals of all users.
+        """

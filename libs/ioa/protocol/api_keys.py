@@ -38,7 +38,9 @@ class Scope(StrEnum):
     """One thing that a key may be for."""
 
     GOALS_READ = "goals:read"
-    """See goals, groups and all that was said in them."""
+    """Read goals of the key's own user, their groups and logs."""
+    GOALS_READ_ALL = "goals:read-all"
+    """Read goals of all users, together with `goals:read`."""
     GOALS_WRITE = "goals:write"
     """Launch goals, and cancel those of the key's own user."""
     AGENTS_READ = "agents:read"

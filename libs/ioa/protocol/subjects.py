@@ -5,15 +5,27 @@ The subject of a message contains its sender, so NATS permissions make the sende
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from ioa.errors import InvalidInputError
 from ioa.protocol.ids import AgentId, CommId, GoalName, PoolId, UserId, check_token
 
 ROOT = "ioa.v1"
 
-CALLER_AT, CALLER_OF_SAY_AT = -1, 5
+CALLER_AT, CALLER_OF_SAY_AT, READER_AT = -1, 5, 3
 """Index of the caller's token in the subject of a request."""
-GROUP_SETUP, OBSERVERS, OF_USER = "_groups", "_observers", "_"
+GROUP_SETUP, OBSERVERS, AUDITORS, GATEWAY, OF_USER = "_groups", "_observers", "_auditors", "_gateway", "_"
 """Names, or prefixes of names, of callers other than agents. No id has them."""
+
+GOALS_LIST, GOALS_GET, GROUPS_LIST, LOG_PAGE, DEAD_PAGE = "goals.list", "goals.get", "groups.list", "log.page", "dead.page"
+READ_REQUESTS: Mapping[str, str] = {
+    GOALS_LIST: "list goals",
+    GOALS_GET: "read a goal",
+    GROUPS_LIST: "list groups, or read one",
+    LOG_PAGE: "read entries of a group's log",
+    DEAD_PAGE: "read dead letters",
+}
+"""Read requests (`ioa.protocol.reads`) of users, for their own goals, and of readers, for the goals of all users."""
 
 ANY_GOAL = f"{ROOT}.goal.*"
 ANY_ADDRESSED_GOAL = f"{ROOT}.goal.*.*"
@@ -26,13 +38,13 @@ ANY_SAY_TO = f"{ANY_SAY}.*"
 ANY_LOG = f"{ROOT}.comm.*.log"
 ANY_TIMER = f"{ROOT}.comm.*.timer"
 ANY_TIMER_SCHEDULE = f"{ROOT}.comm.*.timer.*"
-ANY_PROGRESS = f"{ROOT}.comm.*.progress"
+ANY_LIVE = f"{ROOT}.live.*.*.*"
+ANY_LIVE_PROGRESS = f"{ROOT}.live.*.*.progress"
 ANY_DEAD = f"{ROOT}.dead.*"
 ANY_HOOK = f"{ROOT}.hook.*"
 ANY_OUTCOME = f"{ROOT}.outcome.*"
 ANY_INBOX = f"{ROOT}.inbox.*.*"
 ANY_AUDIT = f"{ROOT}.audit.*"
-ANY_READ = f"{ROOT}.read.*"
 
 ANY_REGISTER = f"{ROOT}.registry.register.*.*"
 ANY_RENEW = f"{ROOT}.registry.renew.*.*"
@@ -62,8 +74,6 @@ ANY_GET_UPLOAD = f"{ROOT}.uploads.get.*"
 ANY_PUT_UPLOAD = f"{ROOT}.uploads.put.*"
 STORED = f"{ROOT}.uploads.stored"
 """Subject to read the owners of most stored bytes."""
-GET_GROUP = f"{ROOT}.groups.get"
-"""Subject to read the state of a group."""
 GROUP_STATUS = f"{ROOT}.groups.status"
 """Subject to read phase, turns and times of a group, without content."""
 ANY_STANDING = f"{ROOT}.groups.standing.*"
@@ -163,14 +173,34 @@ def report(agent_id: AgentId) -> str:
     return f"{ROOT}.discovery.report.{agent_id}"
 
 
-def read(stream: str) -> str:
-    """Subject to read messages of a stream."""
-    return f"{ROOT}.read.{stream}"
+def user_read(user: UserId, request: str) -> str:
+    """Subject to {request} of the user."""
+    return f"{ROOT}.user.{user}.{request}"
 
 
-def parse_read(subject: str) -> str:
-    """Return the stream of a read request."""
-    return subject.rpartition(".")[2]
+def reader_read(name: str, request: str) -> str:
+    """Subject to {request} of all users, as an admin or the gateway."""
+    return f"{ROOT}.reader.{name}.{request}"
+
+
+def audit_page(auditor: str) -> str:
+    """Subject to read a page of the audit log."""
+    return f"{ROOT}.observer.{auditor}.audit.page"
+
+
+def parse_reader(subject: str) -> tuple[UserId, bool]:
+    """Return the caller of a read request, and whether it may read the goals of all users.
+
+    Raises:
+        InvalidInputError: The subject has another form.
+    """
+    match subject.split("."):
+        case ["ioa", "v1", "user", user, *_]:
+            return UserId(_token(user)), False
+        case ["ioa", "v1", "reader", name, *_]:
+            return UserId(name), True
+        case _:
+            raise InvalidInputError(f"{subject!r} names no reader.")
 
 
 def outcome(pool: PoolId) -> str:
@@ -238,9 +268,19 @@ def memberships(agent_id: AgentId) -> str:
     return f"{ROOT}.groups.memberships.{agent_id}"
 
 
-def progress(comm_id: CommId) -> str:
+def any_live_of(user: UserId, comm_id: CommId) -> str:
+    """Return the pattern of live messages about a user's goal, by the goal's root group."""
+    return f"{ROOT}.live.{user}.{comm_id}.*"
+
+
+def live_entry(user: UserId, comm_id: CommId) -> str:
+    """Subject to signal, without content, that an entry was appended to a log of the goal's groups."""
+    return f"{ROOT}.live.{user}.{comm_id}.entry"
+
+
+def live_progress(user: UserId, comm_id: CommId) -> str:
     """Subject to publish progress reports of tasks live, on core NATS, after the first report."""
-    return f"{ROOT}.comm.{comm_id}.progress"
+    return f"{ROOT}.live.{user}.{comm_id}.progress"
 
 
 def say(comm_id: CommId, agent_id: AgentId) -> str:
@@ -396,8 +436,10 @@ def parse_goal_subject(subject: str) -> tuple[UserId, str | None]:
 def kind_of(subject: str) -> str:
     """Return the kind of a request's subject without ids, such as `groups.launch` or `comm.say`."""
     tokens = subject.removeprefix(f"{ROOT}.").split(".")
-    if tokens[0] in ("registry", "discovery", "groups", "uploads", "read"):
+    if tokens[0] in ("registry", "discovery", "groups", "uploads"):
         return ".".join(tokens[:2])
+    if tokens[0] in ("user", "reader", "observer"):
+        return ".".join(tokens[2:4])
     return "comm.say" if "say" in tokens else "other"
 
 

@@ -437,7 +437,8 @@ async def _listed(asked: AdmittedRequest, params: ListTasksRequest) -> ListTasks
     found = looked_at = 0
     while found < MOST_FOUND and looked_at < MOST_LOOKED_THROUGH:
         async with asked.call.limits.pages.slot(asked.call.caller.user):
-            page = await asked.call.client.goals(limit=LOOKED_THROUGH, before=before, labels=labels)
+            caller = asked.call.caller
+            page = await asked.call.client.goals(limit=LOOKED_THROUGH, before=before, labels=labels, user=caller.owner)
         for one in page.goals:
             if not _is_wanted(one, asked, params):
                 continue

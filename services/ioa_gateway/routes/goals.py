@@ -177,7 +177,13 @@ async def list_goals(call: ApiCall, query: GoalsQuery, _body: Nothing) -> Respon
     labels = {**wanted, **own}
     async with call.limits.pages.slot(call.caller.user):
         goals, following = await page_of_goals(
-            call.client, limit=query.limit, before=query.cursor, open_only=query.open, labels=labels, phase=query.phase
+            call.client,
+            limit=query.limit,
+            before=query.cursor,
+            open_only=query.open,
+            labels=labels,
+            phase=query.phase,
+            user=call.caller.owner,
         )
     return document({"goals": goals, "next": following})
 

@@ -61,18 +61,18 @@ async def test_the_first_result_stands(results: Results) -> None:
     assert (first, await results.get(GoalName(LOCAL, GOAL))) == ([True, False], result("right"))
 
 
-async def test_stored_result_is_not_sent_to_subscribers_again(nats_client: Client) -> None:
+async def test_stored_result_is_not_sent_to_subscribers_again(client: Client) -> None:
     """A plain subscriber receives a result once, although several parts of the system publish it to be sure."""
     received: list[bytes] = []
 
     async def receive(message: Msg) -> None:
         received.append(message.data)
 
-    await nats_client.subscribe("ioa.v1.result.local.*", cb=receive)
-    results = NatsResults(nats_client.jetstream())
+    await client.subscribe("ioa.v1.result.local.*", cb=receive)
+    results = NatsResults(client.jetstream())
     for content in ("right", "right", "late"):
         await results.publish(result(content))
-    await nats_client.jetstream().publish("ioa.v1.result.local.last", b"end")
+    await client.jetstream().publish("ioa.v1.result.local.last", b"end")
     await eventually(lambda: b"end" in received)
 
     assert [json.loads(data)["content"] for data in received if data != b"end"] == ["right"]
@@ -186,16 +186,16 @@ async def test_reports_of_progress_are_heard_by_all_who_listen(client: Client, n
             if len(began) == 2:
                 listening.set()
 
-        await NatsProgress(client).follow(heard_by[number].append, listen_anew, subjects.ANY_PROGRESS)
+        await NatsProgress(client).follow(heard_by[number].append, listen_anew)
 
     async with open_connection(NatsSettings(nats_server.url, "second")) as second, asyncio.TaskGroup() as group:
         following = [group.create_task(follow(number, client)) for number, client in enumerate((client, second))]
         await listening.wait()
         await heard(client)
         await heard(second)
-        await client.publish(subjects.progress(CommId("room")), b"\xc1")
+        await client.publish(subjects.live_progress(LOCAL, CommId("room")), b"\xc1")
         for number in (2, 3):
-            await NatsProgress(client).publish(report(number))
+            await NatsProgress(client).publish(report(number), GoalName(LOCAL, GoalId("goal")))
         await eventually(lambda: [len(one) for one in heard_by] == [2, 2])
         await crash(nats_server)
         await nats_server.start()

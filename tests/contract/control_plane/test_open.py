@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from nats.aio.client import Client
 
-from ioa.adapters.nats.direct_gets import StreamPage
 from ioa.adapters.nats.open_groups import NatsMemberships, NatsOpenGroups
-from ioa.adapters.nats.streams import next_messages, stream_names, subjects_of
+from ioa.adapters.nats.stream_reader import StreamPage, next_messages
+from ioa.adapters.nats.streams import stream_names, subjects_of
 from ioa.adapters.nats.topology import LOG, MEMBERS, OPEN, STREAMS
 from ioa.errors import UnavailableError
 from ioa.protocol.ids import AgentId, CommId, GoalId

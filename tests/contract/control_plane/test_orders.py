@@ -12,7 +12,7 @@ from ioa.adapters.nats import orders
 from ioa.adapters.nats.connection import NatsSettings, open_connection
 from ioa.adapters.nats.orders import OrderLines
 from ioa.adapters.nats.queues import Delivery
-from ioa.adapters.nats.streams import next_messages
+from ioa.adapters.nats.stream_reader import next_messages
 from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.adapters.nats.topology import GOALS, Topology
 from ioa.beside import beside
@@ -22,6 +22,7 @@ from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.ids import MAX_ID_CHARS, AgentId, GoalId, GoalName, UserId
 from tests.contract.control_plane.conftest import nothing_is_poison
 from tests.rig.deadline import eventually
+from tests.rig.reads import open_read_service
 
 ANNA, BEN = UserId("anna"), UserId("ben")
 _SOON = timedelta(seconds=10)
@@ -53,7 +54,7 @@ async def test_what_one_user_has_open_keeps_nobody_else_waiting(client: Client) 
     taken.open.update(mine)
     await _publish(client, subjects.goal_of(ANNA), *mine[:10])
     await _publish(client, subjects.goal_to(ANNA, AgentId("ada")), *mine[10:])
-    async with beside(OrderLines(client, taken.work, nothing_is_poison, 3, 2).follow()):
+    async with open_read_service(client), beside(OrderLines(client, taken.work, nothing_is_poison, 3, 2).follow()):
         await eventually(lambda: taken.seen[mine[0]] > 1, within=_SOON)
         await _publish(client, subjects.goal_of(BEN), b"ben")
         await eventually(lambda: taken.seen[b"ben"] == 1, within=_SOON)
@@ -130,6 +131,7 @@ async def test_a_goal_beyond_what_may_wait_is_refused_and_says_so(nats_url: str)
             await system.launch(GoalOrder(goal=f"Count to {number}."))
         with pytest.raises(RateLimitedError) as refused:
             await system.launch(GoalOrder(goal="Count to three."))
-        with pytest.raises(NotFoundError, match=r"yet: 2 of local wait"):
-            await system.goal(GoalId("goal-3"))
+        async with open_read_service(client):
+            with pytest.raises(NotFoundError, match=r"yet: 2 of local wait"):
+                await system.goal(GoalId("goal-3"))
     assert refused.value.retry_after is not None

@@ -103,7 +103,7 @@ async def poison_requests(client: Client) -> None:
         subjects.LIST_AGENTS,
         subjects.search(agent_id),
         subjects.INDEX_STATUS,
-        subjects.GET_GROUP,
+        *(subjects.user_read(LOCAL, request) for request in subjects.READ_REQUESTS),
         subjects.cancel(LOCAL),
     ]
     asked += [subjects.say(CommId("garbage"), agent_id), "ioa.v1.comm.a$b.say.a$b", subjects.inbox(ROSTER[0], "n1")]

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 import pytest
 from nats.aio.client import Client
 
-from ioa.adapters.nats import reading
+from ioa.adapters.nats import stream_reader
 from ioa.adapters.nats.connection import NatsSettings, open_connection
-from ioa.adapters.nats.direct_gets import StreamPage, limit_reads
-from ioa.adapters.nats.streams import next_messages
-from ioa.fair_semaphore import FairSemaphore
+from ioa.adapters.nats.stream_reader import StreamPage, next_messages
 
 
 @pytest.mark.parametrize("others", [0, 3])
@@ -33,40 +30,13 @@ async def test_the_last_messages_are_found_while_more_come(
         await write(client, 10)
         return await next_messages(client, stream, subject, after=after, limit=limit, max_bytes=max_bytes)
 
-    monkeypatch.setattr(reading, "next_messages", next_while_written)
+    monkeypatch.setattr(stream_reader, "next_messages", next_while_written)
     async with open_connection(NatsSettings(nats_url, "reader")) as client:
         await client.jetstream().add_stream(name="LOG", subjects=["log.*"], allow_direct=True)
         await write(client, 200)
         stored = [one.seq for one in (await next_messages(client, "LOG", "log.one", after=0, limit=1_000)).messages]
         for before in (stored[-1] + 1, stored[-1], stored[len(stored) // 2], stored[0] + 1):
             async with asyncio.timeout(20):
-                found = await reading.messages_before(client, "LOG", "log.one", before=before, limit=limit)
+                found = await stream_reader.messages_before(client, "LOG", "log.one", before=before, limit=limit)
             expected = [seq for seq in stored if seq < before][-limit:]
             assert [one.seq for one in found][-limit:] == expected, before
-
-
-async def test_reads_over_a_limited_connection_wait_for_slots(nats_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every read takes a slot, also those that are made of several."""
-    async with open_connection(NatsSettings(nats_url, "reader")) as client:
-        await client.jetstream().add_stream(name="LOG", subjects=["log.*"], allow_direct=True)
-        for number in range(8):
-            await client.jetstream().publish(f"log.{number}", b"x" * 600_000)
-        running, most, slots = 0, 0, FairSemaphore(1)
-        request = client.request
-
-        async def counted(*args: Any, **named: Any) -> Any:
-            nonlocal running, most
-            running += 1
-            most = max(most, running)
-            try:
-                return await request(*args, **named)
-            finally:
-                running -= 1
-
-        monkeypatch.setattr(client, "request", counted)
-        limit_reads(client, lambda: slots.slot("anna"))
-        found = await reading.last_of(client, "LOG", [f"log.{number}" for number in range(8)])
-        page = await next_messages(client, "LOG", ">", after=0, limit=8)
-        before = await reading.messages_before(client, "LOG", "log.*", before=8, limit=7)
-        assert (len(found), most) == (8, 1)
-        assert (len(page.messages), page.pending, len(before)) == (4, 4, 7)

@@ -11,12 +11,8 @@ from nats.aio.client import Client
 from structlog.testing import capture_logs
 
 from ioa.adapters.nats.connection import NatsSettings, open_connection
-from ioa.adapters.nats.dead_letters import NatsDeadLetterBox
 from ioa.adapters.nats.delivery import NatsDeadLetters, NatsResults
-from ioa.adapters.nats.direct_gets import answering_reads
-from ioa.adapters.nats.endpoints import ServiceEndpoint
-from ioa.adapters.nats.permissions import READABLE
-from ioa.adapters.nats.service import open_service
+from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.adapters.nats.topology import DEAD, GOALS, Topology
 from ioa.cli import reach
 from ioa.cli.dead_letters import list_letters, put_back, show_letter
@@ -28,6 +24,7 @@ from ioa.protocol.dead_letters import DeadReason
 from ioa.protocol.goals import GoalResult, Reason
 from ioa.protocol.ids import LOCAL, CommId, GoalId
 from ioa.testing.manual_clock import NEW_YEAR
+from tests.rig.reads import open_read_service
 
 HOSTILE = "x\x1b]52;c;eA==\x07\u202e\n"
 
@@ -40,11 +37,10 @@ def _logs_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 async def client(nats_url: str) -> AsyncIterator[Client]:
-    """A connection to a server with all streams, of which group setup tells."""
+    """A connection to a server with all streams, whose read requests are answered."""
     async with open_connection(NatsSettings(nats_url, "test"), patience=timedelta(seconds=5)) as client:
         await Topology().ensure(client.jetstream())
-        reads = ServiceEndpoint("read", subjects.ANY_READ, answering_reads(client, READABLE))
-        async with open_service(client, "ioa-reads", "Reads", "0.1.0", [reads]):
+        async with open_read_service(client):
             yield client
 
 
@@ -65,7 +61,7 @@ async def test_letters_come_in_pages_newest_first(client: Client) -> None:
         await _put(client, number)
     for number in range(20, 120):
         await client.jetstream().delete_msg(DEAD, number)
-    box, before, pages = NatsDeadLetterBox(client), None, []
+    box, before, pages = NatsSystemClient(client).dead_letters, None, []
     while True:
         page = await box.page(limit=20, before=before)
         pages.append([letter.seq for letter in page.letters])
@@ -86,7 +82,7 @@ async def test_a_letter_is_put_back_once(client: Client, nats_url: str, capsys: 
     """Its message is in its stream again as it came, and the letter is gone; a second try cut short before is no second message."""
     await _put(client, 1)
     js = client.jetstream()
-    letter = await NatsDeadLetterBox(client).read(1)
+    letter = await NatsSystemClient(client).dead_letters.read(1)
     await js.publish(letter.subject, letter.data, headers={"Nats-Msg-Id": "dead/1"})  # what a try did that was cut short
     await put_back(nats_url, 1, Terminal(as_json=True))
     message = await js.get_msg(GOALS, 1)

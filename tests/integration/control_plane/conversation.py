@@ -17,12 +17,13 @@ from ioa.adapters.nats.delivery import NatsResults
 from ioa.adapters.nats.goals import TICKET
 from ioa.adapters.nats.log import NatsGroupLog
 from ioa.adapters.nats.request import NatsRequester
+from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.adapters.nats.topology import WORK, pool_consumer
 from ioa.errors import NotFoundError, UnavailableError
 from ioa.group.events import Said
 from ioa.group.machine import step
 from ioa.group.rejection import RejectionCode
-from ioa.group.requests import Accepted, Entries, GetGroup, GroupSnapshot, LaunchGroup, Rejected, SayReply, SequencedEntry, Sync
+from ioa.group.requests import Accepted, Entries, GroupSnapshot, LaunchGroup, Rejected, SayReply, SequencedEntry, Sync
 from ioa.group.state import GroupState
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol import subjects
@@ -128,7 +129,7 @@ class Caller:
 
     async def state(self, comm_id: CommId) -> GroupState:
         """Where a group stands."""
-        return (await self.ask(subjects.GET_GROUP, GetGroup(comm_id=comm_id), GroupSnapshot)).state
+        return (await NatsSystemClient(self.client).group(comm_id)).state
 
     async def entries(self, comm_id: CommId, agent_id: AgentId) -> list[SequencedEntry]:
         """A member's copy of the log, page by page."""

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import asynccontextmanager
 from datetime import timedelta
 
 import pytest
 from nats.aio.client import Client
 
-from ioa.adapters.nats import listing
+from ioa.adapters.nats import goal_listing
 from ioa.adapters.nats.connection import NatsSettings, open_connection
 from ioa.adapters.nats.delivery import NatsInboxes, NatsResults, NatsTimers
-from ioa.adapters.nats.direct_gets import StreamMessage
 from ioa.adapters.nats.goals import NatsGoalRecords
 from ioa.adapters.nats.log import NatsGroupLog
 from ioa.adapters.nats.open_groups import NatsOpenGroups
-from ioa.adapters.nats.reading import last_of
 from ioa.adapters.nats.retention import NatsEndedGoals, NatsGoalRemoval
+from ioa.adapters.nats.stream_reader import StreamMessage, last_of
 from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.adapters.nats.topology import OPEN, Topology
 from ioa.adapters.system_clock import SystemClock
@@ -31,7 +31,17 @@ from ioa.protocol.open_groups import OpenGroup
 from ioa.protocol.policy import Casting
 from ioa.protocol.team import TeamSpec
 from ioa.runtime.ledger import GroupLedger
+from tests.rig.reads import open_read_service
 from tests.unit.group.scenario import START, charter, launched, limits
+
+
+@asynccontextmanager
+async def open_client(nats_url: str) -> AsyncIterator[Client]:
+    """Connect to a server with all streams, whose read requests are answered."""
+    async with open_connection(NatsSettings(nats_url, "test")) as client:
+        await Topology().ensure(client.jetstream())
+        async with open_read_service(client):
+            yield client
 
 
 class Goals:
@@ -98,8 +108,7 @@ async def names(system: NatsSystemClient, *, limit: int, open_only: bool = False
 
 async def test_goals_are_listed_newest_first_with_how_they_stand(nats_url: str) -> None:
     """Each page goes on where the one before ended; a row tells whether its goal waits, is at work, or how it ended."""
-    async with open_connection(NatsSettings(nats_url, "test")) as client:
-        await Topology().ensure(client.jetstream())
+    async with open_client(nats_url) as client:
         goals, system = Goals(client), NatsSystemClient(client)
         assert ((await system.goals()).goals, (await system.groups()).groups) == ([], [])
         for number in range(5):
@@ -117,8 +126,7 @@ async def test_goals_are_listed_newest_first_with_how_they_stand(nats_url: str) 
 
 async def test_groups_are_listed_with_the_teams_nested_in_them(nats_url: str) -> None:
     """A nested team comes behind its parent; a goal that waits has no group; what has ended may be left out."""
-    async with open_connection(NatsSettings(nats_url, "test")) as client:
-        await Topology().ensure(client.jetstream())
+    async with open_client(nats_url) as client:
         goals, system = Goals(client), NatsSystemClient(client)
         await goals.end("ended")
         root = await goals.open("nests")
@@ -141,9 +149,8 @@ async def test_for_one_user_nothing_of_anothers_goals_is_read(nats_url: str, mon
         read.extend(asked := [*subjects])
         return await last_of(client, stream, asked)
 
-    monkeypatch.setattr(listing, "last_of", noting)
-    async with open_connection(NatsSettings(nats_url, "test")) as client:
-        await Topology().ensure(client.jetstream())
+    monkeypatch.setattr(goal_listing, "last_of", noting)
+    async with open_client(nats_url) as client:
         goals, system = Goals(client), NatsSystemClient(client)
         names = [GoalName(UserId(user), GoalId("one")) for user in ("anna", "eve")]
         for name in names:
@@ -160,9 +167,8 @@ async def test_an_id_is_completed_among_the_newest_and_found_whole_among_all(
     nats_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The beginning of an old id is not found, and the answer says what to do; a whole one is, also of a goal that was removed."""
-    monkeypatch.setattr(listing, "_NEWEST_GOALS", 3)
-    async with open_connection(NatsSettings(nats_url, "test")) as client:
-        await Topology().ensure(client.jetstream())
+    monkeypatch.setattr(goal_listing, "_NEWEST_GOALS", 3)
+    async with open_client(nats_url) as client:
         goals, system = Goals(client), NatsSystemClient(client)
         with pytest.raises(NotFoundError, match="no goal old-1"):
             await system.find_goal("old-1")
@@ -188,8 +194,7 @@ async def test_an_id_is_completed_among_the_newest_and_found_whole_among_all(
 
 async def test_a_row_that_cannot_be_read_hides_no_other(nats_url: str) -> None:
     """Garbage among records, results and logs costs its own row, or what the row would say."""
-    async with open_connection(NatsSettings(nats_url, "test")) as client:
-        await Topology().ensure(client.jetstream())
+    async with open_client(nats_url) as client:
         goals, system, js = Goals(client), NatsSystemClient(client), client.jetstream()
         for goal_id in ("first", "second", "third"):
             await goals.accept(goal_id)

@@ -15,7 +15,7 @@ from ioa.adapters.nats.server import NatsServer
 from ioa.adapters.nats.system_client import open_system
 from ioa.adapters.nats.topology import DEAD, LOG
 from ioa.errors import NoAgentError, NotFoundError, PayloadTooLargeError
-from ioa.group.requests import CancelGroup, GetGroup, GroupSnapshot
+from ioa.group.requests import CancelGroup
 from ioa.protocol import subjects
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import LOCAL, AgentId, GoalId, PoolId, comm_id_of_goal
@@ -153,7 +153,7 @@ async def test_deadlines_and_refusals_hold_over_the_wire(caller: Caller, service
     with pytest.raises(NotFoundError):
         await caller.entries(comm_id, EVE)
     with pytest.raises(NotFoundError):
-        await caller.ask(subjects.GET_GROUP, GetGroup(comm_id=comm_id_of_goal(GoalId("unknown"))), GroupSnapshot)
+        await caller.state(comm_id_of_goal(GoalId("unknown")))
     with pytest.raises(NotFoundError):
         await caller.say(comm_id, EVE, Discussion(content="Hello.", next_speaker=ADA), 1, 1)
     await caller.ask(subjects.cancel(LOCAL), CancelGroup(goal_id=cancelled, why="Enough."), Acknowledged)

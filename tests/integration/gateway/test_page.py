@@ -49,7 +49,10 @@ async def test_a_browser_learns_whether_it_is_signed_in(http: httpx.AsyncClient,
     after = await http.get(in_session(http, await sign_in(http), "/session"))
     assert (before.status_code, after.json()) == (
         204,
-        {"user": "local", "scopes": ["agents:read", "goals:read", "goals:write", "seats:*", "teams:write", "webhooks:write"]},
+        {
+            "user": "local",
+            "scopes": ["agents:read", "goals:read", "goals:read-all", "goals:write", "seats:*", "teams:write", "webhooks:write"],
+        },
     )
 
 

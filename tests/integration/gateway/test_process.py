@@ -19,16 +19,17 @@ from ioa_gateway.__main__ import serve
 from ioa_gateway.settings import GatewaySettings
 from tests.integration.gateway.serving import BEARER, key
 from tests.rig.deadline import eventually
+from tests.rig.reads import open_read_service
 
 
 async def test_an_outage_is_told_and_gotten_over(tmp_path: Path, port: int) -> None:
     """Without NATS every request is told to come back, within 3 s; when NATS is back, so is the gateway, by itself."""
-    async with open_nats_server(tmp_path, None) as server:
-        async with open_connection(NatsSettings(server.url, "test")) as client:
-            await Topology().ensure(client.jetstream())
-            await NatsApiKeys(client).put(key())
+    async with open_nats_server(tmp_path, None) as server, open_connection(NatsSettings(server.url, "test")) as client:
+        await Topology().ensure(client.jetstream())
+        await NatsApiKeys(client).put(key())
         stop = StopSignal()
         async with (
+            open_read_service(client),
             beside(serve(GatewaySettings(nats_url=server.url, http_port=port), stop), stop=stop.set),
             httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}/v1", headers=BEARER, verify=False) as http,
         ):

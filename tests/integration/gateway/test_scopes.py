@@ -57,12 +57,13 @@ def _every_request(goal: str, group: str) -> list[tuple[str, str, dict[str, Any]
 
 
 def _keys() -> dict[str, tuple[UserId, tuple[Scope, ...]]]:
-    """Keys that may not read this goal: of another user for each single thing, and of its own user for what is not reading."""
+    """Keys that may not read this goal: of another user without `goals:read-all`, and of its own user without `goals:read`."""
     blind = [scope for scope in Scope if scope is not Scope.GOALS_READ]
     return {
         **{f"eve-{scope.name.lower().replace('_', '-')}": (EVE, (scope,)) for scope in blind},
         **{f"own-{scope.name.lower().replace('_', '-')}": (LOCAL, (scope,)) for scope in blind},
         "eve-blind": (EVE, tuple(blind)),
+        "eve-own": (EVE, (Scope.GOALS_READ, Scope.GOALS_WRITE, Scope.AGENTS_READ)),
     }
 
 

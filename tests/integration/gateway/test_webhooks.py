@@ -46,6 +46,7 @@ from tests.integration.gateway.test_keys import bearer
 from tests.rig.deadline import eventually
 from tests.rig.hook_receiver import open_receiver
 from tests.rig.ports import held_ports
+from tests.rig.reads import open_read_service
 from tests.unit.group.scenario import launched
 
 OUTSIDE = "https://93.184.215.14/hook"
@@ -68,6 +69,7 @@ async def open_served(folder: Path, replicas: int) -> AsyncIterator[tuple[Served
         open_connection(NatsSettings(server.url, "test")) as client,
     ):
         await Topology().ensure(client.jetstream())
+        await ports.enter_async_context(open_read_service(client))
         await NatsApiKeys(client).put(key())
 
         def settings() -> GatewaySettings:

@@ -111,8 +111,7 @@ def subjects() -> list[str]:
     found = set(_OF_THE_SERVER)
     for row in (one for one in documented() if "." in one.pattern):
         for caller in (*_CALLERS, _ANY):
-            for stream in STREAMS if "THE_STREAM" in row.pattern else ("",):
-                found.add(_named(row.pattern, {**_OTHERS, **caller, "THE_STREAM": stream}))
+            found.add(_named(row.pattern, {**_OTHERS, **caller}))
     found |= {f"$JS.API.{request.format(stream)}" for stream in STREAMS for request in _OF_STREAMS}
     found |= {f"$JS.ACK.{stream}.any.1.1.1.1.0" for stream in STREAMS}
     found |= {

@@ -35,9 +35,6 @@ from tests.rig.nats_server import ignore_refused_subscriptions
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 SERVICES = ("registry", "discovery", "groups", "router")
-_READ_THEMSELVES = (*SERVICES, "admin", "gateway")
-"""Who reads streams by direct gets; everybody else asks group setup."""
-
 ONE_OF_EACH = {AccessRole.OBSERVER: ["observer"], AccessRole.ADMIN: ["admin"], AccessRole.AUDITOR: ["auditor"]}
 
 _PATIENCE = timedelta(seconds=60)
@@ -56,8 +53,7 @@ class Secured:
 
     def settings(self, name: str, key: str = "seed") -> NatsSettings:
         """How somebody connects."""
-        asks = name not in _READ_THEMSELVES
-        return NatsSettings(self.server.url, name, seed=str(self.folder / name / key), asks_to_read=asks)
+        return NatsSettings(self.server.url, name, seed=str(self.folder / name / key))
 
     def service(self, name: str) -> Program:
         """A service as a process."""

@@ -9,7 +9,6 @@ from nats.aio.msg import Msg
 
 from ioa.adapters.nats.permissions import WHO_AM_I, of_agent, of_auditor, of_gateway, of_observer, of_user
 from ioa.adapters.nats.sinks import MessageSink
-from ioa.adapters.nats.topology import AUDIT
 from ioa.protocol import subjects
 from ioa.protocol.ids import PoolId
 from tests.integration.security.secured import open_intruder
@@ -21,7 +20,7 @@ from tests.integration.security.town import BOB, MALLORY, SOON, USER, Town
     [
         ("eve", "seed", subjects.LIST_AGENTS),
         ("observer", "seed", subjects.LIST_AGENTS),
-        ("auditor", "seed", subjects.read(AUDIT)),
+        ("auditor", "seed", subjects.audit_page(subjects.AUDITORS)),
         ("mallory", "mallory", subjects.memberships(MALLORY)),
     ],
 )

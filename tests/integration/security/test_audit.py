@@ -19,10 +19,12 @@ from ioa.cli import reach
 from ioa.cli.audit import show_audit
 from ioa.cli.terminal import Terminal
 from ioa.protocol.audit import AuditLine, Deed
+from ioa.protocol.subjects import AUDITORS, audit_page
 from ioa.retry import until_available
 from ioa.testing.manual_clock import NEW_YEAR
 from tests.integration.security.secured import Secured, open_intruder, open_processes, open_secured
 from tests.rig.deadline import eventually
+from tests.rig.reads import open_read_service
 
 _SOON = timedelta(seconds=15)
 _STRANGERS = (("ada", "ada"), ("user", "seed"), ("observer", "seed"), ("discovery", "seed"))
@@ -53,7 +55,7 @@ async def test_an_auditor_reads_what_services_wrote_and_follows_what_they_write(
     ):
         trail = NatsAuditTrail(auditor)
         page = await until_available(lambda: trail.page(limit=10), lambda _error: None)
-        assert (page.lines, page.before) == ([(1, _line("g1"))], None)
+        assert (page.lines, page.before) == (((1, _line("g1")),), None)
         await NatsAuditSink(registry).put(_line("g2"), key="2")
         async with aclosing(trail.follow(1)) as lines, asyncio.timeout(_SOON.total_seconds()):
             assert await anext(lines) == _line("g2")
@@ -63,7 +65,8 @@ async def test_an_auditor_reads_what_services_wrote_and_follows_what_they_write(
 async def test_nobody_else_reads_or_writes_it(secured: Secured) -> None:
     """Agents, users, observers and discovery are refused by the server; the auditor reads, and does nothing else."""
     reached = [
-        *(f"{subject}.{AUDIT}" for subject in ("$JS.API.STREAM.MSG.GET", "$JS.API.DIRECT.GET", "ioa.v1.read")),
+        *(f"{subject}.{AUDIT}" for subject in ("$JS.API.STREAM.MSG.GET", "$JS.API.DIRECT.GET")),
+        audit_page(AUDITORS),
         "ioa.v1.audit.launched",
     ]
     beyond = [
@@ -117,5 +120,9 @@ async def test_not_even_an_admin_takes_a_line_out(secured: Secured) -> None:
             for what in ("PURGE", "MSG.DELETE", "DELETE"):
                 with pytest.raises(nats.errors.Error):
                     await service.request(f"$JS.API.STREAM.{what}.{AUDIT}", b'{"seq":1}', timeout=0.1)
-    async with open_intruder(secured, "admin") as admin:
+    async with (
+        open_intruder(secured, "groups") as groups,
+        open_read_service(groups),
+        open_intruder(secured, "admin") as admin,
+    ):
         assert [seq for seq, _ in (await NatsAuditTrail(admin).page(limit=10)).lines] == [1]

@@ -10,19 +10,17 @@ from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
 
-from ioa.adapters.nats.direct_gets import answering_reads
-from ioa.adapters.nats.endpoints import ServiceEndpoint
-from ioa.adapters.nats.service import open_service
 from ioa.adapters.nats.stream_stats import read_standing
-from ioa.adapters.nats.streams import next_messages
-from ioa.adapters.nats.topology import LOG, Topology
+from ioa.adapters.nats.system_client import NatsSystemClient
+from ioa.adapters.nats.topology import Topology
 from ioa.adapters.nats.whoami import ask_user
 from ioa.beside import beside
 from ioa.protocol import subjects
-from ioa.protocol.ids import AgentId
+from ioa.protocol.ids import AgentId, CommId
 from tests.integration.security.secured import open_intruder, open_secured
 from tests.integration.security.town import BOB, SOON, USER
 from tests.rig.deadline import eventually
+from tests.rig.reads import open_read_service
 
 _RELOADS = 10
 _ASKED_BETWEEN = 10
@@ -36,8 +34,8 @@ async def test_nobodys_request_fails_while_the_server_reloads(tmp_path: Path) ->
         user = await stack.enter_async_context(open_intruder(secured, USER))
         await Topology().ensure(admin.jetstream())
         groups = await stack.enter_async_context(open_intruder(secured, "groups"))
-        reads = ServiceEndpoint("read", subjects.ANY_READ, answering_reads(groups, (LOG,)))
-        await stack.enter_async_context(open_service(groups, "ioa-reads", "Reads", "0.1.0", [reads]))
+        await stack.enter_async_context(open_read_service(groups))
+        system = NatsSystemClient(user)
         asked, done = Counter[str](), asyncio.Event()
 
         async def publish() -> None:  # to one agent after another: nobody takes them, and so many wait for each at most
@@ -49,7 +47,7 @@ async def test_nobodys_request_fails_while_the_server_reloads(tmp_path: Path) ->
         asks: dict[str, Callable[[], Awaitable[object]]] = {
             "standing": lambda: read_standing(admin),
             "whose": whose,
-            "log": lambda: next_messages(user, LOG, subjects.ANY_LOG, after=0, limit=10),
+            "log": lambda: system.entries(CommId("room"), limit=10),
             "goal": publish,
         }
 

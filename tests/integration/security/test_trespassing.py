@@ -22,9 +22,10 @@ from ioa.adapters.secret_stores.nkeys import create_seed, public_key_of, read_ke
 from ioa.cli.examination import Health, dead_letter_findings
 from ioa.errors import UnavailableError
 from ioa.protocol import subjects as names
+from ioa.protocol.codec import encode
 from ioa.protocol.dead_letters import DeadReason
-from ioa.protocol.ids import PoolId
-from ioa.protocol.stream_reads import ReadStream
+from ioa.protocol.ids import PoolId, UserId
+from ioa.protocol.reads import ListGoals
 from tests.integration.security.secured import Secured, open_intruder, open_processes, open_secured
 from tests.rig.deadline import eventually
 
@@ -88,7 +89,7 @@ async def test_nobody_else_has_an_answer_sent_into_a_log(secured: Secured) -> No
         async with open_intruder(secured, "ada", "ada") as ada, open_intruder(secured, "user") as user:
             await ada.publish(f"$JS.API.CONSUMER.MSG.NEXT.{WORK}.any", b'{"batch":1,"no_wait":true}', reply=forged)
             await user.publish("ioa.v1.goal.user", b"Count to ten.", reply=forged)
-            await user.publish(names.read(LOG), ReadStream(last_by_subj=">").model_dump_json().encode(), reply=forged)
+            await user.publish(names.user_read(UserId("user"), names.GOALS_LIST), encode(ListGoals()), reply=forged)
             await _heard(ada, "ioa.v1.groups.file.ada")
             await _heard(user, WHO_AM_I)
         assert (await admin.jetstream().stream_info(LOG)).state.messages == 0

@@ -23,8 +23,8 @@ from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import CommId, GoalId, GoalName, MessageId, TaskId, UserId
 from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, Header, InformTaskProgress, Message, Phase
+from ioa.protocol.reads import ReadDeadLetters
 from ioa.protocol.retention import Prune
-from ioa.protocol.stream_reads import ReadStream
 from ioa.testing.manual_clock import NEW_YEAR
 from tests.contract.system_client.test_named_teams import debate
 from tests.integration.security.secured import open_intruder
@@ -53,11 +53,9 @@ async def test_a_user_achieves_nothing_against_another(town: Town) -> None:
         achieved = await _cancel(eve, GoalName(USER, _FIRST))
         for user, goal_id in goals:
             await bob.lead(goal_id, f"{goal_id} of {user}", user)
-        told = [await town.user.wait_for_result(GoalName(user, goal_id)) for user, goal_id in goals]
-        shown = await eve.find_goal(_FIRST), await town.user.find_goal(_FIRST), await eve.find_goal(f"{USER}/{_SECOND}")
-        with pytest.raises(NotFoundError, match=f"write {USER}/{_SECOND}"):  # nor is hers shown to another for a goal of his own
-            await eve.find_goal(_SECOND)
-        status = await eve.goal(GoalName(USER, _SECOND))
+        told = [await {USER: town.user, EVE: eve}[user].wait_for_result(goal_id) for user, goal_id in goals]
+        shown = await eve.find_goal(_FIRST), await town.user.find_goal(_FIRST)
+        status = await town.user.goal(_SECOND)
         async with open_system(town.secured.settings("admin"), patience=SOON) as admin:
             await town.user.launch(GoalOrder(goal="Wait.", goal_id=GoalId("waits"), agent=BOB))
             await town.given((USER, GoalId("waits")))
@@ -75,9 +73,49 @@ async def test_a_user_achieves_nothing_against_another(town: Town) -> None:
     assert [(result.reason, result.content, result.user) for result in told] == [
         (Reason.CONCLUDED, f"{goal_id} of {user}", user) for user, goal_id in goals
     ]
-    assert shown == (GoalName(EVE, _FIRST), GoalName(USER, _FIRST), GoalName(USER, _SECOND))
+    assert shown == (GoalName(EVE, _FIRST), GoalName(USER, _FIRST))
     assert status.standing is not None and status.standing.charter is not None
     assert (status.record.goal.user, status.standing.charter.user, cancelled.reason) == (USER, USER, Reason.CANCELLED)
+
+
+async def test_a_user_reads_nothing_of_another(town: Town) -> None:
+    """Goals, results, groups, logs and dead letters of another user are as if they did not exist; an admin reads them."""
+    await town.user.launch(GoalOrder(goal="Count.", goal_id=_FIRST, agent=BOB))
+    await town.given((USER, _FIRST))
+    await town.agents[BOB].lead(_FIRST, "One.", USER)
+    name = GoalName(USER, _FIRST)
+    await town.user.wait_for_result(name)
+    async with (
+        open_system(town.secured.settings("eve"), patience=SOON) as eve,
+        open_system(town.secured.settings("admin"), patience=SOON) as admin,
+    ):
+        await town.user._js.publish(subjects.goal_of(USER), b'{"goal": 1}')
+        [letter] = (await eventually(lambda: admin.dead_letters.page(limit=5), lambda found: len(found.letters) == 1)).letters
+        found: dict[str, list[object]] = {}
+        for reader, system in (("user", town.user), ("eve", eve), ("admin", admin)):
+            found[reader] = [
+                [row.record.goal.name for row in (await system.goals()).goals],
+                [one.state.comm_id for one in (await system.groups()).groups],
+                len(await system.entries(name.comm_id)) > 0,
+                len(await system.entries_before(name.comm_id, before=2**62, limit=5)) > 0,
+                list(await system.heads([name.comm_id], at=2**62)),
+                [one.seq for one in (await system.dead_letters.page(limit=5)).letters],
+            ]
+        for refused in (
+            eve.goal(name),
+            eve.result(name),
+            eve.wait_for_result(name),
+            eve.group(name.comm_id),
+            eve.find_goal(str(name)),
+            eve.find_goal(_FIRST[:3]),
+            eve.find_group(name.comm_id),
+            eve.dead_letters.read(letter.seq),
+        ):
+            with pytest.raises(NotFoundError):
+                await refused
+        assert await eve.dead_letters.newest(letter.reason) is None
+    everything = [[name], [name.comm_id], True, True, [name.comm_id], [letter.seq]]
+    assert found == {"user": everything, "admin": everything, "eve": [[], [], False, False, [], []]}
 
 
 async def test_a_goal_takes_no_group_with_it_that_its_labels_name(town: Town) -> None:
@@ -128,10 +166,10 @@ async def test_a_user_has_nobody_told_what_was_not_said(town: Town) -> None:
             assert (await js.get_msg(DEAD, seq=dead.state.last_seq)).data == data
             stored.append(dead.state.last_seq)
         before = (await js.stream_info(GOALS)).state.last_seq
-        targets = (subjects.progress(room), subjects.goal_of(USER), subjects.goal_to(USER, BOB), subjects.answer(USER))
-        for seq in stored:
-            for target, asked in product(targets, (ReadStream(seq=seq), ReadStream(seq=seq, next_by_subj=">", batch=1))):
-                await eve.publish(subjects.read(DEAD), asked.model_dump_json().encode(), reply=target)
+        live = subjects.live_progress(USER, room)
+        targets = (live, subjects.goal_of(USER), subjects.goal_to(USER, BOB), subjects.answer(USER))
+        for seq, target in product(stored, targets):
+            await eve.publish(subjects.user_read(EVE, subjects.DEAD_PAGE), encode(ReadDeadLetters(seq=seq)), reply=target)
         with pytest.raises(NotFoundError):  # the server answers in turn: whatever was asked before has been sent
             await system.group(CommId("none"))
         await town.user.launch(GoalOrder(goal="Count on.", goal_id=_SECOND, agent=BOB))

@@ -12,7 +12,6 @@ from ioa.adapters.nats.accounts import AGENTS, CONTROL_PLANE, USERS
 from ioa.adapters.nats.authorization import User, authorization
 from ioa.adapters.nats.permissions import (
     PULLS,
-    READABLE,
     STANDING,
     Service,
     covers,
@@ -30,8 +29,7 @@ from ioa.adapters.nats.queues import _PULL
 from ioa.adapters.nats.request import SEARCH_TIMEOUT
 from ioa.adapters.nats.server import MAX_SUBSCRIBED_PARTS
 from ioa.protocol.ids import AgentId, PoolId, UserId
-from ioa.protocol.subjects import GET_GROUP
-from ioa.protocol.subjects import read as read_of
+from ioa.protocol.subjects import READ_REQUESTS, user_read
 
 ANNA = UserId("anna")
 ADA = of_agent(AgentId("ada"), PoolId("sums"))
@@ -75,7 +73,7 @@ def test_every_export_names_who_imports_it() -> None:
     ]
     assert exported == {(kind, one[kind]["subject"], name) for one, kind, name in imports}
     shown = {one[kind]["subject"] for one, kind, _ in imports if one.get("share")}
-    assert {"ioa.*.groups.get", "ioa.*.registry.list", "ioa.*.read.IOA_LOG"} <= shown
+    assert {"ioa.*.groups.status", "ioa.*.registry.list"} <= shown
     assert not any(one.endswith(".*") for one in shown), "these subjects name their callers"
 
 
@@ -89,7 +87,7 @@ def test_what_is_answered_often_is_so_as_it_crosses_over() -> None:
     """The server takes one answer to a request of an export that does not say so, and keeps the others until their time is over."""
     read, pulls = "$JS.API.DIRECT.GET.IOA_LOG", ("$JS.API.CONSUMER.MSG.NEXT.IOA_HOOKS.hooks", f"{PULLS}any")
     assert all(is_answered_often(one) and is_answered_often(crossing_of(one)) for one in (read, "$SRV.PING"))
-    once = (*STANDING, GET_GROUP, *map(read_of, READABLE), *pulls)
+    once = (*STANDING, *(user_read(UserId("*"), request) for request in READ_REQUESTS), *pulls)
     assert not any(is_answered_often(crossing_of(one)) for one in once)
 
 

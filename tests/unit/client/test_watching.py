@@ -16,11 +16,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from ioa import attention
 from ioa.beside import beside
 from ioa.client import history, watching
 from ioa.client.history import conversation, heads_of_tree, read_back, read_on
-from ioa.client.watching import News, watch
+from ioa.client.watching import watch
 from ioa.errors import UnavailableError
 from ioa.group.events import CancelRequested, Entry, Event, SubgroupClosed, SubgroupOpened
 from ioa.group.requests import GroupSnapshot
@@ -39,6 +38,7 @@ _NOTHING = CancelRequested(at=_AT)
 def stored(seq: int, comm_id: CommId, event: Event, nested: Sequence[CommId], *, ends: bool = False, size: int = 0) -> StoredEntry:
     """An entry with as much of its state as a reader looks at; by default some are ten times as large as others."""
     state = SimpleNamespace(comm_id=comm_id, phase=Phase.CONCLUDED if ends else Phase.DISCUSSING, nested=tuple(nested))
+    state.goal_name = SimpleNamespace(comm_id=ROOT)
     return StoredEntry(seq, cast(Entry, SimpleNamespace(event=event, state=state)), size or 100 * (seq % 10 + 1))
 
 
@@ -135,7 +135,7 @@ class Log:
         """Store everything, hinting at most of it; afterwards have everybody look."""
         for entry in self._coming:
             for comm_id, listener in self._listeners:
-                if comm_id == entry.entry.state.comm_id and self._random.random() < 0.8:
+                if comm_id == ROOT and self._random.random() < 0.8:
                     listener.hint()
             await self._pass()
             self._stored.append(entry)
@@ -169,7 +169,6 @@ def test_who_watches_sees_the_log(seed: int, behind: int) -> None:
         patch.setattr(watching, "_AGAIN_SECONDS", 0.001)
         patch.setattr(history, "_PAGE_BYTES", random.choice((1, 1_000, 5_000, 250_000)))
         patch.setattr(history, "_PAGE", random.choice((1, 3, 256)))
-        patch.setattr(watching, "_MOST_LISTENED", random.choice((1, 2, 8)))
         seen = asyncio.run(follow())
     assert seen == [one for one in entries if behind < one.seq <= last]
 
@@ -190,28 +189,6 @@ def readable(entries: Sequence[StoredEntry]) -> GroupClient:
 def _opened(seq: int, team: str, nested: Sequence[str]) -> StoredEntry:
     opened = SubgroupOpened(at=_AT, task_id=_TASK, by=AgentId("ada"), subgroup=CommId(team))
     return stored(seq, ROOT, opened, [CommId(one) for one in nested])
-
-
-@asynccontextmanager
-async def _watching_teams(number: int) -> AsyncIterator[tuple[Log, Sequence[str], AsyncIterator[News]]]:
-    """Follow a group in which so many teams were opened, which is told already."""
-    teams, log = [f"team-{one}" for one in range(number)], answering([])
-    async with watch(cast(GroupClient, log), ROOT) as news:
-        for place, team in enumerate(teams, start=1):
-            log.store(_opened(place, team, teams[:place]))
-            await anext(news)
-        yield log, teams, news
-
-
-async def test_groups_that_are_not_listened_to_are_looked_at_by_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody says that there is anything in them, and of all that look over one connection one does in a second."""
-    monkeypatch.setattr(watching, "_UNHEARD_SECONDS", 0.01)
-    monkeypatch.setattr(attention, "_LONGEST_SECONDS", 0.01)
-    async with _watching_teams(6) as (log, teams, news):
-        coming = asyncio.ensure_future(anext(news))
-        await asyncio.sleep(0.1)  # it looks for a while behind a hint
-        log.store(said := stored(30, CommId(teams[-1]), _NOTHING, ()))
-        assert await asyncio.wait_for(coming, 10) == said
 
 
 async def _all(reading: AsyncIterator[StoredEntry]) -> list[StoredEntry]:

@@ -72,7 +72,7 @@ async def test_a_list_of_tasks_tells_of_as_many_files_as_one(monkeypatch: pytest
 
     monkeypatch.setattr(handler, "_row", row)
     monkeypatch.setattr(handler, "_is_wanted", lambda *_: True)
-    caller, limits = SimpleNamespace(labels={}, user="anna"), SimpleNamespace(pages=FairSemaphore(1))
+    caller, limits = SimpleNamespace(labels={}, user="anna", owner="anna"), SimpleNamespace(pages=FairSemaphore(1))
     asked: Any = SimpleNamespace(call=SimpleNamespace(caller=caller, client=SimpleNamespace(goals=goals), limits=limits))
     told = await handler._listed(asked, ListTasksRequest())
     assert (len(told.tasks), told.total_size, told.next_page_token) == (2, 4, "t")

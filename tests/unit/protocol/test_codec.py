@@ -17,7 +17,7 @@ from pydantic import BaseModel, ValidationError
 from ioa.errors import InvalidInputError, PayloadTooLargeError
 from ioa.group import requests
 from ioa.group.events import Entry, encode_entry
-from ioa.protocol import cards, files, goal_order, goals, messages, named_teams, registry, search, stream_reads
+from ioa.protocol import cards, files, goal_order, goals, messages, named_teams, reads, registry, search
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES, decode, encode, receive, validate
 from ioa.protocol.files import Announced, PutUpload
@@ -42,7 +42,6 @@ from ioa.protocol.messages import (
 from ioa.protocol.model import Model
 from ioa.protocol.policy import Casting, FormField
 from ioa.protocol.registry import Lease
-from ioa.protocol.stream_reads import ReadStream
 from ioa.protocol.texts import check_text, check_texts, shortened
 from ioa.protocol.usage import MAX_COUNT, Usage
 from tests.unit.group.scenario import launched, said
@@ -251,7 +250,8 @@ def test_codec_takes_time_linear_in_the_payload(unit: bytes) -> None:
 def test_behind_each_place_of_a_request_there_is_one() -> None:
     """What is asked for stands behind it: behind the last number there is none, by which a request crashed."""
     asked = {"agent_id": "bob", "after": 2**63 - 2}
-    assert ReadStream(seq=receive(requests.ListMemberships, msgpack.packb(asked)).after + 1).seq == 2**63 - 1
+    after = receive(requests.ListMemberships, msgpack.packb(asked)).after + 1
+    assert reads.ReadLog(comm_ids=(CommId("room"),), after=after).after == 2**63 - 1
     with pytest.raises(InvalidInputError, match="after"):
         receive(requests.ListMemberships, msgpack.packb({**asked, "after": 2**63 - 1}))
 
@@ -358,14 +358,14 @@ def test_a_lease_of_an_older_registry_is_read() -> None:
 
 
 _TOLD_BY_SERVICES = frozenset(
-    "Accepted Entries GoalResult GroupSnapshot GroupStatus Hit IndexStatus NamedTeam NeedHits OpenMembership OpenMemberships "
-    "Pruned SayReply SearchResult SequencedEntry".split()
+    "Accepted AuditPage Entries GoalResult GroupSnapshot GroupStatus Hit IndexStatus NamedTeam NeedHits OpenMembership "
+    "OpenMemberships Pruned SayReply SearchResult SequencedEntry".split()
 )
 """What strangers do not say, but are told."""
 
 
 def _asked() -> Iterator[type[Model]]:
-    for module in (cards, files, goal_order, goals, messages, named_teams, registry, requests, search, stream_reads):
+    for module in (cards, files, goal_order, goals, messages, named_teams, registry, requests, search, reads):
         for one in vars(module).values():
             if isinstance(one, type) and issubclass(one, Model) and one.__module__ == module.__name__:
                 yield one

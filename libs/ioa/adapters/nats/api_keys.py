@@ -10,8 +10,7 @@ from typing import TypeVar
 from nats.aio.client import Client
 
 from ioa.adapters.nats.keys import drawn_once, erase, last_message, publish_onto, stream_of, subject_of
-from ioa.adapters.nats.reading import DirectReads
-from ioa.adapters.nats.streams import pages
+from ioa.adapters.nats.stream_reader import pages
 from ioa.adapters.nats.topology import API_KEYS
 from ioa.adapters.nats.translated_errors import unavailable_unless_answered
 from ioa.errors import NotFoundError
@@ -29,11 +28,11 @@ M = TypeVar("M", bound=Model)
 
 
 class NatsApiKeys:
-    """API keys by id. Any replica answers reads; conditional writes decide races."""
+    """API keys by id. Any replica answers lists; other reads come from the stream's leader."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._js = DirectReads(client)
+        self._js = client.jetstream()
 
     async def keys(self) -> Sequence[ApiKey]:
         """Read all keys, from any replica."""

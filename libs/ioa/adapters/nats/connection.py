@@ -86,7 +86,6 @@ class NatsSettings:
         key: Path of its key.
         token: A token of an identity provider or the path of its file, which is read for each connection.
         data: Folder of a system on this machine, whose password is used without other credentials.
-        asks_to_read: Whether streams are read through group setup, because the credentials do not permit JetStream requests.
     """
 
     url: str
@@ -98,7 +97,6 @@ class NatsSettings:
     key: str | None = None
     data: Path | None = None
     token: str | Path | None = None
-    asks_to_read: bool = False
 
     def password(self) -> str | None:
         """Return the password of a system on this machine; None if there is none."""
@@ -264,7 +262,6 @@ class _LastingClient(Client):
     def __init__(self, settings: NatsSettings, shown: _Shown) -> None:
         super().__init__()
         self._ps = MessageParser(self)
-        self.asks_to_read = settings.asks_to_read
         self._settings, self._shown = settings, shown
         self._reconnecting: asyncio.Task[Any] | None = None
         self.closed = asyncio.Event()
@@ -493,11 +490,6 @@ def may_not_publish(client: Client, subject: str) -> bool:
 def _quoted(subject: str) -> str:
     """Return a subject as it occurs in the server's error, which nats-py converts to lower case."""
     return f'"{subject.lower()}"'
-
-
-def asks_to_read(client: Client) -> bool:
-    """Return whether this connection reads streams through group setup."""
-    return isinstance(client, _LastingClient) and client.asks_to_read
 
 
 async def _attempt(settings: NatsSettings) -> _LastingClient:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import NoReturn
 
@@ -37,8 +36,6 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 _BY_ROUTER = "Ioa-By-Router"
 """The header that reports of progress bear."""
-_STORED_AT = "Nats-Sequence"
-"""The header of what the server answers to who reads a stream (NATS ADR-31)."""
 
 _log = structlog.get_logger(__name__)
 
@@ -74,63 +71,53 @@ class NatsInboxes:
             _log.warning("push_lost", comm_id=entry.entry.state.comm_id, seq=seq, error=str(error) or type(error).__name__)
 
 
-def _is_of_router(message: Msg) -> bool:
-    """Whether a router has published a report.
+def read_progress(message: Msg) -> Said | None:
+    """Read a progress report; None if a router has not published it, or it cannot be read.
 
-    Where users are, one of them may have the server's answer to a read sent to any subject, with what she has stored herself. Such
-    an answer says where in a stream it was stored, or, if she asked for no headers, bears none.
+    Users may direct a reply to any subject of their account; a reply does not have the header of routers.
     """
-    headers = message.headers or {}
-    return _BY_ROUTER in headers and _STORED_AT not in headers
+    if _BY_ROUTER not in (message.headers or {}):
+        _log.warning("progress_not_of_router", subject=message.subject)
+        return None
+    try:
+        return decode(Said, message.data)
+    except IoaError as error:
+        _log.warning("progress_unreadable", subject=message.subject, error=str(error))
+        return None
 
 
 class NatsProgress:
-    """Reports of progress on core NATS, one subject for each group."""
+    """Progress reports on core NATS, one subject for each goal."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
 
-    async def publish(self, said: Said) -> None:
-        """Publish the report; one that cannot be sent is lost."""
-        comm_id = said.message.header.comm_id
+    async def publish(self, said: Said, goal: GoalName) -> None:
+        """Publish a report; a report that cannot be sent is lost."""
         try:
-            await self._client.publish(subjects.progress(comm_id), encode(said), headers={_BY_ROUTER: "1"})
+            await self._client.publish(subjects.live_progress(goal.user, goal.comm_id), encode(said), headers={_BY_ROUTER: "1"})
         except (nats.errors.Error, OSError) as error:
-            _log.warning("progress_lost", comm_id=comm_id, error=str(error) or type(error).__name__)
+            _log.warning("progress_lost", goal=str(goal), error=str(error) or type(error).__name__)
 
-    async def follow(self, hear: Callable[[Said], None], listen_anew: Callable[[], None], subject: str) -> NoReturn:
-        """Give every report on a subject to `hear`, for ever; see `listening`."""
-        async with self.listening(hear, listen_anew, subject):
-            await asyncio.Event().wait()
-        raise AssertionError("nobody sets this event")
+    async def follow(self, hear: Callable[[Said], None], listen_anew: Callable[[], None]) -> NoReturn:
+        """Pass every report of all goals to `hear`, until cancelled.
 
-    @asynccontextmanager
-    async def listening(
-        self, hear: Callable[[Said], None], listen_anew: Callable[[], None], subject: str, *, only_routers: bool = False
-    ) -> AsyncIterator[None]:
-        """Give every report on a subject, which may be a pattern, to `hear` while the block runs.
-
-        `listen_anew` is called when the subscription starts, and after each time reports may have been lost. With `only_routers`
-        ignore messages that no router has published.
+        `listen_anew` is called when the subscription starts, and after each time reports may have been lost.
         """
 
         async def receive(message: Msg) -> None:
-            if only_routers and not _is_of_router(message):
-                _log.warning("progress_not_of_router", subject=message.subject)
-                return
-            try:
-                hear(decode(Said, message.data))
-            except IoaError as error:
-                _log.warning("progress_unreadable", subject=message.subject, error=str(error))
+            if (said := read_progress(message)) is not None:
+                hear(said)
 
-        subscription = await self._client.subscribe(subject, cb=receive)
+        subscription = await self._client.subscribe(subjects.ANY_LIVE_PROGRESS, cb=receive)
         try:
             with at_renewal(self._client, listen_anew):
                 listen_anew()
-                yield
+                await asyncio.Event().wait()
         finally:
             if not self._client.is_closed:
                 await subscription.unsubscribe()
+        raise AssertionError("this event is never set")
 
 
 class NatsResults:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -19,18 +19,8 @@ DEFAULT_RATE = RateLimit(per_second=200, burst=1_000)
 """Rate of one caller and service. It exceeds the progress reports of an agent with several hundred open tasks."""
 
 
-@dataclass(frozen=True)
-class HeadedAnswer:
-    """A reply with headers of its own."""
-
-    data: bytes
-    headers: Mapping[str, str]
-
-
 Handler = Callable[[str, bytes], Awaitable[bytes]]
 """Gets a request's subject and payload, returns the reply's payload."""
-HeadedHandler = Callable[[str, bytes], Awaitable[bytes | HeadedAnswer]]
-"""Returns a reply with headers, or its payload only."""
 Asked = TypeVar("Asked", bound=Model)
 
 
@@ -50,7 +40,7 @@ class ServiceEndpoint:
 
     name: str
     subject: str
-    handler: HeadedHandler
+    handler: Handler
     per_replica: bool = False
     queue_key: Callable[[str], str] | None = None
     caller_at: int | None = None

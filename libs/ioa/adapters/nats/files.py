@@ -22,7 +22,8 @@ from nats.js.errors import APIError
 from nats.js.errors import NotFoundError as NoMessageError
 
 from ioa.adapters.nats.keys import last_message, publish_onto
-from ioa.adapters.nats.streams import next_messages, pages, subjects_of
+from ioa.adapters.nats.stream_reader import next_messages, pages
+from ioa.adapters.nats.streams import subjects_of
 from ioa.adapters.nats.topology import ARTIFACTS, FILES
 from ioa.adapters.nats.translated_errors import lost_race, unavailable_unless_answered
 from ioa.errors import ConflictError, InvalidInputError, NotFoundError

@@ -5,7 +5,6 @@ nats-py stops reading from the connection at invalid headers, and needs a third 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
 from nats.js.api import Header
@@ -18,8 +17,6 @@ _MAX_LINES = 64
 _MAX_BYTES = 100_000
 """Largest block that is read. One header may contain an id of 64 kB."""
 _MAX_NAME_BYTES = 128
-_WRITABLE_NAME = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
-"""Header names that nats-py sends: a token of RFC 9110."""
 _ACKNOWLEDGED = b"$JS.ACK."
 SEQUENCE = "Nats-Sequence"
 """Header with the sequence of a message that is read from a stream."""
@@ -45,11 +42,6 @@ def drop_foreign_status(headers: dict[str, str], reply: bytes) -> None:
 def decode_subject(subject: bytes) -> str:
     """Return a subject as text, with U+FFFD, which no id contains, for bytes that are not UTF-8."""
     return subject.decode("utf-8", "replace")
-
-
-def writable(headers: Mapping[str, str]) -> dict[str, str]:
-    """Return the headers whose names nats-py accepts for sending."""
-    return {name: value for name, value in headers.items() if _WRITABLE_NAME.fullmatch(name)}
 
 
 def written_bytes(headers: Mapping[str, str]) -> int:

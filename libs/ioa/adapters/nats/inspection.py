@@ -6,20 +6,18 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 import nats.errors
 from nats.aio.client import Client
-from nats.js.errors import NotFoundError
 
 from ioa.adapters.nats.connection import NatsSettings, open_connection
-from ioa.adapters.nats.reading import DirectReads
 from ioa.adapters.nats.request import NatsRequester
 from ioa.adapters.nats.service import REJECTED
 from ioa.adapters.nats.stream_stats import QueueStats, StreamStats
 from ioa.adapters.nats.system_client import NatsSystemClient
-from ioa.adapters.nats.topology import DEAD, STREAMS, TIMERS
+from ioa.adapters.nats.topology import STREAMS, TIMERS
 from ioa.adapters.nats.whoami import ask_tenant
 from ioa.cancellation import heeding_cancellation
 from ioa.errors import ForbiddenError, IoaError, NotPermittedError, UnavailableError
@@ -119,7 +117,6 @@ class NatsInspection:
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._js = DirectReads(client)
         self._system = NatsSystemClient(client)
 
     @property
@@ -225,23 +222,16 @@ class NatsInspection:
         return None
 
     async def dead_letter_kinds(self) -> Sequence[DeadLetterKind]:
-        """Count dead letters by their reason, and read the newest of each if whoever asks may."""
+        """Count dead letters by reason, with the newest letter of each reason that the caller may read."""
         kinds: list[DeadLetterKind] = []
         may_read = True
         for reason, count in (await self._system.standing()).dead_letters.items():
             try:
-                newest = await self._js.get_last_msg(DEAD, subjects.dead(reason)) if may_read else None
-            except NotFoundError:
-                continue
-            except ForbiddenError:  # an observer may only count them
-                newest = None
-            if newest is None:
-                may_read = False
-                kinds.append(DeadLetterKind(reason, count, 0, "", ""))
-                continue
-            headers = newest.headers or {}
-            why, about = str(headers.get("Ioa-Reason", "")), str(headers.get("Ioa-Subject", ""))
-            kinds.append(DeadLetterKind(reason, count, newest.seq or 0, why, about))
+                newest = await self._system.dead_letters.newest(reason) if may_read else None
+            except (ForbiddenError, NotPermittedError):  # an observer only counts letters
+                newest, may_read = None, False
+            seq, why, subject = (0, "", "") if newest is None else (newest.seq, newest.why, newest.subject)
+            kinds.append(DeadLetterKind(reason, count, seq, why, subject))
         return kinds
 
 
@@ -252,5 +242,5 @@ async def open_inspection(settings: NatsSettings, *, patience: timedelta) -> Asy
     Raises:
         UnavailableError: No NATS server answers within `patience`.
     """
-    async with open_connection(replace(settings, asks_to_read=True), patience=patience, any_payload=True) as client:
+    async with open_connection(settings, patience=patience, any_payload=True) as client:
         yield NatsInspection(client)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
+import nats.errors
 from nats.aio.client import Client
-from nats.js import JetStreamContext
 from nats.js.api import Header
 from nats.js.errors import APIError, NotFoundError
 
 from ioa.adapters.nats.acks import AcknowledgedWrites
+from ioa.adapters.nats.publishing import publish_to_each
 from ioa.adapters.nats.topology import LOG
 from ioa.adapters.nats.translated_errors import lost_race, unavailable_unless_answered, unavailable_unless_stored
 from ioa.errors import InvalidInputError
@@ -41,12 +43,12 @@ class NatsGroupLog:
     Args:
         client: The connection.
         found_garbage: Is told of each entry that cannot be read, before that is raised.
-        js: How single entries are read; None reads them from the stream's leader, since a direct get may lag behind.
     """
 
-    def __init__(self, client: Client, found_garbage: FoundGarbage | None = None, js: JetStreamContext | None = None) -> None:
+    def __init__(self, client: Client, found_garbage: FoundGarbage | None = None) -> None:
         self._found_garbage = found_garbage or _tell_nobody
-        self._js = js or client.jetstream()
+        self._client = client
+        self._js = client.jetstream()
         self._writes = AcknowledgedWrites(client)
         self._reads = FairSemaphore(_READ_AT_ONCE, _READ_OF_ONE)
 
@@ -55,15 +57,19 @@ class NatsGroupLog:
         return await self._get(comm_id)
 
     async def append(self, comm_id: CommId, entry: EncodedEntry, *, expected_seq: int, log_bytes: int = 0) -> int:
-        """Append if nobody else has; see the port."""
+        """Append the entry if the head is as expected, and signal it to watchers of the goal; see the port."""
         headers = {_EXPECTED_SEQUENCE: str(expected_seq), _LOG_BYTES: str(log_bytes + len(entry.data))}
         with unavailable_unless_stored(f"The log of {comm_id}"):
             try:
-                return await self._writes.publish(subjects.log(comm_id), entry.data, headers)
+                seq = await self._writes.publish(subjects.log(comm_id), entry.data, headers)
             except APIError as error:
                 if lost_race(error):
                     raise AppendConflictError(f"The log of {comm_id} has moved on from {expected_seq}.") from None
                 raise
+        with suppress(nats.errors.Error, OSError):  # watchers also look now and then
+            goal = entry.entry.state.goal_name
+            await publish_to_each(self._client, [subjects.live_entry(goal.user, goal.comm_id)], b"")
+        return seq
 
     async def read(self, comm_id: CommId, *, after: int, limit: int, max_bytes: int | None = None) -> Sequence[StoredEntry]:
         """Read a page, entry by entry."""

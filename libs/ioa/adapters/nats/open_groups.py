@@ -12,7 +12,7 @@ from nats.aio.client import Client
 
 from ioa.adapters.nats.handles import BucketHandle
 from ioa.adapters.nats.keys import erase, last_message, next_message, stream_of, subject_of
-from ioa.adapters.nats.streams import next_messages
+from ioa.adapters.nats.stream_reader import next_messages
 from ioa.adapters.nats.topology import MEMBERS, OPEN
 from ioa.adapters.nats.translated_errors import unavailable_unless_answered
 from ioa.group.requests import OpenMembership, OpenMemberships

@@ -24,7 +24,7 @@ from nats.js import JetStreamContext
 from ioa.adapters.nats.connection import at_renewal
 from ioa.adapters.nats.queues import Delivery, SetAside, Work, consume
 from ioa.adapters.nats.sinks import MessageSink
-from ioa.adapters.nats.streams import next_messages
+from ioa.adapters.nats.stream_reader import next_messages
 from ioa.adapters.nats.topology import GOALS, INTAKE, ensure_intake, intake_consumer
 from ioa.adapters.nats.translated_errors import unavailable_unless_answered
 from ioa.cancellation import TaskGroup, fail_after

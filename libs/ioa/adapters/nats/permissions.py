@@ -60,7 +60,7 @@ from ioa.adapters.nats.topology import (
 )
 from ioa.protocol import subjects
 from ioa.protocol.dead_letters import DeadReason
-from ioa.protocol.ids import ADMIN, LOCAL, AgentId, CommId, PoolId, TenantId, UserId
+from ioa.protocol.ids import ADMIN, LOCAL, AgentId, CommId, GoalId, GoalName, PoolId, TenantId, UserId
 
 WHO_AM_I = "$SYS.REQ.USER.INFO"
 """Subject on which nats-server returns the permissions of a connection. It answers in every account, without an import."""
@@ -69,7 +69,7 @@ WHO_IS_THIS = "$SYS.REQ.USER.AUTH"
 """Where the server asks an auth callout about somebody whose key it does not know (NATS ADR-26)."""
 
 READS = "$JS.API.DIRECT.GET."
-"""Where streams are read past all quotas and bounds: by the control plane and the gateway. Users ask group setup."""
+"""Prefix of the subjects of direct gets, which the control plane and the gateway use. Users send read requests to group setup."""
 _NEXT = "$JS.API.CONSUMER.MSG.NEXT."
 PULLS = f"{_NEXT}{WORK}."
 """Prefix of the subjects on which agents pull goals."""
@@ -87,9 +87,8 @@ STANDING = (
 """Where users and observers ask how everything stands."""
 SHOWN_ASKER = "Nats-Request-Info"
 """The header in which the server tells who asks, where an import shows it."""
-_READ_BY_USERS = (RESULTS, LOG, DEAD, stream_of(GOAL_RECORDS), stream_of(ENDED), stream_of(OPEN))
-READABLE = (*_READ_BY_USERS, AUDIT)
-"""The streams of which group setup tells those who may ask."""
+_READ_BY_GROUPS = (RESULTS, LOG, DEAD, stream_of(GOAL_RECORDS), stream_of(ENDED), stream_of(OPEN), AUDIT)
+"""Streams that group setup reads for users, operators and auditors."""
 
 _OF_TENANT = re.compile(rf"{CONTROL_PLANE}_([a-z0-9-]+)(?:_[A-Z]+)?")
 _API = "$JS.API"
@@ -178,7 +177,7 @@ def of_agent(agent_id: AgentId, pool: PoolId) -> Permissions:
 
 
 def of_user(user: UserId) -> Permissions:
-    """Return what somebody who launches goals may do: publish, cancel and answer his own, and see what became of all."""
+    """Return the permissions of a user: publish, read, follow, cancel and answer its own goals."""
     publish = (
         subjects.goal_of(user),
         subjects.goal_to(user, AgentId(_ANY)),
@@ -187,28 +186,29 @@ def of_user(user: UserId) -> Permissions:
         WHO_AM_I,
         *_looking(),
         subjects.standing_of(user),
-        subjects.GET_GROUP,
         subjects.search_of(user),
-        *map(subjects.read, _READ_BY_USERS),
+        *(subjects.user_read(user, request) for request in subjects.READ_REQUESTS),
         subjects.get_upload(user),
         subjects.put_upload(user),
         subjects.put_team(user),
         subjects.get_team(user),
         subjects.list_teams(user),
     )
-    return Permissions(USERS, publish, (subjects.ANY_RESULT, subjects.ANY_LOG, subjects.ANY_PROGRESS))
+    heard = (subjects.result_of(GoalName(user, GoalId(_ANY))), f"{subjects.ROOT}.live.{user}.*.*")
+    return Permissions(USERS, publish, heard)
 
 
 def of_gateway() -> Permissions:
-    """Return what the gateway may do: what any user may, for whom it lets in, know who that is, and tell webhooks of goals.
+    """Return the permissions of the gateway: those of every user, reading all goals, and its own stores.
 
-    It is no stranger, and reads streams itself.
+    It enforces the scopes of keys itself. It reads results and logs in the order of the streams, for webhooks.
     """
     anybody = of_user(UserId(_ANY))
-    listed = map(_listing, (*_READ_BY_USERS, stream_of(API_KEYS)))
-    keys = (*listed, *(subject_of(API_KEYS, one) for one in ("once.*", "out.*", "cookie")))
+    streams = map(_listing, (RESULTS, LOG, stream_of(GOAL_RECORDS)))
+    reads = (*(subjects.reader_read(_ANY, request) for request in subjects.READ_REQUESTS), *streams)
+    stores = (read(stream_of(bucket)) for bucket in (API_KEYS, WEBHOOKS, GATEWAY) for read in (_listing, _reading))
+    keys = (*reads, *stores, *(subject_of(API_KEYS, one) for one in ("once.*", "out.*", "cookie")))
     webhooks = (
-        *(_listing(stream_of(bucket)) for bucket in (WEBHOOKS, GATEWAY)),
         subject_of(WEBHOOKS, _ANY),
         _removing(stream_of(WEBHOOKS)),
         subject_of(GATEWAY, TAIL),
@@ -230,7 +230,7 @@ def of_observer() -> Permissions:
 
 def of_auditor() -> Permissions:
     """Return what somebody who looks into what was done may do: read the audit log, and nothing else."""
-    return Permissions(USERS, (subjects.read(AUDIT),), (subjects.ANY_AUDIT,))
+    return Permissions(USERS, (subjects.audit_page(subjects.AUDITORS),), (subjects.ANY_AUDIT,))
 
 
 def of_callout() -> Permissions:
@@ -304,7 +304,7 @@ def _crossing(requests: Iterable[str]) -> tuple[str, ...]:
 
 def _shown(requests: Iterable[str]) -> frozenset[str]:
     """Return the imported subjects that name no caller; nats-server adds a header with the caller, so that services are fair."""
-    served = {pattern for heard in _SERVED.values() for pattern in heard if _ANY not in pattern} | {subjects.ANY_READ}
+    served = {pattern for heard in _SERVED.values() for pattern in heard if _ANY not in pattern}
     return frozenset(crossing_of(one) for one in requests if any(covers(pattern, one) for pattern in served))
 
 
@@ -404,6 +404,7 @@ def _writing_logs() -> tuple[str, ...]:
     """Append to logs, and all that follows from it: timers, pushes, results."""
     return (
         subjects.ANY_LOG,
+        subjects.ANY_LIVE,
         subjects.ANY_TIMER_SCHEDULE,
         subjects.ANY_INBOX,
         subjects.ANY_RESULT,
@@ -437,7 +438,6 @@ _SERVED = {
         subjects.ANY_SYNC,
         subjects.ANY_MEMBERSHIPS,
         subjects.ANY_SET_ASIDE,
-        subjects.GET_GROUP,
         subjects.GROUP_STATUS,
         subjects.ANY_CANCEL,
         subjects.ANY_ANSWER,
@@ -449,7 +449,9 @@ _SERVED = {
         subjects.ANY_GET_UPLOAD,
         subjects.ANY_PUT_UPLOAD,
         subjects.STORED,
-        subjects.ANY_READ,
+        *(subjects.user_read(UserId(_ANY), request) for request in subjects.READ_REQUESTS),
+        *(subjects.reader_read(_ANY, request) for request in subjects.READ_REQUESTS),
+        subjects.audit_page(_ANY),
         subjects.ANY_STANDING,
         subjects.ANY_PUT_TEAM,
         subjects.ANY_GET_TEAM,
@@ -457,7 +459,7 @@ _SERVED = {
         subjects.ANY_GOAL,
         subjects.ANY_ADDRESSED_GOAL,
     ),
-    Service.ROUTER: (subjects.ANY_SAY, subjects.ANY_SAY_TO, subjects.ANY_PROGRESS),
+    Service.ROUTER: (subjects.ANY_SAY, subjects.ANY_SAY_TO, subjects.ANY_LIVE_PROGRESS),
     Service.DISCOVERY: (subjects.ANY_SEARCH, subjects.INDEX_STATUS, subjects.ANY_REPORT),
     Service.AUTHCALLOUT: (subjects.CALLOUT_STATUS,),
 }
@@ -496,7 +498,7 @@ _NEEDED = {
         subject_of(KEYS, LAUNCH_KEY),
         _reading(stream_of(KEYS)),
         _reading(RESULTS),
-        *map(_listing, (*READABLE, GOALS)),
+        *map(_listing, (*_READ_BY_GROUPS, GOALS)),
         _reading(GOALS),
         *(_removing(stream) for stream in _OF_GOALS),
         *_keeping_files(),
@@ -508,7 +510,6 @@ _NEEDED = {
     Service.ROUTER: (
         *_writing_logs(),
         subjects.ANY_AUDIT,
-        subjects.ANY_PROGRESS,
         subjects.ANY_DEAD,
         *_following(SESSIONS),
         *(subject for bucket in (MEMBERS, OPEN) for subject in _paging(bucket)),

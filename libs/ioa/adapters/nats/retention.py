@@ -17,12 +17,10 @@ from nats.aio.client import Client
 from nats.js import JetStreamContext
 from nats.js.errors import NotFoundError
 
-from ioa.adapters.nats.direct_gets import StreamMessage
 from ioa.adapters.nats.files import NatsFileStore
 from ioa.adapters.nats.handles import BucketHandle
 from ioa.adapters.nats.keys import erase, last_message, publish_onto, stream_of, subject_of
-from ioa.adapters.nats.reading import previous_messages
-from ioa.adapters.nats.streams import next_messages, pages
+from ioa.adapters.nats.stream_reader import StreamMessage, next_messages, pages, previous_messages
 from ioa.adapters.nats.topology import (
     CARDS,
     ENDED,
@@ -42,7 +40,7 @@ from ioa.errors import IoaError
 from ioa.protocol import subjects
 from ioa.protocol.codec import decode, encode, read_field
 from ioa.protocol.goals import EndedGoal, GoalRecord
-from ioa.protocol.ids import AgentId, CommId, GoalName, PoolId, TaskId, comm_id_of_task, is_token
+from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalName, PoolId, TaskId, UserId, comm_id_of_task, is_token
 from ioa.protocol.labels import bears
 
 _ENDED = stream_of(ENDED)
@@ -76,10 +74,6 @@ class ListedRecord(NumberedRecord):
 
     stored: bytes
     place: int
-
-    def whole(self) -> GoalRecord:
-        """Decode the record with its team."""
-        return decode(GoalRecord, self.stored)
 
 
 def listed(number: int, stored: bytes, place: int) -> ListedRecord:
@@ -134,15 +128,22 @@ class NatsGoalPages:
         return GoalPage(_records(page.messages, _numbered), None if page.complete else page.messages[-1].seq)
 
     async def newest(
-        self, *, before: int | None, limit: int, max_bytes: int, labels: Mapping[str, str] | None = None
+        self,
+        *,
+        before: int | None,
+        limit: int,
+        max_bytes: int,
+        labels: Mapping[str, str] | None = None,
+        owner: UserId | None = None,
     ) -> ListedPage:
-        """Read back. Those that do not bear the labels are left out, and no more is made of them than it takes to see that."""
+        """Read back. Records of other users than `owner`, and records without the labels, are left out and not decoded."""
         page = await previous_messages(self._client, stream_of(GOAL_RECORDS), before=before, limit=limit, max_bytes=max_bytes)
 
         places = {message.seq: place for place, message in enumerate(page.messages, 1)}
 
         def read(one: StreamMessage) -> ListedRecord | None:
-            return listed(one.seq, one.data, places[one.seq]) if not labels or _bears(one.data, labels) else None
+            is_wanted = (not labels and owner is None) or _is_wanted(one.data, labels or {}, owner)
+            return listed(one.seq, one.data, places[one.seq]) if is_wanted else None
 
         records = [one for one in _records(page.messages, read) if one is not None]
         return ListedPage(records, page.before, len(page.messages))
@@ -162,9 +163,11 @@ def _numbered(one: StreamMessage) -> NumberedRecord:
     return NumberedRecord(one.seq, decode(GoalRecord, one.data))
 
 
-def _bears(record: bytes, labels: Mapping[str, str]) -> bool:
+def _is_wanted(record: bytes, labels: Mapping[str, str], owner: UserId | None) -> bool:
     goal = read_field(record, "goal")
-    given = goal.get("labels") if isinstance(goal, dict) else None
+    if not isinstance(goal, dict) or owner not in (None, goal.get("user", LOCAL)):
+        return False
+    given = goal.get("labels") or {}
     return isinstance(given, dict) and bears(given, labels)
 
 

@@ -26,7 +26,7 @@ from nats.micro.service import Endpoint as MicroEndpoint
 from nats.micro.service import EndpointConfig, EndpointStats
 from nats.micro.service import Service as MicroService
 
-from ioa.adapters.nats.endpoints import DEFAULT_LIMITS, HeadedAnswer, ServiceEndpoint, ServiceLimits
+from ioa.adapters.nats.endpoints import DEFAULT_LIMITS, ServiceEndpoint, ServiceLimits
 from ioa.adapters.nats.headers import written_bytes
 from ioa.adapters.nats.permissions import SHOWN_ASKER
 from ioa.adapters.nats.publishing import publish_to_each
@@ -191,11 +191,7 @@ class _Dispatcher:
         started, code = time.perf_counter(), "ok"
         try:
             check_size(message.data, endpoint.max_bytes, f"This request for {endpoint.name}")
-            answer = await endpoint.handler(message.subject, message.data)
-            if isinstance(answer, HeadedAnswer):
-                await _reply(message, answer.data, dict(answer.headers))
-            else:
-                await _reply(message, answer)
+            await _reply(message, await endpoint.handler(message.subject, message.data))
         except IoaError as error:
             code = row_of(error).wire_code
             self._log_failure(row_of(error).level, endpoint, caller, code, error.message)

@@ -1,8 +1,4 @@
-"""Reading streams a page at a time, however much they hold.
-
-nats-py lists the subjects of a stream only as far as the server's first page, and reads messages one by one. What changes while
-it is listed is read by sequence (`next_messages`): pages by position skip what moves up when something before it is removed.
-"""
+"""Names of streams and the subjects in them, by all pages of JetStream's replies: nats-py reads only the first page."""
 
 from __future__ import annotations
 
@@ -14,53 +10,9 @@ from nats.aio.client import Client
 from nats.js.errors import APIError
 from pydantic_core import from_json, to_json
 
-from ioa.adapters.nats.direct_gets import StreamMessage, StreamPage, read_stream
 from ioa.adapters.nats.translated_errors import unavailable_unless_answered
-from ioa.protocol.stream_reads import ReadStream
 
 _TIMEOUT = timedelta(seconds=10)
-
-
-async def next_messages(
-    client: Client, stream: str, subject: str, *, after: int, limit: int, max_bytes: int | None = None
-) -> StreamPage:
-    """Read up to `limit` messages behind a sequence, on a subject that may hold wildcards, by one request (NATS ADR-31).
-
-    With `max_bytes` the last message is the one that reaches it.
-
-    Any replica of the stream answers, so what was stored a moment ago may be missing. The stream must allow direct access.
-
-    Raises:
-        UnavailableError: The stream cannot be read now.
-    """
-    return await read_stream(client, stream, ReadStream(seq=after + 1, next_by_subj=subject, batch=limit, max_bytes=max_bytes))
-
-
-async def last_messages(client: Client, stream: str, subjects: Sequence[str], *, up_to: int) -> Sequence[StreamMessage]:
-    """Read the last message of each subject up to a sequence that the stream has; 1,000 subjects at the most.
-
-    Any replica answers, as in `next_messages`; one that has not come as far as the sequence has nothing. One request, if the
-    messages are not too many bytes for one.
-
-    Raises:
-        UnavailableError: The stream cannot be read now.
-    """
-    found, left = list[StreamMessage](), tuple(subjects)
-    while left:
-        page = await read_stream(client, stream, ReadStream(multi_last=left, up_to_seq=up_to))
-        found += page.messages
-        known = {one.subject for one in page.messages}
-        left = tuple([one for one in left if one not in known]) if page.pending and known else ()
-    return found
-
-
-async def pages(client: Client, stream: str, subject: str, *, limit: int) -> AsyncIterator[StreamPage]:
-    """Read all messages on a subject that may hold wildcards, a page at a time; see `next_messages`."""
-    after, complete = 0, False
-    while not complete:
-        page = await next_messages(client, stream, subject, after=after, limit=limit)
-        yield page
-        after, complete = page.messages[-1].seq if page.messages else after, page.complete
 
 
 async def subjects_of(client: Client, stream: str, pattern: str) -> AsyncIterator[Sequence[str]]:

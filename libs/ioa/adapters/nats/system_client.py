@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
+import sys
+from collections import deque
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 import structlog
@@ -15,26 +18,18 @@ from nats.js.errors import APIError
 from ioa.adapters.input_files import put_data, read_inputs
 from ioa.adapters.nats.connection import NatsSettings, may_not_publish, open_connection, until_refused
 from ioa.adapters.nats.dead_letters import NatsDeadLetterBox
-from ioa.adapters.nats.delivery import NatsResults
-from ioa.adapters.nats.following import follow_subject
-from ioa.adapters.nats.goals import NatsGoalRecords
-from ioa.adapters.nats.listing import Lists
-from ioa.adapters.nats.log import NatsGroupLog
-from ioa.adapters.nats.log_reading import Logs
-from ioa.adapters.nats.reading import DirectReads
+from ioa.adapters.nats.follow import listening, open_attention
+from ioa.adapters.nats.log import decoded_entry
 from ioa.adapters.nats.request import FILE_TIMEOUT, SEARCH_TIMEOUT, NatsRequester, Reply
-from ioa.adapters.nats.retention import NatsEndedGoals
 from ioa.adapters.nats.stream_stats import read_standing
-from ioa.adapters.nats.topology import GOALS, RESULTS, intake_consumer
+from ioa.adapters.nats.topology import GOALS, intake_consumer
 from ioa.adapters.nats.translated_errors import unavailable_unless_answered
 from ioa.adapters.nats.whoami import ask_user
 from ioa.adapters.system_clock import RandomIds
 from ioa.errors import ForbiddenError, NotFoundError, RateLimitedError, UnavailableError
-from ioa.group.events import GroupLaunched
-from ioa.group.requests import AnswerQuestion, CancelGroup, GetGroup, GroupSnapshot
-from ioa.group.state import Charter
+from ioa.group.events import Entry, GroupLaunched
+from ioa.group.requests import AnswerQuestion, CancelGroup, GroupSnapshot
 from ioa.ports.agent_directory import Roster, pages_of_agents
-from ioa.ports.dead_letter_box import DeadLetterBox
 from ioa.ports.goal_client import ALL_GOALS, PAGE_GOALS, AnyGoal, GoalFilter, GoalList, GoalStatus
 from ioa.ports.group_client import GroupList, GroupListener
 from ioa.ports.group_log import StoredEntry
@@ -54,10 +49,27 @@ from ioa.protocol.files import (
     stream_in_pieces,
 )
 from ioa.protocol.goal_order import GoalOrder
-from ioa.protocol.goals import Artifact, GoalRecord, GoalResult, ending_of
+from ioa.protocol.goals import Artifact, GoalRecord, GoalResult
 from ioa.protocol.ids import ADMIN, LOCAL, CommId, GoalId, GoalName, UserId
 from ioa.protocol.model import Model
 from ioa.protocol.named_teams import GetTeam, ListTeams, NamedTeam, PutTeam, TeamList, TeamReference, TeamRow
+from ioa.protocol.reads import (
+    MAX_GROUPS_READ,
+    MAX_LISTED,
+    MAX_PAGE_BYTES,
+    MAX_PAGE_ENTRIES,
+    DeadPage,
+    GetGoal,
+    GoalFound,
+    GoalPart,
+    GoalReader,
+    GroupPage,
+    ListedGoals,
+    ListGoals,
+    ListGroups,
+    LogPage,
+    ReadLog,
+)
 from ioa.protocol.registry import Acknowledged, Agents, ListAgents, RemoveAgent
 from ioa.protocol.results import decode_result
 from ioa.protocol.retention import Prune, Pruned
@@ -79,37 +91,62 @@ class NatsSystemClient:
 
     Args:
         client: The connection.
-        user: Whose goals are launched over it, if its credential is for several users.
+        user: The user whose goals are launched, if the credential is for several users. None: the credential's user.
+        reader: The name under which the goals of all users are read, if the credential permits that.
     """
 
-    def __init__(self, client: Client, user: UserId | None = None) -> None:
+    def __init__(self, client: Client, user: UserId | None = None, *, reader: str | None = None) -> None:
         self._client = client
         self._known = user
-        self._js = DirectReads(client)
+        self._reader_name = reader
+        self._js = client.jetstream()
         self._requester = NatsRequester(client)
-        self._log = NatsGroupLog(client, js=self._js)
-        self._goals = NatsGoalRecords(self._js)
-        self._results = NatsResults(self._js)
-        self._logs = Logs(client)
-        self._ended = NatsEndedGoals(self._js)
-        self._lists = Lists(client)
-        self._dead_letters = NatsDeadLetterBox(client)
+        self._dead_letters = NatsDeadLetterBox(client, partial(self._read, subjects.DEAD_PAGE, reply=DeadPage))
 
     @property
-    def dead_letters(self) -> DeadLetterBox:
-        """What could not be processed."""
+    def dead_letters(self) -> NatsDeadLetterBox:
+        """Messages that could not be processed."""
         return self._dead_letters
 
     async def user(self) -> UserId:
-        """Tell whose goals are launched here; the server says so, once.
+        """Return the user whose goals are launched here; the server reports it, once.
 
         Raises:
-            ForbiddenError: Nobody's.
+            ForbiddenError: The credential launches no goals.
             UnavailableError: The server does not answer.
         """
         if self._known is None:
             self._known = await ask_user(self._client)
         return self._known
+
+    async def _reader(self) -> GoalReader:
+        """Return as whom this client reads: as a reader of all goals, or as a user.
+
+        Raises:
+            ForbiddenError: The credential reads no goals.
+        """
+        if self._reader_name is not None:
+            return GoalReader(UserId(self._reader_name), reads_all=True)
+        user = await self.user()
+        return GoalReader(user, user in (ADMIN, LOCAL))
+
+    async def _read(self, request: str, asked: Model, reply: type[Reply]) -> Reply:
+        reader = await self._reader()
+        subject = subjects.reader_read(reader.user, request) if reader.reads_all else subjects.user_read(reader.user, request)
+        return await self._requester.request(subject, asked, reply, is_repeatable=True)
+
+    async def _documents(self, name: GoalName, *parts: GoalPart) -> tuple[Mapping[GoalPart, bytes], str]:
+        """Read stored documents of a goal, and how it ended if it was removed.
+
+        Raises:
+            NotFoundError: It is another user's goal.
+        """
+        found, left, removed = dict[GoalPart, bytes](), parts, ""
+        while left:
+            page = await self._read(subjects.GOALS_GET, GetGoal(user=name.user, goal_id=name.goal_id, parts=left), GoalFound)
+            found |= zip(page.parts, page.split(page.sizes), strict=True)
+            left, removed = page.left_out, removed or page.removed
+        return found, removed
 
     async def complete(self, order: GoalOrder, files: Sequence[Path] = ()) -> GoalOrder:
         """Give an order an id, unless it has one, and store the files that belong to it.
@@ -152,20 +189,30 @@ class NatsSystemClient:
 
     async def result(self, goal: AnyGoal) -> GoalResult | None:
         """Read a goal's result; None while it has none."""
-        return await self._results.get(await self._name(goal))
+        found, _ = await self._documents(await self._name(goal), "result")
+        return decode_result(found["result"]) if found["result"] else None
 
     async def wait_for_result(self, goal: AnyGoal) -> GoalResult:
         """Wait until the goal has ended, across outages.
 
         Raises:
-            NotFoundError: It ended so long ago that it was removed.
+            NotFoundError: It was removed after its end, or is another user's goal.
         """
         name = await self._name(goal)
-        await self._refuse_removed(name)
-        async with aclosing(follow_subject(self._client, RESULTS, subjects.result_of(name))) as messages:
-            async for message in messages:
-                return decode_result(message.data)
-        raise AssertionError("a stream is followed for ever")
+        if (await self._reader()).owner not in (None, name.owner):  # the server permits no subscription to its result
+            raise NotFoundError(f"There is no goal {name}.", hint="`ioa goals` lists them.")
+        async with open_attention(self._client, subjects.result_of(name)) as attention:
+            while True:
+                try:
+                    found, removed = await self._documents(name, "result")
+                except UnavailableError as error:
+                    _log.warning("result_unavailable", goal=str(name), error=error.message)
+                else:
+                    if found["result"]:
+                        return decode_result(found["result"])
+                    if removed:
+                        raise _removed(name, removed)
+                await attention.wait()
 
     async def cancel(self, request: CancelGroup, user: UserId | None = None) -> None:
         """Cancel a goal or a group of one's own; an admin says whose it is, and its user is told that it was an admin."""
@@ -201,8 +248,28 @@ class NatsSystemClient:
         return user or me
 
     async def goals(self, *, limit: int = PAGE_GOALS, before: int | None = None, only: GoalFilter = ALL_GOALS) -> GoalList:
-        """List goals on record, newest first, a page at a time; `before` is what the page before said."""
-        return await self._lists.goals(limit=limit, before=before, only=only)
+        """List goals on record, newest first, a page at a time; see the port."""
+        asked = ListGoals(
+            limit=min(limit, MAX_LISTED),
+            before=before,
+            open_only=only.open_only,
+            labels=dict(only.labels),
+            phase=only.phase,
+            owner=only.user,
+        )
+        page = await self._read(subjects.GOALS_LIST, asked, ListedGoals)
+        documents = iter(page.split([size for row in page.goals for size in (row.record, row.snapshot, row.result)]))
+        rows = list[GoalStatus]()
+        for row, record, snapshot, result in zip(page.goals, documents, documents, documents, strict=True):
+            status = GoalStatus(
+                decode(GoalRecord, record),
+                decode(GroupSnapshot, snapshot) if snapshot else None,
+                decode_result(result) if result else None,
+            )
+            if row.result_left_out:
+                status = replace(status, result=await self.result(status.record.goal.name))
+            rows.append(status)
+        return GoalList(rows, page.before, page.examined)
 
     async def find_goal(self, start: str) -> GoalName:
         """Complete the id of a goal from its beginning; of one that is not among the newest only a whole id is found.
@@ -215,7 +282,7 @@ class NatsSystemClient:
         """
         user = await self._known_user()
         try:
-            return await self._lists.find_goal(start, user)
+            return (await self._read(subjects.GOALS_GET, GetGoal(start=start), GoalFound)).name
         except NotFoundError as error:
             owner, _, rest = start.rpartition("/")
             whose = UserId(owner) if owner else user
@@ -232,7 +299,8 @@ class NatsSystemClient:
             NotFoundError: No group's id begins so.
             InvalidInputError: Several do.
         """
-        return await self._lists.find_group(start)
+        page = await self._read(subjects.GROUPS_LIST, ListGroups(start=start), GroupPage)
+        return _groups_in(page)[0].state.comm_id
 
     async def goal(self, goal: AnyGoal, *, with_team: bool = True) -> GoalStatus:
         """Look at one goal; see the port.
@@ -243,19 +311,23 @@ class NatsSystemClient:
             NotFoundError: There is no such goal.
         """
         name = await self._name(goal)
-        stored = await self._goals.stored(name.comm_id)
-        if stored is None:
-            await self._refuse_removed(name)
+        parts: tuple[GoalPart, ...] = ("record", "snapshot", "result", "launch") if with_team else ("record", "snapshot", "result")
+        found, removed = await self._documents(name, *parts)
+        if not found["record"]:
+            if removed:
+                raise _removed(name, removed)
             waiting = await self.waiting(name)
             if waiting:
                 told = f"There is no goal {name} yet: {waiting:,} of {name.owner} wait until others of the same user have ended."
                 raise NotFoundError(told, hint="Goals of a user begin in the order in which they were launched.")
             raise NotFoundError(f"There is no goal {name}.", hint="`ioa goals` lists them.")
-        record = decode(GoalRecord, stored)
-        standing, result = await self._standing(name.comm_id), await self._results.get(record.goal.name)
-        if standing is not None and with_team:
-            standing = standing.model_copy(update={"charter": await self._charter(name.comm_id)})
-        return GoalStatus(decode(GoalRecord, stored) if with_team else record, standing, result)
+        snapshot = decode(GroupSnapshot, found["snapshot"]) if found["snapshot"] else None
+        if snapshot is not None and found.get("launch"):
+            launch = decode(Entry, found["launch"]).event
+            if isinstance(launch, GroupLaunched):
+                snapshot = snapshot.model_copy(update={"charter": launch.charter})
+        result = decode_result(found["result"]) if found["result"] else None
+        return GoalStatus(decode(GoalRecord, found["record"]), snapshot, result)
 
     async def waiting(self, goal: AnyGoal) -> int:
         """Return how many goals of the same user are not begun."""
@@ -266,8 +338,10 @@ class NatsSystemClient:
     async def groups(
         self, *, limit: int = PAGE_GOALS, before: int | None = None, open_only: bool = False, owner: UserId | None = None
     ) -> GroupList:
-        """List the groups of goals on record, newest goal first, nested ones behind their parents; see the port."""
-        return await self._lists.groups(limit=limit, before=before, open_only=open_only, owner=owner)
+        """List the groups of goals on record, newest goal first, nested groups after their parents; see the port."""
+        asked = ListGroups(limit=min(limit, MAX_LISTED), before=before, open_only=open_only, owner=owner)
+        page = await self._read(subjects.GROUPS_LIST, asked, GroupPage)
+        return GroupList(_groups_in(page), page.before)
 
     async def prune(self, request: Prune) -> Pruned:
         """Remove one part of the goals that ended long ago; the answer says where the next part begins. For operators.
@@ -305,27 +379,57 @@ class NatsSystemClient:
         Raises:
             NotFoundError: There is no such group.
         """
-        return await self._requester.request(subjects.GET_GROUP, GetGroup(comm_id=comm_id), GroupSnapshot)
+        [found] = _groups_in(await self._read(subjects.GROUPS_LIST, ListGroups(comm_id=comm_id), GroupPage))
+        return found
 
     async def entries(
         self, comm_id: CommId, *, after: int = 0, limit: int | None = None, max_bytes: int | None = None
     ) -> Sequence[StoredEntry]:
-        """Read a group's log behind a sequence, in order; see the port."""
-        return await self._logs.entries(comm_id, after=after, limit=limit, max_bytes=max_bytes)
+        """Read a group's log after a sequence, in order; see the port."""
+        return await self._entries(comm_id, limit, max_bytes, after=after)
 
     async def entries_before(
         self, comm_id: CommId, *, before: int, limit: int, max_bytes: int | None = None
     ) -> Sequence[StoredEntry]:
         """Read the last entries of a group's log before a sequence, in order; see the port."""
-        return await self._logs.entries_before(comm_id, before=before, limit=limit, max_bytes=max_bytes)
+        return await self._entries(comm_id, limit, max_bytes, before=before)
+
+    async def _entries(
+        self, comm_id: CommId, limit: int | None, max_bytes: int | None, *, after: int = 0, before: int | None = None
+    ) -> Sequence[StoredEntry]:
+        """Read as many pages as needed."""
+        found, size, more = deque[StoredEntry](), 0, True
+        most, most_bytes = (sys.maxsize if one is None else one for one in (limit, max_bytes))
+        while more and len(found) < most and size < most_bytes:
+            bounds = {"limit": min(most - len(found), MAX_PAGE_ENTRIES), "max_bytes": min(most_bytes - size, MAX_PAGE_BYTES)}
+            page = await self._read(subjects.LOG_PAGE, ReadLog(comm_ids=(comm_id,), after=after, before=before, **bounds), LogPage)
+            entries = [stored for _, stored in _entries_in(page, [comm_id])]
+            size, more = size + len(page.data), page.more
+            if before is None:
+                found.extend(entries)
+                after = found[-1].seq if found else after
+            else:
+                found.extendleft(reversed(entries))
+                before = found[0].seq if found else before
+        return list(found)
 
     async def heads(self, comm_ids: Sequence[CommId], *, at: int) -> Mapping[CommId, GroupSnapshot]:
-        """Tell where each group stood at a sequence; see the port."""
-        return await self._logs.heads(comm_ids, at=at)
+        """Return the state of each group at a sequence; see the port."""
+        found, left, before = dict[CommId, GroupSnapshot](), list(comm_ids), min(at, 2**63 - 2) + 1
+        while left:
+            asked = left[:MAX_GROUPS_READ]
+            page = await self._read(subjects.LOG_PAGE, ReadLog(comm_ids=tuple(asked), before=before, limit=1), LogPage)
+            for comm_id, stored in _entries_in(page, asked):
+                found[comm_id] = GroupSnapshot(seq=stored.seq, state=stored.entry.state, charter=None)
+            left = left[page.entries[-1].group + 1 if page.more else len(asked) :]
+        return found
 
-    def listen(self, comm_id: CommId, listener: GroupListener) -> AbstractAsyncContextManager[None]:
-        """Listen to a group; see the port."""
-        return self._logs.listen(comm_id, listener)
+    @asynccontextmanager
+    async def listen(self, comm_id: CommId, listener: GroupListener) -> AsyncIterator[None]:
+        """Listen to a goal's group and the groups nested in it; see the port."""
+        owner = (await self._reader()).owner
+        async with listening(self._client, subjects.any_live_of(owner or UserId("*"), comm_id), listener):
+            yield
 
     async def agents(self, *, online_only: bool = False) -> Sequence[AgentStatus]:
         """List all agents, by id."""
@@ -396,15 +500,6 @@ class NatsSystemClient:
 
         return put
 
-    async def _standing(self, comm_id: CommId) -> GroupSnapshot | None:
-        head = await self._log.last(comm_id)
-        return None if head is None else GroupSnapshot(seq=head.seq, state=head.entry.state, charter=None)
-
-    async def _charter(self, comm_id: CommId) -> Charter | None:
-        first = await self._log.read(comm_id, after=0, limit=1)
-        event = first[0].entry.event if first else None
-        return event.charter if isinstance(event, GroupLaunched) else None
-
     async def put_team(self, team: TeamSpec) -> NamedTeam:
         """Keep a team under its own name; see the port."""
         user = await self.user()
@@ -443,10 +538,23 @@ class NatsSystemClient:
     async def _name(self, goal: AnyGoal) -> GoalName:
         return goal if isinstance(goal, GoalName) else GoalName(await self.user(), goal)
 
-    async def _refuse_removed(self, goal: GoalName) -> None:
-        ending = ending_of(await self._ended.find(goal))
-        if ending is not None:
-            raise NotFoundError(f"The goal {goal} has ended ({ending}) and was removed: nothing else is kept of it.")
+
+def _removed(name: GoalName, ending: str) -> NotFoundError:
+    return NotFoundError(f"The goal {name} has ended ({ending}) and was removed: nothing else is kept of it.")
+
+
+def _groups_in(page: GroupPage) -> list[GroupSnapshot]:
+    return [decode(GroupSnapshot, data) for data in page.split(page.groups)]
+
+
+def _entries_in(page: LogPage, comm_ids: Sequence[CommId]) -> Iterator[tuple[CommId, StoredEntry]]:
+    """Decode the entries of a page, with their groups.
+
+    Raises:
+        UnreadableEntryError: An entry is no entry.
+    """
+    for row, data in zip(page.entries, page.split([row.size for row in page.entries]), strict=True):
+        yield comm_ids[row.group], decoded_entry(comm_ids[row.group], row.seq, data)
 
 
 @asynccontextmanager
@@ -456,5 +564,5 @@ async def open_system(settings: NatsSettings, *, patience: timedelta) -> AsyncIt
     Raises:
         UnavailableError: No NATS server answers within `patience`.
     """
-    async with open_connection(replace(settings, asks_to_read=True), patience=patience) as client:
+    async with open_connection(settings, patience=patience) as client:
         yield NatsSystemClient(client)

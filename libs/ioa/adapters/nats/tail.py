@@ -12,18 +12,16 @@ from dataclasses import dataclass
 
 from nats.aio.client import Client
 
-from ioa.adapters.nats.goals import NatsGoalRecords
 from ioa.adapters.nats.keys import last_message, publish_onto, stream_of, subject_of
 from ioa.adapters.nats.log import decoded_entry
-from ioa.adapters.nats.reading import DirectReads
-from ioa.adapters.nats.streams import next_messages
-from ioa.adapters.nats.topology import GATEWAY, LOG, RESULTS, TAIL
+from ioa.adapters.nats.stream_reader import last_of, next_messages
+from ioa.adapters.nats.topology import GATEWAY, GOAL_RECORDS, LOG, RESULTS, TAIL
 from ioa.adapters.nats.translated_errors import unavailable_unless_answered
 from ioa.errors import InvalidInputError, PayloadTooLargeError
 from ioa.ports.group_log import StoredEntry, UnreadableEntryError
 from ioa.protocol import subjects
 from ioa.protocol.codec import decode, encode
-from ioa.protocol.goals import GoalResult
+from ioa.protocol.goals import GoalRecord, GoalResult
 from ioa.protocol.ids import GoalName
 from ioa.protocol.labels import Labels
 from ioa.protocol.model import Model
@@ -69,11 +67,10 @@ class NatsTail:
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._js = DirectReads(client)
-        self._goals = NatsGoalRecords(self._js)
+        self._js = client.jetstream()
 
     async def read(self) -> TailHeld | None:
-        """Read the record; any replica answers, and a write on top of an old one fails.
+        """Read the record.
 
         Raises:
             UnavailableError: The bucket does not answer.
@@ -98,8 +95,9 @@ class NatsTail:
             UnavailableError: The goals on record cannot be read now.
             InvalidInputError: Nobody can read this one.
         """
-        record = await self._goals.find(goal.comm_id)
-        return {} if record is None else record.goal.labels
+        subject = subject_of(GOAL_RECORDS, goal.comm_id)
+        found = (await last_of(self._client, stream_of(GOAL_RECORDS), [subject])).get(subject)
+        return {} if found is None else decode(GoalRecord, found.data).goal.labels
 
     async def results(self, after: int) -> TailPage:
         """Read the next results after a sequence.

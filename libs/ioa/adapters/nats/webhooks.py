@@ -10,8 +10,8 @@ from nats.js.errors import APIError
 
 from ioa.adapters.nats.keys import erase, last_message, stream_of, subject_of
 from ioa.adapters.nats.queues import Delivery, consume, into_dead_letters
-from ioa.adapters.nats.reading import DirectReads, ends_of
-from ioa.adapters.nats.streams import counts_of, pages
+from ioa.adapters.nats.stream_reader import ends_of, pages
+from ioa.adapters.nats.streams import counts_of
 from ioa.adapters.nats.topology import DELIVERING, HOOKS, LOG, RESULTS, WEBHOOKS
 from ioa.adapters.nats.translated_errors import unavailable_unless_answered
 from ioa.ports.delivery import DeadLetters
@@ -31,11 +31,11 @@ and many may have to be until one comes that can be told."""
 
 
 class NatsWebhooks:
-    """Webhooks by id, and the queue of their notices. Any replica answers reads."""
+    """Webhooks by id, and the queue of their notices."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._js = DirectReads(client)
+        self._js = client.jetstream()
 
     async def all(self) -> AsyncIterator[Webhook]:
         """Yield all webhooks, a page at a time."""

@@ -1,0 +1,250 @@
+"""Read requests of users and operators, and their replies: goals, groups, log pages, dead letters and the audit log.
+
+Group setup answers them. A stored document travels as it is stored: a reply lists the sizes of its documents, whose bytes follow
+one another in `data`. A reply fits into one message; a page that ends early says where the next page begins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Literal, NamedTuple, Self
+
+from pydantic import Field, model_validator
+
+from ioa.protocol.audit import AuditLine
+from ioa.protocol.ids import CommIdField, GoalIdField, GoalName, UserId, UserIdField
+from ioa.protocol.labels import Labels
+from ioa.protocol.model import Carrier, Model, Time
+from ioa.protocol.usage import MAX_COUNT
+
+MAX_LISTED, MAX_PAGE_ENTRIES, MAX_GROUPS_READ = 1_000, 1_000, 1_000
+"""Maximum rows of a list, entries of a log page, and groups whose heads are read at once."""
+MAX_PAGE_BYTES = 900_000
+"""Maximum bytes of the documents of a reply that contains more than one document."""
+
+Place = Annotated[int, Field(ge=0, le=2**63 - 1)]
+Size = Annotated[int, Field(ge=0, le=MAX_COUNT)]
+Listed = Annotated[int, Field(ge=1, le=MAX_LISTED)]
+GoalPart = Literal["record", "snapshot", "launch", "result"]
+"""A document of a goal: its record, a `GroupSnapshot` of its group without charter, the log's first entry, and its result."""
+
+
+class GoalReader(NamedTuple):
+    """The caller of a read request, and whether it may read the goals of all users."""
+
+    user: UserId
+    reads_all: bool
+
+    @property
+    def owner(self) -> UserId | None:
+        """The user whose goals the caller may read; None: all users."""
+        return None if self.reads_all else self.user
+
+
+class Documents(Carrier):
+    """A reply that carries stored documents."""
+
+    def split(self, sizes: Sequence[int]) -> Iterator[bytes]:
+        """Yield the documents of `data`, in order."""
+        start = 0
+        for size in sizes:
+            yield self.data[start : start + size]
+            start += size
+
+
+class ListGoals(Model):
+    """List goals, newest first; at most 1,000 goals are examined for a page.
+
+    Attributes:
+        before: Where the previous page ended; None lists the newest goals.
+        open_only: Only goals that have not ended.
+        labels: Only goals that bear all of these.
+        phase: Only goals in this phase, or `waiting`.
+        owner: Only goals of this user.
+    """
+
+    limit: Listed = 50
+    before: Place | None = None
+    open_only: bool = False
+    labels: Labels = Field(default_factory=dict)
+    phase: Annotated[str, Field(max_length=40)] | None = None
+    owner: UserIdField | None = None
+
+
+class GoalSizes(Model):
+    """Sizes of a goal's documents: its record, a `GroupSnapshot` without charter, and its result; 0 if there is none.
+
+    The result is left out if the row does not fit into one message.
+    """
+
+    record: Size
+    snapshot: Size = 0
+    result: Size = 0
+    result_left_out: bool = False
+
+
+class ListedGoals(Documents):
+    """Goals, newest first. `before` begins the next page; None: there is no more. `examined` counts the goals looked at."""
+
+    goals: tuple[GoalSizes, ...]
+    before: Place | None
+    examined: Size
+
+
+class GetGoal(Model):
+    """Read documents of one goal, named by its user and id, or by the beginning of its id.
+
+    Attributes:
+        start: The beginning of an id, or `user/id`. Whole ids are found among all goals, beginnings among the newest.
+        user: The goal's user, with `goal_id`.
+        parts: The documents to read; of a missing document the size is 0.
+    """
+
+    start: Annotated[str, Field(max_length=200)] = ""
+    user: UserIdField | None = None
+    goal_id: GoalIdField | None = None
+    parts: Annotated[tuple[GoalPart, ...], Field(max_length=4)] = ()
+
+    @model_validator(mode="after")
+    def _names_a_goal(self) -> Self:
+        if (self.user is None) != (self.goal_id is None) or bool(self.start) == (self.user is not None):
+            raise ValueError("either start, or user and goal_id")
+        return self
+
+
+class GoalFound(Documents):
+    """Documents of a goal, in the order of `parts`, with their sizes. `left_out` did not fit: ask for them again.
+
+    `removed` says how a goal ended of which nothing else is stored.
+    """
+
+    user: UserIdField
+    goal_id: GoalIdField
+    parts: tuple[GoalPart, ...] = ()
+    sizes: tuple[Size, ...] = ()
+    left_out: tuple[GoalPart, ...] = ()
+    removed: str = ""
+
+    @property
+    def name(self) -> GoalName:
+        """The goal."""
+        return GoalName(self.user, self.goal_id)
+
+
+class ListGroups(Model):
+    """List the groups of goals, newest goal first, nested groups after their parents; or find one group.
+
+    Attributes:
+        limit: Maximum number of goals.
+        before: Where the previous page ended.
+        open_only: Only groups that have not ended.
+        owner: Only groups that work for this user.
+        start: Find the group whose id begins so, among the newest groups.
+        comm_id: Find this group, with its charter.
+    """
+
+    limit: Listed = 50
+    before: Place | None = None
+    open_only: bool = False
+    owner: UserIdField | None = None
+    start: Annotated[str, Field(max_length=64)] = ""
+    comm_id: CommIdField | None = None
+
+
+class GroupPage(Documents):
+    """The sizes of encoded `GroupSnapshot`s."""
+
+    groups: tuple[Size, ...]
+    before: Place | None = None
+
+
+class ReadLog(Model):
+    """Read entries of a group's log, or the last entry before a sequence of each of several logs.
+
+    Attributes:
+        comm_ids: One group; several groups only with `before` and a limit of one entry each.
+        after: The first entries after this sequence, unless `before` is set.
+        before: The last entries before this sequence.
+        limit: Maximum number of entries of each group.
+        max_bytes: The page ends with the entry that reaches this size.
+    """
+
+    comm_ids: Annotated[tuple[CommIdField, ...], Field(min_length=1, max_length=MAX_GROUPS_READ)]
+    after: Place = 0
+    before: Place | None = None
+    limit: Annotated[int, Field(ge=1, le=MAX_PAGE_ENTRIES)] = MAX_PAGE_ENTRIES
+    max_bytes: Annotated[int, Field(ge=1, le=MAX_PAGE_BYTES)] = MAX_PAGE_BYTES
+
+    @model_validator(mode="after")
+    def _is_one_form(self) -> Self:
+        if len(self.comm_ids) > 1 and (self.before is None or self.limit > 1):
+            raise ValueError("of several groups only the last entry before a sequence is read")
+        return self
+
+
+class LogRow(Model):
+    """An entry: the index of its group in the request, its sequence and its size."""
+
+    group: Size = 0
+    seq: Place
+    size: Size
+
+
+class LogPage(Documents):
+    """Entries by rising sequence, or of several groups in the order of the request. `more`: a limit ended the page."""
+
+    entries: tuple[LogRow, ...]
+    more: bool = False
+
+
+class ReadDeadLetters(Model):
+    """Read dead letters, newest first; or the letter `seq`, or the newest letter of a reason."""
+
+    limit: Listed = 50
+    before: Place | None = None
+    seq: Place | None = None
+    reason: Annotated[str, Field(max_length=64)] = ""
+
+
+class DeadRow(Model):
+    """A dead letter without its message, of which `size` bytes are stored.
+
+    Attributes:
+        seq: Its sequence.
+        reason: A `DeadReason`.
+        why: The reason as a sentence.
+        subject: The subject of the message.
+        at: When the letter was stored.
+        size_bytes: The size of the whole message.
+    """
+
+    seq: Place
+    reason: str
+    why: str
+    subject: str
+    at: Time | None
+    size_bytes: Size
+    size: Size
+
+
+class DeadPage(Documents):
+    """Dead letters, newest first. `before` begins the next page; None: there is no more."""
+
+    letters: tuple[DeadRow, ...]
+    before: Place | None = None
+
+
+class ReadAudit(Model):
+    """Read lines of the audit log, newest first; or with `after` the lines after a number, oldest first."""
+
+    limit: Annotated[int, Field(ge=1, le=500)] = 500
+    before: Place | None = None
+    after: Place | None = None
+
+
+class AuditPage(Model):
+    """Lines with their numbers. The next page has lines before `before`, None if there are none, or after `upto`."""
+
+    lines: tuple[tuple[int, AuditLine], ...]
+    before: Place | None = None
+    upto: int = 0
