@@ -12,7 +12,7 @@ from ioa.client.questions import OpenQuestion, questions_of
 from ioa.client.seat import Awaited, awaited_of, people_in
 from ioa.client.waiting import AwaitedDocument
 from ioa.errors import NotFoundError, RateLimitedError, UnavailableError
-from ioa.ports.goal_client import GoalStatus
+from ioa.group.goal_lists import GoalStatus
 from ioa.protocol.api_keys import Scope
 from ioa.protocol.ids import AgentId, GoalName
 from ioa.protocol.team import person_of

@@ -24,8 +24,8 @@ from ioa.client.client import Client
 from ioa.client.documents import told
 from ioa.client.seat import PersonSeat
 from ioa.errors import ForbiddenError, InvalidInputError, IoaError, NotFoundError, PayloadTooLargeError
+from ioa.group.goal_lists import GoalStatus
 from ioa.group.requests import GroupSnapshot, no_group
-from ioa.ports.goal_client import GoalStatus
 from ioa.protocol.api_keys import Scope
 from ioa.protocol.codec import validate
 from ioa.protocol.goal_order import GoalOrder

@@ -8,7 +8,7 @@ from typing import Any
 
 from ioa.client.client import Client
 from ioa.client.documents import GoalRow, told
-from ioa.ports.goal_client import MOST_LOOKED_AT, PAGE_GOALS, GoalPhase
+from ioa.group.goal_lists import MOST_LOOKED_AT, PAGE_GOALS, GoalPhase
 from ioa.protocol.ids import UserId
 from ioa_gateway.entry_pages import MOST_BYTES
 

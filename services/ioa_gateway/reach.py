@@ -9,9 +9,9 @@ from functools import partial
 from prometheus_client import Counter
 from starlette.requests import Request
 
+from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.client.client import Client
 from ioa.errors import UnavailableError
-from ioa.ports.system_client import SystemClient
 from ioa.protocol.ids import UserId
 from ioa_gateway.callers import NOBODY, Caller
 from ioa_gateway.calls import MAX_FILE_BYTES, ApiCall, WebhookParts, left, sent
@@ -42,7 +42,7 @@ class Reach:
     keyring: Keyring
     limits: CallerLimits
     hooks: WebhookParts
-    system_of: Callable[[UserId], SystemClient]
+    system_of: Callable[[UserId], NatsSystemClient]
     seats: Seats
     is_there: Callable[[], bool]
     _clients: dict[UserId, Client] = field(default_factory=dict)

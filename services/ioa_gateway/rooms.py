@@ -20,6 +20,7 @@ from typing import Any, NamedTuple, TypeVar
 import structlog
 from prometheus_client import Gauge
 
+from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.cancellation import TaskGroup, fail_at
 from ioa.client.client import Client, Group
 from ioa.client.documents import EntryDocument, told
@@ -27,7 +28,6 @@ from ioa.client.watching import watch
 from ioa.errors import IoaError, UnavailableError
 from ioa.fair_semaphore import FairSemaphore
 from ioa.ports.group_log import StoredEntry
-from ioa.ports.system_client import SystemClient
 from ioa.protocol.ids import CommId, UserId
 from ioa_gateway.callers import Caller
 from ioa_gateway.event_stream import HEARTBEAT, encode_event
@@ -211,7 +211,7 @@ class Rooms:
 
     def __init__(
         self,
-        system: SystemClient,
+        system: NatsSystemClient,
         readers: asyncio.TaskGroup,
         stands: Callable[[Caller], bool],
         pages: FairSemaphore,
@@ -420,7 +420,7 @@ async def _is_heard(heard: asyncio.Event, until: float) -> bool:
 
 
 @asynccontextmanager
-async def open_rooms(system: SystemClient, stands: Callable[[Caller], bool], pages: FairSemaphore) -> AsyncIterator[Rooms]:
+async def open_rooms(system: NatsSystemClient, stands: Callable[[Caller], bool], pages: FairSemaphore) -> AsyncIterator[Rooms]:
     """Read followed groups and lists while the block runs.
 
     Args:

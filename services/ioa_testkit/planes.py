@@ -13,12 +13,12 @@ from ioa.adapters.nats.agent_network import NatsAgentNetwork
 from ioa.adapters.nats.connection import NatsSettings, open_connection
 from ioa.adapters.nats.inspection import NatsInspection
 from ioa.adapters.nats.server import open_nats_server
+from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.adapters.nats.topology import Topology
 from ioa.beside import beside
 from ioa.cancellation import fail_after, heeding_cancellation
 from ioa.errors import UnavailableError
 from ioa.ports.agent_network import AgentNetwork
-from ioa.ports.system_client import SystemClient
 from ioa.runtime.control_plane import ControlPlaneSettings, open_topology
 from ioa.runtime.process import StopSignal
 from ioa_discovery.answering import open_answering
@@ -44,7 +44,7 @@ _SERVICES = ("ioa-registry", "ioa-groups", "ioa-router", "ioa-discovery")
 class Plane:
     """A running control plane, as users, agents and `ioa doctor` see it, and the URL of its NATS."""
 
-    client: SystemClient
+    client: NatsSystemClient
     network: AgentNetwork
     inspection: NatsInspection
     url: str

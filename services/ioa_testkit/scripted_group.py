@@ -12,6 +12,7 @@ from datetime import timedelta
 
 from pydantic import ValidationError
 
+from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.agent.definition import AgentDefinition
 from ioa.cancellation import fail_after
 from ioa.errors import InvalidInputError, IoaError
@@ -20,7 +21,6 @@ from ioa.group.state import GroupState
 from ioa.ports.agent_network import AgentNetwork
 from ioa.ports.clock import Clock, IdSource
 from ioa.ports.group_log import StoredEntry
-from ioa.ports.system_client import SystemClient
 from ioa.protocol.goals import GoalResult, Reason
 from ioa.protocol.ids import AgentId, GoalId, MessageId, TaskId, comm_id_of_goal, task_id_of_turn
 from ioa.protocol.messages import (
@@ -156,7 +156,7 @@ class ScriptedMember:
 class ScriptedGroupPorts:
     """What a group is asked about and spoken in by, and what stamps and names the messages."""
 
-    client: SystemClient
+    client: NatsSystemClient
     network: AgentNetwork
     clock: Clock
     ids: IdSource

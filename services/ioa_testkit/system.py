@@ -10,6 +10,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TypeVar
 
+from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.adapters.sqlite_store import open_sqlite_store
 from ioa.adapters.system_clock import RandomIds, SystemClock
 from ioa.adapters.this_process import new_session
@@ -29,7 +30,6 @@ from ioa.hosting.brains import Mind, check_models, mind_of, open_minds
 from ioa.ports.agent_network import AgentNetwork
 from ioa.ports.brain import Brain
 from ioa.ports.chat_model import ChatModel
-from ioa.ports.system_client import SystemClient
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.goal_order import GoalOrder, parse_goal
 from ioa.protocol.ids import LOCAL, AgentId, PoolId, comm_id_of_goal, parse_agent_id
@@ -60,7 +60,7 @@ class RunningSystem:
         client: The system as its users see it, for whatever else a test wants to ask.
     """
 
-    def __init__(self, client: SystemClient, network: AgentNetwork, progress: Sequence[Progress], within: timedelta) -> None:
+    def __init__(self, client: NatsSystemClient, network: AgentNetwork, progress: Sequence[Progress], within: timedelta) -> None:
         self.client = client
         self._network = network
         self._progress = progress
@@ -257,7 +257,7 @@ class System:
         ports = AgentPorts(plane.network, store, clock, ids, mind.brain, mind.chat)
         return AgentClient(agent, agent.card_as(agent_id), ports, new_session(clock, ids), options)
 
-    async def _until_found(self, client: SystemClient, agents: Sequence[AgentId]) -> None:
+    async def _until_found(self, client: NatsSystemClient, agents: Sequence[AgentId]) -> None:
         async def look() -> None:
             online = {status.card.agent_id for status in await client.agents(online_only=True)}
             if missing := [agent_id for agent_id in agents if agent_id not in online]:

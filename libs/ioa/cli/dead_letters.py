@@ -15,7 +15,7 @@ from ioa.cli.reach import open_reached_system
 from ioa.cli.terminal import Terminal
 from ioa.errors import ConflictError, InvalidInputError
 from ioa.foreign_text import continued, shown_in_line
-from ioa.ports.dead_letter_box import DeadLetter
+from ioa.protocol.dead_letters import DeadLetter
 from ioa.protocol.goal_order import find_goal_id
 from ioa.protocol.ids import GoalName
 from ioa.protocol.subjects import parse_goal_subject

@@ -16,6 +16,7 @@ from typing import TypeVar
 
 from ioa.adapters.nats.inspection import NatsInspection, StorageFacts, open_inspection
 from ioa.adapters.nats.server import STORE, find_nats_server
+from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.adapters.nats.topology import STREAMS
 from ioa.beside import together
 from ioa.cli.examination import (
@@ -46,7 +47,6 @@ from ioa.cli.probe import send_probe
 from ioa.errors import ForbiddenError, InvalidInputError, IoaError, NotPermittedError, UnavailableError
 from ioa.hosting.configured_model import ask_model, model_of
 from ioa.hosting.place import Place, listens, places
-from ioa.ports.system_client import SystemClient
 from ioa.runtime.exit_code import ExitCode
 from ioa.runtime.service_spec import service_specs
 from ioa.runtime.settings import ProcessSettings, settings_from
@@ -265,7 +265,7 @@ async def _services(inspection: NatsInspection) -> Finding:
     return Finding("services", Health.OK, ", ".join(name.removeprefix("ioa-") for name in names))
 
 
-async def _asked(check: Callable[[SystemClient], Awaitable[Finding]], system: SystemClient) -> Finding:
+async def _asked(check: Callable[[NatsSystemClient], Awaitable[Finding]], system: NatsSystemClient) -> Finding:
     try:
         return await check(system)
     except IoaError as error:
@@ -273,21 +273,21 @@ async def _asked(check: Callable[[SystemClient], Awaitable[Finding]], system: Sy
         return Finding(name.strip("_"), Health.PROBLEM, error.message, error.hint)
 
 
-async def _agents(system: SystemClient) -> Finding:
+async def _agents(system: NatsSystemClient) -> Finding:
     roster = await system.roster()
     online = sum(status.online for status in roster.agents)
     return agents_finding(online, len(roster.agents), roster.skipped)
 
 
-async def _models(system: SystemClient) -> Finding:
+async def _models(system: NatsSystemClient) -> Finding:
     return models_finding((await system.roster(online_only=True)).agents)
 
 
-async def _stores(storage: StorageFacts | None, system: SystemClient) -> Finding:
+async def _stores(storage: StorageFacts | None, system: NatsSystemClient) -> Finding:
     return stores_finding(storage, await system.stored())
 
 
-async def _index(system: SystemClient) -> Finding:
+async def _index(system: NatsSystemClient) -> Finding:
     """Compare the index with the registry; one that has just not caught up gets a little time."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + _INDEX_PATIENCE.total_seconds()
@@ -298,7 +298,7 @@ async def _index(system: SystemClient) -> Finding:
         await asyncio.sleep(0.2)
 
 
-async def _probe(system: SystemClient) -> Finding:
+async def _probe(system: NatsSystemClient) -> Finding:
     try:
         return probe_finding(await send_probe(system))
     except ForbiddenError as error:

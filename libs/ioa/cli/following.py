@@ -11,6 +11,7 @@ from pathlib import Path
 
 from rich.text import Text
 
+from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.beside import beside
 from ioa.cli.conversation import ConversationView
 from ioa.cli.files import Produced, write_files
@@ -21,7 +22,6 @@ from ioa.client.transcript import what_lacks, who_decided
 from ioa.client.watching import watch
 from ioa.errors import IoaError, NotFoundError
 from ioa.foreign_text import continued, shown_in_line, shown_name
-from ioa.ports.system_client import SystemClient
 from ioa.protocol.decisions import Decisions
 from ioa.protocol.goals import GoalResult, Reason
 from ioa.protocol.ids import GoalName
@@ -30,7 +30,7 @@ from ioa.runtime.exit_code import ExitCode
 _LONG = timedelta(seconds=3)
 
 
-async def follow_goal(system: SystemClient, terminal: Terminal, goal: GoalName) -> GoalResult:
+async def follow_goal(system: NatsSystemClient, terminal: Terminal, goal: GoalName) -> GoalResult:
     """Show a goal's conversation as it happens, nested teams too, until it has its result."""
     comm_id = goal.comm_id
 
@@ -50,7 +50,7 @@ async def follow_goal(system: SystemClient, terminal: Terminal, goal: GoalName) 
 
 
 async def say_waiting(
-    system: SystemClient, terminal: Terminal, view: ConversationView, goal: GoalName, after: timedelta = _LONG
+    system: NatsSystemClient, terminal: Terminal, view: ConversationView, goal: GoalName, after: timedelta = _LONG
 ) -> None:
     """Say, if nothing happens for long, what is waited for: an agent, the end of other goals of the same user, or room for his."""
     await asyncio.sleep(after.total_seconds())
@@ -71,7 +71,7 @@ async def say_waiting(
         view.wait_for(told)
 
 
-async def _is_taken_in(system: SystemClient, goal: GoalName) -> bool:
+async def _is_taken_in(system: NatsSystemClient, goal: GoalName) -> bool:
     """Whether a goal is on record; who cannot tell says so."""
     try:
         await system.goal(goal)
@@ -82,7 +82,7 @@ async def _is_taken_in(system: SystemClient, goal: GoalName) -> bool:
     return True
 
 
-async def tell_result(system: SystemClient, terminal: Terminal, result: GoalResult, out: Path | None) -> ExitCode:
+async def tell_result(system: NatsSystemClient, terminal: Terminal, result: GoalResult, out: Path | None) -> ExitCode:
     """Print how a goal ended, write its files into the folder `<out>/<goal_id>`, and return the exit code that says how it ended.
 
     The answer is told whatever becomes of the files.
@@ -114,7 +114,7 @@ class Fetched:
             raise self.failure
 
 
-async def fetch_files(system: SystemClient, result: GoalResult | None, out: Path | None) -> Fetched:
+async def fetch_files(system: NatsSystemClient, result: GoalResult | None, out: Path | None) -> Fetched:
     """Write the files of a result into the new folder `<out>/<goal_id>`, which is not made for none."""
     if result is None or out is None or not result.artifacts:
         return Fetched()

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from ioa.adapters.nats.connection import open_connection
 from ioa.adapters.nats.orders import drop_orders
-from ioa.adapters.nats.system_client import open_system
+from ioa.adapters.nats.system_client import NatsSystemClient, open_system
 from ioa.cli.conversation import in_one_row, task_table
 from ioa.cli.files import Produced, check_writable, write_files
 from ioa.cli.following import fetch_files, follow_goal, show_answer, show_files, tell_result
@@ -41,10 +41,9 @@ from ioa.client.transcript import Transcript, what_rules_decided
 from ioa.errors import ForbiddenError
 from ioa.foreign_text import continued, shown_in_line
 from ioa.group.events import Event, Said
+from ioa.group.goal_lists import GoalFilter, GoalStatus
 from ioa.group.requests import CancelGroup
 from ioa.hosting.place import PATIENCE
-from ioa.ports.goal_client import GoalFilter, GoalStatus
-from ioa.ports.system_client import SystemClient
 from ioa.protocol.goals import Artifact
 from ioa.protocol.ids import ADMIN, LOCAL, GoalId, GoalName, TaskId, UserId
 from ioa.protocol.messages import InformTaskResult
@@ -125,7 +124,9 @@ def _told(noted: Mapping[TaskId, Artifact], written: Sequence[Path]) -> list[dic
     return [{"task_id": task_id, "path": path and str(path)} for task_id, path in zip(noted, paths, strict=True)]
 
 
-async def _fetch_traces(system: SystemClient, goal_id: GoalId, noted: Mapping[TaskId, Artifact], out: Path | None) -> list[Path]:
+async def _fetch_traces(
+    system: NatsSystemClient, goal_id: GoalId, noted: Mapping[TaskId, Artifact], out: Path | None
+) -> list[Path]:
     """Write each trace under the name of its task into the new folder `<out>/<goal_id>`, which is not made for none."""
     if out is None or not noted:
         return []
@@ -224,7 +225,7 @@ async def cancel_goals_of(url: str | None, user: UserId, why: str, terminal: Ter
         terminal.print(f"{len(cancelled)} open goals of {user} are cancelled; goals that had not begun are removed")
 
 
-async def _cancel_open(system: SystemClient, user: UserId, why: str, cancelled: list[GoalName]) -> bool:
+async def _cancel_open(system: NatsSystemClient, user: UserId, why: str, cancelled: list[GoalName]) -> bool:
     """Cancel the open goals of a user that are not in `cancelled` yet; return whether there were any."""
     before, known = None, len(cancelled)
     while True:

@@ -8,6 +8,7 @@ from contextlib import suppress
 from rich.text import Text
 from rich.tree import Tree
 
+from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.cli.conversation import ConversationView, task_table
 from ioa.cli.following import show_deciders
 from ioa.cli.options import Listing
@@ -25,7 +26,6 @@ from ioa.group.events import Said
 from ioa.group.requests import GroupSnapshot
 from ioa.group.state import GroupState
 from ioa.ports.group_log import StoredEntry
-from ioa.ports.system_client import SystemClient
 from ioa.protocol.ids import CommId
 from ioa.protocol.messages import Phase
 from ioa.runtime.exit_code import ExitCode
@@ -33,7 +33,7 @@ from ioa.runtime.exit_code import ExitCode
 _STYLES = {Phase.CONCLUDED: "green", Phase.FAILED: "red", Phase.CANCELLED: "red"}
 
 
-async def find_group(system: SystemClient, start: str) -> CommId:
+async def find_group(system: NatsSystemClient, start: str) -> CommId:
     """Complete the id of a group, or else of a goal, which stands for the group that works for it.
 
     Raises:

@@ -31,7 +31,6 @@ from ioa.group.forms import Blank, in_words
 from ioa.group.policy.watching import nameable
 from ioa.group.state import Ask
 from ioa.hosting.place import PATIENCE
-from ioa.ports.system_client import SystemClient
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.ids import GoalName
 from ioa.protocol.messages import Conclusion, Decision, Discussion
@@ -201,7 +200,7 @@ def read_reply(text: str, choose: str | None, fields: Sequence[str], *, passes: 
     return PersonReply(text, choose, pairs, passes)
 
 
-async def who_answers(system: SystemClient, item: str) -> str:
+async def who_answers(system: NatsSystemClient, item: str) -> str:
     """Find out for whom an item waits, or has waited: whoever has the floor or has spoken in it, else the group's only person.
 
     Raises:
@@ -267,7 +266,7 @@ def _asked_for(blank: Blank) -> str:
 
 
 @asynccontextmanager
-async def _open(url: str | None) -> AsyncIterator[tuple[SystemClient, NatsAgentNetwork]]:
+async def _open(url: str | None) -> AsyncIterator[tuple[NatsSystemClient, NatsAgentNetwork]]:
     settings, _ = await reach(url)
     async with open_connection(settings, patience=PATIENCE) as client:
         yield NatsSystemClient(client), NatsAgentNetwork(client)

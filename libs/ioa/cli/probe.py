@@ -7,10 +7,10 @@ import secrets
 from dataclasses import dataclass
 from datetime import timedelta
 
+from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.cancellation import fail_after
 from ioa.client.client import Client
 from ioa.errors import InvalidInputError
-from ioa.ports.system_client import SystemClient
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import GoalResult
 from ioa.protocol.ids import GoalId, GoalName, parse_agent_id
@@ -41,7 +41,7 @@ class Probed:
     result: GoalResult | None = None
 
 
-async def send_probe(system: SystemClient, patience: timedelta = PATIENCE) -> Probed:
+async def send_probe(system: NatsSystemClient, patience: timedelta = PATIENCE) -> Probed:
     """Launch a goal for an agent that does not exist, and wait for a router to end it at its deadline.
 
     So no agent's work is spent, and the goal passes intake, the queue of timers, a router, a log and the stream of results, as

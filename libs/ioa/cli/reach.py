@@ -8,10 +8,9 @@ from contextlib import asynccontextmanager
 from datetime import timedelta
 
 from ioa.adapters.nats.connection import NatsSettings
-from ioa.adapters.nats.system_client import open_system
+from ioa.adapters.nats.system_client import NatsSystemClient, open_system
 from ioa.beside import beside
 from ioa.hosting.place import PATIENCE, Place, find_place
-from ioa.ports.system_client import SystemClient
 from ioa.runtime.settings import ProcessSettings, settings_from
 from ioa.telemetry.logs import configure_logs
 
@@ -31,7 +30,7 @@ async def reach(url: str | None) -> tuple[NatsSettings, Place]:
 
 
 @asynccontextmanager
-async def open_place(url: str | None) -> AsyncIterator[tuple[SystemClient, Place]]:
+async def open_place(url: str | None) -> AsyncIterator[tuple[NatsSystemClient, Place]]:
     """Connect to the first place that answers. A command ends whose credential is let in no more: it would ask for ever.
 
     Raises:
@@ -43,7 +42,7 @@ async def open_place(url: str | None) -> AsyncIterator[tuple[SystemClient, Place
 
 
 @asynccontextmanager
-async def open_reached_system(url: str | None) -> AsyncIterator[SystemClient]:
+async def open_reached_system(url: str | None) -> AsyncIterator[NatsSystemClient]:
     """Connect to the running system; see `open_place`."""
     async with open_place(url) as (system, _):
         yield system

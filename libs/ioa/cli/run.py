@@ -14,7 +14,7 @@ from pathlib import Path
 from rich.text import Text
 
 from ioa.adapters.nats.connection import NatsSettings
-from ioa.adapters.nats.system_client import open_system
+from ioa.adapters.nats.system_client import NatsSystemClient, open_system
 from ioa.cancellation import fail_after
 from ioa.cli.files import check_writable
 from ioa.cli.following import follow_goal, size, tell_result
@@ -26,7 +26,6 @@ from ioa.errors import InvalidInputError, UnavailableError
 from ioa.hosting.place import listens, read_url
 from ioa.local.pool import read_pool
 from ioa.local.system import open_embedded_system
-from ioa.ports.system_client import SystemClient
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import GoalResult
 from ioa.protocol.ids import GoalId, GoalName
@@ -62,7 +61,7 @@ class Wanted:
 class _Stage:
     """The system the goal runs on. `kept_in` is the folder of an embedded one that will be there again."""
 
-    system: SystemClient
+    system: NatsSystemClient
     embedded: bool
     kept_in: Path | None = None
 
@@ -148,7 +147,7 @@ def _temporary_folder() -> Iterator[Path]:
             remove_folder(folder)
 
 
-async def _connect(stack: AsyncExitStack, nats: NatsSettings) -> SystemClient:
+async def _connect(stack: AsyncExitStack, nats: NatsSettings) -> NatsSystemClient:
     return await stack.enter_async_context(open_system(nats, patience=_PATIENCE))
 
 

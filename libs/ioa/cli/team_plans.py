@@ -8,6 +8,7 @@ from pathlib import Path
 
 from rich.text import Text
 
+from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.agent.definition import AgentDefinition
 from ioa.cli.reach import open_reached_system
 from ioa.cli.terminal import Terminal
@@ -17,7 +18,6 @@ from ioa.foreign_text import shown_in_line
 from ioa.hosting.brains import open_minds
 from ioa.ports.brain import Contact, Mission, Plans
 from ioa.ports.meter import Meter
-from ioa.ports.system_client import SystemClient
 from ioa.protocol.ids import AgentId
 from ioa.protocol.search import Need, Search, SearchResult
 from ioa.protocol.team import MAX_GOAL_CHARS, TeamSpec, document_of, to_toml
@@ -28,7 +28,7 @@ _PLANNER = AgentDefinition("planner", description="Plans a team for whoever asks
 class _Tools:
     """Team formation's tools for somebody who is no agent."""
 
-    def __init__(self, system: SystemClient) -> None:
+    def __init__(self, system: NatsSystemClient) -> None:
         self._system = system
 
     async def search_client(self, needs: Sequence[Need]) -> SearchResult:

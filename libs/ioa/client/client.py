@@ -11,6 +11,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Literal, overload
 
+from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.cancellation import fail_after
 from ioa.client.history import heads_of_tree, read_back, read_on
 from ioa.client.questions import OpenQuestion, answer_question, questions_of, questions_waiting
@@ -18,11 +19,10 @@ from ioa.client.rerun import order_rerun
 from ioa.client.watching import watch
 from ioa.errors import ConflictError, InvalidInputError, NotFoundError
 from ioa.foreign_text import shown_in_line
+from ioa.group.goal_lists import PAGE_GOALS, GoalFilter, GoalList, GoalPhase, GoalStatus
 from ioa.group.requests import CancelGroup
 from ioa.group.state import GroupState
-from ioa.ports.goal_client import PAGE_GOALS, GoalFilter, GoalList, GoalPhase, GoalStatus
 from ioa.ports.group_log import StoredEntry
-from ioa.ports.system_client import SystemClient
 from ioa.protocol.cards import AgentStatus
 from ioa.protocol.codec import validate
 from ioa.protocol.goal_order import GoalOrder, order_of
@@ -90,7 +90,7 @@ class Client:
         system: What it stands on. It has everything that operators ask besides.
     """
 
-    def __init__(self, system: SystemClient) -> None:
+    def __init__(self, system: NatsSystemClient) -> None:
         self.system = system
 
     async def run(self, goal: str | GoalOrder, files: Sequence[File] = ()) -> GoalResult:

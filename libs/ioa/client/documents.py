@@ -14,6 +14,7 @@ from pydantic import BaseModel, PlainSerializer, WithJsonSchema, computed_field
 from ioa.client.calls import DecisionCall
 from ioa.client.costs import Purpose
 from ioa.group.events import Said, input_of, name_of
+from ioa.group.goal_lists import GoalStatus
 from ioa.group.machine import legal_kinds
 from ioa.group.requests import GroupSnapshot
 from ioa.group.state import (
@@ -31,7 +32,6 @@ from ioa.group.state import (
     Task,
     WaitingTask,
 )
-from ioa.ports.goal_client import GoalStatus
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol.cards import AgentCard, AgentStatus, advice
 from ioa.protocol.decisions import DecidedBy, Decisions

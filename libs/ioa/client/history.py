@@ -13,10 +13,10 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Self
 
+from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.group.events import SubgroupClosed, SubgroupOpened
 from ioa.group.requests import GroupSnapshot
 from ioa.page_size import count_page
-from ioa.ports.group_client import GroupClient
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol.ids import CommId
 
@@ -28,7 +28,7 @@ _PAGE_BACK, _FIRST_BACK = 64, 8
 """How many entries are read back at a time, and how many at first, until it is known how large they are."""
 
 
-async def conversation(groups: GroupClient, comm_id: CommId, *, after: int = 0) -> list[StoredEntry]:
+async def conversation(groups: NatsSystemClient, comm_id: CommId, *, after: int = 0) -> list[StoredEntry]:
     """Read all that is stored of a group and its nested teams behind a sequence, in order.
 
     Raises:
@@ -40,7 +40,7 @@ async def conversation(groups: GroupClient, comm_id: CommId, *, after: int = 0) 
 
 
 async def read_on(
-    groups: GroupClient, comm_id: CommId, *, after: int = 0, page_size: int = _PAGE
+    groups: NatsSystemClient, comm_id: CommId, *, after: int = 0, page_size: int = _PAGE
 ) -> AsyncGenerator[StoredEntry, None]:
     """Yield what is stored of a group and its nested teams behind a sequence, in order; little of it is held at a time.
 
@@ -62,7 +62,7 @@ async def read_on(
 
 
 async def read_back(
-    groups: GroupClient, comm_id: CommId, *, before: int, page_size: int = _PAGE
+    groups: NatsSystemClient, comm_id: CommId, *, before: int, page_size: int = _PAGE
 ) -> AsyncGenerator[StoredEntry, None]:
     """Yield what is stored of a group and its nested teams before a sequence, the last entry first; see `read_on`.
 
@@ -82,7 +82,7 @@ async def read_back(
         step = max(1, min(4 * step, _PAGE_BACK, page_size, _PAGE_BYTES * number // max(1, size)))
 
 
-async def _page_before(groups: GroupClient, comm_id: CommId, *, before: int, limit: int) -> list[StoredEntry]:
+async def _page_before(groups: NatsSystemClient, comm_id: CommId, *, before: int, limit: int) -> list[StoredEntry]:
     """Read the last entries before a sequence, in order; fewer than `limit` are all, unless they have the bytes of a page."""
     heads = _sequences(await heads_of_tree(groups, [comm_id], before - 1))
     found, horizon = list[StoredEntry](), 0
@@ -112,7 +112,7 @@ def _sequences(heads: Mapping[CommId, GroupSnapshot | None]) -> dict[CommId, int
     return {comm_id: 0 if head is None else head.seq for comm_id, head in heads.items()}
 
 
-async def heads_of_tree(groups: GroupClient, roots: Sequence[CommId], at: int) -> Mapping[CommId, GroupSnapshot | None]:
+async def heads_of_tree(groups: NatsSystemClient, roots: Sequence[CommId], at: int) -> Mapping[CommId, GroupSnapshot | None]:
     """Tell where groups stood at a sequence, and the teams whose parents' states name them; None of those that were not yet.
 
     Raises:
@@ -153,7 +153,7 @@ class Tree:
     their turn.
     """
 
-    def __init__(self, groups: GroupClient, comm_id: CommId, heads: Mapping[CommId, int], page_size: int) -> None:
+    def __init__(self, groups: NatsSystemClient, comm_id: CommId, heads: Mapping[CommId, int], page_size: int) -> None:
         self._groups = groups
         self._page_size = min(page_size, _PAGE)
         self._root = comm_id
@@ -161,7 +161,7 @@ class Tree:
         self._ceiling = sys.maxsize
 
     @classmethod
-    async def behind(cls, groups: GroupClient, comm_id: CommId, after: int, *, page_size: int = _PAGE) -> Self:
+    async def behind(cls, groups: NatsSystemClient, comm_id: CommId, after: int, *, page_size: int = _PAGE) -> Self:
         """Begin with the groups that had not ended by a sequence, each behind its last entry by then.
 
         That may be another one a moment later, if the log has not come to the sequence yet: what is handed out can lie before it.

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, Self
 
+from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.client.documents import Instant
 from ioa.errors import ConflictError, ForbiddenError, InvalidInputError
 from ioa.foreign_text import continued, shown_in_line
 from ioa.group.events import Event, QuestionAnswered, Said
 from ioa.group.requests import AnswerQuestion
 from ioa.group.state import Awaiting, GroupState
-from ioa.ports.system_client import SystemClient
 from ioa.protocol.codec import validate
 from ioa.protocol.ids import ADMIN, AgentId, CommId, GoalId, GoalName, TaskId, UserId, is_token
 from ioa.protocol.messages import AskUser, Decision, TaskQuestion
@@ -95,7 +95,7 @@ def question_in_words(asked: OpenQuestion) -> str:
     return "\n".join((*lines, f"Until {asked.until:%Y-%m-%d %H:%M} UTC, then {shown_in_line(asked.default)}."))
 
 
-async def questions_waiting(system: SystemClient) -> AsyncIterator[OpenQuestion]:
+async def questions_waiting(system: NatsSystemClient) -> AsyncIterator[OpenQuestion]:
     """Yield what waits for the user that asks, in groups that are open; for an admin that of all users."""
     owner = await _owner(system)
     before, complete = None, False
@@ -107,7 +107,7 @@ async def questions_waiting(system: SystemClient) -> AsyncIterator[OpenQuestion]
         before, complete = page.before, page.before is None
 
 
-async def is_question(system: SystemClient, item: str) -> bool:
+async def is_question(system: NatsSystemClient, item: str) -> bool:
     """Whether an item is, or was, a question, and not a turn of a person.
 
     Raises:
@@ -126,7 +126,7 @@ async def is_question(system: SystemClient, item: str) -> bool:
     return any(isinstance(message.payload, AskUser) and message.header.turn == turn for message in said)
 
 
-async def answer_question(system: SystemClient, item: str, text: str, key: str = "") -> None:
+async def answer_question(system: NatsSystemClient, item: str, text: str, key: str = "") -> None:
     """Answer a question, once: the first answer counts, and the same answer again is that one.
 
     Args:
@@ -171,7 +171,7 @@ def parse_item(item: str) -> tuple[CommId, int, TaskId | None]:
     return CommId(comm_id), int(number), TaskId(task[0]) if task else None
 
 
-async def _owner(system: SystemClient) -> UserId | None:
+async def _owner(system: NatsSystemClient) -> UserId | None:
     """Return whose questions are meant; None: everybody's."""
     try:
         user = await system.user()
@@ -180,7 +180,7 @@ async def _owner(system: SystemClient) -> UserId | None:
     return None if user == ADMIN else user
 
 
-async def _counted(system: SystemClient, comm_id: CommId, number: int, task_id: TaskId | None) -> tuple[str, str | None] | None:
+async def _counted(system: NatsSystemClient, comm_id: CommId, number: int, task_id: TaskId | None) -> tuple[str, str | None] | None:
     """Return the answer that counted and who gave it, None for a default; nothing if this was never asked, or waits."""
     before = (await system.group(comm_id)).seq + 1
     while entries := await system.entries_before(comm_id, before=before, limit=_PAGE_ENTRIES):

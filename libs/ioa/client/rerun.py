@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import replace
 
+from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.client.history import read_on
 from ioa.client.transcript import Line, Transcript
 from ioa.errors import InvalidInputError, NotFoundError, PayloadTooLargeError
 from ioa.foreign_text import continued
 from ioa.group.events import QuestionAnswered, Said
 from ioa.ports.group_log import StoredEntry
-from ioa.ports.system_client import SystemClient
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import MAX_GOAL_CHARS, Goal
 from ioa.protocol.ids import GoalName
@@ -24,7 +24,7 @@ _INTRODUCTION = (
 )
 
 
-async def order_rerun(system: SystemClient, name: GoalName, at: int, message: str) -> GoalOrder:
+async def order_rerun(system: NatsSystemClient, name: GoalName, at: int, message: str) -> GoalOrder:
     """Return the order for a new goal with the text, files, team and limits of an earlier goal and its conversation.
 
     The label `rerun-of` of the order names the earlier goal.

@@ -10,10 +10,10 @@ from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.client.history import Tree
 from ioa.group.events import GroupLaunched, Said
 from ioa.group.state import Charter, ClosedTask, Ended, GroupState
-from ioa.ports.group_client import GroupClient
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import CommId, GoalName, TaskId
@@ -57,7 +57,7 @@ class _Group:
     tasks: dict[TaskId, tuple[TaskSpec, datetime]] = field(default_factory=dict)
 
 
-async def spans_of(groups: GroupClient, comm_id: CommId, made: GoalTrace) -> AsyncIterator[list[Span]]:
+async def spans_of(groups: NatsSystemClient, comm_id: CommId, made: GoalTrace) -> AsyncIterator[list[Span]]:
     """Make the spans of a goal's group and its nested teams, a page of the log at a time: the whole log is never held.
 
     Raises:

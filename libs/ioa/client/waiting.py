@@ -9,6 +9,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import ConfigDict, Field
 
+from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.client.documents import Instant
 from ioa.client.seat import Awaited, awaited_of, people_in
 from ioa.foreign_text import continued, shown_in_line
@@ -17,7 +18,6 @@ from ioa.group.forms import Blank, in_words
 from ioa.group.policy.offer import Offer
 from ioa.group.policy.watching import NAMING, nameable
 from ioa.group.requests import GroupSnapshot
-from ioa.ports.system_client import SystemClient
 from ioa.protocol.ids import AgentId, CommId, GoalId, UserId
 from ioa.protocol.messages import Discussion, Message, Thinking
 from ioa.protocol.model import Model
@@ -208,7 +208,7 @@ def _guard_in_words(guard: Guard) -> str:
             return f"do without {', '.join(guard.words)}"
 
 
-async def waiting_for_anybody(system: SystemClient) -> AsyncIterator[Awaited]:
+async def waiting_for_anybody(system: NatsSystemClient) -> AsyncIterator[Awaited]:
     """Yield what waits for any person in a group that is open."""
     before, complete = None, False
     while not complete:
@@ -221,7 +221,7 @@ async def waiting_for_anybody(system: SystemClient) -> AsyncIterator[Awaited]:
         before, complete = page.before, page.before is None
 
 
-async def _last_heard(system: SystemClient, group: GroupSnapshot, person: AgentId) -> Message | None:
+async def _last_heard(system: NatsSystemClient, group: GroupSnapshot, person: AgentId) -> Message | None:
     """Return what a person has heard last, if that is among the last entries: of a log that is long no more is read."""
     for stored in reversed(await system.entries_before(group.state.comm_id, before=group.seq + 1, limit=_PAGE_ENTRIES)):
         event = stored.entry.event

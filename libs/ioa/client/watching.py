@@ -10,12 +10,12 @@ from typing import TypeVar
 
 import structlog
 
+from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.attention import Attention
 from ioa.cancellation import fail_at
 from ioa.client.history import Tree
 from ioa.errors import UnavailableError
 from ioa.group.events import Said
-from ioa.ports.group_client import GroupClient
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol.ids import CommId
 
@@ -35,7 +35,7 @@ _log = structlog.get_logger(__name__)
 
 @asynccontextmanager
 async def watch(
-    groups: GroupClient, comm_id: CommId, *, after: int = 0, is_over: Callable[[], Awaitable[bool]] | None = None
+    groups: NatsSystemClient, comm_id: CommId, *, after: int = 0, is_over: Callable[[], Awaitable[bool]] | None = None
 ) -> AsyncIterator[AsyncIterator[News]]:
     """Open the view of a group and its nested teams: every entry behind `after`, once, as they come, until the group has ended.
 
@@ -75,7 +75,7 @@ async def watch(
         yield news()
 
 
-async def _root_of(groups: GroupClient, comm_id: CommId) -> CommId:
+async def _root_of(groups: NatsSystemClient, comm_id: CommId) -> CommId:
     """Return the root group of the goal that a group works for; a group that does not exist yet is the root of its own goal."""
     head = (await groups.heads([comm_id], at=_END)).get(comm_id)
     return comm_id if head is None else head.state.goal_name.comm_id

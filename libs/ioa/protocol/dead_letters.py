@@ -1,8 +1,13 @@
-"""Reasons of dead letters: messages that could not be processed."""
+"""Dead letters: messages that could not be processed, with their reasons."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
+
+from ioa.errors import InvalidInputError
 
 
 class DeadReason(StrEnum):
@@ -23,3 +28,51 @@ class DeadReason(StrEnum):
     """A copy of an unreadable entry of a group's log; the group cannot continue."""
     WEBHOOK = "webhook"
     """A notice that its webhook did not accept within a day."""
+
+
+@dataclass(frozen=True)
+class DeadLetter:
+    """A message that could not be processed.
+
+    Attributes:
+        seq: Sequence in the stream of dead letters.
+        reason: A value of `DeadReason`.
+        why: The reason, as a sentence.
+        subject: Subject of the message.
+        at: Time at which it was stored.
+        data: The message; its beginning if it is too large.
+        size_bytes: Size of the message.
+    """
+
+    seq: int
+    reason: str
+    why: str
+    subject: str
+    at: datetime | None
+    data: bytes
+    size_bytes: int
+
+    def check_returnable(self) -> None:
+        """Check that the message can be published again.
+
+        Raises:
+            InvalidInputError: It is not a message of a queue, or is incomplete.
+        """
+        if self.reason == DeadReason.UNREADABLE_ENTRY:
+            raise InvalidInputError(
+                f"Dead letter {self.seq} is a copy of an entry of a group's log, where it still stands.",
+                hint="The group's goal ends at its deadline; publish the goal anew.",
+            )
+        if len(self.data) < self.size_bytes:
+            raise InvalidInputError(
+                f"Of dead letter {self.seq} only {len(self.data):,} of {self.size_bytes:,} bytes were kept.",
+                hint="Whoever published it has to publish it again, in less.",
+            )
+
+
+@dataclass(frozen=True)
+class DeadLetterPage:
+    """Dead letters, newest first, and the number to continue from; None at the end."""
+
+    letters: Sequence[DeadLetter]
+    before: int | None

@@ -15,8 +15,8 @@ from contextlib import asynccontextmanager, suppress
 import structlog
 from prometheus_client import Counter
 
+from ioa.adapters.nats.audit import NatsAuditSink
 from ioa.errors import Fault, InvalidInputError, IoaError, UnavailableError, row_of
-from ioa.ports.audit_trail import AuditSink
 from ioa.ports.clock import Clock
 from ioa.ports.delivery import DeadLetters, GoalRecords, Results
 from ioa.protocol import subjects
@@ -43,7 +43,7 @@ Handler = Callable[[str, bytes], Awaitable[bytes]]
 class AuditLog:
     """Collects lines and writes them in the background. One per process."""
 
-    def __init__(self, sink: AuditSink, clock: Clock, service: str) -> None:
+    def __init__(self, sink: NatsAuditSink, clock: Clock, service: str) -> None:
         self._sink = sink
         self._clock = clock
         self._service = service
@@ -117,7 +117,7 @@ def _merge(before: AuditLine, line: AuditLine) -> AuditLine:
 
 
 @asynccontextmanager
-async def open_audit_log(sink: AuditSink, clock: Clock, service: str) -> AsyncIterator[AuditLog]:
+async def open_audit_log(sink: NatsAuditSink, clock: Clock, service: str) -> AsyncIterator[AuditLog]:
     """Yield an audit log that is written in the background, and once more at the end of the block."""
     audit = AuditLog(sink, clock, service)
     async with background(audit.keep()):

@@ -53,7 +53,7 @@ from ioa.errors import (
     row_of,
 )
 from ioa.group.events import QuestionAnswered
-from ioa.ports.goal_client import GoalStatus
+from ioa.group.goal_lists import GoalStatus
 from ioa.protocol.api_keys import Scope
 from ioa.protocol.goals import Goal
 from ioa.protocol.ids import GoalName

@@ -28,7 +28,7 @@ from ioa.client.client import END, Client
 from ioa.client.documents import told
 from ioa.client.questions import QuestionDocument, question_in_words
 from ioa.client.waiting import asked_in_words
-from ioa.ports.goal_client import GoalStatus
+from ioa.group.goal_lists import GoalStatus
 from ioa.protocol.goals import Goal, GoalResult, Reason
 from ioa.protocol.ids import CommId, GoalName
 from ioa_gateway.a2a.orders import CONTEXT

@@ -12,8 +12,8 @@ from ioa.client.questions import OpenQuestion, question_in_words
 from ioa.client.transcript import Transcript
 from ioa.client.waiting import AwaitedDocument, asked_in_words
 from ioa.foreign_text import continued
+from ioa.group.goal_lists import GoalStatus
 from ioa.group.state import GroupState
-from ioa.ports.goal_client import GoalStatus
 from ioa.protocol.goals import GoalResult
 from ioa.protocol.ids import CommId
 from ioa.protocol.model import Model

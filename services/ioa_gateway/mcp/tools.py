@@ -25,7 +25,7 @@ from ioa.cancellation import fail_after
 from ioa.client.seat import PersonReply
 from ioa.distribution import installed_version
 from ioa.errors import Fault, InvalidInputError, IoaError, NotFoundError, PayloadTooLargeError, row_of
-from ioa.ports.goal_client import GoalStatus
+from ioa.group.goal_lists import GoalStatus
 from ioa.protocol.api_keys import Scope
 from ioa.protocol.codec import validate
 from ioa.protocol.goal_order import GoalOrder

@@ -15,13 +15,13 @@ from datetime import datetime, timedelta
 
 import structlog
 
+from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.adapters.nats.tail import NatsTail, TailHeld, TailRecord
 from ioa.adapters.nats.webhooks import NatsWebhooks
 from ioa.beside import beside, together
 from ioa.cancellation import fail_after
 from ioa.errors import IoaError, UnavailableError
 from ioa.group.state import GroupState
-from ioa.ports.group_client import GroupClient
 from ioa.ports.group_log import StoredEntry, UnreadableEntryError
 from ioa.protocol.goals import GoalResult
 from ioa.protocol.ids import CommId, GoalName, UserId
@@ -69,7 +69,7 @@ class Tail:
         self,
         place: NatsTail,
         store: NatsWebhooks,
-        groups: GroupClient,
+        groups: NatsSystemClient,
         stands: Callable[[str], bool],
         now: Callable[[], datetime],
         me: str,

@@ -15,11 +15,11 @@ import structlog
 from prometheus_client import Counter as Metric
 
 from ioa.adapters.nats.queues import Delivery
+from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.adapters.nats.webhooks import NatsWebhooks
 from ioa.client.documents import ResultDocument, told
 from ioa.errors import IoaError, NotYetError, UnavailableError
 from ioa.ports.delivery import DeadLetters
-from ioa.ports.goal_client import GoalClient
 from ioa.protocol.codec import decode
 from ioa.protocol.dead_letters import DeadReason
 from ioa.protocol.ids import GoalName
@@ -57,7 +57,7 @@ class Webhooks:
     def __init__(
         self,
         store: NatsWebhooks,
-        goals: GoalClient,
+        goals: NatsSystemClient,
         dead: DeadLetters,
         posting: Posting,
         stands: Callable[[str], bool],

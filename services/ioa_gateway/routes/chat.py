@@ -13,11 +13,11 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 from starlette.responses import Response, StreamingResponse
 
+from ioa.adapters.nats.system_client import pages_of_agents
 from ioa.cancellation import fail_after
 from ioa.client.client import Launched
 from ioa.client.documents import told
 from ioa.errors import InvalidInputError, IoaError
-from ioa.ports.agent_directory import pages_of_agents
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import GoalResult
 from ioa.protocol.model import Model

@@ -14,7 +14,7 @@ from ioa.cancellation import fail_after
 from ioa.client.documents import GoalDocument, GoalRow, ResultDocument, told
 from ioa.client.rerun import order_rerun
 from ioa.errors import InvalidInputError, NotFoundError
-from ioa.ports.goal_client import PAGE_GOALS, PHASES_OF_GOALS, GoalPhase
+from ioa.group.goal_lists import PAGE_GOALS, PHASES_OF_GOALS, GoalPhase
 from ioa.protocol.api_keys import Scope
 from ioa.protocol.codec import check_size
 from ioa.protocol.goal_order import MAX_GOAL_BYTES, GoalOrder, parsed_order

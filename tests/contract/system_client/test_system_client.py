@@ -15,9 +15,9 @@ from ioa.client.history import conversation
 from ioa.client.watching import News, watch
 from ioa.errors import ConflictError, InvalidInputError, NotFoundError
 from ioa.group.events import Said
+from ioa.group.goal_lists import GoalFilter
 from ioa.group.requests import CancelGroup
 from ioa.group.state import ParentTask
-from ioa.ports.goal_client import GoalFilter
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, GoalId, PoolId, comm_id_of_goal, comm_id_of_task

@@ -23,7 +23,7 @@ from ioa.cli.goals import cancel_goals_of
 from ioa.cli.http_keys import create_key, revoke_keys_of
 from ioa.cli.terminal import Terminal
 from ioa.errors import ForbiddenError, InvalidInputError, UnavailableError
-from ioa.ports.goal_client import GoalFilter
+from ioa.group.goal_lists import GoalFilter
 from ioa.protocol.audit import Deed
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import GoalResult, Reason

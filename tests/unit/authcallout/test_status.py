@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from ioa.adapters.nats.audit import NatsAuditSink
 from ioa.adapters.nats.auth_callout import Guest
 from ioa.adapters.nats.permissions import of_user
 from ioa.errors import ForbiddenError, UnavailableError
@@ -24,7 +25,7 @@ _ERRORS = {
 }
 
 
-class _Sink:
+class _Sink(NatsAuditSink):
     def __init__(self) -> None:
         self.lines: list[AuditLine] = []
 

@@ -16,7 +16,7 @@ from ioa.cli.goals import goal_table
 from ioa.cli.terminal import Terminal
 from ioa.client.transcript import Line, Tone
 from ioa.group.events import Said
-from ioa.ports.goal_client import GoalStatus
+from ioa.group.goal_lists import GoalStatus
 from ioa.protocol.goals import Goal, GoalRecord
 from ioa.protocol.ids import CommId, GoalId, TaskId
 from ioa.protocol.messages import InformTaskProgress

@@ -8,12 +8,12 @@ from typing import cast
 
 import pytest
 
+from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.cli.conversation import ConversationView
 from ioa.cli.following import say_waiting
 from ioa.cli.terminal import Terminal
 from ioa.errors import NotFoundError
-from ioa.ports.goal_client import AnyGoal
-from ioa.ports.system_client import SystemClient
+from ioa.group.goal_lists import AnyGoal
 from ioa.protocol.ids import GoalId, GoalName, UserId
 
 
@@ -48,6 +48,6 @@ async def test_a_goal_that_waits_for_others_says_so(
     """Who has launched more goals than may be open, or has so much kept that there is no room, learns that no agent is missing."""
     terminal = Terminal(as_json=False)
     with ConversationView(terminal) as view:
-        system = cast(SystemClient, Crowded(number, taken_in))
+        system = cast(NatsSystemClient, Crowded(number, taken_in))
         await say_waiting(system, terminal, view, GoalName(UserId("anna"), GoalId("g")), after=timedelta(0))
     assert words in " ".join(capsys.readouterr().err.split())

@@ -27,8 +27,8 @@ from ioa.client.documents import (
     told,
 )
 from ioa.group.events import GroupLaunched, Said
+from ioa.group.goal_lists import GoalStatus
 from ioa.group.requests import GroupSnapshot
-from ioa.ports.goal_client import GoalStatus
 from ioa.protocol.cards import AgentCard, AgentStatus
 from ioa.protocol.goals import Artifact, Degraded, Goal, GoalRecord, GoalResult, Reason
 from ioa.protocol.ids import AgentId, CommId, GoalId, PoolId, TaskId, UserId

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from ioa.client.questions import OpenQuestion, question_in_words
 from ioa.client.waiting import AwaitedDocument, BlankDocument, LastDocument, asked_in_words
-from ioa.ports.goal_client import GoalStatus
+from ioa.group.goal_lists import GoalStatus
 from ioa.protocol.goals import GoalRecord
 from ioa.protocol.ids import AgentId, CommId, GoalId, GoalName, UserId
 from ioa.protocol.messages import Discussion

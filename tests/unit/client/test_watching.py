@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
+from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.beside import beside
 from ioa.client import history, watching
 from ioa.client.history import conversation, heads_of_tree, read_back, read_on
@@ -23,7 +24,7 @@ from ioa.client.watching import watch
 from ioa.errors import UnavailableError
 from ioa.group.events import CancelRequested, Entry, Event, SubgroupClosed, SubgroupOpened
 from ioa.group.requests import GroupSnapshot
-from ioa.ports.group_client import GroupClient, GroupListener
+from ioa.ports.group_listener import GroupListener
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, CommId, TaskId
@@ -162,7 +163,7 @@ def test_who_watches_sees_the_log(seed: int, behind: int) -> None:
     log = Log(entries, random)
 
     async def follow() -> list[StoredEntry]:
-        async with beside(log.happen()), watch(cast(GroupClient, log), ROOT, after=behind) as news:
+        async with beside(log.happen()), watch(cast(NatsSystemClient, log), ROOT, after=behind) as news:
             return [one async for one in news if isinstance(one, StoredEntry)]
 
     with pytest.MonkeyPatch.context() as patch, capture_logs():
@@ -181,9 +182,9 @@ def answering(entries: Sequence[StoredEntry]) -> Log:
     return log
 
 
-def readable(entries: Sequence[StoredEntry]) -> GroupClient:
+def readable(entries: Sequence[StoredEntry]) -> NatsSystemClient:
     """The same, as those see them who read them."""
-    return cast(GroupClient, answering(entries))
+    return cast(NatsSystemClient, answering(entries))
 
 
 def _opened(seq: int, team: str, nested: Sequence[str]) -> StoredEntry:

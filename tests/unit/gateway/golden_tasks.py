@@ -10,7 +10,7 @@ from typing import Any
 
 from google.protobuf.json_format import MessageToDict
 
-from ioa.ports.goal_client import GoalStatus
+from ioa.group.goal_lists import GoalStatus
 from ioa.protocol.goals import GoalRecord
 from ioa_gateway.a2a.tasks import Telling
 from tests.unit.client.golden_documents import AT, FOLDER, GOAL, RESULT, documents

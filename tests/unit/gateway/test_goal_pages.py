@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ioa.client.client import Client
-from ioa.ports.goal_client import GoalFilter, GoalList, GoalStatus
+from ioa.group.goal_lists import GoalFilter, GoalList, GoalStatus
 from ioa.protocol.goals import Goal, GoalRecord
 from ioa.protocol.ids import GoalId
 from ioa_gateway.goal_pages import page_of_goals

@@ -12,10 +12,9 @@ import pytest
 
 from ioa.client.questions import questions_waiting
 from ioa.fair_semaphore import FairSemaphore
+from ioa.group.goal_lists import GoalStatus, GroupList
 from ioa.group.requests import GroupSnapshot
 from ioa.group.state import Charter, GroupState
-from ioa.ports.goal_client import GoalStatus
-from ioa.ports.group_client import GroupList
 from ioa.protocol.api_keys import ANYBODY, Scope
 from ioa.protocol.goals import Goal, GoalRecord
 from ioa.protocol.ids import CommId, GoalId, UserId

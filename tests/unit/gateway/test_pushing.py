@@ -7,8 +7,8 @@ from typing import Any, cast
 import pytest
 
 from ioa.client.client import Client
+from ioa.group.goal_lists import GoalStatus
 from ioa.group.requests import GroupSnapshot
-from ioa.ports.goal_client import GoalStatus
 from ioa.protocol.goals import GoalRecord
 from ioa.protocol.ids import GoalName, UserId
 from ioa.protocol.webhooks import HookEvent, Notice, PushTarget

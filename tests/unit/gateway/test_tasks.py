@@ -10,7 +10,7 @@ import pytest
 from a2a.types.a2a_pb2 import Artifact, ListTasksRequest, Task
 
 from ioa.fair_semaphore import FairSemaphore
-from ioa.ports.goal_client import GoalStatus
+from ioa.group.goal_lists import GoalStatus
 from ioa.protocol.goals import GoalRecord
 from ioa_gateway.a2a import handler
 from ioa_gateway.a2a.tasks import Telling

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from ioa.adapters.nats.audit import NatsAuditSink
 from ioa.errors import ForbiddenError, UnavailableError
 from ioa.protocol.audit import MAX_LINE_BYTES, MAX_NAME_CHARS, AuditLine, Deed, in_a_line, named_in
 from ioa.protocol.codec import encode_value
@@ -15,7 +16,7 @@ from ioa.testing.manual_clock import ManualClock
 from tests.rig.memory_delivery import MemoryDeadLetters
 
 
-class Kept:
+class Kept(NatsAuditSink):
     """A sink in memory, which can be away."""
 
     def __init__(self) -> None:

@@ -14,8 +14,8 @@ from ioa.adapters.nats.topology import DEAD
 from ioa.adapters.nats.translated_errors import unavailable_unless_answered
 from ioa.errors import InvalidInputError, NotFoundError, UnavailableError
 from ioa.page_size import count_page
-from ioa.ports.dead_letter_box import DeadLetter, DeadLetterPage
 from ioa.protocol import subjects
+from ioa.protocol.dead_letters import DeadLetter, DeadLetterPage
 from ioa.protocol.ids import UserId
 from ioa.protocol.reads import MAX_PAGE_BYTES, DeadPage, DeadRow, GoalReader, ReadDeadLetters
 

@@ -18,7 +18,7 @@ from ioa.adapters.nats.connection import at_renewal
 from ioa.adapters.nats.delivery import read_progress
 from ioa.adapters.nats.turn_about import looking_now_and_then
 from ioa.attention import Attention
-from ioa.ports.group_client import GroupListener
+from ioa.ports.group_listener import GroupListener
 
 
 @asynccontextmanager

@@ -26,10 +26,9 @@ from ioa.adapters.nats.topology import GOAL_RECORDS, LOG, OPEN, RESULTS
 from ioa.adapters.nats.translated_errors import unavailable_unless_answered
 from ioa.errors import IoaError, NotFoundError
 from ioa.group.events import Entry, GroupLaunched
+from ioa.group.goal_lists import MOST_LOOKED_AT, PAGE_BYTES, GoalFilter, GoalPhase, GoalStatus, listed_group
 from ioa.group.requests import GroupSnapshot, fitting, no_group
 from ioa.group.state import Charter, GroupState
-from ioa.ports.goal_client import MOST_LOOKED_AT, PAGE_BYTES, GoalFilter, GoalPhase, GoalStatus
-from ioa.ports.group_client import listed_group
 from ioa.protocol import subjects
 from ioa.protocol.codec import decode, encode
 from ioa.protocol.goals import ending_of

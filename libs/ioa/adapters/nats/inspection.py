@@ -22,7 +22,6 @@ from ioa.adapters.nats.whoami import ask_tenant
 from ioa.cancellation import heeding_cancellation
 from ioa.errors import ForbiddenError, IoaError, NotPermittedError, UnavailableError
 from ioa.json_text import parse_json
-from ioa.ports.system_client import SystemClient
 from ioa.protocol import subjects
 from ioa.protocol.authcallout import AskCalloutStatus, CalloutStatus
 from ioa.protocol.ids import TenantId
@@ -125,7 +124,7 @@ class NatsInspection:
         return ServerFacts(str(self._client._server_info.get("version", "")), self._client.max_payload)
 
     @property
-    def system(self) -> SystemClient:
+    def system(self) -> NatsSystemClient:
         """The system on that server."""
         return self._system
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -28,10 +28,9 @@ from ioa.adapters.nats.whoami import ask_user
 from ioa.adapters.system_clock import RandomIds
 from ioa.errors import ForbiddenError, NotFoundError, RateLimitedError, UnavailableError
 from ioa.group.events import Entry, GroupLaunched
+from ioa.group.goal_lists import ALL_GOALS, PAGE_GOALS, AnyGoal, GoalFilter, GoalList, GoalStatus, GroupList
 from ioa.group.requests import AnswerQuestion, CancelGroup, GroupSnapshot
-from ioa.ports.agent_directory import Roster, pages_of_agents
-from ioa.ports.goal_client import ALL_GOALS, PAGE_GOALS, AnyGoal, GoalFilter, GoalList, GoalStatus
-from ioa.ports.group_client import GroupList, GroupListener
+from ioa.ports.group_listener import GroupListener
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol import subjects
 from ioa.protocol.cards import AgentStatus
@@ -50,7 +49,7 @@ from ioa.protocol.files import (
 )
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Artifact, GoalRecord, GoalResult
-from ioa.protocol.ids import ADMIN, LOCAL, CommId, GoalId, GoalName, UserId
+from ioa.protocol.ids import ADMIN, LOCAL, AgentId, CommId, GoalId, GoalName, UserId
 from ioa.protocol.model import Model
 from ioa.protocol.named_teams import GetTeam, ListTeams, NamedTeam, PutTeam, TeamList, TeamReference, TeamRow
 from ioa.protocol.reads import (
@@ -86,8 +85,32 @@ _PRUNE_TIMEOUT = timedelta(seconds=30)
 _log = structlog.get_logger(__name__)
 
 
+_AGENTS_PAGE = 200
+
+
+@dataclass(frozen=True)
+class Roster:
+    """All agents, by id, and for each agent that cannot be listed its place and the reason."""
+
+    agents: Sequence[AgentStatus]
+    skipped: Sequence[str]
+
+
+async def pages_of_agents(
+    list_agents: Callable[[ListAgents], Awaitable[Agents]], *, online_only: bool = False
+) -> AsyncGenerator[Agents, None]:
+    """Yield all agents, by id, a page at a time."""
+    after: AgentId | None = None
+    while True:
+        page = await list_agents(ListAgents(online_only=online_only, after=after, limit=_AGENTS_PAGE))
+        yield page
+        if not page.agents or not page.more:
+            return
+        after = page.agents[-1].card.agent_id
+
+
 class NatsSystemClient:
-    """A `SystemClient` over one connection. Made by `open_system`.
+    """The system as its users see it, over one connection. Made by `open_system`.
 
     Args:
         client: The connection.
