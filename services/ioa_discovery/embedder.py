@@ -7,6 +7,7 @@ are indexed waits for one batch and not for all; and its texts are of similar le
 from __future__ import annotations
 
 import asyncio
+import ctypes
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
@@ -81,6 +82,7 @@ async def open_embedder(
     store: VectorStore | None = None
     try:
         encoder = await loop.run_in_executor(thread, load_encoder, model)
+        await loop.run_in_executor(thread, _trim_memory)
         if vectors_file is not None:
             store = await loop.run_in_executor(thread, VectorStore, vectors_file, encoder.model_id)
         yield ThreadEmbedder(encoder, thread, store, cache_vectors=cache_vectors)
@@ -120,7 +122,7 @@ class ThreadEmbedder:
             keep: Whether the vectors are stored in the file of vectors, and read from it.
         """
         found = {text: self._cache[text] for text in texts if text in self._cache}
-        encode = partial(self._read_or_encode, self._store) if keep and self._store is not None else self._encoder.encode
+        encode = partial(self._read_or_encode, self._store) if keep and self._store is not None else self._encode
         for batch in batches([text for text in texts if text not in found]):
             vectors = await asyncio.get_running_loop().run_in_executor(self._thread, encode, batch)
             found.update(zip(batch, vectors, strict=True))
@@ -128,11 +130,17 @@ class ThreadEmbedder:
             self._remember(text, found[text])
         return [found[text] for text in texts]
 
+    def _encode(self, texts: Sequence[str]) -> Sequence[Vector]:
+        vectors = self._encoder.encode(texts)
+        if len(texts) > 1:
+            _trim_memory()
+        return vectors
+
     def _read_or_encode(self, store: VectorStore, texts: Sequence[str]) -> Sequence[Vector]:
         found = store.read(texts)
         missing = [text for text in texts if text not in found]
         if missing:
-            encoded = dict(zip(missing, self._encoder.encode(missing), strict=True))
+            encoded = dict(zip(missing, self._encode(missing), strict=True))
             store.write(encoded)
             found |= encoded
         return [found[text] for text in texts]
@@ -165,12 +173,19 @@ class CardEmbedder:
         return await self._embedder.embed(texts, keep=True)
 
 
+def _trim_memory() -> None:
+    """Return unused memory to the system. After a model is loaded, or a batch is encoded, glibc keeps 100 MB of it."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
+
+
 def batches(texts: Sequence[str]) -> Iterator[list[str]]:
     """Yield the distinct texts in batches of similar length, none of which takes long."""
     batch: list[str] = []
     for text in sorted(dict.fromkeys(texts), key=len):
-        fits = len(text) <= max(_SHORT_CHARS, _STRETCH * len(batch[0])) if batch else True
-        if batch and (not fits or (len(batch) + 1) * len(text) > _BATCH_CHARS or len(batch) == BATCH_TEXTS):
+        is_longer = batch and len(text) > max(_SHORT_CHARS, _STRETCH * len(batch[0]))
+        if is_longer or (batch and (len(batch) + 1) * len(text) > _BATCH_CHARS) or len(batch) == BATCH_TEXTS:
             yield batch
             batch = []
         batch.append(text)

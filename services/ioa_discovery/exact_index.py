@@ -68,13 +68,12 @@ class ExactIndex:
         self._labels: defaultdict[tuple[str, str], set[int]] = defaultdict(set)
         self._postings: defaultdict[int, dict[int, float]] = defaultdict(dict)
         self._with_words = 0
-        self._has_warned = False
 
     async def put(self, entries: Sequence[IndexEntry]) -> None:
         """Insert or replace the entries."""
+        before = len(self._slots)
         await self._run(partial(self._put, entries))
-        if len(self._slots) > MAX_AGENTS and not self._has_warned:
-            self._has_warned = True
+        if before <= MAX_AGENTS < len(self._slots):
             _log.warning(
                 "index_is_large", agents=len(self._slots), hint="Searches get slow: set IOA_QDRANT_URL to a Qdrant server."
             )

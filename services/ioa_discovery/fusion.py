@@ -54,7 +54,5 @@ def normalise(scores: Mapping[PoolId, float]) -> dict[PoolId, float]:
         return dict.fromkeys(scores, _UNDECIDED)
     mean = sum(values) / len(values)
     deviation = sqrt(sum([(score - mean) ** 2 for score in values]) / (len(values) - 1))
-    if deviation == 0:
-        return dict.fromkeys(scores, _UNDECIDED)
     low, width = mean - _SPREAD * deviation, 2 * _SPREAD * deviation
     return {pool: (score - low) / width for pool, score in scores.items()}

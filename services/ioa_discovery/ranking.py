@@ -69,13 +69,12 @@ class Ranking:
         for match in matches:
             if len(placed) >= need.k and match.score < placed[need.k - 1].match.score - REACH:
                 break
-            named = self._name(match.found, search.purpose or need.text, allowed, search.by)
+            named: Named | None = Named(match.found)
+            if self._replicas is not None:
+                named = self._replicas.name(match.found, purpose=search.purpose or need.text, allowed=allowed, by=search.by)
             if named is not None:
                 placed.append(Placed(match, named))
         return placed
-
-    def _name(self, found: AgentId, purpose: str, allowed: Callable[[AgentId, bool], bool], by: AgentId | None) -> Named | None:
-        return self._replicas.name(found, purpose=purpose, allowed=allowed, by=by) if self._replicas is not None else Named(found)
 
     def _records(self, need: Need, placed: Sequence[Placed]) -> list[Record]:
         if self._experience is None:

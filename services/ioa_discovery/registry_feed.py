@@ -46,8 +46,7 @@ class RegistryFeed:
         for agent_id in self._changed:
             every.pop(agent_id, None)
         self._changed = {**every, **self._changed}
-        if self._changed:
-            self._any.set()
+        self._any.set()
 
     @property
     def waiting(self) -> int:

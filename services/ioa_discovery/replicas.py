@@ -78,8 +78,8 @@ class Replicas:
             return None
         alike = [(agent_id, self._view.is_online(agent_id)) for agent_id in self._alike[kind]]
         eligible = [Named(agent_id, online, self._view.load(agent_id)) for agent_id, online in alike if allowed(agent_id, online)]
-        if len(eligible) < 2:
-            return eligible[0] if eligible else None
+        if not eligible:
+            return None
         best = min(
             eligible,
             key=lambda one: (not one.online, self._busy(one, purpose), one.load.groups, _rendezvous(purpose, one.agent_id)),
