@@ -62,6 +62,7 @@ _WRITTEN_AT_ONCE = 32_768
 """How many bytes of a long document are written before others have their turn: a ms or two."""
 
 _ASKED_AGAIN = timedelta(minutes=30)
+_MAX_TRACE_CHARS = 200
 
 WITHIN = timedelta(seconds=3)
 """In which an answer has to come, and which the system has to answer in."""
@@ -252,18 +253,20 @@ class ApiCall:
             return now
         return before
 
-    def labelled(self, order: GoalOrder) -> GoalOrder:
-        """Give an order the labels of the caller.
+    def with_caller(self, order: GoalOrder) -> GoalOrder:
+        """Add the caller's labels to an order, and the trace of the request unless the order has one.
 
         Raises:
             ForbiddenError: It has another value of one of them.
         """
         if other := [name for name, value in self.caller.labels.items() if order.labels.get(name, value) != value]:
             raise ForbiddenError(f"This key launches goals with a label {other[0]} of its own.", hint="Leave that label out.")
-        if not self.caller.labels:
-            return order
         said = {name: getattr(order, name) for name in order.model_fields_set}
-        return GoalOrder.model_validate({**said, "labels": {**order.labels, **self.caller.labels}})
+        if self.caller.labels:
+            said["labels"] = {**order.labels, **self.caller.labels}
+        if not order.traceparent and (trace := self.headers.get("traceparent", "")):
+            said["traceparent"] = trace[:_MAX_TRACE_CHARS]
+        return GoalOrder.model_validate(said)
 
     async def _check_seen(self, name: GoalName) -> None:
         try:

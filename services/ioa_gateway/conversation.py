@@ -8,7 +8,6 @@ from typing import Protocol
 from ioa.errors import InvalidInputError, NotFoundError
 from ioa.protocol.goal_order import GoalOrder, InlineInput
 from ioa.protocol.ids import AgentId, parse_agent_id
-from ioa_gateway.calls import ApiCall
 
 NETWORK = "ioa"
 """The model that is all agents together."""
@@ -28,7 +27,7 @@ class SpokenMessage(Protocol):
         """Its words."""
 
 
-def goal_of(call: ApiCall, messages: Sequence[SpokenMessage], model: str) -> GoalOrder:
+def goal_of(messages: Sequence[SpokenMessage], model: str) -> GoalOrder:
     """Return the goal of a conversation: the user's last message, with all others as an input.
 
     Raises:
@@ -43,7 +42,6 @@ def goal_of(call: ApiCall, messages: Sequence[SpokenMessage], model: str) -> Goa
         goal=last.text,
         agent=_leader(model),
         inputs=(InlineInput(name=_EARLIER, text=others),) if others else (),
-        traceparent=call.headers.get("traceparent", "")[:200],
     )
 
 

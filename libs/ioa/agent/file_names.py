@@ -46,9 +46,10 @@ def names_in(text: str, names: Collection[str]) -> set[str]:
 
 
 def words_in(names: Iterable[str]) -> set[str]:
-    """Return, in lower case, every word of these names that a text may use for the file."""
-    words = [word for name in names for word in _WORD.findall(comparable(name))]
-    return {word[: end.start()] for word in words for end in _ENDS.finditer(word)}
+    """Return, with its case folded, every word of these names that a text may use for the file."""
+    # Words are split before the case is folded: the lower case of a letter may end in a combining mark, which ends a word.
+    words = [word for name in names for word in _WORD.findall(composed(name))]
+    return {comparable(word[: end.start()]) for word in words for end in _ENDS.finditer(word)}
 
 
 def as_attached(text: str, names: Iterable[str]) -> str:

@@ -23,7 +23,7 @@ from ioa.cli import (
 )
 from ioa.cli.failures import reported
 from ioa.cli.options import DATA, WEB_PORT, AllowCode, AsJson, Data, Inputs, Labels, PoolOfGoal, Quiet, Timeout, Url
-from ioa.cli.terminal import Terminal, read_stdin, report, report_bug, tell_version
+from ioa.cli.terminal import Terminal, escape_unprintable, read_stdin, report, report_bug, tell_version
 from ioa.runtime.exit_code import ExitCode
 
 
@@ -32,6 +32,7 @@ class _Commands(TyperGroup):
 
     def main(self, *args: Any, **options: Any) -> Any:
         """Run the command that the arguments name."""
+        escape_unprintable()
         given = options.get("args", args[0] if args else None)
         as_json = options.get("standalone_mode", True) and "--json" in (sys.argv if given is None else given)
         try:

@@ -5,9 +5,10 @@ So what a terminal would obey is made visible here, wherever it came from, and n
 
 from __future__ import annotations
 
+import io
 import json
 import sys
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, TextIO
 
 from ioa.distribution import installed_version
 from ioa.foreign_text import continued, escaped_json, shown
@@ -100,11 +101,11 @@ class Terminal:
 
     def document(self, value: Any) -> None:
         """Write the one JSON document of a command that shows or lists something."""
-        sys.stdout.write(escaped_json(json.dumps(value, indent=2, ensure_ascii=False)) + "\n")
+        write_json(sys.stdout, value, indent=2)
 
     def line(self, event: str, **fields: Any) -> None:
         """Write one JSON line of a command that goes on."""
-        sys.stdout.write(escaped_json(json.dumps({"event": event, **fields}, ensure_ascii=False)) + "\n")
+        write_json(sys.stdout, {"event": event, **fields})
         sys.stdout.flush()
 
     def note(self, text: str) -> None:
@@ -112,6 +113,19 @@ class Terminal:
         if not self.progress.silent:
             sys.stderr.write(shown(text) + "\n")
             sys.stderr.flush()
+
+
+def write_json(stream: TextIO, value: Any, indent: int | None = None) -> None:
+    """Write a JSON document. Characters that the encoding of the stream lacks are escaped as JSON escapes them."""
+    text = escaped_json(json.dumps(value, indent=indent, ensure_ascii=not (stream.encoding or "utf-8").lower().startswith("utf")))
+    stream.write(f"{text}\n")
+
+
+def escape_unprintable() -> None:
+    """Escape characters that the encoding of a terminal or pipe lacks, instead of raising an error."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def read_stdin() -> str:
@@ -122,7 +136,7 @@ def read_stdin() -> str:
 def report(code: str, message: str, hint: str, *, as_json: bool) -> None:
     """Say on standard error what went wrong and what to do, in words or as one JSON object."""
     if as_json:
-        sys.stderr.write(escaped_json(json.dumps({"code": code, "message": message, "hint": hint}, ensure_ascii=False)) + "\n")
+        write_json(sys.stderr, {"code": code, "message": message, "hint": hint})
         return
     from rich.text import Text
 

@@ -25,7 +25,7 @@ from pydantic import (
 from ioa.errors import InvalidInputError
 from ioa.json_text import parse_json
 from ioa.protocol.codec import check_size
-from ioa.protocol.goals import MAX_GOAL_CHARS, Artifact, FileName, Goal, RepetitionRule, ResultFormat
+from ioa.protocol.goals import MAX_GOAL_CHARS, MAX_INPUTS, Artifact, FileName, Goal, RepetitionRule, ResultFormat
 from ioa.protocol.ids import AgentIdField, GoalId, GoalIdField, GoalName, check_token, parse_agent_id
 from ioa.protocol.labels import Labels
 from ioa.protocol.model import FailFast
@@ -85,7 +85,7 @@ class GoalOrder(FailFast):
     max_tokens: Annotated[int, Field(ge=1, le=MAX_COUNT)] | None = None
     max_cost: Annotated[float, Field(ge=1 / MICROS, le=MAX_COUNT / MICROS)] | None = None
     timeout: Annotated[float, Field(ge=0.001, le=30 * 86_400)] = 3_600
-    inputs: Annotated[tuple[Artifact | InlineInput | str, ...], Field(max_length=100)] = ()
+    inputs: Annotated[tuple[Artifact | InlineInput | str, ...], Field(max_length=MAX_INPUTS)] = ()
     traceparent: Annotated[str, Field(max_length=200)] = ""
     result_format: ResultFormat = ResultFormat.JSON
     repetition: RepetitionRule = RepetitionRule.VERBATIM

@@ -18,7 +18,7 @@ from ioa.protocol.model import Model, Time
 from ioa.protocol.team import TeamSpec
 from ioa.protocol.usage import MAX_COUNT, NOTHING, Usage
 
-MAX_GOAL_CHARS = 32_000
+MAX_GOAL_CHARS, MAX_INPUTS = 32_000, 100
 
 
 def check_file_name(value: str) -> str:
@@ -46,7 +46,8 @@ def plain_file_name(name: str) -> str:
     return plain if plain.strip(". ") else "file"
 
 
-FileName = Annotated[str, Field(min_length=1, max_length=255), AfterValidator(check_file_name)]
+FileName = Annotated[str, Field(min_length=1, max_length=255), AfterValidator(check_file_name), AfterValidator(plain_file_name)]
+"""A name in the form in which stores keep it, so that the same file has the same name in every message."""
 
 
 ObjectName = Annotated[str, Field(min_length=1, max_length=512)]
@@ -91,7 +92,7 @@ class GoalTerms(Model):
     user: UserIdField = LOCAL
     goal: Annotated[str, Field(min_length=1, max_length=MAX_GOAL_CHARS)]
     agent: AgentIdField | None = None
-    inputs: Annotated[tuple[Artifact, ...], Field(max_length=100)] = ()
+    inputs: Annotated[tuple[Artifact, ...], Field(max_length=MAX_INPUTS)] = ()
     max_turns: Annotated[int, Field(ge=1, le=10_000)] = 40
     max_tokens: Annotated[int, Field(ge=1, le=MAX_COUNT)] | None = None
     max_cost_micros: Annotated[int, Field(ge=1, le=MAX_COUNT)] | None = None

@@ -21,10 +21,13 @@ def in_words(error: ValidationError, whole: str, *, most: int = 1) -> str:
 
 def problems_of(error: ValidationError) -> list[tuple[str, str]]:
     """Return the field, with dots, and the reason of each error."""
-    found = error.errors(include_url=False, include_context=False, include_input=False)
+    found = error.errors(include_url=False, include_input=False)
     return [(".".join(str(part)[:_PLACE_CHARS] for part in one["loc"]), why_of(one)) for one in found]
 
 
 def why_of(one: ErrorDetails) -> str:
     """Return the reason of one error."""
+    if one["type"] == "too_long":
+        limits = one["ctx"]
+        return f"at most {limits['max_length']:,} items are allowed; it has {limits['actual_length'] or 'more'}"
     return one["msg"].removeprefix("Value error, ")

@@ -256,7 +256,7 @@ async def _begun(params: SendMessageRequest, asked: AdmittedRequest) -> Goal:
         call.caller.check(Scope.GOALS_WRITE)
         if wanted:
             await check_push(asked, goal_id_of(params.message, asked.pool, call), push)
-        order = call.labelled(await order_of_message(params.message, asked))
+        order = call.with_caller(await order_of_message(params.message, asked))
         asked.files.drop()
         launched = await call.client.launch(order)
         goal = launched.record.goal if launched.record is not None else order.accepted(launched.name, ())

@@ -69,7 +69,6 @@ async def order_of_message(message: Message, asked: AdmittedRequest) -> GoalOrde
         agent=None if pool is None else AgentId(pool),
         inputs=tuple(inputs),
         labels={CONTEXT: message.context_id or goal_id},
-        traceparent=call.headers.get("traceparent", "")[:200],
     )
 
 

@@ -276,7 +276,7 @@ async def _launched(
     inputs = [file.model_dump() for file in files]
     said = {"goal": goal, "goal_id": goal_id, "agent": agent, "max_turns": max_turns, "inputs": inputs}
     check_texts(said, "arguments")
-    order = call.labelled(GoalOrder.model_validate(said))
+    order = call.with_caller(GoalOrder.model_validate(said))
     return (await call.while_let_in(call.client.launch(order))).name
 
 

@@ -60,7 +60,7 @@ class RunInput(Model):
 async def run(call: ApiCall, _query: Nothing, asked: RunInput) -> Response:
     """Launch the goal of a run, and tell what comes of it."""
     after = last_event_id(call)
-    launched = await call.client.launch(call.labelled(_order(call, asked)))
+    launched = await call.client.launch(call.with_caller(_order(call, asked)))
     named = {"threadId": asked.threadId, "runId": asked.runId}
     return StreamingResponse(_told(call, named, launched, after or 0), 200, {"X-Accel-Buffering": "no"}, EVENTS)
 
@@ -68,7 +68,7 @@ async def run(call: ApiCall, _query: Nothing, asked: RunInput) -> Response:
 def _order(call: ApiCall, asked: RunInput) -> GoalOrder:
     pool = call.path["pool"]
     goal_id = call.caller.goal_id("u", pool, asked.threadId, asked.runId)
-    return goal_of(call, asked.messages, pool).model_copy(update={"goal_id": goal_id, "labels": {THREAD: asked.threadId}})
+    return goal_of(asked.messages, pool).model_copy(update={"goal_id": goal_id, "labels": {THREAD: asked.threadId}})
 
 
 async def _told(call: ApiCall, named: Mapping[str, str], launched: Launched, after: int) -> AsyncGenerator[bytes, None]:

@@ -149,7 +149,7 @@ async def _pools(call: ApiCall) -> set[str]:
 
 async def complete(call: ApiCall, _query: Nothing, order: ChatOrder) -> Response:
     """Launch the goal of a conversation, and answer with its conclusion."""
-    launched = await call.client.launch(call.labelled(await _order(call, order)))
+    launched = await call.client.launch(call.with_caller(await _order(call, order)))
     if order.stream:
         return StreamingResponse(_streamed(call, order.model, launched), 200, {"X-Accel-Buffering": "no"}, EVENTS)
     result = await call.while_asked(call.client.result(launched.name, wait=True))
@@ -167,7 +167,7 @@ async def _order(call: ApiCall, order: ChatOrder) -> GoalOrder:
         InvalidInputError: Nobody asks for anything.
         NotFoundError: There can be no such model.
     """
-    goal = goal_of(call, order.messages, order.model)
+    goal = goal_of(order.messages, order.model)
     key = idempotency_key(call)
     goal_id = (
         await call.goal_id_of_words("c", "words", order.model_dump_json(exclude={"stream"}))

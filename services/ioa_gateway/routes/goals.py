@@ -137,7 +137,7 @@ async def rerun(call: ApiCall, query: WhoseQuery, wanted: RerunOrder) -> Respons
 
 async def _launched(call: ApiCall, order: GoalOrder) -> Response:
     """Launch an order with the caller's labels and the id that follows from its idempotency key."""
-    order, key, known = call.labelled(order), idempotency_key(call), None
+    order, key, known = call.with_caller(order), idempotency_key(call), None
     if key is not None:
         goal_id = call.caller.goal_id("k", key)
         order = order.model_copy(update={"goal_id": goal_id})

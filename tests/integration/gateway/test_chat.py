@@ -11,7 +11,7 @@ from typing import Any
 
 import httpx
 import pytest
-from openai import AsyncOpenAI, AuthenticationError, UnprocessableEntityError
+from openai import AsyncOpenAI, AuthenticationError, NotFoundError, UnprocessableEntityError
 
 from ioa.protocol.api_keys import KeyId
 from ioa.protocol.goals import Reason
@@ -46,6 +46,15 @@ async def _opened(http: httpx.AsyncClient, members: Members) -> tuple[str, CommI
 async def _rows(http: httpx.AsyncClient) -> list[Mapping[str, Any]]:
     rows: list[Mapping[str, Any]] = (await http.get("/goals")).json()["goals"]
     return rows
+
+
+async def test_unknown_model_is_not_found_and_creates_no_goal(http: httpx.AsyncClient, members: Members) -> None:
+    """A name that no agent and no pool ever registered is rejected before a goal is stored."""
+    async with chatting(http) as client:
+        with pytest.raises(NotFoundError, match="No agent or pool 'gpt-4o' has ever registered"):
+            await client.chat.completions.create(model="gpt-4o", messages=ASKED)
+    launched = await http.post("/goals", json={"goal": "Count.", "agent": "gpt-4o"})
+    assert (launched.status_code, await _rows(http)) == (404, [])
 
 
 async def test_a_conversation_is_a_goal(http: httpx.AsyncClient, plane: Plane, members: Members, door: Door) -> None:

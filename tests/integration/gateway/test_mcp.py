@@ -31,11 +31,11 @@ TOOLS = ["find_agents", "start_group", "wait", "ask_agent", "get_status", "post"
 
 
 @asynccontextmanager
-async def speaking(http: httpx.AsyncClient) -> AsyncIterator[Client]:
-    """A client of the library, with the key of the test."""
+async def speaking(http: httpx.AsyncClient, **headers: str) -> AsyncIterator[Client]:
+    """A client of the library, with the key of the test and these headers."""
     url = str(http.base_url).removesuffix("/v1/") + "/mcp"
     async with (
-        httpx2.AsyncClient(headers={"Authorization": http.headers["authorization"]}, timeout=20, verify=False) as by,
+        httpx2.AsyncClient(headers={"Authorization": http.headers["authorization"], **headers}, timeout=20, verify=False) as by,
         Client(streamable_http_client(url, http_client=by)) as client,
     ):
         yield client
@@ -89,6 +89,18 @@ async def test_a_goal_is_started_and_waited_for_with_its_files(http: httpx.Async
         assert (await called(client, "get_status", goal_id=goal_id))["result"] == last["result"]
         with pytest.raises(MCPError):
             await client.read_resource(f"ioa://goal/{goal_id}/2/ten.txt")
+
+
+async def test_goal_has_the_trace_of_the_request_that_launches_it(http: httpx.AsyncClient, plane: Plane) -> None:
+    """The header `traceparent` counts for `POST /v1/goals` and for the tools of MCP; a trace in the body takes precedence."""
+    headers = {"traceparent": f"00-{'a' * 32}-{'b' * 16}-01"}
+    bodies = [{"goal": "Count."}, {"goal": "Sum.", "traceparent": f"00-{'c' * 32}-{'d' * 16}-01"}]
+    goals = [(await http.post("/goals", json=body, headers=headers)).json()["goal_id"] for body in bodies]
+    async with speaking(http, **headers) as client:
+        goals.append((await called(client, "start_group", goal="Draw."))["goal_id"])
+
+    traces = [(await plane.client.goal(goal_id)).record.goal.traceparent[3:35] for goal_id in goals]
+    assert traces == ["a" * 32, "c" * 32, "a" * 32]
 
 
 async def test_who_gives_up_and_asks_again_meets_the_same_goal(http: httpx.AsyncClient, members: Members) -> None:

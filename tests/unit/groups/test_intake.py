@@ -28,6 +28,16 @@ def order(**fields: object) -> bytes:
     return json.dumps({"goal": "Count to ten.", "goal_id": GOAL, **fields}).encode()
 
 
+async def test_goal_published_again_with_a_control_character_in_a_file_name_is_the_same_goal(plane: Plane) -> None:
+    """The name is normalised when the goal is read, as the store does, so that both messages name the same file."""
+    data = order(inputs=[{"name": "a\nb.csv", "text": "1,2"}, {"name": f"{'n' * 240}.csv", "text": "3"}])
+    for identity in ("1", "2"):
+        await plane.intake.accept(subjects.goal_of(LOCAL), data, identity)
+
+    record = await plane.goals.find(comm_id_of_goal(GOAL))
+    assert (record is not None and record.goal.inputs[0].name, plane.dead.letters) == ("a_b.csv", [])
+
+
 async def test_plain_text_is_a_goal() -> None:
     """A sentence becomes a goal with an id of its own that waits for anybody, with its deadline armed."""
     plane = Plane()

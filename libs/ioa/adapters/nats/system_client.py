@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
@@ -26,7 +26,7 @@ from ioa.adapters.nats.topology import GOALS, intake_consumer
 from ioa.adapters.nats.translated_errors import unavailable_unless_answered
 from ioa.adapters.nats.whoami import ask_user
 from ioa.adapters.system_clock import RandomIds
-from ioa.errors import ForbiddenError, NotFoundError, RateLimitedError, UnavailableError
+from ioa.errors import ForbiddenError, InvalidInputError, NotFoundError, RateLimitedError, UnavailableError
 from ioa.group.events import Entry, GroupLaunched
 from ioa.group.goal_lists import ALL_GOALS, PAGE_GOALS, AnyGoal, GoalFilter, GoalList, GoalStatus, GroupList
 from ioa.group.requests import AnswerQuestion, CancelGroup, GroupSnapshot
@@ -48,8 +48,9 @@ from ioa.protocol.files import (
     stream_in_pieces,
 )
 from ioa.protocol.goal_order import GoalOrder
-from ioa.protocol.goals import Artifact, GoalRecord, GoalResult
-from ioa.protocol.ids import ADMIN, LOCAL, AgentId, CommId, GoalId, GoalName, UserId
+from ioa.protocol.goals import MAX_INPUTS, Artifact, GoalRecord, GoalResult
+from ioa.protocol.ids import ADMIN, LOCAL, AgentId, CommId, GoalId, GoalName, PoolId, UserId
+from ioa.protocol.labels import PROBE
 from ioa.protocol.model import Model
 from ioa.protocol.named_teams import GetTeam, ListTeams, NamedTeam, PutTeam, TeamList, TeamReference, TeamRow
 from ioa.protocol.reads import (
@@ -69,7 +70,7 @@ from ioa.protocol.reads import (
     LogPage,
     ReadLog,
 )
-from ioa.protocol.registry import Acknowledged, Agents, ListAgents, RemoveAgent
+from ioa.protocol.registry import Acknowledged, Agents, GetAgents, ListAgents, RemoveAgent
 from ioa.protocol.results import decode_result
 from ioa.protocol.retention import Prune, Pruned
 from ioa.protocol.search import AskIndexStatus, IndexStatus, Search, SearchResult
@@ -175,15 +176,31 @@ class NatsSystemClient:
         """Give an order an id, unless it has one, and store the files that belong to it.
 
         Raises:
-            InvalidInputError: A file cannot be read, or two have the same name.
+            InvalidInputError: A file cannot be read, two have the same name, or there are too many.
+            NotFoundError: No agent or pool of the name that leads the goal was ever registered.
             UnavailableError: The system does not take it.
         """
+        if (count := len(order.inputs) + len(files)) > MAX_INPUTS:
+            raise InvalidInputError(
+                f"The goal has {count:,} input files; at most {MAX_INPUTS} are allowed.", hint="Pack them into an archive."
+            )
+        if order.agent is not None and PROBE not in order.labels:  # the probe of the doctor must find no agent
+            await self._check_registered(order.agent)
         goal_id = order.goal_id or GoalId(RandomIds().new("goal"))
         stored = [
             await put_data(one.name, one.data, one.media_type, await self._putting(goal_id, one.place))
             async for one in read_inputs(files)
         ]
         return order.model_copy(update={"goal_id": goal_id, "inputs": (*order.inputs, *stored)})
+
+    async def _check_registered(self, name: AgentId) -> None:
+        """Check that an agent or a pool has this name, online or not. If the registry does not answer, intake decides."""
+        with suppress(UnavailableError):
+            found = await self._requester.request(subjects.GET_AGENTS, GetAgents(agent_ids=(name,)), Agents)
+            if not (found.agents or found.left_out):
+                found = await self.list_agents(ListAgents(pool=PoolId(name), limit=1))
+            if not (found.agents or found.left_out):
+                raise NotFoundError(f"No agent or pool {name!r} has ever registered.", hint="`ioa agents` lists those that have.")
 
     async def launch(self, order: GoalOrder, files: Sequence[Path] = ()) -> GoalId:
         """Complete the order and publish it; returns when it is stored. Launching it again under its id is the same goal.
