@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from ioa.adapters.nats.files import NatsFileStore
 from ioa.adapters.nats.goals import NatsWorkQueue
 from ioa.adapters.nats.open_groups import NatsMemberships, NatsOpenGroups
+from ioa.adapters.nats.orders import UnreadGoals
 from ioa.adapters.nats.retention import NatsEndedGoals, NatsGoalPages, NatsGoalRemoval
 from ioa.adapters.nats.sessions import NatsSessions
 from ioa.adapters.nats.storage import NatsStorage
@@ -42,6 +43,7 @@ class GroupServicePorts:
         pages: Records of goals by pages.
         removal: Removes the data of old goals.
         store: Use of the store of all streams.
+        unread: Goals that intake has not read yet.
     """
 
     clock: Clock
@@ -66,3 +68,4 @@ class GroupServicePorts:
     pages: NatsGoalPages
     removal: NatsGoalRemoval
     store: NatsStorage
+    unread: UnreadGoals

@@ -197,7 +197,7 @@ class GroupSetup:
             raise _no_goal(request.goal_id)
         self._check_given(record, request.by)
         told = {"usage": request.usage, "calls": request.calls, "decided_by": request.decided_by}
-        await self._end_unlaunched(record, request.by, request.reason, _last_words(request.content), **told)
+        await self._end_unlaunched(record.goal.name, request.by, request.reason, _last_words(request.content), **told)
         return Acknowledged()
 
     async def cancel(self, user: UserId, request: CancelGroup) -> Acknowledged:
@@ -224,10 +224,13 @@ class GroupSetup:
         if owned is not None and (owner := GoalName(owned.user, owned.goal_id).owner) != user:
             raise ForbiddenError(f"The {what} works for a goal of {owner}: nobody else cancels it but an admin.")
         if head is None:
-            if record is None:
+            goal = None if record is None else record.goal.name
+            if goal is None and request.goal_id is not None and await self._is_published(named := GoalName(user, request.goal_id)):
+                goal = named  # the entry keeps intake from offering the goal
+            if goal is None:
                 raise NotFoundError(f"There is no {what}.")
             try:
-                await self._end_unlaunched(record, SETUP_NAME, Reason.CANCELLED, why)
+                await self._end_unlaunched(goal, SETUP_NAME, Reason.CANCELLED, why)
                 return Acknowledged()
             except ConflictError:
                 pass  # it was launched at this very moment, and is cancelled like any other
@@ -473,9 +476,12 @@ class GroupSetup:
         """Whether a goal has ended and its log was removed."""
         return await self._ports.ledger.head(goal.comm_id) is None and await self._ports.endings.of(goal) is not None
 
-    async def _end_unlaunched(self, record: GoalRecord, by: AgentId, reason: Reason, content: str, **asked: object) -> None:
+    async def _is_published(self, goal: GoalName) -> bool:
+        """Whether a goal without a record waits for intake, or was recorded meanwhile."""
+        return await self._ports.unread.contains(goal) or await self._ports.goals.find(goal.comm_id) is not None
+
+    async def _end_unlaunched(self, goal: GoalName, by: AgentId, reason: Reason, content: str, **asked: object) -> None:
         """End a goal without a group; `asked` contains usage and model calls of the decision."""
-        goal = record.goal
         event = LaunchAbandoned.model_validate(
             {
                 "at": self._ports.clock.now(),

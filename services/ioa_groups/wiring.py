@@ -12,6 +12,7 @@ from ioa.adapters.nats.discovery import NatsDiscovery
 from ioa.adapters.nats.files import NatsFileStore
 from ioa.adapters.nats.goals import NatsGoalRecords, NatsWorkQueue
 from ioa.adapters.nats.open_groups import NatsMemberships
+from ioa.adapters.nats.orders import UnreadGoals
 from ioa.adapters.nats.retention import NatsGoalPages, NatsGoalRemoval
 from ioa.adapters.nats.storage import NatsStorage
 from ioa.adapters.nats.teams import NatsTeams
@@ -79,6 +80,7 @@ class NatsGroupServices(GroupParts):
             pages=NatsGoalPages(client),
             removal=NatsGoalRemoval(client),
             store=NatsStorage(client, shares, settings.replicas),
+            unread=UnreadGoals(client),
         )
         super().__init__(ports, _rules(settings, shares), time.monotonic)
         self.registry.listen_for_losses(self.watch.notice)

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Generic, TypeVar
 
+from ioa.adapters.nats.orders import UnreadGoals
 from ioa.ports.clock import Clock, IdSource
 from ioa.ports.delivery import Inboxes
 from ioa.ports.discovery import Discovery
 from ioa.ports.registry_view import RegistryView
+from ioa.protocol.ids import GoalName
 from ioa.runtime.endings import Endings
 from ioa.runtime.group_limits import DEFAULT_GROUP_LIMITS, GroupLimits
 from ioa.runtime.ledger import GroupLedger
@@ -46,6 +48,17 @@ class ServiceRules(GroupServiceRules):
     renew_every: timedelta
     group_limits: GroupLimits = DEFAULT_GROUP_LIMITS
     routers: int = 1
+
+
+class MemoryUnreadGoals(UnreadGoals):
+    """No goals: tests bring them to intake at once."""
+
+    def __init__(self) -> None:
+        pass
+
+    async def contains(self, goal: GoalName) -> bool:
+        """Return False."""
+        return False
 
 
 class MemoryServices(GroupParts, Generic[D]):
@@ -113,6 +126,7 @@ class MemoryServices(GroupParts, Generic[D]):
             pages=self.pages,
             removal=self.removal,
             store=self.storage,
+            unread=MemoryUnreadGoals(),
         )
         super().__init__(ports, rules, now)
         self.registry = self._registry(clock, ids, rules, work)

@@ -10,7 +10,7 @@ from nats.aio.client import Client
 
 from ioa.adapters.nats import orders
 from ioa.adapters.nats.connection import NatsSettings, open_connection
-from ioa.adapters.nats.orders import OrderLines
+from ioa.adapters.nats.orders import OrderLines, UnreadGoals
 from ioa.adapters.nats.queues import Delivery
 from ioa.adapters.nats.stream_reader import next_messages
 from ioa.adapters.nats.system_client import NatsSystemClient
@@ -45,6 +45,22 @@ class _Taken:
 async def _publish(client: Client, subject: str, *some: bytes) -> None:
     for order in some:
         await client.jetstream().publish(subject, order)
+
+
+async def test_unread_goal_is_found_by_its_id_among_those_of_its_user(client: Client) -> None:
+    """Addressed or not, on any page; another user's goal of the same id is not the user's."""
+    await _publish(
+        client, subjects.goal_of(ANNA), *(b'{"goal": "x", "goal_id": "g-%d"}' % number for number in range(300)), b"plain"
+    )
+    await _publish(client, subjects.goal_to(ANNA, AgentId("ada")), b'{"goal": "x", "goal_id": "to-ada"}')
+    unread = UnreadGoals(client)
+    names = [
+        GoalName(ANNA, GoalId("g-299")),
+        GoalName(ANNA, GoalId("to-ada")),
+        GoalName(BEN, GoalId("g-1")),
+        GoalName(ANNA, GoalId("g")),
+    ]
+    assert [await unread.contains(name) for name in names] == [True, True, False, False]
 
 
 async def test_what_one_user_has_open_keeps_nobody_else_waiting(client: Client) -> None:

@@ -24,13 +24,14 @@ from nats.js import JetStreamContext
 from ioa.adapters.nats.connection import at_renewal
 from ioa.adapters.nats.queues import Delivery, SetAside, Work, consume
 from ioa.adapters.nats.sinks import MessageSink
-from ioa.adapters.nats.stream_reader import next_messages
+from ioa.adapters.nats.stream_reader import next_messages, pages
 from ioa.adapters.nats.topology import GOALS, INTAKE, ensure_intake, intake_consumer
 from ioa.adapters.nats.translated_errors import unavailable_unless_answered
 from ioa.cancellation import TaskGroup, fail_after
 from ioa.errors import InvalidInputError, UnavailableError
 from ioa.protocol import subjects
-from ioa.protocol.ids import LOCAL, AgentId, UserId
+from ioa.protocol.goal_order import find_goal_id
+from ioa.protocol.ids import LOCAL, AgentId, GoalName, UserId
 
 _LOOK_SECONDS = 2.0
 """How often it is read whose goals have come, at least."""
@@ -163,6 +164,29 @@ class OrderLines:
             for subscription in standing:
                 with suppress(nats.errors.Error, OSError):
                     await subscription.unsubscribe()
+
+
+class UnreadGoals:
+    """Goals that users have published and intake has not read yet, in the stream `IOA_GOALS`.
+
+    Args:
+        client: The connection.
+    """
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    async def contains(self, goal: GoalName) -> bool:
+        """Whether a message of the goal's user has the goal's id.
+
+        Raises:
+            UnavailableError: The stream does not answer.
+        """
+        for subject in (subjects.goal_of(goal.owner), subjects.goal_to(goal.owner, AgentId("*"))):
+            async for page in pages(self._client, GOALS, subject, limit=_PAGE):
+                if any(find_goal_id(one.data) == goal.goal_id for one in page.messages):
+                    return True
+        return False
 
 
 async def drop_orders(js: JetStreamContext, user: UserId) -> None:
