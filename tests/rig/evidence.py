@@ -65,8 +65,9 @@ async def collect(
     *,
     answers: Mapping[GoalId, str] | None = None,
     absences: Sequence[Absence] | None = None,
+    lost: frozenset[GoalId] = frozenset(),
 ) -> Evidence:
-    """Read everything: streams, the agents' files, and what they wrote down, if anything. `answers` and `absences` are as known."""
+    """Read the streams, the agents' files and their notes. `answers`, `absences` and `lost` are as known; see `Evidence`."""
     logs: dict[CommId, list[StoredEntry]] = defaultdict(list)
     known: Known = {}
     for message in await _stored(client, LOG, subjects.ANY_LOG):
@@ -103,6 +104,7 @@ async def collect(
         forgetful=forgetful,
         answers=answers or {},
         absences=absences,
+        lost=lost,
     )
 
 

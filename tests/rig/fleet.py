@@ -72,6 +72,7 @@ class Fleet:
         self._away: dict[AgentId, datetime] = {}
         self._absences: list[Absence] = []
         self.goals: list[GoalId] = []
+        self._lost: set[GoalId] = set()
 
     async def start(self, *names: str, fault_point: str | None = None, env: Mapping[str, str] | None = None) -> None:
         """Start processes; `fault_point` is where they are to die (see `ioa.telemetry.fault_points`)."""
@@ -286,10 +287,12 @@ class Fleet:
             frozenset(self._forgetful),
             answers={goal_id: answer for goal_id in self.goals if (answer := answer_to(self._texts.get(goal_id, "")))},
             absences=self._known_absences(),
+            lost=frozenset(self._lost) - frozenset(self.goals),
         )
 
     async def forget(self) -> None:
         """Begin anew, after a store was lost: what was published before counts only if it is published again."""
+        self._lost.update(self.goals)
         self.goals.clear()
         for worker in (*WORKERS, *TWINS, PERSON):
             if self._notes_of(worker).exists():

@@ -76,6 +76,7 @@ class Evidence:
 
     Attributes:
         goals: Every goal that was published, once.
+        lost: Goals that were published before the store was lost, and not again. A result that was decided before is kept.
         results: Every message in the stream of results.
         logs: Every group's log, whole and in order.
         records: What each agent's own memory holds of each group.
@@ -97,6 +98,7 @@ class Evidence:
     forgetful: frozenset[AgentId] = frozenset()
     answers: Mapping[GoalId, str] = field(default_factory=dict)
     absences: Sequence[Absence] | None = None
+    lost: frozenset[GoalId] = frozenset()
 
 
 def check(evidence: Evidence) -> list[str]:
@@ -171,9 +173,11 @@ def check_results(evidence: Evidence) -> Iterator[str]:
     for goal_id in evidence.goals:
         if counts[goal_id] != 1:
             yield f"Goal {goal_id} has {counts[goal_id]} results, not one."
-    for goal_id in sorted(set(counts) - set(evidence.goals)):
+    for goal_id in sorted(counts.keys() - evidence.lost - set(evidence.goals)):
         yield f"There is a result of {goal_id}, which nobody published."
     for result in evidence.results:
+        if result.goal_id in evidence.lost and result.name.comm_id not in evidence.logs:
+            continue
         stage = _last_state(evidence, result.name.comm_id)
         if not isinstance(stage, Ended) or (stage.reason, stage.content) != (result.reason, result.content):
             yield f"The result of {result.goal_id} is not what its group {result.comm_id} came to."

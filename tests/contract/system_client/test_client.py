@@ -193,7 +193,7 @@ async def test_what_cannot_be_is_refused(plane: Plane) -> None:
     with pytest.raises(InvalidInputError, match="cannot be read"):
         await client.launch("Count.", [Path("nowhere.csv")])
     with pytest.raises(InvalidInputError, match=r"Two inputs have the same name, a\.txt"):
-        await client.launch(order(inputs=(InlineInput(name="a.txt", text="1"), InlineInput(name="a.txt", text="2"))))
+        await client.launch(order(agent=None, inputs=(InlineInput(name="a.txt", text="1"), InlineInput(name="a.txt", text="2"))))
     for ask in (client.cancel, client.goal, client.result):
         with pytest.raises(InvalidInputError, match="is not a valid id"):
             await ask("of whom > ?")
@@ -207,7 +207,7 @@ async def test_what_cannot_be_is_refused(plane: Plane) -> None:
 
 async def test_a_goal_that_is_not_accepted_says_why(plane: Plane) -> None:
     """Who launches a goal that names a team which does not exist is told so, at once; who runs it has that as its result."""
-    client, wrong = Client(plane.client), order(team="nobody")
+    client, wrong = Client(plane.client), order(agent=None, team="nobody")
     for _ in range(2):
         with pytest.raises(InvalidInputError, match="No team is called nobody"):
             await client.launch(wrong)

@@ -23,7 +23,7 @@ def asked(**need: Any) -> dict[str, Any]:
     [
         ({}, "needs: Field required"),
         ({"needs": []}, "needs: Tuple should have at least 1 item"),
-        ({"needs": [{"text": "charts"}] * 33}, "needs: Tuple should have at most 32 items"),
+        ({"needs": [{"text": "charts"}] * 33}, "needs: at most 32 items are allowed; it has 33"),
         (asked(text=""), r"needs.0.text: it is empty; say in words"),
         (asked(text=" \n\t "), r"needs.0.text: it is empty; say in words"),
         (asked(text="x" * 100_000), r"needs.0.text: it has 100,000 characters and 4,000 are allowed; say it in a few sentences"),

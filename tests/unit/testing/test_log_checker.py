@@ -14,7 +14,7 @@ from ioa.group.requests import SequencedEntry
 from ioa.group.state import Ended, GroupState, OpenTask
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol.goals import Artifact, Degraded, Reason
-from ioa.protocol.ids import LOCAL, AgentId, GoalId, GoalName, TaskId
+from ioa.protocol.ids import LOCAL, AgentId, GoalId, GoalName, TaskId, comm_id_of_goal
 from ioa.protocol.messages import (
     ConcludeGroupDiscussion,
     Conclusion,
@@ -145,6 +145,15 @@ async def test_what_the_system_leaves_behind_is_right() -> None:
     whole = await _whole()
     running = replace(_log(whole, lambda log: log[:2]), results=[], records={}, accepted=(), timers=frozenset({ROOM}))
     assert (check(whole), check(running)) == ([], ["Goal goal-1 has 0 results, not one."])
+
+
+async def test_result_of_a_goal_that_was_lost_with_the_store_is_accepted() -> None:
+    """Its group had decided it before the loss: the result is kept without a log and without a record."""
+    whole = await _whole()
+    late = whole.results[0].model_copy(update={"goal_id": GoalId("before"), "comm_id": comm_id_of_goal(GoalId("before"))})
+    kept = replace(whole, results=[*whole.results, late])
+    assert check(replace(kept, lost=frozenset({GoalId("before")}))) == []
+    assert "There is a result of before, which nobody published." in check(kept)
 
 
 @pytest.mark.parametrize("wrong", _WRONGS)
