@@ -28,8 +28,9 @@ def order(**fields: object) -> bytes:
     return json.dumps({"goal": "Count to ten.", "goal_id": GOAL, **fields}).encode()
 
 
-async def test_goal_published_again_with_a_control_character_in_a_file_name_is_the_same_goal(plane: Plane) -> None:
+async def test_goal_published_again_with_a_control_character_in_a_file_name_is_the_same_goal() -> None:
     """The name is normalised when the goal is read, as the store does, so that both messages name the same file."""
+    plane = Plane()
     data = order(inputs=[{"name": "a\nb.csv", "text": "1,2"}, {"name": f"{'n' * 240}.csv", "text": "3"}])
     for identity in ("1", "2"):
         await plane.intake.accept(subjects.goal_of(LOCAL), data, identity)
