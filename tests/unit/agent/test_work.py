@@ -344,7 +344,7 @@ async def test_a_file_that_is_nowhere_is_told_as_who_named_it(
     history = GroupHistory(result.comm_id)
     for one in await company.network.entries(result.comm_id):
         history.apply(SequencedEntry(seq=one.seq, previous_seq=history.cursor, entry=one.entry))
-    assert history.outcomes() == ()
+    assert [one for one, _ in history.outcomes()] == ["t1-a"]  # the task with the missing file does not count
 
 
 async def test_a_store_that_is_full_ends_no_group(company: Company, monkeypatch: pytest.MonkeyPatch) -> None:
