@@ -25,7 +25,8 @@ from ioa.group.events import CancelRequested, Event, GroupLaunched, Said, Subgro
 from ioa.group.goal_lists import GoalFilter
 from ioa.group.state import ParentTask
 from ioa.protocol import subjects
-from ioa.protocol.goals import EndedGoal, Goal, GoalRecord, Reason, digest_of
+from ioa.protocol.codec import encode
+from ioa.protocol.goals import EndedGoal, Goal, GoalRecord, GoalResult, Reason, digest_of
 from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, GoalName, TaskId, UserId, comm_id_of_goal, comm_id_of_task
 from ioa.protocol.open_groups import OpenGroup
 from ioa.protocol.policy import Casting
@@ -190,6 +191,37 @@ async def test_an_id_is_completed_among_the_newest_and_found_whole_among_all(
         await NatsEndedGoals(client.jetstream()).put(gone)
         await NatsGoalRemoval(client).remove_record(comm_id_of_goal(GoalId("old-1")))
         assert (await system.find_goal("old-1")).goal_id == "old-1"
+
+
+async def test_documents_that_do_not_fit_into_one_reply_are_read_whole(nats_url: str) -> None:
+    """A row, a goal and a log page whose documents are larger than a message come in several replies, and nothing is missing."""
+    async with open_client(nats_url) as client:
+        goals, system = Goals(client), NatsSystemClient(client)
+        goal = Goal(goal_id=GoalId("large"), goal="\U0001f600" * 32_000)
+        record = GoalRecord(goal=goal, accepted_at=START, ticket_digest="0" * 64)
+        await goals.records.create(record)
+        result = GoalResult(
+            goal_id=goal.goal_id, comm_id=goal.comm_id, reason=Reason.CONCLUDED, content="r" * 800_000, turns=1, finished_at=START
+        )
+        await NatsResults(client.jetstream()).publish(result)
+        await goals.accept("small")
+        room = await goals.open("talks")
+        launch = (await system.entries(room))[0]
+        data = encode(launch.entry)
+        for _ in range(1_500_000 // len(data)):
+            await client.publish(subjects.log(room), data)
+        await client.flush()
+        stored = 1 + 1_500_000 // len(data)
+        first = await system.goals()
+        [large] = (await system.goals(before=first.before)).goals
+        status = await system.goal(goal.goal_id)
+        entries = await system.entries(room)
+        before = await system.entries_before(room, before=2**62, limit=stored)
+        heads = await system.heads([*(CommId(f"g{number}") for number in range(1_200)), room], at=2**62)
+    assert [row.record.goal.goal_id for row in first.goals] == ["talks", "small"]
+    assert (large.record, large.result) == (record, result)
+    assert (status.record, status.result) == (record, result)
+    assert [len(entries), len(before), list(heads)] == [stored, stored, [room]]
 
 
 async def test_a_row_that_cannot_be_read_hides_no_other(nats_url: str) -> None:

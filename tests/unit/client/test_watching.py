@@ -111,11 +111,6 @@ class Log:
         heads = {one: [stored for stored in self._of(one) if stored.seq <= at] for one in comm_ids}
         return {one: _standing(found[-1]) for one, found in heads.items() if found}
 
-    @property
-    def listened(self) -> list[CommId]:
-        """The groups that are listened to."""
-        return [comm_id for comm_id, _ in self._listeners]
-
     def store(self, entry: StoredEntry) -> None:
         """Store one, of which nobody hears."""
         self._stored.append(entry)
