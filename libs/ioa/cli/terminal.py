@@ -117,14 +117,18 @@ class Terminal:
 
 def write_json(stream: TextIO, value: Any, indent: int | None = None) -> None:
     """Write a JSON document. Characters that the encoding of the stream lacks are escaped as JSON escapes them."""
-    text = escaped_json(json.dumps(value, indent=indent, ensure_ascii=not (stream.encoding or "utf-8").lower().startswith("utf")))
+    text = escaped_json(json.dumps(value, indent=indent, ensure_ascii=_lacks_characters(stream)))
     stream.write(f"{text}\n")
+
+
+def _lacks_characters(stream: TextIO) -> bool:
+    return not (stream.encoding or "utf-8").lower().startswith("utf")
 
 
 def escape_unprintable() -> None:
     """Escape characters that the encoding of a terminal or pipe lacks, instead of raising an error."""
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
+        if isinstance(stream, io.TextIOWrapper) and _lacks_characters(stream):
             stream.reconfigure(errors="backslashreplace")
 
 
