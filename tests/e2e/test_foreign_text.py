@@ -114,7 +114,7 @@ COMMANDS: dict[str, list[str]] = {
     "credentials create": ["--out", f"creds{HOSTILE}", "--user", "ada"],
     "credentials list": ["--out", f"creds{HOSTILE}"],
     "credentials rotate": [f"ada{HOSTILE}", "--out", f"creds{HOSTILE}"],
-    "credentials expire": ["--out", f"nowhere{HOSTILE}"],
+    "credentials render": ["--out", f"nowhere{HOSTILE}"],
     "credentials revoke": [f"ada{HOSTILE}", "--out", f"creds{HOSTILE}"],
     "audit": [],
     "keys create": ["--name", f"ci{HOSTILE}"],
