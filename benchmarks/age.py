@@ -177,14 +177,14 @@ async def renewals(client: Client, seconds: float) -> Sequence[float]:
     agents = [AgentId(f"aged-agent-{number:02d}") for number in range(_AGENTS)]
     for agent_id in agents:
         card = AgentCard(agent_id=agent_id, name=agent_id, description="Is there.", pool=pool)
-        await requester.request(subjects.register(pool, agent_id), Register(card=card), Lease)
+        await requester.request(subjects.agent(pool, agent_id, subjects.REGISTER), Register(card=card), Lease)
     until = time.perf_counter() + seconds
     for agent_id in itertools.cycle(agents):
         started = time.perf_counter()
         if started > until:
             break
         with suppress(UnavailableError):  # then the time that was waited counts
-            await requester.request(subjects.renew(pool, agent_id), Renew(agent_id=agent_id, pool=pool), Lease)
+            await requester.request(subjects.agent(pool, agent_id, subjects.RENEW), Renew(agent_id=agent_id, pool=pool), Lease)
         took.append(time.perf_counter() - started)
     return took
 
@@ -200,7 +200,9 @@ async def prune(client: Client, seconds: float) -> tuple[int, float]:
     """Remove goals for a while and return how many, and how long it took."""
     requester, after, goals, started = NatsRequester(client, timedelta(seconds=60)), 0, 0, time.perf_counter()
     while time.perf_counter() - started < seconds:
-        done = await requester.request(subjects.PRUNE, Prune(older_than=timedelta(days=1), after=after), Pruned)
+        done = await requester.request(
+            subjects.admin(LOCAL, subjects.PRUNE), Prune(older_than=timedelta(days=1), after=after), Pruned
+        )
         goals += sum(done.goals.values())
         assert not done.failed, done
         if done.after is None:
@@ -276,8 +278,12 @@ async def answers(client: Client) -> None:
 
     async def once() -> bool:
         try:
-            await requester.request(subjects.GET_AGENTS, GetAgents(agent_ids=(AgentId("aged-agent-00"),)), Agents)
-            await requester.request(subjects.PRUNE, Prune(older_than=timedelta(days=3650), dry_run=True), Pruned)
+            await requester.request(
+                subjects.user(LOCAL, subjects.GET_AGENTS), GetAgents(agent_ids=(AgentId("aged-agent-00"),)), Agents
+            )
+            await requester.request(
+                subjects.admin(LOCAL, subjects.PRUNE), Prune(older_than=timedelta(days=3650), dry_run=True), Pruned
+            )
         except UnavailableError:
             return False
         return True

@@ -56,12 +56,16 @@ class Crowd:
     async def search(self) -> None:
         """Ask for somebody."""
         request = Search(needs=(Need(text=f"somebody for thing {time.monotonic()}"),))
-        await self._requester.request(subjects.search_of(LOCAL), request, SearchResult, timeout=_PATIENCE)
+        await self._requester.request(subjects.user(LOCAL, subjects.SEARCH), request, SearchResult, timeout=_PATIENCE)
 
     async def indexed(self) -> int:
         """How many cards discovery holds; -1 if it does not answer yet."""
         try:
-            return (await self._requester.request(subjects.INDEX_STATUS, AskIndexStatus(), IndexStatus, timeout=_PATIENCE)).cards
+            return (
+                await self._requester.request(
+                    subjects.user(LOCAL, subjects.INDEX_STATUS), AskIndexStatus(), IndexStatus, timeout=_PATIENCE
+                )
+            ).cards
         except IoaError:
             return -1
 
@@ -77,12 +81,14 @@ class Crowd:
             examples=(f"Please do thing {number}.",),
             pool=PoolId(f"pool-{number % self._pools}"),
         )
-        subject = subjects.register(card.pool, card.agent_id)
+        subject = subjects.agent(card.pool, card.agent_id, subjects.REGISTER)
         await self._requester.request(subject, Register(card=card), Lease, timeout=_PATIENCE)
 
     async def _renew(self, number: int) -> None:
         agent_id, pool = AgentId(f"agent-{number}"), PoolId(f"pool-{number % self._pools}")
-        await self._requester.request(subjects.renew(pool, agent_id), Renew(agent_id=agent_id, pool=pool), Lease, timeout=_PATIENCE)
+        await self._requester.request(
+            subjects.agent(pool, agent_id, subjects.RENEW), Renew(agent_id=agent_id, pool=pool), Lease, timeout=_PATIENCE
+        )
 
 
 async def _together(act: Callable[[int], Awaitable[None]], numbers: range) -> None:

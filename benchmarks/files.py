@@ -42,7 +42,7 @@ from ioa.protocol.files import (
     whole,
 )
 from ioa.protocol.goals import Artifact
-from ioa.protocol.ids import CommId, GoalId, UserId
+from ioa.protocol.ids import LOCAL, CommId, GoalId, UserId
 
 _DIRECT, _CHUNK_BYTES = f"$O.{FILES}.C.direct", 128 * 1024
 
@@ -61,7 +61,7 @@ class User:
             request = PutUpload(
                 user=self._user, goal_id=GoalId("goal"), place=file.sha256, file=file, standing=standing, data=piece
             )
-            return await self._requester.request(subjects.put_upload(self._user), request, Stored)
+            return await self._requester.request(subjects.user(self._user, subjects.PUT_UPLOAD), request, Stored)
 
         return await put_in_pieces("file.bin", data, "application/octet-stream", one)
 
@@ -70,7 +70,7 @@ class User:
 
         async def one(after: int) -> FilePiece:
             request = GetFile(object_name=file.object_name, sha256=file.sha256, after=after)
-            return await self._requester.request(subjects.get_upload(self._user), request, FilePiece)
+            return await self._requester.request(subjects.user(self._user, subjects.GET_UPLOAD), request, FilePiece)
 
         return await whole(stream_in_pieces(file, one))
 
@@ -96,7 +96,7 @@ async def _asking(requester: NatsRequester, seconds: list[float]) -> None:
     while True:
         started = time.perf_counter()
         try:
-            await requester.request(subjects.GROUP_STATUS, GetGroup(comm_id=CommId("nowhere")), GroupStatus)
+            await requester.request(subjects.user(LOCAL, subjects.GROUP_STATUS), GetGroup(comm_id=CommId("nowhere")), GroupStatus)
         except NotFoundError:
             seconds.append(time.perf_counter() - started)
         await asyncio.sleep(0.005)

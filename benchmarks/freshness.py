@@ -77,13 +77,15 @@ class Town:
 
     async def register(self, of: AgentCard) -> None:
         """Register an agent."""
-        await self._requester.request(subjects.register(of.pool, of.agent_id), Register(card=of), Lease, timeout=_TIMEOUT)
+        await self._requester.request(
+            subjects.agent(of.pool, of.agent_id, subjects.REGISTER), Register(card=of), Lease, timeout=_TIMEOUT
+        )
 
     async def renew(self, agents: Sequence[AgentId]) -> None:
         """Keep leases, spread over the time between two renewals, for ever."""
         while True:
             for agent_id in agents:
-                subject = subjects.renew(PoolId(agent_id), agent_id)
+                subject = subjects.agent(PoolId(agent_id), agent_id, subjects.RENEW)
                 await self._requester.request(subject, Renew(agent_id=agent_id), Lease, timeout=_TIMEOUT)
                 await asyncio.sleep(_RENEW_EVERY_SECONDS / len(agents))
 
@@ -94,7 +96,11 @@ class Town:
         await eventually(self._held, len(cards).__le__, within=timedelta(minutes=10))
 
     async def _held(self) -> int:
-        return (await self._requester.request(subjects.INDEX_STATUS, AskIndexStatus(), IndexStatus, timeout=_TIMEOUT)).cards
+        return (
+            await self._requester.request(
+                subjects.user(LOCAL, subjects.INDEX_STATUS), AskIndexStatus(), IndexStatus, timeout=_TIMEOUT
+            )
+        ).cards
 
     async def appear(self, of: AgentCard) -> tuple[float, float]:
         """Register an agent and search until it is found; return the seconds that each took."""
@@ -103,7 +109,9 @@ class Town:
         await self.register(of)
         registered = time.perf_counter()
         while not (
-            await self._requester.request(subjects.search_of(LOCAL), Search(needs=(need,)), SearchResult, timeout=_TIMEOUT)
+            await self._requester.request(
+                subjects.user(LOCAL, subjects.SEARCH), Search(needs=(need,)), SearchResult, timeout=_TIMEOUT
+            )
         ).merged:
             pass
         return registered - began, time.perf_counter() - registered

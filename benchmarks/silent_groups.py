@@ -31,7 +31,7 @@ from ioa.group.state import Charter, Limits
 from ioa.protocol import subjects
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.codec import encode
-from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, MessageId, SessionId
+from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, MessageId, PoolId, SessionId
 from ioa.protocol.messages import Discussion, Header, Message, Phase
 from ioa.protocol.open_groups import OpenGroup
 from ioa.protocol.policy import Casting, Policy
@@ -155,7 +155,11 @@ class SilentGroup:
     def _where(self, speaker: AgentId) -> str:
         """Where to speak: to the router that pushed the last entry, as agents do."""
         comm_id = self.charter.comm_id
-        return subjects.say_to(self._router, comm_id, speaker) if self._router else subjects.say(comm_id, speaker)
+        return (
+            subjects.say_to(PoolId(speaker), speaker, comm_id, self._router)
+            if self._router
+            else subjects.say(PoolId(speaker), speaker, comm_id)
+        )
 
     def _message(self, turn: int, content: str) -> bytes:
         header = Header(

@@ -75,7 +75,8 @@ _INTRO = """\
 {example}
 ```
 
-So a member of a group gives out a task, as msgpack on [`ioa.v1.comm.<comm_id>.say.<agent_id>`](subjects.md). The router answers
+So a member of a group gives out a task, as msgpack on
+[`ioa.v1.agent.<pool>.<agent_id>.say.<comm_id>`](subjects.md). The router answers
 with the entry of the group's log that the message has become, or refuses it and says what would be legal. When each is legal, and
 what follows, is in [the group's state machine](group.md). What happens next is decided by these fields and never by reading prose.
 Names and fields follow section 2.3 of the [paper](https://arxiv.org/abs/2407.07061).

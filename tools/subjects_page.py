@@ -16,7 +16,6 @@ from typing import Any
 from ioa.adapters.nats.permissions import (
     Permissions,
     Service,
-    covers,
     of_agent,
     of_auditor,
     of_gateway,
@@ -29,7 +28,7 @@ from ioa.protocol import subjects
 from ioa.protocol.ids import AgentId, GoalId, GoalName, PoolId, UserId
 from tools.generated import write_or_check
 
-_AGENT, _POOL, _USER = "AGENT_ID", "POOL", "THE_USER"
+_AGENT, _POOL, _USER, _NAME = "AGENT_ID", "POOL", "THE_USER", "NAME"
 _PLACES = {
     "addressee": "AGENT_OR_POOL",
     "agent_id": _AGENT,
@@ -39,21 +38,21 @@ _PLACES = {
     "goal_id": "GOAL_ID",
 }
 _PLACES |= {
-    "caller": "CALLER",
     "router": "ROUTER",
     "reason": "REASON",
     "nonce": "NONCE",
     "deed": "DEED",
     "webhook_id": "WEBHOOK_ID",
     "tenant": "TENANT",
+    "name": _NAME,
 }
 _GOAL = GoalName(UserId(_USER), GoalId("GOAL_ID"))
 _AT_MS = 4_102_444_800_000
 """Placeholder for a time."""
-_VALUES: dict[str, Any] = {"goal": _GOAL, "at_ms": _AT_MS, "auditor": subjects.AUDITORS}
+_VALUES: dict[str, Any] = {"goal": _GOAL, "at_ms": _AT_MS}
 """Arguments of subjects that are not text."""
-_OF_REQUESTS = {"registry", "discovery", "groups", "uploads", "user", "reader", "observer", "say", "authcallout", "services"}
-"""Tokens of the subjects of requests."""
+_OF_REQUESTS = {"agent", "user", "reader", "observer", "auditor", "admin", "service"}
+"""Roles of callers, with which the subjects of requests begin."""
 
 _INTRO = """\
 # Subjects
@@ -62,16 +61,18 @@ _INTRO = """\
 
 Everything in a system is a message on one of these NATS subjects. The subject contains the sender, and NATS permissions make it
 unforgeable ([Security](security.md)). A payload that names another sender is rejected. Ids never contain `.`, `*`, `>` or a space.
+Registry, group setup and routers are the *services*: they share one role, which may use every subject.
 
 [Publish goals](publishing.md) describes goals and results, and [Protocol](protocol.md) the messages of a group."""
 
 _REQUESTS = """\
 ## Requests
 
-Each request has a reply or an error.
+Each request has a reply or an error. The gateway sends requests as any user, and as a reader. An admin may send all of them.
+`registry` and `discovery` answer requests with their name, routers answer `say`, and group setup answers all others.
 
-| subject | purpose | callers | replied by |
-|---|---|---|---|"""
+| subject | purpose |
+|---|---|"""
 
 _MESSAGES = """\
 ## Messages
@@ -102,27 +103,33 @@ class Subject:
         parts = [
             f"<{'at_ms' if part == str(_AT_MS) else part.lower()}>" if part in known else part for part in self.pattern.split(".")
         ]
-        return (
-            ".".join(parts)
-            .replace("<agent_or_pool>", "<agent or pool>")
-            .replace("<the_user>", "<user>")
-            .replace(f"_{_USER}", "_<user>")
-        )
+        return ".".join(parts).replace("<agent_or_pool>", "<agent or pool>").replace("<the_user>", "<user>")
 
 
+_SERVICES = "services"
+"""Registry, group setup and routers, which share one role."""
 ROLES: dict[str, Permissions] = {
     "users": of_user(UserId(_USER)),
     "the gateway": of_gateway(),
-    "observers": of_observer(),
-    "auditors": of_auditor(),
+    "observers": of_observer(_NAME),
+    "auditors": of_auditor(_NAME),
     "agents": of_agent(AgentId(_AGENT), PoolId(_POOL)),
-    "registry": of_service(Service.REGISTRY),
-    "group setup": of_service(Service.GROUPS),
-    "routers": of_service(Service.ROUTER),
+    _SERVICES: of_service(Service.REGISTRY),
     "discovery": of_service(Service.DISCOVERY),
     "the auth callout": of_service(Service.AUTHCALLOUT),
 }
 _OTHERS = {"agents": of_agent(AgentId("SOMEBODY"), PoolId("ELSE")), "users": of_user(UserId("SOMEBODY"))}
+
+
+def covers(pattern: str, subject: str) -> bool:
+    """Return whether a pattern matches every subject that another pattern matches."""
+    wanted, given = pattern.split("."), subject.split(".")
+    for position, part in enumerate(wanted):
+        if part == ">":
+            return len(given) > position
+        if position >= len(given) or given[position] == ">" or part not in ("*", given[position]):
+            return False
+    return len(wanted) == len(given)
 
 
 def documented() -> list[Subject]:
@@ -145,7 +152,7 @@ def _constants() -> Iterator[Subject]:
     body = ast.parse(Path(inspect.getfile(subjects)).read_text(encoding="utf-8")).body
     for statement, following in zip(body, [*body[1:], None], strict=True):
         match statement:
-            case ast.Assign(targets=[ast.Name(id=name)]) if name not in ("ROOT", "BY_ADMIN") and not name.startswith("ANY_"):
+            case ast.Assign(targets=[ast.Name(id=name)]) if name in ("WORK", "GROUP_SEARCH"):
                 docstring = following.value if isinstance(following, ast.Expr) else None
                 meaning = docstring.value if isinstance(docstring, ast.Constant) else ""
                 yield Subject(getattr(subjects, name), str(meaning))
@@ -153,13 +160,23 @@ def _constants() -> Iterator[Subject]:
 
 def _functions() -> Iterator[Subject]:
     """Return the subjects that are built from ids."""
+    for request, meaning in subjects.AGENT_REQUESTS.items():
+        yield Subject(subjects.agent(PoolId(_POOL), AgentId(_AGENT), request), f"Subject to {meaning}.")
+    for request, meaning in subjects.USER_REQUESTS.items():
+        yield Subject(subjects.user(_USER, request), f"Subject to {meaning}.")
+    for request, meaning in subjects.STATUS_REQUESTS.items():
+        for pattern in subjects.any_status(request)[:2]:
+            yield Subject(pattern.replace("user.*", f"user.{_USER}").replace("*", _NAME), f"Subject to {meaning}.")
+    for request, meaning in subjects.READ_REQUESTS.items():
+        yield Subject(subjects.user(_USER, request), f"Subject to {meaning} of the user.")
+        yield Subject(subjects.reader(_NAME, request), f"Subject to {meaning} of all users, as an admin or the gateway.")
+    yield Subject(subjects.auditor(_NAME, subjects.AUDIT_PAGE), "Subject to read a page of the audit log.")
+    for request, meaning in subjects.ADMIN_REQUESTS.items():
+        yield Subject(subjects.admin(_NAME, request.replace("*", _USER)), f"Subject to {meaning}.")
     for name, function in inspect.getmembers(subjects, inspect.isfunction):
         parameters = list(inspect.signature(function).parameters)
         builds = function.__module__ == subjects.__name__ and set(parameters) <= {*_PLACES, *_VALUES}
-        if name in ("user_read", "reader_read"):
-            for request, meaning in subjects.READ_REQUESTS.items():
-                yield Subject(function(_PLACES["user"], request), (function.__doc__ or "").format(request=meaning))
-        elif builds and not name.startswith(("_", "any_", "inbox_prefix")):
+        if builds and "request" not in parameters and not name.startswith(("_", "any_", "inbox_prefix")):
             places = [(_PLACES | _VALUES)[parameter] for parameter in parameters]
             yield Subject(function(*places), (function.__doc__ or "").partition("\n")[0])
 
@@ -172,7 +189,8 @@ def publishers(subject: Subject) -> list[str]:
 
 
 def _may_publish(rights: Permissions, subject: Subject) -> bool:
-    return any(covers(may, subject.pattern) for may in rights.publish)
+    is_permitted = any(covers(may, subject.pattern) for may in rights.publish)
+    return is_permitted and not any(covers(no, subject.pattern) for no in rights.denied)
 
 
 def readers(subject: Subject) -> list[str]:
@@ -198,8 +216,8 @@ def stream_of(subject: Subject) -> str | None:
 def render() -> str:
     """Write the whole document as Markdown."""
     rows = documented()
-    asked = [row for row in rows if set(row.pattern.split(".")) & _OF_REQUESTS]
-    requests = [_row(row, publishers(row) or ["admins"], readers(row)) for row in asked]
+    asked = [row for row in rows if row.pattern.split(".")[2] in _OF_REQUESTS]
+    requests = [_row(row) for row in asked]
     messages = [
         _row(
             row,
@@ -220,7 +238,7 @@ def render() -> str:
 
 def _row(subject: Subject, *cells: list[str]) -> str:
     purpose = subject.meaning.removeprefix("Subject to ").rstrip(".")
-    return f"| `{subject.shown}` | {purpose[0].upper()}{purpose[1:]} | {' | '.join(', '.join(cell) for cell in cells)} |"
+    return f"| {' | '.join([f'`{subject.shown}`', purpose[0].upper() + purpose[1:], *(', '.join(cell) for cell in cells)])} |"
 
 
 def _all_rights() -> Iterator[str]:
@@ -229,7 +247,7 @@ def _all_rights() -> Iterator[str]:
 
 def _rights(role: str, rights: Permissions) -> str:
     parts = [f"### {role[0].upper()}{role[1:]}"]
-    for title, patterns in (("Publish", rights.publish), ("Subscribe", rights.subscribe)):
+    for title, patterns in (("Publish", rights.publish), ("Never publish", rights.denied), ("Subscribe", rights.subscribe)):
         if patterns:
             parts.append(f"{title}:\n\n```text\n" + "\n".join(Subject(one, "").shown for one in patterns) + "\n```")
     return "\n\n".join(parts)

@@ -65,7 +65,7 @@ async def serve(settings: CalloutSettings, stop: StopSignal) -> None:
         recorded = RecordedVerifier(verifier.verify, keys, settings.callout_issuer, audit)
         asked = await stack.enter_async_context(open_connection(settings.asked()))
         await stack.enter_async_context(background(answer_callouts(asked, seed, recorded.verify, _now)))
-        status = ServiceEndpoint("status", subjects.CALLOUT_STATUS, answer(AskCalloutStatus, recorded.status))
+        status = ServiceEndpoint("status", subjects.any_status(subjects.CALLOUT_STATUS), answer(AskCalloutStatus, recorded.status))
         about = "Accepts connections by tokens"
         await stack.enter_async_context(open_service(client, "ioa-authcallout", about, installed_version(), [status]))
         await stop.wait()

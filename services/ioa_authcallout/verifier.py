@@ -57,7 +57,7 @@ class _OtherClaim(_Claim):
 
     @property
     def permissions(self) -> Permissions:
-        return of_user(self.name) if self.role == "user" else of_observer()
+        return of_user(self.name) if self.role == "user" else of_observer(self.name)
 
 
 class HolderRejectedError(ForbiddenError):

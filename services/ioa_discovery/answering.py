@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
-from functools import partial
 from typing import Protocol
 
 from ioa.adapters.nats.buckets import NatsRegistryView
 from ioa.adapters.nats.connection import Connection
-from ioa.adapters.nats.endpoints import Handler, ServiceEndpoint, answer, answer_as
+from ioa.adapters.nats.endpoints import Handler, ServiceEndpoint, answer, answer_agent
 from ioa.adapters.nats.log import NatsGroupLog
 from ioa.adapters.nats.outcomes import NatsOutcomes
 from ioa.adapters.nats.service import open_service
@@ -25,7 +24,6 @@ from ioa.ports.agent_index import AgentIndex
 from ioa.ports.embedder import Embedder
 from ioa.protocol import subjects
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES, decode_value, encode, receive
-from ioa.protocol.ids import AgentId
 from ioa.protocol.outcomes import ReportOutcomes
 from ioa.protocol.search import MAX_NEEDS, NEEDS_FIELDS, NEEDS_OF_ONE, AskIndexStatus, IndexStatus, Search, SearchResult
 from ioa.runtime.control_plane import ControlPlaneSettings
@@ -87,11 +85,12 @@ def answer_search(searcher: Searching) -> Handler:
     """
 
     async def handle(subject: str, data: bytes) -> bytes:
-        request, caller = receive(Search, data), subject.rpartition(".")[2]
-        if not caller.startswith(subjects.OF_USER):
+        request = receive(Search, data)
+        if subject.startswith(f"{subjects.ROOT}.agent."):
+            _, caller = subjects.parse_agent(subject)
             if request.by not in (None, caller):
                 raise ForbiddenError(f"{caller} may not search as {request.by}.")
-            request = request.model_copy(update={"by": AgentId(caller)})
+            request = request.model_copy(update={"by": caller})
         return encode(await searcher.search(request))
 
     return handle
@@ -131,23 +130,21 @@ async def open_answering(
         async def status(_request: AskIndexStatus) -> IndexStatus:
             return IndexStatus(cards=indexer.cards, model_id=engines.embedder.model_id)
 
-        by_name = partial(ServiceEndpoint, caller_at=subjects.CALLER_AT)
         endpoints = [
-            by_name(
+            ServiceEndpoint(
                 "search",
-                subjects.ANY_SEARCH,
+                (subjects.any_agent(subjects.SEARCH), subjects.any_user(subjects.SEARCH), subjects.GROUP_SEARCH),
                 answer_search(searcher),
                 cost=search_cost,
-                exempt_callers=(subjects.GROUP_SETUP,),
                 max_bytes=MAX_PAYLOAD_BYTES,
             ),
-            by_name(
+            ServiceEndpoint(
                 "report",
-                subjects.ANY_REPORT,
-                answer_as(ReportOutcomes, assessor.report, lambda request: request.agent_id),
+                subjects.any_agent(subjects.REPORT),
+                answer_agent(ReportOutcomes, assessor.report, lambda request: request.agent_id),
                 max_bytes=MAX_PAYLOAD_BYTES,
             ),
-            ServiceEndpoint("status", subjects.INDEX_STATUS, answer(AskIndexStatus, status)),
+            ServiceEndpoint("status", subjects.any_status(subjects.INDEX_STATUS), answer(AskIndexStatus, status)),
         ]
         async with (
             background(Upkeep(indexer, feed).keep()),

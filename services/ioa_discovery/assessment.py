@@ -32,7 +32,7 @@ _counts = {done: outcomes_kept.labels(TaskOutcome.DONE if done else TaskOutcome.
 
 
 class Assessor:
-    """Answer the requests of `ioa.v1.discovery.report`."""
+    """Answer the requests of `discovery.report`."""
 
     def __init__(
         self,

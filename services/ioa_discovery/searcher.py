@@ -1,4 +1,4 @@
-"""Search for agents that fit a need: the answer to `ioa.v1.discovery.search` (paper, section 2.3.1).
+"""Search for agents that fit a need: the answer to `discovery.search` (paper, section 2.3.1).
 
 Each need is embedded with its keywords and searched by all signals of the index; the signals are fused over pools. A hit's
 `score` orders the hits of its need only. Its `similarity` is absolute.

@@ -9,7 +9,7 @@ from functools import partial
 from ioa.adapters.nats.audit import NatsAuditSink
 from ioa.adapters.nats.clock import open_nats_clock
 from ioa.adapters.nats.connection import at_renewal, open_connection
-from ioa.adapters.nats.endpoints import ServiceEndpoint, answer, answer_admin, answer_as, answer_user
+from ioa.adapters.nats.endpoints import ServiceEndpoint, answer, answer_admin, answer_agent, answer_as, answer_user
 from ioa.adapters.nats.orders import OrderLines
 from ioa.adapters.nats.queues import Delivery, into_dead_letters
 from ioa.adapters.nats.read_service import read_endpoints
@@ -31,7 +31,7 @@ from ioa.protocol import subjects
 from ioa.protocol.audit import Deed
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES
 from ioa.protocol.files import MAX_ASKING_BYTES, MAX_PUT_BYTES, AskStored, GetFile, PutFile, PutUpload
-from ioa.protocol.ids import AgentId
+from ioa.protocol.ids import UserId
 from ioa.protocol.named_teams import GetTeam, ListTeams, PutTeam
 from ioa.protocol.retention import Prune
 from ioa.protocol.standing import AskStoreStanding
@@ -133,51 +133,58 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
 def _endpoints(parts: NatsGroupServices, standing: NatsStanding, audit: AuditLog) -> list[ServiceEndpoint]:
     """List what group setup answers, but for requests for files and streams."""
     setup, teams = parts.setup, parts.teams
-    launch = answer_as(LaunchGroup, setup.launch, lambda asked: asked.owner)
-    invite = answer_as(InviteMember, setup.invite, lambda asked: asked.by)
-    abandon = answer_as(AbandonGoal, setup.abandon, lambda asked: asked.by)
+    launch = answer_agent(LaunchGroup, setup.launch, lambda asked: asked.owner)
+    invite = answer_agent(InviteMember, setup.invite, lambda asked: asked.by)
+    abandon = answer_agent(AbandonGoal, setup.abandon, lambda asked: asked.by)
     cancel, reply = answer_user(CancelGroup, setup.cancel), answer_user(AnswerQuestion, setup.answer)
     admin_cancel, admin_reply = answer_admin(CancelGroup, setup.cancel), answer_admin(AnswerQuestion, setup.answer)
-    prune = audited(Deed.PRUNED, answer(Prune, parts.retention.prune), audit, who=subjects.BY_ADMIN)
-    set_aside = answer_as(SetAside, parts.malformed_goals.set_aside, lambda asked: asked.agent_id)
-    memberships = answer_as(ListMemberships, setup.memberships, lambda asked: asked.agent_id)
-    sync = answer_as(Sync, parts.log_pages.sync, lambda asked: asked.agent_id)
-    by_name = partial(ServiceEndpoint, caller_at=subjects.CALLER_AT)
-    large = partial(by_name, max_bytes=MAX_PAYLOAD_BYTES)
+    prune = audited(Deed.PRUNED, answer(Prune, parts.retention.prune), audit)
+    set_aside = answer_agent(SetAside, parts.malformed_goals.set_aside, lambda asked: asked.agent_id)
+    memberships = answer_agent(ListMemberships, setup.memberships, lambda asked: asked.agent_id)
+    sync = answer_agent(Sync, parts.log_pages.sync, lambda asked: asked.agent_id)
+    large = partial(ServiceEndpoint, max_bytes=MAX_PAYLOAD_BYTES)
     return [
-        large("launch", subjects.ANY_LAUNCH, audited(Deed.LAUNCHED, launch, audit)),
-        by_name("invite", subjects.ANY_INVITE, invite),
-        large("abandon", subjects.ANY_ABANDON, audited(Deed.ABANDONED, abandon, audit)),
-        ServiceEndpoint("status", subjects.GROUP_STATUS, answer(GetGroup, setup.status)),
-        by_name("cancel", subjects.ANY_CANCEL, audited(Deed.CANCELLED, cancel, audit)),
-        by_name("answer", subjects.ANY_ANSWER, audited(Deed.ANSWERED, reply, audit)),
-        by_name("cancel_by_admin", subjects.ANY_CANCEL_BY_ADMIN, audited(Deed.CANCELLED, admin_cancel, audit)),
-        by_name("answer_by_admin", subjects.ANY_ANSWER_BY_ADMIN, audited(Deed.ANSWERED, admin_reply, audit)),
-        by_name("set_aside", subjects.ANY_SET_ASIDE, set_aside),
-        ServiceEndpoint("prune", subjects.PRUNE, prune),
-        by_name("memberships", subjects.ANY_MEMBERSHIPS, memberships),
-        by_name("standing", subjects.ANY_STANDING, answer(AskStoreStanding, standing.tell)),
-        large("put_team", subjects.ANY_PUT_TEAM, answer_user(PutTeam, teams.put)),
-        by_name("team", subjects.ANY_GET_TEAM, answer(GetTeam, teams.get)),
-        by_name("teams", subjects.ANY_LIST_TEAMS, answer(ListTeams, teams.listed)),
-        by_name("sync", subjects.ANY_SYNC, sync, cost=_SYNC_COST),
+        large("launch", subjects.any_agent(subjects.LAUNCH), audited(Deed.LAUNCHED, launch, audit)),
+        ServiceEndpoint("invite", subjects.any_agent(subjects.INVITE), invite),
+        large("abandon", subjects.any_agent(subjects.ABANDON), audited(Deed.ABANDONED, abandon, audit)),
+        ServiceEndpoint("status", subjects.any_status(subjects.GROUP_STATUS), answer(GetGroup, setup.status)),
+        ServiceEndpoint("cancel", subjects.any_user(subjects.CANCEL), audited(Deed.CANCELLED, cancel, audit)),
+        ServiceEndpoint("answer", subjects.any_user(subjects.ANSWER), audited(Deed.ANSWERED, reply, audit)),
+        ServiceEndpoint(
+            "cancel_by_admin",
+            subjects.admin("*", subjects.for_user(subjects.CANCEL, UserId("*"))),
+            audited(Deed.CANCELLED, admin_cancel, audit),
+        ),
+        ServiceEndpoint(
+            "answer_by_admin",
+            subjects.admin("*", subjects.for_user(subjects.ANSWER, UserId("*"))),
+            audited(Deed.ANSWERED, admin_reply, audit),
+        ),
+        ServiceEndpoint("set_aside", subjects.any_agent(subjects.SET_ASIDE), set_aside),
+        ServiceEndpoint("prune", subjects.admin("*", subjects.PRUNE), prune),
+        ServiceEndpoint("memberships", subjects.any_agent(subjects.MEMBERSHIPS), memberships),
+        ServiceEndpoint("standing", subjects.any_status(subjects.STANDING), answer(AskStoreStanding, standing.tell)),
+        large("put_team", subjects.any_user(subjects.PUT_TEAM), answer_user(PutTeam, teams.put)),
+        ServiceEndpoint("team", subjects.any_user(subjects.GET_TEAM), answer(GetTeam, teams.get)),
+        ServiceEndpoint("teams", subjects.any_user(subjects.LIST_TEAMS), answer(ListTeams, teams.listed)),
+        ServiceEndpoint("sync", subjects.any_agent(subjects.SYNC), sync, cost=_SYNC_COST),
     ]
 
 
 def _file_endpoints(files: FileService) -> list[ServiceEndpoint]:
-    of_file = partial(ServiceEndpoint, caller_at=subjects.CALLER_AT, cost=_FILE_COST)
+    of_file = partial(ServiceEndpoint, cost=_FILE_COST)
     getting, putting = partial(of_file, max_bytes=MAX_ASKING_BYTES), partial(of_file, max_bytes=MAX_PUT_BYTES)
     return [
-        getting("file", subjects.ANY_GET_FILE, answer(GetFile, files.get)),
-        putting("put", subjects.ANY_PUT_FILE, answer_as(PutFile, files.put, lambda asked: asked.agent_id)),
-        getting("get", subjects.ANY_GET_UPLOAD, answer(GetFile, files.get)),
-        putting("put_upload", subjects.ANY_PUT_UPLOAD, answer_as(PutUpload, files.put_upload, _user)),
-        ServiceEndpoint("stored", subjects.STORED, answer(AskStored, files.stored)),
+        getting("file", subjects.any_agent(subjects.GET_FILE), answer(GetFile, files.get)),
+        putting("put", subjects.any_agent(subjects.PUT_FILE), answer_agent(PutFile, files.put, lambda asked: asked.agent_id)),
+        getting("get", subjects.any_user(subjects.GET_UPLOAD), answer(GetFile, files.get)),
+        putting("put_upload", subjects.any_user(subjects.PUT_UPLOAD), answer_as(PutUpload, files.put_upload, _user)),
+        ServiceEndpoint("stored", subjects.any_status(subjects.STORED), answer(AskStored, files.stored)),
     ]
 
 
-def _user(asked: PutUpload) -> AgentId:
-    return AgentId(asked.user)
+def _user(asked: PutUpload) -> UserId:
+    return asked.user
 
 
 if __name__ == "__main__":

@@ -74,7 +74,7 @@ class GroupTimeouts:
 
 
 class GroupSetup:
-    """Requests of `ioa.v1.groups`."""
+    """Requests `groups.*`."""
 
     def __init__(self, ports: GroupServicePorts, teams: Teams, timeouts: GroupTimeouts) -> None:
         self._ports = ports

@@ -18,7 +18,6 @@ from ioa.adapters.nats.storage import NatsStorage
 from ioa.adapters.nats.teams import NatsTeams
 from ioa.adapters.nats.tickets import NatsTickets
 from ioa.adapters.nats.topology import Shares
-from ioa.protocol import subjects
 from ioa.runtime.audit import AuditedDeadLetters, AuditedGoalRecords, AuditLog
 from ioa.runtime.control_plane import ControlPlaneSettings
 from ioa.runtime.goal_metrics import CountedDeadLetters
@@ -75,8 +74,8 @@ class NatsGroupServices(GroupParts):
             dead=self.dead,
             work=NatsWorkQueue(js),
             tickets=self.tickets,
-            casting=NatsDiscovery(client, subjects.GROUP_SETUP, CAST_WITHIN),
-            leading=NatsDiscovery(client, subjects.GROUP_SETUP, ANSWERED_WITHIN),
+            casting=NatsDiscovery(client, CAST_WITHIN),
+            leading=NatsDiscovery(client, ANSWERED_WITHIN),
             pages=NatsGoalPages(client),
             removal=NatsGoalRemoval(client),
             store=NatsStorage(client, shares, settings.replicas),

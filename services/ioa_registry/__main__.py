@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from ioa.adapters.nats.audit import NatsAuditSink
 from ioa.adapters.nats.buckets import NatsCards, NatsLeases, NatsRegistryView
 from ioa.adapters.nats.connection import at_renewal, open_connection
-from ioa.adapters.nats.endpoints import ServiceEndpoint, answer, answer_as, answer_member
+from ioa.adapters.nats.endpoints import ServiceEndpoint, answer, answer_agent
 from ioa.adapters.nats.goals import NatsWorkQueue
 from ioa.adapters.nats.log import NatsGroupLog
 from ioa.adapters.nats.open_groups import NatsMemberships
@@ -55,24 +53,27 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
             ids=RandomIds(),
         )
         registry = Registry(ports, settings.lease, settings.renew_every)
-        register = answer_member(Register, registry.register, lambda asked: (asked.card.pool, asked.card.agent_id))
-        renew = answer_member(Renew, registry.renew, lambda asked: (asked.pool, asked.agent_id))
-        by_name = partial(ServiceEndpoint, caller_at=subjects.CALLER_AT)
+        register = answer_agent(Register, registry.register, lambda asked: asked.card.agent_id, lambda asked: asked.card.pool)
+        renew = answer_agent(Renew, registry.renew, lambda asked: asked.agent_id, lambda asked: asked.pool)
         endpoints = [
-            by_name("register", subjects.ANY_REGISTER, audited(Deed.JOINED, register, audit, target=_pool_of)),
-            by_name("renew", subjects.ANY_RENEW, renew),
-            by_name("renew_at_all", subjects.ANY_RENEW_AT_ALL, renew, per_replica=True),
-            by_name(
-                "deregister",
-                subjects.ANY_DEREGISTER,
-                audited(Deed.LEFT, answer_as(Deregister, registry.deregister, lambda asked: asked.agent_id), audit),
-            ),
-            ServiceEndpoint("get", subjects.GET_AGENTS, answer(GetAgents, registry.get), max_bytes=_MANY_IDS_BYTES),
             ServiceEndpoint(
-                *("remove", subjects.REMOVE_AGENT),
-                audited(Deed.REMOVED, answer(RemoveAgent, remover.remove), audit, who=subjects.BY_ADMIN),
+                "register", subjects.any_agent(subjects.REGISTER), audited(Deed.JOINED, register, audit, target=_pool_of)
             ),
-            ServiceEndpoint("list", subjects.LIST_AGENTS, answer(ListAgents, registry.list)),
+            ServiceEndpoint("renew", subjects.any_agent(subjects.RENEW), renew),
+            ServiceEndpoint("renew_at_all", subjects.any_agent(subjects.RENEW_AT_ALL), renew, per_replica=True),
+            ServiceEndpoint(
+                "deregister",
+                subjects.any_agent(subjects.DEREGISTER),
+                audited(Deed.LEFT, answer_agent(Deregister, registry.deregister, lambda asked: asked.agent_id), audit),
+            ),
+            ServiceEndpoint(
+                "get", subjects.any_status(subjects.GET_AGENTS), answer(GetAgents, registry.get), max_bytes=_MANY_IDS_BYTES
+            ),
+            ServiceEndpoint(
+                *("remove", subjects.admin("*", subjects.REMOVE_AGENT)),
+                audited(Deed.REMOVED, answer(RemoveAgent, remover.remove), audit),
+            ),
+            ServiceEndpoint("list", subjects.any_status(subjects.LIST_AGENTS), answer(ListAgents, registry.list)),
         ]
         beating = beat(leases, lease=settings.lease, renew_every=settings.renew_every)
         removing = remover.follow(settings.keep_agents)
@@ -92,7 +93,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
 
 
 def _pool_of(subject: str, _data: bytes) -> str:
-    return subjects.parse_member(subject)[0]
+    return subjects.parse_agent(subject)[0]
 
 
 if __name__ == "__main__":

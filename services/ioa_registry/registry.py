@@ -59,7 +59,7 @@ class RegistryPorts:
 
 
 class Registry:
-    """Handles the requests of `ioa.v1.registry`."""
+    """Handles the requests `registry.*`."""
 
     def __init__(self, ports: RegistryPorts, lease: timedelta, renew_every: timedelta) -> None:
         self._ports = ports

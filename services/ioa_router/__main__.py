@@ -72,7 +72,6 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
             subjects.ANY_SAY,
             router.say,
             queue_key=subjects.group_of_say,
-            caller_at=subjects.CALLER_OF_SAY_AT,
             max_bytes=MAX_PAYLOAD_BYTES,
         )
         endpoints = [said, replace(said, name="say_to_me", subject=subjects.any_say_to(name), per_replica=True)]

@@ -267,7 +267,8 @@ class Fleet:
         """Cancel a goal as a user does."""
         request = CancelGroup(goal_id=goal_id)
         await until_answered(
-            lambda: NatsRequester(self.client).request(subjects.cancel(LOCAL), request, Acknowledged), goal_id=goal_id
+            lambda: NatsRequester(self.client).request(subjects.user(LOCAL, subjects.CANCEL), request, Acknowledged),
+            goal_id=goal_id,
         )
 
     async def rest(self, *, within: timedelta = timedelta(seconds=120)) -> None:
@@ -338,7 +339,9 @@ class Fleet:
 
     async def _online(self) -> set[AgentId]:
         try:
-            found = await NatsRequester(self.client).request(subjects.LIST_AGENTS, ListAgents(online_only=True), Agents)
+            found = await NatsRequester(self.client).request(
+                subjects.user(LOCAL, subjects.LIST_AGENTS), ListAgents(online_only=True), Agents
+            )
         except UnavailableError:
             return set()
         return {status.card.agent_id for status in found.agents}

@@ -110,7 +110,9 @@ class PlaneNetwork:
         await self._arrive()
         self.said.append(message)
         data, sender = encode(message, max_payload_bytes=MAX_MESSAGE_BYTES), message.header.sender
-        answer = decode(SayReply, await self.plane.routers[0].say(subjects.say(message.header.comm_id, sender), data)).answer
+        answer = decode(
+            SayReply, await self.plane.routers[0].say(subjects.say(PoolId(sender), sender, message.header.comm_id), data)
+        ).answer
         if isinstance(answer, Accepted) and answer.entry is not None:
             self.plane.inboxes.deliver(sender, answer.entry)
         return answer

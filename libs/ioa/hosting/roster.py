@@ -113,9 +113,9 @@ class Holder(_Part):
             case AccessRole.GATEWAY:
                 found = of_gateway()
             case AccessRole.OBSERVER:
-                found = of_observer()
+                found = of_observer(self.name)
             case AccessRole.AUDITOR:
-                found = of_auditor()
+                found = of_auditor(self.name)
             case AccessRole.ADMIN:
                 found = of_admin()
         return replace(found, tenant=self.tenant)

@@ -45,7 +45,7 @@ class AuditLine(Model):
     Attributes:
         at: Time, by the clock of the service.
         deed: The action.
-        who: The agent or user, as its key names it, or `_admin` for an admin; empty if unknown.
+        who: The agent or user, as its key names it, or `admin` for an admin; empty if unknown.
         target: A goal, group or agent. Of an agent that joined: its pool. Of a connection by a token: the subject of the token.
         refused: Error code of a rejection; empty if the action was performed.
         why: Reason of a goal's end or of a rejection, or the role of a connection by a token.

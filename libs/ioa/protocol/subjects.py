@@ -1,6 +1,7 @@
 """NATS subjects of version 1: builders and parsers.
 
-The subject of a message contains its sender, so NATS permissions make the sender unforgeable.
+The subject of a request begins with the role and the name of its caller, and nats-server permits a caller only its own prefix:
+`ioa.v1.agent.<pool>.<agent>`, `ioa.v1.user.<user>`, `ioa.v1.observer.<name>`, `ioa.v1.auditor.<name>`, `ioa.v1.admin.<name>`.
 """
 
 from __future__ import annotations
@@ -12,10 +13,67 @@ from ioa.protocol.ids import AgentId, CommId, GoalName, PoolId, UserId, check_to
 
 ROOT = "ioa.v1"
 
-CALLER_AT, CALLER_OF_SAY_AT, READER_AT = -1, 5, 3
-"""Index of the caller's token in the subject of a request."""
-GROUP_SETUP, OBSERVERS, AUDITORS, GATEWAY, OF_USER = "_groups", "_observers", "_auditors", "_gateway", "_"
-"""Names, or prefixes of names, of callers other than agents. No id has them."""
+GATEWAY = "_gateway"
+"""Name of the gateway as a caller, for requests that concern no single user. No id has it."""
+
+REGISTER, RENEW, RENEW_AT_ALL, DEREGISTER = "registry.register", "registry.renew", "registry.renew_at_all", "registry.deregister"
+LAUNCH, INVITE, ABANDON, SYNC = "groups.launch", "groups.invite", "groups.abandon", "groups.sync"
+MEMBERSHIPS, SET_ASIDE = "groups.memberships", "groups.set_aside"
+GET_FILE, PUT_FILE = "groups.file", "groups.put"
+CANCEL, ANSWER = "groups.cancel", "groups.answer"
+GET_UPLOAD, PUT_UPLOAD = "uploads.get", "uploads.put"
+PUT_TEAM, GET_TEAM, LIST_TEAMS = "groups.put_team", "groups.team", "groups.teams"
+GET_AGENTS, LIST_AGENTS, INDEX_STATUS = "registry.get", "registry.list", "discovery.status"
+GROUP_STATUS, STANDING, STORED, CALLOUT_STATUS = "groups.status", "groups.standing", "uploads.stored", "authcallout.status"
+REMOVE_AGENT, PRUNE = "registry.remove", "groups.prune"
+SEARCH, REPORT = "discovery.search", "discovery.report"
+AGENT_REQUESTS: Mapping[str, str] = {
+    REGISTER: "register the agent's card",
+    RENEW: "renew the agent's lease",
+    RENEW_AT_ALL: "renew the agent's lease at all registries, after a timeout of one; the first reply counts",
+    DEREGISTER: "end the agent's lease",
+    LAUNCH: "launch groups that the agent owns",
+    INVITE: "invite agents into a group in which the agent holds the floor",
+    ABANDON: "end a goal for which the agent found no members",
+    SYNC: "fetch missed entries of the agent's groups",
+    MEMBERSHIPS: "list the agent's open groups",
+    SET_ASIDE: "make a dead letter of a queue's message that the agent cannot read",
+    GET_FILE: "read a piece of a file that was announced to the agent",
+    PUT_FILE: "store a piece of a file for a group of the agent",
+    SEARCH: "search for agents as an agent",
+    REPORT: "report the outcomes of tasks of the agent's groups",
+}
+"""Requests of agents, with the purpose of each."""
+USER_REQUESTS: Mapping[str, str] = {
+    CANCEL: "cancel a goal of the user, with all its groups",
+    ANSWER: "answer a question of a group or task of the user's goals",
+    GET_UPLOAD: "read a piece of a goal's file as a user",
+    PUT_UPLOAD: "upload a piece of a file for a goal",
+    PUT_TEAM: "store a team under its name",
+    GET_TEAM: "read a team by its name",
+    LIST_TEAMS: "list named teams",
+    SEARCH: "search for agents as a user",
+}
+"""Requests of users, with the purpose of each."""
+STATUS_REQUESTS: Mapping[str, str] = {
+    GET_AGENTS: "read cards by id",
+    LIST_AGENTS: "list cards by pages",
+    INDEX_STATUS: "read the state of discovery's index",
+    GROUP_STATUS: "read phase, turns and times of a group, without content",
+    STANDING: "read the state of JetStream",
+    STORED: "read the owners of most stored bytes",
+    CALLOUT_STATUS: "read the counts of admitted and rejected tokens",
+}
+"""Requests of users, observers and admins, with the purpose of each."""
+ADMIN_REQUESTS: Mapping[str, str] = {
+    REMOVE_AGENT: "remove an agent",
+    PRUNE: "remove goals that ended long ago",
+    f"{CANCEL}.*": "cancel a user's goal as an admin",
+    f"{ANSWER}.*": "answer a question to a user as an admin",
+}
+"""Requests of admins, with the purpose of each."""
+GROUP_SEARCH = f"{ROOT}.service.groups.{SEARCH}"
+"""Subject to search for agents as group setup."""
 
 GOALS_LIST, GOALS_GET, GROUPS_LIST, LOG_PAGE, DEAD_PAGE = "goals.list", "goals.get", "groups.list", "log.page", "dead.page"
 READ_REQUESTS: Mapping[str, str] = {
@@ -27,13 +85,16 @@ READ_REQUESTS: Mapping[str, str] = {
 }
 """Read requests (`ioa.protocol.reads`) of users, for their own goals, and of readers, for the goals of all users."""
 
+AUDIT_PAGE = "audit.page"
+"""Request of auditors, for a page of the audit log."""
+
 ANY_GOAL = f"{ROOT}.goal.*"
 ANY_ADDRESSED_GOAL = f"{ROOT}.goal.*.*"
 WORK = f"{ROOT}.work"
 """Subject to queue accepted goals for an agent."""
 ANY_POOL_WORK = f"{WORK}.*"
 ANY_RESULT = f"{ROOT}.result.*.*"
-ANY_SAY = f"{ROOT}.comm.*.say.*"
+ANY_SAY = f"{ROOT}.agent.*.*.say.*"
 ANY_SAY_TO = f"{ANY_SAY}.*"
 ANY_LOG = f"{ROOT}.comm.*.log"
 ANY_TIMER = f"{ROOT}.comm.*.timer"
@@ -46,48 +107,6 @@ ANY_OUTCOME = f"{ROOT}.outcome.*"
 ANY_INBOX = f"{ROOT}.inbox.*.*"
 ANY_AUDIT = f"{ROOT}.audit.*"
 
-ANY_REGISTER = f"{ROOT}.registry.register.*.*"
-ANY_RENEW = f"{ROOT}.registry.renew.*.*"
-ANY_RENEW_AT_ALL = f"{ROOT}.registry.renew_at_all.*.*"
-ANY_DEREGISTER = f"{ROOT}.registry.deregister.*"
-GET_AGENTS = f"{ROOT}.registry.get"
-"""Subject to read cards by id."""
-LIST_AGENTS = f"{ROOT}.registry.list"
-"""Subject to list cards by pages."""
-REMOVE_AGENT = f"{ROOT}.registry.remove"
-"""Subject to remove an agent."""
-ANY_SEARCH = f"{ROOT}.discovery.search.*"
-INDEX_STATUS = f"{ROOT}.discovery.status"
-"""Subject to read the state of discovery's index."""
-ANY_REPORT = f"{ROOT}.discovery.report.*"
-CALLOUT_STATUS = f"{ROOT}.authcallout.status"
-"""Subject to read the counts of admitted and rejected tokens."""
-ANY_LAUNCH = f"{ROOT}.groups.launch.*"
-ANY_INVITE = f"{ROOT}.groups.invite.*"
-ANY_ABANDON = f"{ROOT}.groups.abandon.*"
-ANY_SYNC = f"{ROOT}.groups.sync.*"
-ANY_MEMBERSHIPS = f"{ROOT}.groups.memberships.*"
-ANY_SET_ASIDE = f"{ROOT}.groups.set_aside.*"
-ANY_GET_FILE = f"{ROOT}.groups.file.*"
-ANY_PUT_FILE = f"{ROOT}.groups.put.*"
-ANY_GET_UPLOAD = f"{ROOT}.uploads.get.*"
-ANY_PUT_UPLOAD = f"{ROOT}.uploads.put.*"
-STORED = f"{ROOT}.uploads.stored"
-"""Subject to read the owners of most stored bytes."""
-GROUP_STATUS = f"{ROOT}.groups.status"
-"""Subject to read phase, turns and times of a group, without content."""
-ANY_STANDING = f"{ROOT}.groups.standing.*"
-ANY_CANCEL = f"{ROOT}.groups.cancel.*"
-ANY_PUT_TEAM = f"{ROOT}.groups.put_team.*"
-ANY_GET_TEAM = f"{ROOT}.groups.team.*"
-ANY_LIST_TEAMS = f"{ROOT}.groups.teams.*"
-ANY_ANSWER = f"{ROOT}.groups.answer.*"
-BY_ADMIN = "_admin"
-"""Last token of an admin's request for a user, so that the audit log does not attribute it to that user. No id has it."""
-ANY_CANCEL_BY_ADMIN, ANY_ANSWER_BY_ADMIN = f"{ANY_CANCEL}.{BY_ADMIN}", f"{ANY_ANSWER}.{BY_ADMIN}"
-PRUNE = f"{ROOT}.groups.prune"
-"""Subject to remove goals that ended long ago."""
-
 
 def goal_of(user: UserId) -> str:
     """Subject to publish a user's goal for any agent."""
@@ -97,26 +116,6 @@ def goal_of(user: UserId) -> str:
 def goal_to(user: UserId, addressee: AgentId | PoolId) -> str:
     """Subject to publish a user's goal for one agent or pool."""
     return f"{goal_of(user)}.{addressee}"
-
-
-def cancel(user: UserId) -> str:
-    """Subject to cancel a goal of the user, with all its groups."""
-    return f"{ROOT}.groups.cancel.{user}"
-
-
-def answer(user: UserId) -> str:
-    """Subject to answer a question of a group or task of the user's goals."""
-    return f"{ROOT}.groups.answer.{user}"
-
-
-def cancel_for(user: UserId) -> str:
-    """Subject to cancel a user's goal as an admin."""
-    return f"{cancel(user)}.{BY_ADMIN}"
-
-
-def answer_for(user: UserId) -> str:
-    """Subject to answer a question to a user as an admin."""
-    return f"{answer(user)}.{BY_ADMIN}"
 
 
 def work_of(pool: PoolId | None) -> str:
@@ -129,63 +128,64 @@ def result_of(goal: GoalName) -> str:
     return f"{ROOT}.result.{goal.user}.{goal.goal_id}"
 
 
-def register(pool: PoolId, agent_id: AgentId) -> str:
-    """Subject to register the agent's card."""
-    return f"{ROOT}.registry.register.{pool}.{agent_id}"
+def agent(pool: PoolId, agent_id: AgentId, request: str) -> str:
+    """Subject to {request}."""
+    return f"{ROOT}.agent.{pool}.{agent_id}.{request}"
 
 
-def renew(pool: PoolId, agent_id: AgentId) -> str:
-    """Subject to renew the agent's lease."""
-    return f"{ROOT}.registry.renew.{pool}.{agent_id}"
+def any_agent(request: str) -> str:
+    """Return the pattern of a request of all agents."""
+    return f"{ROOT}.agent.*.*.{request}"
 
 
-def renew_at_all(pool: PoolId, agent_id: AgentId) -> str:
-    """Subject to renew the agent's lease at all registries, after a timeout of one; the first reply counts."""
-    return f"{ROOT}.registry.renew_at_all.{pool}.{agent_id}"
-
-
-def deregister(agent_id: AgentId) -> str:
-    """Subject to end the agent's lease."""
-    return f"{ROOT}.registry.deregister.{agent_id}"
-
-
-def search(caller: str) -> str:
-    """Subject to search for agents, as an agent, or with `_` before another caller's name."""
-    return f"{ROOT}.discovery.search.{caller}"
-
-
-def search_of(user: UserId) -> str:
-    """Subject to search for agents as a user."""
-    return search(user if user == "*" else f"{OF_USER}{user}")
-
-
-def standing_of(user: UserId | None) -> str:
-    """Subject to read the state of JetStream, as a user, or with None as any observer."""
-    return f"{ROOT}.groups.standing.{_looking(user)}"
-
-
-def _looking(user: UserId | None) -> str:
-    return OBSERVERS if user is None else user if user == "*" else f"{OF_USER}{user}"
-
-
-def report(agent_id: AgentId) -> str:
-    """Subject to report the outcomes of tasks of the agent's groups."""
-    return f"{ROOT}.discovery.report.{agent_id}"
-
-
-def user_read(user: UserId, request: str) -> str:
-    """Subject to {request} of the user."""
+def user(user: str, request: str) -> str:
+    """Subject to {request}."""
     return f"{ROOT}.user.{user}.{request}"
 
 
-def reader_read(name: str, request: str) -> str:
-    """Subject to {request} of all users, as an admin or the gateway."""
+def observer(name: str, request: str) -> str:
+    """Subject to {request}."""
+    return f"{ROOT}.observer.{name}.{request}"
+
+
+def auditor(name: str, request: str) -> str:
+    """Subject to {request}."""
+    return f"{ROOT}.auditor.{name}.{request}"
+
+
+def reader(name: str, request: str) -> str:
+    """Subject to {request}, of all users, as an admin or the gateway."""
     return f"{ROOT}.reader.{name}.{request}"
 
 
-def audit_page(auditor: str) -> str:
-    """Subject to read a page of the audit log."""
-    return f"{ROOT}.observer.{auditor}.audit.page"
+def admin(name: str, request: str) -> str:
+    """Subject to {request}."""
+    return f"{ROOT}.admin.{name}.{request}"
+
+
+def for_user(request: str, owner: UserId) -> str:
+    """Return an admin's request that concerns a goal of this user."""
+    return f"{request}.{owner}"
+
+
+def any_user(request: str) -> str:
+    """Return the pattern of a request of all users."""
+    return user("*", request)
+
+
+def any_status(request: str) -> tuple[str, ...]:
+    """Return the patterns of a request of users, observers and admins."""
+    return user("*", request), observer("*", request), admin("*", request)
+
+
+def say(pool: PoolId, agent_id: AgentId, comm_id: CommId) -> str:
+    """Subject to send a message in a group as an agent, to any router."""
+    return agent(pool, agent_id, f"say.{comm_id}")
+
+
+def say_to(pool: PoolId, agent_id: AgentId, comm_id: CommId, router: str) -> str:
+    """Subject to send a message in a group as an agent, to one router."""
+    return f"{say(pool, agent_id, comm_id)}.{check_token(router)}"
 
 
 def parse_reader(subject: str) -> tuple[UserId, bool]:
@@ -208,66 +208,6 @@ def outcome(pool: PoolId) -> str:
     return f"{ROOT}.outcome.{pool}"
 
 
-def launch(agent_id: AgentId) -> str:
-    """Subject to launch groups that the agent owns."""
-    return f"{ROOT}.groups.launch.{agent_id}"
-
-
-def invite(agent_id: AgentId) -> str:
-    """Subject to invite agents into a group in which the agent holds the floor."""
-    return f"{ROOT}.groups.invite.{agent_id}"
-
-
-def abandon(agent_id: AgentId) -> str:
-    """Subject to end a goal for which the agent found no members."""
-    return f"{ROOT}.groups.abandon.{agent_id}"
-
-
-def sync(agent_id: AgentId) -> str:
-    """Subject to fetch missed entries of the agent's groups."""
-    return f"{ROOT}.groups.sync.{agent_id}"
-
-
-def get_file(agent_id: AgentId) -> str:
-    """Subject to read a piece of a file that was announced to the agent."""
-    return f"{ROOT}.groups.file.{agent_id}"
-
-
-def put_file(agent_id: AgentId) -> str:
-    """Subject to store a piece of a file for a group of the agent."""
-    return f"{ROOT}.groups.put.{agent_id}"
-
-
-def get_upload(user: UserId) -> str:
-    """Subject to read a piece of a goal's file as a user."""
-    return f"{ROOT}.uploads.get.{user}"
-
-
-def put_upload(user: UserId) -> str:
-    """Subject to upload a piece of a file for a goal."""
-    return f"{ROOT}.uploads.put.{user}"
-
-
-def put_team(user: UserId) -> str:
-    """Subject to store a team under its name."""
-    return f"{ROOT}.groups.put_team.{user}"
-
-
-def get_team(user: UserId) -> str:
-    """Subject to read a team by its name."""
-    return f"{ROOT}.groups.team.{user}"
-
-
-def list_teams(user: UserId) -> str:
-    """Subject to list named teams."""
-    return f"{ROOT}.groups.teams.{user}"
-
-
-def memberships(agent_id: AgentId) -> str:
-    """Subject to list the agent's open groups."""
-    return f"{ROOT}.groups.memberships.{agent_id}"
-
-
 def any_live_of(user: UserId, comm_id: CommId) -> str:
     """Return the pattern of live messages about a user's goal, by the goal's root group."""
     return f"{ROOT}.live.{user}.{comm_id}.*"
@@ -281,16 +221,6 @@ def live_entry(user: UserId, comm_id: CommId) -> str:
 def live_progress(user: UserId, comm_id: CommId) -> str:
     """Subject to publish progress reports of tasks live, on core NATS, after the first report."""
     return f"{ROOT}.live.{user}.{comm_id}.progress"
-
-
-def say(comm_id: CommId, agent_id: AgentId) -> str:
-    """Subject to send a message in a group as an agent, to any router."""
-    return f"{ROOT}.comm.{comm_id}.say.{agent_id}"
-
-
-def say_to(router: str, comm_id: CommId, agent_id: AgentId) -> str:
-    """Subject to send a message in a group as an agent, to one router."""
-    return f"{say(comm_id, agent_id)}.{check_token(router)}"
 
 
 def any_say_to(router: str) -> str:
@@ -323,11 +253,6 @@ def inbox_prefix_of(owner: str) -> str:
     return f"_INBOX.{owner}"
 
 
-def set_aside(agent_id: AgentId) -> str:
-    """Subject to make a dead letter of a queue's message that the agent cannot read."""
-    return f"{ROOT}.groups.set_aside.{agent_id}"
-
-
 def dead(reason: str) -> str:
     """Subject to store a dead letter, by reason."""
     return f"{ROOT}.dead.{check_token(reason)}"
@@ -344,9 +269,14 @@ def audit(deed: str) -> str:
 
 
 def caller_of(subject: str) -> str:
-    """Return the caller in a request's subject, or an empty text."""
-    tokens = subject.split(".")
-    return tokens[-1] if len(tokens) > len(ROOT.split(".")) + 2 else ""
+    """Return the name of a request's caller, or an empty text."""
+    match subject.split("."):
+        case ["ioa", "v1", "agent", _, agent_id, _, *_]:
+            return agent_id
+        case ["ioa", "v1", "user" | "reader" | "observer" | "auditor" | "admin", name, _, *_]:
+            return name
+        case _:
+            return ""
 
 
 def parse_say(subject: str) -> tuple[CommId, AgentId]:
@@ -356,7 +286,7 @@ def parse_say(subject: str) -> tuple[CommId, AgentId]:
         InvalidInputError: The subject has another form.
     """
     match subject.split("."):
-        case ["ioa", "v1", "comm", comm_id, "say", agent_id] | ["ioa", "v1", "comm", comm_id, "say", agent_id, _]:
+        case ["ioa", "v1", "agent", _, agent_id, "say", comm_id] | ["ioa", "v1", "agent", _, agent_id, "say", comm_id, _]:
             return CommId(_token(comm_id)), AgentId(_token(agent_id))
         case _:
             raise InvalidInputError(f"{subject!r} is not a subject of the form {ANY_SAY}.")
@@ -364,45 +294,46 @@ def parse_say(subject: str) -> tuple[CommId, AgentId]:
 
 def group_of_say(subject: str) -> str:
     """Return the group of a `say` subject, unchecked, as the key of fair queues."""
-    return subject.split(".", 4)[3]
+    return subject.split(".", 7)[6]
 
 
-def parse_caller(subject: str) -> AgentId:
-    """Return the agent of a request's subject, `ioa.v1.<service>.<request>.<agent_id>`.
+def parse_user(subject: str) -> UserId:
+    """Return the user of a user's request.
 
     Raises:
         InvalidInputError: The subject has another form.
     """
     match subject.split("."):
-        case ["ioa", "v1", _, _, agent_id]:
-            return AgentId(_token(agent_id))
+        case ["ioa", "v1", "user", user, _, *_]:
+            return UserId(_token(user))
         case _:
-            raise InvalidInputError(f"{subject!r} names no caller.")
+            raise InvalidInputError(f"{subject!r} names no user.")
 
 
-def parse_served(subject: str) -> UserId:
-    """Return the user of an admin's request, see `cancel_for`.
-
-    Raises:
-        InvalidInputError: The subject has another form.
-    """
-    asked, _, by = subject.rpartition(".")
-    if by != BY_ADMIN:
-        raise InvalidInputError(f"{subject!r} is not an admin's request for a user.")
-    return UserId(parse_caller(asked))
-
-
-def parse_member(subject: str) -> tuple[PoolId, AgentId]:
-    """Return pool and agent of a request's subject, `ioa.v1.registry.<request>.<pool>.<agent_id>`.
+def parse_owner(subject: str) -> UserId:
+    """Return the user whose goal an admin's request concerns, see `for_user`.
 
     Raises:
         InvalidInputError: The subject has another form.
     """
     match subject.split("."):
-        case ["ioa", "v1", "registry", _, pool, agent_id]:
+        case ["ioa", "v1", "admin", _, _, _, owner]:
+            return UserId(_token(owner))
+        case _:
+            raise InvalidInputError(f"{subject!r} is not an admin's request for a user.")
+
+
+def parse_agent(subject: str) -> tuple[PoolId, AgentId]:
+    """Return pool and agent of an agent's request.
+
+    Raises:
+        InvalidInputError: The subject has another form.
+    """
+    match subject.split("."):
+        case ["ioa", "v1", "agent", pool, agent_id, _, *_]:
             return PoolId(_token(pool)), AgentId(_token(agent_id))
         case _:
-            raise InvalidInputError(f"{subject!r} names no pool and agent.")
+            raise InvalidInputError(f"{subject!r} names no agent.")
 
 
 def parse_comm(subject: str) -> CommId:
@@ -435,16 +366,19 @@ def parse_goal_subject(subject: str) -> tuple[UserId, str | None]:
 
 def kind_of(subject: str) -> str:
     """Return the kind of a request's subject without ids, such as `groups.launch` or `comm.say`."""
-    tokens = subject.removeprefix(f"{ROOT}.").split(".")
-    if tokens[0] in ("registry", "discovery", "groups", "uploads"):
-        return ".".join(tokens[:2])
-    if tokens[0] in ("user", "reader", "observer"):
-        return ".".join(tokens[2:4])
-    return "comm.say" if "say" in tokens else "other"
+    match subject.split("."):
+        case ["ioa", "v1", "agent", _, _, "say", *_]:
+            return "comm.say"
+        case ["ioa", "v1", "agent", _, _, service, verb, *_]:
+            return f"{service}.{verb}"
+        case ["ioa", "v1", "user" | "reader" | "observer" | "auditor" | "admin" | "service", _, service, verb, *_]:
+            return f"{service}.{verb}"
+        case _:
+            return "other"
 
 
 def _token(value: str) -> str:
-    """Check a token of a received subject: nats-server permits publishing on `…say.*` as a literal name."""
+    """Check a token of a received subject: nats-server permits publishing to `*` as a literal token."""
     try:
         return check_token(value)
     except ValueError as error:

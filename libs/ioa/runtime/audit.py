@@ -125,9 +125,7 @@ async def open_audit_log(sink: NatsAuditSink, clock: Clock, service: str) -> Asy
     await audit.flush()
 
 
-def audited(
-    deed: Deed, handler: Handler, audit: AuditLog, target: Callable[[str, bytes], str] | None = None, *, who: str = ""
-) -> Handler:
+def audited(deed: Deed, handler: Handler, audit: AuditLog, target: Callable[[str, bytes], str] | None = None) -> Handler:
     """Record each request to a handler, and whether it was rejected. Failures of the system are not recorded.
 
     Args:
@@ -135,12 +133,11 @@ def audited(
         handler: Answers requests.
         audit: Records them.
         target: Returns the target from subject and data. By default it is read from the data.
-        who: The caller, where the subject contains none.
     """
 
     def note(subject: str, data: bytes, refused: str = "") -> None:
         about = named_in(data) if target is None else target(subject, data)
-        audit.note(deed, who=subjects.caller_of(subject) or who, target=about, refused=refused)
+        audit.note(deed, who=subjects.caller_of(subject), target=about, refused=refused)
 
     async def handle(subject: str, data: bytes) -> bytes:
         try:

@@ -61,7 +61,7 @@ async def listening(url: str, name: str) -> AsyncIterator[Listener]:
 
 STORY = launched("ada", "bob").says("ada", to="bob")
 MESSAGE = next(event.message for event in STORY.log if isinstance(event, Said))
-ANYBODY, BY_NAME = "ioa.v1.comm.room.say.ada", "ioa.v1.comm.room.say.ada.router-2"
+ANYBODY, BY_NAME = "ioa.v1.agent.ada.ada.say.room", "ioa.v1.agent.ada.ada.say.room.router-2"
 
 
 async def test_the_router_that_pushed_last_is_asked(client: Client, nats_url: str) -> None:

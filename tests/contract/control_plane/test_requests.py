@@ -16,7 +16,6 @@ from structlog.testing import capture_logs
 
 from ioa.adapters.nats.connection import NatsSettings, open_connection
 from ioa.adapters.nats.endpoints import DEFAULT_LIMITS, ServiceEndpoint, ServiceLimits, answer
-from ioa.adapters.nats.permissions import SHOWN_ASKER
 from ioa.adapters.nats.request import NatsRequester, read_error
 from ioa.adapters.nats.server import NatsServer
 from ioa.adapters.nats.service import REJECTED, open_service
@@ -25,14 +24,13 @@ from ioa.errors import ERRORS, InvalidInputError, IoaError, PayloadTooLargeError
 from ioa.protocol.codec import encode
 from ioa.protocol.model import Model
 from ioa.protocol.registry import Deregister
-from ioa.protocol.subjects import CALLER_AT
 from ioa.rate_limit import RateLimit
 from ioa.telemetry import log_context
 from tests.contract.control_plane.conftest import heard
 from tests.rig.deadline import eventually
 from tests.rig.nats_server import crash
 
-SUBJECT, NAMED = "ioa.v1.test.echo", "ioa.v1.test.*"
+SUBJECT, NAMED = "ioa.v1.test.echo", "ioa.v1.user.*.test.echo"
 SOON = timedelta(milliseconds=200)
 
 
@@ -127,28 +125,17 @@ async def test_request_without_reply_subject_is_no_crash(client: Client) -> None
     assert [line["event"] for line in lines] == ["request_failed"]
 
 
-@pytest.mark.parametrize(
-    "shown", ["", "{", "[]", "null", '{"acc":1}', '{"acc":"A","user":{}}', "[" * 50_000], ids=lambda text: text[:12]
-)
-async def test_caller_header_with_any_content_is_no_crash(client: Client, shown: str) -> None:
-    """A request whose header names no caller is answered."""
-    async with serving(client, ServiceEndpoint("echo", SUBJECT, answer(Echo, echo))):
-        headers = {SHOWN_ASKER: shown, "Ioa-Timeout": "no number"}
-        reply = await client.request(SUBJECT, encode(Echo(text="x")), timeout=5, headers=headers)
-    assert reply.data == encode(Echo(text="x"))
-
-
 async def test_failed_requests_of_one_caller_are_logged_once_per_second(client: Client) -> None:
     """Each request gets its error; the log gets a line per second, caller and code, with the number of dropped lines."""
 
     async def refuse(_: Echo) -> Echo:
         raise InvalidInputError("No.")
 
-    async with serving(client, ServiceEndpoint("refuse", NAMED, answer(Echo, refuse), caller_at=CALLER_AT)) as requester:
+    async with serving(client, ServiceEndpoint("refuse", NAMED, answer(Echo, refuse))) as requester:
         with capture_logs() as lines:
             for caller in ("eve", "ada") * 20:
                 with pytest.raises(InvalidInputError):
-                    await requester.request(f"ioa.v1.test.{caller}", Echo(text=""), Echo)
+                    await requester.request(f"ioa.v1.user.{caller}.test.echo", Echo(text=""), Echo)
     written = [line["caller"] for line in lines]
     assert (written[:2], len(written) < 20) == (["eve", "ada"], True)
 
@@ -233,7 +220,7 @@ async def test_queue_keys_are_served_round_robin(client: Client) -> None:
     async with asyncio.TaskGroup() as group, serving(client, endpoint, limits=limits) as requester:
         for key, count in (("big", 6), ("small", 1), ("other", 2)):
             for number in range(count):
-                group.create_task(requester.request(f"ioa.v1.test.{key}", Echo(text=f"{key} {number}"), Echo))
+                group.create_task(requester.request(f"ioa.v1.user.{key}.test.echo", Echo(text=f"{key} {number}"), Echo))
         await heard(client)
         await heard(client)
         before = list(held.served)
@@ -245,14 +232,14 @@ async def test_queue_keys_are_served_round_robin(client: Client) -> None:
 async def test_request_of_another_caller_overtakes_thousands_of_waiting_requests(client: Client) -> None:
     """While one caller has thousands of requests waiting, those of another are served next."""
     held = Held()
-    endpoint = ServiceEndpoint("slow", NAMED, answer(Echo, held), caller_at=CALLER_AT)
+    endpoint = ServiceEndpoint("slow", NAMED, answer(Echo, held))
     limits = ServiceLimits(RateLimit(10_000, 10_000), max_concurrent=4, max_concurrent_per_key=4, max_waiting_per_key=5_000)
     async with asyncio.TaskGroup() as group, serving(client, endpoint, limits=limits) as requester:
         for number in range(3_000):
-            await client.publish("ioa.v1.test.eve", encode(Echo(text=f"eve {number}")))
+            await client.publish("ioa.v1.user.eve.test.echo", encode(Echo(text=f"eve {number}")))
         await heard(client)
         for number in range(5):
-            group.create_task(requester.request("ioa.v1.test.ada", Echo(text=f"ada {number}"), Echo))
+            group.create_task(requester.request("ioa.v1.user.ada.test.echo", Echo(text=f"ada {number}"), Echo))
         await heard(client)
         await heard(client)
         asyncio.get_running_loop().call_soon(held.go.set)
@@ -260,30 +247,17 @@ async def test_request_of_another_caller_overtakes_thousands_of_waiting_requests
     assert max(position for position, text in enumerate(held.served) if text.startswith("ada")) < 4 + 2 * 5
 
 
-async def test_callers_named_by_the_servers_header_are_served_round_robin(client: Client) -> None:
-    """On a subject that names no caller, nats-server's header does."""
-    held = Held()
-    limits = ServiceLimits(max_concurrent=1)
-    async with serving(client, ServiceEndpoint("slow", SUBJECT, answer(Echo, held)), limits=limits):
-        for caller, count in (("eve", 60), ("ada", 1)):
-            shown = {SHOWN_ASKER: json.dumps({"acc": "IOA_USERS", "user": caller})}
-            for _ in range(count):
-                await client.publish(SUBJECT, encode(Echo(text=caller)), headers=shown)
-        await heard(client)
-        await heard(client)
-        asyncio.get_running_loop().call_soon(held.go.set)
-    assert (len(held.served), held.served.index("ada") <= 2) == (61, True)
-
-
 async def test_full_queue_rejects_only_its_caller(client: Client) -> None:
     """Requests beyond a caller's queue are rejected with a retry time; other callers are served."""
     held = Held()
-    endpoint = ServiceEndpoint("slow", NAMED, answer(Echo, held), caller_at=CALLER_AT)
+    endpoint = ServiceEndpoint("slow", NAMED, answer(Echo, held))
     limits = ServiceLimits(max_concurrent=2, max_concurrent_per_key=1, max_waiting_per_key=1)
 
     async def ask(caller: str) -> str:
         try:
-            return (await NatsRequester(client).request(f"ioa.v1.test.{caller}", Echo(text=caller), Echo, timeout=SOON * 4)).text
+            return (
+                await NatsRequester(client).request(f"ioa.v1.user.{caller}.test.echo", Echo(text=caller), Echo, timeout=SOON * 4)
+            ).text
         except RateLimitedError as error:
             return f"retry {error.retry_after}"
 
@@ -297,14 +271,14 @@ async def test_full_queue_rejects_only_its_caller(client: Client) -> None:
 
 async def test_caller_above_its_rate_is_delayed_and_finishes(client: Client, own: bool) -> None:
     """Every request of a caller far above its rate is answered in the end, on the same connection, and other callers at once."""
-    endpoint = ServiceEndpoint("echo", NAMED, answer(Echo, echo), per_replica=own, caller_at=CALLER_AT)
+    endpoint = ServiceEndpoint("echo", NAMED, answer(Echo, echo), per_replica=own)
     before = client.stats["reconnects"]
     with capture_logs() as lines:
         async with serving(client, endpoint, limits=ServiceLimits(RateLimit(per_second=200, burst=2))) as requester:
             texts = [str(number) for number in range(100)]
-            asked = [asyncio.ensure_future(requester.request("ioa.v1.test.eve", Echo(text=text), Echo)) for text in texts]
+            asked = [asyncio.ensure_future(requester.request("ioa.v1.user.eve.test.echo", Echo(text=text), Echo)) for text in texts]
             for text in texts[:2]:
-                assert await requester.request("ioa.v1.test.ada", Echo(text=text), Echo) == Echo(text=text)
+                assert await requester.request("ioa.v1.user.ada.test.echo", Echo(text=text), Echo) == Echo(text=text)
             assert not asked[-1].done()
             assert [(await one).text for one in asked] == texts
     assert (client.is_connected, client.stats["reconnects"]) == (True, before)
@@ -313,12 +287,12 @@ async def test_caller_above_its_rate_is_delayed_and_finishes(client: Client, own
 
 async def test_rate_limited_caller_gets_its_retry_time_and_is_listed(client: Client) -> None:
     """The error states when to retry, and the statistics list the caller; expensive requests count as several."""
-    limited = ServiceEndpoint("echo", NAMED, answer(Echo, echo), caller_at=CALLER_AT, cost=len)
+    limited = ServiceEndpoint("echo", NAMED, answer(Echo, echo), cost=len)
     async with serving(client, limited, limits=ServiceLimits(RateLimit(per_second=1, burst=100))) as requester:
-        await requester.request("ioa.v1.test.eve", Echo(text="x" * 80), Echo)
+        await requester.request("ioa.v1.user.eve.test.echo", Echo(text="x" * 80), Echo)
         for _ in range(3):
             with pytest.raises(RateLimitedError) as rejected:
-                await requester.request("ioa.v1.test.eve", Echo(text="x" * 80), Echo, timeout=SOON)
+                await requester.request("ioa.v1.user.eve.test.echo", Echo(text="x" * 80), Echo, timeout=SOON)
         statistics = json.loads((await client.request("$SRV.STATS.ioa-test", timeout=5)).data)
     assert rejected.value.retry_after is not None and rejected.value.retry_after > SOON
     assert statistics["endpoints"][0]["data"] == {REJECTED: [["eve", "rate", 3]]}
@@ -326,12 +300,12 @@ async def test_rate_limited_caller_gets_its_retry_time_and_is_listed(client: Cli
 
 async def test_exempt_caller_has_no_rate_limit(client: Client) -> None:
     """A caller that acts for many users is not limited."""
-    endpoint = ServiceEndpoint("echo", NAMED, answer(Echo, echo), caller_at=CALLER_AT, exempt_callers=("_groups",))
+    endpoint = ServiceEndpoint("echo", NAMED, answer(Echo, echo), exempt_callers=("_gateway",))
     async with serving(client, endpoint, limits=ServiceLimits(RateLimit(per_second=0.5, burst=1))) as requester:
-        await asyncio.gather(*(requester.request("ioa.v1.test._groups", Echo(text=text), Echo) for text in "abc"))
-        await requester.request("ioa.v1.test.ada", Echo(text=""), Echo)
+        await asyncio.gather(*(requester.request("ioa.v1.user._gateway.test.echo", Echo(text=text), Echo) for text in "abc"))
+        await requester.request("ioa.v1.user.ada.test.echo", Echo(text=""), Echo)
         with pytest.raises(RateLimitedError):
-            await requester.request("ioa.v1.test.ada", Echo(text=""), Echo, timeout=SOON)
+            await requester.request("ioa.v1.user.ada.test.echo", Echo(text=""), Echo, timeout=SOON)
 
 
 async def test_request_is_dropped_after_its_callers_timeout(client: Client) -> None:

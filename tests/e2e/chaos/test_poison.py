@@ -95,18 +95,31 @@ async def poison_requests(client: Client) -> None:
     """Ask every service for nothing that makes sense."""
     agent_id = AgentId("garbage")
     pool = PoolId(agent_id)
-    asked = [subjects.register(pool, agent_id), subjects.renew(pool, agent_id)]
-    asked += [subjects.deregister(agent_id), subjects.launch(agent_id), subjects.invite(agent_id)]
-    asked += [subjects.abandon(agent_id), subjects.sync(agent_id), subjects.set_aside(agent_id), subjects.report(agent_id)]
+    asked = [subjects.agent(pool, agent_id, subjects.REGISTER), subjects.agent(pool, agent_id, subjects.RENEW)]
     asked += [
-        subjects.GET_AGENTS,
-        subjects.LIST_AGENTS,
-        subjects.search(agent_id),
-        subjects.INDEX_STATUS,
-        *(subjects.user_read(LOCAL, request) for request in subjects.READ_REQUESTS),
-        subjects.cancel(LOCAL),
+        subjects.agent(PoolId(agent_id), agent_id, subjects.DEREGISTER),
+        subjects.agent(PoolId(agent_id), agent_id, subjects.LAUNCH),
+        subjects.agent(PoolId(agent_id), agent_id, subjects.INVITE),
     ]
-    asked += [subjects.say(CommId("garbage"), agent_id), "ioa.v1.comm.a$b.say.a$b", subjects.inbox(ROSTER[0], "n1")]
+    asked += [
+        subjects.agent(PoolId(agent_id), agent_id, subjects.ABANDON),
+        subjects.agent(PoolId(agent_id), agent_id, subjects.SYNC),
+        subjects.agent(PoolId(agent_id), agent_id, subjects.SET_ASIDE),
+        subjects.agent(PoolId(agent_id), agent_id, subjects.REPORT),
+    ]
+    asked += [
+        subjects.user(LOCAL, subjects.GET_AGENTS),
+        subjects.user(LOCAL, subjects.LIST_AGENTS),
+        subjects.agent(PoolId(agent_id), agent_id, subjects.SEARCH),
+        subjects.user(LOCAL, subjects.INDEX_STATUS),
+        *(subjects.user(LOCAL, request) for request in subjects.READ_REQUESTS),
+        subjects.user(LOCAL, subjects.CANCEL),
+    ]
+    asked += [
+        subjects.say(PoolId(agent_id), agent_id, CommId("garbage")),
+        "ioa.v1.agent.a$b.a$b.say.a$b",
+        subjects.inbox(ROSTER[0], "n1"),
+    ]
     for subject in asked:
         for data in GARBAGE:
             await client.publish(subject, data, reply="nobody.listens")

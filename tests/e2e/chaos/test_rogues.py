@@ -56,11 +56,19 @@ def _message(comm_id: CommId, payload: Payload, *, turn: int = 1, sender: AgentI
 async def _stay(caller: Caller) -> None:
     """Keep the rogue's lease, and pretend that it follows its groups: it is at the end of each, whatever that says."""
     while True:
-        await caller.ask(subjects.renew(PoolId(ROGUE), ROGUE), Renew(agent_id=ROGUE), Lease)
-        mine = await caller.ask(subjects.memberships(ROGUE), ListMemberships(agent_id=ROGUE), OpenMemberships)
+        await caller.ask(subjects.agent(PoolId(ROGUE), ROGUE, subjects.RENEW), Renew(agent_id=ROGUE), Lease)
+        mine = await caller.ask(
+            subjects.agent(PoolId(ROGUE), ROGUE, subjects.MEMBERSHIPS), ListMemberships(agent_id=ROGUE), OpenMemberships
+        )
         for one in mine.memberships:
-            head = (await caller.ask(subjects.sync(ROGUE), Sync(comm_id=one.comm_id, agent_id=ROGUE), Entries)).head
-            await caller.ask(subjects.sync(ROGUE), Sync(comm_id=one.comm_id, agent_id=ROGUE, after=head), Entries)
+            head = (
+                await caller.ask(
+                    subjects.agent(PoolId(ROGUE), ROGUE, subjects.SYNC), Sync(comm_id=one.comm_id, agent_id=ROGUE), Entries
+                )
+            ).head
+            await caller.ask(
+                subjects.agent(PoolId(ROGUE), ROGUE, subjects.SYNC), Sync(comm_id=one.comm_id, agent_id=ROGUE, after=head), Entries
+            )
         await asyncio.sleep(0.5)
 
 
@@ -78,7 +86,7 @@ async def test_a_group_gets_over_a_rogue(impatient: Fleet) -> None:
     async with background(_stay(caller)):
         await impatient.publish(GoalId("with-rogue"), "mixed", agent=ROGUE)
         comm_id = (await caller.launch(GoalId("with-rogue"), ROGUE, ADA, BOB)).state.comm_id
-        own, talk = subjects.say(comm_id, ROGUE), Discussion(content="Mine.", next_speaker=ADA)
+        own, talk = subjects.say(PoolId(ROGUE), ROGUE, comm_id), Discussion(content="Mine.", next_speaker=ADA)
 
         # First of all, while its turn lasts.
         other_turn = (await requester.request(own, _message(comm_id, talk, turn=7), SayReply)).answer
@@ -89,7 +97,7 @@ async def test_a_group_gets_over_a_rogue(impatient: Fleet) -> None:
             await _answer_to(impatient, own, b"\xc1garbage"),
             await _answer_to(impatient, own, b"x" * 600_000),
             await _answer_to(impatient, own, encode(_message(comm_id, talk, sender=ADA))),
-            await _answer_to(impatient, subjects.say(comm_id, ADA), encode(_message(comm_id, talk))),
+            await _answer_to(impatient, subjects.say(PoolId(ADA), ADA, comm_id), encode(_message(comm_id, talk))),
         ]
         late = InformTaskResult(task_id=TaskId("t9"), task_conclusion="Never asked for.")
         never_given = (await requester.request(own, _message(comm_id, late, message_id="m-2"), SayReply)).answer

@@ -14,7 +14,6 @@ from ioa.adapters.nats.inspection import RejectedCaller, open_inspection
 from ioa.adapters.nats.request import NatsRequester
 from ioa.adapters.nats.service import open_service
 from ioa.errors import RateLimitedError
-from ioa.protocol.subjects import CALLER_AT
 from ioa.rate_limit import RateLimit
 
 _SOON, _NOW = timedelta(seconds=10), timedelta(milliseconds=200)
@@ -30,10 +29,10 @@ async def test_rejections_of_all_replicas_are_added_and_missing_services_named(
     """A caller that two replicas reject is listed once, with both counts."""
     async with open_connection(NatsSettings(nats_url, "test")) as client, AsyncExitStack() as replicas:
         for number in range(2):
-            endpoint = ServiceEndpoint("ask", f"ioa.v1.test{number}.ask.*", _answer, caller_at=CALLER_AT)
+            endpoint = ServiceEndpoint("ask", f"ioa.v1.user.*.test{number}.ask", _answer)
             served = open_service(client, "ioa-test", "Tests", "0.1.0", [endpoint], limits=ServiceLimits(RateLimit(0.1, 1)))
             await replicas.enter_async_context(served)
-            subject = f"ioa.v1.test{number}.ask.eve"
+            subject = f"ioa.v1.user.eve.test{number}.ask"
             await NatsRequester(client).send(subject, b"")
             with pytest.raises(RateLimitedError):
                 await NatsRequester(client).send(subject, b"", timeout=_NOW)

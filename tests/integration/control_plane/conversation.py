@@ -88,7 +88,7 @@ class Caller:
     async def register(self, *agents: AgentId) -> None:
         """Register agents until all of them can be launched with."""
         for agent_id in agents:
-            await self.ask(subjects.register(PoolId(agent_id), agent_id), Register(card=card(agent_id)), Lease)
+            await self.ask(subjects.agent(PoolId(agent_id), agent_id, subjects.REGISTER), Register(card=card(agent_id)), Lease)
 
     async def publish_goal(self, goal_id: GoalId, **options: object) -> None:
         """Publish a goal as any NATS client does; it is Ada's to lead."""
@@ -102,7 +102,7 @@ class Caller:
 
         async def once() -> GroupSnapshot | None:
             try:
-                return await self.ask(subjects.launch(owner), request, GroupSnapshot)
+                return await self.ask(subjects.agent(PoolId(owner), owner, subjects.LAUNCH), request, GroupSnapshot)
             except NotFoundError:
                 return None
 
@@ -136,7 +136,7 @@ class Caller:
         entries: list[SequencedEntry] = []
         while True:
             request = Sync(comm_id=comm_id, agent_id=agent_id, after=entries[-1].seq if entries else 0)
-            page = await self.ask(subjects.sync(agent_id), request, Entries)
+            page = await self.ask(subjects.agent(PoolId(agent_id), agent_id, subjects.SYNC), request, Entries)
             entries += page.entries
             if page.complete:
                 return entries
@@ -168,7 +168,7 @@ class Caller:
             sent_at=datetime.now(UTC),
         )
         message = Message(header=header, payload=payload)
-        asked = [self.ask(subjects.say(comm_id, sender), message, SayReply) for _ in range(2)]
+        asked = [self.ask(subjects.say(PoolId(sender), sender, comm_id), message, SayReply) for _ in range(2)]
         first, second = [reply.answer for reply in await asyncio.gather(*asked)]
         if isinstance(first, Accepted) and isinstance(second, Accepted):
             assert first.seq == second.seq

@@ -23,7 +23,7 @@ from ioa.errors import AlreadyRunningError, IoaError, NotFoundError, SupersededE
 from ioa.group.events import MemberLost, MemberReturned
 from ioa.group.requests import SayReply
 from ioa.protocol import subjects
-from ioa.protocol.ids import AgentId, CommId, GoalId, MessageId, PoolId, SessionId
+from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, MessageId, PoolId, SessionId
 from ioa.protocol.messages import Discussion, Header, Message, Phase
 from ioa.protocol.registry import Acknowledged, Agents, Deregister, Lease, ListAgents, Register, Renew
 from ioa.runtime.process import background
@@ -127,7 +127,7 @@ async def living(server: NatsServer, *agents: AgentId) -> AsyncIterator[Caller]:
 
 async def online(caller: Caller) -> list[str]:
     """Who is alive, as a registry sees it."""
-    agents = (await caller.ask(subjects.LIST_AGENTS, ListAgents(online_only=True), Agents)).agents
+    agents = (await caller.ask(subjects.user(LOCAL, subjects.LIST_AGENTS), ListAgents(online_only=True), Agents)).agents
     return [status.card.agent_id for status in agents]
 
 
@@ -191,14 +191,14 @@ async def test_an_orderly_restart_loses_no_floor(services: ServiceProcesses, nat
         await eventually(lambda: online(caller), lambda ids: ids == [ADA, BOB])
         await caller.publish_goal(GoalId("talk"))
         comm_id = (await caller.launch(GoalId("talk"), ADA, BOB)).state.comm_id
-        await caller.ask(subjects.deregister(ADA), Deregister(agent_id=ADA), Acknowledged)
+        await caller.ask(subjects.agent(PoolId(ADA), ADA, subjects.DEREGISTER), Deregister(agent_id=ADA), Acknowledged)
         await eventually(lambda: online(caller), lambda ids: ids == [BOB])
         await asyncio.sleep(LEASE.total_seconds() / 2)
         during = (await caller.state(comm_id)).floor_holder
         await caller.register(ADA)
         await eventually(lambda: online(caller), lambda ids: ids == [ADA, BOB])
         before = await losses(caller, comm_id)
-        await caller.ask(subjects.deregister(ADA), Deregister(agent_id=ADA), Acknowledged)
+        await caller.ask(subjects.agent(PoolId(ADA), ADA, subjects.DEREGISTER), Deregister(agent_id=ADA), Acknowledged)
         after = await eventually(lambda: losses(caller, comm_id), bool, within=LEASE * 4)
     assert (during, before, after) == (ADA, [], [ADA])
 
@@ -211,7 +211,7 @@ async def test_one_id_is_one_process(services: ServiceProcesses, nats_server: Na
 
         async def register(name: SessionId, previous: SessionId | None = None) -> None:
             request = Register(card=card("ada"), session=session(name), previous=previous)
-            await caller.ask(subjects.register(PoolId(ADA), ADA), request, Lease)
+            await caller.ask(subjects.agent(PoolId(ADA), ADA, subjects.REGISTER), request, Lease)
 
         async def say(name: SessionId, number: int) -> SayReply:
             header = Header(
@@ -225,7 +225,7 @@ async def test_one_id_is_one_process(services: ServiceProcesses, nats_server: Na
                 session=name,
             )
             said = Message(header=header, payload=Discussion(content="You.", next_speaker=BOB))
-            return await caller.ask(subjects.say(comm_id, ADA), said, SayReply)
+            return await caller.ask(subjects.say(PoolId(ADA), ADA, comm_id), said, SayReply)
 
         await register(first)
         await eventually(lambda: online(caller), lambda ids: ids == [ADA, BOB])
@@ -239,7 +239,7 @@ async def test_one_id_is_one_process(services: ServiceProcesses, nats_server: Na
 
         async def is_silenced() -> bool:
             try:
-                await caller.ask(subjects.renew(PoolId(ADA), ADA), Renew(agent_id=ADA, session=first), Lease)
+                await caller.ask(subjects.agent(PoolId(ADA), ADA, subjects.RENEW), Renew(agent_id=ADA, session=first), Lease)
             except SupersededError:
                 return True
             return False
@@ -248,7 +248,9 @@ async def test_one_id_is_one_process(services: ServiceProcesses, nats_server: Na
         with pytest.raises(SupersededError):
             await say(first, 1)
         answer = (await say(second, 2)).answer.outcome
-        await caller.ask(subjects.deregister(ADA), Deregister(agent_id=ADA, session=first), Acknowledged)
+        await caller.ask(
+            subjects.agent(PoolId(ADA), ADA, subjects.DEREGISTER), Deregister(agent_id=ADA, session=first), Acknowledged
+        )
         still = await online(caller)
     assert (answer, still) == ("accepted", [ADA, BOB])
 

@@ -95,7 +95,7 @@ async def test_a_success_never_becomes_a_failure(caller: Caller, services: Servi
     assert await kept(caller) == (False, result)
     with pytest.raises(ConflictError, match="has ended"):
         await caller.launch(GOAL, ADA, BOB)
-    pruned = await caller.ask(subjects.PRUNE, Prune(older_than=timedelta(0)), Pruned)
+    pruned = await caller.ask(subjects.admin(LOCAL, subjects.PRUNE), Prune(older_than=timedelta(0)), Pruned)
     assert (pruned.goals, pruned.failed, pruned.after) == ({"concluded": 1, "deadline": 2}, 0, None)
     await restart_router(services)
     await timers_came_back(caller, GoalId("probe-2"))

@@ -62,7 +62,8 @@ async def caller(services: ServiceProcesses, nats_url: str) -> AsyncIterator[Cal
 async def _renew(caller: Caller) -> None:
     while True:
         renewals = [
-            caller.ask(subjects.renew(PoolId(agent_id), agent_id), Renew(agent_id=agent_id), Lease) for agent_id in (ADA, BOB, EVE)
+            caller.ask(subjects.agent(PoolId(agent_id), agent_id, subjects.RENEW), Renew(agent_id=agent_id), Lease)
+            for agent_id in (ADA, BOB, EVE)
         ]
         await asyncio.gather(*renewals)
         await asyncio.sleep(0.5)
@@ -70,7 +71,7 @@ async def _renew(caller: Caller) -> None:
 
 async def online(caller: Caller) -> list[str]:
     """Who is alive."""
-    agents = (await caller.ask(subjects.LIST_AGENTS, ListAgents(online_only=True), Agents)).agents
+    agents = (await caller.ask(subjects.user(LOCAL, subjects.LIST_AGENTS), ListAgents(online_only=True), Agents)).agents
     return [status.card.agent_id for status in agents]
 
 
@@ -82,14 +83,16 @@ async def test_agents_come_go_and_are_not_forgotten(caller: Caller) -> None:
     await eventually(lambda: online(caller), lambda ids: ids == ["ada", "bob", "eve", "zoe"])
     for _ in range(8):
         await eventually(lambda: online(caller), lambda ids: ids == ["ada", "bob", "eve"])
-    known = await caller.ask(subjects.GET_AGENTS, GetAgents(agent_ids=(zoe,)), Agents)
+    known = await caller.ask(subjects.user(LOCAL, subjects.GET_AGENTS), GetAgents(agent_ids=(zoe,)), Agents)
     assert [(status.card.agent_id, status.online) for status in known.agents] == [("zoe", False)]
-    await caller.ask(subjects.renew(PoolId(zoe), zoe), Renew(agent_id=zoe), Lease)
+    await caller.ask(subjects.agent(PoolId(zoe), zoe, subjects.RENEW), Renew(agent_id=zoe), Lease)
     await eventually(lambda: online(caller), lambda ids: "zoe" in ids)
-    await caller.ask(subjects.deregister(zoe), Deregister(agent_id=zoe), Acknowledged)
+    await caller.ask(subjects.agent(PoolId(zoe), zoe, subjects.DEREGISTER), Deregister(agent_id=zoe), Acknowledged)
     await eventually(lambda: online(caller), lambda ids: "zoe" not in ids, within=timedelta(seconds=1))
     with pytest.raises(NotFoundError):
-        await caller.ask(subjects.renew(PoolId("nobody"), AgentId("nobody")), Renew(agent_id=AgentId("nobody")), Lease)
+        await caller.ask(
+            subjects.agent(PoolId("nobody"), AgentId("nobody"), subjects.RENEW), Renew(agent_id=AgentId("nobody")), Lease
+        )
 
 
 async def test_conversations_side_by_side_lose_nothing_when_replicas_die(caller: Caller, services: ServiceProcesses) -> None:
@@ -156,7 +159,7 @@ async def test_deadlines_and_refusals_hold_over_the_wire(caller: Caller, service
         await caller.state(comm_id_of_goal(GoalId("unknown")))
     with pytest.raises(NotFoundError):
         await caller.say(comm_id, EVE, Discussion(content="Hello.", next_speaker=ADA), 1, 1)
-    await caller.ask(subjects.cancel(LOCAL), CancelGroup(goal_id=cancelled, why="Enough."), Acknowledged)
+    await caller.ask(subjects.user(LOCAL, subjects.CANCEL), CancelGroup(goal_id=cancelled, why="Enough."), Acknowledged)
     await caller.client.jetstream().publish(subjects.goal_of(LOCAL), b'{"goal": "x", "goal_id": 7}')
     ended = [(await caller.result(goal_id)).reason for goal_id in (late, cancelled, nobody)]
     assert ended == [Reason.DEADLINE, Reason.CANCELLED, Reason.DEADLINE]
@@ -184,4 +187,4 @@ async def test_a_card_too_large_is_told_to_who_registers(caller: Caller) -> None
     """The error names the limit, and what to shorten."""
     large = card("large").model_copy(update={"examples": ("e" * 4_000,) * 5})
     with pytest.raises(PayloadTooLargeError, match="16,000 are allowed"):
-        await caller.ask(subjects.register(large.pool, large.agent_id), Register(card=large), Lease)
+        await caller.ask(subjects.agent(large.pool, large.agent_id, subjects.REGISTER), Register(card=large), Lease)

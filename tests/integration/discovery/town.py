@@ -50,25 +50,29 @@ class Townsman:
     async def register(self, *cards: AgentCard) -> None:
         """Register agents, all at once."""
         asked = (
-            self._requester.request(subjects.register(card.pool, card.agent_id), Register(card=card), Lease, timeout=_PATIENCE)
+            self._requester.request(
+                subjects.agent(card.pool, card.agent_id, subjects.REGISTER), Register(card=card), Lease, timeout=_PATIENCE
+            )
             for card in cards
         )
         await asyncio.gather(*asked)
 
     async def renew(self, agent_id: AgentId) -> None:
         """Keep an agent's lease, or take it anew."""
-        subject = subjects.renew(PoolId(agent_id), agent_id)
+        subject = subjects.agent(PoolId(agent_id), agent_id, subjects.RENEW)
         await self._requester.request(subject, Renew(agent_id=agent_id), Lease, timeout=_PATIENCE)
 
     async def deregister(self, agent_id: AgentId) -> None:
         """Take an agent offline."""
         request = Deregister(agent_id=agent_id)
-        await self._requester.request(subjects.deregister(agent_id), request, Acknowledged, timeout=_PATIENCE)
+        await self._requester.request(
+            subjects.agent(PoolId(agent_id), agent_id, subjects.DEREGISTER), request, Acknowledged, timeout=_PATIENCE
+        )
 
     async def search(self, *needs: str, k: int = 10) -> SearchResult:
         """Search once; whoever is asked must answer."""
         request = Search(needs=tuple(Need(text=text, k=k) for text in needs))
-        return await self._requester.request(subjects.search_of(LOCAL), request, SearchResult, timeout=_PATIENCE)
+        return await self._requester.request(subjects.user(LOCAL, subjects.SEARCH), request, SearchResult, timeout=_PATIENCE)
 
     async def found(self, *needs: str, k: int = 10) -> Sequence[AgentId]:
         """Who is found, best first."""
@@ -76,7 +80,9 @@ class Townsman:
 
     async def status(self) -> IndexStatus:
         """How the index stands of one of the replicas."""
-        return await self._requester.request(subjects.INDEX_STATUS, AskIndexStatus(), IndexStatus, timeout=_PATIENCE)
+        return await self._requester.request(
+            subjects.user(LOCAL, subjects.INDEX_STATUS), AskIndexStatus(), IndexStatus, timeout=_PATIENCE
+        )
 
     async def answered(self, replicas: int) -> Counter[str]:
         """How many searches each replica has answered (NATS ADR-32), once all of them have told."""

@@ -28,7 +28,7 @@ from ioa.local.system import open_embedded_system
 from ioa.protocol import subjects
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import GoalResult, Reason
-from ioa.protocol.ids import LOCAL, AgentId, MessageId
+from ioa.protocol.ids import LOCAL, AgentId, MessageId, PoolId
 from ioa.protocol.messages import ConcludeGroupDiscussion, Header, Message, Phase
 from ioa.protocol.trace import trace_id_of
 from tests.rig.deadline import eventually
@@ -175,7 +175,9 @@ async def _check_refusals(watched: Watched, result: GoalResult) -> None:
         session=held.claim.session.session,
     )
     late = Message(header=header, payload=ConcludeGroupDiscussion())
-    reply = await NatsRequester(watched.client).request(subjects.say(result.comm_id, AgentId("sitter")), late, SayReply)
+    reply = await NatsRequester(watched.client).request(
+        subjects.say(PoolId("sitter"), AgentId("sitter"), result.comm_id), late, SayReply
+    )
     assert isinstance(reply.answer, Rejected)
     await watched.client.publish(subjects.goal_of(LOCAL), b"\xff")
     assert await eventually(lambda: watched.value("ioa_dead_letters_total", reason="unreadable")) == 1

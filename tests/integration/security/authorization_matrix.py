@@ -26,17 +26,18 @@ GOLDEN = Path(__file__).parents[2] / "data" / "authorization" / "subjects.txt"
 POOLS, USERS, GATEWAYS = ("desk:2", "shop"), ("user", "eve"), ("gateway",)
 OUTSIDE = {"agent": ("desk", "desk-0"), "user": ("user", "seed"), "observer": ("observer", "seed"), "auditor": ("auditor", "seed")}
 """Roles whose keys strangers to the operator may hold, with the secret and the key in it."""
-SERVICES = {name: (name, "seed") for name in ("gateway", "registry", "groups", "router", "discovery", "authcallout")}
+SERVICES = {name: (name, "seed") for name in ("gateway", "discovery", "authcallout")} | {"services": ("groups", "seed")}
+"""The roles of the operator. `services` is the one that registry, group setup and router share."""
 ROLES = {**OUTSIDE, **SERVICES}
 """Every role but the admin, which may use each subject of its account."""
-_OWN = {"agent": {"desk-0"}, "user": {"user", "_user"}}
-_CALLER_NAMES = frozenset({"desk-0", "desk-1", "shop", "pool-shop", "user", "_user", "eve", "_eve", "KEY_OF_ANOTHER"})
+_OWN = {"agent": {"desk", "desk-0"}, "user": {"user"}, "observer": {"observer"}, "auditor": {"auditor"}}
+_CALLER_NAMES = frozenset({"desk-0", "desk-1", "shop", "pool-shop", "eve", "KEY_OF_ANOTHER"})
 
 _CALLERS: tuple[Mapping[str, str], ...] = (
-    {"POOL": "desk", "AGENT_ID": "desk-0", "THE_USER": "user", "CALLER": "desk-0"},
-    {"POOL": "desk", "AGENT_ID": "desk-1", "THE_USER": "eve", "CALLER": "desk-1"},
-    {"POOL": "shop", "AGENT_ID": "desk-0", "THE_USER": "eve", "CALLER": "_user"},
-    {"POOL": "shop", "AGENT_ID": "shop", "THE_USER": "eve", "CALLER": "_eve"},
+    {"POOL": "desk", "AGENT_ID": "desk-0", "THE_USER": "user", "NAME": "observer"},
+    {"POOL": "desk", "AGENT_ID": "desk-1", "THE_USER": "eve", "NAME": "auditor"},
+    {"POOL": "shop", "AGENT_ID": "desk-0", "THE_USER": "eve", "NAME": "eve"},
+    {"POOL": "shop", "AGENT_ID": "shop", "THE_USER": "eve", "NAME": "admin"},
 )
 _OTHERS = {
     "AGENT_OR_POOL": "anyone",

@@ -81,7 +81,10 @@ async def _foreign_pool(town: Town) -> list[str]:
     """Say that one is of another's pool, and idle beyond belief."""
     mallory, achieved = town.agents[MALLORY], []
     register = Register(card=card(MALLORY, pool=BOB), session=mallory.session)
-    for subject in (subjects.register(PoolId(BOB), MALLORY), subjects.register(PoolId(MALLORY), MALLORY)):
+    for subject in (
+        subjects.agent(PoolId(BOB), MALLORY, subjects.REGISTER),
+        subjects.agent(PoolId(MALLORY), MALLORY, subjects.REGISTER),
+    ):
         try:
             await mallory.requester.request(subject, register, Lease, timeout=_BRIEFLY)
             achieved.append(f"registered on {subject}")
@@ -112,7 +115,7 @@ async def _forged_replies(town: Town, goals: Sequence[GoalId]) -> list[str]:
     targets = [
         subjects.goal_of(USER),
         subjects.goal_to(USER, BOB),
-        subjects.cancel(USER),
+        subjects.user(USER, subjects.CANCEL),
         f"ioa.v1.inbox.{BOB}",
         subjects.inbox(BOB, "0" * 32),
     ]
@@ -133,10 +136,12 @@ async def _forged_replies(town: Town, goals: Sequence[GoalId]) -> list[str]:
         await eventually(lambda: js.consumer_info(WORK, ANY_AGENT), lambda queue: queue.num_pending == 1, within=SOON)
         before = await kept()
         for target in targets:
-            await client.publish(subjects.sync(MALLORY), b"", reply=target)
+            await client.publish(subjects.agent(PoolId(MALLORY), MALLORY, subjects.SYNC), b"", reply=target)
         # What waits for anybody is msgpack, and names a goal just as a cancellation does.
         await client.publish(
-            f"$JS.API.CONSUMER.MSG.NEXT.{WORK}.{ANY_AGENT}", b'{"batch":1,"no_wait":true}', reply=subjects.cancel(USER)
+            f"$JS.API.CONSUMER.MSG.NEXT.{WORK}.{ANY_AGENT}",
+            b'{"batch":1,"no_wait":true}',
+            reply=subjects.user(USER, subjects.CANCEL),
         )
         queue = await client.jetstream().pull_subscribe_bind(ANY_AGENT, WORK)
         [given] = await queue.fetch(1, timeout=SOON.total_seconds())

@@ -18,15 +18,15 @@ from tests.integration.security.town import BOB, MALLORY, SOON, USER, Town
 @pytest.mark.parametrize(
     ("name", "key", "asked"),
     [
-        ("eve", "seed", subjects.LIST_AGENTS),
-        ("observer", "seed", subjects.LIST_AGENTS),
-        ("auditor", "seed", subjects.audit_page(subjects.AUDITORS)),
-        ("mallory", "mallory", subjects.memberships(MALLORY)),
+        ("eve", "seed", subjects.user("eve", subjects.LIST_AGENTS)),
+        ("observer", "seed", subjects.observer("observer", subjects.LIST_AGENTS)),
+        ("auditor", "seed", subjects.auditor("auditor", subjects.AUDIT_PAGE)),
+        ("mallory", "mallory", subjects.agent(PoolId(MALLORY), MALLORY, subjects.MEMBERSHIPS)),
     ],
 )
 async def test_no_answer_is_a_request(town: Town, name: str, key: str, asked: str) -> None:
     """No reply is delivered on a subject on which agents, users, or only the gateway publish."""
-    roles = (of_gateway(), of_user(USER), of_observer(), of_auditor(), of_agent(BOB, PoolId(BOB)))
+    roles = (of_gateway(), of_user(USER), of_observer("observer"), of_auditor("auditor"), of_agent(BOB, PoolId(BOB)))
     targets = {one.replace("*", BOB) for role in roles for one in role.publish} - {WHO_AM_I}
     heard = list[str]()
 

@@ -19,7 +19,7 @@ from ioa.cli import reach
 from ioa.cli.audit import show_audit
 from ioa.cli.terminal import Terminal
 from ioa.protocol.audit import AuditLine, Deed
-from ioa.protocol.subjects import AUDITORS, audit_page
+from ioa.protocol.subjects import AUDIT_PAGE, auditor
 from ioa.retry import until_available
 from ioa.testing.manual_clock import NEW_YEAR
 from tests.integration.security.secured import Secured, open_intruder, open_processes, open_secured
@@ -66,7 +66,7 @@ async def test_nobody_else_reads_or_writes_it(secured: Secured) -> None:
     """Agents, users, observers and discovery are refused by the server; the auditor reads, and does nothing else."""
     reached = [
         *(f"{subject}.{AUDIT}" for subject in ("$JS.API.STREAM.MSG.GET", "$JS.API.DIRECT.GET")),
-        audit_page(AUDITORS),
+        auditor("auditor", AUDIT_PAGE),
         "ioa.v1.audit.launched",
     ]
     beyond = [
@@ -74,7 +74,7 @@ async def test_nobody_else_reads_or_writes_it(secured: Secured) -> None:
         "ioa.v1.goal",
         f"$JS.API.DIRECT.GET.{AUDIT}",
         "$JS.API.STREAM.MSG.GET.IOA_LOG",
-        "ioa.v1.registry.list",
+        "ioa.v1.user.auditor.registry.list",
     ]
     tried = {**dict.fromkeys(_STRANGERS, reached), ("auditor", "seed"): beyond}
     for (name, key), subjects in tried.items():

@@ -18,7 +18,7 @@ from ioa.protocol import subjects
 from ioa.protocol.files import PIECE_BYTES, Announced, PutFile, Stored, whole
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Artifact, Reason
-from ioa.protocol.ids import CommId, GoalId, GoalName
+from ioa.protocol.ids import CommId, GoalId, GoalName, PoolId
 from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion
 from ioa.protocol.object_names import folder_of
 from tests.integration.security.town import BOB, MALLORY, USER, Agent, open_town
@@ -81,7 +81,7 @@ async def _attacks(mallory: Agent, hers: GoalId, theirs: CommId, secret: Artifac
     async def put(size: int, data: bytes, place: str) -> Stored:
         file = Announced(name="a", size_bytes=size, sha256=hashlib.sha256(data).hexdigest())
         request = PutFile(agent_id=MALLORY, comm_id=own, place=place, file=file, data=data)
-        return await mallory.requester.request(subjects.put_file(MALLORY), request, Stored)
+        return await mallory.requester.request(subjects.agent(PoolId(MALLORY), MALLORY, subjects.PUT_FILE), request, Stored)
 
     attempts: dict[str, tuple[Awaitable[object], type[IoaError]]] = {
         **{f"read as {name}": (whole(network.stream_file(MALLORY, guess)), NotFoundError) for name, guess in guesses.items()},

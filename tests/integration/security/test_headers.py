@@ -19,8 +19,10 @@ DEAF = (b"NATS/1.0 \xff\xff\xff\r\n\r\n", b"NATS/1.0 404 \xff\xfe\r\nA: b\r\n\r\
 MANY = b"NATS/1.0\r\n" + b"a:b\r\n" * 150_000 + b"\r\n"
 _EVERY_SECONDS = 0.02
 _SUBJECTS = (
-    subjects.sync(MALLORY), subjects.say(CommId("x"), MALLORY), subjects.renew(PoolId(MALLORY), MALLORY),
-)  # fmt: skip
+    subjects.agent(PoolId(MALLORY), MALLORY, subjects.SYNC),
+    subjects.say(PoolId(MALLORY), MALLORY, CommId("x")),
+    subjects.agent(PoolId(MALLORY), MALLORY, subjects.RENEW),
+)
 
 
 @pytest.mark.parametrize("headers", [*DEAF, MANY], ids=["status", "described", "version", "none", "many"])
@@ -39,7 +41,7 @@ async def test_no_header_makes_services_deaf(town: Town, headers: bytes) -> None
 async def test_no_subject_makes_services_deaf(town: Town, who: str) -> None:
     """Of what a user or an agent may publish on, one part may be of any bytes; a goal is given out again until it is taken."""
     usual = await town.lead_one()
-    mine = (b"ioa.v1.goal.eve.\xff", b"$SRV.PING.\xff") if who == "eve" else (b"ioa.v1.comm.\xff.say.mallory",)
+    mine = (b"ioa.v1.goal.eve.\xff", b"$SRV.PING.\xff") if who == "eve" else (b"ioa.v1.agent.mallory.mallory.say.\xff",)
     async with open_intruder(town.secured, who, "seed" if who == "eve" else who) as client:
         for subject in mine:
             await client._send_command(b'PUB %s 11\r\n{"goal":""}\r\n' % subject, priority=False)
@@ -53,7 +55,7 @@ async def test_no_subject_makes_services_deaf(town: Town, who: str) -> None:
 async def test_no_white_space_within_a_subject_ends_a_connection(town: Town, who: str, written: bytes) -> None:
     """nats-server takes it for a part of a subject, nats-py for its end: goals beside it take what they take."""
     usual = await town.lead_one()
-    mine = b"ioa.v1.goal.eve.%b" if who == "eve" else b"ioa.v1.comm.%b.say.mallory"
+    mine = b"ioa.v1.goal.eve.%b" if who == "eve" else b"ioa.v1.agent.mallory.mallory.say.%b"
     commands = b"PUB %b 2\r\n{}\r\nPUB %b %b 2\r\n{}\r\n" % (mine % written, mine % b"plain", written)
 
     async def again_and_again(client: Client) -> None:

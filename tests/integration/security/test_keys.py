@@ -209,7 +209,7 @@ async def test_admin_ends_goals_and_http_keys_of_a_user(house: House, monkeypatc
             page = await NatsAuditTrail(auditor).page(limit=500)
             return {line.who for _, line in page.lines if line.deed is Deed.CANCELLED}
 
-        assert await eventually(cancelling, bool, within=_SOON) == {"_admin"}
+        assert await eventually(cancelling, bool, within=_SOON) == {"admin"}
     _act_as(house, "eve", monkeypatch)
     for command in (cancel_goals_of(None, UserId("user"), "", _QUIET), revoke_keys_of(None, UserId("user"), _QUIET)):
         with pytest.raises(ForbiddenError):

@@ -136,14 +136,14 @@ async def test_a_guest_may_do_what_its_token_says(house: House) -> None:
     ):
         assert await ask_user(bob) == UserId("bob")
         heard = _errors_of(guest)
-        await guest.publish(subjects.register(PoolId("guest"), AgentId("guest-1")), b"{}")
+        await guest.publish(subjects.agent(PoolId("guest"), AgentId("guest-1"), subjects.REGISTER), b"{}")
         await guest.subscribe(subjects.inbox(AgentId("guest-1"), "n1"))
         await guest.subscribe(guest.new_inbox())
         await guest.flush()
         assert heard == []
         for subject in (
-            subjects.register(PoolId("calculator"), AgentId("guest-1")),
-            subjects.deregister(AgentId("guest-2")),
+            subjects.agent(PoolId("calculator"), AgentId("guest-1"), subjects.REGISTER),
+            subjects.agent(PoolId("guest-2"), AgentId("guest-2"), subjects.DEREGISTER),
             subjects.goal_of(UserId("bob")),
             "$SYS.REQ.USER.AUTH",
         ):

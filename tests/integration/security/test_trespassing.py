@@ -24,7 +24,7 @@ from ioa.errors import UnavailableError
 from ioa.protocol import subjects as names
 from ioa.protocol.codec import encode
 from ioa.protocol.dead_letters import DeadReason
-from ioa.protocol.ids import PoolId, UserId
+from ioa.protocol.ids import PoolId
 from ioa.protocol.reads import ListGoals
 from tests.integration.security.secured import Secured, open_intruder, open_processes, open_secured
 from tests.rig.deadline import eventually
@@ -89,8 +89,8 @@ async def test_nobody_else_has_an_answer_sent_into_a_log(secured: Secured) -> No
         async with open_intruder(secured, "ada", "ada") as ada, open_intruder(secured, "user") as user:
             await ada.publish(f"$JS.API.CONSUMER.MSG.NEXT.{WORK}.any", b'{"batch":1,"no_wait":true}', reply=forged)
             await user.publish("ioa.v1.goal.user", b"Count to ten.", reply=forged)
-            await user.publish(names.user_read(UserId("user"), names.GOALS_LIST), encode(ListGoals()), reply=forged)
-            await _heard(ada, "ioa.v1.groups.file.ada")
+            await user.publish(names.user("user", names.GOALS_LIST), encode(ListGoals()), reply=forged)
+            await _heard(ada, "ioa.v1.agent.ada.ada.groups.file")
             await _heard(user, WHO_AM_I)
         assert (await admin.jetstream().stream_info(LOG)).state.messages == 0
 

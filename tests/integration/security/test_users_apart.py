@@ -166,10 +166,14 @@ async def test_a_user_has_nobody_told_what_was_not_said(town: Town) -> None:
             assert (await js.get_msg(DEAD, seq=dead.state.last_seq)).data == data
             stored.append(dead.state.last_seq)
         before = (await js.stream_info(GOALS)).state.last_seq
-        live = subjects.live_progress(USER, room)
-        targets = (live, subjects.goal_of(USER), subjects.goal_to(USER, BOB), subjects.answer(USER))
+        targets = (
+            subjects.live_progress(USER, room),
+            subjects.goal_of(USER),
+            subjects.goal_to(USER, BOB),
+            subjects.user(USER, subjects.ANSWER),
+        )
         for seq, target in product(stored, targets):
-            await eve.publish(subjects.user_read(EVE, subjects.DEAD_PAGE), encode(ReadDeadLetters(seq=seq)), reply=target)
+            await eve.publish(subjects.user(EVE, subjects.DEAD_PAGE), encode(ReadDeadLetters(seq=seq)), reply=target)
         with pytest.raises(NotFoundError):  # the server answers in turn: whatever was asked before has been sent
             await system.group(CommId("none"))
         await town.user.launch(GoalOrder(goal="Count on.", goal_id=_SECOND, agent=BOB))
@@ -211,7 +215,9 @@ async def _look(town: Town, comm_id: CommId) -> Mapping[str, object]:
         inspection = NatsInspection(observer)
         topology, streams, ahead = await inspection.topology(), await inspection.read(), await inspection.clock_difference()
         assert (list(topology.missing), len(streams) > 0, ahead is not None) == ([], True, True)
-        answer = await observer.request(subjects.GROUP_STATUS, encode(GetGroup(comm_id=comm_id)), timeout=5)
+        answer = await observer.request(
+            subjects.observer("observer", subjects.GROUP_STATUS), encode(GetGroup(comm_id=comm_id)), timeout=5
+        )
     fields: Mapping[str, object] = msgpack.unpackb(answer.data)
     return fields
 

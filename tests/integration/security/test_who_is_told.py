@@ -67,7 +67,9 @@ async def test_what_is_not_permitted_is_not_waited_for(tmp_path: Path) -> None:
             for _ in range(3):
                 with pytest.raises(nats.errors.TimeoutError):
                     await writer.request(subject, b"", timeout=300)
-            asked = [writer.request(one, b"", timeout=300) for one in (subject, subjects.LIST_AGENTS, subject)]
+            asked = [
+                writer.request(one, b"", timeout=300) for one in (subject, subjects.user("user", subjects.LIST_AGENTS), subject)
+            ]
             refused = await asyncio.gather(*asked, return_exceptions=True)
     assert [type(one) for one in refused] == [nats.errors.TimeoutError] * 3
 

@@ -61,9 +61,9 @@ def verifier(provider: Provider, tmp_path: Path) -> TokenVerifier:
         ({"role": "agent", "agent": "guest-1", "pool": "guest"}, "guest-1", of_agent(AgentId("guest-1"), PoolId("guest"))),
         ({"role": "agent", "agent": "solo"}, "solo", of_agent(AgentId("solo"), PoolId("solo"))),
         ({"role": "user", "name": "bob"}, "bob", of_user(UserId("bob"))),
-        ({"role": "observer", "name": "eye"}, "eye", of_observer()),
+        ({"role": "observer", "name": "eye"}, "eye", of_observer("eye")),
         ({"role": "user", "name": "anna"}, "anna", of_user(UserId("anna"))),
-        ({"role": "observer", "name": "eye", "tenant": "acme"}, "acme/eye", replace(of_observer(), tenant=TenantId("acme"))),
+        ({"role": "observer", "name": "eye", "tenant": "acme"}, "acme/eye", replace(of_observer("eye"), tenant=TenantId("acme"))),
     ],
 )
 async def test_a_claim_gives_the_rights_of_its_role(

@@ -210,7 +210,14 @@ def _text(
 
 
 def _read_subject(text: str) -> None:
-    parsers = (subjects.parse_say, subjects.parse_caller, subjects.parse_member, subjects.parse_comm, subjects.parse_goal_subject)
+    parsers = (
+        subjects.parse_say,
+        subjects.parse_agent,
+        subjects.parse_user,
+        subjects.parse_owner,
+        subjects.parse_comm,
+        subjects.parse_goal_subject,
+    )
     for parse in parsers:
         try:
             parse(text)
@@ -258,7 +265,7 @@ DECODERS = (
     _text("API keys", parse_key, "ioa_a_b", _MAX_HEAD),
     _text("tokens", claims_of, "eyJhbGciOiJub25lIn0.e30.", _MAX_HEAD, ValueError),
     _text("numbers in paths", sequence_in, "12", 8_000),
-    _text("subjects", _read_subject, "ioa.v1.comm.c1.say.ada", 4_000),
+    _text("subjects", _read_subject, "ioa.v1.agent.ada.ada.say.c1", 4_000),
     _text("ids", check_token, "ada", 4_000, ValueError),
     _text("team references", TeamReference.parse, "debate@2", 4_000),
     _text("needs", lambda text: (query_terms(text), document_terms(text), kind_of_need(text)), "count cars", MAX_NEED_CHARS * 3),

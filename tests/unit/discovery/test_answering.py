@@ -7,7 +7,7 @@ import pytest
 from ioa.errors import ForbiddenError
 from ioa.protocol import subjects
 from ioa.protocol.codec import decode, encode, encode_value
-from ioa.protocol.ids import AgentId, UserId
+from ioa.protocol.ids import AgentId, PoolId, UserId
 from ioa.protocol.search import Need, Search, SearchResult
 from ioa_discovery.answering import answer_search, search_cost
 
@@ -29,10 +29,10 @@ class Asked:
 @pytest.mark.parametrize(
     ("subject", "by", "taken_for"),
     [
-        (subjects.search(MALLORY), MALLORY, MALLORY),
-        (subjects.search(MALLORY), None, MALLORY),
-        (subjects.search(subjects.GROUP_SETUP), BOB, BOB),
-        (subjects.search_of(UserId("anna")), None, None),
+        (subjects.agent(PoolId(MALLORY), MALLORY, subjects.SEARCH), MALLORY, MALLORY),
+        (subjects.agent(PoolId(MALLORY), MALLORY, subjects.SEARCH), None, MALLORY),
+        (subjects.GROUP_SEARCH, BOB, BOB),
+        (subjects.user(UserId("anna"), subjects.SEARCH), None, None),
     ],
 )
 async def test_agents_search_as_themselves(subject: str, by: AgentId | None, taken_for: AgentId | None) -> None:
@@ -46,7 +46,9 @@ async def test_nobody_searches_as_another() -> None:
     """Who names another is told that he may not."""
     asked = Asked()
     with pytest.raises(ForbiddenError, match="mallory may not search as bob"):
-        await answer_search(asked)(subjects.search(MALLORY), encode(Search(needs=(Need(text="sums"),), by=BOB)))
+        await answer_search(asked)(
+            subjects.agent(PoolId(MALLORY), MALLORY, subjects.SEARCH), encode(Search(needs=(Need(text="sums"),), by=BOB))
+        )
     assert not asked.by
 
 

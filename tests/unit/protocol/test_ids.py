@@ -82,15 +82,15 @@ def test_a_malformed_id_is_refused(text: str) -> None:
 @given(TOKENS, TOKENS)
 def test_a_say_subject_gives_back_group_and_sender(comm_id: str, agent_id: str) -> None:
     """What is built is parsed to the same ids."""
-    subject = subjects.say(CommId(comm_id), AgentId(agent_id))
-    assert (subjects.parse_say(subject), subjects.parse_comm(subject)) == ((comm_id, agent_id), comm_id)
+    subject = subjects.say(PoolId(agent_id), AgentId(agent_id), CommId(comm_id))
+    assert subjects.parse_say(subject) == (comm_id, agent_id)
 
 
 @given(TOKENS, TOKENS, TOKENS)
 def test_a_say_subject_with_a_router_gives_back_group_and_sender(comm_id: str, agent_id: str, router: str) -> None:
     """Speaking to one router by name names the same group and sender."""
-    subject = subjects.say_to(router, CommId(comm_id), AgentId(agent_id))
-    assert (subjects.parse_say(subject), subjects.parse_comm(subject)) == ((comm_id, agent_id), comm_id)
+    subject = subjects.say_to(PoolId(agent_id), AgentId(agent_id), CommId(comm_id), router)
+    assert subjects.parse_say(subject) == (comm_id, agent_id)
 
 
 @given(TOKENS, st.integers(min_value=0, max_value=2**53))
@@ -117,7 +117,7 @@ def test_a_goals_subject_gives_back_its_user_and_addressee(name: str) -> None:
         ("result.anna.g1", subjects.result_of(GoalName(UserId("anna"), GoalId("g1")))),
         ("inbox.ada.n1", subjects.inbox(AgentId("ada"), "n1")),
         ("dead.too_large", subjects.dead("too_large")),
-        ("comm.c1.say.ada", subjects.say(CommId("c1"), AgentId("ada"))),
+        ("agent.crew.ada.say.c1", subjects.say(PoolId("crew"), AgentId("ada"), CommId("c1"))),
     ],
 )
 def test_subjects_are_spelled_as_the_permissions_spell_them(name: str, subject: str) -> None:
@@ -126,7 +126,7 @@ def test_subjects_are_spelled_as_the_permissions_spell_them(name: str, subject: 
 
 
 @pytest.mark.parametrize(
-    "subject", ["ioa.v1.comm.c1.log", "ioa.v2.comm.c1.say.a", "ioa.v1.comm.c1.say", "ioa.v1.comm.c1.say.a.b.c", ""]
+    "subject", ["ioa.v1.comm.c1.log", "ioa.v2.agent.p.a.say.c1", "ioa.v1.agent.p.a.say", "ioa.v1.agent.p.a.say.c1.r.x", ""]
 )
 def test_what_is_no_say_subject_is_refused(subject: str) -> None:
     """Nothing is guessed from a subject of another form."""
@@ -138,7 +138,7 @@ def test_what_is_no_say_subject_is_refused(subject: str) -> None:
 def test_a_subject_with_a_wildcard_for_a_name_is_refused(token: str) -> None:
     """A client may publish on a subject that holds a wildcard; nobody bears that name."""
     with pytest.raises(InvalidInputError):
-        subjects.parse_say(f"ioa.v1.comm.c1.say.{token}")
+        subjects.parse_say(f"ioa.v1.agent.p.{token}.say.c1")
     with pytest.raises(InvalidInputError):
         subjects.parse_comm(f"ioa.v1.comm.{token}.log")
 

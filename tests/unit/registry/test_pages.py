@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ioa.adapters.nats.endpoints import answer_member
+from ioa.adapters.nats.endpoints import answer_agent
 from ioa.errors import InvalidInputError, PayloadTooLargeError
 from ioa.protocol.cards import MAX_CARD_BYTES, AgentCard, Skill, abridged, card_bytes
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES, encode
@@ -93,9 +93,9 @@ async def test_a_card_with_a_text_that_nothing_can_store_is_refused() -> None:
     """The registry's edge says which field it is, and no card is on record."""
     plane = Plane()
     odd = card("ada").model_copy(update={"examples": ("count", "a\0b")})
-    register = answer_member(Register, plane.registry.register, lambda asked: (asked.card.pool, asked.card.agent_id))
+    register = answer_agent(Register, plane.registry.register, lambda asked: asked.card.agent_id, lambda asked: asked.card.pool)
     with pytest.raises(InvalidInputError, match=r"examples\.1: .* holds the character zero"):
-        await register("ioa.v1.registry.register.ada.ada", encode(Register(card=odd)))
+        await register("ioa.v1.agent.ada.ada.registry.register", encode(Register(card=odd)))
     assert await plane.cards.get(AgentId("ada")) is None
 
 

@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import pytest
 
-from ioa.adapters.nats.endpoints import answer_member
+from ioa.adapters.nats.endpoints import answer_agent
 from ioa.errors import (
     AlreadyRunningError,
     ConflictError,
@@ -109,9 +109,9 @@ async def test_only_the_pool_that_an_agent_registered_in_keeps_its_lease() -> No
 async def test_a_card_says_what_its_subject_says(request_: Register, may: bool) -> None:
     """Agent and pool are those that the server let ask; a card of another pool draws no work to its agent."""
     plane = Plane()
-    register = answer_member(Register, plane.registry.register, lambda asked: (asked.card.pool, asked.card.agent_id))
+    register = answer_agent(Register, plane.registry.register, lambda asked: asked.card.agent_id, lambda asked: asked.card.pool)
     with nullcontext() if may else pytest.raises(ForbiddenError, match="ada of the pool sums may not ask as"):
-        await register(subjects.register(PoolId("sums"), ADA), encode(request_))
+        await register(subjects.agent(PoolId("sums"), ADA, subjects.REGISTER), encode(request_))
     assert len(plane.view.cards()) == may
 
 

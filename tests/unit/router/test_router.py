@@ -14,7 +14,7 @@ from ioa.group.rejection import RejectionCode
 from ioa.group.requests import Accepted, CancelGroup, Rejected, SayReply
 from ioa.protocol.codec import decode, encode
 from ioa.protocol.goals import Reason, RepetitionRule
-from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, GoalName, SessionId, TaskId, comm_id_of_goal
+from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, GoalName, PoolId, SessionId, TaskId, comm_id_of_goal
 from ioa.protocol.messages import (
     ConcludeGroupDiscussion,
     Conclusion,
@@ -72,7 +72,7 @@ async def test_who_speaks_is_answered_with_the_entry_and_not_pushed_it() -> None
     plane = Plane()
     await plane.open(ADA, BOB)
     message = await plane.message(ADA, Discussion(content="You.", next_speaker=BOB))
-    reply = decode(SayReply, await plane.routers[0].say(say(ROOM, ADA), encode(message))).answer
+    reply = decode(SayReply, await plane.routers[0].say(say(PoolId(ADA), ADA, ROOM), encode(message))).answer
     assert isinstance(reply, Accepted)
     assert (list(plane.inboxes.of(BOB)[1:]), list(plane.inboxes.of(ADA)[1:])) == ([reply.entry], [])
 
@@ -141,7 +141,7 @@ async def test_nobody_speaks_as_somebody_else(comm_id: str, sender: str) -> None
     await plane.open(ADA, BOB)
     message = await plane.message(ADA, Discussion(content="You.", next_speaker=BOB))
     with pytest.raises(ForbiddenError):
-        await plane.routers[0].say(f"ioa.v1.comm.{comm_id}.say.{sender}", encode(message))
+        await plane.routers[0].say(f"ioa.v1.agent.{sender}.{sender}.say.{comm_id}", encode(message))
     assert len(await plane.entries()) == 1
 
 
@@ -151,7 +151,7 @@ async def test_a_text_that_nothing_can_store_is_refused() -> None:
     await plane.open(ADA, BOB)
     message = await plane.message(ADA, Discussion(content="You.\0", next_speaker=BOB))
     with pytest.raises(InvalidInputError, match=r"content: .* holds the character zero"):
-        await plane.routers[0].say(f"ioa.v1.comm.{ROOM}.say.{ADA}", encode(message))
+        await plane.routers[0].say(f"ioa.v1.agent.{ADA}.{ADA}.say.{ROOM}", encode(message))
     assert len(await plane.entries()) == 1
 
 
@@ -176,16 +176,18 @@ async def test_a_stranger_is_told_of_no_group() -> None:
 async def test_garbage_is_refused(data: bytes) -> None:
     """What is no message is the caller's fault."""
     with pytest.raises(InvalidInputError):
-        await Plane().routers[0].say(say(ROOM, ADA), data)
+        await Plane().routers[0].say(say(PoolId(ADA), ADA, ROOM), data)
 
 
 async def test_a_message_too_large_is_refused_unread() -> None:
     """A payload beyond the limit of a message is refused."""
     with pytest.raises(PayloadTooLargeError):
-        await Plane().routers[0].say(say(ROOM, ADA), b"\xc1" * 512_001)
+        await Plane().routers[0].say(say(PoolId(ADA), ADA, ROOM), b"\xc1" * 512_001)
 
 
-@pytest.mark.parametrize("subject", ["ioa.v1.comm.room.say.*", "ioa.v1.comm.>.say.ada", "ioa.v1.comm.room.say", "ioa.v1.goal"])
+@pytest.mark.parametrize(
+    "subject", ["ioa.v1.agent.ada.*.say.room", "ioa.v1.agent.ada.ada.say.>", "ioa.v1.agent.ada.ada.say", "ioa.v1.goal"]
+)
 async def test_a_subject_that_names_nobody_is_refused(subject: str) -> None:
     """A wildcard is no name."""
     with pytest.raises(InvalidInputError):
@@ -471,7 +473,7 @@ async def test_what_is_no_session_is_refused_by_its_field(told: object) -> None:
     message = (await plane.message(ADA, Discussion(content="You.", next_speaker=BOB))).model_dump(mode="json")
     message["header"]["session"] = told
     with pytest.raises(InvalidInputError, match=r"header\.session: "):
-        await plane.routers[0].say(say(ROOM, ADA), msgpack.packb(message))
+        await plane.routers[0].say(say(PoolId(ADA), ADA, ROOM), msgpack.packb(message))
 
 
 async def test_no_member_is_told_which_process_speaks() -> None:

@@ -196,7 +196,9 @@ class Plane(MemoryServices[FoundAgents]):
     async def send(self, message: Message, router: int = 0) -> Accepted | Rejected:
         """Send a message to a replica of the router; the entry that it is answered with comes into its sender's inbox."""
         header = message.header
-        answer = decode(SayReply, await self.routers[router].say(say(header.comm_id, header.sender), encode(message))).answer
+        answer = decode(
+            SayReply, await self.routers[router].say(say(PoolId(header.sender), header.sender, header.comm_id), encode(message))
+        ).answer
         if isinstance(answer, Accepted) and answer.entry is not None:
             self.inboxes.keep(header.sender, answer.entry)
         return answer

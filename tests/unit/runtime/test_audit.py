@@ -127,7 +127,7 @@ async def test_a_request_is_answered_as_without_the_log(audit: AuditLog, kept: K
         return b"done"
 
     handle = audited(Deed.LAUNCHED, handler, audit)
-    subject = "ioa.v1.groups.launch.ada"
+    subject = "ioa.v1.agent.ada.ada.groups.launch"
     assert await handle(subject, encode_value({"goal_id": "g1", "secret": "my plan"})) == b"done"
     with pytest.raises(ForbiddenError):
         await handle(subject, encode_value({"goal_id": "bad"}))

@@ -12,7 +12,7 @@ from typing import get_args
 
 import pytest
 
-from ioa.adapters.nats.permissions import covers, of_agent, of_user
+from ioa.adapters.nats.permissions import of_agent, of_user
 from ioa.protocol import subjects
 from ioa.protocol.ids import AgentId, PoolId, UserId
 from ioa.protocol.messages import Conclusion, InformTaskProgress, Message, Payload, TaskSpec
@@ -60,7 +60,7 @@ def test_every_pattern_that_somebody_serves_is_documented() -> None:
     """No subject is built in the code that the page does not have."""
     listed = [subject.pattern for subject in subjects_page.documented()]
     patterns = [value for name, value in vars(subjects).items() if name.startswith("ANY_")]
-    assert [pattern for pattern in patterns if not any(covers(pattern, subject) for subject in listed)] == []
+    assert [pattern for pattern in patterns if not any(subjects_page.covers(pattern, subject) for subject in listed)] == []
 
 
 def test_a_subject_of_which_nothing_is_said_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,16 +75,19 @@ def test_a_subject_of_which_nothing_is_said_is_refused(monkeypatch: pytest.Monke
         subjects_page.documented()
 
 
+_SERVICES = "services"
+
+
 def test_who_may_use_a_subject_follows_from_the_permissions() -> None:
     """An agent's own subjects are its own, and what nobody may publish is nobody's."""
     by_pattern = {subject.pattern: subject for subject in subjects_page.documented()}
-    say, goal = by_pattern["ioa.v1.comm.COMM_ID.say.AGENT_ID"], by_pattern["ioa.v1.goal.THE_USER"]
-    assert (subjects_page.publishers(say), subjects_page.readers(say)) == (["that agent"], ["routers"])
+    say, goal = by_pattern["ioa.v1.agent.POOL.AGENT_ID.say.COMM_ID"], by_pattern["ioa.v1.goal.THE_USER"]
+    assert (subjects_page.publishers(say), subjects_page.readers(say)) == (["that agent", _SERVICES], [_SERVICES])
     assert (subjects_page.publishers(goal), subjects_page.readers(goal)) == (
-        ["that user", "the gateway"],
-        ["group setup"],
+        ["that user", "the gateway", _SERVICES],
+        [_SERVICES],
     )
-    assert subjects_page.publishers(by_pattern["ioa.v1.groups.prune"]) == []
+    assert subjects_page.publishers(by_pattern["ioa.v1.admin.NAME.groups.prune"]) == [_SERVICES]
     text = subjects_page.render()
     rights = {*of_user(UserId("THE_USER")).publish, *of_agent(AgentId("AGENT_ID"), PoolId("POOL")).publish}
     shown = {subjects_page.Subject(right, "").shown for right in rights}

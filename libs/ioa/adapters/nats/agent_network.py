@@ -117,8 +117,16 @@ class NatsAgentNetwork:
         self._requester = NatsRequester(client)
         self._routers: OrderedDict[CommId, str] = OrderedDict()
         """Who pushed the last entry of a group. Any router is right for any group; this one has the head in memory."""
+        self._pools: dict[AgentId, PoolId] = {}
+        """Pools of the agents that registered on this connection."""
         self._inboxes: dict[AgentId, _Inbox] = {}
         self._gates: dict[tuple[CommId, AgentId, str], _Gate] = {}
+
+    def _pool(self, agent_id: AgentId) -> PoolId:
+        return self._pools.get(agent_id, PoolId(agent_id))
+
+    def _subject(self, agent_id: AgentId, request: str) -> str:
+        return subjects.agent(self._pool(agent_id), agent_id, request)
 
     async def register(self, request: Register) -> Lease:
         """Store the card and take a lease; what is pushed from now on comes into the inbox.
@@ -127,8 +135,9 @@ class NatsAgentNetwork:
             NotPermittedError: The key, or token, is not that of this agent.
         """
         agent_id, pool = request.card.agent_id, request.card.pool
+        self._pools[agent_id] = pool
         try:
-            lease = await self._requester.request(subjects.register(pool, agent_id), request, Lease)
+            lease = await self._requester.request(subjects.agent(pool, agent_id, subjects.REGISTER), request, Lease)
         except NotPermittedError:
             raise NotPermittedError(
                 f"The key or token here is not that of {agent_id} of the pool {pool}.", hint=_WHOSE_KEY
@@ -137,52 +146,57 @@ class NatsAgentNetwork:
         return lease
 
     async def renew(self, request: Renew) -> Lease:
-        """Keep the lease with one registry, or, if that one does not answer, with whichever of all of them does."""
+        """Renew the lease at one registry, or at all registries if that one does not answer."""
+        self._pools[request.agent_id] = request.pool
         try:
-            subject = subjects.renew(request.pool, request.agent_id)
+            subject = subjects.agent(request.pool, request.agent_id, subjects.RENEW)
             return await self._requester.request(subject, request, Lease, timeout=_RENEW_TIMEOUT)
         except RateLimitedError:
             raise
         except UnavailableError as error:
             _log.info("registry_gone", agent_id=request.agent_id, error=error.message)
-        subject = subjects.renew_at_all(request.pool, request.agent_id)
+        subject = subjects.agent(request.pool, request.agent_id, subjects.RENEW_AT_ALL)
         return await self._requester.request(subject, request, Lease, timeout=_RENEW_TIMEOUT)
 
     async def deregister(self, request: Deregister) -> None:
         """Go offline."""
-        await self._requester.request(subjects.deregister(request.agent_id), request, Acknowledged)
+        await self._requester.request(self._subject(request.agent_id, subjects.DEREGISTER), request, Acknowledged)
 
     async def search(self, search: Search) -> SearchResult:
         """Ask discovery who fits."""
         if search.by is None:
             raise InvalidInputError("An agent that searches says who it is.", hint="Set `by` to its id.")
         return await self._requester.request(
-            subjects.search(search.by), search, SearchResult, timeout=SEARCH_TIMEOUT, is_repeatable=True
+            self._subject(search.by, subjects.SEARCH), search, SearchResult, timeout=SEARCH_TIMEOUT, is_repeatable=True
         )
 
     async def report_outcomes(self, request: ReportOutcomes) -> None:
         """Tell discovery how tasks went."""
-        await self._requester.request(subjects.report(request.agent_id), request, Acknowledged)
+        await self._requester.request(self._subject(request.agent_id, subjects.REPORT), request, Acknowledged)
 
     async def launch(self, request: LaunchGroup) -> GroupSnapshot:
         """Open a group."""
-        return await self._requester.request(subjects.launch(request.owner), request, GroupSnapshot, is_repeatable=True)
+        return await self._requester.request(
+            self._subject(request.owner, subjects.LAUNCH), request, GroupSnapshot, is_repeatable=True
+        )
 
     async def invite(self, request: InviteMember) -> Accepted | Rejected:
         """Have an agent join a group."""
-        return (await self._requester.request(subjects.invite(request.by), request, SayReply)).answer
+        return (await self._requester.request(self._subject(request.by, subjects.INVITE), request, SayReply)).answer
 
     async def abandon(self, request: AbandonGoal) -> None:
         """End a goal for which no group can be opened."""
-        await self._requester.request(subjects.abandon(request.by), request, Acknowledged)
+        await self._requester.request(self._subject(request.by, subjects.ABANDON), request, Acknowledged)
 
     async def memberships(self, request: ListMemberships) -> OpenMemberships:
         """Ask which groups the agent was put into."""
-        return await self._requester.request(subjects.memberships(request.agent_id), request, OpenMemberships, is_repeatable=True)
+        return await self._requester.request(
+            self._subject(request.agent_id, subjects.MEMBERSHIPS), request, OpenMemberships, is_repeatable=True
+        )
 
     async def sync(self, request: Sync) -> Entries:
         """Fetch a page of a group's log."""
-        return await self._requester.request(subjects.sync(request.agent_id), request, Entries, is_repeatable=True)
+        return await self._requester.request(self._subject(request.agent_id, subjects.SYNC), request, Entries, is_repeatable=True)
 
     async def say(self, message: Message) -> Accepted | Rejected:
         """Send a message to the router that pushed the group's last entry, or to any if that one does not answer.
@@ -218,13 +232,13 @@ class NatsAgentNetwork:
         router = self._routers.get(header.comm_id)
         if router is not None:
             try:
-                return await self._say(subjects.say_to(router, header.comm_id, header.sender), message)
+                return await self._say(subjects.say_to(self._pool(header.sender), header.sender, header.comm_id, router), message)
             except RateLimitedError:
                 raise
             except UnavailableError as error:
                 _log.info("router_gone", comm_id=header.comm_id, router=router, error=error.message)
                 self._routers.pop(header.comm_id, None)
-        return await self._say(subjects.say(header.comm_id, header.sender), message)
+        return await self._say(subjects.say(self._pool(header.sender), header.sender, header.comm_id), message)
 
     async def _say(self, subject: str, message: Message) -> Accepted | Rejected:
         return (await self._requester.request(subject, message, SayReply, timeout=_SAY_TIMEOUT)).answer
@@ -299,7 +313,7 @@ class NatsAgentNetwork:
             except InvalidInputError as error:
                 digest = hashlib.sha256(delivery.data).hexdigest()
                 request = SetAside(agent_id=agent_id, seq=delivery.seq, why=error.message, sha256=digest)
-                await self._requester.request(subjects.set_aside(agent_id), request, Acknowledged)
+                await self._requester.request(self._subject(agent_id, subjects.SET_ASIDE), request, Acknowledged)
             else:
                 await leader.lead(offer)
 
@@ -325,7 +339,7 @@ class NatsAgentNetwork:
         async def put(file: Announced, standing: PutStanding | None, piece: bytes) -> Stored:
             named = {"agent_id": agent_id, "comm_id": comm_id, "place": place, "session": session}
             request = PutFile(file=file, standing=standing, data=piece, **named)
-            return await self._requester.request(subjects.put_file(agent_id), request, Stored, timeout=FILE_TIMEOUT)
+            return await self._requester.request(self._subject(agent_id, subjects.PUT_FILE), request, Stored, timeout=FILE_TIMEOUT)
 
         return await put_in_pieces(name, data, media_type, put)
 
@@ -334,7 +348,8 @@ class NatsAgentNetwork:
 
         async def get(after: int) -> FilePiece:
             request = GetFile(object_name=artifact.object_name, sha256=artifact.sha256, after=after)
-            return await self._requester.request(subjects.get_file(agent_id), request, FilePiece, timeout=FILE_TIMEOUT)
+            subject = self._subject(agent_id, subjects.GET_FILE)
+            return await self._requester.request(subject, request, FilePiece, timeout=FILE_TIMEOUT)
 
         return stream_in_pieces(artifact, get)
 

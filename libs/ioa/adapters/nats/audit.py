@@ -13,6 +13,7 @@ from ioa.adapters.nats.request import NatsRequester
 from ioa.adapters.nats.stream_reader import next_messages, previous_messages
 from ioa.adapters.nats.topology import AUDIT
 from ioa.adapters.nats.translated_errors import unavailable_unless_answered
+from ioa.adapters.nats.whoami import ask_caller
 from ioa.errors import UnavailableError
 from ioa.protocol import subjects
 from ioa.protocol.audit import AuditLine
@@ -90,7 +91,7 @@ class NatsAuditTrail:
                     await attention.wait()
 
     async def _ask(self, request: ReadAudit) -> AuditPage:
-        subject = subjects.audit_page(subjects.AUDITORS)
+        subject = subjects.auditor((await ask_caller(self._client)).name, subjects.AUDIT_PAGE)
         return await self._requester.request(subject, request, AuditPage, is_repeatable=True)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import ConfigDict, Field
 
 from ioa.adapters.nats.accounts import AGENTS, CALLOUT, CONTROL_PLANE, USERS
-from ioa.adapters.nats.permissions import Permissions, account_of, crossings, is_answered_often, of_callout
+from ioa.adapters.nats.permissions import CROSSINGS, Permissions, account_of, is_answered_often, of_callout
 from ioa.adapters.nats.topology import STREAMS
 from ioa.protocol.ids import TenantId
 from ioa.protocol.model import Model
@@ -131,13 +131,11 @@ def _accounts(tenant: TenantId | None, limits: AccountLimits, users: Sequence[Us
     importers: dict[tuple[str, str], list[str]] = defaultdict(list)
     control_plane = account_of(CONTROL_PLANE, tenant)
     accounts: dict[str, dict[str, Any]] = {}
-    for side, crossing in crossings().items():
+    for side, crossing in CROSSINGS.items():
         crossed = [("service", subject) for subject in crossing.requests] + [("stream", subject) for subject in crossing.pushes]
         for kind, subject in crossed:
             importers[kind, subject].append(account_of(side, tenant))
-        accounts[side] = {
-            "imports": [_imported(kind, control_plane, subject, shown=subject in crossing.shown) for kind, subject in crossed]
-        }
+        accounts[side] = {"imports": [{kind: {"account": control_plane, "subject": subject}} for kind, subject in crossed]}
     exports = [_exported(kind, subject, names) for (kind, subject), names in importers.items()]
     bounds = limits if tenant is None else _of_a_tenant(limits)
     stored = {limit: value for limit in _STORING if (value := getattr(bounds, limit)) is not None}
@@ -167,10 +165,6 @@ def _written(account: Mapping[str, Any]) -> str:
     return "{" + ",\n".join(f" {json.dumps(name)}: {field(value)}" for name, value in account.items()) + "}"
 
 
-def _imported(kind: str, account: str, subject: str, *, shown: bool) -> dict[str, Any]:
-    return {kind: {"account": account, "subject": subject}} | ({"share": True} if shown and kind == "service" else {})
-
-
 def _exported(kind: str, subject: str, importers: Sequence[str]) -> dict[str, Any]:
     exported: dict[str, Any] = {kind: subject, "accounts": list(importers)}
     if kind == "service":
@@ -183,7 +177,7 @@ def _exported(kind: str, subject: str, importers: Sequence[str]) -> dict[str, An
 def _user(user: User) -> dict[str, Any]:
     may, owners = user.may, (user.name, user.public_key)
     permissions: dict[str, Any] = {
-        "publish": {"allow": list(may.publish)},
+        "publish": {"allow": list(may.publish)} | ({"deny": list(may.denied)} if may.denied else {}),
         "subscribe": {"allow": [*may.subscribe, *(f"{inbox_prefix_of(owner)}.>" for owner in owners)]},
     }
     if may.answering is not None:

@@ -12,13 +12,12 @@ from ioa.protocol.search import Search, SearchResult
 
 
 class NatsDiscovery:
-    """Requests by `caller` to whichever replica answers within `timeout`."""
+    """Searches of group setup, with a reply of any replica within `timeout`."""
 
-    def __init__(self, client: Client, caller: str, timeout: timedelta) -> None:
-        self._caller = caller
+    def __init__(self, client: Client, timeout: timedelta) -> None:
         self._requester = NatsRequester(client)
         self._timeout = timeout
 
     async def search(self, search: Search) -> SearchResult:
-        """Ask who fits."""
-        return await self._requester.request(subjects.search(self._caller), search, SearchResult, timeout=self._timeout)
+        """Search for agents."""
+        return await self._requester.request(subjects.GROUP_SEARCH, search, SearchResult, timeout=self._timeout)

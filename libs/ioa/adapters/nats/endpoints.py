@@ -26,27 +26,29 @@ Asked = TypeVar("Asked", bound=Model)
 
 @dataclass(frozen=True)
 class ServiceEndpoint:
-    """A subject that a service answers.
+    """Subjects that a service answers in one way.
 
     Attributes:
         per_replica: Whether every replica answers, instead of one of them. Such an endpoint is not announced (ADR-32).
         queue_key: Returns, for a request's subject, the key by which requests are queued round-robin. None: the caller.
-        caller_at: Index of the subject's token that names the caller. None: the server's header names the caller, if there is one,
-            and the caller's rate is not limited.
         cost: Cost of a request in the caller's token bucket, or a function of the payload that returns the cost.
         exempt_callers: Callers whose rate is not limited, because they act for many users.
         max_bytes: Largest request; a larger one is rejected unread.
     """
 
     name: str
-    subject: str
+    subject: str | tuple[str, ...]
     handler: Handler
     per_replica: bool = False
     queue_key: Callable[[str], str] | None = None
-    caller_at: int | None = None
     cost: float | Callable[[bytes], float] = 1
     exempt_callers: Collection[str] = ()
     max_bytes: int = DEFAULT_MAX_BYTES
+
+    @property
+    def patterns(self) -> tuple[str, ...]:
+        """The subjects, one or several."""
+        return (self.subject,) if isinstance(self.subject, str) else self.subject
 
 
 @dataclass(frozen=True)
@@ -78,11 +80,30 @@ def answer(kind: type[Asked], method: Callable[[Asked], Awaitable[Model]]) -> Ha
     return handle
 
 
-def answer_as(kind: type[Asked], method: Callable[[Asked], Awaitable[Model]], claimed: Callable[[Asked], AgentId]) -> Handler:
-    """Make a handler that rejects a request whose payload names another caller than the subject."""
+def answer_agent(
+    kind: type[Asked],
+    method: Callable[[Asked], Awaitable[Model]],
+    claimed: Callable[[Asked], AgentId],
+    claimed_pool: Callable[[Asked], PoolId] | None = None,
+) -> Handler:
+    """Make a handler that rejects a request whose payload names another agent, or another pool, than the subject."""
 
     async def handle(subject: str, data: bytes) -> bytes:
-        request, caller = receive(kind, data), subjects.parse_caller(subject)
+        request, (pool, caller) = receive(kind, data), subjects.parse_agent(subject)
+        if claimed(request) != caller:
+            raise ForbiddenError(f"{caller} of the pool {pool} may not ask as {claimed(request)}.")
+        if claimed_pool is not None and claimed_pool(request) != pool:
+            raise ForbiddenError(f"{caller} of the pool {pool} may not ask as an agent of the pool {claimed_pool(request)}.")
+        return encode(await method(request))
+
+    return handle
+
+
+def answer_as(kind: type[Asked], method: Callable[[Asked], Awaitable[Model]], claimed: Callable[[Asked], UserId]) -> Handler:
+    """Make a handler that rejects a request whose payload names another user than the subject."""
+
+    async def handle(subject: str, data: bytes) -> bytes:
+        request, caller = receive(kind, data), subjects.parse_user(subject)
         if claimed(request) != caller:
             raise ForbiddenError(f"{caller} may not ask as {claimed(request)}.")
         return encode(await method(request))
@@ -94,30 +115,15 @@ def answer_user(kind: type[Asked], method: Callable[[UserId, Asked], Awaitable[M
     """Make a handler that passes the user named by the subject to the method."""
 
     async def handle(subject: str, data: bytes) -> bytes:
-        return encode(await method(UserId(subjects.parse_caller(subject)), receive(kind, data)))
+        return encode(await method(subjects.parse_user(subject), receive(kind, data)))
 
     return handle
 
 
 def answer_admin(kind: type[Asked], method: Callable[[UserId, Asked], Awaitable[Model]]) -> Handler:
-    """Make a handler that passes the user for whom an admin acts, named by the subject, to the method."""
+    """Make a handler that passes the user that an admin's subject names to the method."""
 
     async def handle(subject: str, data: bytes) -> bytes:
-        return encode(await method(subjects.parse_served(subject), receive(kind, data)))
-
-    return handle
-
-
-def answer_member(
-    kind: type[Asked], method: Callable[[Asked], Awaitable[Model]], claimed: Callable[[Asked], tuple[PoolId, AgentId]]
-) -> Handler:
-    """Make a handler that rejects a request whose payload names another pool or agent than the subject."""
-
-    async def handle(subject: str, data: bytes) -> bytes:
-        request, (pool, caller) = receive(kind, data), subjects.parse_member(subject)
-        if claimed(request) != (pool, caller):
-            other_pool, other = claimed(request)
-            raise ForbiddenError(f"{caller} of the pool {pool} may not ask as {other} of the pool {other_pool}.")
-        return encode(await method(request))
+        return encode(await method(subjects.parse_owner(subject), receive(kind, data)))
 
     return handle

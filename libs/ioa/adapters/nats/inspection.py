@@ -18,7 +18,7 @@ from ioa.adapters.nats.service import REJECTED
 from ioa.adapters.nats.stream_stats import QueueStats, StreamStats
 from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.adapters.nats.topology import STREAMS, TIMERS
-from ioa.adapters.nats.whoami import ask_tenant
+from ioa.adapters.nats.whoami import ask_caller, ask_tenant
 from ioa.cancellation import heeding_cancellation
 from ioa.errors import ForbiddenError, IoaError, NotPermittedError, UnavailableError
 from ioa.json_text import parse_json
@@ -217,7 +217,9 @@ class NatsInspection:
         """Ask a replica of the auth callout whom it lets in; None if none answers, or who asks may not know."""
         requester = NatsRequester(self._client, timedelta(seconds=_PING_SECONDS))
         with suppress(IoaError):
-            return await requester.request(subjects.CALLOUT_STATUS, AskCalloutStatus(), CalloutStatus)
+            return await requester.request(
+                (await ask_caller(self._client)).subject(subjects.CALLOUT_STATUS), AskCalloutStatus(), CalloutStatus
+            )
         return None
 
     async def dead_letter_kinds(self) -> Sequence[DeadLetterKind]:

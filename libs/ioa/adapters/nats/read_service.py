@@ -15,7 +15,6 @@ from ioa.adapters.nats.group_owners import GroupOwners
 from ioa.adapters.nats.log_reader import LogReader
 from ioa.protocol import subjects
 from ioa.protocol.codec import MAX_ANSWER_BYTES, encode, receive
-from ioa.protocol.ids import UserId
 from ioa.protocol.model import Model
 from ioa.protocol.reads import GetGoal, GoalReader, ListGoals, ListGroups, ReadAudit, ReadDeadLetters, ReadLog
 
@@ -34,15 +33,15 @@ def read_endpoints(client: Client) -> list[ServiceEndpoint]:
         subjects.DEAD_PAGE: _answer_reader(ReadDeadLetters, letters.page),
     }
     return [
-        *(_endpoint("", subjects.user_read(UserId("*"), request), handler) for request, handler in handlers.items()),
-        *(_endpoint("all_", subjects.reader_read("*", request), handler) for request, handler in handlers.items()),
-        _endpoint("", subjects.audit_page("*"), answer(ReadAudit, AuditReader(client).page)),
+        *(_endpoint("", subjects.any_user(request), handler) for request, handler in handlers.items()),
+        *(_endpoint("all_", subjects.reader("*", request), handler) for request, handler in handlers.items()),
+        _endpoint("", subjects.auditor("*", subjects.AUDIT_PAGE), answer(ReadAudit, AuditReader(client).page)),
     ]
 
 
 def _endpoint(prefix: str, subject: str, handler: Handler) -> ServiceEndpoint:
     name = prefix + subjects.kind_of(subject).replace(".", "_")
-    return ServiceEndpoint(name, subject, handler, caller_at=subjects.READER_AT, exempt_callers=(subjects.GATEWAY,))
+    return ServiceEndpoint(name, subject, handler, exempt_callers=(subjects.GATEWAY,))
 
 
 def _answer_reader(kind: type[Asked], method: Callable[[GoalReader, Asked], Awaitable[Model]]) -> Handler:

@@ -44,7 +44,7 @@ _MAX_READ_TIMEOUT = timedelta(days=1)
 _HINT_HEADER, _RETRY_AFTER_HEADER, _TIMEOUT_HEADER = "Ioa-Hint", "Ioa-Retry-After", "Ioa-Timeout"
 """Headers: the hint of an error, and milliseconds until a retry and until a timeout."""
 _MAX_HEADER_CHARS = 2_000
-_NOT_PERMITTED_HINT = (
+NOT_PERMITTED_HINT = (
     "IOA_NATS_SEED names the key in use. Users, observers and admins list agents and services, users and admins read goals,"
     " auditors read the audit log, agents none of these."
 )
@@ -130,7 +130,7 @@ class NatsRequester:
             raise PayloadTooLargeError(f"The request to {subject} is larger than the server allows.") from None
         except (nats.errors.Error, TimeoutError, OSError) as error:
             if may_not_publish(self._client, subject):
-                raise NotPermittedError(f"This credential may not request {kind_of(subject)}.", hint=_NOT_PERMITTED_HINT) from None
+                raise NotPermittedError(f"This credential may not request {kind_of(subject)}.", hint=NOT_PERMITTED_HINT) from None
             raise UnavailableError(f"{subject} did not answer ({str(error) or type(error).__name__}).") from None
         reported = read_error(message.headers or {})
         if reported is not None:

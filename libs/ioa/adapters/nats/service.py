@@ -28,14 +28,12 @@ from nats.micro.service import Service as MicroService
 
 from ioa.adapters.nats.endpoints import DEFAULT_LIMITS, ServiceEndpoint, ServiceLimits
 from ioa.adapters.nats.headers import written_bytes
-from ioa.adapters.nats.permissions import SHOWN_ASKER
 from ioa.adapters.nats.publishing import publish_to_each
 from ioa.adapters.nats.request import REQUEST_BUCKETS, error_headers, read_timeout
 from ioa.adapters.nats.sinks import MessageSink
 from ioa.cancellation import TaskGroup, heeding_cancellation
 from ioa.errors import IoaError, PayloadTooLargeError, RateLimitedError, row_of
 from ioa.fair_semaphore import FairSemaphore
-from ioa.json_text import parse_json
 from ioa.protocol import subjects
 from ioa.protocol.codec import check_size
 from ioa.rate_limit import RateLimiter
@@ -97,7 +95,8 @@ async def open_service(
         for endpoint in endpoints:
             queue = service.id if endpoint.per_replica else name
             sink = MessageSink(partial(dispatcher.receive, endpoint))
-            subscriptions.append(await client.subscribe(endpoint.subject, queue=queue, future=sink))
+            for subject in endpoint.patterns:
+                subscriptions.append(await client.subscribe(subject, queue=queue, future=sink))
             if not endpoint.per_replica:
                 service._endpoints.append(_Announced(service, endpoint, name))
         try:
@@ -142,19 +141,16 @@ class _Dispatcher:
         """Start to handle a request, queue it, or reject it."""
         if self.is_closed:
             return
-        if endpoint.caller_at is None:
-            caller = _caller_in_header(message)
-        else:
-            caller = message.subject.split(".")[endpoint.caller_at]
-            if caller not in endpoint.exempt_callers:
-                cost = endpoint.cost(message.data) if callable(endpoint.cost) else endpoint.cost
-                retry_after = self._limiter.acquire(caller, self._loop.time(), cost)
-                if retry_after:
-                    error = RateLimitedError(
-                        f"{caller} exceeds its request rate.", retry_after=timedelta(seconds=retry_after), hint="Retry later."
-                    )
-                    self._group.create_task(self._reject(endpoint, caller, message, error, "rate"))
-                    return
+        caller = subjects.caller_of(message.subject)
+        if caller and caller not in endpoint.exempt_callers:
+            cost = endpoint.cost(message.data) if callable(endpoint.cost) else endpoint.cost
+            retry_after = self._limiter.acquire(caller, self._loop.time(), cost)
+            if retry_after:
+                error = RateLimitedError(
+                    f"{caller} exceeds its request rate.", retry_after=timedelta(seconds=retry_after), hint="Retry later."
+                )
+                self._group.create_task(self._reject(endpoint, caller, message, error, "rate"))
+                return
         self.received[endpoint.name] += 1
         key = endpoint.queue_key(message.subject) if endpoint.queue_key is not None else caller or endpoint.name
         if self._slots.try_acquire(key):
@@ -179,7 +175,7 @@ class _Dispatcher:
             await self._handle(endpoint, key, caller, message)
         else:
             self._slots.release(key)
-            requests.counts[_kind_of(endpoint.subject), "overdue"] += 1
+            requests.counts[_kind_of(endpoint.patterns[0]), "overdue"] += 1
 
     async def _handle(self, endpoint: ServiceEndpoint, key: str, caller: str, message: Msg) -> None:
         try:
@@ -209,12 +205,12 @@ class _Dispatcher:
             _log.exception("request_crashed", endpoint=endpoint.name)
             await self._reply_error(endpoint, caller, message, IoaError(f"{endpoint.name} failed; its log contains the reason."))
         finally:
-            kind = _kind_of(endpoint.subject)
+            kind = _kind_of(endpoint.patterns[0])
             requests.counts[kind, code] += 1
             request_seconds.observe(time.perf_counter() - started, (kind,))
 
     async def _reject(self, endpoint: ServiceEndpoint, caller: str, message: Msg, error: RateLimitedError, kind: str) -> None:
-        requests.counts[_kind_of(endpoint.subject), _RATE_LIMITED] += 1
+        requests.counts[_kind_of(endpoint.patterns[0]), _RATE_LIMITED] += 1
         now, rejections = self._loop.time(), self._rejections.setdefault((caller, kind), _Rejections())
         rejections.count, rejections.last_at = rejections.count + 1, now
         if now - rejections.logged_at >= _REJECTION_SECONDS:
@@ -258,15 +254,6 @@ async def _reply(message: Msg, data: bytes, headers: dict[str, str] | None = Non
     await publish_to_each(client, [message.reply], data, headers=headers)
 
 
-def _caller_in_header(message: Msg) -> str:
-    """Return the account and user that nats-server writes into the header of a shared subject's request; empty without keys."""
-    try:
-        shown = parse_json((message.headers or {})[SHOWN_ASKER])
-        return f"{shown['acc']} {shown['user']}"
-    except (KeyError, ValueError, TypeError, AttributeError):
-        return ""
-
-
 async def _drain(client: Client, subscription: Subscription) -> None:
     """End a subscription after the messages that the server has sent; a new connection does not repeat it."""
     with heeding_cancellation(), suppress(nats.errors.Error, OSError, TimeoutError):
@@ -278,7 +265,7 @@ class _Announced(MicroEndpoint):
     """An endpoint in the service's description (ADR-32); `_Dispatcher` receives its requests."""
 
     def __init__(self, service: MicroService, endpoint: ServiceEndpoint, queue: str) -> None:
-        super().__init__(service, EndpointConfig(endpoint.name, _unused, queue, endpoint.subject))
+        super().__init__(service, EndpointConfig(endpoint.name, _unused, queue, endpoint.patterns[0]))
 
     async def _start(self) -> None:
         """Subscribe to nothing."""

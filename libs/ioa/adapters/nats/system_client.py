@@ -20,13 +20,20 @@ from ioa.adapters.nats.connection import NatsSettings, may_not_publish, open_con
 from ioa.adapters.nats.dead_letters import NatsDeadLetterBox
 from ioa.adapters.nats.follow import listening, open_attention
 from ioa.adapters.nats.log import decoded_entry
-from ioa.adapters.nats.request import FILE_TIMEOUT, SEARCH_TIMEOUT, NatsRequester, Reply
+from ioa.adapters.nats.request import FILE_TIMEOUT, NOT_PERMITTED_HINT, SEARCH_TIMEOUT, NatsRequester, Reply
 from ioa.adapters.nats.stream_stats import read_standing
 from ioa.adapters.nats.topology import GOALS, intake_consumer
 from ioa.adapters.nats.translated_errors import unavailable_unless_answered
-from ioa.adapters.nats.whoami import ask_user
+from ioa.adapters.nats.whoami import RequestCaller, ask_caller, user_of
 from ioa.adapters.system_clock import RandomIds
-from ioa.errors import ForbiddenError, InvalidInputError, NotFoundError, RateLimitedError, UnavailableError
+from ioa.errors import (
+    ForbiddenError,
+    InvalidInputError,
+    NotFoundError,
+    NotPermittedError,
+    RateLimitedError,
+    UnavailableError,
+)
 from ioa.group.events import Entry, GroupLaunched
 from ioa.group.goal_lists import ALL_GOALS, PAGE_GOALS, AnyGoal, GoalFilter, GoalList, GoalStatus, GroupList
 from ioa.group.requests import AnswerQuestion, CancelGroup, GroupSnapshot
@@ -121,7 +128,7 @@ class NatsSystemClient:
 
     def __init__(self, client: Client, user: UserId | None = None, *, reader: str | None = None) -> None:
         self._client = client
-        self._known = user
+        self._known = None if user is None else RequestCaller("user", user)
         self._reader_name = reader
         self._js = client.jetstream()
         self._requester = NatsRequester(client)
@@ -139,9 +146,26 @@ class NatsSystemClient:
             ForbiddenError: The credential launches no goals.
             UnavailableError: The server does not answer.
         """
+        return user_of(await self._caller())
+
+    async def _caller(self) -> RequestCaller:
         if self._known is None:
-            self._known = await ask_user(self._client)
+            self._known = await ask_caller(self._client)
         return self._known
+
+    async def _subject(self, request: str) -> str:
+        """Return the subject of a status request in the caller's role.
+
+        Raises:
+            NotPermittedError: The role may not send it.
+        """
+        try:
+            caller = await self._caller()
+        except ForbiddenError:
+            caller = None
+        if caller is None or caller.role == "auditor":
+            raise NotPermittedError(f"This credential may not request {request}.", hint=NOT_PERMITTED_HINT)
+        return caller.subject(request)
 
     async def _reader(self) -> GoalReader:
         """Return as whom this client reads: as a reader of all goals, or as a user.
@@ -156,7 +180,7 @@ class NatsSystemClient:
 
     async def _read(self, request: str, asked: Model, reply: type[Reply]) -> Reply:
         reader = await self._reader()
-        subject = subjects.reader_read(reader.user, request) if reader.reads_all else subjects.user_read(reader.user, request)
+        subject = subjects.reader(reader.user, request) if reader.reads_all else subjects.user(reader.user, request)
         return await self._requester.request(subject, asked, reply, is_repeatable=True)
 
     async def _documents(self, name: GoalName, *parts: GoalPart) -> tuple[Mapping[GoalPart, bytes], str]:
@@ -196,7 +220,7 @@ class NatsSystemClient:
     async def _check_registered(self, name: AgentId) -> None:
         """Check that an agent or a pool has this name, online or not. If the registry does not answer, intake decides."""
         with suppress(UnavailableError):
-            found = await self._requester.request(subjects.GET_AGENTS, GetAgents(agent_ids=(name,)), Agents)
+            found = await self._requester.request(await self._subject(subjects.GET_AGENTS), GetAgents(agent_ids=(name,)), Agents)
             if not (found.agents or found.left_out):
                 found = await self.list_agents(ListAgents(pool=PoolId(name), limit=1))
             if not (found.agents or found.left_out):
@@ -259,14 +283,18 @@ class NatsSystemClient:
         owner = await self._acting_for(user, "cancels it")
         if await self._is_admin_for(owner):
             as_admin = request.model_copy(update={"why": request.why or "Cancelled by an admin."})
-            await self._requester.request(subjects.cancel_for(owner), as_admin, Acknowledged)
+            await self._requester.request(subjects.admin(ADMIN, subjects.for_user(subjects.CANCEL, owner)), as_admin, Acknowledged)
         else:
-            await self._requester.request(subjects.cancel(owner), request, Acknowledged)
+            await self._requester.request(subjects.user(owner, subjects.CANCEL), request, Acknowledged)
 
     async def answer(self, request: AnswerQuestion, user: UserId | None = None) -> None:
         """Answer what a group asks that works for a goal of one's own; an admin says whose it is."""
         owner = await self._acting_for(user, "answers")
-        subject = subjects.answer_for(owner) if await self._is_admin_for(owner) else subjects.answer(owner)
+        subject = (
+            subjects.admin(ADMIN, subjects.for_user(subjects.ANSWER, owner))
+            if await self._is_admin_for(owner)
+            else subjects.user(owner, subjects.ANSWER)
+        )
         await self._requester.request(subject, request, Acknowledged)
 
     async def until_refused(self, lasting: timedelta) -> None:
@@ -402,10 +430,10 @@ class NatsSystemClient:
         """
         await self._ask_as_operator(subjects.REMOVE_AGENT, request, Acknowledged)
 
-    async def _ask_as_operator(
-        self, subject: str, request: Model, reply: type[Reply], *, timeout: timedelta | None = None
-    ) -> Reply:
+    async def _ask_as_operator(self, asked: str, request: Model, reply: type[Reply], *, timeout: timedelta | None = None) -> Reply:
         """Ask what an admin may; of anybody else's request nobody hears, and the server says why beside."""
+        me = await self._known_user()
+        subject = subjects.admin(me or ADMIN, asked)
         try:
             return await self._requester.request(subject, request, reply, timeout=timeout)
         except UnavailableError:
@@ -489,15 +517,17 @@ class NatsSystemClient:
 
     async def list_agents(self, request: ListAgents) -> Agents:
         """Ask for one page of a list of agents."""
-        return await self._requester.request(subjects.LIST_AGENTS, request, Agents)
+        return await self._requester.request(await self._subject(subjects.LIST_AGENTS), request, Agents)
 
     async def search(self, search: Search) -> SearchResult:
         """Ask discovery."""
-        return await self._requester.request(subjects.search_of(await self.user()), search, SearchResult, timeout=SEARCH_TIMEOUT)
+        return await self._requester.request(
+            subjects.user(await self.user(), subjects.SEARCH), search, SearchResult, timeout=SEARCH_TIMEOUT
+        )
 
     async def index_status(self) -> IndexStatus:
         """Ask how discovery's index stands."""
-        return await self._requester.request(subjects.INDEX_STATUS, AskIndexStatus(), IndexStatus)
+        return await self._requester.request(await self._subject(subjects.INDEX_STATUS), AskIndexStatus(), IndexStatus)
 
     async def upload(
         self,
@@ -517,7 +547,7 @@ class NatsSystemClient:
 
         async def get(after: int) -> FilePiece:
             request = GetFile(object_name=artifact.object_name, sha256=artifact.sha256, after=after)
-            return await self._requester.request(subjects.get_upload(user), request, FilePiece, timeout=FILE_TIMEOUT)
+            return await self._requester.request(subjects.user(user, subjects.GET_UPLOAD), request, FilePiece, timeout=FILE_TIMEOUT)
 
         async with aclosing(stream_in_pieces(artifact, get, start=start, stop=stop)) as pieces:
             async for piece in pieces:
@@ -529,14 +559,14 @@ class NatsSystemClient:
 
     async def stored(self) -> StoredBytes:
         """Ask whose files fill the store."""
-        return await self._requester.request(subjects.STORED, AskStored(), StoredBytes)
+        return await self._requester.request(await self._subject(subjects.STORED), AskStored(), StoredBytes)
 
     async def _putting(self, goal_id: GoalId, place: str) -> PutPiece:
         user = await self.user()
 
         async def put(file: Announced, standing: PutStanding | None, piece: bytes) -> Stored:
             request = PutUpload(user=user, goal_id=goal_id, place=place, file=file, standing=standing, data=piece)
-            return await self._requester.request(subjects.put_upload(user), request, Stored, timeout=FILE_TIMEOUT)
+            return await self._requester.request(subjects.user(user, subjects.PUT_UPLOAD), request, Stored, timeout=FILE_TIMEOUT)
 
         return put
 
@@ -546,16 +576,16 @@ class NatsSystemClient:
         if user == ADMIN:
             whose = [row.user for row in await self.teams() if row.name == team.team]
             user = next(iter(whose), user)
-        return await self._requester.request(subjects.put_team(user), PutTeam(team=team), NamedTeam)
+        return await self._requester.request(subjects.user(user, subjects.PUT_TEAM), PutTeam(team=team), NamedTeam)
 
     async def team(self, reference: TeamReference) -> NamedTeam:
         """Read a version of a team; see the port."""
         asked = GetTeam(name=reference.name, version=reference.version)
-        return await self._requester.request(subjects.get_team(await self.user()), asked, NamedTeam)
+        return await self._requester.request(subjects.user(await self.user(), subjects.GET_TEAM), asked, NamedTeam)
 
     async def teams(self) -> Sequence[TeamRow]:
         """List all teams by name, each with its newest version."""
-        return (await self._requester.request(subjects.list_teams(await self.user()), ListTeams(), TeamList)).teams
+        return (await self._requester.request(subjects.user(await self.user(), subjects.LIST_TEAMS), ListTeams(), TeamList)).teams
 
     async def standing(self) -> StoreStanding:
         """Tell how JetStream stands. Whoever may do everything asks it; all others ask group setup, which bounds how often.
@@ -566,7 +596,7 @@ class NatsSystemClient:
         user = await self._known_user()
         if user in (ADMIN, LOCAL):
             return await read_standing(self._client)
-        return await self._requester.request(subjects.standing_of(user), AskStoreStanding(), StoreStanding)
+        return await self._requester.request(await self._subject(subjects.STANDING), AskStoreStanding(), StoreStanding)
 
     async def _known_user(self) -> UserId | None:
         """Tell the same; None for who launches none."""

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Iterable
+from typing import NamedTuple
 
 import nats.errors
 from nats.aio.client import Client
@@ -12,23 +11,35 @@ from nats.aio.client import Client
 from ioa.adapters.nats.connection import may_not_publish
 from ioa.adapters.nats.permissions import WHO_AM_I, tenant_of
 from ioa.errors import ForbiddenError, UnavailableError
+from ioa.protocol import subjects
 from ioa.protocol.ids import ADMIN, LOCAL, TenantId, UserId
 
 _TIMEOUT = 5.0
-_USER = re.compile(r"ioa\.v1\.groups\.cancel\.([A-Za-z0-9_-]+)")
+_ROLES = ("user", "observer", "auditor")
 
 
-async def ask_user(client: Client) -> UserId:
-    """Return the user whose goals this connection may publish; `LOCAL` on a server without credentials.
+class RequestCaller(NamedTuple):
+    """The role and name with which the subjects of a connection's requests begin."""
+
+    role: str
+    name: str
+
+    def subject(self, request: str) -> str:
+        """Return the subject of a request."""
+        return f"{subjects.ROOT}.{self.role}.{self.name}.{request}"
+
+
+async def ask_caller(client: Client) -> RequestCaller:
+    """Return the role and name of a connection that is no agent's; the user `LOCAL` on a server without credentials.
 
     Raises:
-        ForbiddenError: The credential is not that of one user.
+        ForbiddenError: The credential is an agent's.
         UnavailableError: The server does not answer.
     """
     try:
         answer = await client.request(WHO_AM_I, b"", timeout=_TIMEOUT)
     except nats.errors.NoRespondersError:
-        return LOCAL
+        return RequestCaller("user", LOCAL)
     except (nats.errors.Error, TimeoutError, OSError) as error:
         if not may_not_publish(client, WHO_AM_I):
             raise UnavailableError(f"NATS does not answer ({str(error) or type(error).__name__}).") from None
@@ -38,17 +49,39 @@ async def ask_user(client: Client) -> UserId:
         ) from None
     may = (json.loads(answer.data).get("data") or {}).get("permissions")
     if may is None:
-        return LOCAL
-    publish = (may.get("publish") or {}).get("allow") or ()
-    if ">" in publish:
-        return ADMIN
-    user = _user_of(publish)
-    if user is None:
-        raise ForbiddenError(
-            "This credential is not that of exactly one user.",
-            hint="IOA_NATS_SEED names the credential; create a user's with `ioa credentials create --user NAME`.",
-        )
-    return user
+        return RequestCaller("user", LOCAL)
+    allowed = (may.get("publish") or {}).get("allow") or ()
+    if ">" in allowed:
+        return RequestCaller("admin", ADMIN)
+    for one in allowed:
+        match one.split("."):
+            case ["ioa", "v1", role, name, ">"] if role in _ROLES:
+                return RequestCaller(role, subjects.GATEWAY if name == "*" else name)
+    raise ForbiddenError("This credential is not that of a user.", hint="IOA_NATS_SEED names the credential.")
+
+
+async def ask_user(client: Client) -> UserId:
+    """Return the user whose goals this connection may publish; `LOCAL` on a server without credentials.
+
+    Raises:
+        ForbiddenError: The credential is not that of one user.
+        UnavailableError: The server does not answer.
+    """
+    return user_of(await ask_caller(client))
+
+
+def user_of(caller: RequestCaller) -> UserId:
+    """Return the user of a caller, or `ADMIN`.
+
+    Raises:
+        ForbiddenError: It is not one user.
+    """
+    if caller.role in ("user", "admin") and caller.name != subjects.GATEWAY:
+        return UserId(caller.name)
+    raise ForbiddenError(
+        "This credential is not that of exactly one user.",
+        hint="IOA_NATS_SEED names the credential; create a user's with `ioa credentials create --user NAME`.",
+    )
 
 
 async def ask_tenant(client: Client) -> TenantId | None:
@@ -58,11 +91,3 @@ async def ask_tenant(client: Client) -> TenantId | None:
     except (nats.errors.Error, TimeoutError, OSError):
         return None
     return tenant_of(str((json.loads(answer.data).get("data") or {}).get("account", "")))
-
-
-def _user_of(publish: Iterable[str]) -> UserId | None:
-    match [match[1] for one in publish if (match := _USER.fullmatch(one))]:
-        case [user]:
-            return UserId(user)
-        case _:
-            return None
