@@ -1,8 +1,6 @@
-"""What is open and what waits right now, as gauges: group setup looks at it now and then and tells Prometheus.
+"""Gauges of open groups, open tasks and queued messages, which group setup measures periodically.
 
-Counters tell what happened in one process; what is open is known to the streams alone. Nothing is read again while no log has
-moved on, of many groups some stand for all, and looking never takes more than a twentieth of the time, so that neither idle groups
-nor many of them cost much.
+Groups are read again only after a log has changed, at most `SAMPLE` of them, and measuring takes at most a twentieth of the time.
 """
 
 from __future__ import annotations
@@ -26,29 +24,27 @@ from ioa.runtime import group_metrics
 
 EVERY = timedelta(seconds=15)
 SAMPLE = 256
-"""How many groups are looked at. Where more are open they stand for all."""
-_SHARE = 20
+"""Maximum groups that are read. If more groups are open, the counts are estimated from a sample."""
+_PAUSE_FACTOR = 20
 _PAGE = 1_000
 
-groups = Gauge(
-    "ioa_groups", f"Groups that are open, nested ones too, by phase; estimated where more than {SAMPLE} are open", ["phase"]
-)
+groups = Gauge("ioa_groups", f"Open groups, including nested groups, by phase; estimated if more than {SAMPLE} are open", ["phase"])
 tasks = Gauge(
     "ioa_tasks",
-    f"Tasks that are open, by state; `suspect` is one whose lease ran out once; estimated where more than {SAMPLE} groups are open",
+    f"Open tasks, by state; the lease of a `suspect` task expired once; estimated if more than {SAMPLE} groups are open",
     ["state"],
 )
-waiting = Gauge("ioa_queue_waiting", "Messages of a queue that nobody has taken", ["stream", "consumer"])
-taken = Gauge("ioa_queue_taken", "Messages of a queue that were taken and are not acknowledged", ["stream", "consumer"])
-messages = Gauge("ioa_stream_messages", "Messages that a stream holds", ["stream"])
-size = Gauge("ioa_stream_bytes", "Bytes that a stream holds", ["stream"])
-limit = Gauge("ioa_stream_limit_bytes", "Bytes that a stream may hold; none of streams without a bound of their own", ["stream"])
+waiting = Gauge("ioa_queue_waiting", "Messages of a queue that are not delivered", ["stream", "consumer"])
+taken = Gauge("ioa_queue_taken", "Messages of a queue that are delivered and not acknowledged", ["stream", "consumer"])
+messages = Gauge("ioa_stream_messages", "Messages in a stream", ["stream"])
+size = Gauge("ioa_stream_bytes", "Bytes in a stream", ["stream"])
+limit = Gauge("ioa_stream_limit_bytes", "Maximum bytes of a stream; absent for streams without a limit", ["stream"])
 
 _log = structlog.get_logger(__name__)
 
 
 class OpenWorkMetrics:
-    """Count what is open and what waits."""
+    """Measure open groups, open tasks and queued messages."""
 
     def __init__(
         self, log: GroupLog, standings: NatsStreamStats, open_groups: NatsOpenGroups, chance: random.Random | None = None
@@ -56,25 +52,25 @@ class OpenWorkMetrics:
         self._log = log
         self._standings = standings
         self._open = open_groups
-        self._chance = chance or random.Random()  # noqa: S311 - chooses whom to count, guards nothing
+        self._chance = chance or random.Random()  # noqa: S311 - chooses a sample
         self._counted: int | None = None
 
     async def follow(self, every: timedelta = EVERY) -> None:
-        """Count at once and then `every` so often, for ever."""
+        """Measure at once, and then once every `every`, until cancelled."""
         loop = asyncio.get_running_loop()
         while True:
             started = loop.time()
             try:
                 await self.measure()
             except UnavailableError as error:
-                _log.warning("census_put_off", error=error.message)
-            await asyncio.sleep(max(every.total_seconds(), _SHARE * (loop.time() - started)))
+                _log.warning("measurement_delayed", error=error.message)
+            await asyncio.sleep(max(every.total_seconds(), _PAUSE_FACTOR * (loop.time() - started)))
 
     async def measure(self) -> None:
-        """Count once.
+        """Measure once.
 
         Raises:
-            UnavailableError: JetStream does not answer; the gauges stay as they were.
+            UnavailableError: JetStream does not answer; the gauges do not change.
         """
         for stream in await self._standings.read():
             messages.labels(stream.name).set(stream.messages)
@@ -92,7 +88,7 @@ class OpenWorkMetrics:
             return
         sample, number = await self._sample()
         by_phase, suspect = Counter[Phase](), Counter[bool]()
-        for comm_id in sample:  # of each no more is kept than what counts: decoded, a launch with its policy has megabytes
+        for comm_id in sample:  # keeps only the counts: a decoded launch with its policy has megabytes
             head = await self._head(comm_id)
             if head is not None and not head.entry.state.phase.is_terminal:
                 by_phase[head.entry.state.phase] += 1
@@ -101,16 +97,16 @@ class OpenWorkMetrics:
         self._counted = newest
 
     async def _head(self, comm_id: CommId) -> StoredEntry | None:
-        """Read a head; one that cannot be read is passed over."""
+        """Return the last entry of a log; None if it cannot be read."""
         try:
             return await self._log.last(comm_id)
-        except Exception:  # noqa: BLE001 - one unreadable group must not hide all others
+        except Exception:  # noqa: BLE001 - one unreadable group must not hide the others
             group_metrics.unreadable.inc()
             _log.exception("group_unreadable", comm_id=comm_id)
             return None
 
     async def _sample(self) -> tuple[Sequence[CommId], int]:
-        """Choose open groups, each with the same chance, and count all of them."""
+        """Return a uniform sample of open groups, and the number of all open groups."""
         sample, number, after, complete = list[CommId](), 0, 0, False
         while not complete:
             page = await self._open.page(after=after, limit=_PAGE)

@@ -1,4 +1,4 @@
-"""A lock with a short way for what is urgent: a deadline must not stand in line behind a thousand messages."""
+"""A lock with priority: a deadline precedes the messages that wait for the same group."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from types import TracebackType
 
 
 class PriorityLock:
-    """A lock for the tasks of one event loop. Urgent waiters come first; among equals, who came first.
+    """A lock for the tasks of one event loop. Urgent waiters precede others; equal waiters are served in order.
 
-    It is handed over, never left open while somebody waits, so that nobody who comes later can slip in.
+    A release passes the lock to the next waiter directly, so that a later task cannot acquire it first.
     """
 
     def __init__(self) -> None:
         self._locked = False
-        # Lists, since there is a lock for each of ten thousand groups, and an empty deque takes 0.6 kB.
+        # Lists, because each of ten thousand groups has a lock, and an empty deque takes 0.6 kB.
         self._urgent: list[asyncio.Future[None]] = []
         self._others: list[asyncio.Future[None]] = []
 
     def locked(self) -> bool:
-        """Whether somebody holds the lock."""
+        """Return whether the lock is held."""
         return self._locked
 
     def held(self, *, urgent: bool = False) -> _Holding:
@@ -27,7 +27,7 @@ class PriorityLock:
         return _Holding(self, urgent=urgent)
 
     async def acquire(self, *, urgent: bool = False) -> None:
-        """Wait for the lock. Who is cancelled meanwhile does not hold it, and passes on what was handed to it at that moment."""
+        """Wait for the lock. A task that is cancelled while it waits does not hold the lock."""
         if not self._locked:
             self._locked = True
             return
@@ -41,7 +41,7 @@ class PriorityLock:
             raise
 
     def release(self) -> None:
-        """Hand the lock to the next one who still waits."""
+        """Pass the lock to the next waiter, or unlock it."""
         for waiting in (self._urgent, self._others):
             while waiting:
                 turn = waiting.pop(0)
@@ -52,7 +52,7 @@ class PriorityLock:
 
 
 class _Holding:
-    """One `async with` block. A class, since a generator would cost every message some microseconds."""
+    """One `async with` block. A class, because a generator would cost every message some microseconds."""
 
     def __init__(self, lock: PriorityLock, *, urgent: bool) -> None:
         self._lock = lock
