@@ -33,6 +33,7 @@ from ioa.protocol.ids import AgentId, comm_id_of_goal
 from ioa.protocol.messages import Message, Pass, PassCause, Thinking
 from ioa.runtime.process import StopSignal
 from ioa_testkit.planes import Plane, open_plane
+from tests.rig.deadline import eventually
 from tests.rig.memory_store import MemoryStore
 from tests.unit.agent.model.http_script import Line, completion, serving
 
@@ -127,7 +128,9 @@ async def reach(
         clients = [_client(plane, folder, f"{name}-{role}", brain, patience) for role in ("lead", "member")]
         stop = StopSignal()
         await stack.enter_async_context(beside(*(client.run(stop) for client in clients), stop=stop.set))
-        goal_id = await plane.client.launch(GoalOrder(goal=f"Help {name} to count.", agent=f"{name}-lead", timeout=40))
+        lead = f"{name}-lead"
+        await eventually(plane.client.agents, lambda agents: lead in {one.card.agent_id for one in agents})
+        goal_id = await plane.client.launch(GoalOrder(goal=f"Help {name} to count.", agent=lead, timeout=40))
         result = await plane.client.wait_for_result(goal_id)
         try:
             entries = await conversation(plane.client, comm_id_of_goal(goal_id))

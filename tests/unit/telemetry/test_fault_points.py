@@ -41,6 +41,8 @@ def test_a_point_that_is_not_there_is_refused(written: str) -> None:
 def test_every_point_is_reached_somewhere() -> None:
     """The list names exactly the points in the code."""
     root = Path(fault_points.__file__).parents[3]
-    sources = [path.read_text(encoding="utf-8") for folder in ("libs", "services") for path in (root / folder).rglob("*.py")]
+    sources = [
+        path.read_text(encoding="utf-8") for folder in ("libs", "services", "tests/rig") for path in (root / folder).rglob("*.py")
+    ]
     named = {name for source in sources for name in re.findall(r'\bfault_point\("([a-z_.]+)"\)', source)}
     assert named == set(fault_points.POINTS)
