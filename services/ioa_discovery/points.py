@@ -11,12 +11,16 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from qdrant_client import models
-
+from ioa.errors import MissingExtraError
 from ioa.ports.agent_index import Candidate, Indexed, IndexEntry, Likeness, Signal, SparseVector
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.ids import AgentId
 from ioa.protocol.search import Filters
+
+try:
+    from qdrant_client import models
+except ImportError as error:
+    raise MissingExtraError.of("The Qdrant client", "discovery") from error
 
 AGENT_FIELD, POOL_FIELD, ONLINE_FIELD, CARD_FIELD = "agent_id", "pool", "online", "card"
 EXAMPLE_FIELD = "example"
