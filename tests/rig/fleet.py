@@ -51,6 +51,7 @@ TWINS = ("twin-0", "twin-1")
 ROSTER = tuple(AgentId(f"load-{number}") for number in range(6))
 
 _STOP_GRACE_SECONDS = 15.0
+_LOAD_WORKER = "tests.rig.load_worker"
 _PATIENCE = timedelta(seconds=60)
 _ROOM_FOR_NOTES_BYTES = 100_000
 _LOOKS_AFTER_SECONDS, _AWAY = (0.1, 0.8), 0.3
@@ -79,6 +80,8 @@ class Fleet:
         for name in names:
             module, told = self._program(name)
             told |= {**self._env, **(env or {})} | ({"IOA_FAULT_POINT": fault_point} if fault_point else {})
+            if module != _LOAD_WORKER:  # a service rejects settings that it does not know
+                told = {name: value for name, value in told.items() if not name.startswith("IOA_LOAD_")}
             arguments = (str(self._clock_of(name)), module)
             self._running[name] = await self._forks.start(Program(name, "tests.rig.skewed_process", arguments, told))
             self._returned(name)
@@ -313,7 +316,7 @@ class Fleet:
         if part in ("worker", "twin"):
             # A twin runs the same agents as the worker of its number, without that one's memory.
             data = self._folder / ("agents" if part == "worker" else "twins")
-            return "tests.rig.load_worker", environment_of(agents_of(name), ROSTER, data, self._notes_of(name))
+            return _LOAD_WORKER, environment_of(agents_of(name), ROSTER, data, self._notes_of(name))
         return f"ioa_{part}", {}
 
     def _clock_of(self, name: str) -> Path:
