@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, AsyncIterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Literal, overload
@@ -16,7 +17,7 @@ from ioa.cancellation import fail_after
 from ioa.client.history import heads_of_tree, read_back, read_on
 from ioa.client.questions import OpenQuestion, answer_question, questions_of, questions_waiting
 from ioa.client.rerun import order_rerun
-from ioa.client.watching import watch
+from ioa.client.watching import patiently, watch
 from ioa.errors import ConflictError, InvalidInputError, NotFoundError
 from ioa.foreign_text import shown_in_line
 from ioa.group.goal_lists import PAGE_GOALS, GoalFilter, GoalList, GoalPhase, GoalStatus
@@ -166,12 +167,12 @@ class Client:
             target: A goal, or a group; one that does not exist yet is waited for.
             after: The sequence behind which to begin.
         """
-        name = None if isinstance(target, Group) else await self._name(target)
+        goal = target if isinstance(target, Group) else await patiently(partial(self._name, target))
 
         async def is_over() -> bool:
-            return name is not None and await self.system.result(name) is not None
+            return isinstance(goal, GoalName) and await self.system.result(goal) is not None
 
-        async with watch(self.system, await self._comm_id(target), after=after, is_over=is_over) as news:
+        async with watch(self.system, goal.comm_id, after=after, is_over=is_over) as news:
             async for one in news:
                 if isinstance(one, StoredEntry):
                     yield one

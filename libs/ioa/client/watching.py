@@ -52,12 +52,12 @@ async def watch(
         UnreadableEntryError: An entry is garbage; no version of any program can read it.
     """
     heard = _Heard(is_over)
-    async with groups.listen(await _patiently(lambda: _root_of(groups, comm_id)), heard):
+    async with groups.listen(await patiently(lambda: _root_of(groups, comm_id)), heard):
 
         async def news() -> AsyncIterator[News]:
-            tree = await _patiently(lambda: Tree.behind(groups, comm_id, after))
+            tree = await patiently(lambda: Tree.behind(groups, comm_id, after))
             while not tree.has_ended:
-                page = await _patiently(tree.advance)
+                page = await patiently(tree.advance)
                 for report in heard.reports():
                     yield report
                 for stored in page:
@@ -81,7 +81,8 @@ async def _root_of(groups: NatsSystemClient, comm_id: CommId) -> CommId:
     return comm_id if head is None else head.state.goal_name.comm_id
 
 
-async def _patiently(read: Callable[[], Awaitable[R]]) -> R:
+async def patiently(read: Callable[[], Awaitable[R]]) -> R:
+    """Return the value of a read, which is repeated every second while NATS or a service does not answer."""
     while True:
         try:
             return await read()
@@ -117,7 +118,7 @@ class _Heard(Attention):
         if (now := asyncio.get_running_loop().time()) >= self._ask_at:  # hints come meanwhile, by which nothing is found
             self._ask_in = min(2 * self._ask_in, _LONGEST_SECONDS)
             self._ask_at = now + self._ask_in
-            self.is_over = await _patiently(self._asked)
+            self.is_over = await patiently(self._asked)
 
     def report(self, said: Said) -> None:
         """Take a report of progress."""
