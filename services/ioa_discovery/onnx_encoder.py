@@ -63,10 +63,10 @@ class OnnxEncoder:
         self._tokenizer = Tokenizer.from_file(str(tokenizer))
         self._tokenizer.enable_truncation(max_length=MAX_TOKENS)
         self._tokenizer.enable_padding()
-        self._model_id = f"{name}@{_sha256(model)[:12]}"
+        self.model_id = f"{name}@{_sha256(model)[:12]}"
         self._session = _session(model)
         self._inputs = {entry.name for entry in self._session.get_inputs()}
-        self._dimension = len(self.encode(["dimension"])[0])
+        self.dimension = len(self.encode(["dimension"])[0])
 
     @classmethod
     def of_package(cls) -> OnnxEncoder:
@@ -93,16 +93,6 @@ class OnnxEncoder:
     def of_folder(cls, folder: Path) -> OnnxEncoder:
         """Load `model.onnx` and `tokenizer.json` from a folder."""
         return cls(folder / "model.onnx", folder / "tokenizer.json", name=folder.name)
-
-    @property
-    def model_id(self) -> str:
-        """Name the model and the digest of its weights."""
-        return self._model_id
-
-    @property
-    def dimension(self) -> int:
-        """Give the length of every vector."""
-        return self._dimension
 
     def encode(self, texts: Sequence[str]) -> Sequence[Vector]:
         """Return one vector of unit length per text. Tokens after the 256th are ignored."""

@@ -42,18 +42,8 @@ class SentenceTransformerEncoder:
                 f"The embedding model {model!r} cannot be loaded: {error}",
                 hint="Name a folder or a hub id that is on disk or that can be downloaded.",
             ) from error
-        self._model_id = _model_id(model)
-        self._dimension = len(self.encode(["dimension"])[0])
-
-    @property
-    def model_id(self) -> str:
-        """Name the model: the hub id, or the folder's name with the digest of its weights."""
-        return self._model_id
-
-    @property
-    def dimension(self) -> int:
-        """Give the length of every vector."""
-        return self._dimension
+        self.model_id = _model_id(model)
+        self.dimension = len(self.encode(["dimension"])[0])
 
     def encode(self, texts: Sequence[str]) -> Sequence[Vector]:
         """Return one vector of unit length per text. Text beyond the model's own limit is ignored."""

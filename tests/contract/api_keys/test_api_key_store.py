@@ -3,28 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 
 import pytest
 from nats.aio.client import Client
 
 from ioa.adapters.nats.api_keys import NatsApiKeys
-from ioa.adapters.nats.connection import NatsSettings, open_connection
-from ioa.adapters.nats.topology import API_KEYS, Topology
+from ioa.adapters.nats.topology import API_KEYS
 from ioa.errors import NotFoundError
 from ioa.protocol.api_keys import MOST_SIGNED_OUT, KeyId, LoginToken, SignedOut, digest_of_secret
 from ioa.testing.manual_clock import NEW_YEAR
 from tests.integration.gateway.serving import key
 
 TOKEN = LoginToken(digest=digest_of_secret("once"), key_id=KeyId("web"), expires_at=NEW_YEAR)
-
-
-@pytest.fixture
-async def client(nats_url: str) -> AsyncIterator[Client]:
-    """A connection to a server with all streams and buckets."""
-    async with open_connection(NatsSettings(nats_url, "test")) as connection:
-        await Topology().ensure(connection.jetstream())
-        yield connection
 
 
 @pytest.fixture

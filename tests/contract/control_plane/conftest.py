@@ -1,16 +1,12 @@
-"""A connection to an account of the shared nats-server, with all streams and buckets."""
+"""Helpers of the contract suites of the control plane."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from datetime import timedelta
 
-import pytest
 from nats.aio.client import Client
 
-from ioa.adapters.nats.connection import NatsSettings, open_connection
 from ioa.adapters.nats.queues import Delivery
-from ioa.adapters.nats.topology import Topology
 
 LEASE = timedelta(seconds=1)
 
@@ -26,11 +22,3 @@ async def heard(client: Client) -> None:
 async def nothing_is_poison(delivery: Delivery, error: Exception) -> None:
     """For workers whose work must not fail."""
     raise AssertionError(f"{delivery.subject} was to be set aside") from error
-
-
-@pytest.fixture
-async def client(nats_url: str) -> AsyncIterator[Client]:
-    """A connection to a server with all streams and buckets."""
-    async with open_connection(NatsSettings(nats_url, "contract")) as connection:
-        await Topology().ensure(connection.jetstream())
-        yield connection

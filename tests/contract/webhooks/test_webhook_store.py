@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-
 import pytest
 from nats.aio.client import Client
 
-from ioa.adapters.nats.connection import NatsSettings, open_connection
 from ioa.adapters.nats.keys import stream_of
-from ioa.adapters.nats.topology import HOOKS, WEBHOOKS, Topology
+from ioa.adapters.nats.topology import HOOKS, WEBHOOKS
 from ioa.adapters.nats.webhooks import NatsWebhooks
 from ioa.protocol.api_keys import KeyId
 from ioa.protocol.ids import LOCAL, CommId, GoalId
 from ioa.protocol.webhooks import HookEvent, Notice, StreamEnds, Webhook, WebhookId, written_secret
 from ioa.testing.manual_clock import NEW_YEAR
-
-
-@pytest.fixture
-async def client(nats_url: str) -> AsyncIterator[Client]:
-    """A connection to a server with all streams and buckets."""
-    async with open_connection(NatsSettings(nats_url, "test")) as connection:
-        await Topology().ensure(connection.jetstream())
-        yield connection
 
 
 @pytest.fixture

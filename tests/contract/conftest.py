@@ -1,0 +1,19 @@
+"""Fixtures of the contract suites."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+from nats.aio.client import Client
+
+from ioa.adapters.nats.connection import NatsSettings, open_connection
+from ioa.adapters.nats.topology import Topology
+
+
+@pytest.fixture
+async def client(nats_url: str) -> AsyncIterator[Client]:
+    """A connection to a server with all streams and buckets."""
+    async with open_connection(NatsSettings(nats_url, "contract")) as connection:
+        await Topology().ensure(connection.jetstream())
+        yield connection
