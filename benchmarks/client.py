@@ -3,8 +3,8 @@
     python -m benchmarks.client [--goals 10000] [--entries 10000] [--repeat 100] [--idle 200] [--seconds 30] [--nodes 3]
 
 The stores of one nats-server, or of three that keep each stream in as many copies, are filled with goals that have ended, one in
-ten with a label, and between them with the entries of one group. Only the service of read requests runs, in this process. At last
-so many follow groups in which nothing happens, and it is counted what they ask NATS for meanwhile.
+ten with a label, and between them with the entries of a group. Only the service of read requests runs, in this process. At last
+`--idle` clients follow groups without events, and their requests to NATS are counted.
 """
 
 from __future__ import annotations

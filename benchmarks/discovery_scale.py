@@ -2,8 +2,8 @@
 
     python -m benchmarks.discovery_scale [--agents 1500 20000] [--examples 4] [--queries 200]
 
-Synthetic agents (`discovery_synthetic`) are written as discovery writes them; then needs are searched one after the other. Times
-are those of `ExactIndex.search` for one need whose vector is known: embedding is measured by `benchmarks.discovery`.
+Synthetic agents (`discovery_synthetic`) are written as discovery writes them; then needs are searched sequentially. The times
+are of `ExactIndex.search` for a need whose vector is known: `benchmarks.discovery` measures the embedding.
 """
 
 from __future__ import annotations

@@ -47,12 +47,12 @@ _MAX_REQUESTS_PER_CALLER = 4
 _MAX_FILE_REQUESTS = 8
 """Requests for pieces of files that are handled at once, at most one of each caller."""
 _MAX_READS, _MAX_READS_PER_CALLER = 16, 4
-"""Read requests that are handled at once, of all callers and of one: each reads up to 2 MB over one connection."""
+"""Maximum concurrent read requests, of all callers and of each caller: a request reads up to 2 MB over one connection."""
 _SYNC_COST, _FILE_COST = 2, 2
 """Costs of a log page and of a piece of a file in a caller's token bucket."""
 
 _ORDERS_AT_ONCE, _LOCAL_ORDERS_AT_ONCE = 4, 16
-"""Maximum goals of one user that a replica accepts concurrently; and of all users, if users are not known."""
+"""Maximum goals that a replica accepts concurrently: per user, and in total if users are not known."""
 
 
 async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:

@@ -119,7 +119,7 @@ class Router:
 
         Args:
             comm_id: The group.
-            fired_at: Time at which the timer fired, by the clock of JetStream. If this machine's clock is behind that clock, the
+            fired_at: Time at which the timer fired, by the clock of JetStream. If this machine's clock is slow, the
                 deadline has passed all the same; otherwise the timer would be scheduled in the past and fire repeatedly.
             again: The timer was delivered before, to a router that may have stopped before it pushed the head to the members.
 

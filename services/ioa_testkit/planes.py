@@ -52,7 +52,7 @@ class Plane:
 
 @asynccontextmanager
 async def open_nats_plane(folder: Path, **timeouts: timedelta) -> AsyncIterator[Plane]:
-    """Run nats-server on a folder and the services on it; `timeouts` are those of `open_plane`.
+    """Run nats-server on a folder and the services on it; `timeouts` are passed to `open_plane`.
 
     Raises:
         MissingExtraError: nats-server is not installed.

@@ -1,6 +1,6 @@
 """Throw examples at every route of a gateway, made of its own description by schemathesis: `python -m tests.http_examples`.
 
-The gateway is a real one, on a control plane of its own, whose agent concludes each goal at once. Nothing that anybody sends may be
+The gateway is a real one, on a control plane of its own, whose agent concludes each goal at once. No request may be
 answered by an error of the server (5xx). Schemathesis is installed into an environment of its own, since nothing else needs it.
 """
 

@@ -420,7 +420,7 @@ class GroupSession:
         return [Encounter(card, tuple(of_agent[card.agent_id])) for card in cards if card.agent_id in of_agent]
 
     async def _report(self) -> None:
-        """Tell discovery, once, that the group has ended: it reads the outcomes from the log."""
+        """Report the end of the group to discovery, once; discovery reads the outcomes from the log."""
         request = ReportOutcomes(agent_id=self.me, session=self._outbox.session, comm_id=self._history.comm_id)
         try:
             await self._outbox.network.report_outcomes(request)

@@ -279,7 +279,7 @@ def render(keys: CredentialFolder, now: datetime, terminal: Terminal) -> None:
 
 
 def revoke(keys: CredentialFolder, tenant: TenantId | None, name: str | None, now: datetime, terminal: Terminal) -> None:
-    """Remove a name, a pool or a whole tenant from the roster, and print the commands that end what it started.
+    """Remove a name, a pool or a whole tenant from the roster, and print the commands that end its goals and keys.
 
     Raises:
         InvalidInputError: There is no such name. The authorization is rendered and nats-server is signalled all the same.
@@ -310,7 +310,7 @@ def revoke(keys: CredentialFolder, tenant: TenantId | None, name: str | None, no
     terminal.note(f"{name or tenant} is removed from the roster")
     _note_reload(keys, reloaded, terminal)
     if then:
-        terminal.note("to end what it started, run as an admin:")
+        terminal.note("to end its goals, HTTP keys or agents, run as an admin:")
         for command in then:
             terminal.note(f"  {command}")
 

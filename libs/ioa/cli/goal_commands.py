@@ -95,7 +95,7 @@ def cancel(
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Cancel a goal and every team that works for it, or all goals of a user, also those that have not begun."""
+    """Cancel a goal and every team that works for it, or all goals of a user, including goals that have not begun."""
     if (goal_id is None) is (user is None):
         raise typer.BadParameter("Give either the ID of a goal or --user.")
     with reported(as_json=as_json):

@@ -19,14 +19,13 @@ AnyGoal = GoalId | GoalName
 PAGE_GOALS = 50
 """Default number of goals of a page of a list."""
 PAGE_BYTES = 500_000
-"""Behind how many bytes a page of a list ends, as its records, results and groups are stored: decoded they take up to thirty times
-as much. Fifty goals as people launch them have a quarter of it."""
+"""Maximum stored bytes of a page of a list. Decoded documents need up to thirty times as much memory."""
 MOST_LOOKED_AT = 1_000
 """Maximum goals that are read for a page."""
 
 
 GoalPhase = Phase | Literal["waiting"]
-"""The phase of a goal: that of its group, or `waiting` without a group."""
+"""The phase of a goal: the phase of its group, or `waiting` without a group."""
 
 PHASES_OF_GOALS: Sequence[str] = ("waiting", *Phase)
 """All phases of goals."""
@@ -34,12 +33,12 @@ PHASES_OF_GOALS: Sequence[str] = ("waiting", *Phase)
 
 @dataclass(frozen=True)
 class GoalFilter:
-    """Which goals of a list are wanted.
+    """Filter of a list of goals.
 
     Attributes:
-        open_only: Only those that have not ended.
-        labels: Only those that bear all of these.
-        phase: Only those that stand there.
+        open_only: Only goals that have not ended.
+        labels: Only goals with all of these labels.
+        phase: Only goals in this phase.
         user: Only goals of this user.
     """
 
@@ -50,20 +49,20 @@ class GoalFilter:
 
     @property
     def is_of_open_ones(self) -> bool:
-        """Whether none that has ended is wanted."""
+        """Return whether the filter excludes all ended goals."""
         return self.open_only or self.phase not in (None, Phase.CONCLUDED, Phase.FAILED, Phase.CANCELLED)
 
     @property
     def leaves_out(self) -> bool:
-        """Whether more has to be looked at than is wanted."""
+        """Return whether more goals must be read than the page contains."""
         return bool(self.labels) or self.phase is not None or self.user is not None
 
     def takes(self, record: GoalRecord) -> bool:
-        """Whether a goal can be wanted by what is on record."""
+        """Return whether the record of a goal matches the filter."""
         return bears(record.goal.labels, self.labels) and self.user in (None, record.goal.user)
 
     def wants(self, row: GoalStatus) -> bool:
-        """Whether a goal is wanted, of those that can be."""
+        """Return whether a goal with a matching record matches the filter."""
         return not (self.open_only and row.result is not None) and self.phase in (None, row.phase)
 
 
@@ -72,9 +71,9 @@ ALL_GOALS = GoalFilter()
 
 @dataclass(frozen=True)
 class GoalStatus:
-    """A goal, the group that works for it if one was opened, and its result if it has ended.
+    """A goal, the last state of its group if it was opened, and its result if the goal has ended.
 
-    In a list `standing` is None for a goal with a result, and has no charter. Without its team neither has the record one.
+    In a list, `standing` is None for a goal with a result, and contains no charter.
     """
 
     record: GoalRecord
@@ -83,7 +82,7 @@ class GoalStatus:
 
     @property
     def phase(self) -> GoalPhase:
-        """Where it stands."""
+        """The phase of the goal."""
         if self.result is not None:
             ended = {Reason.CONCLUDED: Phase.CONCLUDED, Reason.CANCELLED: Phase.CANCELLED}
             return ended.get(self.result.reason, Phase.FAILED)
@@ -95,9 +94,9 @@ class GoalList:
     """Goals, newest first.
 
     Attributes:
-        goals: Those that were asked for.
-        before: What to ask for the next page with; None when there is no more.
-        looked_at: How many were looked at for it.
+        goals: The matching goals.
+        before: Cursor of the next page; None on the last page.
+        looked_at: Number of goals that were examined.
     """
 
     goals: Sequence[GoalStatus]
@@ -107,19 +106,19 @@ class GoalList:
 
 @dataclass(frozen=True)
 class GroupList:
-    """The groups of some goals, newest goal first, each before the teams nested in it; policies only of those with people."""
+    """Groups of goals, newest goal first, each parent before its nested groups. Only groups with people contain their policy."""
 
     groups: Sequence[GroupSnapshot]
     before: int | None
 
 
 def listed_group(group: GroupSnapshot) -> GroupSnapshot:
-    """Return a group as lists show it: by its policy is told what is asked of people, and nothing else."""
+    """Return a group without its policy, unless the group has people: lists show their questions by the policy."""
     if group.charter is None or any(member.human for member in group.state.members):
         return group
     return group.model_copy(update={"charter": group.charter.model_copy(update={"policy": None, "cast": ()})})
 
 
 def listed_bytes(group: GroupSnapshot) -> int:
-    """Count a group for a page of a list, as it would be sent: of its log's entries, which have more, no more is kept."""
+    """Return the size of a group in a reply, in bytes."""
     return len(encode_value(group.model_dump(mode="json")))

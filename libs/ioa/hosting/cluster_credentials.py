@@ -52,7 +52,7 @@ class Rotation(_Part):
 class Plan(_Part):
     """The Secrets by name, the Secret of nats-server, and the nodes that its servers connect to (host:port).
 
-    `tenants` are those with a name, and their limits; `limits` are those of the tenant without one.
+    `tenants` contains the limits of each tenant with a name; `limits` contains the limits of the tenant without a name.
     """
 
     rotation: Rotation | None = None

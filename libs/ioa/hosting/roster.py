@@ -88,7 +88,7 @@ class Holder(_Part):
 
     @property
     def names(self) -> frozenset[str]:
-        """The names that address it: its own, and that of its pool."""
+        """The names that address the holder: its own name and its pool's name."""
         return frozenset(one for one in (self.name, self.pool) if one is not None)
 
     @property
@@ -150,7 +150,7 @@ class AccessRoster(_Part):
                 pools[full_name(one.tenant, one.pool)] = one.pool
         for name, pool in pools.items():
             if name in seen:
-                raise ValueError(f"There are two of the name {pool!r}: that of a pool, and that of its agent or of another holder")
+                raise ValueError(f"There are two of the name {pool!r}: a pool and a holder")
         return self
 
     def add(self, holders: Iterable[Holder]) -> AccessRoster:

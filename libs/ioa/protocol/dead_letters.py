@@ -60,13 +60,13 @@ class DeadLetter:
         """
         if self.reason == DeadReason.UNREADABLE_ENTRY:
             raise InvalidInputError(
-                f"Dead letter {self.seq} is a copy of an entry of a group's log, where it still stands.",
-                hint="The group's goal ends at its deadline; publish the goal anew.",
+                f"Dead letter {self.seq} is a copy of an entry, which is still in the log of its group.",
+                hint="The group's goal ends at its deadline; publish the goal again.",
             )
         if len(self.data) < self.size_bytes:
             raise InvalidInputError(
                 f"Of dead letter {self.seq} only {len(self.data):,} of {self.size_bytes:,} bytes were kept.",
-                hint="Whoever published it has to publish it again, in less.",
+                hint="The publisher must publish a smaller message.",
             )
 
 

@@ -1,7 +1,7 @@
 """Read requests of users and operators, and their replies: goals, groups, log pages, dead letters and the audit log.
 
 Group setup answers them. A stored document travels as it is stored: a reply lists the sizes of its documents, whose bytes follow
-one another in `data`. A reply fits into one message; a page that ends early says where the next page begins.
+one another in `data`. A reply fits into one message; a page that ends early contains the cursor of the next page.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class ListGoals(Model):
     Attributes:
         before: Where the previous page ended; None lists the newest goals.
         open_only: Only goals that have not ended.
-        labels: Only goals that bear all of these.
+        labels: Only goals with all of these labels.
         phase: Only goals in this phase, or `waiting`.
         owner: Only goals of this user.
     """
@@ -84,7 +84,7 @@ class GoalSizes(Model):
 
 
 class ListedGoals(Documents):
-    """Goals, newest first. `before` begins the next page; None: there is no more. `examined` counts the goals looked at."""
+    """Goals, newest first. `before` begins the next page; None on the last page. `examined` counts the goals that were read."""
 
     goals: tuple[GoalSizes, ...]
     before: Place | None
@@ -115,7 +115,7 @@ class GetGoal(Model):
 class GoalFound(Documents):
     """Documents of a goal, in the order of `parts`, with their sizes. `left_out` did not fit: ask for them again.
 
-    `removed` says how a goal ended of which nothing else is stored.
+    `removed` is the outcome of a goal whose other documents were removed.
     """
 
     user: UserIdField
@@ -162,7 +162,7 @@ class ReadLog(Model):
     """Read entries of a group's log, or the last entry before a sequence of each of several logs.
 
     Attributes:
-        comm_ids: One group; several groups only with `before` and a limit of one entry each.
+        comm_ids: A group; several groups only with `before` and `limit` 1.
         after: The first entries after this sequence, unless `before` is set.
         before: The last entries before this sequence.
         limit: Maximum number of entries of each group.
@@ -228,7 +228,7 @@ class DeadRow(Model):
 
 
 class DeadPage(Documents):
-    """Dead letters, newest first. `before` begins the next page; None: there is no more."""
+    """Dead letters, newest first. `before` begins the next page; None on the last page."""
 
     letters: tuple[DeadRow, ...]
     before: Place | None = None

@@ -208,7 +208,7 @@ def outcome(pool: PoolId) -> str:
     return f"{ROOT}.outcome.{pool}"
 
 
-def any_live_of(user: UserId, comm_id: CommId) -> str:
+def any_live(user: UserId, comm_id: CommId) -> str:
     """Return the pattern of live messages about a user's goal, by the goal's root group."""
     return f"{ROOT}.live.{user}.{comm_id}.*"
 

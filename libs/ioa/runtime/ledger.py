@@ -336,7 +336,7 @@ class GroupLedger:
                     raise
                 if _same(stored[0].entry.event, event):
                     return await self._continue_from(stored[0])
-                continue  # another entry has this sequence, so this entry cannot be stored any more
+                continue  # another entry has this sequence, so the log rejects this entry
             fault_point("router.after_append")
             count_entry(head.entry.state if head else None, event, transition.state)
             group.remember(StoredEntry(seq, entry.entry, len(entry.data), log_bytes + len(entry.data)))

@@ -9,9 +9,9 @@ from nats.aio.client import Client
 from nats.js.api import StreamConfig
 
 from ioa.adapters.nats.stream_reader import (
-    first_of,
+    first_messages,
     last_messages,
-    last_of,
+    latest_messages,
     message_at,
     messages_before,
     next_messages,
@@ -65,8 +65,8 @@ async def test_one_by_one(reader: Client) -> None:
     await _store(reader, 3, 4, 5)
     found = [
         await message_at(reader, _STREAM, 2),
-        (await last_of(reader, _STREAM, ["read.0"])).get("read.0"),
-        (await first_of(reader, _STREAM, ["read.1"])).get("read.1"),
+        (await latest_messages(reader, _STREAM, ["read.0"])).get("read.0"),
+        (await first_messages(reader, _STREAM, ["read.1"])).get("read.1"),
     ]
     assert [(one.seq, one.subject, one.data) for one in found if one is not None] == [
         (2, "read.1", b"\x01" * 4),
@@ -81,8 +81,8 @@ async def test_the_first_and_the_last_of_many_subjects(reader: Client) -> None:
     """Side by side, or at once as they were when the stream had come so far."""
     await _store(reader, *[1] * 6)
     asked = ["read.0", "read.1", "read.none"]
-    assert {name: one.seq for name, one in (await last_of(reader, _STREAM, asked)).items()} == {"read.0": 5, "read.1": 6}
-    assert {name: one.seq for name, one in (await first_of(reader, _STREAM, asked)).items()} == {"read.0": 1, "read.1": 2}
+    assert {name: one.seq for name, one in (await latest_messages(reader, _STREAM, asked)).items()} == {"read.0": 5, "read.1": 6}
+    assert {name: one.seq for name, one in (await first_messages(reader, _STREAM, asked)).items()} == {"read.0": 1, "read.1": 2}
     assert {one.subject: one.seq for one in await last_messages(reader, _STREAM, asked, up_to=4)} == {"read.0": 3, "read.1": 4}
 
 

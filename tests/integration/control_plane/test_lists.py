@@ -16,7 +16,7 @@ from ioa.adapters.nats.goals import NatsGoalRecords
 from ioa.adapters.nats.log import NatsGroupLog
 from ioa.adapters.nats.open_groups import NatsOpenGroups
 from ioa.adapters.nats.retention import NatsEndedGoals, NatsGoalRemoval
-from ioa.adapters.nats.stream_reader import StreamMessage, last_of
+from ioa.adapters.nats.stream_reader import StreamMessage, latest_messages
 from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.adapters.nats.topology import OPEN, Topology
 from ioa.adapters.system_clock import SystemClock
@@ -148,9 +148,9 @@ async def test_for_one_user_nothing_of_anothers_goals_is_read(nats_url: str, mon
 
     async def noting(client: Client, stream: str, subjects: Iterable[str]) -> Mapping[str, StreamMessage]:
         read.extend(asked := [*subjects])
-        return await last_of(client, stream, asked)
+        return await latest_messages(client, stream, asked)
 
-    monkeypatch.setattr(goal_listing, "last_of", noting)
+    monkeypatch.setattr(goal_listing, "latest_messages", noting)
     async with open_client(nats_url) as client:
         goals, system = Goals(client), NatsSystemClient(client)
         names = [GoalName(UserId(user), GoalId("one")) for user in ("anna", "eve")]

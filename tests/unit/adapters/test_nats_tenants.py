@@ -47,7 +47,7 @@ def test_nothing_crosses_from_one_tenant_to_another() -> None:
 
 
 def test_a_tenant_has_limits_of_its_own() -> None:
-    """They stand where the server heeds them."""
+    """The limits are in the accounts that nats-server applies them to."""
     rendered = authorization(KEYS, tenants={**BOTH, ACME: SMALL})
     accounts = json.loads(rendered)["accounts"]
     usual = {"max_mem": 0, "max_streams": 32, "max_consumers": 2_000}
@@ -60,7 +60,7 @@ def test_a_tenant_has_limits_of_its_own() -> None:
 
 
 def test_a_system_without_tenants_has_limits_that_its_operator_sets() -> None:
-    """They stand in the accounts that bear no tenant's name."""
+    """The limits are in the accounts without a tenant's name."""
     rendered = authorization(KEYS, tenants=BOTH, own=SMALL)
     accounts = json.loads(rendered)["accounts"]
     assert accounts["IOA_AGENTS"]["limits"] == {"max_connections": 7, "max_subscriptions": 20_000}

@@ -9,7 +9,7 @@ from nats.js.api import Header, PubAck
 from nats.js.errors import NotFoundError as NoSuchMessage
 
 from ioa.adapters.nats.group_owners import GroupOwners
-from ioa.adapters.nats.stream_reader import StreamMessage, last_of, message_at, previous_messages
+from ioa.adapters.nats.stream_reader import StreamMessage, latest_messages, message_at, previous_messages
 from ioa.adapters.nats.topology import DEAD
 from ioa.adapters.nats.translated_errors import unavailable_unless_answered
 from ioa.errors import InvalidInputError, NotFoundError, UnavailableError
@@ -45,7 +45,7 @@ class DeadLetterReader:
             found = await message_at(self._client, DEAD, request.seq)
             return await self._readable(reader, [] if found is None else [found])
         if request.reason:
-            newest = await last_of(self._client, DEAD, [subjects.dead(request.reason)])
+            newest = await latest_messages(self._client, DEAD, [subjects.dead(request.reason)])
             return await self._readable(reader, [*newest.values()])
         limit = request.limit if reader.reads_all else max(request.limit, _EXAMINED)
         page = await previous_messages(self._client, DEAD, before=request.before, limit=limit, max_bytes=MAX_PAGE_BYTES // 2)

@@ -21,7 +21,7 @@ from ioa.adapters.nats.group_owners import GroupOwners
 from ioa.adapters.nats.keys import last_message, next_message, stream_of, subject_of
 from ioa.adapters.nats.log import NatsGroupLog
 from ioa.adapters.nats.retention import ListedPage, ListedRecord, NatsEndedGoals, NatsGoalPages, listed
-from ioa.adapters.nats.stream_reader import StreamMessage, first_of, last_of, previous_messages
+from ioa.adapters.nats.stream_reader import StreamMessage, first_messages, latest_messages, previous_messages
 from ioa.adapters.nats.topology import GOAL_RECORDS, LOG, OPEN, RESULTS
 from ioa.adapters.nats.translated_errors import unavailable_unless_answered
 from ioa.errors import IoaError, NotFoundError
@@ -55,7 +55,7 @@ _EXAMINED_AT_ONCE, _READ_BYTES = 250, 2_000_000
 _MAX_CONCURRENT = 16
 """Goals or groups whose results and logs are read concurrently: each may have a megabyte."""
 _MAX_TREE_BYTES = 450_000
-"""Maximum bytes of the listed groups of one goal. As agents form groups, 60 of them have as much."""
+"""Maximum bytes of the listed groups of a goal: about 60 groups."""
 
 R = TypeVar("R")
 S = TypeVar("S")
@@ -138,9 +138,9 @@ class GoalListing:
     async def _rows(self, records: Sequence[ListedRecord]) -> AsyncGenerator[tuple[ListedRecord, _Row]]:
         """Yield the row of each goal."""
         for some in _in_parts(records):
-            results = await last_of(self._client, RESULTS, {subjects.result_of(one.record.goal.name) for one in some})
+            results = await latest_messages(self._client, RESULTS, {subjects.result_of(one.record.goal.name) for one in some})
             unended = [one for one in some if subjects.result_of(one.record.goal.name) not in results]
-            heads = await last_of(self._client, LOG, {subjects.log(one.record.goal.comm_id) for one in unended})
+            heads = await latest_messages(self._client, LOG, {subjects.log(one.record.goal.comm_id) for one in unended})
             for one in some:
                 await asyncio.sleep(0)  # other requests are handled between the rows
                 goal = one.record.goal
@@ -148,7 +148,7 @@ class GoalListing:
                 result = _read(decode_result, message)
                 head = heads.get(log)
                 if message is not None and result is None:  # the result cannot be read, the group may be
-                    head = (await last_of(self._client, LOG, [log])).get(log)
+                    head = (await latest_messages(self._client, LOG, [log])).get(log)
                 snapshot = _snapshot(head)
                 yield (
                     one,
@@ -256,15 +256,15 @@ class GoalListing:
     async def _trees(self, comm_ids: Sequence[CommId]) -> AsyncGenerator[_Tree]:
         """Yield each group with the groups nested in it, up to `_MAX_TREE_BYTES`."""
         for some in _in_parts(comm_ids):
-            heads = await last_of(self._client, LOG, map(subjects.log, some))
-            launches = await first_of(self._client, LOG, heads)
+            heads = await latest_messages(self._client, LOG, map(subjects.log, some))
+            launches = await first_messages(self._client, LOG, heads)
             for comm_id in some:
                 await asyncio.sleep(0)
                 head, launch = heads.get(subjects.log(comm_id)), launches.get(subjects.log(comm_id))
                 snapshot = _snapshot(head)
                 tree = _Tree()
                 if snapshot is not None:
-                    group = listed_group(snapshot.model_copy(update={"charter": _read(_charter_of, launch)}))
+                    group = listed_group(snapshot.model_copy(update={"charter": _read(_decode_charter, launch)}))
                     data = encode(fitting(group))
                     tree.groups.append((group.state, data))
                     tree.size_bytes += len(data)
@@ -318,7 +318,7 @@ class GoalListing:
         labels: Mapping[str, str] | None = None,
         owner: UserId | None = None,
     ) -> ListedPage:
-        """Read a page of records: with `owner` only this user's records, and with labels only records that bear them."""
+        """Read a page of records: with `owner` only this user's records, with `labels` only records with these labels."""
         if not open_only:
             return await self._pages.newest(before=before, limit=limit, max_bytes=_READ_BYTES, labels=labels, owner=owner)
         notes = await previous_messages(self._client, stream_of(OPEN), before=before, limit=limit)
@@ -328,10 +328,10 @@ class GoalListing:
             numbers = {
                 subject_of(GOAL_RECORDS, key): message.seq
                 for message, key in named
-                if owner is None or _may_be_of(owner, key, message.data)
+                if owner is None or _may_belong_to(owner, key, message.data)
             }
             # A nested group has no record, and is listed with its parent; nor has a note of the index's own.
-            messages = await last_of(self._client, stream_of(GOAL_RECORDS), numbers)
+            messages = await latest_messages(self._client, stream_of(GOAL_RECORDS), numbers)
             places = {seq: looked_at + place for place, seq in enumerate((one.seq for one in some), 1)}
             for message in [messages[key] for key in numbers if key in messages]:
                 size += len(message.data)
@@ -371,20 +371,20 @@ def _in_parts(several: Sequence[S]) -> Iterator[Sequence[S]]:
 
 def _snapshot(head: StreamMessage | None) -> GroupSnapshot | None:
     """Return the state in the last entry of a log, without the charter."""
-    state = _read(_state_of, head)
+    state = _read(_decode_state, head)
     return None if head is None or state is None else GroupSnapshot(seq=head.seq, state=state, charter=None)
 
 
-def _state_of(head: bytes) -> GroupState:
+def _decode_state(head: bytes) -> GroupState:
     return decode(Entry, head).state
 
 
-def _charter_of(launch: bytes) -> Charter | None:
+def _decode_charter(launch: bytes) -> Charter | None:
     event = decode(Entry, launch).event
     return event.charter if isinstance(event, GroupLaunched) else None
 
 
-def _may_be_of(owner: UserId, key: str, noted: bytes) -> bool:
+def _may_belong_to(owner: UserId, key: str, noted: bytes) -> bool:
     """Return whether a note of the open index may be of a user's goal: the key of its root group contains both."""
     try:
         return GoalName(owner, decode(OpenGroup, noted).goal_id).comm_id == key

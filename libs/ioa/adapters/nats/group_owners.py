@@ -7,7 +7,7 @@ from collections import OrderedDict
 from nats.aio.client import Client
 
 from ioa.adapters.nats.keys import stream_of, subject_of
-from ioa.adapters.nats.stream_reader import first_of, last_of
+from ioa.adapters.nats.stream_reader import first_messages, latest_messages
 from ioa.adapters.nats.topology import GOAL_RECORDS, LOG
 from ioa.errors import InvalidInputError
 from ioa.protocol import subjects
@@ -54,10 +54,10 @@ class GroupOwners:
 
     async def _read(self, comm_id: CommId) -> UserId | None:
         record, log = subject_of(GOAL_RECORDS, comm_id), subjects.log(comm_id)
-        goal = (await last_of(self._client, stream_of(GOAL_RECORDS), [record])).get(record)
+        goal = (await latest_messages(self._client, stream_of(GOAL_RECORDS), [record])).get(record)
         if goal is not None:
             return _user_in(goal.data, "goal")
-        launch = (await first_of(self._client, LOG, [log])).get(log)
+        launch = (await first_messages(self._client, LOG, [log])).get(log)
         return None if launch is None else _user_in(launch.data, "state")
 
 

@@ -76,7 +76,7 @@ class TopologyFacts:
 
 @dataclass(frozen=True)
 class DeadLetterKind:
-    """The dead letters of one reason: their number, and sequence, explanation and subject of the newest.
+    """The dead letters of a reason: their number, and sequence, explanation and subject of the newest letter.
 
     `seq` is 0 if the caller may only count them.
     """

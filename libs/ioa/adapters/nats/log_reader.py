@@ -133,7 +133,7 @@ class LogReader:
             return _of_leader(await last_message(self._js, LOG, subjects.log(comm_id)))
 
     async def _next(self, comm_id: CommId, after: int, before: int | None = None) -> _Stored | None:
-        """Read the first entry after a sequence, and before another one, from the leader."""
+        """Read the first entry between `after` and `before` from the leader."""
         with unavailable_unless_answered(f"The log of {comm_id}"):
             found = _of_leader(await next_message(self._js, LOG, subjects.log(comm_id), after=after))
         return None if found is None or (before is not None and found.seq >= before) else found

@@ -92,7 +92,7 @@ class Answering:
 
 @dataclass(frozen=True)
 class Permissions:
-    """The permissions of one credential, in addition to the inbox of its replies.
+    """The permissions of a credential, in addition to the inbox of its replies.
 
     Attributes:
         account: One of the three accounts of the tenant.
@@ -146,7 +146,7 @@ def of_user(user: UserId) -> Permissions:
 
 
 def of_gateway() -> Permissions:
-    """Return the permissions of the gateway: those of every user, reading all goals, and its own stores.
+    """Return the permissions of the gateway: requests of every user, reads of all goals, and its own stores.
 
     It enforces the scopes of keys itself. It reads results and logs in the order of the streams, for webhooks.
     """

@@ -95,7 +95,7 @@ async def next_messages(
 ) -> StreamPage:
     """Read up to `limit` messages after a sequence, on a subject that may contain wildcards, by one request.
 
-    With `max_bytes` the last message is the one that reaches it.
+    With `max_bytes`, the message that reaches this size is the last.
 
     Raises:
         UnavailableError: The stream does not answer.
@@ -130,7 +130,7 @@ async def last_messages(client: Client, stream: str, subjects: Sequence[str], *,
     return found
 
 
-async def last_of(client: Client, stream: str, subjects: Iterable[str]) -> Mapping[str, StreamMessage]:
+async def latest_messages(client: Client, stream: str, subjects: Iterable[str]) -> Mapping[str, StreamMessage]:
     """Read the last message of each subject concurrently; a subject without messages is missing from the result.
 
     One request for each subject: for several at once the server searches the whole stream for messages far back.
@@ -141,7 +141,7 @@ async def last_of(client: Client, stream: str, subjects: Iterable[str]) -> Mappi
     return await _each(client, stream, {subject: {"last_by_subj": subject} for subject in subjects})
 
 
-async def first_of(client: Client, stream: str, subjects: Iterable[str]) -> Mapping[str, StreamMessage]:
+async def first_messages(client: Client, stream: str, subjects: Iterable[str]) -> Mapping[str, StreamMessage]:
     """Read the first message of each subject concurrently; a subject without messages is missing from the result.
 
     Raises:
@@ -150,7 +150,7 @@ async def first_of(client: Client, stream: str, subjects: Iterable[str]) -> Mapp
     return await _each(client, stream, {subject: {"seq": 1, "next_by_subj": subject} for subject in subjects})
 
 
-async def ends_of(client: Client, stream: str) -> tuple[int, int]:
+async def sequence_range(client: Client, stream: str) -> tuple[int, int]:
     """Return the sequence of a stream's first message, and the sequence after its last message; equal if the stream is empty.
 
     Raises:
@@ -167,7 +167,7 @@ async def previous_messages(
 ) -> PageBack:
     """Read the last `limit` messages before the sequence `before`, or of the stream, newest first.
 
-    With `max_bytes` the last message is the one that reaches it.
+    With `max_bytes`, the message that reaches this size is the last.
 
     JetStream has no request for that. A window of sequences is read that ends where the previous window began. Its width follows
     from the number of messages in the window before it, since removed messages leave gaps.
@@ -175,7 +175,7 @@ async def previous_messages(
     Raises:
         UnavailableError: The stream does not answer.
     """
-    first_seq, end = await ends_of(client, stream)
+    first_seq, end = await sequence_range(client, stream)
     end = end if before is None else min(before, end)
     found: list[StreamMessage] = []
     width, size = limit, 0
@@ -196,7 +196,7 @@ async def previous_messages(
 
 
 async def messages_before(client: Client, stream: str, subject: str, *, before: int, limit: int) -> Sequence[StreamMessage]:
-    """Read the last messages of one subject before a sequence, in order: at least `limit`, or all.
+    """Read the last messages of a subject before a sequence, in order: at least `limit`, or all.
 
     JetStream has no request for that either. With a message, the server returns how many messages of its subject follow. The place
     from which enough messages follow is found in few steps, since most logs grow evenly. Messages stored meanwhile count too: if
@@ -210,7 +210,7 @@ async def messages_before(client: Client, stream: str, subject: str, *, before: 
         page = await next_messages(client, stream, subject, after=seq - 1, limit=1)
         return len(page.messages) + page.pending
 
-    first, end = await ends_of(client, stream)
+    first, end = await sequence_range(client, stream)
     low, high = first, min(before, end)
     if high <= low:
         return []
@@ -280,7 +280,7 @@ def _message(answer: Msg) -> StreamMessage:
 
 
 class _Batch:
-    """Gathers the messages of one reply, until the message that ends it."""
+    """Collects the messages of a reply until the end message."""
 
     def __init__(self) -> None:
         self.page: asyncio.Future[StreamPage] = asyncio.get_running_loop().create_future()

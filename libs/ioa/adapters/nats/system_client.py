@@ -224,7 +224,7 @@ class NatsSystemClient:
             if not (found.agents or found.left_out):
                 found = await self.list_agents(ListAgents(pool=PoolId(name), limit=1))
             if not (found.agents or found.left_out):
-                raise NotFoundError(f"No agent or pool {name!r} has ever registered.", hint="`ioa agents` lists those that have.")
+                raise NotFoundError(f"No agent or pool {name!r} has ever registered.", hint="`ioa agents` lists all agents.")
 
     async def launch(self, order: GoalOrder, files: Sequence[Path] = ()) -> GoalId:
         """Complete the order and publish it; returns when it is stored. Launching it again under its id is the same goal.
@@ -496,7 +496,7 @@ class NatsSystemClient:
     async def listen(self, comm_id: CommId, listener: GroupListener) -> AsyncIterator[None]:
         """Listen to a goal's group and the groups nested in it; see the port."""
         owner = (await self._reader()).owner
-        async with listening(self._client, subjects.any_live_of(owner or UserId("*"), comm_id), listener):
+        async with listening(self._client, subjects.any_live(owner or UserId("*"), comm_id), listener):
             yield
 
     async def agents(self, *, online_only: bool = False) -> Sequence[AgentStatus]:

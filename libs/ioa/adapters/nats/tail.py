@@ -14,7 +14,7 @@ from nats.aio.client import Client
 
 from ioa.adapters.nats.keys import last_message, publish_onto, stream_of, subject_of
 from ioa.adapters.nats.log import decoded_entry
-from ioa.adapters.nats.stream_reader import last_of, next_messages
+from ioa.adapters.nats.stream_reader import latest_messages, next_messages
 from ioa.adapters.nats.topology import GATEWAY, GOAL_RECORDS, LOG, RESULTS, TAIL
 from ioa.adapters.nats.translated_errors import unavailable_unless_answered
 from ioa.errors import InvalidInputError, PayloadTooLargeError
@@ -96,7 +96,7 @@ class NatsTail:
             InvalidInputError: Nobody can read this one.
         """
         subject = subject_of(GOAL_RECORDS, goal.comm_id)
-        found = (await last_of(self._client, stream_of(GOAL_RECORDS), [subject])).get(subject)
+        found = (await latest_messages(self._client, stream_of(GOAL_RECORDS), [subject])).get(subject)
         return {} if found is None else decode(GoalRecord, found.data).goal.labels
 
     async def results(self, after: int) -> TailPage:

@@ -10,7 +10,7 @@ from nats.js.errors import APIError
 
 from ioa.adapters.nats.keys import erase, last_message, stream_of, subject_of
 from ioa.adapters.nats.queues import Delivery, consume, into_dead_letters
-from ioa.adapters.nats.stream_reader import ends_of, pages
+from ioa.adapters.nats.stream_reader import pages, sequence_range
 from ioa.adapters.nats.streams import counts_of
 from ioa.adapters.nats.topology import DELIVERING, HOOKS, LOG, RESULTS, WEBHOOKS
 from ioa.adapters.nats.translated_errors import unavailable_unless_answered
@@ -61,7 +61,7 @@ class NatsWebhooks:
 
     async def ends(self) -> StreamEnds:
         """Tell how far results and logs have come."""
-        (_, results), (_, log) = await ends_of(self._client, RESULTS), await ends_of(self._client, LOG)
+        (_, results), (_, log) = await sequence_range(self._client, RESULTS), await sequence_range(self._client, LOG)
         return StreamEnds(results=results - 1, log=log - 1)
 
     async def waiting(self) -> Mapping[WebhookId, int]:

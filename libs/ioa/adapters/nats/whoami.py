@@ -57,14 +57,14 @@ async def ask_caller(client: Client) -> RequestCaller:
         match one.split("."):
             case ["ioa", "v1", role, name, ">"] if role in _ROLES:
                 return RequestCaller(role, subjects.GATEWAY if name == "*" else name)
-    raise ForbiddenError("This credential is not that of a user.", hint="IOA_NATS_SEED names the credential.")
+    raise ForbiddenError("This credential does not belong to a user.", hint="IOA_NATS_SEED names the credential.")
 
 
 async def ask_user(client: Client) -> UserId:
     """Return the user whose goals this connection may publish; `LOCAL` on a server without credentials.
 
     Raises:
-        ForbiddenError: The credential is not that of one user.
+        ForbiddenError: The credential does not belong to exactly one user.
         UnavailableError: The server does not answer.
     """
     return user_of(await ask_caller(client))
