@@ -100,11 +100,11 @@ def cancel(
         raise typer.BadParameter("Give either the ID of a goal or --user.")
     with reported(as_json=as_json):
         from ioa.cli.foreground import run_to_end
-        from ioa.cli.goals import cancel_goal, cancel_goals_of
+        from ioa.cli.goals import cancel_goal, cancel_user_goals
         from ioa.protocol.ids import UserId
 
         terminal = Terminal(as_json=as_json)
-        run_to_end(cancel_goals_of(url, UserId(user), why, terminal) if user else cancel_goal(url, goal_id or "", why, terminal))
+        run_to_end(cancel_user_goals(url, UserId(user), why, terminal) if user else cancel_goal(url, goal_id or "", why, terminal))
 
 
 def rerun(

@@ -203,7 +203,7 @@ _PAGE = 200
 """Goals read per request when all goals of a user are cancelled."""
 
 
-async def cancel_goals_of(url: str | None, user: UserId, why: str, terminal: Terminal) -> None:
+async def cancel_user_goals(url: str | None, user: UserId, why: str, terminal: Terminal) -> None:
     """Remove a user's goals that have not begun, and cancel the open ones, until there are none.
 
     Raises:

@@ -136,7 +136,7 @@ async def end_sessions(url: str | None, terminal: Terminal) -> None:
         terminal.print("All sessions of browsers end within 5 s. Keys stay.")
 
 
-async def revoke_keys_of(url: str | None, user: UserId, terminal: Terminal) -> None:
+async def revoke_user_keys(url: str | None, user: UserId, terminal: Terminal) -> None:
     """Revoke all keys of a user."""
     async with _open_keys(url) as (store, _):
         found = [key.key_id for key in await store.keys() if key.user == user]

@@ -76,11 +76,11 @@ def revoke(
         raise typer.BadParameter("Give either the ID of a key or --user.")
     with reported(as_json=as_json):
         from ioa.cli.foreground import run_to_end
-        from ioa.cli.http_keys import revoke_key, revoke_keys_of
+        from ioa.cli.http_keys import revoke_key, revoke_user_keys
         from ioa.protocol.ids import UserId
 
         terminal = Terminal(as_json=as_json)
-        run_to_end(revoke_keys_of(url, UserId(user), terminal) if user else revoke_key(url, key_id or "", terminal))
+        run_to_end(revoke_user_keys(url, UserId(user), terminal) if user else revoke_key(url, key_id or "", terminal))
 
 
 @keys.command("end-sessions")

@@ -29,7 +29,7 @@ async def test_writes_side_by_side_get_their_own_sequences(client: Client) -> No
     assert stored == [str(number).encode() for number in range(100)]
 
 
-async def test_a_write_that_nobody_acknowledges_times_out(client: Client) -> None:
+async def test_unacknowledged_write_times_out(client: Client) -> None:
     """Each waits as long as it may, whatever became of those before it, and the next one is stored."""
     await client.subscribe(ELSEWHERE)
     writes = AcknowledgedWrites(client, timeout=SHORT)
@@ -53,7 +53,7 @@ async def test_a_write_that_was_given_up_without_a_server_is_not_stored_later(na
     assert await patient == 1
 
 
-async def test_a_write_that_no_stream_takes_is_told_at_once(client: Client) -> None:
+async def test_write_without_a_stream_fails_at_once(client: Client) -> None:
     """Nobody listens: no need to wait for that."""
     with pytest.raises(nats.errors.NoRespondersError):
         await AcknowledgedWrites(client).publish(NOWHERE, b"", {})

@@ -174,7 +174,7 @@ def report(number: int) -> Said:
     return event.model_copy(update={"message": event.message.model_copy(update={"payload": payload})})
 
 
-async def test_reports_of_progress_are_heard_by_all_who_listen(client: Client, nats_server: NatsServer) -> None:
+async def test_progress_reports_reach_all_subscribers(client: Client, nats_server: NatsServer) -> None:
     """Every router and every watcher gets each report as it was, past garbage; when the connection is renewed they are told."""
     heard_by: list[list[Said]] = [[], []]
     began: list[int] = []

@@ -139,7 +139,7 @@ async def test_the_largest_entry_can_be_delivered(log: GroupLog) -> None:
     assert len(encode(Entries(entries=(pushed,), complete=True))) <= 1_000_000
 
 
-async def test_who_reads_many_large_entries_at_once_stays_connected(client: Client) -> None:
+async def test_client_that_reads_many_large_entries_stays_connected(client: Client) -> None:
     """A few are asked for at a time: nats-server cuts off who has 8 MB to take up, and whoever asks chooses how many are read."""
     log, rooms = NatsGroupLog(client), [CommId(f"room-{number}") for number in range(6)]
     for room in rooms:
@@ -162,7 +162,7 @@ async def _append(log: GroupLog, text: str) -> int:
     return await log.append(ROOM, entry(text), expected_seq=head.seq if head else 0)
 
 
-async def test_an_outage_is_told_and_passes(log: GroupLog, nats_server: NatsServer) -> None:
+async def test_outage_raises_unavailable_until_it_ends(log: GroupLog, nats_server: NatsServer) -> None:
     """While the log is away every call says so; an append whose outcome is unknown is in the log at most once."""
     [head] = await fill(log, ROOM, "before")
     await crash(nats_server)
@@ -191,7 +191,7 @@ async def test_the_newest_entry_is_that_of_any_group(log: GroupLog) -> None:
     assert (before, await log.newest()) == (0, last)
 
 
-async def test_garbage_in_a_log_is_named_and_told(client: Client) -> None:
+async def test_malformed_entry_is_named_in_the_error(client: Client) -> None:
     """Who reads an entry that nobody can read learns which it is, and so does who is to keep a copy; what lies before is read."""
     told: list[UnreadableEntryError] = []
 

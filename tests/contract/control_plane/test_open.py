@@ -44,7 +44,7 @@ async def _listed(open_groups: NatsOpenGroups, limit: int) -> list[Sequence[Comm
     return pages
 
 
-async def test_nobody_is_in_a_group_at_first(memberships: NatsMemberships) -> None:
+async def test_new_agent_has_no_memberships(memberships: NatsMemberships) -> None:
     """An agent without memberships has no newest one, and its first page is complete."""
     page = await memberships.page(ADA, after=0, limit=5)
     assert (await memberships.newest(ADA), list(await memberships.of(ADA)), page.memberships, page.complete) == (0, [], (), True)

@@ -63,7 +63,7 @@ async def test_unread_goal_is_found_by_its_id_among_those_of_its_user(client: Cl
     assert [await unread.contains(name) for name in names] == [True, True, False, False]
 
 
-async def test_what_one_user_has_open_keeps_nobody_else_waiting(client: Client) -> None:
+async def test_open_goals_of_one_user_do_not_delay_other_users(client: Client) -> None:
     """So many of a user's goals are given out at a time, in order, and the next when one has ended; another's go beside them."""
     taken = _Taken()
     mine = [b"anna %d" % number for number in range(20)]
@@ -99,7 +99,7 @@ async def test_an_order_that_looks_like_a_word_of_the_server_is_taken(client: Cl
         await eventually(lambda: info(GOALS), lambda found: found.state.messages == 0, within=_SOON)
 
 
-async def test_no_addressees_of_one_user_disconnect_who_takes_orders(client: Client) -> None:
+async def test_many_addressees_of_one_user_do_not_disconnect_intake(client: Client) -> None:
     """The stream would list each, all in one message: of some hundred long ones, of 4 kB as JSON has it 24, that was 9 MB.
 
     Who has goals that are not given out keeps his line.

@@ -129,7 +129,7 @@ async def test_work_that_fails_comes_back(client: Client) -> None:
     assert len({identity for text, _, identity in attempts if text == "hard"}) == 1
 
 
-async def test_who_was_given_a_message_before_has_nobody_work_on_it_twice_at_once(client: Client) -> None:
+async def test_redelivered_message_is_not_processed_concurrently(client: Client) -> None:
     """He may give it back as often as he likes, also when it is another's: the server gives it out each time."""
     begun, others_done, may_end = list[str](), asyncio.Event(), asyncio.Event()
 
@@ -278,7 +278,7 @@ async def test_cancelled_work_is_given_back_at_once(client: Client) -> None:
     assert done == [2]
 
 
-async def test_who_works_no_more_leaves_no_subscription(client: Client) -> None:
+async def test_stopped_consumer_leaves_no_subscription(client: Client) -> None:
     """A user's line ends whenever he has published nothing for a minute; what it had asked for is given to the next one."""
     attempts, asked = list[int](), asyncio.Event()
     fetch = JetStreamContext.PullSubscription.fetch

@@ -220,7 +220,7 @@ async def test_an_id_that_was_given_back_is_anybodys(rig: Rig) -> None:
     assert await rig.sessions.write(ADA, claim, revision=gone.revision)
 
 
-async def test_nobody_is_refused_on_the_word_of_a_view_that_lags(client: Client) -> None:
+async def test_lagging_view_rejects_no_agent(client: Client) -> None:
     """A router that has not seen yet that the id changed hands asks the store before it refuses the new holder."""
     sessions = NatsSessions(client)
     await sessions.write(ADA, Claim(session=session("s1"), card="digest"), revision=0)

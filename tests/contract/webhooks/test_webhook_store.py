@@ -56,7 +56,7 @@ async def test_webhooks_are_kept_until_they_are_removed(store: NatsWebhooks) -> 
     assert (kept, await store.find(WebhookId("one")), await store.find(WebhookId("two"))) == ([two], None, two)
 
 
-async def test_what_is_to_be_told_is_queued_once(store: NatsWebhooks) -> None:
+async def test_notice_is_queued_once(store: NatsWebhooks) -> None:
     """Nothing has ended at first; whoever queues the same thing again is told that it waits."""
     assert await store.ends() == StreamEnds(results=0, log=0)
     assert [await store.queue(_notice("one", 1)) for _ in range(2)] == [True, True]

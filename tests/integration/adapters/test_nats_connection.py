@@ -60,7 +60,7 @@ async def test_leaving_is_no_cancellation(nats_url: str) -> None:
     assert client.is_closed
 
 
-async def test_who_publishes_to_a_socket_that_is_closed_is_told_so(nats_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_publishing_to_a_closed_socket_raises(nats_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """By uvloop a `RuntimeError` came of it, which ended a process of ours; who publishes knows what a lost connection is."""
 
     def write(_payload: object) -> None:
@@ -83,7 +83,7 @@ async def test_who_publishes_to_a_socket_that_is_closed_is_told_so(nats_url: str
             await (await client.subscribe("anything")).unsubscribe(limit=1)  # the next connection asks for it
 
 
-async def test_who_gives_up_waiting_for_the_server_leaves_a_connection_that_hears(nats_url: str) -> None:
+async def test_cancelled_wait_for_the_server_keeps_the_connection_receiving(nats_url: str) -> None:
     """The server's answer came for somebody who had gone, at which reading ended: nothing was heard for five seconds."""
     async with open_connection(NatsSettings(nats_url, "impatient")) as client:
         heard, renewed = asyncio.Event(), list[None]()
@@ -143,7 +143,7 @@ async def test_a_client_that_was_closed_connects_no_more(nats_url: str) -> None:
     assert (client.is_closed, reconnecting.cancelled()) == (True, True)
 
 
-async def test_what_nobody_heard_is_asked_again(nats_url: str) -> None:
+async def test_request_without_responders_is_repeated(nats_url: str) -> None:
     """Who asks where somebody is just about to listen gets his answer; where nobody comes he is told so before long."""
     async with open_connection(NatsSettings(nats_url, "asking")) as client:
         asked = 0
@@ -381,7 +381,7 @@ async def test_a_server_that_takes_too_little_is_refused(tmp_path: Path) -> None
                 await client.publish("somebody", b"x" * 100_000)
 
 
-async def test_nobody_who_asks_for_encryption_talks_in_clear(nats_url: str) -> None:
+async def test_connection_with_tls_never_sends_plain_text(nats_url: str) -> None:
     """Whoever stands between a client and its server cannot have it do without by saying that the server needs none."""
     settings = NatsSettings(nats_url.replace("nats://", "tls://"), "test")
     with pytest.raises(UnavailableError, match="does not encrypt"):

@@ -131,7 +131,7 @@ async def test_a_team_serves_the_task_though_its_assignee_dies(nats_url: str, tm
         ]
 
 
-async def test_a_team_that_nobody_has_put_fails_the_task(nats_url: str, tmp_path: Path) -> None:
+async def test_task_with_an_unknown_team_fails(nats_url: str, tmp_path: Path) -> None:
     """At once, with its reason, which the lead reads; the assignee does nothing in its place."""
     async with open_plane(nats_url) as plane:
         crew = Crew(plane, tmp_path)

@@ -38,7 +38,7 @@ async def _torn(gateways: list[httpx.AsyncClient], path: str, chance: random.Ran
     return seen
 
 
-async def test_what_is_seen_is_the_log_whoever_shows_it(plane: Plane, door: Door, members: Members) -> None:
+async def test_every_view_shows_the_same_log(plane: Plane, door: Door, members: Members) -> None:
     """However often and wherever a stream is torn while a group talks, each entry is seen once, in order."""
     async with open_gateway(plane, door) as one, open_gateway(plane, door) as other:
         for seed in SEEDS:

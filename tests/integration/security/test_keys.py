@@ -19,8 +19,8 @@ from ioa.adapters.nats.topology import GOALS_OPEN
 from ioa.adapters.secret_stores.nkeys import read_key
 from ioa.cli import reach
 from ioa.cli.credentials import render, revoke, rotate
-from ioa.cli.goals import cancel_goals_of
-from ioa.cli.http_keys import create_key, revoke_keys_of
+from ioa.cli.goals import cancel_user_goals
+from ioa.cli.http_keys import create_key, revoke_user_keys
 from ioa.cli.terminal import Terminal
 from ioa.errors import ForbiddenError, InvalidInputError, UnavailableError
 from ioa.group.goal_lists import GoalFilter
@@ -197,8 +197,8 @@ async def test_admin_ends_goals_and_http_keys_of_a_user(house: House, monkeypatc
             return [one.record.goal.goal_id for one in page.goals if one.record.goal.user == user]
 
         await eventually(lambda: open_of("eve"), lambda found: hers[0] in found, within=_SOON)
-        await revoke_keys_of(None, UserId("eve"), _QUIET)
-        await cancel_goals_of(None, UserId("eve"), "The key was stolen.", _QUIET)
+        await revoke_user_keys(None, UserId("eve"), _QUIET)
+        await cancel_user_goals(None, UserId("eve"), "The key was stolen.", _QUIET)
         assert (await open_of("eve"), await open_of("user")) == ([], [kept])
         assert await admin.waiting(GoalName(UserId("eve"), hers[-1])) == 0
     async with open_connection(house.secured.settings("admin")) as client:
@@ -211,7 +211,7 @@ async def test_admin_ends_goals_and_http_keys_of_a_user(house: House, monkeypatc
 
         assert await eventually(cancelling, bool, within=_SOON) == {"admin"}
     _act_as(house, "eve", monkeypatch)
-    for command in (cancel_goals_of(None, UserId("user"), "", _QUIET), revoke_keys_of(None, UserId("user"), _QUIET)):
+    for command in (cancel_user_goals(None, UserId("user"), "", _QUIET), revoke_user_keys(None, UserId("user"), _QUIET)):
         with pytest.raises(ForbiddenError):
             await command
     (house.folder / "go-on").touch()

@@ -327,7 +327,7 @@ async def test_a_webhook_ends_with_its_key_and_with_410(store: NatsWebhooks) -> 
         await (await _Told(store, lets_in=False).made(before=timedelta(0))).of(timedelta(minutes=1))
 
 
-async def test_what_nobody_takes_for_a_day_is_a_dead_letter(store: NatsWebhooks) -> None:
+async def test_undelivered_notice_becomes_a_dead_letter_after_a_day(store: NatsWebhooks) -> None:
     """Until then it comes back, later each time."""
     told = await _Told(store, 500).made()
     with pytest.raises(UnavailableError, match="answer was 500") as again:
@@ -336,7 +336,7 @@ async def test_what_nobody_takes_for_a_day_is_a_dead_letter(store: NatsWebhooks)
     assert (again.value.retry_after, [letter.reason.value for letter in told.dead.letters]) == (timedelta(seconds=25), ["webhook"])
 
 
-async def test_a_push_whose_task_cannot_be_told_for_a_day_is_a_dead_letter(store: NatsWebhooks) -> None:
+async def test_push_without_a_readable_task_becomes_a_dead_letter_after_a_day(store: NatsWebhooks) -> None:
     """It does not wait for ever for a result that does not come, and its webhook goes with it."""
     told = await _Told(store).made(push=PushTarget(config_id="g", version="1.0", base_url="http://gateway"))
     with pytest.raises(NotYetError):
@@ -377,7 +377,7 @@ def test_a_webhook_that_fails_is_left_alone_as_a_whole() -> None:
     assert [pacing.enter(one, now) for _ in range(AT_ONCE)] == [None] * AT_ONCE
 
 
-async def test_a_day_is_over_also_for_who_is_left_alone(store: NatsWebhooks) -> None:
+async def test_day_limit_applies_without_further_notices(store: NatsWebhooks) -> None:
     """What waits for a webhook that takes nothing does not wait longer than a day because others are tried first."""
     told = await _Told(store, 500).made()
     with pytest.raises(UnavailableError):
