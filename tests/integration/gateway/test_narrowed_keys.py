@@ -21,8 +21,8 @@ from tests.integration.gateway.desk import QUESTION, open_desk
 from tests.integration.gateway.serving import Door, key
 from tests.integration.gateway.test_keys import bearer
 
-MARK = "4711"
-"""Stands in all that belongs to others."""
+MARK = "quokka"
+"""Occurs in everything that belongs to others, and in no time or identifier."""
 ORDER = {"goal": f"Keep {MARK}.", "agent": "ada"}
 HOOK = {"url": f"http://93.184.216.34/{MARK}"}
 _BY_ID = re.compile(r"\{(goal|comm|webhook)_id\}")
