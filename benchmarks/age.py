@@ -24,12 +24,12 @@ from rich.table import Table
 
 from benchmarks import machine
 from benchmarks.parts import note, run, temporary_folder
-from ioa.adapters.nats.connection import NatsSettings, open_connection
-from ioa.adapters.nats.keys import stream_of, subject_of
-from ioa.adapters.nats.request import NatsRequester
-from ioa.adapters.nats.server import NatsServer, open_nats_server
+from ioa.adapters.nats.requests.request import NatsRequester
+from ioa.adapters.nats.streams.compare_and_set import stream_of, subject_of
+from ioa.adapters.nats.streams.topology import ENDED, GOAL_RECORDS, LOG, MEMBERS, RESULTS, Topology
 from ioa.adapters.nats.system_client import NatsSystemClient
-from ioa.adapters.nats.topology import ENDED, GOAL_RECORDS, LOG, MEMBERS, RESULTS, Topology
+from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
+from ioa.adapters.nats.wire.embedded_server import NatsServer, open_nats_server
 from ioa.adapters.system_clock import SystemClock
 from ioa.errors import UnavailableError
 from ioa.group.events import CancelRequested, Entry, Event, GroupLaunched, encode_entry

@@ -17,10 +17,10 @@ from nats.aio.msg import Msg
 from nats.js.api import Header
 
 from benchmarks.silent_groups import NONCE
-from ioa.adapters.nats.acks import AcknowledgedWrites
-from ioa.adapters.nats.connection import open_connection
-from ioa.adapters.nats.log import NatsGroupLog
-from ioa.adapters.nats.sinks import MessageSink
+from ioa.adapters.nats.streams.group_log import NatsGroupLog
+from ioa.adapters.nats.wire.acks import AcknowledgedWrites
+from ioa.adapters.nats.wire.connection import open_connection
+from ioa.adapters.nats.wire.sinks import MessageSink
 from ioa.protocol import subjects
 from ioa.protocol.ids import AgentId, CommId
 from ioa.runtime.control_plane import ControlPlaneSettings

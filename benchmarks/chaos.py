@@ -30,8 +30,8 @@ import nats.errors
 
 from benchmarks import machine
 from benchmarks.faults import ClockOff, DiskFull, Fault, Frozen, Killed, LogFull, Site, Wiped, suffered
-from ioa.adapters.nats.server import NatsServer, open_nats_server
-from ioa.adapters.nats.topology import RESULTS
+from ioa.adapters.nats.streams.topology import RESULTS
+from ioa.adapters.nats.wire.embedded_server import NatsServer, open_nats_server
 from ioa.errors import NotFoundError
 from ioa.group.events import Said
 from ioa.runtime.process import background

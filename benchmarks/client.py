@@ -23,11 +23,11 @@ from rich.table import Table
 from benchmarks import machine
 from benchmarks.age import Mould, ids
 from benchmarks.parts import note, run, temporary_folder
-from ioa.adapters.nats.connection import NatsSettings, open_connection
-from ioa.adapters.nats.keys import subject_of
-from ioa.adapters.nats.server import open_nats_server
+from ioa.adapters.nats.streams.compare_and_set import subject_of
+from ioa.adapters.nats.streams.topology import GOAL_RECORDS, LOG, Topology
 from ioa.adapters.nats.system_client import NatsSystemClient
-from ioa.adapters.nats.topology import GOAL_RECORDS, LOG, Topology
+from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
+from ioa.adapters.nats.wire.embedded_server import open_nats_server
 from ioa.adapters.system_clock import SystemClock
 from ioa.beside import beside
 from ioa.client.client import END, Client, Group

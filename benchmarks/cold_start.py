@@ -21,8 +21,8 @@ from rich.table import Table
 
 from benchmarks import machine
 from benchmarks.parts import run, temporary_folder
-from ioa.adapters.nats.connection import NatsSettings
 from ioa.adapters.nats.system_client import open_system
+from ioa.adapters.nats.wire.connection import NatsSettings
 from ioa.protocol.goal_order import GoalOrder
 
 _SETTLING = timedelta(seconds=3)

@@ -17,7 +17,7 @@ from datetime import timedelta
 
 from benchmarks import machine
 from benchmarks.parts import Parts, open_parts
-from ioa.adapters.nats.request import NatsRequester
+from ioa.adapters.nats.requests.request import NatsRequester
 from ioa.errors import IoaError
 from ioa.protocol import subjects
 from ioa.protocol.cards import AgentCard

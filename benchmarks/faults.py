@@ -17,9 +17,9 @@ from typing import Protocol
 import msgpack
 import nats.errors
 
-from ioa.adapters.nats.server import NatsServer
-from ioa.adapters.nats.topology import ARTIFACTS, CARDS, ENDED, FILES, GOAL_RECORDS, LEASES, LOG, MEMBERS, OPEN, SESSIONS
-from ioa.adapters.nats.translated_errors import unavailable_unless_answered
+from ioa.adapters.nats.streams.topology import ARTIFACTS, CARDS, ENDED, FILES, GOAL_RECORDS, LEASES, LOG, MEMBERS, OPEN, SESSIONS
+from ioa.adapters.nats.wire.embedded_server import NatsServer
+from ioa.adapters.nats.wire.translated_errors import unavailable_unless_answered
 from ioa.agent.asking import until_answered
 from ioa.protocol import subjects
 from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, GoalName

@@ -23,9 +23,9 @@ from rich.table import Table
 
 from benchmarks import machine
 from benchmarks.parts import Parts, note, open_parts, run
-from ioa.adapters.nats.connection import NatsSettings, open_connection
-from ioa.adapters.nats.request import NatsRequester
-from ioa.adapters.nats.topology import FILES
+from ioa.adapters.nats.requests.request import NatsRequester
+from ioa.adapters.nats.streams.topology import FILES
+from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.beside import beside
 from ioa.errors import NotFoundError, UnavailableError
 from ioa.group.requests import GetGroup, GroupStatus

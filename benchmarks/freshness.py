@@ -23,7 +23,7 @@ from rich.table import Table
 
 from benchmarks import machine
 from benchmarks.parts import note, open_parts, run
-from ioa.adapters.nats.request import NatsRequester
+from ioa.adapters.nats.requests.request import NatsRequester
 from ioa.protocol import subjects
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.ids import LOCAL, AgentId, PoolId

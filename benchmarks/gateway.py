@@ -28,8 +28,8 @@ from rich.table import Table
 
 from benchmarks import machine
 from benchmarks.parts import note, run, temporary_folder
-from ioa.adapters.nats.api_keys import NatsApiKeys
-from ioa.adapters.nats.connection import NatsSettings, open_connection
+from ioa.adapters.nats.stores.api_keys import NatsApiKeys
+from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.beside import beside
 from ioa.client.history import conversation
 from ioa.hosting.place import listens

@@ -18,7 +18,7 @@ from benchmarks import machine
 from benchmarks.density import open_worker
 from benchmarks.parts import note, open_parts, run
 from benchmarks.silent_groups import create_charter, launch
-from ioa.adapters.nats.open_groups import NatsMemberships
+from ioa.adapters.nats.stores.open_groups import NatsMemberships
 from ioa.protocol.ids import AgentId
 
 _SERVICES = ("ioa_registry", "ioa_groups", "ioa_router")

@@ -24,7 +24,7 @@ from pathlib import Path
 
 from benchmarks import machine
 from benchmarks.faults import AGENTS, AllRestarted, Fault, Frozen, Killed, NatsFrozen, NatsKilled, Site, Stopped, suffered
-from ioa.adapters.nats.server import open_nats_server
+from ioa.adapters.nats.wire.embedded_server import open_nats_server
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import GoalId
 from ioa.telemetry.logs import configure_logs

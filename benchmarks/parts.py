@@ -14,9 +14,9 @@ from typing import Any
 
 from nats.aio.client import Client
 
-from ioa.adapters.nats.connection import NatsSettings, open_connection
-from ioa.adapters.nats.server import open_nats_server
-from ioa.adapters.nats.topology import Topology
+from ioa.adapters.nats.streams.topology import Topology
+from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
+from ioa.adapters.nats.wire.embedded_server import open_nats_server
 from ioa.runtime.process import loop_factory
 from ioa.telemetry.logs import configure_logs
 from tests.rig.processes import ServiceProcesses, open_services

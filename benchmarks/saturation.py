@@ -23,8 +23,8 @@ from rich.table import Table
 from benchmarks import machine
 from benchmarks.parts import Parts, note, open_parts, run
 from benchmarks.silent_groups import open_silent_groups
-from ioa.adapters.nats.connection import NatsSettings, open_connection
-from ioa.adapters.nats.topology import LOG
+from ioa.adapters.nats.streams.topology import LOG
+from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.protocol import subjects
 from ioa.protocol.ids import CommId
 

@@ -17,8 +17,8 @@ from benchmarks import machine
 from benchmarks.parts import Parts
 from benchmarks.silent_groups import create_charter, launch, say_something
 from ioa.adapters.nats.agent_network import NatsAgentNetwork
-from ioa.adapters.nats.connection import NatsSettings, open_connection
 from ioa.adapters.nats.system_client import NatsSystemClient
+from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.adapters.sqlite_store import open_sqlite_store
 from ioa.adapters.system_clock import RandomIds, SystemClock
 from ioa.adapters.this_process import new_session

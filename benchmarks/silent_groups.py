@@ -18,12 +18,12 @@ import msgpack
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
-from ioa.adapters.nats.connection import NatsSettings, open_connection
-from ioa.adapters.nats.delivery import NatsInboxes, NatsResults, NatsTimers
-from ioa.adapters.nats.log import NatsGroupLog
-from ioa.adapters.nats.open_groups import NatsMemberships, NatsOpenGroups
-from ioa.adapters.nats.sessions import NatsSessions
-from ioa.adapters.nats.sinks import MessageSink
+from ioa.adapters.nats.delivery.delivery import NatsInboxes, NatsResults, NatsTimers
+from ioa.adapters.nats.stores.open_groups import NatsMemberships, NatsOpenGroups
+from ioa.adapters.nats.stores.sessions import NatsSessions
+from ioa.adapters.nats.streams.group_log import NatsGroupLog
+from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
+from ioa.adapters.nats.wire.sinks import MessageSink
 from ioa.adapters.system_clock import SystemClock
 from ioa.beside import beside
 from ioa.group.events import GroupLaunched

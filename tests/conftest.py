@@ -21,7 +21,7 @@ import structlog
 from hypothesis import settings
 from hypothesis.internal.conjecture import providers
 
-from ioa.adapters.nats.server import NatsServer, open_nats_server
+from ioa.adapters.nats.wire.embedded_server import NatsServer, open_nats_server
 from tests.rig.loop_watch import watch_loops
 from tests.rig.nats_accounts import SharedNats, open_shared_nats
 from tests.rig.ports import held_ports

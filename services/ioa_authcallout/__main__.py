@@ -10,11 +10,11 @@ import time
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 
-from ioa.adapters.nats.audit import NatsAuditSink
-from ioa.adapters.nats.auth_callout import answer_callouts
-from ioa.adapters.nats.connection import open_connection
-from ioa.adapters.nats.endpoints import ServiceEndpoint, answer
-from ioa.adapters.nats.service import open_service
+from ioa.adapters.nats.auth.callout_messages import answer_callouts
+from ioa.adapters.nats.requests.endpoints import ServiceEndpoint, answer
+from ioa.adapters.nats.requests.service import open_service
+from ioa.adapters.nats.stores.audit_stream import NatsAuditSink
+from ioa.adapters.nats.wire.connection import open_connection
 from ioa.adapters.system_clock import SystemClock
 from ioa.distribution import installed_version
 from ioa.hosting.roster import read_roster

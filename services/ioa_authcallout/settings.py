@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pydantic import Field
 
-from ioa.adapters.nats.connection import NatsSettings
+from ioa.adapters.nats.wire.connection import NatsSettings
 from ioa.errors import InvalidInputError
 from ioa.runtime.settings import ProcessSettings
 from ioa.runtime.watched_file import read_text

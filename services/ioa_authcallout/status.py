@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 import structlog
 from prometheus_client import Counter as Metric
 
-from ioa.adapters.nats.auth_callout import Guest
+from ioa.adapters.nats.auth.callout_messages import Guest
 from ioa.errors import Fault, IoaError, row_of
 from ioa.protocol.audit import Deed
 from ioa.protocol.authcallout import AskCalloutStatus, CalloutStatus

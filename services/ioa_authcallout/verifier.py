@@ -12,9 +12,9 @@ import jwt
 from jwt.exceptions import ExpiredSignatureError, InvalidAudienceError, InvalidIssuerError, PyJWTError
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
-from ioa.adapters.nats.auth_callout import Guest
-from ioa.adapters.nats.permissions import OURS, Permissions, of_agent, of_observer, of_user
-from ioa.adapters.nats.tokens import inbox_owner
+from ioa.adapters.nats.auth.callout_messages import Guest
+from ioa.adapters.nats.auth.roles import OURS, Permissions, of_agent, of_observer, of_user
+from ioa.adapters.nats.auth.tokens import inbox_owner
 from ioa.errors import ForbiddenError
 from ioa.protocol.ids import AgentId, AgentIdField, PoolId, PoolIdField, TenantIdField, UserIdField, full_name
 from ioa.protocol.model import Model

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from ioa.adapters.nats.connection import open_connection
+from ioa.adapters.nats.wire.connection import open_connection
 from ioa.runtime.control_plane import open_topology
 from ioa.runtime.process import StopSignal, run_process
 from ioa_discovery.answering import open_answering

@@ -10,13 +10,13 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from typing import Protocol
 
-from ioa.adapters.nats.buckets import NatsRegistryView
-from ioa.adapters.nats.connection import Connection
-from ioa.adapters.nats.endpoints import Handler, ServiceEndpoint, answer, answer_agent
-from ioa.adapters.nats.log import NatsGroupLog
-from ioa.adapters.nats.outcomes import NatsOutcomes
-from ioa.adapters.nats.service import open_service
-from ioa.adapters.nats.sessions import NatsSessions
+from ioa.adapters.nats.requests.endpoints import Handler, ServiceEndpoint, answer, answer_agent
+from ioa.adapters.nats.requests.service import open_service
+from ioa.adapters.nats.stores.bucket import NatsRegistryView
+from ioa.adapters.nats.stores.outcomes import NatsOutcomes
+from ioa.adapters.nats.stores.sessions import NatsSessions
+from ioa.adapters.nats.streams.group_log import NatsGroupLog
+from ioa.adapters.nats.wire.connection import Connection
 from ioa.adapters.system_clock import SystemClock
 from ioa.distribution import installed_version
 from ioa.errors import ForbiddenError, InvalidInputError

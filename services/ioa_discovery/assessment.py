@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from prometheus_client import Counter
 
-from ioa.adapters.nats.outcomes import NatsOutcomes
-from ioa.adapters.nats.sessions import NatsSessions
+from ioa.adapters.nats.stores.outcomes import NatsOutcomes
+from ioa.adapters.nats.stores.sessions import NatsSessions
 from ioa.errors import ConflictError, ForbiddenError
 from ioa.group.requests import no_group
 from ioa.group.state import GroupState

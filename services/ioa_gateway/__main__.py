@@ -11,12 +11,12 @@ from functools import partial
 
 import structlog
 
-from ioa.adapters.nats.api_keys import NatsApiKeys
-from ioa.adapters.nats.connection import open_connection
-from ioa.adapters.nats.delivery import NatsDeadLetters
+from ioa.adapters.nats.delivery.delivery import NatsDeadLetters
+from ioa.adapters.nats.stores.api_keys import NatsApiKeys
+from ioa.adapters.nats.stores.webhooks import NatsWebhooks, deliver_notices
+from ioa.adapters.nats.streams.gateway_tail import NatsTail
 from ioa.adapters.nats.system_client import NatsSystemClient
-from ioa.adapters.nats.tail import NatsTail
-from ioa.adapters.nats.webhooks import NatsWebhooks, deliver_notices
+from ioa.adapters.nats.wire.connection import open_connection
 from ioa.adapters.otlp import export_spans, is_wanted
 from ioa.adapters.system_clock import RandomIds, SystemClock
 from ioa.client.client import Client

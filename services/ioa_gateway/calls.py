@@ -17,7 +17,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Message, Receive
 
-from ioa.adapters.nats.webhooks import NatsWebhooks
+from ioa.adapters.nats.stores.webhooks import NatsWebhooks
 from ioa.beside import beside
 from ioa.cancellation import fail_after
 from ioa.client.client import Client

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import structlog
 from starlette.requests import HTTPConnection
 
-from ioa.adapters.nats.api_keys import NatsApiKeys
+from ioa.adapters.nats.stores.api_keys import NatsApiKeys
 from ioa.errors import ForbiddenError, InvalidInputError, RateLimitedError, UnauthenticatedError, UnavailableError
 from ioa.protocol.api_keys import KNOWN_FOR, ApiKey, KeyId, Scope, SignedOut, digest_of_secret, parse_key, people_of
 from ioa_gateway.callers import Caller

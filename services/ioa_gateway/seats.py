@@ -10,7 +10,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from ioa.adapters.nats.agent_network import NatsAgentNetwork
-from ioa.adapters.nats.connection import Connection, NatsSettings, open_connection, until_closed
+from ioa.adapters.nats.wire.connection import Connection, NatsSettings, open_connection, until_closed
 from ioa.adapters.system_clock import SystemClock
 from ioa.beside import beside
 from ioa.cancellation import TaskGroup

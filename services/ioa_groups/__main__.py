@@ -6,15 +6,15 @@ from contextlib import AsyncExitStack
 from dataclasses import replace
 from functools import partial
 
-from ioa.adapters.nats.audit import NatsAuditSink
-from ioa.adapters.nats.clock import open_nats_clock
-from ioa.adapters.nats.connection import at_renewal, open_connection
-from ioa.adapters.nats.endpoints import ServiceEndpoint, answer, answer_admin, answer_agent, answer_as, answer_user
-from ioa.adapters.nats.orders import OrderLines
-from ioa.adapters.nats.queues import Delivery, into_dead_letters
-from ioa.adapters.nats.read_service import read_endpoints
-from ioa.adapters.nats.service import open_service
-from ioa.adapters.nats.stream_stats import NatsStanding, NatsStreamStats
+from ioa.adapters.nats.delivery.goal_orders import OrderLines
+from ioa.adapters.nats.delivery.server_clock import open_nats_clock
+from ioa.adapters.nats.delivery.work_queue import Delivery, into_dead_letters
+from ioa.adapters.nats.requests.endpoints import ServiceEndpoint, answer, answer_admin, answer_agent, answer_as, answer_user
+from ioa.adapters.nats.requests.read_service import read_endpoints
+from ioa.adapters.nats.requests.service import open_service
+from ioa.adapters.nats.stores.audit_stream import NatsAuditSink
+from ioa.adapters.nats.streams.stream_stats import NatsStanding, NatsStreamStats
+from ioa.adapters.nats.wire.connection import at_renewal, open_connection
 from ioa.distribution import installed_version
 from ioa.group.requests import (
     AbandonGoal,

@@ -15,7 +15,7 @@ from weakref import WeakValueDictionary
 
 import structlog
 
-from ioa.adapters.nats.files import StoredFile, counts_as
+from ioa.adapters.nats.stores.goal_files import StoredFile, counts_as
 from ioa.errors import (
     ConflictError,
     ForbiddenError,

@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 
 import structlog
 
-from ioa.adapters.nats.retention import Belongings, NatsEndedGoals, NatsGoalPages, NatsGoalRemoval
+from ioa.adapters.nats.streams.retention import Belongings, NatsEndedGoals, NatsGoalPages, NatsGoalRemoval
 from ioa.cancellation import TaskGroup
 from ioa.errors import reason_of
 from ioa.group.state import Ended, GroupState

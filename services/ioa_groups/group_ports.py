@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ioa.adapters.nats.files import NatsFileStore
-from ioa.adapters.nats.goals import NatsWorkQueue
-from ioa.adapters.nats.open_groups import NatsMemberships, NatsOpenGroups
-from ioa.adapters.nats.orders import UnreadGoals
-from ioa.adapters.nats.retention import NatsEndedGoals, NatsGoalPages, NatsGoalRemoval
-from ioa.adapters.nats.sessions import NatsSessions
-from ioa.adapters.nats.storage import NatsStorage
-from ioa.adapters.nats.teams import NatsTeams
-from ioa.adapters.nats.tickets import NatsTickets
+from ioa.adapters.nats.delivery.goal_orders import UnreadGoals
+from ioa.adapters.nats.stores.goal_files import NatsFileStore
+from ioa.adapters.nats.stores.goal_records import NatsWorkQueue
+from ioa.adapters.nats.stores.group_setup_key import NatsTickets
+from ioa.adapters.nats.stores.open_groups import NatsMemberships, NatsOpenGroups
+from ioa.adapters.nats.stores.sessions import NatsSessions
+from ioa.adapters.nats.stores.teams import NatsTeams
+from ioa.adapters.nats.streams.retention import NatsEndedGoals, NatsGoalPages, NatsGoalRemoval
+from ioa.adapters.nats.streams.storage_usage import NatsStorage
 from ioa.ports.clock import Clock
 from ioa.ports.delivery import DeadLetters, GoalRecords, Results, Timers
 from ioa.ports.discovery import Discovery

@@ -16,7 +16,7 @@ from datetime import timedelta
 
 import structlog
 
-from ioa.adapters.nats.goals import NatsWorkQueue
+from ioa.adapters.nats.stores.goal_records import NatsWorkQueue
 from ioa.errors import UnavailableError
 from ioa.ports.clock import Clock
 from ioa.ports.discovery import Discovery

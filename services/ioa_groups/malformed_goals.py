@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 
-from ioa.adapters.nats.goals import NatsWorkQueue
+from ioa.adapters.nats.stores.goal_records import NatsWorkQueue
 from ioa.errors import ConflictError, InvalidInputError
 from ioa.group.requests import SetAside
 from ioa.ports.delivery import DeadLetters

@@ -14,7 +14,7 @@ from datetime import timedelta
 import structlog
 from prometheus_client import Counter
 
-from ioa.adapters.nats.open_groups import NatsMemberships
+from ioa.adapters.nats.stores.open_groups import NatsMemberships
 from ioa.cancellation import TaskGroup
 from ioa.errors import UnavailableError
 from ioa.group.events import MemberLost, MemberReturned

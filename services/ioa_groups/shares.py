@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from ioa.adapters.nats.open_groups import NatsOpenGroups
+from ioa.adapters.nats.stores.open_groups import NatsOpenGroups
 from ioa.cancellation import fail_after
 from ioa.errors import NotYetError
 from ioa.ports.registry_view import RegistryView

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ioa.adapters.nats.teams import NatsTeams
+from ioa.adapters.nats.stores.teams import NatsTeams
 from ioa.errors import (
     ForbiddenError,
     IoaError,

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import time
 
-from ioa.adapters.nats.buckets import NatsRegistryView
-from ioa.adapters.nats.clock import NatsClock
-from ioa.adapters.nats.connection import Connection
-from ioa.adapters.nats.delivery import NatsDeadLetters
-from ioa.adapters.nats.discovery import NatsDiscovery
-from ioa.adapters.nats.files import NatsFileStore
-from ioa.adapters.nats.goals import NatsGoalRecords, NatsWorkQueue
-from ioa.adapters.nats.open_groups import NatsMemberships
-from ioa.adapters.nats.orders import UnreadGoals
-from ioa.adapters.nats.retention import NatsGoalPages, NatsGoalRemoval
-from ioa.adapters.nats.storage import NatsStorage
-from ioa.adapters.nats.teams import NatsTeams
-from ioa.adapters.nats.tickets import NatsTickets
-from ioa.adapters.nats.topology import Shares
+from ioa.adapters.nats.delivery.delivery import NatsDeadLetters
+from ioa.adapters.nats.delivery.goal_orders import UnreadGoals
+from ioa.adapters.nats.delivery.server_clock import NatsClock
+from ioa.adapters.nats.requests.discovery_client import NatsDiscovery
+from ioa.adapters.nats.stores.bucket import NatsRegistryView
+from ioa.adapters.nats.stores.goal_files import NatsFileStore
+from ioa.adapters.nats.stores.goal_records import NatsGoalRecords, NatsWorkQueue
+from ioa.adapters.nats.stores.group_setup_key import NatsTickets
+from ioa.adapters.nats.stores.open_groups import NatsMemberships
+from ioa.adapters.nats.stores.teams import NatsTeams
+from ioa.adapters.nats.streams.retention import NatsGoalPages, NatsGoalRemoval
+from ioa.adapters.nats.streams.storage_usage import NatsStorage
+from ioa.adapters.nats.streams.topology import Shares
+from ioa.adapters.nats.wire.connection import Connection
 from ioa.runtime.audit import AuditedDeadLetters, AuditedGoalRecords, AuditLog
 from ioa.runtime.control_plane import ControlPlaneSettings
 from ioa.runtime.goal_metrics import CountedDeadLetters

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from ioa.adapters.nats.audit import NatsAuditSink
-from ioa.adapters.nats.buckets import NatsCards, NatsLeases, NatsRegistryView
-from ioa.adapters.nats.connection import at_renewal, open_connection
-from ioa.adapters.nats.endpoints import ServiceEndpoint, answer, answer_agent
-from ioa.adapters.nats.goals import NatsWorkQueue
-from ioa.adapters.nats.log import NatsGroupLog
-from ioa.adapters.nats.open_groups import NatsMemberships
-from ioa.adapters.nats.retention import NatsAgentRemoval
-from ioa.adapters.nats.service import open_service
-from ioa.adapters.nats.sessions import NatsSessions
+from ioa.adapters.nats.requests.endpoints import ServiceEndpoint, answer, answer_agent
+from ioa.adapters.nats.requests.service import open_service
+from ioa.adapters.nats.stores.audit_stream import NatsAuditSink
+from ioa.adapters.nats.stores.bucket import NatsCards, NatsLeases, NatsRegistryView
+from ioa.adapters.nats.stores.goal_records import NatsWorkQueue
+from ioa.adapters.nats.stores.open_groups import NatsMemberships
+from ioa.adapters.nats.stores.sessions import NatsSessions
+from ioa.adapters.nats.streams.group_log import NatsGroupLog
+from ioa.adapters.nats.streams.retention import NatsAgentRemoval
+from ioa.adapters.nats.wire.connection import at_renewal, open_connection
 from ioa.adapters.system_clock import RandomIds, SystemClock
 from ioa.distribution import installed_version
 from ioa.protocol import subjects

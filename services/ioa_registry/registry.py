@@ -14,10 +14,10 @@ from typing import TypeVar
 
 import structlog
 
-from ioa.adapters.nats.buckets import NatsCards, NatsLeases
-from ioa.adapters.nats.goals import NatsWorkQueue
-from ioa.adapters.nats.open_groups import NatsMemberships
-from ioa.adapters.nats.sessions import NatsSessions
+from ioa.adapters.nats.stores.bucket import NatsCards, NatsLeases
+from ioa.adapters.nats.stores.goal_records import NatsWorkQueue
+from ioa.adapters.nats.stores.open_groups import NatsMemberships
+from ioa.adapters.nats.stores.sessions import NatsSessions
 from ioa.cancellation import fail_after
 from ioa.errors import AlreadyRunningError, IdTakenError, IoaError, NotFoundError, UnavailableError
 from ioa.ports.clock import Clock, IdSource

@@ -6,15 +6,15 @@ import secrets
 from contextlib import AsyncExitStack
 from dataclasses import replace
 
-from ioa.adapters.nats.audit import NatsAuditSink
-from ioa.adapters.nats.clock import open_nats_clock
-from ioa.adapters.nats.connection import at_renewal, open_connection
-from ioa.adapters.nats.delivery import NatsDeadLetters, NatsProgress
-from ioa.adapters.nats.endpoints import ServiceEndpoint
-from ioa.adapters.nats.goals import NatsGoalRecords
-from ioa.adapters.nats.queues import Delivery, consume, into_dead_letters
-from ioa.adapters.nats.service import open_service
-from ioa.adapters.nats.topology import ROUTERS, TIMERS
+from ioa.adapters.nats.delivery.delivery import NatsDeadLetters, NatsProgress
+from ioa.adapters.nats.delivery.server_clock import open_nats_clock
+from ioa.adapters.nats.delivery.work_queue import Delivery, consume, into_dead_letters
+from ioa.adapters.nats.requests.endpoints import ServiceEndpoint
+from ioa.adapters.nats.requests.service import open_service
+from ioa.adapters.nats.stores.audit_stream import NatsAuditSink
+from ioa.adapters.nats.stores.goal_records import NatsGoalRecords
+from ioa.adapters.nats.streams.topology import ROUTERS, TIMERS
+from ioa.adapters.nats.wire.connection import at_renewal, open_connection
 from ioa.distribution import installed_version
 from ioa.ports.group_log import UnreadableEntryError
 from ioa.protocol import subjects

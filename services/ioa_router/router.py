@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from ioa.adapters.nats.open_groups import NatsOpenGroups
-from ioa.adapters.nats.sessions import NatsSessions
+from ioa.adapters.nats.stores.open_groups import NatsOpenGroups
+from ioa.adapters.nats.stores.sessions import NatsSessions
 from ioa.errors import ForbiddenError, IoaError
 from ioa.group.events import Event, LaunchAbandoned, MessageRefused, RepetitionRefused, Said, TimerFired
 from ioa.group.progress import check_progress, is_news

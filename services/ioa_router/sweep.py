@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import structlog
 
-from ioa.adapters.nats.open_groups import NatsOpenGroups
+from ioa.adapters.nats.stores.open_groups import NatsOpenGroups
 from ioa.cancellation import TaskGroup, fail_after
 from ioa.errors import UnavailableError
 from ioa.protocol.ids import CommId

@@ -10,11 +10,11 @@ from datetime import timedelta
 from pathlib import Path
 
 from ioa.adapters.nats.agent_network import NatsAgentNetwork
-from ioa.adapters.nats.connection import NatsSettings, open_connection
 from ioa.adapters.nats.inspection import NatsInspection
-from ioa.adapters.nats.server import open_nats_server
+from ioa.adapters.nats.streams.topology import Topology
 from ioa.adapters.nats.system_client import NatsSystemClient
-from ioa.adapters.nats.topology import Topology
+from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
+from ioa.adapters.nats.wire.embedded_server import open_nats_server
 from ioa.beside import beside
 from ioa.cancellation import fail_after, heeding_cancellation
 from ioa.errors import UnavailableError

@@ -11,8 +11,8 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from ioa.adapters.nats.connection import NatsSettings
-from ioa.adapters.nats.server import find_nats_server
+from ioa.adapters.nats.wire.connection import NatsSettings
+from ioa.adapters.nats.wire.embedded_server import find_nats_server
 from ioa.adapters.secret_stores.folder import FolderSecrets
 from ioa.hosting.cluster_credentials import Plan, make_credentials
 from tests.chart.rendering import Rendered, main_container

@@ -18,7 +18,7 @@ import httpx
 import pytest
 import yaml
 
-from ioa.adapters.nats.server import find_nats_server
+from ioa.adapters.nats.wire.embedded_server import find_nats_server
 from ioa.cli.credentials import CredentialFolder, create, want
 from ioa.cli.terminal import Terminal
 from ioa.hosting.credentials import ASKED, ISSUER, REVOKED

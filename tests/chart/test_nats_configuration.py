@@ -20,8 +20,8 @@ from typing import Any
 import httpx
 import pytest
 
-from ioa.adapters.nats.connection import NatsSettings, open_connection
-from ioa.adapters.nats.topology import ensure_pool_consumer
+from ioa.adapters.nats.streams.topology import ensure_pool_consumer
+from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.adapters.secret_stores.folder import FolderSecrets
 from ioa.errors import UnavailableError
 from ioa.hosting.credentials import load_roster, write_changes, written_roster

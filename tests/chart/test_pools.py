@@ -56,7 +56,7 @@ def test_agents_may_reach_their_model_and_what_they_are_given(url: str, port: in
 
 
 def test_keda_looks_at_the_queue_that_the_control_plane_keeps() -> None:
-    """The pool's consumer of the stream of accepted goals, as ioa.adapters.nats.topology names them."""
+    """The pool's consumer of the stream of accepted goals, as ioa.adapters.nats.streams.topology names them."""
     scaled = _rendered(autoscaling={"enabled": True, "minReplicas": 0, "maxReplicas": 7, "goalsPerReplica": 2}).one(
         "ScaledObject", "ioa-a"
     )

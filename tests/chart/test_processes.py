@@ -12,8 +12,8 @@ import httpx
 import pytest
 import yaml
 
-from ioa.adapters.nats.connection import open_connection
 from ioa.adapters.nats.system_client import NatsSystemClient
+from ioa.adapters.nats.wire.connection import open_connection
 from ioa.runtime.control_plane import ControlPlaneSettings, open_topology
 from tests.chart.nats_nodes import open_nodes
 from tests.chart.pod_processes import open_pod

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ioa.adapters.nats.permissions import OURS, Service
+from ioa.adapters.nats.auth.roles import OURS, Service
 from tests.chart.rendering import CHART, RefusedError, render
 
 pytestmark = pytest.mark.chart

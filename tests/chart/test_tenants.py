@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import yaml
 
-from ioa.adapters.nats.authorization import AccountLimits
-from ioa.adapters.nats.permissions import Service, account_of
+from ioa.adapters.nats.auth.roles import Service, account_of
+from ioa.adapters.nats.auth.server_config import AccountLimits
 from ioa.adapters.secret_stores.folder import FolderSecrets
 from ioa.adapters.secret_stores.nkeys import public_key_of, read_key
 from ioa.hosting.cluster_credentials import Plan, make_credentials

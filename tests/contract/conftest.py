@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 import pytest
 from nats.aio.client import Client
 
-from ioa.adapters.nats.connection import NatsSettings, open_connection
-from ioa.adapters.nats.topology import Topology
+from ioa.adapters.nats.streams.topology import Topology
+from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 
 
 @pytest.fixture

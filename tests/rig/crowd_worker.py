@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from ioa.adapters.nats.agent_network import NatsAgentNetwork
-from ioa.adapters.nats.connection import open_connection
+from ioa.adapters.nats.wire.connection import open_connection
 from ioa.adapters.system_clock import RandomIds, SystemClock
 from ioa.agent.definition import AgentDefinition
 from ioa.hosting.brains import Mind

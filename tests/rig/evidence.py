@@ -17,9 +17,9 @@ import msgpack
 import nats.errors
 from nats.aio.client import Client
 
-from ioa.adapters.nats.keys import stream_of, subject_of
-from ioa.adapters.nats.stream_reader import StreamMessage, pages
-from ioa.adapters.nats.topology import LOG, MEMBERS, RESULTS, TIMERS
+from ioa.adapters.nats.streams.compare_and_set import stream_of, subject_of
+from ioa.adapters.nats.streams.stream_reader import StreamMessage, pages
+from ioa.adapters.nats.streams.topology import LOG, MEMBERS, RESULTS, TIMERS
 from ioa.adapters.sqlite_file import read_record
 from ioa.errors import InvalidInputError, IoaError, UnavailableError
 from ioa.group.events import Entry

@@ -19,9 +19,9 @@ from contextlib import asynccontextmanager, closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from ioa.adapters.nats.connection import Connection, NatsSettings, open_connection
-from ioa.adapters.nats.request import NatsRequester
-from ioa.adapters.nats.translated_errors import unavailable_unless_answered
+from ioa.adapters.nats.requests.request import NatsRequester
+from ioa.adapters.nats.wire.connection import Connection, NatsSettings, open_connection
+from ioa.adapters.nats.wire.translated_errors import unavailable_unless_answered
 from ioa.adapters.system_clock import SystemClock
 from ioa.agent.asking import until_answered
 from ioa.client.seat import Awaited, PersonReply, PersonSeat

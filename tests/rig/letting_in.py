@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from ioa.adapters.nats.connection import NatsSettings, open_connection
+from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.errors import UnavailableError
 
 

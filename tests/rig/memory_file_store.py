@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from ioa.adapters.nats.files import NatsFileStore, OwnBytes, Page, StoredFile, counts_as
+from ioa.adapters.nats.stores.goal_files import NatsFileStore, OwnBytes, Page, StoredFile, counts_as
 from ioa.errors import ConflictError, InvalidInputError, NotFoundError
 from ioa.protocol.goals import Artifact
 from ioa.testing.manual_clock import NEW_YEAR

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
-from ioa.adapters.nats.goals import NatsWorkQueue, Queued
-from ioa.adapters.nats.tickets import NatsTickets
+from ioa.adapters.nats.stores.goal_records import NatsWorkQueue, Queued
+from ioa.adapters.nats.stores.group_setup_key import NatsTickets
 from ioa.errors import UnavailableError
 from ioa.protocol.codec import encode
 from ioa.protocol.goals import Goal, GoalRecord

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ioa.adapters.nats.open_groups import NatsMemberships, NatsOpenGroups, OpenPage
+from ioa.adapters.nats.stores.open_groups import NatsMemberships, NatsOpenGroups, OpenPage
 from ioa.group.requests import OpenMembership, OpenMemberships
 from ioa.protocol.ids import AgentId, CommId
 from ioa.protocol.open_groups import OpenGroup

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ioa.adapters.nats.outcomes import NatsOutcomes
+from ioa.adapters.nats.stores.outcomes import NatsOutcomes
 from ioa.protocol.outcomes import Outcome
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from ioa.adapters.nats.buckets import NatsCards, NatsLeases
-from ioa.adapters.nats.sessions import NatsSessions
+from ioa.adapters.nats.stores.bucket import NatsCards, NatsLeases
+from ioa.adapters.nats.stores.sessions import NatsSessions
 from ioa.ports.clock import Clock
 from ioa.protocol.cards import ModelReport
 from ioa.protocol.ids import AgentId, PoolId, SessionId

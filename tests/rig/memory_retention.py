@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from ioa.adapters.nats.retention import (
+from ioa.adapters.nats.streams.retention import (
     Belongings,
     GoalPage,
     NatsAgentRemoval,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Generic, TypeVar
 
-from ioa.adapters.nats.orders import UnreadGoals
+from ioa.adapters.nats.delivery.goal_orders import UnreadGoals
 from ioa.ports.clock import Clock, IdSource
 from ioa.ports.delivery import Inboxes
 from ioa.ports.discovery import Discovery

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import nats
 
-from ioa.adapters.nats.server import NatsServer, open_nats_server
+from ioa.adapters.nats.wire.embedded_server import NatsServer, open_nats_server
 
 _ACCOUNTS = 2_000
 """Maximum accounts of one server, each used once."""

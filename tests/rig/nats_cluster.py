@@ -10,8 +10,8 @@ from pathlib import Path
 import nats.errors
 from nats.aio.client import Client
 
-from ioa.adapters.nats.connection import NatsSettings, open_connection
-from ioa.adapters.nats.server import ClusterNode, NatsServer, open_nats_server
+from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
+from ioa.adapters.nats.wire.embedded_server import ClusterNode, NatsServer, open_nats_server
 from tests.rig.deadline import eventually
 from tests.rig.nats_server import crash
 from tests.rig.ports import held_ports

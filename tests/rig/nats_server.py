@@ -8,8 +8,8 @@ import signal
 
 from nats.aio.client import Client
 
-from ioa.adapters.nats.connection import _LastingClient
-from ioa.adapters.nats.server import NatsServer
+from ioa.adapters.nats.wire.connection import _LastingClient
+from ioa.adapters.nats.wire.embedded_server import NatsServer
 
 
 async def crash(server: NatsServer) -> None:

@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 
-from ioa.adapters.nats.queues import MAX_FAILURES
+from ioa.adapters.nats.delivery.work_queue import MAX_FAILURES
 from ioa.cancellation import TaskGroup
 from ioa.errors import UnavailableError
 from ioa.group.requests import (

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from nats.aio.client import Client
 
-from ioa.adapters.nats.connection import NatsSettings, open_connection
+from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.local.fork_server import ChildProcess, ForkServer, Program
 from tests.rig.forks import fork_server
 from tests.rig.pings import replicas_answering

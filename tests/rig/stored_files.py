@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 
-from ioa.adapters.nats.files import NatsFileStore
+from ioa.adapters.nats.stores.goal_files import NatsFileStore
 from ioa.errors import NotFoundError
 from ioa.protocol.codec import decode, encode
 from ioa.protocol.files import PIECE_BYTES, FilePiece, stream_in_pieces, whole

@@ -10,7 +10,7 @@ from collections import Counter
 import nats.errors
 import pytest
 
-import ioa.adapters.nats.translated_errors  # noqa: F401 - it adds the rows of NATS' errors
+import ioa.adapters.nats.wire.translated_errors  # noqa: F401 - it adds the rows of NATS' errors
 from ioa.errors import ERRORS, ErrorRow, Fault, InvalidInputError, IoaError, Retry, UnavailableError, from_wire, row_of
 
 EVERY_CLASS = """

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 
 from rich.table import Table
 
-from ioa.adapters.nats.audit import NatsAuditTrail
-from ioa.adapters.nats.connection import open_connection
+from ioa.adapters.nats.stores.audit_stream import NatsAuditTrail
+from ioa.adapters.nats.wire.connection import open_connection
 from ioa.cli.goals import local_time
 from ioa.cli.reach import reach
 from ioa.cli.terminal import Terminal

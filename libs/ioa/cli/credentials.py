@@ -15,8 +15,8 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from ioa.adapters.nats.authorization import AccountLimits
-from ioa.adapters.nats.permissions import Service
+from ioa.adapters.nats.auth.roles import Service
+from ioa.adapters.nats.auth.server_config import AccountLimits
 from ioa.adapters.secret_stores.folder import FolderSecrets
 from ioa.adapters.secret_stores.nkeys import Key, create_seed, public_key_of
 from ioa.cli.terminal import Terminal

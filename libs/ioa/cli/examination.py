@@ -9,7 +9,6 @@ from datetime import timedelta
 from enum import StrEnum
 from pathlib import Path
 
-from ioa.adapters.nats.connection import check_max_payload
 from ioa.adapters.nats.inspection import (
     DeadLetterKind,
     RejectedCaller,
@@ -17,8 +16,9 @@ from ioa.adapters.nats.inspection import (
     StreamShare,
     TopologyFacts,
 )
-from ioa.adapters.nats.stream_stats import QueueStats
-from ioa.adapters.nats.topology import GOALS, INTAKE, intake_consumer
+from ioa.adapters.nats.streams.stream_stats import QueueStats
+from ioa.adapters.nats.streams.topology import GOALS, INTAKE, intake_consumer
+from ioa.adapters.nats.wire.connection import check_max_payload
 from ioa.cli.probe import PATIENCE, Probed
 from ioa.errors import InvalidInputError, MissingExtraError
 from ioa.foreign_text import shown_in_line

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import TypeVar
 
 from ioa.adapters.nats.inspection import NatsInspection, StorageFacts, open_inspection
-from ioa.adapters.nats.server import STORE, find_nats_server
+from ioa.adapters.nats.streams.topology import STREAMS
 from ioa.adapters.nats.system_client import NatsSystemClient
-from ioa.adapters.nats.topology import STREAMS
+from ioa.adapters.nats.wire.embedded_server import STORE, find_nats_server
 from ioa.beside import together
 from ioa.cli.examination import (
     Finding,

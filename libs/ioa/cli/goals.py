@@ -13,9 +13,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from ioa.adapters.nats.connection import open_connection
-from ioa.adapters.nats.orders import drop_orders
+from ioa.adapters.nats.delivery.goal_orders import drop_orders
 from ioa.adapters.nats.system_client import NatsSystemClient, open_system
+from ioa.adapters.nats.wire.connection import open_connection
 from ioa.cli.conversation import in_one_row, task_table
 from ioa.cli.files import Produced, check_writable, write_files
 from ioa.cli.following import fetch_files, follow_goal, show_answer, show_files, tell_result

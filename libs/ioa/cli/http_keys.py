@@ -10,11 +10,11 @@ from typing import Any
 
 from rich.table import Table
 
-from ioa.adapters.nats.api_keys import NatsApiKeys
-from ioa.adapters.nats.connection import NatsSettings, open_connection
-from ioa.adapters.nats.permissions import OURS
+from ioa.adapters.nats.auth.identity import ask_user
+from ioa.adapters.nats.auth.roles import OURS
+from ioa.adapters.nats.stores.api_keys import NatsApiKeys
 from ioa.adapters.nats.system_client import ADMIN_HINT
-from ioa.adapters.nats.whoami import ask_user
+from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.cli.reach import reach
 from ioa.cli.terminal import Terminal
 from ioa.errors import ForbiddenError, InvalidInputError, NotFoundError

@@ -13,8 +13,8 @@ from pathlib import Path
 from rich.text import Text
 
 from ioa.adapters.nats.agent_network import NatsAgentNetwork
-from ioa.adapters.nats.connection import open_connection
 from ioa.adapters.nats.system_client import NatsSystemClient
+from ioa.adapters.nats.wire.connection import open_connection
 from ioa.adapters.system_clock import SystemClock
 from ioa.beside import beside
 from ioa.cli.following import tell_result

@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
 
-from ioa.adapters.nats.connection import NatsSettings
 from ioa.adapters.nats.system_client import NatsSystemClient, open_system
+from ioa.adapters.nats.wire.connection import NatsSettings
 from ioa.beside import beside
 from ioa.hosting.place import PATIENCE, Place, find_place
 from ioa.runtime.settings import ProcessSettings, settings_from

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from rich.text import Text
 
-from ioa.adapters.nats.connection import NatsSettings
 from ioa.adapters.nats.system_client import NatsSystemClient, open_system
+from ioa.adapters.nats.wire.connection import NatsSettings
 from ioa.cancellation import fail_after
 from ioa.cli.files import check_writable
 from ioa.cli.following import follow_goal, size, tell_result

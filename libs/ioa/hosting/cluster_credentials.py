@@ -13,7 +13,7 @@ from pathlib import Path
 
 from pydantic import ConfigDict, Field, ValidationError
 
-from ioa.adapters.nats.authorization import AccountLimits
+from ioa.adapters.nats.auth.server_config import AccountLimits
 from ioa.adapters.secret_stores.kubernetes import open_kubernetes_secrets
 from ioa.adapters.secret_stores.nkeys import public_key_of
 from ioa.errors import InvalidInputError, IoaError

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from ioa.adapters.nats.authorization import Callout
+from ioa.adapters.nats.auth.server_config import Callout
 from ioa.adapters.secret_stores.nkeys import Key, account_key_of, create_account_seed, create_seed, parse_key, public_key_of
 from ioa.errors import InvalidInputError
 from ioa.hosting.roster import AccessRoster, read_roster

@@ -19,7 +19,7 @@ import structlog
 
 from ioa.adapters.folder_lock import FolderLock, locked_folder
 from ioa.adapters.nats.agent_network import NatsAgentNetwork
-from ioa.adapters.nats.connection import open_connection
+from ioa.adapters.nats.wire.connection import open_connection
 from ioa.adapters.otlp import open_live_spans
 from ioa.adapters.sqlite_store import open_sqlite_store
 from ioa.adapters.system_clock import RandomIds, SystemClock

@@ -11,7 +11,7 @@ from datetime import timedelta
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from ioa.adapters.nats.connection import NatsSettings
+from ioa.adapters.nats.wire.connection import NatsSettings
 from ioa.adapters.system_folder import check_own
 from ioa.cancellation import fail_after
 from ioa.errors import UnavailableError

@@ -13,8 +13,7 @@ from typing import Annotated, Self
 
 from pydantic import AfterValidator, AwareDatetime, ConfigDict, Field, ValidationError, model_validator
 
-from ioa.adapters.nats.authorization import AccountLimits, Callout, User, authorization
-from ioa.adapters.nats.permissions import (
+from ioa.adapters.nats.auth.roles import (
     OURS,
     Permissions,
     Service,
@@ -26,6 +25,7 @@ from ioa.adapters.nats.permissions import (
     of_service,
     of_user,
 )
+from ioa.adapters.nats.auth.server_config import AccountLimits, Callout, User, authorization
 from ioa.errors import InvalidInputError
 from ioa.protocol.ids import AgentId, PoolId, TenantId, TenantIdField, UserId, check_token, full_name
 from ioa.protocol.model import Model

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from ioa.adapters.nats.agent_network import NatsAgentNetwork
-from ioa.adapters.nats.connection import open_connection
+from ioa.adapters.nats.wire.connection import open_connection
 from ioa.adapters.otlp import open_live_spans
 from ioa.adapters.system_clock import RandomIds, SystemClock
 from ioa.agent.definition import AgentDefinition

@@ -15,7 +15,7 @@ from contextlib import asynccontextmanager, suppress
 import structlog
 from prometheus_client import Counter
 
-from ioa.adapters.nats.audit import NatsAuditSink
+from ioa.adapters.nats.stores.audit_stream import NatsAuditSink
 from ioa.errors import Fault, InvalidInputError, IoaError, UnavailableError, row_of
 from ioa.ports.clock import Clock
 from ioa.ports.delivery import DeadLetters, GoalRecords, Results

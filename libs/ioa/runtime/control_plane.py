@@ -9,10 +9,10 @@ from typing import Self
 
 from pydantic import Field, model_validator
 
-from ioa.adapters.nats.connection import Connection, at_renewal
-from ioa.adapters.nats.endpoints import DEFAULT_RATE, ServiceLimits
-from ioa.adapters.nats.topology import GOALS_OPEN, GOALS_WAITING, Shares, Topology
-from ioa.adapters.nats.topology_keeper import TopologyKeeper
+from ioa.adapters.nats.requests.endpoints import DEFAULT_RATE, ServiceLimits
+from ioa.adapters.nats.streams.topology import GOALS_OPEN, GOALS_WAITING, Shares, Topology
+from ioa.adapters.nats.streams.topology_keeper import TopologyKeeper
+from ioa.adapters.nats.wire.connection import Connection, at_renewal
 from ioa.protocol.ids import PoolId, check_token
 from ioa.protocol.search import MAX_NEEDS
 from ioa.rate_limit import RateLimit

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ioa.adapters.nats.clock import NatsClock
-from ioa.adapters.nats.connection import Connection
-from ioa.adapters.nats.delivery import NatsInboxes, NatsResults, NatsTimers
-from ioa.adapters.nats.log import NatsGroupLog
-from ioa.adapters.nats.open_groups import NatsOpenGroups
-from ioa.adapters.nats.retention import NatsEndedGoals
-from ioa.adapters.nats.sessions import NatsSessions
+from ioa.adapters.nats.delivery.delivery import NatsInboxes, NatsResults, NatsTimers
+from ioa.adapters.nats.delivery.server_clock import NatsClock
+from ioa.adapters.nats.stores.open_groups import NatsOpenGroups
+from ioa.adapters.nats.stores.sessions import NatsSessions
+from ioa.adapters.nats.streams.group_log import NatsGroupLog
+from ioa.adapters.nats.streams.retention import NatsEndedGoals
+from ioa.adapters.nats.wire.connection import Connection
 from ioa.ports.delivery import DeadLetters, GoalRecords
 from ioa.runtime.audit import AuditedResults, AuditLog
 from ioa.runtime.control_plane import ControlPlaneSettings

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import structlog
 
-from ioa.adapters.nats.open_groups import NatsOpenGroups
+from ioa.adapters.nats.stores.open_groups import NatsOpenGroups
 from ioa.errors import UnavailableError
 from ioa.group.effects import AnswerSubgroup, AskParent, CancelSubgroup, Effect, PublishResult, ReportToParent, owed_effects
 from ioa.group.events import (

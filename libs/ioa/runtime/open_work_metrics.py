@@ -14,8 +14,8 @@ from datetime import timedelta
 import structlog
 from prometheus_client import Gauge
 
-from ioa.adapters.nats.open_groups import NatsOpenGroups
-from ioa.adapters.nats.stream_stats import NatsStreamStats
+from ioa.adapters.nats.stores.open_groups import NatsOpenGroups
+from ioa.adapters.nats.streams.stream_stats import NatsStreamStats
 from ioa.errors import UnavailableError
 from ioa.ports.group_log import GroupLog, StoredEntry
 from ioa.protocol.ids import CommId

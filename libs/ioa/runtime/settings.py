@@ -9,7 +9,7 @@ from typing import Literal, TypeVar
 
 from pydantic import Field, ValidationError
 
-from ioa.adapters.nats.connection import NatsSettings
+from ioa.adapters.nats.wire.connection import NatsSettings
 from ioa.errors import InvalidInputError
 from ioa.protocol.model import Model, as_seconds
 from ioa.protocol.validation_errors import problems_of

@@ -1,7 +1,7 @@
 """The one replica that tells others: it reads what has ended, and what was said if anybody asks, and queues who is told what.
 
-Which replica that is says a record (`ioa.adapters.nats.tail`) that its holder writes anew every few seconds. Who sees the same one
-for longer than that takes it over. For a moment two may read; what they queue twice is queued once.
+A record (`ioa.adapters.nats.streams.gateway_tail`) names that replica, which renews the record every few seconds. Another replica
+takes over if the record does not change for longer. Two replicas may read at once; a message that both queue is stored once.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from datetime import datetime, timedelta
 
 import structlog
 
+from ioa.adapters.nats.stores.webhooks import NatsWebhooks
+from ioa.adapters.nats.streams.gateway_tail import NatsTail, TailHeld, TailRecord
 from ioa.adapters.nats.system_client import NatsSystemClient
-from ioa.adapters.nats.tail import NatsTail, TailHeld, TailRecord
-from ioa.adapters.nats.webhooks import NatsWebhooks
 from ioa.beside import beside, together
 from ioa.cancellation import fail_after
 from ioa.errors import IoaError, UnavailableError

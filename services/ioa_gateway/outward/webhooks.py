@@ -14,9 +14,9 @@ from typing import Any
 import structlog
 from prometheus_client import Counter as Metric
 
-from ioa.adapters.nats.queues import Delivery
+from ioa.adapters.nats.delivery.work_queue import Delivery
+from ioa.adapters.nats.stores.webhooks import NatsWebhooks
 from ioa.adapters.nats.system_client import NatsSystemClient
-from ioa.adapters.nats.webhooks import NatsWebhooks
 from ioa.client.documents import ResultDocument, told
 from ioa.errors import IoaError, NotYetError, UnavailableError
 from ioa.ports.delivery import DeadLetters

@@ -7,8 +7,8 @@ import asyncio
 import pytest
 from nats.aio.client import Client
 
-from ioa.adapters.nats.api_keys import NatsApiKeys
-from ioa.adapters.nats.topology import API_KEYS
+from ioa.adapters.nats.stores.api_keys import NatsApiKeys
+from ioa.adapters.nats.streams.topology import API_KEYS
 from ioa.errors import NotFoundError
 from ioa.protocol.api_keys import MOST_SIGNED_OUT, KeyId, LoginToken, SignedOut, digest_of_secret
 from ioa.testing.manual_clock import NEW_YEAR

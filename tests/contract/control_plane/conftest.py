@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from nats.aio.client import Client
 
-from ioa.adapters.nats.queues import Delivery
+from ioa.adapters.nats.delivery.work_queue import Delivery
 
 LEASE = timedelta(seconds=1)
 

@@ -9,8 +9,8 @@ import nats.errors
 import pytest
 from nats.aio.client import Client
 
-from ioa.adapters.nats.acks import AcknowledgedWrites
-from ioa.adapters.nats.server import NatsServer
+from ioa.adapters.nats.wire.acks import AcknowledgedWrites
+from ioa.adapters.nats.wire.embedded_server import NatsServer
 from ioa.protocol import subjects
 from ioa.protocol.ids import CommId
 from tests.rig.deadline import eventually

@@ -11,10 +11,10 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 
 from ioa.adapters.nats.agent_network import NatsAgentNetwork
-from ioa.adapters.nats.connection import NatsSettings, open_connection
-from ioa.adapters.nats.delivery import NatsDeadLetters, NatsInboxes, NatsProgress, NatsResults
-from ioa.adapters.nats.server import NatsServer
-from ioa.adapters.nats.topology import DEAD
+from ioa.adapters.nats.delivery.delivery import NatsDeadLetters, NatsInboxes, NatsProgress, NatsResults
+from ioa.adapters.nats.streams.topology import DEAD
+from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
+from ioa.adapters.nats.wire.embedded_server import NatsServer
 from ioa.group.events import EncodedEntry, Entry, Said, encode_entry
 from ioa.group.requests import SequencedEntry
 from ioa.ports.delivery import Results

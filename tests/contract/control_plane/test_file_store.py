@@ -12,8 +12,8 @@ from datetime import timedelta
 import pytest
 from nats.aio.client import Client
 
-from ioa.adapters.nats.files import NatsFileStore, OwnBytes
-from ioa.adapters.nats.topology import ARTIFACTS, FILES
+from ioa.adapters.nats.stores.goal_files import NatsFileStore, OwnBytes
+from ioa.adapters.nats.streams.topology import ARTIFACTS, FILES
 from ioa.errors import ConflictError, InvalidInputError, NotFoundError
 from ioa.protocol.files import PIECE_BYTES
 from ioa.protocol.goals import Artifact

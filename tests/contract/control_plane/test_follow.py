@@ -15,9 +15,9 @@ from nats.js import JetStreamContext
 from nats.js.api import ConsumerInfo, KeyValueConfig, SequenceInfo
 from nats.js.errors import NotFoundError
 
-from ioa.adapters.nats import buckets as nats_buckets
-from ioa.adapters.nats.buckets import Change, Snapshot, follow
-from ioa.adapters.nats.connection import NatsSettings, open_connection
+from ioa.adapters.nats.stores import bucket as nats_buckets
+from ioa.adapters.nats.stores.bucket import Change, Snapshot, follow
+from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 
 
 async def _losing_the_last_key(client: Client, bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:

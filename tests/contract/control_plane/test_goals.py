@@ -8,10 +8,10 @@ from datetime import timedelta
 import pytest
 from nats.aio.client import Client
 
-from ioa.adapters.nats.goals import TICKET, NatsGoalRecords, NatsWorkQueue, Queued, deadline_of
-from ioa.adapters.nats.queues import Delivery, consume
-from ioa.adapters.nats.tickets import NatsTickets
-from ioa.adapters.nats.topology import ANY_AGENT, WORK, pool_consumer
+from ioa.adapters.nats.delivery.work_queue import Delivery, consume
+from ioa.adapters.nats.stores.goal_records import TICKET, NatsGoalRecords, NatsWorkQueue, Queued, deadline_of
+from ioa.adapters.nats.stores.group_setup_key import NatsTickets
+from ioa.adapters.nats.streams.topology import ANY_AGENT, WORK, pool_consumer
 from ioa.errors import InvalidInputError
 from ioa.protocol import subjects
 from ioa.protocol.codec import decode

@@ -8,9 +8,9 @@ from contextlib import suppress
 import pytest
 from nats.aio.client import Client
 
-from ioa.adapters.nats.connection import NatsSettings, open_connection
-from ioa.adapters.nats.log import NatsGroupLog
-from ioa.adapters.nats.server import NatsServer
+from ioa.adapters.nats.streams.group_log import NatsGroupLog
+from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
+from ioa.adapters.nats.wire.embedded_server import NatsServer
 from ioa.errors import PayloadTooLargeError, UnavailableError
 from ioa.group.events import EncodedEntry, Entry, Said, encode_entry
 from ioa.group.requests import Entries, SequencedEntry

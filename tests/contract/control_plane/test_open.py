@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from nats.aio.client import Client
 
-from ioa.adapters.nats.open_groups import NatsMemberships, NatsOpenGroups
-from ioa.adapters.nats.stream_reader import StreamPage, next_messages
-from ioa.adapters.nats.streams import stream_names, subjects_of
-from ioa.adapters.nats.topology import LOG, MEMBERS, OPEN, STREAMS
+from ioa.adapters.nats.stores.open_groups import NatsMemberships, NatsOpenGroups
+from ioa.adapters.nats.streams.stream_names import stream_names, subjects_of
+from ioa.adapters.nats.streams.stream_reader import StreamPage, next_messages
+from ioa.adapters.nats.streams.topology import LOG, MEMBERS, OPEN, STREAMS
 from ioa.errors import UnavailableError
 from ioa.protocol.ids import AgentId, CommId, GoalId
 from ioa.protocol.open_groups import OpenGroup
@@ -131,7 +131,7 @@ async def test_a_replica_that_lags_hides_no_membership(client: Client, monkeypat
         page = await next_messages(*asked, **how)
         return StreamPage(tuple(one for one in page.messages if one.seq <= since), 0)
 
-    monkeypatch.setattr("ioa.adapters.nats.open_groups.next_messages", of_before)
+    monkeypatch.setattr("ioa.adapters.nats.stores.open_groups.next_messages", of_before)
     await memberships.add((ADA,), CommId("g0"))
     since = await memberships.newest(ADA)
     for number in range(1, 5):

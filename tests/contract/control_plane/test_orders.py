@@ -8,13 +8,13 @@ from datetime import timedelta
 import pytest
 from nats.aio.client import Client
 
-from ioa.adapters.nats import orders
-from ioa.adapters.nats.connection import NatsSettings, open_connection
-from ioa.adapters.nats.orders import OrderLines, UnreadGoals
-from ioa.adapters.nats.queues import Delivery
-from ioa.adapters.nats.stream_reader import next_messages
+from ioa.adapters.nats.delivery import goal_orders as orders
+from ioa.adapters.nats.delivery.goal_orders import OrderLines, UnreadGoals
+from ioa.adapters.nats.delivery.work_queue import Delivery
+from ioa.adapters.nats.streams.stream_reader import next_messages
+from ioa.adapters.nats.streams.topology import GOALS, Topology
 from ioa.adapters.nats.system_client import NatsSystemClient
-from ioa.adapters.nats.topology import GOALS, Topology
+from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.beside import beside
 from ioa.errors import NotFoundError, NotYetError, RateLimitedError
 from ioa.protocol import subjects

@@ -7,9 +7,9 @@ from contextlib import asynccontextmanager
 
 from nats.aio.client import Client
 
-from ioa.adapters.nats.outcomes import NatsOutcomes
-from ioa.adapters.nats.server import NatsServer
-from ioa.adapters.nats.topology import OUTCOMES
+from ioa.adapters.nats.stores.outcomes import NatsOutcomes
+from ioa.adapters.nats.streams.topology import OUTCOMES
+from ioa.adapters.nats.wire.embedded_server import NatsServer
 from ioa.protocol import subjects
 from ioa.protocol.ids import AgentId, PoolId
 from ioa.protocol.outcomes import REMEMBERED, Outcome

@@ -8,8 +8,8 @@ from collections import Counter
 import pytest
 from nats.aio.client import Client
 
-from ioa.adapters.nats.queues import Delivery, consume
-from ioa.adapters.nats.topology import GOALS, intake_consumer
+from ioa.adapters.nats.delivery.work_queue import Delivery, consume
+from ioa.adapters.nats.streams.topology import GOALS, intake_consumer
 from ioa.protocol import subjects
 from ioa.protocol.ids import LOCAL
 from ioa.protocol.texts import MAX_TEXT_CHARS

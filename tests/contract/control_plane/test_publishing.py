@@ -9,8 +9,8 @@ import pytest
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
-from ioa.adapters.nats.publishing import publish_to_each
-from ioa.adapters.nats.server import NatsServer
+from ioa.adapters.nats.wire.embedded_server import NatsServer
+from ioa.adapters.nats.wire.publishing import publish_to_each
 from tests.contract.control_plane.conftest import heard
 from tests.rig.deadline import eventually
 from tests.rig.nats_server import crash

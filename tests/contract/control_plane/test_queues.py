@@ -16,12 +16,12 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.js import JetStreamContext
 
-from ioa.adapters.nats import queues as nats_queues
-from ioa.adapters.nats.connection import NatsSettings, open_connection
-from ioa.adapters.nats.delivery import NatsDeadLetters
-from ioa.adapters.nats.queues import MAX_FAILURES, Delivery, SetAside, Work, consume, into_dead_letters
-from ioa.adapters.nats.server import NatsServer
-from ioa.adapters.nats.topology import ANY_AGENT, DEAD, WORK
+from ioa.adapters.nats.delivery import work_queue as nats_queues
+from ioa.adapters.nats.delivery.delivery import NatsDeadLetters
+from ioa.adapters.nats.delivery.work_queue import MAX_FAILURES, Delivery, SetAside, Work, consume, into_dead_letters
+from ioa.adapters.nats.streams.topology import ANY_AGENT, DEAD, WORK
+from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
+from ioa.adapters.nats.wire.embedded_server import NatsServer
 from ioa.errors import UnavailableError
 from ioa.protocol import subjects
 from ioa.runtime.process import background

@@ -11,11 +11,11 @@ import pytest
 from nats.aio.client import Client
 from prometheus_client import REGISTRY
 
-from ioa.adapters.nats import buckets as nats_buckets
-from ioa.adapters.nats.buckets import NatsCards, NatsLeases, NatsRegistryView
-from ioa.adapters.nats.server import NatsServer
-from ioa.adapters.nats.sessions import NatsSessions
-from ioa.adapters.nats.topology import CARDS, LEASES, SESSIONS
+from ioa.adapters.nats.stores import bucket as nats_buckets
+from ioa.adapters.nats.stores.bucket import NatsCards, NatsLeases, NatsRegistryView
+from ioa.adapters.nats.stores.sessions import NatsSessions
+from ioa.adapters.nats.streams.topology import CARDS, LEASES, SESSIONS
+from ioa.adapters.nats.wire.embedded_server import NatsServer
 from ioa.errors import SupersededError
 from ioa.protocol.cards import ModelReport
 from ioa.protocol.codec import encode

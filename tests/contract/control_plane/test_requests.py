@@ -14,12 +14,12 @@ from nats.aio.msg import Msg
 from prometheus_client import REGISTRY
 from structlog.testing import capture_logs
 
-from ioa.adapters.nats.connection import NatsSettings, open_connection
-from ioa.adapters.nats.endpoints import DEFAULT_LIMITS, ServiceEndpoint, ServiceLimits, answer
-from ioa.adapters.nats.request import NatsRequester, read_error
-from ioa.adapters.nats.server import NatsServer
-from ioa.adapters.nats.service import REJECTED, open_service
-from ioa.adapters.nats.sinks import MessageSink
+from ioa.adapters.nats.requests.endpoints import DEFAULT_LIMITS, ServiceEndpoint, ServiceLimits, answer
+from ioa.adapters.nats.requests.request import NatsRequester, read_error
+from ioa.adapters.nats.requests.service import REJECTED, open_service
+from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
+from ioa.adapters.nats.wire.embedded_server import NatsServer
+from ioa.adapters.nats.wire.sinks import MessageSink
 from ioa.errors import ERRORS, InvalidInputError, IoaError, PayloadTooLargeError, RateLimitedError, UnavailableError
 from ioa.protocol.codec import encode
 from ioa.protocol.model import Model

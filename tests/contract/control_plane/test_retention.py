@@ -8,14 +8,14 @@ from datetime import timedelta
 import pytest
 from nats.aio.client import Client
 
-from ioa.adapters.nats.buckets import NatsCards, NatsLeases
-from ioa.adapters.nats.delivery import NatsResults, NatsTimers
-from ioa.adapters.nats.files import NatsFileStore
-from ioa.adapters.nats.goals import NatsGoalRecords, NatsWorkQueue
-from ioa.adapters.nats.log import NatsGroupLog
-from ioa.adapters.nats.open_groups import NatsMemberships, NatsOpenGroups
-from ioa.adapters.nats.retention import Belongings, NatsAgentRemoval, NatsEndedGoals, NatsGoalPages, NatsGoalRemoval
-from ioa.adapters.nats.topology import FILES, LOG, MEMBERS, OPEN, TIMERS, WORK, pool_consumer
+from ioa.adapters.nats.delivery.delivery import NatsResults, NatsTimers
+from ioa.adapters.nats.stores.bucket import NatsCards, NatsLeases
+from ioa.adapters.nats.stores.goal_files import NatsFileStore
+from ioa.adapters.nats.stores.goal_records import NatsGoalRecords, NatsWorkQueue
+from ioa.adapters.nats.stores.open_groups import NatsMemberships, NatsOpenGroups
+from ioa.adapters.nats.streams.group_log import NatsGroupLog
+from ioa.adapters.nats.streams.retention import Belongings, NatsAgentRemoval, NatsEndedGoals, NatsGoalPages, NatsGoalRemoval
+from ioa.adapters.nats.streams.topology import FILES, LOG, MEMBERS, OPEN, TIMERS, WORK, pool_consumer
 from ioa.adapters.system_clock import SystemClock
 from ioa.errors import NotFoundError
 from ioa.group.events import Entry, Event, encode_entry

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from nats.aio.client import Client
 
-from ioa.adapters.nats.storage import NatsStorage
+from ioa.adapters.nats.streams.storage_usage import NatsStorage
+from ioa.adapters.nats.streams.topology import GOALS, LOG, Topology
 from ioa.adapters.nats.system_client import NatsSystemClient
-from ioa.adapters.nats.topology import GOALS, LOG, Topology
 from ioa.errors import StoreFullError
 from ioa.protocol import subjects
 from ioa.protocol.goal_order import GoalOrder

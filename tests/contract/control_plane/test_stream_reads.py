@@ -8,7 +8,7 @@ import pytest
 from nats.aio.client import Client
 from nats.js.api import StreamConfig
 
-from ioa.adapters.nats.stream_reader import (
+from ioa.adapters.nats.streams.stream_reader import (
     first_messages,
     last_messages,
     latest_messages,

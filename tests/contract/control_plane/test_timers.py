@@ -9,10 +9,10 @@ from datetime import datetime, timedelta
 import pytest
 from nats.aio.client import Client
 
-from ioa.adapters.nats.delivery import NatsTimers
-from ioa.adapters.nats.queues import Delivery, consume
-from ioa.adapters.nats.server import NatsServer
-from ioa.adapters.nats.topology import ROUTERS, TIMERS
+from ioa.adapters.nats.delivery.delivery import NatsTimers
+from ioa.adapters.nats.delivery.work_queue import Delivery, consume
+from ioa.adapters.nats.streams.topology import ROUTERS, TIMERS
+from ioa.adapters.nats.wire.embedded_server import NatsServer
 from ioa.adapters.system_clock import SystemClock
 from ioa.protocol.ids import CommId
 from ioa.protocol.subjects import parse_comm

@@ -11,12 +11,10 @@ import pytest
 from nats.aio.client import Client
 from nats.js.errors import APIError
 
-from ioa.adapters.nats.buckets import NatsCards
-from ioa.adapters.nats.connection import NatsSettings, open_connection
-from ioa.adapters.nats.delivery import NatsDeadLetters
-from ioa.adapters.nats.files import NatsFileStore
-from ioa.adapters.nats.server import open_nats_server
-from ioa.adapters.nats.topology import (
+from ioa.adapters.nats.delivery.delivery import NatsDeadLetters
+from ioa.adapters.nats.stores.bucket import NatsCards
+from ioa.adapters.nats.stores.goal_files import NatsFileStore
+from ioa.adapters.nats.streams.topology import (
     ARTIFACTS,
     DEAD,
     FORMAT,
@@ -29,6 +27,8 @@ from ioa.adapters.nats.topology import (
     Topology,
     ensure_pool_consumer,
 )
+from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
+from ioa.adapters.nats.wire.embedded_server import open_nats_server
 from ioa.errors import ConflictError, StoreFullError
 from ioa.protocol import subjects
 from ioa.protocol.dead_letters import DeadReason
@@ -127,7 +127,7 @@ async def test_full_stream_rejects_and_other_streams_accept(nats_url: str) -> No
 
 async def test_dead_letters_replace_oldest_of_their_reason(nats_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Many letters of one reason remove no letter of another reason."""
-    monkeypatch.setattr("ioa.adapters.nats.topology._LETTERS_PER_REASON", 3)
+    monkeypatch.setattr("ioa.adapters.nats.streams.topology._LETTERS_PER_REASON", 3)
     async with open_connection(NatsSettings(nats_url, "test")) as client:
         js = client.jetstream()
         await Topology().ensure(js)

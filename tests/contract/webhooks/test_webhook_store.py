@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from nats.aio.client import Client
 
-from ioa.adapters.nats.keys import stream_of
-from ioa.adapters.nats.topology import HOOKS, WEBHOOKS
-from ioa.adapters.nats.webhooks import NatsWebhooks
+from ioa.adapters.nats.stores.webhooks import NatsWebhooks
+from ioa.adapters.nats.streams.compare_and_set import stream_of
+from ioa.adapters.nats.streams.topology import HOOKS, WEBHOOKS
 from ioa.protocol.api_keys import KeyId
 from ioa.protocol.ids import LOCAL, CommId, GoalId
 from ioa.protocol.webhooks import HookEvent, Notice, StreamEnds, Webhook, WebhookId, written_secret

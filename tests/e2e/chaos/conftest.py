@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ioa.adapters.nats.server import NatsServer
+from ioa.adapters.nats.wire.embedded_server import NatsServer
 from tests.rig.fleet import CONTROL_PLANE, WORKERS, Fleet, open_fleet
 
 QUICK = {

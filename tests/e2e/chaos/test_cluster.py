@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from ioa.adapters.nats.connection import NatsSettings, open_connection
+from ioa.adapters.nats.streams.topology import LOG, TIMERS
 from ioa.adapters.nats.system_client import NatsSystemClient
-from ioa.adapters.nats.topology import LOG, TIMERS
+from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.client.client import Client
 from ioa.client.history import conversation
 from ioa.ports.group_log import StoredEntry

@@ -12,9 +12,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from ioa.adapters.nats.server import NatsServer
-from ioa.adapters.nats.streams import stream_names
-from ioa.adapters.nats.topology import LOG, RESULTS, STREAMS
+from ioa.adapters.nats.streams.stream_names import stream_names
+from ioa.adapters.nats.streams.topology import LOG, RESULTS, STREAMS
+from ioa.adapters.nats.wire.embedded_server import NatsServer
 from ioa.errors import UnavailableError
 from ioa.protocol import subjects
 from ioa.protocol.goals import Reason

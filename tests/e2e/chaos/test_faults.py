@@ -14,8 +14,8 @@ import nats.errors
 import pytest
 
 from benchmarks.faults import ClockOff, Fault, Killed, NatsEmptied, Poison, Site, VolumeFull, Wiped, suffered
-from ioa.adapters.nats.server import open_nats_server
-from ioa.adapters.nats.topology import RESULTS, STREAMS
+from ioa.adapters.nats.streams.topology import RESULTS, STREAMS
+from ioa.adapters.nats.wire.embedded_server import open_nats_server
 from ioa.local.system import keep_server
 from ioa.protocol import subjects
 from ioa.protocol.goals import Reason

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 from nats.aio.msg import Msg
 
-from ioa.adapters.nats.log import NatsGroupLog
+from ioa.adapters.nats.streams.group_log import NatsGroupLog
 from ioa.client.seat import people_in
 from ioa.group.events import Entry
 from ioa.group.state import Asking, GroupState

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from ioa.adapters.nats.topology import DEAD
+from ioa.adapters.nats.streams.topology import DEAD
 from ioa.protocol import subjects
 from ioa.protocol.ids import LOCAL, GoalId
 from ioa.testing.log_checker import check

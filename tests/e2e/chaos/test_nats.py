@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ioa.adapters.nats.server import NatsServer, open_nats_server
+from ioa.adapters.nats.wire.embedded_server import NatsServer, open_nats_server
 from ioa.testing.log_checker import check
 from tests.e2e.chaos.conftest import QUICK
 from tests.rig.fleet import CONTROL_PLANE, WORKERS, Fleet, open_fleet

@@ -9,7 +9,7 @@ from itertools import cycle
 import httpx
 import pytest
 
-from ioa.adapters.nats.api_keys import NatsApiKeys
+from ioa.adapters.nats.stores.api_keys import NatsApiKeys
 from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.client.history import conversation
 from ioa.group.events import Said

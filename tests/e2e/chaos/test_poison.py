@@ -12,11 +12,9 @@ import msgpack
 import pytest
 from nats.aio.client import Client
 
-from ioa.adapters.nats.connection import NatsSettings, open_connection
-from ioa.adapters.nats.delivery import NatsResults
-from ioa.adapters.nats.log import NatsGroupLog
-from ioa.adapters.nats.server import NatsServer
-from ioa.adapters.nats.topology import (
+from ioa.adapters.nats.delivery.delivery import NatsResults
+from ioa.adapters.nats.streams.group_log import NatsGroupLog
+from ioa.adapters.nats.streams.topology import (
     ARTIFACTS,
     CARDS,
     DEAD,
@@ -29,6 +27,8 @@ from ioa.adapters.nats.topology import (
     SESSIONS,
     WORK,
 )
+from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
+from ioa.adapters.nats.wire.embedded_server import NatsServer
 from ioa.errors import UnavailableError
 from ioa.protocol import subjects
 from ioa.protocol.dead_letters import DeadReason

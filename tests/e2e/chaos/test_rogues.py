@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from ioa.adapters.nats.request import NatsRequester
-from ioa.adapters.nats.server import NatsServer
+from ioa.adapters.nats.requests.request import NatsRequester
+from ioa.adapters.nats.wire.embedded_server import NatsServer
 from ioa.errors import ForbiddenError, InvalidInputError, IoaError, PayloadTooLargeError, row_of
 from ioa.group.requests import Accepted, Entries, ListMemberships, OpenMemberships, Rejected, SayReply, Sync
 from ioa.protocol import subjects

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ioa.adapters.nats.server import NatsServer
+from ioa.adapters.nats.wire.embedded_server import NatsServer
 from ioa.protocol.goals import Reason
 from ioa.testing.log_checker import check
 from tests.e2e.chaos.conftest import QUICK

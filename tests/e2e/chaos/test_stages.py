@@ -15,7 +15,7 @@ from typing import NamedTuple
 import pytest
 from nats.aio.msg import Msg
 
-from ioa.adapters.nats.server import NatsServer
+from ioa.adapters.nats.wire.embedded_server import NatsServer
 from ioa.group.events import Entry, MemberJoined, Said
 from ioa.group.state import Asking, Concluding, Discussing, Gathering, GroupState, Paused
 from ioa.ports.group_log import StoredEntry

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from ioa.adapters.nats.topology import LOG
+from ioa.adapters.nats.streams.topology import LOG
 from ioa.testing.log_checker import check
 from tests.rig.deadline import eventually
 from tests.rig.fleet import Fleet

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from ioa.adapters.nats.connection import NatsSettings
 from ioa.adapters.nats.system_client import NatsSystemClient, open_system
+from ioa.adapters.nats.wire.connection import NatsSettings
 from ioa.runtime.settings import ProcessSettings, settings_from
 from tests.e2e.goals.world import World, create_world
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from ioa.adapters.nats.connection import NatsSettings, open_connection
-from ioa.adapters.nats.server import NatsServer
+from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
+from ioa.adapters.nats.wire.embedded_server import NatsServer
 from ioa.protocol.goals import Reason
 from tests.rig.crowd import Crowd, open_crowd
 from tests.rig.processes import open_services

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from ioa.adapters.nats.connection import NatsSettings
 from ioa.adapters.nats.system_client import NatsSystemClient, open_system
+from ioa.adapters.nats.wire.connection import NatsSettings
 from tests.e2e.command_line import CommandLine, Running, running_system
 from tests.rig.deadline import eventually
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from ioa.adapters.nats.connection import NatsSettings
 from ioa.adapters.nats.system_client import open_system
+from ioa.adapters.nats.wire.connection import NatsSettings
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId

@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from ioa.adapters.nats.clock import NatsClock, open_nats_clock
-from ioa.adapters.nats.connection import NatsSettings, open_connection
-from ioa.adapters.nats.topology import Topology
+from ioa.adapters.nats.delivery.server_clock import NatsClock, open_nats_clock
+from ioa.adapters.nats.streams.topology import Topology
+from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.errors import UnavailableError
 
 _NEAR = timedelta(seconds=1)

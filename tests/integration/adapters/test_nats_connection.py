@@ -21,19 +21,19 @@ from nats.aio.transport import TcpTransport
 from nats.errors import ConnectionClosedError, ConnectionReconnectingError, NoRespondersError
 from nats.errors import TimeoutError as NatsTimeoutError
 
-from ioa.adapters.nats import connection as nats_connection
-from ioa.adapters.nats.connection import (
+from ioa.adapters.nats.requests.endpoints import ServiceEndpoint
+from ioa.adapters.nats.requests.request import NatsRequester
+from ioa.adapters.nats.requests.service import open_service
+from ioa.adapters.nats.wire import connection as nats_connection
+from ioa.adapters.nats.wire.connection import (
     NatsSettings,
     at_renewal,
     open_connection,
     retry_without_responders,
     until_refused,
 )
-from ioa.adapters.nats.endpoints import ServiceEndpoint
-from ioa.adapters.nats.request import NatsRequester
-from ioa.adapters.nats.server import NatsServer, open_nats_server
-from ioa.adapters.nats.service import open_service
-from ioa.adapters.nats.translated_errors import unavailable_unless_answered
+from ioa.adapters.nats.wire.embedded_server import NatsServer, open_nats_server
+from ioa.adapters.nats.wire.translated_errors import unavailable_unless_answered
 from ioa.adapters.secret_stores.nkeys import Key, create_seed, public_key_of
 from ioa.adapters.system_folder import USER, note_password
 from ioa.errors import InvalidInputError, NotPermittedError, PayloadTooLargeError, UnavailableError

@@ -14,7 +14,7 @@ import httpx
 import nats
 import pytest
 
-from ioa.adapters.nats.server import NatsServer, find_nats_server, open_nats_server
+from ioa.adapters.nats.wire.embedded_server import NatsServer, find_nats_server, open_nats_server
 from ioa.errors import ConflictError, InvalidInputError, MissingExtraError, UnavailableError
 from tests.rig.nats_server import crash
 
@@ -155,7 +155,7 @@ async def test_the_server_dies_with_its_starter(tmp_path: Path) -> None:
 _STARTER = """
 import asyncio, sys
 from pathlib import Path
-from ioa.adapters.nats.server import open_nats_server
+from ioa.adapters.nats.wire.embedded_server import open_nats_server
 
 async def main():
     async with open_nats_server(Path(sys.argv[1]), None) as server:

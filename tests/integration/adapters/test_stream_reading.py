@@ -7,9 +7,9 @@ import asyncio
 import pytest
 from nats.aio.client import Client
 
-from ioa.adapters.nats import stream_reader
-from ioa.adapters.nats.connection import NatsSettings, open_connection
-from ioa.adapters.nats.stream_reader import StreamPage, next_messages
+from ioa.adapters.nats.streams import stream_reader
+from ioa.adapters.nats.streams.stream_reader import StreamPage, next_messages
+from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 
 
 @pytest.mark.parametrize("others", [0, 3])

@@ -10,10 +10,10 @@ import pytest
 from nats.aio.client import Client
 from structlog.testing import capture_logs
 
-from ioa.adapters.nats.connection import NatsSettings, open_connection
-from ioa.adapters.nats.delivery import NatsDeadLetters, NatsResults
+from ioa.adapters.nats.delivery.delivery import NatsDeadLetters, NatsResults
+from ioa.adapters.nats.streams.topology import DEAD, GOALS, Topology
 from ioa.adapters.nats.system_client import NatsSystemClient
-from ioa.adapters.nats.topology import DEAD, GOALS, Topology
+from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.cli import reach
 from ioa.cli.dead_letters import list_letters, put_back, show_letter
 from ioa.cli.terminal import Terminal

@@ -13,12 +13,12 @@ from nats.aio.client import Client
 from nats.js import JetStreamContext
 from nats.js.errors import APIError
 
-from ioa.adapters.nats.delivery import NatsResults
-from ioa.adapters.nats.goals import TICKET
-from ioa.adapters.nats.log import NatsGroupLog
-from ioa.adapters.nats.request import NatsRequester
+from ioa.adapters.nats.delivery.delivery import NatsResults
+from ioa.adapters.nats.requests.request import NatsRequester
+from ioa.adapters.nats.stores.goal_records import TICKET
+from ioa.adapters.nats.streams.group_log import NatsGroupLog
+from ioa.adapters.nats.streams.topology import WORK, pool_consumer
 from ioa.adapters.nats.system_client import NatsSystemClient
-from ioa.adapters.nats.topology import WORK, pool_consumer
 from ioa.errors import NotFoundError, UnavailableError
 from ioa.group.events import Said
 from ioa.group.machine import step

@@ -9,16 +9,16 @@ from datetime import timedelta
 import pytest
 from nats.aio.client import Client
 
-from ioa.adapters.nats import goal_listing
-from ioa.adapters.nats.connection import NatsSettings, open_connection
-from ioa.adapters.nats.delivery import NatsInboxes, NatsResults, NatsTimers
-from ioa.adapters.nats.goals import NatsGoalRecords
-from ioa.adapters.nats.log import NatsGroupLog
-from ioa.adapters.nats.open_groups import NatsOpenGroups
-from ioa.adapters.nats.retention import NatsEndedGoals, NatsGoalRemoval
-from ioa.adapters.nats.stream_reader import StreamMessage, latest_messages
+from ioa.adapters.nats.delivery.delivery import NatsInboxes, NatsResults, NatsTimers
+from ioa.adapters.nats.stores.goal_records import NatsGoalRecords
+from ioa.adapters.nats.stores.open_groups import NatsOpenGroups
+from ioa.adapters.nats.streams import goal_listing
+from ioa.adapters.nats.streams.group_log import NatsGroupLog
+from ioa.adapters.nats.streams.retention import NatsEndedGoals, NatsGoalRemoval
+from ioa.adapters.nats.streams.stream_reader import StreamMessage, latest_messages
+from ioa.adapters.nats.streams.topology import OPEN, Topology
 from ioa.adapters.nats.system_client import NatsSystemClient
-from ioa.adapters.nats.topology import OPEN, Topology
+from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.adapters.system_clock import SystemClock
 from ioa.errors import InvalidInputError, NotFoundError
 from ioa.group.events import CancelRequested, Event, GroupLaunched, Said, SubgroupOpened

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from ioa.adapters.nats.agent_network import NatsAgentNetwork
-from ioa.adapters.nats.connection import NatsSettings, open_connection
-from ioa.adapters.nats.keys import stream_of
-from ioa.adapters.nats.log import NatsGroupLog
-from ioa.adapters.nats.server import NatsServer, open_nats_server
-from ioa.adapters.nats.sessions import NatsSessions
-from ioa.adapters.nats.topology import SESSIONS
+from ioa.adapters.nats.stores.sessions import NatsSessions
+from ioa.adapters.nats.streams.compare_and_set import stream_of
+from ioa.adapters.nats.streams.group_log import NatsGroupLog
+from ioa.adapters.nats.streams.topology import SESSIONS
+from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
+from ioa.adapters.nats.wire.embedded_server import NatsServer, open_nats_server
 from ioa.agent.asking import until_answered
 from ioa.beside import together
 from ioa.errors import AlreadyRunningError, IoaError, NotFoundError, SupersededError, UnavailableError

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from ioa.adapters.nats.connection import NatsSettings, open_connection
-from ioa.adapters.nats.delivery import NatsResults
-from ioa.adapters.nats.goals import NatsGoalRecords
-from ioa.adapters.nats.log import NatsGroupLog
-from ioa.adapters.nats.retention import NatsEndedGoals
+from ioa.adapters.nats.delivery.delivery import NatsResults
+from ioa.adapters.nats.stores.goal_records import NatsGoalRecords
+from ioa.adapters.nats.streams.group_log import NatsGroupLog
+from ioa.adapters.nats.streams.retention import NatsEndedGoals
+from ioa.adapters.nats.streams.topology import DEAD, GOAL_RECORDS, LOG, RESULTS
 from ioa.adapters.nats.system_client import NatsSystemClient
-from ioa.adapters.nats.topology import DEAD, GOAL_RECORDS, LOG, RESULTS
+from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.adapters.system_clock import SystemClock
 from ioa.errors import ConflictError, NotFoundError
 from ioa.protocol import subjects

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from ioa.adapters.nats.buckets import NatsCards
-from ioa.adapters.nats.connection import NatsSettings, open_connection
-from ioa.adapters.nats.server import NatsServer
+from ioa.adapters.nats.stores.bucket import NatsCards
+from ioa.adapters.nats.streams.topology import DEAD, LOG
 from ioa.adapters.nats.system_client import open_system
-from ioa.adapters.nats.topology import DEAD, LOG
+from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
+from ioa.adapters.nats.wire.embedded_server import NatsServer
 from ioa.errors import NoAgentError, NotFoundError, PayloadTooLargeError
 from ioa.group.requests import CancelGroup
 from ioa.protocol import subjects

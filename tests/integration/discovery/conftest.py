@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ioa.adapters.nats.connection import NatsSettings, open_connection
+from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from tests.integration.discovery.town import Townsman
 from tests.rig.processes import ServiceProcesses, open_services
 

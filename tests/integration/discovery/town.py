@@ -10,7 +10,7 @@ from datetime import timedelta
 
 from nats.aio.client import Client
 
-from ioa.adapters.nats.request import NatsRequester
+from ioa.adapters.nats.requests.request import NatsRequester
 from ioa.protocol import subjects
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.ids import LOCAL, AgentId, PoolId

@@ -16,10 +16,10 @@ import httpcore
 import httpx
 from nats.aio.client import Client
 
-from ioa.adapters.nats.api_keys import NatsApiKeys
-from ioa.adapters.nats.connection import NatsSettings, open_connection
-from ioa.adapters.nats.topology import HOOKS
-from ioa.adapters.nats.webhooks import NatsWebhooks
+from ioa.adapters.nats.stores.api_keys import NatsApiKeys
+from ioa.adapters.nats.stores.webhooks import NatsWebhooks
+from ioa.adapters.nats.streams.topology import HOOKS
+from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.beside import beside
 from ioa.protocol.api_keys import ApiKey, KeyId, Scope, digest_of_secret, written_key
 from ioa.protocol.codec import decode

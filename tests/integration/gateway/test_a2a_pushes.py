@@ -19,8 +19,8 @@ from a2a.types import (
 )
 from a2a.utils.errors import InvalidParamsError, InvalidRequestError, TaskNotFoundError
 
-from ioa.adapters.nats.api_keys import NatsApiKeys
-from ioa.adapters.nats.connection import NatsSettings, open_connection
+from ioa.adapters.nats.stores.api_keys import NatsApiKeys
+from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.beside import beside
 from ioa.hosting.place import listens
 from ioa.protocol.api_keys import KeyId, Scope

@@ -8,10 +8,10 @@ from pathlib import Path
 import httpx
 from structlog.testing import capture_logs
 
-from ioa.adapters.nats.api_keys import NatsApiKeys
-from ioa.adapters.nats.connection import NatsSettings, open_connection
-from ioa.adapters.nats.server import open_nats_server
-from ioa.adapters.nats.topology import Topology
+from ioa.adapters.nats.stores.api_keys import NatsApiKeys
+from ioa.adapters.nats.streams.topology import Topology
+from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
+from ioa.adapters.nats.wire.embedded_server import open_nats_server
 from ioa.beside import beside
 from ioa.hosting.place import listens
 from ioa.runtime.process import StopSignal

@@ -10,10 +10,10 @@ import httpx
 import nats.errors
 import pytest
 
-from ioa.adapters.nats.api_keys import NatsApiKeys
-from ioa.adapters.nats.connection import NatsSettings, open_connection
-from ioa.adapters.nats.server import open_nats_server
-from ioa.adapters.nats.webhooks import NatsWebhooks
+from ioa.adapters.nats.stores.api_keys import NatsApiKeys
+from ioa.adapters.nats.stores.webhooks import NatsWebhooks
+from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
+from ioa.adapters.nats.wire.embedded_server import open_nats_server
 from ioa.beside import beside
 from ioa.cli.credentials import CredentialFolder, create, want
 from ioa.cli.terminal import Terminal

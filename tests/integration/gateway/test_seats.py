@@ -15,8 +15,8 @@ import pytest
 from nats.errors import Error as NatsError
 from nats.errors import NoRespondersError
 
-from ioa.adapters.nats.connection import NatsSettings
-from ioa.adapters.nats.server import open_nats_server
+from ioa.adapters.nats.wire.connection import NatsSettings
+from ioa.adapters.nats.wire.embedded_server import open_nats_server
 from ioa.adapters.secret_stores.nkeys import Key, create_seed, public_key_of
 from ioa.client.seat import PersonSeat
 from ioa.client.watching import watch

@@ -19,11 +19,11 @@ import pytest
 from nats.aio.client import Client
 from standardwebhooks import Webhook
 
-from ioa.adapters.nats.api_keys import NatsApiKeys
-from ioa.adapters.nats.connection import NatsSettings, open_connection
-from ioa.adapters.nats.delivery import NatsResults
-from ioa.adapters.nats.server import open_nats_server
-from ioa.adapters.nats.topology import Topology
+from ioa.adapters.nats.delivery.delivery import NatsResults
+from ioa.adapters.nats.stores.api_keys import NatsApiKeys
+from ioa.adapters.nats.streams.topology import Topology
+from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
+from ioa.adapters.nats.wire.embedded_server import open_nats_server
 from ioa.beside import beside
 from ioa.group.events import Entry, Event
 from ioa.group.machine import step

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from ioa.adapters.nats.connection import NatsSettings, open_connection
+from ioa.adapters.nats.auth.identity import ask_user
 from ioa.adapters.nats.inspection import NatsInspection
-from ioa.adapters.nats.server import open_nats_server
-from ioa.adapters.nats.whoami import ask_user
+from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
+from ioa.adapters.nats.wire.embedded_server import open_nats_server
 from ioa.adapters.system_folder import note_password
 from ioa.beside import beside
 from ioa.cli.up import prepare_callout

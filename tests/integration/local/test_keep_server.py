@@ -13,8 +13,8 @@ import nats.errors
 import pytest
 from nats.js import JetStreamContext
 
-from ioa.adapters.nats.connection import NatsSettings, open_connection
-from ioa.adapters.nats.server import STORE, open_nats_server
+from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
+from ioa.adapters.nats.wire.embedded_server import STORE, open_nats_server
 from ioa.local.system import keep_server
 from ioa.runtime.process import background
 from tests.rig.deadline import eventually

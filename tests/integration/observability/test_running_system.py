@@ -17,10 +17,10 @@ import pytest
 from nats.aio.client import Client
 from prometheus_client.parser import text_string_to_metric_families
 
-from ioa.adapters.nats.connection import open_connection
-from ioa.adapters.nats.request import NatsRequester
-from ioa.adapters.nats.sessions import NatsSessions
+from ioa.adapters.nats.requests.request import NatsRequester
+from ioa.adapters.nats.stores.sessions import NatsSessions
 from ioa.adapters.nats.system_client import NatsSystemClient
+from ioa.adapters.nats.wire.connection import open_connection
 from ioa.group.events import Said
 from ioa.group.requests import Rejected, SayReply
 from ioa.local.pool import Pool, PooledAgent

@@ -6,11 +6,11 @@ from pathlib import Path
 
 from prometheus_client import REGISTRY
 
-from ioa.adapters.nats.connection import NatsSettings, open_connection
-from ioa.adapters.nats.goals import NatsWorkQueue
-from ioa.adapters.nats.server import NatsServer
-from ioa.adapters.nats.stream_stats import NatsStreamStats
-from ioa.adapters.nats.topology import Topology
+from ioa.adapters.nats.stores.goal_records import NatsWorkQueue
+from ioa.adapters.nats.streams.stream_stats import NatsStreamStats
+from ioa.adapters.nats.streams.topology import Topology
+from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
+from ioa.adapters.nats.wire.embedded_server import NatsServer
 from ioa.protocol import subjects
 from ioa.protocol.ids import PoolId
 from ioa.telemetry import readiness

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from ioa.adapters.nats.topology import STREAMS
+from ioa.adapters.nats.streams.topology import STREAMS
 from ioa.adapters.secret_stores.nkeys import public_key_of, read_key
 from tests.integration.security.secured import Secured, open_secured, open_wire
 from tools.subjects_page import documented

@@ -19,9 +19,9 @@ import nats
 import nats.errors
 from nats.aio.client import Client
 
-from ioa.adapters.nats.connection import NatsSettings, open_connection
-from ioa.adapters.nats.server import NatsServer, open_nats_server
 from ioa.adapters.nats.system_client import NatsSystemClient, open_system
+from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
+from ioa.adapters.nats.wire.embedded_server import NatsServer, open_nats_server
 from ioa.adapters.secret_stores.nkeys import public_key_of, read_key, sign_with
 from ioa.cli.credentials import CredentialFolder, create, want
 from ioa.cli.terminal import Terminal

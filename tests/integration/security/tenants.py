@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from ioa.adapters.nats.server import open_nats_server
+from ioa.adapters.nats.wire.embedded_server import open_nats_server
 from ioa.cli.credentials import CredentialFolder, create, in_folder, want
 from ioa.cli.terminal import Terminal
 from ioa.hosting.roster import AccessRole

@@ -9,10 +9,10 @@ from datetime import timedelta
 import pytest
 from nats.aio.msg import Msg
 
-from ioa.adapters.nats.connection import open_connection
-from ioa.adapters.nats.goals import TICKET
-from ioa.adapters.nats.keys import stream_of
-from ioa.adapters.nats.topology import ANY_AGENT, CARDS, DEAD, GOALS, LOG, RESULTS, WORK
+from ioa.adapters.nats.stores.goal_records import TICKET
+from ioa.adapters.nats.streams.compare_and_set import stream_of
+from ioa.adapters.nats.streams.topology import ANY_AGENT, CARDS, DEAD, GOALS, LOG, RESULTS, WORK
+from ioa.adapters.nats.wire.connection import open_connection
 from ioa.errors import ForbiddenError, NotFoundError, UnavailableError
 from ioa.group.requests import AbandonGoal, LaunchGroup, Sync
 from ioa.protocol import subjects

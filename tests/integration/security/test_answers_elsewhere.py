@@ -7,8 +7,8 @@ import asyncio
 import pytest
 from nats.aio.msg import Msg
 
-from ioa.adapters.nats.permissions import WHO_AM_I, of_agent, of_auditor, of_gateway, of_observer, of_user
-from ioa.adapters.nats.sinks import MessageSink
+from ioa.adapters.nats.auth.roles import WHO_AM_I, of_agent, of_auditor, of_gateway, of_observer, of_user
+from ioa.adapters.nats.wire.sinks import MessageSink
 from ioa.protocol import subjects
 from ioa.protocol.ids import PoolId
 from tests.integration.security.secured import open_intruder

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from ioa.adapters.nats import whoami
+from ioa.adapters.nats.auth import identity as whoami
+from ioa.adapters.nats.auth.identity import ask_user
 from ioa.adapters.nats.system_client import NatsSystemClient
-from ioa.adapters.nats.whoami import ask_user
 from ioa.errors import ForbiddenError, UnavailableError
 from ioa.protocol.ids import AgentId, UserId
 from ioa.protocol.registry import RemoveAgent

@@ -12,9 +12,9 @@ from pathlib import Path
 import nats.errors
 import pytest
 
-from ioa.adapters.nats.audit import NatsAuditSink, NatsAuditTrail
-from ioa.adapters.nats.connection import open_connection
-from ioa.adapters.nats.topology import AUDIT, Topology
+from ioa.adapters.nats.stores.audit_stream import NatsAuditSink, NatsAuditTrail
+from ioa.adapters.nats.streams.topology import AUDIT, Topology
+from ioa.adapters.nats.wire.connection import open_connection
 from ioa.cli import reach
 from ioa.cli.audit import show_audit
 from ioa.cli.terminal import Terminal

@@ -8,8 +8,8 @@ import json
 from collections.abc import Awaitable
 from pathlib import Path
 
-from ioa.adapters.nats.connection import open_connection
-from ioa.adapters.nats.topology import ARTIFACTS, FILES
+from ioa.adapters.nats.streams.topology import ARTIFACTS, FILES
+from ioa.adapters.nats.wire.connection import open_connection
 from ioa.errors import ConflictError, ForbiddenError, InvalidInputError, IoaError, NotFoundError, OverQuotaError
 from ioa.group.events import files_of
 from ioa.group.requests import LaunchGroup, Sync

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ioa.adapters.nats.topology import LOG, Shares
+from ioa.adapters.nats.streams.topology import LOG, Shares
 from ioa.errors import StoreFullError
 from ioa.protocol import subjects
 from ioa.protocol.goal_order import GoalOrder

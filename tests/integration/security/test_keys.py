@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from ioa.adapters.nats.api_keys import NatsApiKeys
-from ioa.adapters.nats.audit import NatsAuditTrail
-from ioa.adapters.nats.connection import NotLetInError, open_connection
+from ioa.adapters.nats.stores.api_keys import NatsApiKeys
+from ioa.adapters.nats.stores.audit_stream import NatsAuditTrail
+from ioa.adapters.nats.streams.topology import GOALS_OPEN
 from ioa.adapters.nats.system_client import NatsSystemClient, open_system
-from ioa.adapters.nats.topology import GOALS_OPEN
+from ioa.adapters.nats.wire.connection import NotLetInError, open_connection
 from ioa.adapters.secret_stores.nkeys import read_key
 from ioa.cli import reach
 from ioa.cli.credentials import render, revoke, rotate

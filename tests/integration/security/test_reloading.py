@@ -10,10 +10,10 @@ from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
 
-from ioa.adapters.nats.stream_stats import read_standing
+from ioa.adapters.nats.auth.identity import ask_user
+from ioa.adapters.nats.streams.stream_stats import read_standing
+from ioa.adapters.nats.streams.topology import Topology
 from ioa.adapters.nats.system_client import NatsSystemClient
-from ioa.adapters.nats.topology import Topology
-from ioa.adapters.nats.whoami import ask_user
 from ioa.beside import beside
 from ioa.protocol import subjects
 from ioa.protocol.ids import AgentId, CommId

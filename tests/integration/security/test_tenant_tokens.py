@@ -9,10 +9,10 @@ from pathlib import Path
 
 from nats.aio.msg import Msg
 
-from ioa.adapters.nats.connection import NatsSettings, open_connection
+from ioa.adapters.nats.auth.identity import ask_user
 from ioa.adapters.nats.inspection import NatsInspection
-from ioa.adapters.nats.server import open_nats_server
-from ioa.adapters.nats.whoami import ask_user
+from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
+from ioa.adapters.nats.wire.embedded_server import open_nats_server
 from ioa.beside import beside
 from ioa.cli.credentials import CALLOUT, CredentialFolder, create, in_folder, want
 from ioa.cli.terminal import Terminal

@@ -11,9 +11,9 @@ from nats.aio.msg import Msg
 from nats.js.api import ConsumerConfig, StorageType, StreamConfig
 from nats.js.errors import APIError
 
-from ioa.adapters.nats.audit import NatsAuditTrail
 from ioa.adapters.nats.inspection import open_inspection
-from ioa.adapters.nats.topology import LOG
+from ioa.adapters.nats.stores.audit_stream import NatsAuditTrail
+from ioa.adapters.nats.streams.topology import LOG
 from ioa.adapters.secret_stores.nkeys import read_key
 from ioa.cli.examination import Health, stores_finding
 from ioa.errors import NotFoundError, StoreFullError

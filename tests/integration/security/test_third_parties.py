@@ -17,11 +17,11 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from nats.aio.client import Client
 
 from ioa.adapters.nats.agent_network import NatsAgentNetwork
-from ioa.adapters.nats.audit import NatsAuditTrail
-from ioa.adapters.nats.connection import NatsSettings, open_connection
+from ioa.adapters.nats.auth.identity import ask_user
 from ioa.adapters.nats.inspection import NatsInspection
+from ioa.adapters.nats.stores.audit_stream import NatsAuditTrail
 from ioa.adapters.nats.system_client import open_system
-from ioa.adapters.nats.whoami import ask_user
+from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.beside import beside
 from ioa.cli import reach
 from ioa.cli.credentials import CALLOUT, revoke_subject, rotate

@@ -13,11 +13,11 @@ import pytest
 from nats.aio.client import Client
 from nats.js.api import Header
 
-from ioa.adapters.nats.connection import NatsSettings, open_connection
-from ioa.adapters.nats.delivery import NatsDeadLetters
+from ioa.adapters.nats.auth.roles import WHO_AM_I
+from ioa.adapters.nats.delivery.delivery import NatsDeadLetters
 from ioa.adapters.nats.inspection import NatsInspection
-from ioa.adapters.nats.permissions import WHO_AM_I
-from ioa.adapters.nats.topology import LOG, WORK, Topology, ensure_pool_consumer
+from ioa.adapters.nats.streams.topology import LOG, WORK, Topology, ensure_pool_consumer
+from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.adapters.secret_stores.nkeys import create_seed, public_key_of, read_key
 from ioa.cli.examination import Health, dead_letter_findings
 from ioa.errors import UnavailableError

@@ -12,8 +12,8 @@ import pytest
 from nats.js.api import Header as NatsHeader
 
 from ioa.adapters.nats.inspection import NatsInspection
+from ioa.adapters.nats.streams.topology import DEAD, GOALS
 from ioa.adapters.nats.system_client import NatsSystemClient, open_system
-from ioa.adapters.nats.topology import DEAD, GOALS
 from ioa.errors import ForbiddenError, NotFoundError
 from ioa.group.events import Said
 from ioa.group.requests import CancelGroup, GetGroup, LaunchGroup

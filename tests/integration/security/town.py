@@ -13,7 +13,7 @@ from pathlib import Path
 from nats.aio.client import Client
 
 from ioa.adapters.nats.agent_network import NatsAgentNetwork
-from ioa.adapters.nats.request import NatsRequester
+from ioa.adapters.nats.requests.request import NatsRequester
 from ioa.adapters.nats.system_client import NatsSystemClient, open_system
 from ioa.beside import beside
 from ioa.errors import IoaError, UnavailableError

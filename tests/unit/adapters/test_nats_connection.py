@@ -7,7 +7,7 @@ import asyncio
 import nats.errors
 import pytest
 
-from ioa.adapters.nats.connection import NatsSettings, _LastingClient, _Shown
+from ioa.adapters.nats.wire.connection import NatsSettings, _LastingClient, _Shown
 
 
 async def test_a_refusal_while_requests_end_by_another_ends_no_connection() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from ioa.adapters.nats.authorization import AccountLimits
+from ioa.adapters.nats.auth.server_config import AccountLimits
 
 _ROOT = Path(__file__).parents[3]
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 from datetime import timedelta
 
-from ioa.adapters.nats import authorization as rendering
-from ioa.adapters.nats.accounts import AGENTS, CONTROL_PLANE, USERS
-from ioa.adapters.nats.authorization import User, authorization
-from ioa.adapters.nats.permissions import (
+from ioa.adapters.nats.auth import server_config as rendering
+from ioa.adapters.nats.auth.accounts import AGENTS, CONTROL_PLANE, USERS
+from ioa.adapters.nats.auth.roles import (
     CROSSINGS,
     PULLS,
     Service,
@@ -19,9 +18,10 @@ from ioa.adapters.nats.permissions import (
     of_service,
     of_user,
 )
-from ioa.adapters.nats.queues import _PULL
-from ioa.adapters.nats.request import SEARCH_TIMEOUT
-from ioa.adapters.nats.server import MAX_SUBSCRIBED_PARTS
+from ioa.adapters.nats.auth.server_config import User, authorization
+from ioa.adapters.nats.delivery.work_queue import _PULL
+from ioa.adapters.nats.requests.request import SEARCH_TIMEOUT
+from ioa.adapters.nats.wire.embedded_server import MAX_SUBSCRIBED_PARTS
 from ioa.protocol.ids import AgentId, PoolId, UserId
 from tools.subjects_page import covers
 

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 from pydantic import ValidationError
 
-from ioa.adapters.nats.authorization import AccountLimits, User, authorization
-from ioa.adapters.nats.permissions import account_of, of_agent, of_user, tenant_of
+from ioa.adapters.nats.auth.roles import account_of, of_agent, of_user, tenant_of
+from ioa.adapters.nats.auth.server_config import AccountLimits, User, authorization
 from ioa.protocol.ids import AgentId, PoolId, TenantId, UserId, check_tenant
 
 ACME, UMBRA = TenantId("acme"), TenantId("umbra-2")

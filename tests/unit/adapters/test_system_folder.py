@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ioa.adapters import system_folder
-from ioa.adapters.nats.connection import NatsSettings
+from ioa.adapters.nats.wire.connection import NatsSettings
 from ioa.adapters.system_folder import make_closed, make_private, new_password, note_password, password_for
 from ioa.errors import InvalidInputError
 

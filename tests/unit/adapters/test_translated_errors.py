@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from nats.aio.client import Client
 
-from ioa.adapters.nats.renewal import until_renewal
-from ioa.adapters.nats.translated_errors import unavailable_unless_answered
+from ioa.adapters.nats.wire.renewal import until_renewal
+from ioa.adapters.nats.wire.translated_errors import unavailable_unless_answered
 from ioa.cancellation import heeding_cancellation
 from ioa.errors import UnavailableError
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ioa.adapters.nats.audit import NatsAuditSink
-from ioa.adapters.nats.auth_callout import Guest
-from ioa.adapters.nats.permissions import of_user
+from ioa.adapters.nats.auth.callout_messages import Guest
+from ioa.adapters.nats.auth.roles import of_user
+from ioa.adapters.nats.stores.audit_stream import NatsAuditSink
 from ioa.errors import ForbiddenError, UnavailableError
 from ioa.protocol.audit import AuditLine, Deed
 from ioa.protocol.authcallout import AskCalloutStatus

@@ -15,10 +15,10 @@ import jwt
 import pytest
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from ioa.adapters.nats.auth_callout import sign_jwt
-from ioa.adapters.nats.connection import NatsSettings, open_connection
-from ioa.adapters.nats.permissions import of_agent, of_observer, of_user
-from ioa.adapters.nats.tokens import MOST_CHARS, inbox_owner_of, read_token
+from ioa.adapters.nats.auth.callout_messages import sign_jwt
+from ioa.adapters.nats.auth.roles import of_agent, of_observer, of_user
+from ioa.adapters.nats.auth.tokens import MOST_CHARS, inbox_owner_of, read_token
+from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.adapters.secret_stores.nkeys import create_account_seed, create_seed
 from ioa.errors import ForbiddenError, InvalidInputError
 from ioa.protocol.ids import AgentId, PoolId, TenantId, UserId

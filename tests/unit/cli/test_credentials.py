@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from ioa.adapters.nats.authorization import AccountLimits
-from ioa.adapters.nats.permissions import OURS
+from ioa.adapters.nats.auth.roles import OURS
+from ioa.adapters.nats.auth.server_config import AccountLimits
 from ioa.adapters.secret_stores import folder as folder_store
 from ioa.adapters.secret_stores.nkeys import Key, create_seed, public_key_of, read_key
 from ioa.adapters.system_folder import write_private

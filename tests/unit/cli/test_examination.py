@@ -22,9 +22,9 @@ from ioa.adapters.nats.inspection import (
     StreamShare,
     TopologyFacts,
 )
-from ioa.adapters.nats.server import NatsServer
-from ioa.adapters.nats.stream_stats import QueueStats
-from ioa.adapters.nats.topology import DEAD, STREAMS, Topology
+from ioa.adapters.nats.streams.stream_stats import QueueStats
+from ioa.adapters.nats.streams.topology import DEAD, STREAMS, Topology
+from ioa.adapters.nats.wire.embedded_server import NatsServer
 from ioa.cli.examination import (
     Finding,
     Health,

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from ioa.adapters.nats.connection import NatsSettings
+from ioa.adapters.nats.wire.connection import NatsSettings
 from ioa.errors import ForbiddenError, InvalidInputError, UnavailableError
 from ioa.ports.agent_network import AgentNetwork
 from ioa.protocol.ids import AgentId

@@ -6,10 +6,10 @@ from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
 
-from ioa.adapters.nats.connection import NatsSettings, open_connection
-from ioa.adapters.nats.tail import TailPage
-from ioa.adapters.nats.topology import Topology
-from ioa.adapters.nats.webhooks import NatsWebhooks
+from ioa.adapters.nats.stores.webhooks import NatsWebhooks
+from ioa.adapters.nats.streams.gateway_tail import TailPage
+from ioa.adapters.nats.streams.topology import Topology
+from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.beside import beside
 from ioa.errors import InvalidInputError, UnavailableError
 from ioa.group.events import Entry

@@ -17,12 +17,12 @@ import httpcore
 import pytest
 from standardwebhooks import Webhook, WebhookVerificationError
 
-from ioa.adapters.nats.connection import NatsSettings, open_connection
-from ioa.adapters.nats.delivery import NatsDeadLetters
-from ioa.adapters.nats.permissions import of_gateway
-from ioa.adapters.nats.queues import Delivery, SetAside
-from ioa.adapters.nats.topology import Topology
-from ioa.adapters.nats.webhooks import NatsWebhooks, deliver_notices
+from ioa.adapters.nats.auth.roles import of_gateway
+from ioa.adapters.nats.delivery.delivery import NatsDeadLetters
+from ioa.adapters.nats.delivery.work_queue import Delivery, SetAside
+from ioa.adapters.nats.stores.webhooks import NatsWebhooks, deliver_notices
+from ioa.adapters.nats.streams.topology import Topology
+from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.adapters.outside import is_public
 from ioa.beside import beside
 from ioa.errors import InvalidInputError, NotYetError, UnavailableError
@@ -402,7 +402,7 @@ async def test_poison_leaves_the_queue(monkeypatch: pytest.MonkeyPatch) -> None:
     async def consume(*_of: object, set_aside: SetAside, **_more: object) -> None:
         await set_aside(Delivery("ioa.v1.hook.one", b"garbage", {}, 5, "IOA_HOOKS/1", 1, NEW_YEAR), InvalidInputError("Garbage."))
 
-    monkeypatch.setattr("ioa.adapters.nats.webhooks.consume", consume)
+    monkeypatch.setattr("ioa.adapters.nats.stores.webhooks.consume", consume)
     client: Any = SimpleNamespace(jetstream=lambda: SimpleNamespace(publish=publish))
     await deliver_notices(client, NatsDeadLetters(client.jetstream()), _never)
     assert written

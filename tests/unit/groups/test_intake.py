@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import pytest
 
-from ioa.adapters.nats.goals import Queued
+from ioa.adapters.nats.stores.goal_records import Queued
 from ioa.errors import ConflictError, NotYetError, UnavailableError
 from ioa.group.requests import CancelGroup, SetAside
 from ioa.protocol import subjects

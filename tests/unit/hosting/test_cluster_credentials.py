@@ -12,7 +12,7 @@ import httpx
 import pytest
 from pydantic import ValidationError
 
-from ioa.adapters.nats.permissions import OURS, Service, of_agent, of_service
+from ioa.adapters.nats.auth.roles import OURS, Service, of_agent, of_service
 from ioa.adapters.secret_stores.kubernetes import KubernetesSecrets, open_kubernetes_secrets
 from ioa.adapters.secret_stores.nkeys import create_seed, parse_key, public_key_of
 from ioa.errors import InvalidInputError, UnavailableError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ioa.adapters.nats.endpoints import answer_agent
+from ioa.adapters.nats.requests.endpoints import answer_agent
 from ioa.errors import InvalidInputError, PayloadTooLargeError
 from ioa.protocol.cards import MAX_CARD_BYTES, AgentCard, Skill, abridged, card_bytes
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES, encode

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from ioa.adapters.nats.open_groups import OpenPage
+from ioa.adapters.nats.stores.open_groups import OpenPage
 from ioa.errors import InvalidInputError, UnavailableError
 from ioa.protocol.ids import CommId, GoalId
 from ioa.protocol.open_groups import OpenGroup

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from ioa.adapters.nats.audit import NatsAuditSink
+from ioa.adapters.nats.stores.audit_stream import NatsAuditSink
 from ioa.errors import ForbiddenError, UnavailableError
 from ioa.protocol.audit import MAX_LINE_BYTES, MAX_NAME_CHARS, AuditLine, Deed, in_a_line, named_in
 from ioa.protocol.codec import encode_value

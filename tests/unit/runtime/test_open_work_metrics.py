@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 from prometheus_client import REGISTRY
 
-from ioa.adapters.nats.stream_stats import NatsStreamStats, QueueStats, StreamStats
+from ioa.adapters.nats.streams.stream_stats import NatsStreamStats, QueueStats, StreamStats
 from ioa.errors import UnavailableError
 from ioa.protocol.ids import TaskId
 from ioa.protocol.messages import AsyncTaskAssignment, Discussion, TaskSpec

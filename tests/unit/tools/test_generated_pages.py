@@ -12,7 +12,7 @@ from typing import get_args
 
 import pytest
 
-from ioa.adapters.nats.permissions import of_agent, of_user
+from ioa.adapters.nats.auth.roles import of_agent, of_user
 from ioa.protocol import subjects
 from ioa.protocol.ids import AgentId, PoolId, UserId
 from ioa.protocol.messages import Conclusion, InformTaskProgress, Message, Payload, TaskSpec

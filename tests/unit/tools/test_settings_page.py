@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from ioa.adapters.nats.accounts import CALLOUT
-from ioa.adapters.nats.permissions import CROSSINGS
-from ioa.adapters.nats.topology import STREAMS
+from ioa.adapters.nats.auth.accounts import CALLOUT
+from ioa.adapters.nats.auth.roles import CROSSINGS
+from ioa.adapters.nats.streams.topology import STREAMS
 from ioa.errors import InvalidInputError
 from ioa.runtime import known_settings
 from ioa.runtime.known_settings import KNOWN

@@ -15,12 +15,12 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 
-from ioa.adapters.nats.connection import at_renewal
-from ioa.adapters.nats.goals import TICKET, deadline_of
-from ioa.adapters.nats.queues import Delivery, consume
-from ioa.adapters.nats.request import FILE_TIMEOUT, SEARCH_TIMEOUT, NatsRequester
-from ioa.adapters.nats.sinks import MessageSink
-from ioa.adapters.nats.topology import ANY_AGENT, WORK, pool_consumer
+from ioa.adapters.nats.delivery.work_queue import Delivery, consume
+from ioa.adapters.nats.requests.request import FILE_TIMEOUT, SEARCH_TIMEOUT, NatsRequester
+from ioa.adapters.nats.stores.goal_records import TICKET, deadline_of
+from ioa.adapters.nats.streams.topology import ANY_AGENT, WORK, pool_consumer
+from ioa.adapters.nats.wire.connection import at_renewal
+from ioa.adapters.nats.wire.sinks import MessageSink
 from ioa.cancellation import TaskGroup
 from ioa.errors import InvalidInputError, IoaError, NotPermittedError, RateLimitedError, UnavailableError, reason_of
 from ioa.group.requests import (

@@ -12,13 +12,13 @@ from datetime import UTC, datetime, timedelta
 import nats.errors
 from nats.aio.client import Client
 
-from ioa.adapters.nats.connection import NatsSettings, open_connection
-from ioa.adapters.nats.request import NatsRequester
-from ioa.adapters.nats.service import REJECTED
-from ioa.adapters.nats.stream_stats import QueueStats, StreamStats
+from ioa.adapters.nats.auth.identity import ask_caller, ask_tenant
+from ioa.adapters.nats.requests.request import NatsRequester
+from ioa.adapters.nats.requests.service import REJECTED
+from ioa.adapters.nats.streams.stream_stats import QueueStats, StreamStats
+from ioa.adapters.nats.streams.topology import STREAMS, TIMERS
 from ioa.adapters.nats.system_client import NatsSystemClient
-from ioa.adapters.nats.topology import STREAMS, TIMERS
-from ioa.adapters.nats.whoami import ask_caller, ask_tenant
+from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.cancellation import heeding_cancellation
 from ioa.errors import ForbiddenError, IoaError, NotPermittedError, UnavailableError
 from ioa.json_text import parse_json

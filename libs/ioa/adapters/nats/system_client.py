@@ -16,15 +16,15 @@ from nats.aio.client import Client
 from nats.js.errors import APIError
 
 from ioa.adapters.input_files import put_data, read_inputs
-from ioa.adapters.nats.connection import NatsSettings, may_not_publish, open_connection, until_refused
-from ioa.adapters.nats.dead_letters import NatsDeadLetterBox
-from ioa.adapters.nats.follow import listening, open_attention
-from ioa.adapters.nats.log import decoded_entry
-from ioa.adapters.nats.request import FILE_TIMEOUT, NOT_PERMITTED_HINT, SEARCH_TIMEOUT, NatsRequester, Reply
-from ioa.adapters.nats.stream_stats import read_standing
-from ioa.adapters.nats.topology import GOALS, intake_consumer
-from ioa.adapters.nats.translated_errors import unavailable_unless_answered
-from ioa.adapters.nats.whoami import RequestCaller, ask_caller, user_of
+from ioa.adapters.nats.auth.identity import RequestCaller, ask_caller, user_of
+from ioa.adapters.nats.requests.request import FILE_TIMEOUT, NOT_PERMITTED_HINT, SEARCH_TIMEOUT, NatsRequester, Reply
+from ioa.adapters.nats.stores.dead_letters import NatsDeadLetterBox
+from ioa.adapters.nats.streams.follow import listening, open_attention
+from ioa.adapters.nats.streams.group_log import decoded_entry
+from ioa.adapters.nats.streams.stream_stats import read_standing
+from ioa.adapters.nats.streams.topology import GOALS, intake_consumer
+from ioa.adapters.nats.wire.connection import NatsSettings, may_not_publish, open_connection, until_refused
+from ioa.adapters.nats.wire.translated_errors import unavailable_unless_answered
 from ioa.adapters.system_clock import RandomIds
 from ioa.errors import (
     ForbiddenError,

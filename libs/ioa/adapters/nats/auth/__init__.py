@@ -1,0 +1,1 @@
+"""Authentication and authorisation: roles, rendered server configuration, tokens, and the identity of a connection."""

@@ -1,0 +1,133 @@
+"""Auth callout of nats-server (NATS ADR-26): requests and replies are JWTs signed with the key of an account.
+
+The signature of requests is not verified: they arrive in an account that only the callout can use.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+import nats.errors
+import structlog
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+
+from ioa.adapters.nats.auth.roles import WHO_IS_THIS, Permissions, account_of
+from ioa.adapters.nats.auth.tokens import claims_of
+from ioa.adapters.secret_stores.nkeys import account_key_of, sign_with
+from ioa.cancellation import TaskGroup
+from ioa.errors import IoaError
+from ioa.protocol.subjects import inbox_prefix_of
+
+_QUEUE = "ioa-authcallout"
+_MAX_CONCURRENT, _MAX_QUEUED = 128, 1_000
+"""Maximum number of concurrent verifications, and of waiting requests: nats-server ends their connections after 2 s."""
+_UNLIMITED = -1
+_NANOSECONDS = 1_000_000_000
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True)
+class Guest:
+    """A client that is accepted by a token.
+
+    Attributes:
+        name: Its name, as `full_name` writes it.
+        role: Its role.
+        subject: The subject of the token, by which it can be revoked.
+        holder: The name that nats-server lists for the connection: no key and no holder of another role has it.
+        may: Its permissions.
+        inbox_owner: Owner of the inbox that it may read.
+        until: The end of the connection.
+    """
+
+    name: str
+    role: str
+    subject: str
+    holder: str
+    may: Permissions
+    inbox_owner: str
+    until: datetime
+
+
+async def answer_callouts(
+    client: Client, issuer_seed: str, verify: Callable[[str], Awaitable[Guest]], now: Callable[[], datetime]
+) -> None:
+    """Answer requests of nats-server as one replica of several, until cancelled.
+
+    Args:
+        client: A connection in the account of the callout.
+        issuer_seed: Seed of the account key that signs replies.
+        verify: Returns the holder of a token, or raises an `IoaError`, whose message appears in the log of nats-server only.
+        now: Returns the current time.
+    """
+    issuer, slots = account_key_of(issuer_seed), asyncio.Semaphore(_MAX_CONCURRENT)
+
+    async def reply(message: Msg) -> None:
+        try:
+            await _reply(message)
+        finally:
+            slots.release()
+
+    async def _reply(message: Msg) -> None:
+        try:
+            asked = claims_of(message.data.decode("ascii"))["nats"]
+            user, server, token = asked["user_nkey"], asked["server_id"]["id"], asked["connect_opts"].get("auth_token") or ""
+        except (ValueError, KeyError, TypeError, AttributeError):
+            _log.error("callout_unreadable")
+            return
+        decided: dict[str, object]
+        try:
+            decided = {"jwt": sign_jwt(issuer_seed, _user_claims(issuer, user, await verify(token), now()))}
+        except IoaError as error:
+            decided = {"error": error.message}
+        except Exception:  # noqa: BLE001 - the server gets an answer, the log the bug
+            decided = {"error": "The auth callout failed; see its log."}
+            _log.exception("callout_failed")
+        claims = {"iss": issuer, "sub": user, "aud": server, "iat": int(now().timestamp())}
+        response = {"nats": {"type": "authorization_response", "version": 2, **decided}}
+        try:
+            await message.respond(sign_jwt(issuer_seed, claims | response).encode("ascii"))
+        except (nats.errors.Error, OSError) as error:
+            _log.warning("callout_unanswered", error=str(error) or type(error).__name__)
+
+    subscription = await client.subscribe(WHO_IS_THIS, queue=_QUEUE, pending_msgs_limit=_MAX_QUEUED)
+    async with TaskGroup() as group:
+        async for message in subscription.messages:
+            await slots.acquire()
+            group.create_task(reply(message))
+
+
+def sign_jwt(seed: str, claims: Mapping[str, object]) -> str:
+    """Return claims as a JWT of NATS, signed with a seed's key."""
+    body = f"{_encoded({'typ': 'JWT', 'alg': 'ed25519-nkey'})}.{_encoded(claims)}"
+    return f"{body}.{_base64(sign_with(seed, body.encode('ascii')))}"
+
+
+def _user_claims(issuer: str, user: str, guest: Guest, now: datetime) -> dict[str, object]:
+    may = guest.may
+    rights: dict[str, object] = {
+        "type": "user",
+        "version": 2,
+        "pub": {"allow": list(may.publish)},
+        "sub": {"allow": [*may.subscribe, f"{inbox_prefix_of(guest.inbox_owner)}.>"]},
+        **dict.fromkeys(("subs", "data", "payload"), _UNLIMITED),  # the server ignores them for users of a callout
+    }
+    if may.answering is not None:
+        rights["resp"] = {"max": may.answering.times, "ttl": may.answering.seconds * _NANOSECONDS}
+    times = {"iat": int(now.timestamp()), "exp": int(guest.until.timestamp())}
+    return {"iss": issuer, "sub": user, "aud": account_of(may.account, may.tenant), "name": guest.holder, **times, "nats": rights}
+
+
+def _encoded(value: Mapping[str, object]) -> str:
+    return _base64(json.dumps(value).encode())
+
+
+def _base64(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode("ascii")

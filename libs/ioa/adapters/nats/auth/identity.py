@@ -1,0 +1,93 @@
+"""Identity of a connection, as nats-server reports it."""
+
+from __future__ import annotations
+
+import json
+from typing import NamedTuple
+
+import nats.errors
+from nats.aio.client import Client
+
+from ioa.adapters.nats.auth.roles import WHO_AM_I, tenant_of
+from ioa.adapters.nats.wire.connection import may_not_publish
+from ioa.errors import ForbiddenError, UnavailableError
+from ioa.protocol import subjects
+from ioa.protocol.ids import ADMIN, LOCAL, TenantId, UserId
+
+_TIMEOUT = 5.0
+_ROLES = ("user", "observer", "auditor")
+
+
+class RequestCaller(NamedTuple):
+    """The role and name with which the subjects of a connection's requests begin."""
+
+    role: str
+    name: str
+
+    def subject(self, request: str) -> str:
+        """Return the subject of a request."""
+        return f"{subjects.ROOT}.{self.role}.{self.name}.{request}"
+
+
+async def ask_caller(client: Client) -> RequestCaller:
+    """Return the role and name of a connection that is no agent's; the user `LOCAL` on a server without credentials.
+
+    Raises:
+        ForbiddenError: The credential is an agent's.
+        UnavailableError: The server does not answer.
+    """
+    try:
+        answer = await client.request(WHO_AM_I, b"", timeout=_TIMEOUT)
+    except nats.errors.NoRespondersError:
+        return RequestCaller("user", LOCAL)
+    except (nats.errors.Error, TimeoutError, OSError) as error:
+        if not may_not_publish(client, WHO_AM_I):
+            raise UnavailableError(f"NATS does not answer ({str(error) or type(error).__name__}).") from None
+        raise ForbiddenError(
+            "This credential is no user's, and cannot launch or cancel goals.",
+            hint="Create one with `ioa credentials create --user NAME`.",
+        ) from None
+    may = (json.loads(answer.data).get("data") or {}).get("permissions")
+    if may is None:
+        return RequestCaller("user", LOCAL)
+    allowed = (may.get("publish") or {}).get("allow") or ()
+    if ">" in allowed:
+        return RequestCaller("admin", ADMIN)
+    for one in allowed:
+        match one.split("."):
+            case ["ioa", "v1", role, name, ">"] if role in _ROLES:
+                return RequestCaller(role, subjects.GATEWAY if name == "*" else name)
+    raise ForbiddenError("This credential does not belong to a user.", hint="IOA_NATS_SEED names the credential.")
+
+
+async def ask_user(client: Client) -> UserId:
+    """Return the user whose goals this connection may publish; `LOCAL` on a server without credentials.
+
+    Raises:
+        ForbiddenError: The credential does not belong to exactly one user.
+        UnavailableError: The server does not answer.
+    """
+    return user_of(await ask_caller(client))
+
+
+def user_of(caller: RequestCaller) -> UserId:
+    """Return the user of a caller, or `ADMIN`.
+
+    Raises:
+        ForbiddenError: It is not one user.
+    """
+    if caller.role in ("user", "admin") and caller.name != subjects.GATEWAY:
+        return UserId(caller.name)
+    raise ForbiddenError(
+        "This credential is not that of exactly one user.",
+        hint="IOA_NATS_SEED names the credential; create a user's with `ioa credentials create --user NAME`.",
+    )
+
+
+async def ask_tenant(client: Client) -> TenantId | None:
+    """Return the tenant of a connection; None for the tenant without a name, or if the credential may not know it."""
+    try:
+        answer = await client.request(WHO_AM_I, b"", timeout=_TIMEOUT)
+    except (nats.errors.Error, TimeoutError, OSError):
+        return None
+    return tenant_of(str((json.loads(answer.data).get("data") or {}).get("account", "")))

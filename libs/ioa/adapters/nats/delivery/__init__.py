@@ -1,0 +1,1 @@
+"""Messages to members, work queues, timers and the shared clock."""

@@ -1,0 +1,187 @@
+"""Pushes, results, timers and dead letters over NATS."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from typing import NoReturn
+
+import nats.errors
+import structlog
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+from nats.js import JetStreamContext
+from nats.js.api import Header
+
+from ioa.adapters.nats.stores.goal_records import NatsGoalRecords
+from ioa.adapters.nats.streams.compare_and_set import last_message, publish_onto
+from ioa.adapters.nats.streams.topology import DEAD, RESULTS, TIMERS
+from ioa.adapters.nats.wire.connection import at_renewal
+from ioa.adapters.nats.wire.publishing import publish_to_each
+from ioa.adapters.nats.wire.translated_errors import unavailable_unless_answered
+from ioa.errors import IoaError
+from ioa.group.events import EncodedEntry, Said
+from ioa.group.requests import encode_sequenced
+from ioa.protocol import subjects
+from ioa.protocol.codec import MAX_PAYLOAD_BYTES, decode, encode
+from ioa.protocol.dead_letters import DeadReason
+from ioa.protocol.goals import GoalResult
+from ioa.protocol.ids import AgentId, CommId, GoalName
+from ioa.protocol.results import decode_result, encode_result
+from ioa.telemetry.fault_points import fault_point, is_armed
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+
+_BY_ROUTER = "Ioa-By-Router"
+"""The header that reports of progress bear."""
+
+_log = structlog.get_logger(__name__)
+
+
+class NatsInboxes:
+    """Push entries over core NATS.
+
+    Args:
+        client: The connection.
+        inbox_of: Returns the nonce of an agent's inbox, and None of who is not pushed to.
+        router: The name that a router is spoken to by. A push bears it as its reply subject: who appended the last entry of a
+            group knows its head, and is asked first when somebody speaks next.
+    """
+
+    def __init__(self, client: Client, inbox_of: Callable[[AgentId], str | None], router: str = "") -> None:
+        self._client = client
+        self._inbox_of = inbox_of
+        self._router = router
+
+    async def push(self, audience: Sequence[AgentId], entry: EncodedEntry, *, seq: int, previous_seq: int) -> None:
+        """Publish the entry to each inbox; members that are away repair themselves from the log, and so does a lost push."""
+        data = encode_sequenced(entry, seq=seq, previous_seq=previous_seq)
+        try:
+            inboxes = [subjects.inbox(one, nonce) for one in audience if (nonce := self._inbox_of(one)) is not None]
+            if not is_armed("router.between_pushes"):
+                await publish_to_each(self._client, inboxes, data, reply=self._router)
+                return
+            for inbox in inboxes:
+                await publish_to_each(self._client, [inbox], data, reply=self._router)
+                await self._client.flush()  # what was pushed has left the process
+                fault_point("router.between_pushes")
+        except (nats.errors.Error, OSError) as error:
+            _log.warning("push_lost", comm_id=entry.entry.state.comm_id, seq=seq, error=str(error) or type(error).__name__)
+
+
+def read_progress(message: Msg) -> Said | None:
+    """Read a progress report; None if a router has not published it, or it cannot be read.
+
+    Users may direct a reply to any subject of their account; a reply does not have the header of routers.
+    """
+    if _BY_ROUTER not in (message.headers or {}):
+        _log.warning("progress_not_of_router", subject=message.subject)
+        return None
+    try:
+        return decode(Said, message.data)
+    except IoaError as error:
+        _log.warning("progress_unreadable", subject=message.subject, error=str(error))
+        return None
+
+
+class NatsProgress:
+    """Progress reports on core NATS, one subject for each goal."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    async def publish(self, said: Said, goal: GoalName) -> None:
+        """Publish a report; a report that cannot be sent is lost."""
+        try:
+            await self._client.publish(subjects.live_progress(goal.user, goal.comm_id), encode(said), headers={_BY_ROUTER: "1"})
+        except (nats.errors.Error, OSError) as error:
+            _log.warning("progress_lost", goal=str(goal), error=str(error) or type(error).__name__)
+
+    async def follow(self, hear: Callable[[Said], None], listen_anew: Callable[[], None]) -> NoReturn:
+        """Pass every report of all goals to `hear`, until cancelled.
+
+        `listen_anew` is called when the subscription starts, and after each time reports may have been lost.
+        """
+
+        async def receive(message: Msg) -> None:
+            if (said := read_progress(message)) is not None:
+                hear(said)
+
+        subscription = await self._client.subscribe(subjects.ANY_LIVE_PROGRESS, cb=receive)
+        try:
+            with at_renewal(self._client, listen_anew):
+                listen_anew()
+                await asyncio.Event().wait()
+        finally:
+            if not self._client.is_closed:
+                await subscription.unsubscribe()
+        raise AssertionError("this event is never set")
+
+
+class NatsResults:
+    """Results in the stream `IOA_RESULTS`, which stores the first result of each goal and rejects others.
+
+    Subscribers without JetStream also receive a message that the stream rejects. A result that is stored is not published again.
+    """
+
+    def __init__(self, js: JetStreamContext) -> None:
+        self._js = js
+        self._goals = NatsGoalRecords(js)
+
+    async def publish(self, result: GoalResult) -> bool:
+        """Publish a result in the format that the goal asks for, unless the goal has one."""
+        subject = subjects.result_of(result.name)
+        with unavailable_unless_answered("The stream of results"):
+            if await last_message(self._js, RESULTS, subject) is not None:
+                return False
+        record = await self._goals.find(result.name.comm_id)
+        data = encode_result(result) if record is None else encode_result(result, record.goal.result_format)
+        with unavailable_unless_answered("The stream of results"):
+            return await publish_onto(self._js, RESULTS, subject, data) is not None
+
+    async def get(self, goal: GoalName) -> GoalResult | None:
+        """Read a goal's result."""
+        with unavailable_unless_answered("The stream of results"):
+            message = await last_message(self._js, RESULTS, subjects.result_of(goal))
+        return None if message is None else decode_result(message.data or b"")
+
+
+class NatsTimers:
+    """Deadlines as scheduled messages (NATS ADR-51) in the stream `IOA_TIMERS`."""
+
+    def __init__(self, js: JetStreamContext) -> None:
+        self._js = js
+
+    async def schedule(self, comm_id: CommId, at: datetime) -> None:
+        """Have JetStream send a message to the group's timer subject at `at`."""
+        at = at.astimezone(UTC)
+        headers = {
+            Header.SCHEDULE.value: f"@at {at.strftime('%Y-%m-%dT%H:%M:%S.%f')}Z",
+            Header.SCHEDULE_TARGET.value: subjects.timer(comm_id),
+        }
+        subject = subjects.timer_schedule(comm_id, int(at.timestamp() * 1000))
+        with unavailable_unless_answered("The stream of timers"):
+            await self._js.publish(subject, b"", stream=TIMERS, headers=headers)
+
+
+class NatsDeadLetters:
+    """The stream `IOA_DEAD`: the message as it came, with the reason in its headers."""
+
+    def __init__(self, js: JetStreamContext) -> None:
+        self._js = js
+
+    async def put(self, reason: DeadReason, why: str, *, subject: str, data: bytes, key: str = "") -> None:
+        """Keep a refused message; of one too large to be kept whole, the beginning."""
+        headers = {"Ioa-Reason": _header(why), "Ioa-Subject": _header(subject), "Ioa-Bytes": str(len(data))}
+        if key:
+            headers[Header.MSG_ID.value] = f"{reason}/{key}"
+        with unavailable_unless_answered("The dead-letter stream"):
+            await self._js.publish(subjects.dead(reason), data[:MAX_PAYLOAD_BYTES], stream=DEAD, headers=headers)
+        _log.warning("dead_letter", reason=reason, why=why, subject=subject)
+
+
+def _header(text: str) -> str:
+    """Fit a text, which may hold what a stranger wrote, into one header."""
+    return " ".join(_CONTROL.sub(" ", text.encode("utf-8", "replace").decode()).split())[:1_000]

@@ -1,0 +1,1 @@
+"""Requests and replies: services, their endpoints and callers."""

@@ -1,0 +1,182 @@
+"""Requests to services: sends a request, retries after a rate limit, and raises the error that the service reported."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from datetime import timedelta
+from typing import TypeVar
+
+import nats.errors
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+from nats.micro.request import ERROR_CODE_HEADER, ERROR_HEADER
+from prometheus_client import Counter, Histogram
+
+from ioa.adapters.nats.wire.connection import may_not_publish
+from ioa.cancellation import heeding_cancellation
+from ioa.errors import (
+    IoaError,
+    NotPermittedError,
+    PayloadTooLargeError,
+    RateLimitedError,
+    UnavailableError,
+    from_wire,
+    row_of,
+)
+from ioa.protocol.codec import MAX_ANSWER_BYTES, decode, encode
+from ioa.protocol.model import Model
+from ioa.protocol.subjects import kind_of
+
+DEFAULT_TIMEOUT = timedelta(seconds=5)
+"""How long a caller waits for a reply by default. A request with another timeout has a header with it."""
+SEARCH_TIMEOUT = FILE_TIMEOUT = timedelta(seconds=15)
+"""Timeouts of searches and of pieces of files, the longest ones: nats-server keeps the route of a reply until then."""
+REQUEST_BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+"""Histogram buckets of request durations, in seconds."""
+_FIRST_PART = 0.1
+"""Part of the timeout after which an idempotent request is sent again: nats-server loses replies while it reloads."""
+_DEFAULT_RETRY_AFTER = timedelta(seconds=1)
+_MAX_READ_TIMEOUT = timedelta(days=1)
+_HINT_HEADER, _RETRY_AFTER_HEADER, _TIMEOUT_HEADER = "Ioa-Hint", "Ioa-Retry-After", "Ioa-Timeout"
+"""Headers: the hint of an error, and milliseconds until a retry and until a timeout."""
+_MAX_HEADER_CHARS = 2_000
+NOT_PERMITTED_HINT = (
+    "IOA_NATS_SEED names the key in use. Users, observers and admins list agents and services, users and admins read goals,"
+    " auditors read the audit log, agents none of these."
+)
+
+client_requests = Counter(
+    "ioa_client_requests_total", "Requests sent, by kind of subject and `ok` or the error's code", ["subject", "code"]
+)
+client_request_seconds = Histogram(
+    "ioa_client_request_duration_seconds", "Time until a reply arrived", ["subject"], buckets=REQUEST_BUCKETS
+)
+
+Reply = TypeVar("Reply", bound=Model)
+
+
+class NatsRequester:
+    """Send requests to services.
+
+    Args:
+        client: The connection.
+        timeout: Default time to wait for a reply.
+    """
+
+    def __init__(self, client: Client, timeout: timedelta = DEFAULT_TIMEOUT) -> None:
+        self._client = client
+        self._timeout = timeout
+
+    async def request(
+        self, subject: str, request: Model, reply: type[Reply], *, timeout: timedelta | None = None, is_repeatable: bool = False
+    ) -> Reply:
+        """Send a request and return the reply. If the service reports a rate limit, wait `retry_after` and retry.
+
+        Args:
+            subject: The service's subject.
+            request: The payload.
+            reply: The type of the reply.
+            timeout: Time to wait for the reply, and until which rate-limited requests are retried. None: the requester's default.
+            is_repeatable: Whether the request is idempotent. Then it is sent a second time after a tenth of the timeout.
+
+        Raises:
+            UnavailableError: No service listens on the subject, or no reply arrived in time.
+            RateLimitedError: The rate limit was exceeded until the timeout.
+            IoaError: The error that the service reported, of the class that was raised there.
+        """
+        message = await self.send(subject, encode(request), timeout=timeout, is_repeatable=is_repeatable)
+        return decode(reply, message.data, max_payload_bytes=MAX_ANSWER_BYTES)
+
+    async def send(self, subject: str, data: bytes, *, timeout: timedelta | None = None, is_repeatable: bool = False) -> Msg:
+        """Send an encoded request and return the reply's message; see `request`.
+
+        Raises:
+            IoaError: As `request`.
+        """
+        kind, code, started = kind_of(subject), "ok", time.perf_counter()
+        try:
+            return await self._send_until_admitted(subject, data, timeout or self._timeout, is_repeatable)
+        except IoaError as error:
+            code = row_of(error).wire_code
+            raise
+        except asyncio.CancelledError:
+            code = "cancelled"
+            raise
+        finally:
+            client_requests.labels(kind, code).inc()
+            client_request_seconds.labels(kind).observe(time.perf_counter() - started)
+
+    async def _send_until_admitted(self, subject: str, data: bytes, timeout: timedelta, is_repeatable: bool) -> Msg:
+        deadline = time.monotonic() + timeout.total_seconds()
+        while True:
+            try:
+                return await self._send_once(subject, data, timeout, is_repeatable)
+            except RateLimitedError as error:
+                pause = (error.retry_after or _DEFAULT_RETRY_AFTER).total_seconds()
+                if time.monotonic() + pause > deadline:
+                    raise
+            await asyncio.sleep(pause)
+
+    async def _send_once(self, subject: str, data: bytes, timeout: timedelta, is_repeatable: bool) -> Msg:
+        try:
+            message = await self._exchange(subject, data, timeout, is_repeatable=is_repeatable)
+        except nats.errors.NoRespondersError:
+            raise UnavailableError(f"No service listens on {subject}.", hint="Is it running? Check with `ioa doctor`.") from None
+        except nats.errors.MaxPayloadError:
+            raise PayloadTooLargeError(f"The request to {subject} is larger than the server allows.") from None
+        except (nats.errors.Error, TimeoutError, OSError) as error:
+            if may_not_publish(self._client, subject):
+                raise NotPermittedError(f"This credential may not request {kind_of(subject)}.", hint=NOT_PERMITTED_HINT) from None
+            raise UnavailableError(f"{subject} did not answer ({str(error) or type(error).__name__}).") from None
+        reported = read_error(message.headers or {})
+        if reported is not None:
+            raise reported
+        return message
+
+    async def _exchange(self, subject: str, data: bytes, timeout: timedelta, *, is_repeatable: bool) -> Msg:
+        if is_repeatable:
+            first = timeout * _FIRST_PART
+            with suppress(TimeoutError):
+                return await self._exchange(subject, data, first, is_repeatable=False)
+            timeout -= first
+        headers = None if timeout == DEFAULT_TIMEOUT else {_TIMEOUT_HEADER: str(int(timeout.total_seconds() * 1_000))}
+        with heeding_cancellation():
+            return await self._client.request(subject, data, timeout=timeout.total_seconds(), headers=headers)
+
+
+def error_headers(error: IoaError) -> dict[str, str]:
+    """Return the headers of a reply that reports an error (ADR-32, and the hint and retry time)."""
+    headers = {ERROR_CODE_HEADER: row_of(error).wire_code, ERROR_HEADER: _one_line(error.message)}
+    if error.hint:
+        headers[_HINT_HEADER] = _one_line(error.hint)
+    if isinstance(error, RateLimitedError) and error.retry_after is not None:
+        headers[_RETRY_AFTER_HEADER] = str(math.ceil(error.retry_after / timedelta(milliseconds=1)))
+    return headers
+
+
+def read_error(headers: Mapping[str, str]) -> IoaError | None:
+    """Return the error that a reply reports, of the class that was raised; None if it reports none."""
+    if ERROR_CODE_HEADER not in headers:
+        return None
+    error = from_wire(headers[ERROR_CODE_HEADER], headers.get(ERROR_HEADER, ""), headers.get(_HINT_HEADER, ""))
+    if isinstance(error, RateLimitedError):
+        with suppress(KeyError, ValueError, OverflowError):
+            error.retry_after = timedelta(milliseconds=float(headers[_RETRY_AFTER_HEADER]))
+    return error
+
+
+def read_timeout(headers: Mapping[str, str] | None) -> float:
+    """Return how many seconds a request's caller waits for the reply; the default if the header is missing or invalid."""
+    try:
+        seconds = float((headers or {})[_TIMEOUT_HEADER]) / 1_000
+    except (KeyError, ValueError):
+        return DEFAULT_TIMEOUT.total_seconds()
+    return min(seconds, _MAX_READ_TIMEOUT.total_seconds()) if seconds >= 0 else DEFAULT_TIMEOUT.total_seconds()
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text[:_MAX_HEADER_CHARS].split())

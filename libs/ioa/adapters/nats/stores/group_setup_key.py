@@ -1,0 +1,35 @@
+"""Secret key of group setup for launch tickets, seals of uploads and names of files; the first replica creates it."""
+
+from __future__ import annotations
+
+from nats.js import JetStreamContext
+
+from ioa.adapters.nats.streams.compare_and_set import drawn_once
+from ioa.adapters.nats.streams.topology import KEYS, LAUNCH_KEY
+from ioa.protocol.ids import GoalName
+from ioa.protocol.tickets import KEY_BYTES, seal_of, ticket_of
+
+
+class NatsTickets:
+    """Tickets by the key in the bucket `IOA_KEYS`, which stays with the goals on record: they are saved, and lost, together."""
+
+    def __init__(self, js: JetStreamContext) -> None:
+        self._js = js
+        self._key = b""
+
+    async def of(self, goal: GoalName) -> str:
+        """Make a goal's ticket; the key is read for the first one."""
+        return ticket_of(await self._known(), goal)
+
+    async def seal(self, words: str) -> str:
+        """Seal words with the same key."""
+        return seal_of(await self._known(), words)
+
+    def forget(self) -> None:
+        """Read the key anew: the server may have come back with another store."""
+        self._key = b""
+
+    async def _known(self) -> bytes:
+        if not self._key:
+            self._key = await drawn_once(self._js, KEYS, LAUNCH_KEY, KEY_BYTES, "The key of launch tickets")
+        return self._key

@@ -1,0 +1,85 @@
+"""Outcomes of tasks in the stream `IOA_OUTCOMES`, with one subject per pool. The server keeps the newest of each subject.
+
+A process that reads the stream from its first message has the same outcomes as all other readers, also after a restart.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Protocol
+
+import structlog
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+from nats.js.api import ConsumerConfig, DeliverPolicy, Header
+
+from ioa.adapters.nats.streams.ordered_consumer import ordered
+from ioa.adapters.nats.streams.topology import OUTCOMES
+from ioa.adapters.nats.wire.renewal import until_renewal
+from ioa.adapters.nats.wire.translated_errors import unavailable_unless_answered
+from ioa.errors import IoaError, UnavailableError
+from ioa.protocol import subjects
+from ioa.protocol.codec import decode, encode
+from ioa.protocol.outcomes import Outcome
+
+_RETRY_SECONDS = 1.0
+_WHAT = "The stream of outcomes"
+
+_log = structlog.get_logger(__name__)
+
+
+class OutcomeListener(Protocol):
+    """A consumer of outcomes."""
+
+    def add(self, outcome: Outcome) -> None:
+        """Add the next outcome."""
+
+    def forget(self) -> None:
+        """Remove all outcomes; they follow again from the first."""
+
+
+class NatsOutcomes:
+    """The last outcomes of each pool, in one order for all readers."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._js = client.jetstream()
+
+    async def put(self, outcome: Outcome, *, key: str) -> None:
+        """Publish an outcome; the stream drops a repeated key."""
+        with unavailable_unless_answered(_WHAT):
+            await self._js.publish(
+                subjects.outcome(outcome.pool), encode(outcome), stream=OUTCOMES, headers={Header.MSG_ID.value: key}
+            )
+
+    async def follow(self, listener: OutcomeListener) -> None:
+        """Pass every stored outcome and then each new one to the listener, in order and once each, until cancelled."""
+        last = 0
+        while True:
+            try:
+                with until_renewal(self._client) as waits:
+                    with unavailable_unless_answered(_WHAT):
+                        if (await self._js.stream_info(OUTCOMES)).state.last_seq < last:
+                            listener.forget()  # the server has lost its last writes, and numbers new ones as it did those
+                            last = 0
+                    later = ConsumerConfig(deliver_policy=DeliverPolicy.BY_START_SEQUENCE, opt_start_seq=last + 1)
+                    async with ordered(self._client, _WHAT, OUTCOMES, subjects.ANY_OUTCOME, later) as subscription:
+                        while True:
+                            last = _pass_on(await waits.next(subscription.next_msg), last, listener)
+            except UnavailableError as error:
+                _log.warning("outcomes_out_of_reach", error=error.message)
+                await asyncio.sleep(_RETRY_SECONDS)
+
+
+def _pass_on(message: Msg, last: int, listener: OutcomeListener) -> int:
+    """Pass an outcome to the listener unless it is a repetition; return the sequence of the last outcome that was passed."""
+    seq = message.metadata.sequence.stream
+    if seq <= last:
+        return last
+    try:
+        listener.add(decode(Outcome, message.data))
+    except IoaError as error:
+        _log.error("outcome_unreadable", seq=seq, error=error.message)
+    except Exception:  # noqa: BLE001 - an unforeseen error of one outcome must not stop the others
+        _log.exception("outcome_not_taken_in", seq=seq)
+    return seq

@@ -1,0 +1,1 @@
+"""Streams of JetStream: creation, reading, listing and removal."""

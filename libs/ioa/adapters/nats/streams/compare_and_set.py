@@ -1,0 +1,93 @@
+"""One message for each subject: the last one read from the stream's leader, a write that only succeeds on top of the one expected.
+
+A bucket of nats-py's is a stream like that. Its own handle reads from any replica, which may lag, and leaves markers where keys go.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+
+from nats.js import JetStreamContext
+from nats.js.api import Header, RawStreamMsg
+from nats.js.errors import APIError, NotFoundError
+
+from ioa.adapters.nats.wire.translated_errors import lost_race, unavailable_unless_answered
+from ioa.errors import UnavailableError
+
+LAST_OF = "Nats-Expected-Last-Subject-Sequence-Subject"
+"""The header for which nats-py has no name."""
+
+
+def stream_of(bucket: str) -> str:
+    """Return the stream that keeps a bucket (NATS ADR-8)."""
+    return f"KV_{bucket}"
+
+
+def subject_of(bucket: str, key: str) -> str:
+    """Return the subject of a key, or of all keys that match a pattern."""
+    return f"$KV.{bucket}.{key}"
+
+
+async def last_message(js: JetStreamContext, stream: str, subject: str) -> RawStreamMsg | None:
+    """Read the last message of a subject, which may hold wildcards, from the stream's leader; None if there is none."""
+    try:
+        return await js.get_msg(stream, subject=subject)
+    except NotFoundError:
+        return None
+
+
+async def next_message(js: JetStreamContext, stream: str, subject: str, *, after: int) -> RawStreamMsg | None:
+    """Read the first message behind a sequence on a subject, which may hold wildcards, from the leader; None if there is none."""
+    try:
+        return await js.get_msg(stream, seq=after + 1, subject=subject, next=True)
+    except NotFoundError:
+        return None
+
+
+async def publish_onto(
+    js: JetStreamContext,
+    stream: str,
+    subject: str,
+    data: bytes,
+    *,
+    last: int = 0,
+    last_of: str | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> int | None:
+    """Publish unless the subject's last message is another one than `last`; 0 says that there is none yet.
+
+    With `last_of`, which may hold wildcards, it is the last message of all those subjects.
+
+    Returns:
+        Its sequence; None if somebody else was first.
+    """
+    expected = {Header.EXPECTED_LAST_SUBJECT_SEQUENCE.value: str(last)} | ({} if last_of is None else {LAST_OF: last_of})
+    try:
+        return (await js.publish(subject, data, stream=stream, headers={**(headers or {}), **expected})).seq
+    except APIError as error:
+        if lost_race(error):
+            return None
+        raise
+
+
+async def drawn_once(js: JetStreamContext, bucket: str, key: str, size_bytes: int, what: str) -> bytes:
+    """Return the secret under a key of a bucket; whichever replica comes first draws it, and anew where it was removed.
+
+    Raises:
+        UnavailableError: The bucket does not answer, or the secret is being removed.
+    """
+    stream, subject = stream_of(bucket), subject_of(bucket, key)
+    with unavailable_unless_answered(what):
+        kept = await last_message(js, stream, subject)
+        if kept is None or not kept.data:  # `nats kv purge` leaves a marker
+            await publish_onto(js, stream, subject, secrets.token_bytes(size_bytes), last=0 if kept is None else kept.seq or 0)
+            kept = await last_message(js, stream, subject)
+    if kept is None or not kept.data:
+        raise UnavailableError(f"{what} is gone.")
+    return kept.data
+
+
+async def erase(js: JetStreamContext, bucket: str, key: str) -> None:
+    """Remove a key of a bucket and leave no marker, for buckets that nobody follows."""
+    await js.purge_stream(stream_of(bucket), subject=subject_of(bucket, key))

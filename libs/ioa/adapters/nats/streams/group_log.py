@@ -1,0 +1,151 @@
+"""The groups' logs in the JetStream stream `IOA_LOG`, one subject each."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+
+import nats.errors
+from nats.aio.client import Client
+from nats.js.api import Header
+from nats.js.errors import APIError, NotFoundError
+
+from ioa.adapters.nats.streams.topology import LOG
+from ioa.adapters.nats.wire.acks import AcknowledgedWrites
+from ioa.adapters.nats.wire.publishing import publish_to_each
+from ioa.adapters.nats.wire.translated_errors import lost_race, unavailable_unless_answered, unavailable_unless_stored
+from ioa.errors import InvalidInputError
+from ioa.fair_semaphore import FairSemaphore
+from ioa.group.events import EncodedEntry, Entry, said_as
+from ioa.ports.group_log import AppendConflictError, StoredEntry, UnreadableEntryError
+from ioa.protocol import subjects
+from ioa.protocol.codec import decode
+from ioa.protocol.ids import AgentId, CommId, MessageId
+
+_EXPECTED_SEQUENCE = Header.EXPECTED_LAST_SUBJECT_SEQUENCE.value
+_LOG_BYTES = "Ioa-Log-Bytes"
+"""Header of an entry: bytes of its group's log up to it. JetStream counts bytes per stream, not per subject."""
+
+_READ_AT_ONCE, _READ_OF_ONE = 4, 2
+"""Maximum concurrent reads of entries, in total and per group: nats-server disconnects a client with 8 MB of unread data."""
+
+FoundGarbage = Callable[[UnreadableEntryError], Awaitable[None]]
+
+
+async def _tell_nobody(_error: UnreadableEntryError) -> None:
+    """Whoever reads gets the error."""
+
+
+class NatsGroupLog:
+    """Group logs in JetStream. Optimistic concurrency by expected last sequence of the subject.
+
+    Args:
+        client: The connection.
+        found_garbage: Is told of each entry that cannot be read, before that is raised.
+    """
+
+    def __init__(self, client: Client, found_garbage: FoundGarbage | None = None) -> None:
+        self._found_garbage = found_garbage or _tell_nobody
+        self._client = client
+        self._js = client.jetstream()
+        self._writes = AcknowledgedWrites(client)
+        self._reads = FairSemaphore(_READ_AT_ONCE, _READ_OF_ONE)
+
+    async def last(self, comm_id: CommId) -> StoredEntry | None:
+        """Read the head."""
+        return await self._get(comm_id)
+
+    async def append(self, comm_id: CommId, entry: EncodedEntry, *, expected_seq: int, log_bytes: int = 0) -> int:
+        """Append the entry if the head is as expected, and signal it to watchers of the goal; see the port."""
+        headers = {_EXPECTED_SEQUENCE: str(expected_seq), _LOG_BYTES: str(log_bytes + len(entry.data))}
+        with unavailable_unless_stored(f"The log of {comm_id}"):
+            try:
+                seq = await self._writes.publish(subjects.log(comm_id), entry.data, headers)
+            except APIError as error:
+                if lost_race(error):
+                    raise AppendConflictError(f"The log of {comm_id} has moved on from {expected_seq}.") from None
+                raise
+        with suppress(nats.errors.Error, OSError):  # watchers also look now and then
+            goal = entry.entry.state.goal_name
+            await publish_to_each(self._client, [subjects.live_entry(goal.user, goal.comm_id)], b"")
+        return seq
+
+    async def read(self, comm_id: CommId, *, after: int, limit: int, max_bytes: int | None = None) -> Sequence[StoredEntry]:
+        """Read a page, entry by entry."""
+        page: list[StoredEntry] = []
+        while len(page) < limit and (max_bytes is None or sum(stored.size_bytes for stored in page) < max_bytes):
+            stored = await self._get(comm_id, from_seq=after + 1)
+            if stored is None:
+                break
+            page.append(stored)
+            after = stored.seq
+        return page
+
+    async def find_message(
+        self, comm_id: CommId, message_id: MessageId, *, sender: AgentId, after: int, limit: int, max_bytes: int | None = None
+    ) -> int | None:
+        """Look for a message, entry by entry, decoding no more of each than its event."""
+        size = 0
+        for _ in range(limit):
+            found = await self._fetch(comm_id, from_seq=after + 1)
+            if found is None:
+                return None
+            after, data, _ = found
+            if said_as(data) == (sender, message_id):
+                return after
+            size += len(data)
+            if max_bytes is not None and size >= max_bytes:
+                break
+        return None
+
+    async def newest(self) -> int:
+        """Ask the stream, which its leader answers for."""
+        with unavailable_unless_answered("The stream of group logs"):
+            return (await self._js.stream_info(LOG)).state.last_seq
+
+    async def epoch(self) -> str:
+        """Ask when the stream was made. One that was restored from a backup says when the one that was saved was made."""
+        with unavailable_unless_answered("The stream of group logs"):
+            created = (await self._js.stream_info(LOG)).created
+        return created.isoformat() if created is not None else ""
+
+    async def _get(self, comm_id: CommId, from_seq: int | None = None) -> StoredEntry | None:
+        found = await self._fetch(comm_id, from_seq)
+        if found is None:
+            return None
+        seq, data, headers = found
+        try:
+            return replace(decoded_entry(comm_id, seq, data), log_bytes=int(headers.get(_LOG_BYTES, 0)))
+        except UnreadableEntryError as garbage:
+            await self._found_garbage(garbage)
+            raise
+
+    async def _fetch(self, comm_id: CommId, from_seq: int | None) -> tuple[int, bytes, Mapping[str, str]] | None:
+        subject = subjects.log(comm_id)
+        async with self._reads.slot(comm_id):
+            with unavailable_unless_answered(f"The log {subject}"):
+                try:
+                    message = await self._js.get_msg(LOG, seq=from_seq, subject=subject, next=from_seq is not None)
+                except NotFoundError:
+                    return None
+        assert message.seq is not None
+        return message.seq, message.data or b"", message.headers or {}
+
+
+def decoded_entry(comm_id: CommId, seq: int, data: bytes) -> StoredEntry:
+    """Read an entry as it is stored.
+
+    Raises:
+        UnreadableEntryError: It is garbage.
+    """
+    try:
+        return StoredEntry(seq, decode(Entry, data), len(data))
+    except InvalidInputError as error:
+        raise UnreadableEntryError(
+            f"Entry {seq} of group {comm_id} cannot be read: {error.message}",
+            hint=f"Look at it with: nats stream get {LOG} {seq}",
+            comm_id=comm_id,
+            seq=seq,
+            data=data,
+        ) from None

@@ -1,0 +1,1 @@
+"""Connections to NATS: client, parser, publishing, reconnects, and the embedded server."""

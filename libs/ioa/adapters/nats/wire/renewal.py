@@ -1,0 +1,59 @@
+"""Waits that end after a reconnect, because requests sent before may never be answered."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import TypeVar
+
+import nats.errors
+from nats.aio.client import Client
+
+from ioa.adapters.nats.wire.connection import at_renewal
+from ioa.cancellation import fail_after, heeding_cancellation
+
+T = TypeVar("T")
+
+
+class RenewedError(Exception):
+    """The connection was renewed: send the request again."""
+
+
+class UntilRenewal:
+    """Waits of one task on one connection. Made by `until_renewal`."""
+
+    def __init__(self) -> None:
+        self._renewed = False
+        self._wait: asyncio.Timeout | None = None
+
+    async def next(self, ask: Callable[[], Awaitable[T]]) -> T:
+        """Return the result of `ask`, which is called again after each timeout of nats-py.
+
+        Raises:
+            RenewedError: The connection was renewed since the block began.
+        """
+        while not self._renewed:
+            try:
+                with heeding_cancellation():
+                    async with fail_after(None) as self._wait:
+                        return await ask()
+            except (TimeoutError, nats.errors.TimeoutError):
+                continue
+            finally:
+                self._wait = None
+        raise RenewedError
+
+    def end(self) -> None:
+        """End the wait, and all later ones."""
+        self._renewed = True
+        if self._wait is not None:
+            self._wait.reschedule(asyncio.get_running_loop().time())
+
+
+@contextmanager
+def until_renewal(client: Client) -> Iterator[UntilRenewal]:
+    """Run a block that ends without an error at the first wait after a reconnect."""
+    waits = UntilRenewal()
+    with at_renewal(client, waits.end), suppress(RenewedError):
+        yield waits
