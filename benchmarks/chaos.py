@@ -1,6 +1,6 @@
 """Break everything at random for some minutes while twenty goals run at once, and judge what is left.
 
-    make chaos ARGS="--seconds 300 --seed 7 --nodes 1"
+    make chaos ARGS="--seconds 300 --seed 7 --nodes 3 --tenants 2"
 
 One fault every few seconds, whatever else is broken: processes are killed, at a fault point or anywhere, frozen, robbed of their
 memory or of their disk; nats-server dies; clocks step; the log refuses writes; goals are cancelled and published again. The seed
@@ -20,8 +20,8 @@ import sys
 import tempfile
 import time
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -31,16 +31,14 @@ import nats.errors
 from benchmarks import machine
 from benchmarks.faults import ClockOff, DiskFull, Fault, Frozen, Killed, LogFull, Site, Wiped, suffered
 from ioa.adapters.nats.streams.topology import RESULTS
-from ioa.adapters.nats.wire.embedded_server import NatsServer, open_nats_server
 from ioa.errors import NotFoundError
 from ioa.group.events import Said
 from ioa.runtime.process import background
 from ioa.telemetry import fault_points
 from ioa.telemetry.logs import configure_logs
 from ioa.testing.log_checker import Evidence, check, recovery_after
-from tests.rig.fleet import CONTROL_PLANE, GROUPS, REGISTRIES, ROUTERS, WORKERS, Fleet, open_fleet
-from tests.rig.nats_cluster import open_nats_cluster
-from tests.rig.nats_server import crash
+from tests.rig.fleet import CONTROL_PLANE, GROUPS, REGISTRIES, ROSTER, ROUTERS, WORKERS, Fleet, open_fleet
+from tests.rig.nats_site import NatsSite, open_nats_site
 
 _POINTS = {
     "router": ("router.before_append", "router.after_append", "router.between_pushes", "router.before_answer"),
@@ -60,7 +58,7 @@ class Chaos:
 
     chance: random.Random
     site: Site
-    crash_nats: Callable[[random.Random], Awaitable[None]]
+    crash_nats: Callable[[random.Random], Awaitable[None]] | None
     until: float
     hand: asyncio.Lock = field(default_factory=asyncio.Lock)
     faults: list[tuple[str, datetime]] = field(default_factory=list)
@@ -97,7 +95,7 @@ class Chaos:
             self._kill_worker: 3,
             self._wipe_worker: 1,
             self._freeze: 2,
-            self._crash_nats: 2,
+            **({self._crash_nats: 2} if self.crash_nats else {}),
             self._fill_disk: 1,
             self._refuse_writes: 1,
             self._step_clock: 1,
@@ -150,6 +148,7 @@ class Chaos:
         self._over(fault.what)
 
     async def _crash_nats(self) -> None:
+        assert self.crash_nats is not None
         await self.crash_nats(self.chance)
         self._over("nats-server killed")
 
@@ -178,60 +177,45 @@ def _part(name: str) -> str:
     return name.partition("-")[0]
 
 
-_Nats = tuple[str, NatsServer, Callable[[random.Random], Awaitable[None]]]
-
-
-@asynccontextmanager
-async def _open_nats(nodes: int, folder: Path) -> AsyncIterator[_Nats]:
-    """Run one nats-server or three, and yield where they are, one of them, and how to crash any of them for a moment."""
-    if nodes == 1:
-        async with open_nats_server(folder, None) as server:
-
-            async def crash_it(chance: random.Random) -> None:
-                await crash(server)
-                await asyncio.sleep(chance.uniform(0, 3))
-                await server.start()
-
-            yield server.url, server, crash_it
-        return
-    async with open_nats_cluster(folder) as cluster:
-
-        async def crash_one(chance: random.Random) -> None:
-            name = chance.choice(list(cluster.nodes))
-            await cluster.crash(name)
-            await asyncio.sleep(chance.uniform(0, 10))
-            await cluster.start(name)
-
-        yield cluster.url, next(iter(cluster.nodes.values())), crash_one
-
-
-async def run(seconds: float, seed: int, nodes: int) -> bool:
-    """Torment a system, let it come to rest, and print what came of it; whether all is well."""
-    print(f"seed {seed}, {seconds:g} s, {nodes} nats-server{'s' if nodes > 1 else ''}; {machine.describe()}", flush=True)
+async def run(seconds: float, seed: int, nodes: int, tenants: int) -> bool:
+    """Break the system of each tenant, wait until it is at rest, and print the result; return whether all is well."""
+    secured = f" with credentials of {tenants} tenant(s)" if tenants else ""
+    print(f"seed {seed}, {seconds:g} s, {nodes} nats-server(s){secured}; {machine.describe()}", flush=True)
     with tempfile.TemporaryDirectory(prefix="ioa-chaos-") as name:
         folder = Path(name)
         async with (
-            _open_nats(nodes, folder / "nats") as (url, server, crash_nats),
-            open_fleet(url, folder / "fleet", {"IOA_REPLICAS": str(nodes), "IOA_LOG_LEVEL": "error"}) as fleet,
+            open_nats_site(folder / "nats", nodes=nodes, tenants=tenants, agents=len(ROSTER)) as site,
+            AsyncExitStack() as stack,
         ):
-            await fleet.start(*CONTROL_PLANE, *WORKERS)
-            await fleet.until_online()
-            started = time.monotonic()
-            chaos = Chaos(random.Random(seed), Site(fleet, server), crash_nats, started + seconds)
-            async with background(chaos.revive(), fleet.sit(random.Random(seed))):
-                await asyncio.gather(chaos.load(), chaos.torment())
-                tormented = time.monotonic() - started
-                await fleet.rest(within=_DRAIN)
-                rested = time.monotonic() - started - tormented
-            evidence = await fleet.evidence()
-            print(f"{tormented:.0f} s of faults; at rest {rested:.1f} s after the last one\n")
-            wrong = await asyncio.to_thread(check, evidence)
-            _print_faults(chaos.faults, evidence)
-            _print_goals(evidence)
-            print("\n" + ("\n".join(wrong[:50]) if wrong else "The checker found nothing wrong."))
-            if wrong:
-                print(fleet.logs())
-            return not wrong
+            env = {"IOA_REPLICAS": str(nodes), "IOA_LOG_LEVEL": "error"}
+            runs = []
+            for number, credentials in enumerate(site.credentials):
+                fleet = open_fleet(site.url, folder / f"fleet-{number}", env, credentials=credentials)
+                runs.append(_run(await stack.enter_async_context(fleet), site, number, seconds, seed))
+            return all(await asyncio.gather(*runs))
+
+
+async def _run(fleet: Fleet, nats: NatsSite, number: int, seconds: float, seed: int) -> bool:
+    """Break the system of one tenant; that of the first tenant also crashes nats-servers."""
+    await fleet.start(*CONTROL_PLANE, *WORKERS)
+    await fleet.until_online()
+    started = time.monotonic()
+    servers, crash_nats = ((), None) if number else (nats.servers, nats.crash_one)
+    chaos = Chaos(random.Random(seed + number), Site(fleet, servers), crash_nats, started + seconds)
+    async with background(chaos.revive(), fleet.sit(random.Random(seed))):
+        await asyncio.gather(chaos.load(), chaos.torment())
+        tormented = time.monotonic() - started
+        await fleet.rest(within=_DRAIN)
+        rested = time.monotonic() - started - tormented
+    evidence = await fleet.evidence()
+    print(f"{tormented:.0f} s of faults; at rest {rested:.1f} s after the last one\n")
+    wrong = await asyncio.to_thread(check, evidence)
+    _print_faults(chaos.faults, evidence)
+    _print_goals(evidence)
+    print("\n" + ("\n".join(wrong[:50]) if wrong else "The checker found nothing wrong."))
+    if wrong:
+        print(fleet.logs())
+    return not wrong
 
 
 def _print_faults(faults: Sequence[tuple[str, datetime]], evidence: Evidence) -> None:
@@ -262,9 +246,10 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60.0, help="how long faults go on, at most 400")
     parser.add_argument("--seed", type=int, default=secrets.randbelow(10**6), help="which faults, and when")
     parser.add_argument("--nodes", type=int, choices=(1, 3), default=1, help="nats-servers")
+    parser.add_argument("--tenants", type=int, choices=(0, 1, 2), default=0, help="tenants with credentials; 0: none are needed")
     given = parser.parse_args()
     configure_logs("error", "console")
-    sys.exit(0 if asyncio.run(run(min(given.seconds, _LONGEST_SECONDS), given.seed, given.nodes)) else 1)
+    sys.exit(0 if asyncio.run(run(min(given.seconds, _LONGEST_SECONDS), given.seed, given.nodes, given.tenants)) else 1)
 
 
 if __name__ == "__main__":

@@ -31,10 +31,19 @@ from tests.rig.standstill import freeze, thaw
 
 @dataclass(frozen=True)
 class Site:
-    """Where faults happen: the processes, and the one nats-server that they share."""
+    """Where faults happen: the processes, and the nats-servers that they share.
+
+    `servers` is empty for the second tenant of these servers: its faults do not repeat those of the first.
+    """
 
     fleet: Fleet
-    server: NatsServer
+    servers: Sequence[NatsServer]
+
+    @property
+    def server(self) -> NatsServer:
+        """The only server."""
+        [server] = self.servers
+        return server
 
 
 class Fault(Protocol):
@@ -214,12 +223,12 @@ class NatsKilled:
     what: str = "nats-server killed"
 
     async def begin(self, site: Site) -> None:
-        """Kill it."""
-        await crash(site.server)
+        """Kill all servers."""
+        await asyncio.gather(*map(crash, site.servers))
 
     async def end(self, site: Site) -> None:
-        """Start it on what it has stored."""
-        await site.server.start()
+        """Start them with their stores."""
+        await asyncio.gather(*(server.start() for server in site.servers))
 
 
 @dataclass(frozen=True)
@@ -229,12 +238,14 @@ class NatsFrozen:
     what: str = "nats-server frozen"
 
     async def begin(self, site: Site) -> None:
-        """Stop it."""
-        freeze(site.server.pid)
+        """Stop them."""
+        for server in site.servers:
+            freeze(server.pid)
 
     async def end(self, site: Site) -> None:
-        """Let it go on."""
-        thaw(site.server.pid)
+        """Let them continue."""
+        for server in site.servers:
+            thaw(server.pid)
 
 
 @dataclass(frozen=True)

@@ -17,19 +17,19 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from benchmarks import machine
 from benchmarks.faults import AGENTS, AllRestarted, Fault, Frozen, Killed, NatsFrozen, NatsKilled, Site, Stopped, suffered
-from ioa.adapters.nats.wire.embedded_server import open_nats_server
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import GoalId
 from ioa.telemetry.logs import configure_logs
 from ioa.testing.log_checker import Evidence, check, check_losses, recovery_after
-from tests.rig.fleet import CONTROL_PLANE, REGISTRIES, WORKERS, open_fleet
+from tests.rig.fleet import CONTROL_PLANE, REGISTRIES, ROSTER, WORKERS, open_fleet
+from tests.rig.nats_site import open_nats_site
 from tests.rig.oracle import SLOW_KINDS
 
 _GOALS = 24
@@ -114,28 +114,49 @@ class Verdict:
 HEAD = "| outage | concluded | other ends | all moved on after | at rest after | wrong |\n|---|---|---|---|---|---|"
 
 
+@dataclass(frozen=True)
+class Setup:
+    """The NATS of a run: number of nats-servers, and of tenants with credentials (0: no credentials)."""
+
+    nodes: int = 1
+    tenants: int = 0
+
+
 @asynccontextmanager
-async def open_site(parts: Sequence[str], folder: Path, *, searches: bool = False) -> AsyncIterator[Site]:
-    """Run a nats-server, the parts and all agents, with every setting as it is shipped."""
-    env = {"IOA_LOG_LEVEL": "error"} | ({"IOA_LOAD_SEARCHES": "true"} if searches else {})
-    async with open_nats_server(folder / "nats", None) as server, open_fleet(server.url, folder / "fleet", env) as fleet:
-        await fleet.start(*parts, *WORKERS)
-        await fleet.until_online()
-        yield Site(fleet, server)
+async def open_sites(setup: Setup, parts: Sequence[str], folder: Path, *, searches: bool = False) -> AsyncIterator[Sequence[Site]]:
+    """Run nats-servers, and the parts and all agents of each tenant, with the default of every setting."""
+    env = {"IOA_LOG_LEVEL": "error", "IOA_REPLICAS": str(setup.nodes)} | ({"IOA_LOAD_SEARCHES": "true"} if searches else {})
+    async with (
+        open_nats_site(folder / "nats", nodes=setup.nodes, tenants=setup.tenants, agents=len(ROSTER)) as nats,
+        AsyncExitStack() as stack,
+    ):
+        sites = []
+        for number, credentials in enumerate(nats.credentials):
+            fleet = open_fleet(nats.url, folder / f"fleet-{number}", env, credentials=credentials)
+            sites.append(Site(await stack.enter_async_context(fleet), () if number else nats.servers))
+        for site in sites:
+            await site.fleet.start(*parts, *WORKERS)
+        await asyncio.gather(*(site.fleet.until_online() for site in sites))
+        yield sites
 
 
-async def undisturbed(folder: Path, goals: int = _GOALS) -> timedelta:
+async def undisturbed(setup: Setup, folder: Path, goals: int = _GOALS) -> timedelta:
     """Measure how long the load takes if nothing is taken away."""
-    async with open_site(CONTROL_PLANE, folder) as site:
+    async with open_sites(setup, CONTROL_PLANE, folder) as sites:
         started = time.monotonic()
-        await asyncio.gather(*(_publish(site, number) for number in range(goals)))
-        await site.fleet.rest(within=_GIVE_UP)
+        await asyncio.gather(*(_publish(site, number) for number in range(goals) for site in sites))
+        await asyncio.gather(*(site.fleet.rest(within=_GIVE_UP) for site in sites))
         return timedelta(seconds=time.monotonic() - started)
 
 
-async def suffer(outage: Outage, folder: Path, work: timedelta, goals: int = _GOALS) -> Verdict:
-    """Run one outage and judge what is left. `work` is how long the load takes by itself."""
-    async with open_site(outage.parts, folder, searches=outage.searches) as site, asyncio.TaskGroup() as group:
+async def suffer(setup: Setup, outage: Outage, folder: Path, work: timedelta, goals: int = _GOALS) -> Sequence[Verdict]:
+    """Run one outage in the systems of all tenants, and judge each. `work` is how long the load takes by itself."""
+    async with open_sites(setup, outage.parts, folder, searches=outage.searches) as sites:
+        return await asyncio.gather(*(_suffer(outage, site, work, goals) for site in sites))
+
+
+async def _suffer(outage: Outage, site: Site, work: timedelta, goals: int) -> Verdict:
+    async with asyncio.TaskGroup() as group:
         for number in range(goals // 2):
             group.create_task(_publish(site, number))
         await asyncio.sleep(_INTO_THE_WORK.total_seconds())
@@ -192,18 +213,21 @@ def _seconds(length: timedelta) -> str:
     return f"{length.total_seconds():.1f} s"
 
 
-async def run(names: Sequence[str], runs: int, goals: int) -> bool:
+async def run(setup: Setup, names: Sequence[str], runs: int, goals: int) -> bool:
     """Run outages so many times each, and print what came of them; whether all is well."""
-    print(f"{goals} goals; {machine.describe()}", flush=True)
+    print(
+        f"{goals} goals; {setup.nodes} nats-server(s), {setup.tenants} tenant(s) with credentials; {machine.describe()}", flush=True
+    )
     with tempfile.TemporaryDirectory(prefix="ioa-outages-") as name:
-        work = await undisturbed(Path(name), goals)
+        work = await undisturbed(setup, Path(name), goals)
     print(f"Undisturbed, the load takes {_seconds(work)}.\n\n{HEAD}", flush=True)
-    verdicts = []
+    verdicts: list[Verdict] = []
     for outage in names:
         for _ in range(runs):
             with tempfile.TemporaryDirectory(prefix="ioa-outages-") as name:
-                verdicts.append(await suffer(OUTAGES[outage], Path(name), work, goals))
-            print(verdicts[-1].row, flush=True)
+                found = await suffer(setup, OUTAGES[outage], Path(name), work, goals)
+            verdicts += found
+            print("\n".join(verdict.row for verdict in found), flush=True)
     wrong = [f"{verdict.outage}: {sentence}" for verdict in verdicts for sentence in verdict.wrong]
     bad = sum(bool(verdict.wrong) for verdict in verdicts)
     print(f"\n{len(verdicts) - bad} of {len(verdicts)} runs were as they had to be.\n" + "\n".join(wrong[:100]))
@@ -216,13 +240,15 @@ def main() -> None:
     parser.add_argument("outages", nargs="*", metavar="outage", help=f"of: {'; '.join(OUTAGES)}; all of them by default")
     parser.add_argument("--runs", type=int, default=1, help="how often each")
     parser.add_argument("--goals", type=int, default=_GOALS)
+    parser.add_argument("--nodes", type=int, choices=(1, 3), default=1, help="nats-servers")
+    parser.add_argument("--tenants", type=int, choices=(0, 1, 2), default=0, help="tenants with credentials; 0: none are needed")
     parser.add_argument("--smoke", action="store_true", help="two short ones, with twelve goals")
     given = parser.parse_args()
     if unknown := [name for name in given.outages if name not in OUTAGES]:
         parser.error(f"no outage is called {unknown[0]!r}")
     configure_logs("error", "console")
     names, goals = (SMOKE, 12) if given.smoke else (given.outages or tuple(OUTAGES), given.goals)
-    sys.exit(0 if asyncio.run(run(names, given.runs, goals)) else 1)
+    sys.exit(0 if asyncio.run(run(Setup(given.nodes, given.tenants), names, given.runs, goals)) else 1)
 
 
 if __name__ == "__main__":

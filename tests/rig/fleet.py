@@ -61,11 +61,14 @@ _LOOKS_AFTER_SECONDS, _AWAY = (0.1, 0.8), 0.3
 class Fleet:
     """Processes by name: `router-0`, `groups-1`, `worker-0` … Made by `open_fleet`."""
 
-    def __init__(self, client: Connection, forks: ForkServer, folder: Path, env: Mapping[str, str]) -> None:
+    def __init__(
+        self, client: Connection, forks: ForkServer, folder: Path, env: Mapping[str, str], credentials: Path | None = None
+    ) -> None:
         self.client = client
         self._forks = forks
         self._folder = folder
         self._env = env
+        self._credentials = credentials
         self._running: dict[str, ChildProcess] = {}
         self._forgetful: set[AgentId] = set()
         self._published: dict[GoalId, bytes] = {}
@@ -316,8 +319,9 @@ class Fleet:
         if part in ("worker", "twin"):
             # A twin runs the same agents as the worker of its number, without that one's memory.
             data = self._folder / ("agents" if part == "worker" else "twins")
-            return _LOAD_WORKER, environment_of(agents_of(name), ROSTER, data, self._notes_of(name))
-        return f"ioa_{part}", {}
+            seeds = {"IOA_LOAD_CREDENTIALS": str(self._credentials)} if self._credentials else {}
+            return _LOAD_WORKER, environment_of(agents_of(name), ROSTER, data, self._notes_of(name)) | seeds
+        return f"ioa_{part}", {"IOA_NATS_SEED": str(self._credentials / part / "seed")} if self._credentials else {}
 
     def _clock_of(self, name: str) -> Path:
         return self._folder / f"{name}.clock"
@@ -375,17 +379,21 @@ def agents_of(worker: str) -> Sequence[AgentId]:
 
 
 @asynccontextmanager
-async def open_fleet(url: str, folder: Path, env: Mapping[str, str] | None = None) -> AsyncIterator[Fleet]:
+async def open_fleet(
+    url: str, folder: Path, env: Mapping[str, str] | None = None, *, credentials: Path | None = None
+) -> AsyncIterator[Fleet]:
     """Be ready to start processes on a NATS server or cluster; whatever runs at the end is killed.
 
     Args:
         url: Where NATS is.
         folder: Holds logs, the agents' memories and their notes.
         env: Settings for every process, such as `IOA_LEASE`; the URL is set already.
+        credentials: Folder with the seeds of the services, the load agents and an admin; None: connect without credentials.
     """
     await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
-    async with open_connection(NatsSettings(url, "fleet")) as client:
-        fleet = Fleet(client, fork_server(folder, {"IOA_NATS_URL": url}), folder, env or {})
+    seed = str(credentials / "admin" / "seed") if credentials else None
+    async with open_connection(NatsSettings(url, "fleet", seed=seed)) as client:
+        fleet = Fleet(client, fork_server(folder, {"IOA_NATS_URL": url}), folder, env or {}, credentials)
         try:
             yield fleet
         finally:

@@ -10,8 +10,9 @@ import asyncio
 import json
 import os
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from pathlib import Path
 
 from pydantic import Field
@@ -45,6 +46,7 @@ class LoadSettings(ProcessSettings):
     load_searches: bool = Field(default=False, description="find teams by discovery instead of by the roster")
     load_twice: bool = Field(default=False, description="say everything twice at once")
     load_raises: bool = Field(default=False, description="let every task's function raise")
+    load_credentials: Path | None = Field(default=None, description="folder with a seed for each agent; none: connect without")
 
 
 class Notes:
@@ -105,10 +107,11 @@ async def _serve(settings: LoadSettings, stop: StopSignal) -> None:
     roster = [AgentId(name) for name in settings.load_roster.split(",")]
     notes, clock, ids = Notes(settings.load_notes), SystemClock(), RandomIds()
     async with AsyncExitStack() as stack:
-        client = await stack.enter_async_context(open_connection(settings.nats(settings.load_agents)))
-        network = WitnessedNetwork(client, notes, twice=settings.load_twice)
+        clients = await _open_clients(settings, agents, stack)
         async with TaskGroup() as group:
             for agent_id in agents:
+                client = clients[agent_id]
+                network = WitnessedNetwork(client, notes, twice=settings.load_twice)
                 agent = create_load_agent(agent_id, notes, raises=settings.load_raises)
                 observe_and_speak(agent, roster, speaks=roster.index(agent_id) % 3 == 0)
                 card = agent.card_as(agent_id).model_copy(update={"pool": POOL})
@@ -119,6 +122,15 @@ async def _serve(settings: LoadSettings, stop: StopSignal) -> None:
                 session = new_session(clock, ids)
                 ports = AgentPorts(network, store, clock, ids, brain)
                 group.create_task(AgentClient(agent, card, ports, session, options).run(stop))
+
+
+async def _open_clients(settings: LoadSettings, agents: Sequence[AgentId], stack: AsyncExitStack) -> Mapping[AgentId, Connection]:
+    """Connect each agent with its own seed; without credentials, all agents share a connection."""
+    folder = settings.load_credentials
+    if folder is None:
+        return dict.fromkeys(agents, await stack.enter_async_context(open_connection(settings.nats(settings.load_agents))))
+    seeds = {agent_id: replace(settings.nats(agent_id), seed=str(folder / POOL / agent_id)) for agent_id in agents}
+    return {agent_id: await stack.enter_async_context(open_connection(nats)) for agent_id, nats in seeds.items()}
 
 
 def environment_of(agents: Sequence[AgentId], roster: Sequence[AgentId], data: Path, notes: Path) -> dict[str, str]:

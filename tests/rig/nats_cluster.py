@@ -61,23 +61,29 @@ class NatsCluster:
 
 
 @asynccontextmanager
-async def open_nats_cluster(folder: Path, *, sync_interval: timedelta = timedelta(0)) -> AsyncIterator[NatsCluster]:
+async def open_nats_cluster(
+    folder: Path, *, sync_interval: timedelta = timedelta(0), authorization: str | None = None, seed: str | None = None
+) -> AsyncIterator[NatsCluster]:
     """Run three nodes until the block ends and yield when JetStream has a leader.
 
     Args:
         folder: Holds a folder for each node.
         sync_interval: See `open_nats_server`; by default every write is synced, as on a cluster that must survive a power cut.
+        authorization: See `open_nats_server`.
+        seed: File with the seed of an admin, if there is an authorization.
     """
     async with AsyncExitStack() as stack:
         ports = stack.enter_context(held_ports(NODES))
         nodes: dict[str, NatsServer] = {}
         for number, port in enumerate(ports):
             node = ClusterNode(f"n{number}", "ioa", port, ports)
-            server = open_nats_server(folder / node.server_name, None, sync_interval=sync_interval, node=node)
+            server = open_nats_server(
+                folder / node.server_name, None, sync_interval=sync_interval, node=node, authorization=authorization
+            )
             nodes[node.server_name] = await stack.enter_async_context(server)
         cluster = NatsCluster(nodes)
         stack.callback(_thaw_all, cluster)
-        async with open_connection(NatsSettings(cluster.url, "nats-cluster")) as client:
+        async with open_connection(NatsSettings(cluster.url, "nats-cluster", seed=seed)) as client:
             await eventually(lambda: _has_leader(client), within=timedelta(seconds=30))
         yield cluster
 

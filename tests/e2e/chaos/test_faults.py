@@ -43,7 +43,7 @@ async def _open_site(folder: Path, store: Path | None = None) -> AsyncIterator[S
     ):
         await fleet.start(*_EVERYTHING)
         await fleet.until_online()
-        yield Site(fleet, server)
+        yield Site(fleet, [server])
 
 
 @pytest.fixture

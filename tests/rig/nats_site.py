@@ -1,0 +1,87 @@
+"""The NATS of a fault run: one nats-server or three, without credentials or with those of one or two tenants."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import io
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from ioa.adapters.nats.wire.embedded_server import NatsServer, open_nats_server
+from ioa.cli.credentials import CredentialFolder, create, in_folder, want
+from ioa.cli.terminal import Terminal
+from ioa.hosting.roster import AccessRole
+from ioa.protocol.ids import TenantId
+from ioa.testing.manual_clock import NEW_YEAR
+from tests.rig.load_brain import POOL
+from tests.rig.nats_cluster import open_nats_cluster
+from tests.rig.nats_server import crash
+
+TENANTS = (None, TenantId("second"))
+"""The tenant without a name, and a tenant with a name."""
+_LONGEST_CRASH_SECONDS = {1: 3, 3: 10}
+
+
+@dataclass(frozen=True)
+class NatsSite:
+    """Running nats-servers.
+
+    Attributes:
+        url: Address of all servers.
+        servers: The servers.
+        credentials: Folder with the seeds of each tenant; `(None,)` if clients connect without credentials.
+        crash_one: Kill one server and start it again a few seconds later.
+    """
+
+    url: str
+    servers: Sequence[NatsServer]
+    credentials: Sequence[Path | None]
+    crash_one: Callable[[random.Random], Awaitable[None]]
+
+
+@asynccontextmanager
+async def open_nats_site(folder: Path, *, nodes: int = 1, tenants: int = 0, agents: int = 0) -> AsyncIterator[NatsSite]:
+    """Run nats-servers until the block ends.
+
+    Args:
+        folder: Contains the servers' folders and the credentials.
+        nodes: 1, or 3 for a cluster.
+        tenants: Number of tenants with credentials, at most 2; 0 runs servers without credentials.
+        agents: Number of load agents of each tenant.
+    """
+    credentials: list[Path | None] = [None]
+    authorization = None
+    if tenants:
+        keys = CredentialFolder(folder / "credentials")
+        await asyncio.to_thread(_create, keys, TENANTS[:tenants], agents)
+        credentials = [keys.folder / in_folder(tenant, "") for tenant in TENANTS[:tenants]]
+        authorization = await asyncio.to_thread(keys.authorization.read_text)
+    if nodes == 1:
+        async with open_nats_server(folder / "nats", None, authorization=authorization) as server:
+            yield NatsSite(server.url, [server], credentials, _crashing([server]))
+        return
+    admin = str(credentials[0] / "admin" / "seed") if credentials[0] else None
+    async with open_nats_cluster(folder / "nats", authorization=authorization, seed=admin) as cluster:
+        servers = list(cluster.nodes.values())
+        yield NatsSite(cluster.url, servers, credentials, _crashing(servers))
+
+
+def _create(keys: CredentialFolder, tenants: Sequence[TenantId | None], agents: int) -> None:
+    for tenant in tenants:
+        wanted = want([f"{POOL}:{agents}"], {AccessRole.ADMIN: ["admin"]}, tenant=tenant)
+        with contextlib.redirect_stdout(io.StringIO()):
+            create(keys, wanted, NEW_YEAR, Terminal(as_json=True))
+
+
+def _crashing(servers: Sequence[NatsServer]) -> Callable[[random.Random], Awaitable[None]]:
+    async def crash_one(chance: random.Random) -> None:
+        server = chance.choice(servers)
+        await crash(server)
+        await asyncio.sleep(chance.uniform(0, _LONGEST_CRASH_SECONDS[len(servers)]))
+        await server.start()
+
+    return crash_one
