@@ -24,7 +24,6 @@ from ioa.group.requests import (
     InviteMember,
     LaunchGroup,
     ListMemberships,
-    SetAside,
     Sync,
 )
 from ioa.protocol import subjects
@@ -139,7 +138,6 @@ def _endpoints(parts: NatsGroupServices, standing: NatsStanding, audit: AuditLog
     cancel, reply = answer_user(CancelGroup, setup.cancel), answer_user(AnswerQuestion, setup.answer)
     admin_cancel, admin_reply = answer_admin(CancelGroup, setup.cancel), answer_admin(AnswerQuestion, setup.answer)
     prune = audited(Deed.PRUNED, answer(Prune, parts.retention.prune), audit)
-    set_aside = answer_agent(SetAside, parts.malformed_goals.set_aside, lambda asked: asked.agent_id)
     memberships = answer_agent(ListMemberships, setup.memberships, lambda asked: asked.agent_id)
     sync = answer_agent(Sync, parts.log_pages.sync, lambda asked: asked.agent_id)
     large = partial(ServiceEndpoint, max_bytes=MAX_PAYLOAD_BYTES)
@@ -160,7 +158,6 @@ def _endpoints(parts: NatsGroupServices, standing: NatsStanding, audit: AuditLog
             subjects.admin("*", subjects.for_user(subjects.ANSWER, UserId("*"))),
             audited(Deed.ANSWERED, admin_reply, audit),
         ),
-        ServiceEndpoint("set_aside", subjects.any_agent(subjects.SET_ASIDE), set_aside),
         ServiceEndpoint("prune", subjects.admin("*", subjects.PRUNE), prune),
         ServiceEndpoint("memberships", subjects.any_agent(subjects.MEMBERSHIPS), memberships),
         ServiceEndpoint("standing", subjects.any_status(subjects.STANDING), answer(AskStoreStanding, standing.tell)),

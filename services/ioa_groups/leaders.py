@@ -110,7 +110,7 @@ class Leaders:
         is_last = offer.pool in self._only and (len(offers) >= MOST_OFFERS or not others)
         if not self._has_online(offer.pool) and (others or not is_last):
             return False
-        if await self._work.look(offer.seq) is None:  # the leader removes it from the queue after the launch
+        if not await self._work.contains(offer.seq):  # the leader removes it from the queue after the launch
             return False
         age = self._clock.now() - offer.at
         if age < TAKEN_WITHIN:

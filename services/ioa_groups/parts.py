@@ -14,7 +14,6 @@ from ioa_groups.group_ports import GroupServicePorts
 from ioa_groups.intake import Intake
 from ioa_groups.leaders import Leaders
 from ioa_groups.log_pages import LogPages
-from ioa_groups.malformed_goals import MalformedGoals
 from ioa_groups.membership import MembershipWatch
 from ioa_groups.offering import Offering
 from ioa_groups.setup import GroupSetup, GroupTimeouts
@@ -60,7 +59,6 @@ class GroupParts:
         self.files = FileService(ports, rules.file_quotas)
         self.leaders = Leaders(ports.leading, ports.work, ports.registry, ports.clock, rules.leading_pools)
         self.intake = self.make_intake(ports, users_are_known=rules.users_are_known)
-        self.malformed_goals = MalformedGoals(ports.work, ports.dead)
         self.retention = GoalRetention(ports.pages, ports.results, ports.log, ports.ended, ports.removal, ports.clock)
         self.watch = MembershipWatch(ports.ledger, ports.registry, ports.memberships, ports.clock)
 

@@ -135,20 +135,6 @@ class AbandonGoal(Instruction):
         return GoalName(self.user, self.goal_id)
 
 
-class SetAside(Instruction):
-    """Have a message of the queue of goals kept as a dead letter that an agent was given and cannot read.
-
-    Attributes:
-        seq: Where it waits.
-        sha256: Its digest, by which whoever was given it is told from who guesses where something waits.
-    """
-
-    agent_id: AgentIdField
-    seq: Annotated[int, Field(ge=1, le=MAX_COUNT)]
-    why: Annotated[str, Field(max_length=4_000)]
-    sha256: Annotated[str, Field(max_length=64)] = ""
-
-
 class CancelGroup(Instruction):
     """Cancel a goal, whether a group was opened for it or not, or a group; nested teams go with it.
 

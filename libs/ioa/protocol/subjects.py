@@ -18,7 +18,7 @@ GATEWAY = "_gateway"
 
 REGISTER, RENEW, RENEW_AT_ALL, DEREGISTER = "registry.register", "registry.renew", "registry.renew_at_all", "registry.deregister"
 LAUNCH, INVITE, ABANDON, SYNC = "groups.launch", "groups.invite", "groups.abandon", "groups.sync"
-MEMBERSHIPS, SET_ASIDE = "groups.memberships", "groups.set_aside"
+MEMBERSHIPS = "groups.memberships"
 GET_FILE, PUT_FILE = "groups.file", "groups.put"
 CANCEL, ANSWER = "groups.cancel", "groups.answer"
 GET_UPLOAD, PUT_UPLOAD = "uploads.get", "uploads.put"
@@ -37,7 +37,6 @@ AGENT_REQUESTS: Mapping[str, str] = {
     ABANDON: "end a goal for which the agent found no members",
     SYNC: "fetch missed entries of the agent's groups",
     MEMBERSHIPS: "list the agent's open groups",
-    SET_ASIDE: "make a dead letter of a queue's message that the agent cannot read",
     GET_FILE: "read a piece of a file that was announced to the agent",
     PUT_FILE: "store a piece of a file for a group of the agent",
     SEARCH: "search for agents as an agent",

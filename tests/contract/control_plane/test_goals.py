@@ -9,7 +9,7 @@ import pytest
 from nats.aio.client import Client
 
 from ioa.adapters.nats.delivery.work_queue import Delivery, consume
-from ioa.adapters.nats.stores.goal_records import TICKET, NatsGoalRecords, NatsWorkQueue, Queued, deadline_of
+from ioa.adapters.nats.stores.goal_records import TICKET, NatsGoalRecords, NatsWorkQueue, deadline_of
 from ioa.adapters.nats.stores.group_setup_key import NatsTickets
 from ioa.adapters.nats.streams.topology import ANY_AGENT, WORK, pool_consumer
 from ioa.errors import InvalidInputError
@@ -173,11 +173,11 @@ async def test_a_deadline_that_is_none_is_refused() -> None:
         deadline_of({"Ioa-Deadline": "soon"})
 
 
-async def test_a_waiting_message_can_be_looked_at(client: Client) -> None:
-    """What waits is shown as it came and stays; what does not is None."""
+async def test_a_work_queue_contains_published_messages(client: Client) -> None:
+    """Other sequences are not contained."""
     work = NatsWorkQueue(client.jetstream())
     stored = await client.jetstream().publish(subjects.WORK, b"\xc1", stream=WORK)
-    assert (await work.look(stored.seq), await work.look(stored.seq + 1)) == (Queued(subjects.WORK, b"\xc1"), None)
+    assert (await work.contains(stored.seq), await work.contains(stored.seq + 1)) == (True, False)
 
 
 async def taken(client: Client, pool: PoolId | None, count: int) -> list[Goal]:

@@ -104,7 +104,6 @@ async def poison_requests(client: Client) -> None:
     asked += [
         subjects.agent(PoolId(agent_id), agent_id, subjects.ABANDON),
         subjects.agent(PoolId(agent_id), agent_id, subjects.SYNC),
-        subjects.agent(PoolId(agent_id), agent_id, subjects.SET_ASIDE),
         subjects.agent(PoolId(agent_id), agent_id, subjects.REPORT),
     ]
     asked += [

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from datetime import timedelta
 
 import pytest
 
-from ioa.adapters.nats.stores.goal_records import Queued
-from ioa.errors import ConflictError, NotYetError, UnavailableError
-from ioa.group.requests import CancelGroup, SetAside
+from ioa.errors import NotYetError, UnavailableError
+from ioa.group.requests import CancelGroup
 from ioa.protocol import subjects
-from ioa.protocol.codec import encode
 from ioa.protocol.goals import Artifact, Reason
 from ioa.protocol.ids import LOCAL, AgentId, GoalId, GoalName, PoolId, UserId, comm_id_of_goal
 from ioa.protocol.registry import Register
 from ioa.protocol.tickets import is_ticket
 from ioa.testing.manual_clock import NEW_YEAR
-from ioa_groups.malformed_goals import MalformedGoals
 from tests.unit.group.scenario import card
 from tests.unit.runtime.plane import ADA, BOB, GOAL, LEASE, QUOTAS, ROOM, Plane
 
@@ -247,26 +243,6 @@ async def test_what_nobody_foresaw_is_a_dead_letter_with_a_result() -> None:
     await plane.intake.accept(subjects.goal_of(LOCAL), order(inputs=["x"]), "1")
     assert [(letter.reason, letter.why) for letter in plane.dead.letters] == [("failed", "ZeroDivisionError: of x")]
     assert await plane.reason() is Reason.FAILED
-
-
-async def test_malformed_queued_goal_becomes_one_dead_letter() -> None:
-    """An agent that received a malformed message gets a dead letter of it. All other requests have the same error."""
-    plane = Plane()
-    malformed = MalformedGoals(plane.work, plane.dead)
-    goal = (await plane.accept()).goal
-    plane.work.by_hand = {7: Queued(subjects.WORK, b"\xc1"), 8: Queued(subjects.WORK, encode(goal))}
-    given, guessed = hashlib.sha256(b"\xc1").hexdigest(), ""
-    for _ in range(2):
-        await malformed.set_aside(SetAside(agent_id=ADA, seq=7, why="no msgpack", sha256=given))
-    told = set[str]()
-    for seq, digest in ((7, guessed), (8, hashlib.sha256(encode(goal)).hexdigest()), (8, guessed), (9, given)):
-        with pytest.raises(ConflictError) as refused:
-            await malformed.set_aside(SetAside(agent_id=ADA, seq=seq, why="another version", sha256=digest))
-        told.add(f"{refused.value.message} {refused.value.hint}".replace(str(seq), "SEQ"))
-    assert len(told) == 1
-    assert [(letter.reason, letter.subject, letter.data) for letter in plane.dead.letters] == [
-        ("undeliverable", subjects.WORK, b"\xc1")
-    ]
 
 
 async def test_a_subject_and_a_payload_that_disagree_are_refused() -> None:
