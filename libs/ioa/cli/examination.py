@@ -9,15 +9,8 @@ from datetime import timedelta
 from enum import StrEnum
 from pathlib import Path
 
-from ioa.adapters.nats.inspection import (
-    DeadLetterKind,
-    RejectedCaller,
-    StorageFacts,
-    StreamShare,
-    TopologyFacts,
-)
-from ioa.adapters.nats.streams.stream_stats import QueueStats
-from ioa.adapters.nats.streams.topology import GOALS, INTAKE, intake_consumer
+from ioa.adapters.nats.inspection import DeadLetterKind, RejectedCaller
+from ioa.adapters.nats.streams.topology import GOALS, INTAKE, STREAMS, TIMERS, intake_consumer
 from ioa.adapters.nats.wire.connection import check_max_payload
 from ioa.cli.probe import PATIENCE, Probed
 from ioa.errors import InvalidInputError, MissingExtraError
@@ -29,6 +22,7 @@ from ioa.protocol.dead_letters import DeadReason
 from ioa.protocol.files import StoredBytes
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import LOCAL, AgentId
+from ioa.protocol.standing import QueueStanding, StoreStanding
 from ioa.sandbox import SETTING, Level, level_here
 
 OLDEST_SERVER = (2, 12)
@@ -88,7 +82,7 @@ def payload_finding(allowed_bytes: int) -> Finding:
     return Finding("max_payload", Health.OK, f"messages of {allowed_bytes:,} bytes")
 
 
-def storage_finding(held: StorageFacts | None) -> Finding:
+def storage_finding(held: StoreStanding | None) -> Finding:
     """Judge whether JetStream stores, and how full it is."""
     if held is None:
         return Finding(
@@ -98,24 +92,25 @@ def storage_finding(held: StorageFacts | None) -> Finding:
             "Start nats-server with JetStream: nats-server -js. Users and observers are told by group setup, which may be away.",
         )
     limit = held.limit_bytes
-    if limit is not None and held.stored_bytes > limit * (1 - LEAST_FREE_SHARE):
+    if limit and held.stored_bytes > limit * (1 - LEAST_FREE_SHARE):
         return Finding(
             "jetstream",
             Health.PROBLEM,
             f"JetStream's storage is nearly full: {held.stored_bytes / 1e9:.1f} of {limit / 1e9:.1f} GB.",
             "Raise max_file_store in the server's configuration, or a tenant's max_file, or remove old goals.",
         )
-    return Finding("jetstream", Health.OK, f"JetStream holds {held.streams} streams, {held.stored_bytes / 1e6:.1f} MB")
+    return Finding("jetstream", Health.OK, f"JetStream holds {len(held.streams)} streams, {held.stored_bytes / 1e6:.1f} MB")
 
 
-def topology_finding(found: TopologyFacts) -> Finding:
-    """Judge whether every stream and bucket is there, and fit for deadlines."""
-    if found.missing:
-        return Finding("streams", Health.PROBLEM, f"Missing: {', '.join(found.missing)}.", _RECREATE)
-    if found.unscheduled:
-        told = f"{', '.join(found.unscheduled)} does not schedule messages, so no deadline fires."
-        return Finding("streams", Health.PROBLEM, told, _RECREATE)
-    return Finding("streams", Health.OK, f"{found.expected} streams and buckets")
+def topology_finding(found: StoreStanding) -> Finding:
+    """Judge whether every stream, bucket and shared consumer exists, and deadlines can be scheduled."""
+    streams = {stream.name: stream for stream in found.streams}
+    missing = [*(name for name in STREAMS if name not in streams), *found.missing]
+    if missing:
+        return Finding("streams", Health.PROBLEM, f"Missing: {', '.join(missing)}.", _RECREATE)
+    if not streams[TIMERS].schedules:
+        return Finding("streams", Health.PROBLEM, f"{TIMERS} does not schedule messages, so no deadline fires.", _RECREATE)
+    return Finding("streams", Health.OK, f"{len(STREAMS)} streams and buckets")
 
 
 def clock_finding(difference: timedelta | None) -> Finding:
@@ -204,15 +199,8 @@ def model_finding(standing: ModelStanding | None) -> Finding:
     return Finding("model", Health.OK, told)
 
 
-def agents_finding(online: int, known: int, skipped: Sequence[str]) -> Finding:
-    """Judge whether there is anybody, and whether somebody is kept off the list."""
-    if skipped:
-        return Finding(
-            "agents",
-            Health.WARNING,
-            f"{online} online of {known} registered; skipped: {' '.join(skipped)}",
-            "Have such an agent register again with a card that is in order, or forget it: ioa agents remove ID",
-        )
+def agents_finding(online: int, known: int) -> Finding:
+    """Judge whether any agent is online."""
     if not online:
         return Finding(
             "agents",
@@ -269,23 +257,23 @@ def _failing(agent_id: AgentId, model: ModelReport) -> str:
     return f"{agent_id}: {_model_name(model.name)} failed {model.failures} times and {since}"
 
 
-def stores_finding(storage: StorageFacts | None, files: StoredBytes) -> Finding:
-    """Judge how full each stream is that has a bound, and JetStream as a whole, and name who stores most."""
-    shares = () if storage is None else storage.shares
-    if storage is not None and storage.limit_bytes is not None:
-        shares = (StreamShare("JetStream", storage.stored_bytes, storage.limit_bytes), *shares)
+def stores_finding(standing: StoreStanding, files: StoredBytes) -> Finding:
+    """Judge how full JetStream and each stream with a maximum size is, and name the owners of most bytes."""
+    shares = [(one.name, one.stored_bytes, one.limit_bytes) for one in standing.streams if one.limit_bytes]
+    if standing.limit_bytes:
+        shares.insert(0, ("JetStream", standing.stored_bytes, standing.limit_bytes))
     most = ", ".join(f"{one.owner} {one.size_bytes / 1e6:,.1f} MB in {one.files:,}" for one in files.owners[:_NAMED_OWNERS])
     by_whom = f"Most files are those of {most}." if most else "Nobody stores files."
-    full = [share for share in shares if share.stored_bytes >= share.limit_bytes * FULL_SHARE]
+    full = [(name, held, limit) for name, held, limit in shares if held >= limit * FULL_SHARE]
     if full:
-        told = ", ".join(f"{one.name} holds {one.stored_bytes / 1e6:,.1f} of {one.limit_bytes / 1e6:,.1f} MB" for one in full)
+        told = ", ".join(f"{name} holds {held / 1e6:,.1f} of {limit / 1e6:,.1f} MB" for name, held, limit in full)
         return Finding(
             "stores",
             Health.PROBLEM,
             f"A full store: {told}. {by_whom}",
             "Remove old goals with `ioa prune --older-than 7d`, or give the stream a larger share (docs/operations.md).",
         )
-    filled = ", ".join(f"{one.name} {one.stored_bytes / one.limit_bytes:.0%}" for one in shares)
+    filled = ", ".join(f"{name} {held / limit:.0%}" for name, held, limit in shares)
     return Finding(
         "stores", Health.OK, f"{f'full by share: {filled}' if filled else 'no stream has a bound of its own'}. {by_whom}"
     )
@@ -303,7 +291,7 @@ def index_finding(cards: int, known: int, model_id: str) -> Finding:
     return Finding("index", Health.OK, f"{cards} cards, {model_id}")
 
 
-def queues_finding(queues: Sequence[tuple[str, QueueStats]]) -> Finding:
+def queues_finding(queues: Sequence[tuple[str, QueueStanding]]) -> Finding:
     """Judge how many messages of queues, each with the name of its stream, are delivered for the second time or more.
 
     They come again and again as poison does before it is set aside, and as all does in an outage. And whether somebody reads them,
@@ -339,7 +327,7 @@ def queues_finding(queues: Sequence[tuple[str, QueueStats]]) -> Finding:
     return Finding("queues", Health.OK, "nothing comes again")
 
 
-def goals_finding(queues: Sequence[tuple[str, QueueStats]]) -> Finding:
+def goals_finding(queues: Sequence[tuple[str, QueueStanding]]) -> Finding:
     """Judge whose goals wait since as many of the same user are open as may be; those of others go on beside them.
 
     Those of nobody in particular are not counted.
@@ -358,7 +346,7 @@ def goals_finding(queues: Sequence[tuple[str, QueueStats]]) -> Finding:
     )
 
 
-def _user_of(queue: QueueStats) -> str:
+def _user_of(queue: QueueStanding) -> str:
     """Tell whose queue one of goals is, by its name."""
     return shown_in_line(queue.name.removeprefix(f"{INTAKE}-"))
 
@@ -442,7 +430,8 @@ def dead_letter_findings(kinds: Sequence[DeadLetterKind]) -> list[Finding]:
                 about = f"{letters} of queues could not be worked on"
             case _:
                 about = f"{letters} could not be processed ({kind.reason})"
-        if not kind.seq:
+        newest = kind.newest
+        if newest is None:
             told = f"{about}. What they are, these credentials may not read."
             findings.append(Finding("dead letters", Health.WARNING, told, "Run `ioa doctor` as a user or an admin."))
             continue
@@ -450,8 +439,8 @@ def dead_letter_findings(kinds: Sequence[DeadLetterKind]) -> list[Finding]:
             Finding(
                 "dead letters",
                 Health.WARNING,
-                f"{about}. The newest, from {kind.subject}: {kind.why}",
-                f"`ioa dead show {kind.seq}` shows it, `ioa dead` lists all, `ioa dead retry {kind.seq}` puts it back.",
+                f"{about}. The newest, from {newest.subject}: {newest.why}",
+                f"`ioa dead show {newest.seq}` shows it, `ioa dead` lists all, `ioa dead retry {newest.seq}` puts it back.",
             )
         )
     return findings

@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from ioa.adapters.nats.inspection import NatsInspection, StorageFacts, open_inspection
+from ioa.adapters.nats.inspection import NatsInspection, open_inspection
 from ioa.adapters.nats.streams.topology import STREAMS
 from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.adapters.nats.wire.embedded_server import STORE, find_nats_server
@@ -47,6 +47,7 @@ from ioa.cli.probe import send_probe
 from ioa.errors import ForbiddenError, InvalidInputError, IoaError, NotPermittedError, UnavailableError
 from ioa.hosting.configured_model import ask_model, model_of
 from ioa.hosting.place import Place, listens, places
+from ioa.protocol.standing import StoreStanding
 from ioa.runtime.exit_code import ExitCode
 from ioa.runtime.service_spec import service_specs
 from ioa.runtime.settings import ProcessSettings, settings_from
@@ -119,21 +120,21 @@ async def findings(inspection: NatsInspection, data: Path, *, probes: bool = Fal
 
     Who asks for too much is named whatever else is found: it may be why.
     """
-    yield server_finding(inspection.server.version)
-    yield payload_finding(inspection.server.max_payload_bytes)
+    yield server_finding(inspection.server_version)
+    yield payload_finding(inspection.max_payload_bytes)
     async for finding in _whose(inspection):
         yield finding
     try:
-        storage = await inspection.storage()
+        standing = await inspection.standing()
     except NotPermittedError:
         yield Finding("credential", Health.PROBLEM, "This credential may not see how the system stands.", _WHO_EXAMINES)
         return
     stands = True
-    async for finding in _grounds(inspection, storage, data):
+    async for finding in _grounds(inspection, standing, data):
         yield finding
         stands = stands and not (finding.check in _GROUNDS and finding.health is Health.PROBLEM)
     if stands:
-        async for finding in _at_work(inspection, storage):
+        async for finding in _at_work(inspection, standing):
             yield finding
     if (quotas := await _quotas(inspection, stands=stands)) is not None:
         yield quotas
@@ -158,13 +159,13 @@ async def _quotas(inspection: NatsInspection, *, stands: bool) -> Finding | None
     return quotas_finding(found.callers, found.missing) if stands or found.callers else None
 
 
-async def _grounds(inspection: NatsInspection, storage: StorageFacts | None, data: Path) -> AsyncIterator[Finding]:
+async def _grounds(inspection: NatsInspection, standing: StoreStanding | None, data: Path) -> AsyncIterator[Finding]:
     """Look at what everything stands on, up to the first of `_GROUNDS` that does not hold."""
-    jetstream = storage_finding(storage)
+    jetstream = storage_finding(standing)
     yield jetstream
-    if jetstream.health is Health.PROBLEM:
+    if standing is None or jetstream.health is Health.PROBLEM:
         return
-    yield await _judged("streams", inspection.topology(), topology_finding)
+    yield topology_finding(standing)
     yield await _judged("clock", inspection.clock_difference(), clock_finding)
     yield await asyncio.to_thread(_disk, data)
     yield await _model()
@@ -172,16 +173,13 @@ async def _grounds(inspection: NatsInspection, storage: StorageFacts | None, dat
     yield await _services(inspection)
 
 
-async def _at_work(inspection: NatsInspection, storage: StorageFacts | None) -> AsyncIterator[Finding]:
-    for check in (_agents, _models, _index, partial(_stores, storage)):
+async def _at_work(inspection: NatsInspection, standing: StoreStanding | None) -> AsyncIterator[Finding]:
+    assert standing is not None, "without it the examination has ended"
+    for check in (_agents, _models, _index, partial(_stores, standing)):
         yield await _asked(check, inspection.system)
-    try:
-        queues = [(stream.name, queue) for stream in await inspection.read() for queue in stream.queues]
-    except IoaError as error:
-        yield Finding("queues", Health.PROBLEM, error.message, error.hint)
-    else:
-        yield queues_finding(queues)
-        yield goals_finding(queues)
+    queues = [(stream.name, queue) for stream in standing.streams for queue in stream.queues]
+    yield queues_finding(queues)
+    yield goals_finding(queues)
 
 
 async def _left_over(inspection: NatsInspection) -> AsyncIterator[Finding]:
@@ -274,17 +272,16 @@ async def _asked(check: Callable[[NatsSystemClient], Awaitable[Finding]], system
 
 
 async def _agents(system: NatsSystemClient) -> Finding:
-    roster = await system.roster()
-    online = sum(status.online for status in roster.agents)
-    return agents_finding(online, len(roster.agents), roster.skipped)
+    agents = await system.agents()
+    return agents_finding(sum(status.online for status in agents), len(agents))
 
 
 async def _models(system: NatsSystemClient) -> Finding:
-    return models_finding((await system.roster(online_only=True)).agents)
+    return models_finding(await system.agents(online_only=True))
 
 
-async def _stores(storage: StorageFacts | None, system: NatsSystemClient) -> Finding:
-    return stores_finding(storage, await system.stored())
+async def _stores(standing: StoreStanding, system: NatsSystemClient) -> Finding:
+    return stores_finding(standing, await system.stored())
 
 
 async def _index(system: NatsSystemClient) -> Finding:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime
 from enum import StrEnum
+from typing import Annotated
+
+from pydantic import Field
 
 from ioa.errors import InvalidInputError
+from ioa.protocol.model import Model, Time
+from ioa.protocol.usage import Count
 
 
 class DeadReason(StrEnum):
@@ -30,8 +32,7 @@ class DeadReason(StrEnum):
     """A notice that its webhook did not accept within a day."""
 
 
-@dataclass(frozen=True)
-class DeadLetter:
+class DeadLetter(Model):
     """A message that could not be processed.
 
     Attributes:
@@ -40,17 +41,17 @@ class DeadLetter:
         why: The reason, as a sentence.
         subject: Subject of the message.
         at: Time at which it was stored.
-        data: The message; its beginning if it is too large.
         size_bytes: Size of the message.
+        data: The message, or its beginning if it is too large; empty in lists. It travels in `DeadPage.data`.
     """
 
-    seq: int
+    seq: Count
     reason: str
     why: str
     subject: str
-    at: datetime | None
-    data: bytes
-    size_bytes: int
+    at: Time | None
+    size_bytes: Count
+    data: Annotated[bytes, Field(exclude=True)] = b""
 
     def check_returnable(self) -> None:
         """Check that the message can be published again.
@@ -68,11 +69,3 @@ class DeadLetter:
                 f"Of dead letter {self.seq} only {len(self.data):,} of {self.size_bytes:,} bytes were kept.",
                 hint="The publisher must publish a smaller message.",
             )
-
-
-@dataclass(frozen=True)
-class DeadLetterPage:
-    """Dead letters, newest first, and the number to continue from; None at the end."""
-
-    letters: Sequence[DeadLetter]
-    before: int | None

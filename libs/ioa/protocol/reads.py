@@ -12,9 +12,10 @@ from typing import Annotated, Literal, NamedTuple, Self
 from pydantic import Field, model_validator
 
 from ioa.protocol.audit import AuditLine
+from ioa.protocol.dead_letters import DeadLetter
 from ioa.protocol.ids import CommIdField, GoalIdField, GoalName, UserId, UserIdField
 from ioa.protocol.labels import Labels
-from ioa.protocol.model import Carrier, Model, Time
+from ioa.protocol.model import Carrier, Model
 from ioa.protocol.usage import MAX_COUNT
 
 MAX_LISTED, MAX_PAGE_ENTRIES, MAX_GROUPS_READ = 1_000, 1_000, 1_000
@@ -198,7 +199,7 @@ class LogPage(Documents):
 
 
 class ReadDeadLetters(Model):
-    """Read dead letters, newest first; or the letter `seq`, or the newest letter of a reason."""
+    """Read dead letters without their messages, newest first; or the whole letter `seq`, or the newest letter of a reason."""
 
     limit: Listed = 50
     before: Place | None = None
@@ -206,31 +207,13 @@ class ReadDeadLetters(Model):
     reason: Annotated[str, Field(max_length=64)] = ""
 
 
-class DeadRow(Model):
-    """A dead letter without its message, of which `size` bytes are stored.
+class DeadPage(Carrier):
+    """Dead letters, newest first; with one letter that was asked for by `seq`, its message is in `data`.
 
-    Attributes:
-        seq: Its sequence.
-        reason: A `DeadReason`.
-        why: The reason as a sentence.
-        subject: The subject of the message.
-        at: When the letter was stored.
-        size_bytes: The size of the whole message.
+    `before` begins the next page; None on the last page.
     """
 
-    seq: Place
-    reason: str
-    why: str
-    subject: str
-    at: Time | None
-    size_bytes: Size
-    size: Size
-
-
-class DeadPage(Documents):
-    """Dead letters, newest first. `before` begins the next page; None on the last page."""
-
-    letters: tuple[DeadRow, ...]
+    letters: tuple[DeadLetter, ...]
     before: Place | None = None
 
 

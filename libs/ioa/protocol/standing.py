@@ -24,9 +24,14 @@ class QueueStanding(Model):
     name: str
     waiting: Count
     taken: Count
-    again: Count
-    readers: Count
+    again: Count = 0
+    readers: Count = 0
     most_taken: Count = 0
+
+    @property
+    def is_unread(self) -> bool:
+        """Whether messages wait and no reader asks for them."""
+        return self.waiting > 0 and self.taken == 0 and self.readers == 0
 
 
 class StreamStanding(Model):

@@ -74,7 +74,7 @@ class OpenWorkMetrics:
         """
         for stream in await self._standings.read():
             messages.labels(stream.name).set(stream.messages)
-            size.labels(stream.name).set(stream.size_bytes)
+            size.labels(stream.name).set(stream.stored_bytes)
             if stream.limit_bytes:
                 limit.labels(stream.name).set(stream.limit_bytes)
             for queue in stream.queues:

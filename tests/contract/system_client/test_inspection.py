@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from ioa.adapters.nats.streams.topology import STREAMS
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.ids import GoalId
 from ioa_testkit.planes import Plane
@@ -15,15 +16,15 @@ _SECOND = timedelta(seconds=1)
 async def test_a_sound_system_shows_no_ill(plane: Plane) -> None:
     """The server tells its version and sizes, nothing is missing, the clocks agree, and every service answers, but no other."""
     inspection = plane.inspection
-    held, found, ahead = await inspection.storage(), await inspection.topology(), await inspection.clock_difference()
-    assert (inspection.server.version[:2], inspection.server.max_payload_bytes) == ("2.", 1024 * 1024)
-    assert held is not None and ahead is not None
-    assert (list(found.missing), list(found.unscheduled), abs(ahead) < _SECOND) == ([], [], True)
+    standing, ahead = await inspection.standing(), await inspection.clock_difference()
+    assert (inspection.server_version[:2], inspection.max_payload_bytes) == ("2.", 1024 * 1024)
+    assert standing is not None and ahead is not None
+    assert (standing.missing, {stream.name for stream in standing.streams}, abs(ahead) < _SECOND) == ((), {*STREAMS}, True)
     services = ("ioa-registry", "ioa-discovery", "ioa-groups", "ioa-router", "ioa-kitchen")
     assert [await inspection.answers(service) for service in services] == [True, True, True, True, False]
     assert (
         await inspection.system.agents(),
-        [queue.again for one in await inspection.read() for queue in one.queues if queue.again],
+        [queue.again for one in standing.streams for queue in one.queues if queue.again],
     ) == (
         [],
         [],
@@ -38,5 +39,5 @@ async def test_dead_letters_are_counted_by_their_reason(plane: Plane) -> None:
         await client.launch(GoalOrder(goal=text, goal_id=GoalId("goal-1")))
     page = await eventually(lambda: client.dead_letters.page(limit=5), lambda found: len(found.letters) == 2)
     [kind] = await inspection.dead_letter_kinds()
-    assert (kind.reason, kind.count, kind.seq, kind.subject) == ("conflict", 2, page.letters[0].seq, "ioa.v1.goal.local")
-    assert "is taken by another goal" in kind.why
+    assert (kind.reason, kind.count, kind.newest) == ("conflict", 2, page.letters[0])
+    assert kind.newest is not None and kind.newest.subject == "ioa.v1.goal.local" and "is taken by another goal" in kind.newest.why

@@ -258,11 +258,7 @@ async def test_agents_are_listed_and_found(plane: Plane, members: Members) -> No
     client = plane.client
     assert (list(await client.agents()), (await client.index_status()).cards) == ([], 0)
     await members.register(BOB, ADA)
-    roster = await client.roster()
-    assert ([(one.card.agent_id, one.online) for one in roster.agents], list(roster.skipped)) == (
-        [("ada", True), ("bob", True)],
-        [],
-    )
+    assert [(one.card.agent_id, one.online) for one in await client.agents()] == [("ada", True), ("bob", True)]
     found = await client.search(Search(needs=(Need(text="counts ada"),)))
     assert found.merged[0].card.agent_id == "ada"
 
@@ -313,7 +309,7 @@ async def test_what_cannot_be_accepted_is_a_dead_letter(plane: Plane, members: M
     client = plane.client
     await members.register(ADA, BOB)
     box = client.dead_letters
-    assert (await box.page(limit=10)).letters == []
+    assert (await box.page(limit=10)).letters == ()
     await client.launch(order())
     await members.launch()
     for text in ("Count to eleven.", "Count to twelve."):
@@ -326,9 +322,10 @@ async def test_what_cannot_be_accepted_is_a_dead_letter(plane: Plane, members: M
         [newest.seq],
         [older.seq],
     )
-    assert (await box.read(older.seq)).data == older.data
+    whole = await box.read(older.seq)
+    assert (whole, len(whole.data)) == (older.model_copy(update={"data": whole.data}), older.size_bytes)
 
-    assert await box.put_back(older)
+    assert await box.put_back(whole)
     with pytest.raises(NotFoundError, match="There is no dead letter"):
         await box.read(older.seq)
     again = await eventually(lambda: box.page(limit=10), lambda found: len(found.letters) == 2)

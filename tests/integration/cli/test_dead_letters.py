@@ -11,6 +11,7 @@ from nats.aio.client import Client
 from structlog.testing import capture_logs
 
 from ioa.adapters.nats.delivery.delivery import NatsDeadLetters, NatsResults
+from ioa.adapters.nats.stores.dead_letters import message_id
 from ioa.adapters.nats.streams.topology import DEAD, GOALS, Topology
 from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
@@ -83,7 +84,7 @@ async def test_a_letter_is_put_back_once(client: Client, nats_url: str, capsys: 
     await _put(client, 1)
     js = client.jetstream()
     letter = await NatsSystemClient(client).dead_letters.read(1)
-    await js.publish(letter.subject, letter.data, headers={"Nats-Msg-Id": "dead/1"})  # what a try did that was cut short
+    await js.publish(letter.subject, letter.data, headers={"Nats-Msg-Id": message_id(letter)})  # of a call that was interrupted
     await put_back(nats_url, 1, Terminal(as_json=True))
     message = await js.get_msg(GOALS, 1)
     assert json.loads(capsys.readouterr().out) == {"put_back": 1, "subject": "ioa.v1.goal.local", "first": False}
@@ -97,10 +98,14 @@ async def test_a_letter_is_put_back_once(client: Client, nats_url: str, capsys: 
         await put_back(nats_url, 1, Terminal(as_json=True))
 
 
-async def test_nobody_takes_the_place_of_a_letter(client: Client, nats_url: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Who has published before under the id that putting back uses keeps no letter from going back."""
+async def test_a_message_of_another_letter_keeps_no_letter_from_being_put_back(
+    client: Client, nats_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The message id contains the digest of the message."""
     await _put(client, 1)
-    await client.jetstream().publish(subjects.goal_of(LOCAL), b"another", headers={"Nats-Msg-Id": "dead/1"})
+    letter = await NatsSystemClient(client).dead_letters.read(1)
+    other = message_id(letter.model_copy(update={"data": b"another"}))
+    await client.jetstream().publish(subjects.goal_of(LOCAL), b"another", headers={"Nats-Msg-Id": other})
     await put_back(nats_url, 1, Terminal(as_json=True))
     assert json.loads(capsys.readouterr().out) == {"put_back": 1, "subject": "ioa.v1.goal.local", "first": True}
     assert (await client.jetstream().get_msg(GOALS, 2)).data == b"goal 1"

@@ -38,7 +38,7 @@ async def test_each_queue_tells_what_waits_and_what_is_taken(nats_url: str) -> N
         *(f"IOA_{name}" for name in ("DEAD", "LOG", "ORDERS", "OUTCOMES", "RESULTS", "TIMERS", "WORK")),
         *("OBJ_IOA_ARTIFACTS", "OBJ_IOA_FILES"),
     ]
-    assert (standing["IOA_WORK"].messages, standing["IOA_LOG"].size_bytes) == (3, 0) < (standing["IOA_WORK"].size_bytes,)
+    assert (standing["IOA_WORK"].messages, standing["IOA_LOG"].stored_bytes) == (3, 0) < (standing["IOA_WORK"].stored_bytes,)
 
 
 async def test_group_setup_may_look_at_every_queue(tmp_path: Path) -> None:

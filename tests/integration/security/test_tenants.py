@@ -159,4 +159,6 @@ async def _report(bob: Agent, comm_id: CommId) -> Artifact:
 async def _examined(town: Town) -> tuple[TenantId | None, Health]:
     """Whose system the doctor says it is to a tenant's observer, and how its store stands."""
     async with open_inspection(town.secured.settings("observer"), patience=SOON) as inspection:
-        return await inspection.tenant(), stores_finding(await inspection.storage(), StoredBytes(owners=(), size_bytes=0)).health
+        standing = await inspection.standing()
+        assert standing is not None
+        return await inspection.tenant(), stores_finding(standing, StoredBytes(owners=(), size_bytes=0)).health

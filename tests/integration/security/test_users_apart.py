@@ -14,6 +14,7 @@ from nats.js.api import Header as NatsHeader
 from ioa.adapters.nats.inspection import NatsInspection
 from ioa.adapters.nats.streams.topology import DEAD, GOALS
 from ioa.adapters.nats.system_client import NatsSystemClient, open_system
+from ioa.cli.examination import Health, topology_finding
 from ioa.errors import ForbiddenError, NotFoundError
 from ioa.group.events import Said
 from ioa.group.requests import CancelGroup, GetGroup, LaunchGroup
@@ -213,8 +214,9 @@ async def _look(town: Town, comm_id: CommId) -> Mapping[str, object]:
     """See as an observer how the system stands, which the server refuses in no part, and all that is told of a group."""
     async with open_intruder(town.secured, "observer") as observer:
         inspection = NatsInspection(observer)
-        topology, streams, ahead = await inspection.topology(), await inspection.read(), await inspection.clock_difference()
-        assert (list(topology.missing), len(streams) > 0, ahead is not None) == ([], True, True)
+        standing, ahead = await inspection.standing(), await inspection.clock_difference()
+        assert standing is not None
+        assert (topology_finding(standing).health, ahead is not None) == (Health.OK, True)
         answer = await observer.request(
             subjects.observer("observer", subjects.GROUP_STATUS), encode(GetGroup(comm_id=comm_id)), timeout=5
         )

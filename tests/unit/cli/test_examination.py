@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import resource
 import signal
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -18,11 +18,7 @@ from ioa.adapters.nats.inspection import (
     NatsInspection,
     RejectedCaller,
     RejectedCallers,
-    StorageFacts,
-    StreamShare,
-    TopologyFacts,
 )
-from ioa.adapters.nats.streams.stream_stats import QueueStats
 from ioa.adapters.nats.streams.topology import DEAD, STREAMS, Topology
 from ioa.adapters.nats.wire.embedded_server import NatsServer
 from ioa.cli.examination import (
@@ -48,13 +44,29 @@ from ioa.cli.examining import examine, findings, written_finding
 from ioa.cli.probe import Probed
 from ioa.errors import UnavailableError
 from ioa.protocol.authcallout import CalloutStatus
+from ioa.protocol.dead_letters import DeadLetter
 from ioa.protocol.files import OwnerBytes, StoredBytes
 from ioa.protocol.goals import GoalResult, Reason
 from ioa.protocol.ids import LOCAL, GoalId, GoalName, TenantId
+from ioa.protocol.standing import QueueStanding, StoreStanding, StreamStanding
 from ioa.runtime.exit_code import ExitCode
 from ioa.sandbox import level_here
 from ioa.testing.manual_clock import NEW_YEAR
 from ioa_testkit.planes import open_plane
+
+
+def queue(name: str, waiting: int, taken: int, again: int = 0, *, readers: int = 1, most_taken: int = 0) -> QueueStanding:
+    """Return the state of a queue."""
+    return QueueStanding(name=name, waiting=waiting, taken=taken, again=again, readers=readers, most_taken=most_taken)
+
+
+def standing(
+    streams: Sequence[StreamStanding] = (), *, stored: int = 0, limit: int = 0, missing: Sequence[str] = ()
+) -> StoreStanding:
+    """Return the state of JetStream."""
+    return StoreStanding(
+        at=None, stored_bytes=stored, limit_bytes=limit, streams=tuple(streams), missing=tuple(missing), dead_letters={}
+    )
 
 
 @pytest.mark.parametrize(
@@ -159,16 +171,14 @@ def test_a_server_that_takes_small_messages_only_is_a_problem() -> None:
     assert (small.health, "max_payload" in small.hint, usual.health) == (Health.PROBLEM, True, Health.OK)
 
 
-def test_an_agent_that_is_skipped_is_named() -> None:
-    """The finding says which one, why, and what to do; without any it only counts."""
-    finding = agents_finding(2, 3, ["IOA_CARDS/ada: The payload is not valid msgpack."])
-    assert (finding.health, "IOA_CARDS/ada" in finding.message, "agents remove" in finding.hint) == (Health.WARNING, True, True)
-    assert [agents_finding(online, 3, []).health for online in (0, 2)] == [Health.WARNING, Health.OK]
+def test_a_system_without_online_agents_is_a_warning() -> None:
+    """It cannot serve goals."""
+    assert [agents_finding(online, 3).health for online in (0, 2)] == [Health.WARNING, Health.OK]
 
 
 def test_messages_that_come_again_are_told() -> None:
     """By the queue they are in."""
-    calm, busy = QueueStats("intake", 3, 1), QueueStats("any", 0, 5, 2)
+    calm, busy = queue("intake", 3, 1), queue("any", 0, 5, 2)
     told = queues_finding([("IOA_GOALS", calm), ("IOA_WORK", busy)])
     assert (queues_finding([("IOA_GOALS", calm)]).health, told.health, "2 of IOA_WORK/any" in told.message) == (
         Health.OK,
@@ -179,7 +189,7 @@ def test_messages_that_come_again_are_told() -> None:
 
 def test_users_whose_goals_wait_for_each_other_are_named() -> None:
     """Goals that are open come again by design; that more wait behind them is told, with whose they are."""
-    few, many = QueueStats("intake", 0, 9, 9), QueueStats("intake-eve", 900, 100, 100)
+    few, many = queue("intake", 0, 9, 9), queue("intake-eve", 900, 100, 100)
     queues = [("IOA_ORDERS", few), ("IOA_ORDERS", many)]
     told = goals_finding(queues)
     assert (told.health, "time: eve (900 wait, 100 are open)" in told.message) == (Health.WARNING, True)
@@ -188,14 +198,14 @@ def test_users_whose_goals_wait_for_each_other_are_named() -> None:
 
 def test_queues_that_nobody_reads_are_named() -> None:
     """What waits for somebody who is busy, or has been taken, is in order; what waits for nobody is not."""
-    busy, unread = QueueStats("intake", 3, 1, readers=0), QueueStats("pool-poets", 2, 0, readers=0)
+    busy, unread = queue("intake", 3, 1, readers=0), queue("pool-poets", 2, 0, readers=0)
     told = queues_finding([("IOA_GOALS", busy), ("IOA_WORK", unread)])
     assert (told.health, "2 in IOA_WORK/pool-poets" in told.message, "intake" in told.message) == (Health.WARNING, True, False)
 
 
 def test_a_queue_of_which_nearly_all_is_taken_is_named() -> None:
     """From four fifths on of what may be worked on at a time; a user whose goals fill his own queue is no fault of the system."""
-    some, full = QueueStats("any", 5, 79, most_taken=100), QueueStats("any", 5, 80, most_taken=100)
+    some, full = queue("any", 5, 79, most_taken=100), queue("any", 5, 80, most_taken=100)
     health = [
         queues_finding([(stream, one)]).health for stream, one in (("IOA_WORK", some), ("IOA_WORK", full), ("IOA_ORDERS", full))
     ]
@@ -205,9 +215,13 @@ def test_a_queue_of_which_nearly_all_is_taken_is_named() -> None:
 
 def test_dead_letters_are_told_by_reason() -> None:
     """Each reason with its number, its newest example, and the command that shows it; groups that stand still are called that."""
+
+    def letter(seq: int, why: str, subject: str) -> DeadLetter:
+        return DeadLetter(seq=seq, reason="", why=why, subject=subject, at=None, size_bytes=1)
+
     kinds = [
-        DeadLetterKind("unreadable_entry", 1, 9, "Entry 4 of group g cannot be read.", "ioa.v1.comm.g.log"),
-        DeadLetterKind("too_large", 2, 7, "The goal has 300,000 bytes.", "ioa.v1.goal"),
+        DeadLetterKind("unreadable_entry", 1, letter(9, "Entry 4 of group g cannot be read.", "ioa.v1.comm.g.log")),
+        DeadLetterKind("too_large", 2, letter(7, "The goal has 300,000 bytes.", "ioa.v1.goal")),
     ]
     large, entry = dead_letter_findings(kinds)
     assert (large.message, large.hint) == (
@@ -302,8 +316,8 @@ async def test_a_sound_system_is_examined_to_the_end(
 
 
 FAULTS = [
-    ("storage", answering(None), "jetstream", "JetStream is off"),
-    ("storage", answering(StorageFacts(1, 96, 100)), "jetstream", "nearly full"),
+    ("standing", answering(None), "jetstream", "JetStream is off"),
+    ("standing", answering(standing(stored=96, limit=100)), "jetstream", "nearly full"),
     ("answers", answering(False), "services", "No answer from"),
 ]
 LIMITED = answering(RejectedCallers([RejectedCaller("eve", "rate", 30_312)], ()))
@@ -348,11 +362,11 @@ async def test_unanswered_check_is_a_problem_and_rejected_callers_are_named(
 ) -> None:
     """Each check without an answer has a finding with the hint of its error."""
     unavailable = answering(UnavailableError("Group setup does not answer.", hint="Is it running?"))
-    for method in ("topology", "clock_difference", "read", "dead_letter_kinds"):
+    for method in ("clock_difference", "dead_letter_kinds"):
         monkeypatch.setattr(inspection, method, unavailable)
     monkeypatch.setattr(inspection, "rejected_callers", LIMITED)
     found = {finding.check: finding for finding in await examined(inspection, tmp_path)}
-    unheard = ("streams", "clock", "queues", "dead letters")
+    unheard = ("clock", "dead letters")
     assert {check: (found[check].health, found[check].hint) for check in unheard} == dict.fromkeys(
         unheard, (Health.PROBLEM, "Is it running?")
     )
@@ -373,18 +387,22 @@ async def test_tenant_is_named(inspection: NatsInspection, tmp_path: Path, monke
     assert "acme" in message
 
 
+def _files(stored: int) -> StreamStanding:
+    return StreamStanding(name="OBJ_IOA_FILES", messages=1, stored_bytes=stored, limit_bytes=100_000_000)
+
+
 def test_a_full_store_is_a_problem() -> None:
     """From four fifths on a stream with a bound, or all of JetStream, is named with who stores most; below, how full each is."""
     files = StoredBytes(owners=(OwnerBytes(owner="agent-eve", size_bytes=79_000_000, files=12),), size_bytes=79_000_000)
     found = [
-        stores_finding(StorageFacts(3, stored, limit, (StreamShare("OBJ_IOA_FILES", stored, 100_000_000),)), files)
-        for stored, limit in ((79_000_000, None), (80_000_000, None), (1_000_000, 1_250_000))
+        stores_finding(standing([_files(stored)], stored=stored, limit=limit), files)
+        for stored, limit in ((79_000_000, 0), (80_000_000, 0), (1_000_000, 1_250_000))
     ]
     assert [one.health for one in found] == [Health.OK, Health.PROBLEM, Health.PROBLEM]
     assert found[0].message == "full by share: OBJ_IOA_FILES 79%. Most files are those of agent-eve 79.0 MB in 12."
     assert found[1].message.startswith("A full store: OBJ_IOA_FILES holds 80.0 of 100.0 MB. Most files are those of agent-eve")
     assert found[2].message.startswith("A full store: JetStream holds 1.0 of 1.2 MB.")
-    nobody = stores_finding(StorageFacts(3, 5, None), StoredBytes(owners=(), size_bytes=0))
+    nobody = stores_finding(standing(stored=5), StoredBytes(owners=(), size_bytes=0))
     assert nobody.message == "no stream has a bound of its own. Nobody stores files."
 
 
@@ -401,11 +419,14 @@ def test_the_sandbox_is_judged(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_streams_that_schedule_nothing_are_a_problem() -> None:
     """They are named, since no deadline fires."""
-    found = [
-        topology_finding(TopologyFacts(3, missing, odd)) for missing, odd in (((), ()), (("IOA_LOG",), ()), ((), ("IOA_TIMERS",)))
-    ]
+    streams = [StreamStanding(name=name, messages=0, stored_bytes=0, schedules=True) for name in STREAMS]
+    idle = [stream.model_copy(update={"schedules": False}) for stream in streams]
+    without_log = [stream for stream in streams if stream.name != "IOA_LOG"]
+    found = [topology_finding(standing(there)) for there in (streams, without_log, idle)]
+    found.append(topology_finding(standing(streams, missing=["IOA_WORK/any"])))
     assert [(one.health, one.message) for one in found] == [
-        (Health.OK, "3 streams and buckets"),
+        (Health.OK, f"{len(STREAMS)} streams and buckets"),
         (Health.PROBLEM, "Missing: IOA_LOG."),
         (Health.PROBLEM, "IOA_TIMERS does not schedule messages, so no deadline fires."),
+        (Health.PROBLEM, "Missing: IOA_WORK/any."),
     ]

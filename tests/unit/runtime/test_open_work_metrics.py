@@ -7,10 +7,11 @@ from collections.abc import Sequence
 import pytest
 from prometheus_client import REGISTRY
 
-from ioa.adapters.nats.streams.stream_stats import NatsStreamStats, QueueStats, StreamStats
+from ioa.adapters.nats.streams.stream_stats import NatsStreamStats
 from ioa.errors import UnavailableError
 from ioa.protocol.ids import TaskId
 from ioa.protocol.messages import AsyncTaskAssignment, Discussion, TaskSpec
+from ioa.protocol.standing import QueueStanding, StreamStanding
 from ioa.runtime.open_work_metrics import OpenWorkMetrics
 from tests.unit.runtime.plane import ADA, BOB, Plane
 
@@ -19,10 +20,10 @@ class FixedStandings(NatsStreamStats):
     """Streams that stand as they are told to."""
 
     def __init__(self) -> None:
-        self.streams: Sequence[StreamStats] = ()
+        self.streams: Sequence[StreamStanding] = ()
         self.is_there = True
 
-    async def read(self) -> Sequence[StreamStats]:
+    async def read(self) -> Sequence[StreamStanding]:
         """How things stand."""
         if not self.is_there:
             raise UnavailableError("JetStream does not answer.")
@@ -78,8 +79,8 @@ async def test_idle_groups_are_not_read_again() -> None:
 async def test_queues_and_streams_are_shown_as_they_stand() -> None:
     """What waits and what is taken by queue, what is stored by stream; an outage leaves the last figures."""
     plane, standings = Plane(), FixedStandings()
-    queue = QueueStats("pool-writers", waiting=3, taken=2)
-    standings.streams = [StreamStats("IOA_WORK", messages=5, size_bytes=700, queues=(queue,), limit_bytes=1_000)]
+    queue = QueueStanding(name="pool-writers", waiting=3, taken=2)
+    standings.streams = [StreamStanding(name="IOA_WORK", messages=5, stored_bytes=700, queues=(queue,), limit_bytes=1_000)]
     metrics = OpenWorkMetrics(plane.log, standings, plane.open_groups)
     await metrics.measure()
     standings.is_there = False

@@ -1,26 +1,27 @@
-"""The stream of dead letters: reading it for users, and putting a letter back."""
+"""The stream of dead letters: pages for users and operators, and publishing a letter's message again."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Awaitable, Callable, Sequence
 
 from nats.aio.client import Client
-from nats.js.api import Header, PubAck
-from nats.js.errors import NotFoundError as NoSuchMessage
+from nats.js.api import Header
 
 from ioa.adapters.nats.stores.group_owners import GroupOwners
 from ioa.adapters.nats.streams.stream_reader import StreamMessage, latest_messages, message_at, previous_messages
 from ioa.adapters.nats.streams.topology import DEAD
 from ioa.adapters.nats.wire.translated_errors import unavailable_unless_answered
 from ioa.errors import InvalidInputError, NotFoundError, UnavailableError
-from ioa.page_size import count_page
 from ioa.protocol import subjects
-from ioa.protocol.dead_letters import DeadLetter, DeadLetterPage
+from ioa.protocol.dead_letters import DeadLetter
 from ioa.protocol.ids import UserId
-from ioa.protocol.reads import MAX_PAGE_BYTES, DeadPage, DeadRow, GoalReader, ReadDeadLetters
+from ioa.protocol.reads import MAX_PAGE_BYTES, DeadPage, GoalReader, ReadDeadLetters
 
 _EXAMINED = 64
 """Letters that are examined for one page of a user's letters."""
+_MAX_ROWS = 300
+"""Maximum letters of a page; reason and subject of a letter have at most 1,000 characters each."""
 
 
 class DeadLetterReader:
@@ -43,25 +44,21 @@ class DeadLetterReader:
         """
         if request.seq is not None:
             found = await message_at(self._client, DEAD, request.seq)
-            return await self._readable(reader, [] if found is None else [found])
+            readable = await self._readable(reader, [] if found is None else [found])
+            return DeadPage(letters=tuple(map(_letter, readable)), data=b"".join([one.data for one in readable]))
         if request.reason:
             newest = await latest_messages(self._client, DEAD, [subjects.dead(request.reason)])
-            return await self._readable(reader, [*newest.values()])
-        limit = request.limit if reader.reads_all else max(request.limit, _EXAMINED)
-        page = await previous_messages(self._client, DEAD, before=request.before, limit=limit, max_bytes=MAX_PAGE_BYTES // 2)
-        return await self._readable(reader, page.messages, page.before, request.limit)
+            return DeadPage(letters=tuple(map(_letter, await self._readable(reader, [*newest.values()]))), data=b"")
+        limit = min(request.limit, _MAX_ROWS)
+        examined = limit if reader.reads_all else max(limit, _EXAMINED)
+        page = await previous_messages(self._client, DEAD, before=request.before, limit=examined, max_bytes=MAX_PAGE_BYTES)
+        readable = await self._readable(reader, page.messages)
+        letters = tuple(map(_letter, readable[:limit]))
+        before = letters[-1].seq if len(readable) > len(letters) else page.before
+        return DeadPage(letters=letters, before=before, data=b"")
 
-    async def _readable(
-        self, reader: GoalReader, messages: Sequence[StreamMessage], before: int | None = None, limit: int = 1
-    ) -> DeadPage:
-        found = [one for one in messages if reader.reads_all or await self._owner(one) == reader.user]
-        count = count_page((len(one.data) for one in found), MAX_PAGE_BYTES, limit)
-        while count > 1 and sum(len(one.data) for one in found[:count]) > MAX_PAGE_BYTES:
-            count -= 1
-        if count < len(found):
-            before = found[count - 1].seq
-        data = b"".join([one.data for one in found[:count]])
-        return DeadPage(letters=tuple(map(_row, found[:count])), before=before, data=data)
+    async def _readable(self, reader: GoalReader, messages: Sequence[StreamMessage]) -> Sequence[StreamMessage]:
+        return [one for one in messages if reader.reads_all or await self._owner(one) == reader.user]
 
     async def _owner(self, message: StreamMessage) -> UserId | None:
         """Return the user whose goal or group a letter is about; None if its subject names neither."""
@@ -77,7 +74,7 @@ class DeadLetterReader:
 
 
 class NatsDeadLetterBox:
-    """Reads dead letters, and puts one back as an admin.
+    """Reads dead letters, and as an admin publishes their messages again.
 
     Args:
         client: The connection.
@@ -85,46 +82,41 @@ class NatsDeadLetterBox:
     """
 
     def __init__(self, client: Client, ask: Callable[[ReadDeadLetters], Awaitable[DeadPage]]) -> None:
-        self._client = client
         self._js = client.jetstream()
         self._ask = ask
 
-    async def page(self, *, limit: int, before: int | None = None) -> DeadLetterPage:
-        """List the newest letters, or the newest letters before a number; fewer than `limit` if they are large."""
-        page = await self._ask(ReadDeadLetters(limit=limit, before=before))
-        return DeadLetterPage(_letters(page), page.before)
+    async def page(self, *, limit: int, before: int | None = None) -> DeadPage:
+        """List the newest letters, or the newest letters before a number, without their messages."""
+        return await self._ask(ReadDeadLetters(limit=limit, before=before))
 
     async def newest(self, reason: str) -> DeadLetter | None:
-        """Read the newest letter of a reason; None if there is none that the caller may read."""
-        return next(iter(_letters(await self._ask(ReadDeadLetters(reason=reason)))), None)
+        """Return the newest letter of a reason, without its message; None if there is none that the caller may read."""
+        return next(iter((await self._ask(ReadDeadLetters(reason=reason))).letters), None)
 
     async def read(self, seq: int) -> DeadLetter:
-        """Read one letter.
+        """Return one letter.
 
         Raises:
             NotFoundError: There is no letter with this number, or it was removed.
         """
-        for letter in _letters(await self._ask(ReadDeadLetters(seq=seq))):
-            return letter
+        page = await self._ask(ReadDeadLetters(seq=seq))
+        for letter in page.letters:
+            return letter.model_copy(update={"data": page.data})
         raise NotFoundError(f"There is no dead letter {seq}.", hint="`ioa dead` lists the dead letters.")
 
     async def put_back(self, letter: DeadLetter) -> bool:
-        """Publish the message again on its subject, and remove the letter; False if it had been put back already.
+        """Publish the message again on its subject, and remove the letter; return False if an earlier call has published it.
 
-        The message has an id, so that a repeated call publishes nothing twice within the time in which the stream remembers ids.
-        If another message has taken the id, it is published without one: a goal that arrives twice is led once, and a goal that
-        never arrives is lost.
+        The message id contains the digest of the message, so that no other user can use the id before.
 
         Raises:
             InvalidInputError: The message is not of a queue, or was not stored whole.
             UnavailableError: A stream does not answer, or does not permit this credential.
         """
         letter.check_returnable()
-        headers = {Header.MSG_ID.value: f"dead/{letter.seq}"}
+        headers = {Header.MSG_ID.value: message_id(letter)}
         with unavailable_unless_answered("The stream of the message"):
             stored = await self._js.publish(letter.subject, letter.data, headers=headers)
-            if stored.duplicate and not await self._is_stored(letter, stored):
-                stored = await self._js.publish(letter.subject, letter.data)
         try:
             with unavailable_unless_answered("The dead-letter stream"):
                 await self._js.delete_msg(DEAD, letter.seq)
@@ -135,32 +127,19 @@ class NatsDeadLetterBox:
             ) from error
         return not stored.duplicate
 
-    async def _is_stored(self, letter: DeadLetter, stored: PubAck) -> bool:
-        try:
-            message = await self._client.jetstream().get_msg(stored.stream, stored.seq)
-        except NoSuchMessage:
-            return False
-        return (message.subject, message.data or b"") == (letter.subject, letter.data)
+
+def message_id(letter: DeadLetter) -> str:
+    """Return the id of a letter's message when it is published again."""
+    return f"dead/{letter.seq}/{hashlib.sha256(letter.data).hexdigest()}"
 
 
-def _row(message: StreamMessage) -> DeadRow:
+def _letter(message: StreamMessage) -> DeadLetter:
     size = message.headers.get("Ioa-Bytes", "")
-    return DeadRow(
+    return DeadLetter(
         seq=message.seq,
         reason=message.subject.rpartition(".")[2],
         why=message.headers.get("Ioa-Reason", ""),
         subject=message.headers.get("Ioa-Subject", ""),
         at=message.stored_at,
         size_bytes=int(size) if size.isdecimal() else len(message.data),
-        size=len(message.data),
     )
-
-
-def _letters(page: DeadPage) -> list[DeadLetter]:
-    documents = page.split([row.size for row in page.letters])
-    return [
-        DeadLetter(
-            seq=row.seq, reason=row.reason, why=row.why, subject=row.subject, at=row.at, data=data, size_bytes=row.size_bytes
-        )
-        for row, data in zip(page.letters, documents, strict=True)
-    ]

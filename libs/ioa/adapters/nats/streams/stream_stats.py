@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from nats.aio.client import Client
@@ -28,49 +27,13 @@ _PAGE = 256
 """How many consumers nats-server lists at once."""
 
 
-@dataclass(frozen=True)
-class QueueStats:
-    """The state of a durable consumer.
-
-    Attributes:
-        waiting: Messages that no reader has taken.
-        taken: Messages that a reader has taken and not acknowledged.
-        again: Messages of `taken` that were delivered more than once.
-        readers: Pulls that wait for a message; None if unknown.
-        most_taken: Maximum of `taken`; 0 if unknown or unlimited.
-    """
-
-    name: str
-    waiting: int
-    taken: int
-    again: int = 0
-    readers: int | None = None
-    most_taken: int = 0
-
-    @property
-    def is_unread(self) -> bool:
-        """Whether messages wait and no reader asks for them."""
-        return self.waiting > 0 and self.taken == 0 and self.readers == 0
-
-
-@dataclass(frozen=True)
-class StreamStats:
-    """The content of a stream, its queues, and its maximum bytes; 0 is no maximum of its own."""
-
-    name: str
-    messages: int
-    size_bytes: int
-    queues: tuple[QueueStats, ...]
-    limit_bytes: int = 0
-
-
 class NatsStreamStats:
     """Ask the leaders of the streams."""
 
     def __init__(self, js: JetStreamContext) -> None:
         self._js = js
 
-    async def read(self) -> Sequence[StreamStats]:
+    async def read(self) -> Sequence[StreamStanding]:
         """Ask for all streams, which whoever may see no subjects may too, and for the consumers of those that are queues.
 
         Raises:
@@ -82,13 +45,13 @@ class NatsStreamStats:
             raise UnavailableError(f"The stream {min(missing)} does not answer.")
         return [await self._stream(found[name]) for name in (*_QUEUES, *_STORES)]
 
-    async def _stream(self, stream: StreamInfo) -> StreamStats:
-        name, state = str(stream.config.name), stream.state
+    async def _stream(self, stream: StreamInfo) -> StreamStanding:
+        name = str(stream.config.name)
         with unavailable_unless_answered(f"The stream {name}"):
             queues = await self.queues(name) if name in _QUEUES else ()
-        return StreamStats(name, state.messages, state.bytes, tuple(queues), _limit_of(stream))
+        return _stream_of(stream, queues)
 
-    async def queues(self, stream: str) -> Sequence[QueueStats]:
+    async def queues(self, stream: str) -> Sequence[QueueStanding]:
         """Ask how the durable consumers of a stream stand; what JetStream or nats-py raise is raised."""
         found: list[ConsumerInfo] = []
         while True:
@@ -144,37 +107,31 @@ async def read_standing(client: Client) -> StoreStanding:
         at=listed[0]["ts"] if listed else None,
         stored_bytes=account.storage,
         limit_bytes=max(0, account.limits.max_storage or 0),
-        streams=tuple(_stream_of(stream, queues.get(str(stream.config.name), ())) for stream in streams),
+        streams=tuple(_stream_of(stream, _busiest(queues.get(str(stream.config.name), ()))) for stream in streams),
         missing=tuple(_missing(queues)),
         dead_letters={subject.rpartition(".")[2]: number for subject, number in dead.items()},
     )
 
 
-def _missing(queues: Mapping[str, Sequence[QueueStats]]) -> Iterator[str]:
+def _missing(queues: Mapping[str, Sequence[QueueStanding]]) -> Iterator[str]:
     for stream, name, _ in CONSUMERS:
         if stream in queues and name not in {queue.name for queue in queues[stream]}:
             yield f"{stream}/{name}"
 
 
-def _stream_of(stream: StreamInfo, queues: Sequence[QueueStats]) -> StreamStanding:
-    busy = sorted((one for one in queues if one.waiting or one.taken), key=lambda one: -one.waiting)[:_MOST_QUEUES]
+def _busiest(queues: Sequence[QueueStanding]) -> Sequence[QueueStanding]:
+    busy = (one for one in queues if one.waiting or one.taken)
+    return sorted(busy, key=lambda one: -one.waiting)[:_MOST_QUEUES]
+
+
+def _stream_of(stream: StreamInfo, queues: Sequence[QueueStanding]) -> StreamStanding:
     return StreamStanding(
         name=str(stream.config.name),
         messages=stream.state.messages,
         stored_bytes=stream.state.bytes,
         limit_bytes=_limit_of(stream),
         schedules=bool(stream.config.allow_msg_schedules),
-        queues=tuple(
-            QueueStanding(
-                name=one.name,
-                waiting=one.waiting,
-                taken=one.taken,
-                again=one.again,
-                readers=one.readers or 0,
-                most_taken=one.most_taken,
-            )
-            for one in busy
-        ),
+        queues=tuple(queues),
     )
 
 
@@ -183,12 +140,12 @@ def _limit_of(stream: StreamInfo) -> int:
     return max(0, stream.config.max_bytes or 0) if stream.config.discard is DiscardPolicy.NEW else 0
 
 
-def _standing_of(one: ConsumerInfo) -> QueueStats:
-    return QueueStats(
-        one.name,
-        one.num_pending or 0,
-        one.num_ack_pending or 0,
-        one.num_redelivered or 0,
-        one.num_waiting or 0,
-        max(0, one.config.max_ack_pending or 0),
+def _standing_of(one: ConsumerInfo) -> QueueStanding:
+    return QueueStanding(
+        name=one.name,
+        waiting=one.num_pending or 0,
+        taken=one.num_ack_pending or 0,
+        again=one.num_redelivered or 0,
+        readers=one.num_waiting or 0,
+        most_taken=max(0, one.config.max_ack_pending or 0),
     )
