@@ -12,8 +12,8 @@ from typing import Protocol
 
 from ioa.adapters.nats.requests.endpoints import Handler, ServiceEndpoint, answer, answer_agent
 from ioa.adapters.nats.requests.service import open_service
-from ioa.adapters.nats.stores.bucket import NatsRegistryView
 from ioa.adapters.nats.stores.outcomes import NatsOutcomes
+from ioa.adapters.nats.stores.registry_view import NatsRegistryView
 from ioa.adapters.nats.stores.sessions import NatsSessions
 from ioa.adapters.nats.streams.group_log import NatsGroupLog
 from ioa.adapters.nats.wire.connection import Connection

@@ -33,15 +33,13 @@ class LogPages:
         self._log = ports.log
         self._goals = ports.goals
         self._memberships = ports.memberships
-        self._open_groups = ports.open_groups
         self._sessions = ports.sessions
         self._pages = FairSemaphore(_PAGES_AT_ONCE, _PAGES_OF_ONE)
 
     async def sync(self, request: Sync) -> Entries:
         """Return a page of the log after a member's cursor.
 
-        The membership ends when the cursor of a member is at the end of an ended group, or at the removal of the member. Before the
-        launch of its group, a member receives no entries.
+        The membership ends when the cursor of a member is at the end of an ended group, or at the removal of the member.
 
         Raises:
             NotFoundError: There is no such group, or the caller is no member.
@@ -53,10 +51,7 @@ class LogPages:
         await self._sessions.check(agent_id, request.session, may_be_silent=True)
         head = await self._ledger.head(comm_id)
         if head is None:
-            if await self._open_groups.find(comm_id) is None:
-                await self._memberships.remove(agent_id, comm_id)
-            elif await self._memberships.holds(agent_id, comm_id):  # for other agents, a waiting goal does not exist
-                return Entries(entries=(), complete=True)
+            await self._memberships.remove(agent_id, comm_id)  # of a log that was lost
             raise no_group(comm_id)
         if not head.entry.state.is_member(agent_id):
             await self._memberships.remove(agent_id, comm_id)

@@ -120,21 +120,19 @@ class GroupSetup:
         mandate = await self._mandate_of_task(request, parent, opening) if parent else self._mandate_of_goal(request, record)
         launched = opening.under(mandate)
         charter = launched.charter
-        if await self._ports.open_groups.find(charter.comm_id) is None:  # an entry of an offered goal is kept
-            await self._ports.open_groups.put(charter.comm_id, OpenGroup(goal_id=charter.goal_id, deadline=charter.limits.deadline))
-        await self._ports.memberships.add([card.agent_id for card in cards], charter.comm_id)
+        group = OpenGroup(goal_id=charter.goal_id, deadline=charter.limits.deadline)
+        await self._ports.open_groups.add(charter.comm_id, group)
         try:
             recorded = await self._ports.ledger.record(charter.comm_id, launched)
         except IllegalEventError:
-            return await self._beaten(request, charter.comm_id, cards)
+            return await self._beaten(request, charter.comm_id)
+        # If this process stops here, the router's next check of the group's timer stores them.
+        await self._ports.memberships.add([card.agent_id for card in cards], charter.comm_id)
         return _snapshot_for(charter.owner, recorded.seq, recorded.state, charter)
 
-    async def _beaten(self, request: LaunchGroup, comm_id: CommId, cards: Sequence[AgentCard]) -> GroupSnapshot:
+    async def _beaten(self, request: LaunchGroup, comm_id: CommId) -> GroupSnapshot:
         """Answer from the group that another request launched or ended concurrently."""
         head = await self._existing(comm_id)
-        for card in cards:
-            if not head.entry.state.is_member(card.agent_id):
-                await self._ports.memberships.remove(card.agent_id, comm_id)
         if head.entry.state.phase.is_terminal:
             await self._ports.ledger.settle(head.entry.state)  # the open index may contain it again
         return await self._launched_before(head, request)
@@ -156,7 +154,6 @@ class GroupSetup:
             raise no_group(comm_id)
         is_open = not head.entry.state.phase.is_terminal
         if is_open and agent_id in head.entry.state.living() and agent_id not in [card.agent_id for card in charter.team_members]:
-            await self._ports.memberships.add([agent_id], comm_id)  # it has joined, but the membership may not be stored
             return SayReply(answer=Accepted(seq=head.seq))
         card = self._team_cards((request.by, agent_id), frozenset())[-1]  # a caller that invites itself occurs once
         speaks = {one.agent_id: one.speaks for one in charter.team_members}

@@ -5,9 +5,9 @@ from __future__ import annotations
 from ioa.adapters.nats.requests.endpoints import ServiceEndpoint, answer, answer_agent
 from ioa.adapters.nats.requests.service import open_service
 from ioa.adapters.nats.stores.audit_stream import NatsAuditSink
-from ioa.adapters.nats.stores.bucket import NatsCards, NatsLeases, NatsRegistryView
 from ioa.adapters.nats.stores.goal_records import NatsWorkQueue
 from ioa.adapters.nats.stores.open_groups import NatsMemberships
+from ioa.adapters.nats.stores.registry_view import NatsCards, NatsLeases, NatsRegistryView
 from ioa.adapters.nats.stores.sessions import NatsSessions
 from ioa.adapters.nats.streams.group_log import NatsGroupLog
 from ioa.adapters.nats.streams.retention import NatsAgentRemoval

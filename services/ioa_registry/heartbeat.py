@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import structlog
 
-from ioa.adapters.nats.stores.bucket import NatsLeases
+from ioa.adapters.nats.stores.registry_view import NatsLeases
 from ioa.errors import UnavailableError
 
 _BEATS_PER_LEASE = 3

@@ -14,9 +14,9 @@ from typing import TypeVar
 
 import structlog
 
-from ioa.adapters.nats.stores.bucket import NatsCards, NatsLeases
 from ioa.adapters.nats.stores.goal_records import NatsWorkQueue
 from ioa.adapters.nats.stores.open_groups import NatsMemberships
+from ioa.adapters.nats.stores.registry_view import NatsCards, NatsLeases
 from ioa.adapters.nats.stores.sessions import NatsSessions
 from ioa.cancellation import fail_after
 from ioa.errors import AlreadyRunningError, IdTakenError, IoaError, NotFoundError, UnavailableError
@@ -36,9 +36,6 @@ _VIEW_TIMEOUT = timedelta(seconds=2)
 _CLAIM_ATTEMPTS = 5
 
 T = TypeVar("T")
-
-_MAX_UNREADABLE, _MAX_UNREADABLE_CHARS = 20, 500
-"""Maximum number and length of the errors of unreadable records in one reply."""
 
 _log = structlog.get_logger(__name__)
 
@@ -131,11 +128,7 @@ class Registry:
             if (request.after is None or record.card.agent_id > request.after)
             and (not request.online_only or self._ports.view.is_online(record.card.agent_id))
         )
-        page = fill_page(chosen, limit=request.limit)
-        if request.after is not None:
-            return page
-        unreadable = self._ports.view.unreadable()[:_MAX_UNREADABLE]
-        return page.model_copy(update={"unreadable": tuple(one[:_MAX_UNREADABLE_CHARS] for one in unreadable)})
+        return fill_page(chosen, limit=request.limit)
 
     def forget_epoch(self) -> None:
         """Read the epoch of the log stream again after a reconnect: the server can be back with an empty store."""

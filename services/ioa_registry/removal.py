@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import structlog
 
-from ioa.adapters.nats.stores.bucket import NatsCards
+from ioa.adapters.nats.stores.registry_view import NatsCards
 from ioa.adapters.nats.streams.retention import NatsAgentRemoval
 from ioa.errors import ConflictError, NotFoundError, reason_of
 from ioa.ports.clock import Clock

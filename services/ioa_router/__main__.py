@@ -13,6 +13,7 @@ from ioa.adapters.nats.requests.endpoints import ServiceEndpoint
 from ioa.adapters.nats.requests.service import open_service
 from ioa.adapters.nats.stores.audit_stream import NatsAuditSink
 from ioa.adapters.nats.stores.goal_records import NatsGoalRecords
+from ioa.adapters.nats.stores.open_groups import NatsMemberships
 from ioa.adapters.nats.streams.topology import ROUTERS, TIMERS
 from ioa.adapters.nats.wire.connection import at_renewal, open_connection
 from ioa.distribution import installed_version
@@ -46,6 +47,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
             ledger=ledger,
             goals=stores.goals,
             open_groups=stores.open_groups,
+            memberships=NatsMemberships(client),
             timers=stores.timers,
             progress=progress,
             endings=stores.endings,

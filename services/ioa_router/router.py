@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from ioa.adapters.nats.stores.open_groups import NatsOpenGroups
+from ioa.adapters.nats.stores.open_groups import NatsMemberships, NatsOpenGroups
 from ioa.adapters.nats.stores.sessions import NatsSessions
 from ioa.errors import ForbiddenError, IoaError
 from ioa.group.events import Event, LaunchAbandoned, MessageRefused, RepetitionRefused, Said, TimerFired
@@ -22,6 +22,7 @@ from ioa.protocol.codec import MAX_MESSAGE_BYTES, check_size, encode, receive
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, CommId
 from ioa.protocol.messages import InformTaskProgress, Message
+from ioa.protocol.open_groups import OpenGroup
 from ioa.protocol.subjects import parse_say
 from ioa.runtime.endings import Endings
 from ioa.runtime.group_metrics import count_progress, count_rejection
@@ -57,6 +58,7 @@ class RouterPorts:
         ledger: Appends events to the groups' logs.
         goals: Accepted goals.
         open_groups: Index of open groups and goals.
+        memberships: Members of open groups.
         timers: Scheduled deadlines.
         progress: Sends progress reports that are not entries to the other routers.
         endings: How goals ended, also goals whose logs are removed.
@@ -67,6 +69,7 @@ class RouterPorts:
     ledger: GroupLedger
     goals: GoalRecords
     open_groups: NatsOpenGroups
+    memberships: NatsMemberships
     timers: Timers
     progress: ProgressFeed
     endings: Endings
@@ -151,7 +154,7 @@ class Router:
         self._reports.restart(self._ports.clock.now())
 
     async def check_open(self, comm_id: CommId) -> None:
-        """Schedule the next deadline of an open group again; carry out the effects of an ended group again.
+        """Schedule the next deadline of an open group again and index it; carry out the effects of an ended group again.
 
         A power failure can remove timers and results that nats-server had acknowledged.
 
@@ -165,6 +168,17 @@ class Router:
             await self._ports.ledger.settle(head.entry.state)
         else:
             await self._ports.ledger.rearm(comm_id, head.entry.state)
+            await self._index(head.entry.state)
+
+    async def _index(self, state: GroupState) -> None:
+        """Store the open index's entry and the memberships of an open group, unless they are stored: a bucket may be lost."""
+        comm_id = state.comm_id
+        if await self._ports.open_groups.add(comm_id, OpenGroup(goal_id=state.goal_id, deadline=state.limits.deadline)):
+            head = await self._ports.ledger.head(comm_id)  # the entry is missing also if the group has just ended
+            if head is not None and head.entry.state.phase.is_terminal:
+                await self._ports.ledger.settle(head.entry.state)
+                return
+        await self._ports.memberships.add(state.hearing, comm_id)
 
     async def _check_unlaunched(self, comm_id: CommId) -> None:
         """Schedule the deadline of a goal without a group. Remove ended goals and expired nested launches from the open index."""
@@ -252,6 +266,8 @@ class Router:
             state = await self._advance(comm_id, head.entry.state, at)
             await self._ports.ledger.rearm(comm_id, state)
             await self._ports.ledger.settle(state)
+            if not state.phase.is_terminal:
+                await self._index(state)
 
     async def _advance(self, comm_id: CommId, state: GroupState, at: datetime) -> GroupState:
         try:

@@ -295,22 +295,6 @@ async def test_the_doctor_finds_what_answers_and_does_nothing(
                 await js.resume_consumer(stream, queue.name)
 
 
-async def test_the_doctor_names_a_card_that_cannot_be_read(system: Running, command: CommandLine) -> None:
-    """It is skipped, the others are listed, and the finding says where it lies."""
-
-    async def skipped() -> bool:
-        findings = (await asyncio.to_thread(command.document, "doctor"))["findings"]
-        return any("IOA_CARDS/broken" in one["message"] and one["status"] == "warning" for one in findings)
-
-    async with await nats.connect(system.private_url) as client:
-        cards = await client.jetstream().key_value("IOA_CARDS")
-        await cards.put("broken", b"\xc1")
-        await eventually(skipped)
-        assert "greeter" in [agent["agent_id"] for agent in await asyncio.to_thread(command.document, "agents")]
-        await cards.purge("broken")
-        await eventually(skipped, lambda still: not still)
-
-
 # What any program can do: speak NATS's protocol, and nothing else, over a plain socket, in one packet.
 _STRANGER = r"""
 exec 3<>/dev/tcp/127.0.0.1/$0

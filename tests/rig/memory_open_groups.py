@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from ioa.adapters.nats.stores.open_groups import NatsMemberships, NatsOpenGroups, OpenPage
 from ioa.group.requests import OpenMembership, OpenMemberships
@@ -17,11 +17,11 @@ class MemoryMemberships(NatsMemberships):
         self._numbers: dict[tuple[AgentId, CommId], int] = {}
         self._last = 0
 
-    async def add(self, agent_ids: Sequence[AgentId], comm_id: CommId) -> None:
+    async def add(self, agent_ids: Iterable[AgentId], comm_id: CommId) -> None:
         """Put agents into a group."""
         for agent_id in agent_ids:
             self._last += 1
-            self._numbers[agent_id, comm_id] = self._last
+            self._numbers.setdefault((agent_id, comm_id), self._last)
 
     async def remove(self, agent_id: AgentId, comm_id: CommId) -> None:
         """Forget a membership."""
@@ -30,10 +30,6 @@ class MemoryMemberships(NatsMemberships):
     async def newest(self, agent_id: AgentId) -> int:
         """Return the highest number of the agent."""
         return max((number for (of, _), number in self._numbers.items() if of == agent_id), default=0)
-
-    async def holds(self, agent_id: AgentId, comm_id: CommId) -> bool:
-        """Look it up."""
-        return (agent_id, comm_id) in self._numbers
 
     async def page(self, agent_id: AgentId, *, after: int, limit: int) -> OpenMemberships:
         """Return a page, by number."""
@@ -67,34 +63,41 @@ class MemoryOpenGroups(NatsOpenGroups):
     """`OpenGroups` for unit tests. False in this: they are lost with the process."""
 
     def __init__(self) -> None:
-        self._groups: dict[CommId, tuple[int, OpenGroup]] = {}
+        self._noted: dict[CommId, tuple[int, OpenGroup]] = {}
         self._last = 0
+
+    async def add(self, comm_id: CommId, group: OpenGroup) -> bool:
+        """Note a group, unless it is noted."""
+        if comm_id in self._noted:
+            return False
+        await self.put(comm_id, group)
+        return True
 
     async def put(self, comm_id: CommId, group: OpenGroup) -> None:
         """Note a group."""
         self._last += 1
-        self._groups[comm_id] = self._last, group
+        self._noted[comm_id] = self._last, group
 
     async def find(self, comm_id: CommId) -> OpenGroup | None:
         """Read what is noted of a group."""
-        found = self._groups.get(comm_id)
+        found = self._noted.get(comm_id)
         return found[1] if found else None
 
     async def remove(self, comm_id: CommId) -> None:
         """Forget a group."""
-        self._groups.pop(comm_id, None)
+        self._noted.pop(comm_id, None)
 
     async def page(self, *, after: int, limit: int) -> OpenPage:
         """Return a page, in the order of putting."""
-        numbered = sorted((number, comm_id) for comm_id, (number, _) in self._groups.items() if number > after)
+        numbered = sorted((number, comm_id) for comm_id, (number, _) in self._noted.items() if number > after)
         page = numbered[:limit]
         return OpenPage([comm_id for _, comm_id in page], page[-1][0] if page else after, len(numbered) <= limit)
 
     def lose(self) -> None:
         """Lose everything."""
-        self._groups.clear()
+        self._noted.clear()
         self._last = 0
 
     def comm_ids(self) -> Sequence[CommId]:
         """Return what is open, for a test to look at."""
-        return sorted(self._groups)
+        return sorted(self._noted)

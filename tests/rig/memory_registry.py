@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from ioa.adapters.nats.stores.bucket import NatsCards, NatsLeases
+from ioa.adapters.nats.stores.registry_view import NatsCards, NatsLeases
 from ioa.adapters.nats.stores.sessions import NatsSessions
 from ioa.ports.clock import Clock
 from ioa.protocol.cards import ModelReport
@@ -151,10 +151,6 @@ class MemoryRegistryView:
     def is_online(self, agent_id: AgentId) -> bool:
         """Whether the agent's lease stands."""
         return self._leases.stands(agent_id)
-
-    def unreadable(self) -> Sequence[str]:
-        """Nothing is."""
-        return ()
 
     def is_lost(self, agent_id: AgentId) -> bool:
         """Whether the agent was not heard for a whole lease."""

@@ -147,6 +147,7 @@ class MemoryServices(GroupParts, Generic[D]):
             ledger=ledger,
             goals=self.goals,
             open_groups=self.open_groups,
+            memberships=self.memberships,
             timers=self.timers,
             progress=self.progress,
             endings=self.endings,

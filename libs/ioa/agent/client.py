@@ -286,10 +286,10 @@ class AgentClient:
             await self._ask_for_memberships(group)
 
     async def _ask_for_memberships(self, group: asyncio.TaskGroup) -> None:
-        """Open a session for each membership, and mark other groups of the memory as ended.
+        """Open a session for each membership and for each open group of the memory.
 
-        A membership lasts until the agent has confirmed the group's end or its removal. An entry that arrives later opens the group
-        again.
+        The bucket of memberships may be lost: whether a group has ended is read from its log. A membership lasts until the agent
+        has confirmed the group's end or its removal.
         """
         me, after, known = self._card.agent_id, self._known, -1
         left = set[CommId]() if after else {*await until_answered(self._store.open_groups, agent_id=me)}
@@ -304,7 +304,7 @@ class AgentClient:
                 left.discard(membership.comm_id)
             if page.complete:
                 for comm_id in left - self._sessions.keys():
-                    await self._take_as_ended(comm_id)
+                    self._session(group, comm_id).look()
                 break
             await asyncio.sleep(_LEAST_PAUSE.total_seconds())
         self._known = max(self._known, after)

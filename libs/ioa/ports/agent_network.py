@@ -132,7 +132,7 @@ class AgentNetwork(Protocol):
     async def take_goals(
         self, agent_id: AgentId, pool: PoolId, leader: GoalLeader, *, max_concurrent: int, anybodys: bool = True
     ) -> None:
-        """Lead goals that wait for the pool, and if `anybodys` for anybody, for ever. What is no goal is set aside."""
+        """Lead goals that wait for the pool, and if `anybodys` for anybody, for ever. A message that is no goal is removed."""
 
     async def put_file(
         self,

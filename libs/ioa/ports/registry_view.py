@@ -36,9 +36,6 @@ class RegistryView(Protocol):
     async def whole(self) -> None:
         """Return when the view contains all that was stored when it was opened."""
 
-    def unreadable(self) -> Sequence[str]:
-        """Return each unreadable stored value as its place and the reason."""
-
     def is_lost(self, agent_id: AgentId) -> bool:
         """Whether the agent was silent for a whole lease while others were heard, so that its groups are informed.
 

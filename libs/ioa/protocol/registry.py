@@ -130,14 +130,10 @@ class Agents(Model):
     Attributes:
         agents: In the order in which they were asked for.
         more: Whether others follow: ask again, for those behind the last one.
-        left_out: Whose cards are too large for any answer. They are counted as told.
-        unreadable: What the registry skips since it cannot be read, with the reason; the first page of a list names some of it.
     """
 
     agents: tuple[AgentStatus, ...]
     more: bool = False
-    left_out: tuple[AgentIdField, ...] = ()
-    unreadable: tuple[str, ...] = ()
 
 
 class Acknowledged(Model):

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import pytest
 from nats.aio.client import Client
 
 from ioa.adapters.nats.stores.open_groups import NatsMemberships, NatsOpenGroups
 from ioa.adapters.nats.streams.stream_names import stream_names, subjects_of
-from ioa.adapters.nats.streams.stream_reader import StreamPage, next_messages
+from ioa.adapters.nats.streams.stream_reader import next_messages
 from ioa.adapters.nats.streams.topology import LOG, MEMBERS, OPEN, STREAMS
 from ioa.errors import UnavailableError
 from ioa.protocol.ids import AgentId, CommId, GoalId
 from ioa.protocol.open_groups import OpenGroup
 from tests.unit.group.scenario import START
 
-ADA, BOB = AgentId("ada"), AgentId("bob")
+ADA, BOB, EVE = AgentId("ada"), AgentId("bob"), AgentId("eve")
 ROOM, OTHER = CommId("room"), CommId("other")
 GROUP = OpenGroup(goal_id=GoalId("goal-1"), deadline=START)
 
@@ -72,14 +71,15 @@ async def test_memberships_are_read_from_behind_a_number(memberships: NatsMember
 
 
 async def test_a_membership_is_removed_for_good(memberships: NatsMemberships) -> None:
-    """What is removed is in no page; removing what is not there changes nothing."""
+    """A removed membership is in no page; removing a missing one has no effect; adding a stored one keeps its number."""
     await memberships.add((ADA, BOB), ROOM)
     await memberships.add((ADA,), OTHER)
     await memberships.remove(ADA, OTHER)
     await memberships.remove(BOB, OTHER)
     assert (list(await memberships.of(ADA)), list(await memberships.of(BOB))) == ([ROOM], [ROOM])
-    assert (await memberships.holds(ADA, ROOM), await memberships.holds(ADA, OTHER)) == (True, False)
-    assert await memberships.newest(ADA) < await memberships.newest(BOB)
+    newest = await memberships.newest(BOB)
+    await memberships.add((BOB, EVE), ROOM)
+    assert (await memberships.newest(BOB), list(await memberships.of(EVE))) == (newest, [ROOM])
 
 
 async def test_what_is_open_is_found_and_listed(open_groups: NatsOpenGroups) -> None:
@@ -95,6 +95,14 @@ async def test_what_is_open_is_found_and_listed(open_groups: NatsOpenGroups) -> 
         None,
         [[ROOM]],
     )
+
+
+async def test_an_entry_of_the_open_index_is_not_replaced_by_adding_it(open_groups: NatsOpenGroups) -> None:
+    """An entry of an offered goal keeps its offers when the group is launched."""
+    waiting = GROUP.model_copy(update={"waits": True})
+    assert await open_groups.add(ROOM, waiting)
+    assert not await open_groups.add(ROOM, GROUP)
+    assert await open_groups.find(ROOM) == waiting
 
 
 async def test_pages_are_complete_whatever_is_removed(open_groups: NatsOpenGroups) -> None:
@@ -121,28 +129,6 @@ async def test_nothing_is_left_of_what_was_removed(client: Client) -> None:
     await open_groups.remove(ROOM)
     streams = [await client.jetstream().stream_info(f"KV_{bucket}") for bucket in (MEMBERS, OPEN)]
     assert [info.state.messages for info in streams] == [1, 0]
-
-
-async def test_a_replica_that_lags_hides_no_membership(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What it lacks is on a page before one says that there is nothing more: what is on none is taken as ended."""
-    memberships, since = NatsMemberships(client), 0
-
-    async def of_before(*asked: Any, **how: Any) -> StreamPage:
-        page = await next_messages(*asked, **how)
-        return StreamPage(tuple(one for one in page.messages if one.seq <= since), 0)
-
-    monkeypatch.setattr("ioa.adapters.nats.stores.open_groups.next_messages", of_before)
-    await memberships.add((ADA,), CommId("g0"))
-    since = await memberships.newest(ADA)
-    for number in range(1, 5):
-        await memberships.add((ADA, BOB), CommId(f"g{number}"))
-    pages, after = list[tuple[list[CommId], bool]](), 0
-    while not pages or not pages[-1][1]:
-        page = await memberships.page(ADA, after=after, limit=3)
-        pages.append(([one.comm_id for one in page.memberships], page.complete))
-        after = page.memberships[-1].number
-    assert pages == [(["g0", "g1", "g2"], False), (["g3", "g4"], True)]
-    assert list(await memberships.of(BOB)) == ["g1", "g2", "g3", "g4"]
 
 
 async def test_subjects_are_listed_by_pages(client: Client) -> None:

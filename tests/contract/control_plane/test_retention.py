@@ -9,10 +9,10 @@ import pytest
 from nats.aio.client import Client
 
 from ioa.adapters.nats.delivery.delivery import NatsResults, NatsTimers
-from ioa.adapters.nats.stores.bucket import NatsCards, NatsLeases
 from ioa.adapters.nats.stores.goal_files import NatsFileStore
 from ioa.adapters.nats.stores.goal_records import NatsGoalRecords, NatsWorkQueue
 from ioa.adapters.nats.stores.open_groups import NatsMemberships, NatsOpenGroups
+from ioa.adapters.nats.stores.registry_view import NatsCards, NatsLeases
 from ioa.adapters.nats.streams.group_log import NatsGroupLog
 from ioa.adapters.nats.streams.retention import Belongings, NatsAgentRemoval, NatsEndedGoals, NatsGoalPages, NatsGoalRemoval
 from ioa.adapters.nats.streams.topology import FILES, LOG, MEMBERS, OPEN, TIMERS, WORK, pool_consumer

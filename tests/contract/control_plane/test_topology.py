@@ -12,8 +12,8 @@ from nats.aio.client import Client
 from nats.js.errors import APIError
 
 from ioa.adapters.nats.delivery.delivery import NatsDeadLetters
-from ioa.adapters.nats.stores.bucket import NatsCards
 from ioa.adapters.nats.stores.goal_files import NatsFileStore
+from ioa.adapters.nats.stores.registry_view import NatsCards
 from ioa.adapters.nats.streams.topology import (
     ARTIFACTS,
     DEAD,

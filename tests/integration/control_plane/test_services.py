@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ioa.adapters.nats.stores.bucket import NatsCards
+from ioa.adapters.nats.stores.registry_view import NatsCards
 from ioa.adapters.nats.streams.topology import DEAD, LOG
 from ioa.adapters.nats.system_client import open_system
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection

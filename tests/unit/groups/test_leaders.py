@@ -13,6 +13,7 @@ from ioa.group.requests import CancelGroup, LaunchGroup
 from ioa.protocol import subjects
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.ids import LOCAL, AgentId, CommId, PoolId
+from ioa.protocol.open_groups import OpenGroup
 from ioa.protocol.search import Hit
 from ioa.runtime.control_plane import ControlPlaneSettings
 from ioa_groups.leaders import LED_WITHIN, TAKEN_WITHIN, best_leader
@@ -193,13 +194,14 @@ async def test_while_its_group_opens_the_goal_is_offered_to_nobody_else(monkeypa
     plane = await found((ADA, 0.8))
     await look(plane)
     plane.work.taken.add(1)
-    join, seen = plane.memberships.add, []
+    add, seen = plane.open_groups.add, []
 
-    async def join_while_looked_at(agents: Sequence[AgentId], comm_id: CommId) -> None:
+    async def add_while_looked_at(comm_id: CommId, group: OpenGroup) -> bool:
+        is_new = await add(comm_id, group)
         seen.append((await look(plane), len(plane.work.waiting(PoolId(ADA)))))
-        await join(agents, comm_id)
+        return is_new
 
-    monkeypatch.setattr(plane.memberships, "add", join_while_looked_at)
+    monkeypatch.setattr(plane.open_groups, "add", add_while_looked_at)
     await plane.setup.launch(LaunchGroup(owner=ADA, members=(), goal_id=GOAL, ticket=TICKET))
     assert seen == [(False, 1)]
 

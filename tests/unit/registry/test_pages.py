@@ -68,17 +68,6 @@ async def test_a_page_by_number_says_that_there_is_more() -> None:
     assert ([page.more for page in pages], told(pages)) == ([True, False], ["a", "b", "c"])
 
 
-async def test_one_card_that_fits_nowhere_is_named_and_hides_nobody() -> None:
-    """The list goes on behind it."""
-    plane = Plane()
-    huge = card("b").model_copy(
-        update={"examples": ("é" * 4_000,) * 50, "skills": (Skill(name="s", description="é" * 4_000),) * 50}
-    )
-    await put(plane, card("a"), huge, card("c"))
-    pages = await listed(plane)
-    assert (told(pages), [page.left_out for page in pages]) == (["a", "c"], [("b",)])
-
-
 async def test_a_card_too_large_is_refused_with_what_to_do() -> None:
     """Registering says how large the card is, how large it may be, and what to shorten."""
     plane = Plane()

@@ -20,7 +20,7 @@ from ioa.errors import (
 )
 from ioa.protocol import subjects
 from ioa.protocol.codec import encode
-from ioa.protocol.ids import AgentId, PoolId, SessionId
+from ioa.protocol.ids import AgentId, CommId, PoolId, SessionId
 from ioa.protocol.load import MAX_SLOTS, Load
 from ioa.protocol.registry import Deregister, GetAgents, Lease, ListAgents, Register, Renew
 from ioa.protocol.registry_records import Claim, HeldClaim
@@ -161,8 +161,8 @@ async def test_a_lease_tells_that_the_agent_was_put_into_a_group() -> None:
     plane = Plane()
     await plane.join(ADA, BOB)
     told = []
-    for member in (ADA, BOB, ADA):
-        await plane.memberships.add((member,), ROOM)
+    for member, comm_id in ((ADA, ROOM), (BOB, ROOM), (ADA, CommId("other"))):
+        await plane.memberships.add((member,), comm_id)
         told.append((await plane.registry.renew(Renew(agent_id=ADA))).joined)
     assert 0 < told[0] == told[1] < told[2]
 

@@ -249,18 +249,21 @@ class NatsAgentNetwork:
     async def take_goals(
         self, agent_id: AgentId, pool: PoolId, leader: GoalLeader, *, max_concurrent: int, anybodys: bool = True
     ) -> None:
-        """Take goals from the queue of the pool, and from the queue for any agent if `anybodys`, until cancelled."""
+        """Take goals from the queue of the pool, and from the queue for any agent if `anybodys`, until cancelled.
+
+        A message that is no goal is removed from its queue.
+        """
 
         async def work(delivery: Delivery) -> None:
-            await leader.lead(_offer(delivery))
-
-        async def give_up(delivery: Delivery, error: Exception) -> None:
             try:
                 offer = _offer(delivery)
-            except InvalidInputError as unreadable:  # its goal is on record, and ends at its deadline
-                _log.error("offer_unreadable", agent_id=agent_id, seq=delivery.seq, error=unreadable.message)
+            except InvalidInputError as error:  # the goal is on record: it is offered to another pool, or ends at its deadline
+                _log.error("offer_unreadable", agent_id=agent_id, seq=delivery.seq, error=error.message)
             else:
-                await leader.give_up(offer, reason_of(error))
+                await leader.lead(offer)
+
+        async def give_up(delivery: Delivery, error: Exception) -> None:
+            await leader.give_up(_offer(delivery), reason_of(error))
 
         async with TaskGroup() as group:
             for durable in (pool_consumer(pool), *([ANY_AGENT] if anybodys else [])):

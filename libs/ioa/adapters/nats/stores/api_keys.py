@@ -1,99 +1,78 @@
-"""The keys of HTTP in the bucket `IOA_API_KEYS`, and what sessions rest on."""
+"""The HTTP keys, login tokens, ended sessions and the cookie secret in the bucket `IOA_API_KEYS`."""
 
 from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
 from datetime import datetime
-from typing import TypeVar
 
 from nats.aio.client import Client
 
-from ioa.adapters.nats.streams.compare_and_set import drawn_once, erase, last_message, publish_onto, stream_of, subject_of
-from ioa.adapters.nats.streams.stream_reader import pages
+from ioa.adapters.nats.stores.records import Records
+from ioa.adapters.nats.streams.compare_and_set import drawn_once, stream_of, subject_of
 from ioa.adapters.nats.streams.topology import API_KEYS
 from ioa.adapters.nats.wire.translated_errors import unavailable_unless_answered
 from ioa.errors import NotFoundError
 from ioa.protocol.api_keys import ApiKey, KeyId, LoginToken, SignedOut
-from ioa.protocol.codec import decode, encode
-from ioa.protocol.model import Model
 
-_STREAM = stream_of(API_KEYS)
 _WHAT = "The bucket of keys"
-_KEY, _TOKEN, _COOKIE, _OUT = "key", "once", "cookie", "out"
-_PAGE = 256
+_COOKIE = "cookie"
 _SECRET_BYTES = 32
-
-M = TypeVar("M", bound=Model)
 
 
 class NatsApiKeys:
-    """API keys by id. Any replica answers lists; other reads come from the stream's leader."""
+    """HTTP keys by id, stored as digests."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
         self._js = client.jetstream()
+        self._keys = Records(self._js, API_KEYS, ApiKey, _WHAT)
+        self._tokens = Records(self._js, API_KEYS, LoginToken, _WHAT)
+        self._ended = Records(self._js, API_KEYS, SignedOut, _WHAT)
 
     async def keys(self) -> Sequence[ApiKey]:
-        """Read all keys, from any replica."""
-        return await self._all_of(_KEY, ApiKey)
+        """Return all keys, from any replica."""
+        return [key async for key in self._keys.all(self._client, "key.*")]
 
     async def put(self, key: ApiKey) -> None:
-        """Keep a key."""
-        with unavailable_unless_answered(_WHAT):
-            await self._js.publish(subject_of(API_KEYS, f"{_KEY}.{key.key_id}"), encode(key), stream=_STREAM)
+        """Store a key."""
+        await self._keys.put(f"key.{key.key_id}", key)
 
     async def remove(self, key_id: KeyId) -> None:
-        """Forget a key."""
-        with unavailable_unless_answered(_WHAT):
-            if await last_message(self._js, _STREAM, subject_of(API_KEYS, f"{_KEY}.{key_id}")) is None:
-                raise NotFoundError(f"There is no key {key_id}.", hint="`ioa keys list` lists them.")
-            for kind in (_KEY, _OUT):
-                await erase(self._js, API_KEYS, f"{kind}.{key_id}")
+        """Remove a key and its ended sessions."""
+        if await self._keys.find(f"key.{key_id}") is None:
+            raise NotFoundError(f"There is no key {key_id}.", hint="`ioa keys list` lists the keys.")
+        await self._keys.erase(f"key.{key_id}")
+        await self._ended.erase(f"out.{key_id}")
 
     async def put_token(self, token: LoginToken) -> None:
-        """Keep a token."""
-        with unavailable_unless_answered(_WHAT):
-            await self._js.publish(_subject_of_token(token.digest), encode(token), stream=_STREAM)
+        """Store a login token."""
+        await self._tokens.put(f"once.{token.digest}", token)
 
     async def take_token(self, digest: str) -> LoginToken | None:
-        """Use a token up. What is written over it says that it was."""
-        subject = _subject_of_token(digest)
-        with unavailable_unless_answered(_WHAT):
-            kept = await last_message(self._js, _STREAM, subject)
-            if kept is None or not kept.data or not await publish_onto(self._js, _STREAM, subject, b"", last=kept.seq or 0):
-                return None
-        return decode(LoginToken, kept.data)
+        """Return a login token, once."""
+        token, seq = await self._tokens.read(f"once.{digest}")
+        return token if token is not None and await self._tokens.put_onto(f"once.{digest}", None, last=seq) else None
 
     async def sign_out(self, key_id: KeyId, until: int, now: datetime) -> SignedOut:
-        """Keep that a session is over, besides whatever others say of the same key's."""
-        subject = subject_of(API_KEYS, f"{_OUT}.{key_id}")
-        with unavailable_unless_answered(_WHAT):
-            while True:
-                kept = await last_message(self._js, _STREAM, subject)
-                known = decode(SignedOut, kept.data) if kept is not None and kept.data else SignedOut(key_id=key_id)
-                found = known.with_one_more(until, now)
-                last = 0 if kept is None else kept.seq or 0
-                if found == known or await publish_onto(self._js, _STREAM, subject, encode(found), last=last):
-                    return found
+        """Add an ended session to the ended sessions of a key."""
+        while True:
+            stored, seq = await self._ended.read(f"out.{key_id}")
+            known = stored or SignedOut(key_id=key_id)
+            ended = known.with_one_more(until, now)
+            if ended == known or await self._ended.put_onto(f"out.{key_id}", ended, last=seq):
+                return ended
 
     async def signed_out(self) -> Sequence[SignedOut]:
-        """Read which sessions ended before their time, from any replica."""
-        return await self._all_of(_OUT, SignedOut)
+        """Return the sessions that ended before their time, from any replica."""
+        return [ended async for ended in self._ended.all(self._client, "out.*")]
 
     async def cookie_secret(self) -> bytes:
-        """Return what cookies are sealed with."""
-        return await drawn_once(self._js, API_KEYS, _COOKIE, _SECRET_BYTES, "What cookies are sealed with")
+        """Return the secret of cookies' HMACs; the first caller creates it."""
+        return await drawn_once(self._js, API_KEYS, _COOKIE, _SECRET_BYTES, "The secret of cookies")
 
     async def end_sessions(self) -> None:
-        """Write another secret over the one that cookies are sealed with."""
+        """Replace the secret of cookies, which ends all sessions."""
         with unavailable_unless_answered(_WHAT):
-            await self._js.publish(subject_of(API_KEYS, _COOKIE), secrets.token_bytes(_SECRET_BYTES), stream=_STREAM)
-
-    async def _all_of(self, kind: str, model: type[M]) -> Sequence[M]:
-        found = pages(self._client, _STREAM, subject_of(API_KEYS, f"{kind}.*"), limit=_PAGE)
-        return [decode(model, message.data) async for page in found for message in page.messages if message.data]
-
-
-def _subject_of_token(digest: str) -> str:
-    return subject_of(API_KEYS, f"{_TOKEN}.{digest}")
+            subject = subject_of(API_KEYS, _COOKIE)
+            await self._js.publish(subject, secrets.token_bytes(_SECRET_BYTES), stream=stream_of(API_KEYS))

@@ -11,25 +11,25 @@ from ioa.protocol.tickets import KEY_BYTES, seal_of, ticket_of
 
 
 class NatsTickets:
-    """Tickets by the key in the bucket `IOA_KEYS`, which stays with the goals on record: they are saved, and lost, together."""
+    """HMACs with the key in the bucket `IOA_KEYS`."""
 
     def __init__(self, js: JetStreamContext) -> None:
         self._js = js
         self._key = b""
 
     async def of(self, goal: GoalName) -> str:
-        """Make a goal's ticket; the key is read for the first one."""
-        return ticket_of(await self._known(), goal)
+        """Return the ticket of a goal."""
+        return ticket_of(await self._read_key(), goal)
 
     async def seal(self, words: str) -> str:
-        """Seal words with the same key."""
-        return seal_of(await self._known(), words)
+        """Return the HMAC of a text."""
+        return seal_of(await self._read_key(), words)
 
     def forget(self) -> None:
-        """Read the key anew: the server may have come back with another store."""
+        """Read the key again: after a reconnect, the server may have another store."""
         self._key = b""
 
-    async def _known(self) -> bytes:
+    async def _read_key(self) -> bytes:
         if not self._key:
             self._key = await drawn_once(self._js, KEYS, LAUNCH_KEY, KEY_BYTES, "The key of launch tickets")
         return self._key

@@ -1,4 +1,4 @@
-"""Webhooks in the bucket `IOA_WEBHOOKS`, and what they are to tell in the work queue `IOA_HOOKS`."""
+"""Webhooks in the bucket `IOA_WEBHOOKS`, and their queued notices in the stream `IOA_HOOKS`."""
 
 from __future__ import annotations
 
@@ -9,25 +9,21 @@ from nats.js.api import Header
 from nats.js.errors import APIError
 
 from ioa.adapters.nats.delivery.work_queue import Delivery, consume, into_dead_letters
-from ioa.adapters.nats.streams.compare_and_set import erase, last_message, stream_of, subject_of
+from ioa.adapters.nats.stores.records import Records
 from ioa.adapters.nats.streams.stream_names import counts_of
-from ioa.adapters.nats.streams.stream_reader import pages, sequence_range
+from ioa.adapters.nats.streams.stream_reader import sequence_range
 from ioa.adapters.nats.streams.topology import DELIVERING, HOOKS, LOG, RESULTS, WEBHOOKS
 from ioa.adapters.nats.wire.translated_errors import unavailable_unless_answered
 from ioa.ports.delivery import DeadLetters
 from ioa.protocol import subjects
-from ioa.protocol.codec import decode, encode
+from ioa.protocol.codec import encode
 from ioa.protocol.dead_letters import DeadReason
 from ioa.protocol.webhooks import Notice, StreamEnds, Webhook, WebhookId
 
-_STREAM = stream_of(WEBHOOKS)
-_WHAT = "The bucket of webhooks"
-_PAGE = 256
 _FULL = ("maximum messages per subject", "maximum messages exceeded")
-"""What JetStream says where too many notices wait, of a webhook or of all. The error's code says only that none was stored."""
-_AT_ONCE, _PULLS = 128, 32
-"""How many notices are worked on at a time, and how many are asked for: one that is put off costs little but the way to the server,
-and many may have to be until one comes that can be told."""
+"""Descriptions of JetStream's error if too many notices wait, of one webhook or of all. The code is that of other errors too."""
+_MAX_CONCURRENT, _PULLS = 128, 32
+"""Notices that are processed concurrently, and concurrent pulls: many notices may have to be put off until one can be sent."""
 
 
 class NatsWebhooks:
@@ -36,36 +32,31 @@ class NatsWebhooks:
     def __init__(self, client: Client) -> None:
         self._client = client
         self._js = client.jetstream()
+        self._hooks = Records(self._js, WEBHOOKS, Webhook, "The bucket of webhooks")
 
-    async def all(self) -> AsyncIterator[Webhook]:
-        """Yield all webhooks, a page at a time."""
-        async for page in pages(self._client, _STREAM, subject_of(WEBHOOKS, "*"), limit=_PAGE):
-            for message in page.messages:
-                yield decode(Webhook, message.data)
+    def all(self) -> AsyncIterator[Webhook]:
+        """Yield all webhooks."""
+        return self._hooks.all(self._client)
 
     async def find(self, webhook_id: WebhookId) -> Webhook | None:
-        """Read one."""
-        with unavailable_unless_answered(_WHAT):
-            kept = await last_message(self._js, _STREAM, subject_of(WEBHOOKS, webhook_id))
-        return None if kept is None else decode(Webhook, kept.data or b"")
+        """Return a webhook."""
+        return await self._hooks.find(webhook_id)
 
     async def put(self, hook: Webhook) -> None:
-        """Keep a webhook."""
-        with unavailable_unless_answered(_WHAT):
-            await self._js.publish(subject_of(WEBHOOKS, hook.webhook_id), encode(hook), stream=_STREAM)
+        """Store a webhook."""
+        await self._hooks.put(hook.webhook_id, hook)
 
     async def remove(self, webhook_id: WebhookId) -> None:
-        """Forget a webhook."""
-        with unavailable_unless_answered(_WHAT):
-            await erase(self._js, WEBHOOKS, webhook_id)
+        """Remove a webhook."""
+        await self._hooks.erase(webhook_id)
 
     async def ends(self) -> StreamEnds:
-        """Tell how far results and logs have come."""
+        """Return the last sequences of results and logs."""
         (_, results), (_, log) = await sequence_range(self._client, RESULTS), await sequence_range(self._client, LOG)
         return StreamEnds(results=results - 1, log=log - 1)
 
     async def waiting(self) -> Mapping[WebhookId, int]:
-        """Ask the leader of the queue."""
+        """Count the queued notices of each webhook."""
         return {
             WebhookId(subject.rpartition(".")[2]): count
             async for counts in counts_of(self._client, HOOKS, subjects.ANY_HOOK)
@@ -73,7 +64,7 @@ class NatsWebhooks:
         }
 
     async def queue(self, notice: Notice) -> bool:
-        """Have something delivered."""
+        """Queue a notice; return False if too many notices wait."""
         headers = {Header.MSG_ID.value: f"{notice.webhook_id}/{notice.user}/{notice.message_id}"}
         with unavailable_unless_answered("The queue of webhooks"):
             try:
@@ -86,6 +77,6 @@ class NatsWebhooks:
 
 
 async def deliver_notices(client: Client, dead: DeadLetters, work: Callable[[Delivery], Awaitable[None]]) -> None:
-    """Do `work` for each notice in the queue, for ever, beside all others that do so; `dead` takes those that it fails on."""
+    """Process queued notices until cancelled, together with all other callers; a notice that fails becomes a dead letter."""
     set_aside = into_dead_letters(dead, DeadReason.WEBHOOK)
-    await consume(client, HOOKS, DELIVERING, work, set_aside=set_aside, max_concurrent=_AT_ONCE, pulls=_PULLS)
+    await consume(client, HOOKS, DELIVERING, work, set_aside=set_aside, max_concurrent=_MAX_CONCURRENT, pulls=_PULLS)

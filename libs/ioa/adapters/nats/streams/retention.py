@@ -17,7 +17,6 @@ from nats.aio.client import Client
 from nats.js import JetStreamContext
 from nats.js.errors import NotFoundError
 
-from ioa.adapters.nats.stores.bucket_handle import BucketHandle
 from ioa.adapters.nats.stores.goal_files import NatsFileStore
 from ioa.adapters.nats.streams.compare_and_set import erase, last_message, publish_onto, stream_of, subject_of
 from ioa.adapters.nats.streams.stream_reader import StreamMessage, next_messages, pages, previous_messages
@@ -259,7 +258,6 @@ class NatsAgentRemoval:
 
     def __init__(self, client: Client) -> None:
         self._js = client.jetstream()
-        self._buckets = [BucketHandle(self._js, bucket) for bucket in (LEASES, SESSIONS, CARDS)]
 
     async def last_renewal(self, agent_id: AgentId) -> datetime | None:
         """Read when the last message of the lease was stored."""
@@ -270,8 +268,8 @@ class NatsAgentRemoval:
     async def remove_agent(self, agent_id: AgentId) -> None:
         """Purge the keys, the card last, so that it is there to be found if this is cut short."""
         with unavailable_unless_answered("The store of agents"):
-            for bucket in self._buckets:
-                await (await bucket.open()).purge(agent_id, msg_ttl=_MARKER_TTL.total_seconds())
+            for bucket in (LEASES, SESSIONS, CARDS):
+                await (await self._js.key_value(bucket)).purge(agent_id, msg_ttl=_MARKER_TTL.total_seconds())
 
     async def remove_queue(self, pool: PoolId) -> bool:
         """Delete the consumer if nothing waits for it. Goals that are queued at this very moment wait for the next one.

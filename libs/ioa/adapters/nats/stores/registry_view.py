@@ -1,0 +1,225 @@
+"""Cards and leases of agents in the buckets `IOA_CARDS` and `IOA_LEASES`, and a live view of both."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import timedelta
+from functools import lru_cache
+from typing import TypeVar
+
+import structlog
+from nats.aio.client import Client
+
+from ioa.adapters.nats.stores.bucket import Change, Snapshot, follow, read_value
+from ioa.adapters.nats.stores.records import Records
+from ioa.adapters.nats.streams.topology import BEAT, CARDS, LEASES
+from ioa.adapters.nats.wire.translated_errors import unavailable_unless_answered
+from ioa.cancellation import fail_after
+from ioa.errors import IoaError
+from ioa.protocol.cards import ModelReport
+from ioa.protocol.ids import AgentId, PoolId, parse_agent_id
+from ioa.protocol.liveness import LeaseJudge, Sign, Standing, StandingChange
+from ioa.protocol.load import Load
+from ioa.protocol.registry_records import EMPTY_RENEWAL, CardRecord, Renewal
+
+_BEAT_TIMEOUT_SECONDS = 2.0
+
+_log = structlog.get_logger(__name__)
+
+V = TypeVar("V")
+
+
+class NatsCards:
+    """Cards in the bucket `IOA_CARDS`."""
+
+    def __init__(self, client: Client) -> None:
+        self._cards = Records(client.jetstream(), CARDS, CardRecord, "The store of agent cards")
+
+    async def put(self, record: CardRecord) -> None:
+        """Store or replace a card."""
+        await self._cards.put(record.card.agent_id, record)
+
+    async def get(self, agent_id: AgentId) -> CardRecord | None:
+        """Return a card."""
+        return await self._cards.find(agent_id)
+
+
+class NatsLeases:
+    """Renewals in the bucket `IOA_LEASES`."""
+
+    def __init__(self, client: Client) -> None:
+        self._leases = Records(client.jetstream(), LEASES, Renewal, "The store of leases")
+
+    async def renew(self, agent_id: AgentId, renewal: Renewal = EMPTY_RENEWAL) -> None:
+        """Take or renew a lease."""
+        await self._leases.put(agent_id, renewal)
+
+    async def release(self, agent_id: AgentId) -> None:
+        """End a lease; a mark with its time stays."""
+        await self._leases.put(agent_id, None)
+
+    async def beat(self) -> None:
+        """Store that the registry is running."""
+        with unavailable_unless_answered("The store of leases"):
+            async with fail_after(_BEAT_TIMEOUT_SECONDS):
+                await self._leases.put(BEAT, EMPTY_RENEWAL)
+
+
+class NatsRegistryView:
+    """A live view of cards and leases.
+
+    Args:
+        client: The connection.
+        lease: Maximum silence of an agent while other agents are heard.
+    """
+
+    def __init__(self, client: Client, lease: timedelta) -> None:
+        self._client = client
+        self._cards: dict[AgentId, CardRecord] = {}
+        self._pools: dict[PoolId, set[AgentId]] = {}
+        self._judge = LeaseJudge(lease)
+        self._renewals: dict[AgentId, bytes] = {}
+        self._listeners: list[Callable[[AgentId], None]] = []
+        self._loss_listeners: list[Callable[[AgentId], None]] = []
+        self.cards_ready = asyncio.Event()
+        self.leases_ready = asyncio.Event()
+
+    def listen(self, changed: Callable[[AgentId], None]) -> None:
+        """Call `changed` with each agent whose card changed, or that went online or offline."""
+        self._listeners.append(changed)
+
+    def listen_for_losses(self, changed: Callable[[AgentId], None]) -> None:
+        """Call `changed` with each agent that is lost, or online again."""
+        self._loss_listeners.append(changed)
+
+    async def whole(self) -> None:
+        """Return once both buckets have been read."""
+        await self.cards_ready.wait()
+        await self.leases_ready.wait()
+
+    async def follow_cards(self) -> None:
+        """Keep the cards current until cancelled."""
+        async for change in follow(self._client, CARDS):
+            match change:
+                case Snapshot(values=values):
+                    before = self._cards
+                    read = {agent_id: _read_card(agent_id, value) or before.get(agent_id) for agent_id, value in _by_agent(values)}
+                    self._cards, self._pools = {}, {}
+                    for agent_id, record in read.items():
+                        self._replace(agent_id, record)
+                    self.cards_ready.set()
+                    self._tell(one for one in {**before, **self._cards} if before.get(one) != self._cards.get(one))
+                case Change(key=key, value=value):
+                    for agent_id, _ in _by_agent({key: value}):
+                        record = None if value is None else _read_card(agent_id, value)
+                        if value is None or record is not None:
+                            self._replace(agent_id, record)
+                        self._tell((agent_id,))
+
+    async def follow_leases(self) -> None:
+        """Keep the leases current until cancelled."""
+        async for change in follow(self._client, LEASES):
+            interruptions = self._judge.interruptions
+            match change:
+                case Snapshot(changes=changes):
+                    self._renewals.clear()
+                    signs = {agent_id: self._sign(agent_id, one) for agent_id, one in _by_agent(changes)}
+                    newest = max((one.at for one in changes.values()), default=None)
+                    self._announce(self._judge.restart(signs, newest))
+                    self.leases_ready.set()
+                case Change(key=key) if key == BEAT:
+                    self._announce(self._judge.beat(change.at))
+                case Change(key=key):
+                    for agent_id, one in _by_agent({key: change}):
+                        self._announce(self._judge.hear(agent_id, self._sign(agent_id, one)))
+            if self._judge.interruptions != interruptions:
+                _log.info("leases_were_interrupted")
+
+    def card(self, agent_id: AgentId) -> CardRecord | None:
+        """Return the card of an agent."""
+        return self._cards.get(agent_id)
+
+    def cards(self) -> Sequence[CardRecord]:
+        """Return all cards, by id."""
+        return [self._cards[agent_id] for agent_id in sorted(self._cards)]
+
+    def of_pool(self, pool: PoolId) -> Sequence[CardRecord]:
+        """Return the cards of a pool, by id."""
+        return [self._cards[agent_id] for agent_id in sorted(self._pools.get(pool, ()))]
+
+    def is_online(self, agent_id: AgentId) -> bool:
+        """Whether the agent's lease is valid."""
+        return self._judge.standing(agent_id) is Standing.ONLINE
+
+    def is_lost(self, agent_id: AgentId) -> bool:
+        """Whether the agent was silent for a whole lease while other agents were heard."""
+        return self._judge.standing(agent_id) is Standing.LOST
+
+    def silence(self, agent_id: AgentId) -> timedelta | None:
+        """Return the time since the agent was heard."""
+        return self._judge.silence(agent_id)
+
+    def load(self, agent_id: AgentId) -> Load:
+        """Return the load in the agent's last renewal."""
+        return self._renewal(agent_id).load
+
+    def model(self, agent_id: AgentId) -> ModelReport | None:
+        """Return the state of the model in the agent's last renewal."""
+        return self._renewal(agent_id).model
+
+    def _renewal(self, agent_id: AgentId) -> Renewal:
+        value = self._renewals.get(agent_id)
+        return _read_renewal(value) if value and self.is_online(agent_id) else EMPTY_RENEWAL
+
+    def _sign(self, agent_id: AgentId, change: Change) -> Sign:
+        if change.value is None:
+            self._renewals.pop(agent_id, None)
+        else:
+            self._renewals[agent_id] = change.value
+        return Sign(change.at, leaves=change.value is None)
+
+    def _announce(self, changes: Iterable[StandingChange]) -> None:
+        for change in changes:
+            if Standing.ONLINE in (change.before, change.after):
+                self._tell((change.agent_id,))
+            if change.after is not Standing.AWAY:
+                for listener in self._loss_listeners:
+                    listener(change.agent_id)
+
+    def _replace(self, agent_id: AgentId, record: CardRecord | None) -> None:
+        before = self._cards.pop(agent_id, None)
+        if before is not None:
+            members = self._pools[before.card.pool]
+            members.remove(agent_id)
+            if not members:
+                del self._pools[before.card.pool]
+        if record is not None:
+            self._cards[agent_id] = record
+            self._pools.setdefault(record.card.pool, set()).add(agent_id)
+
+    def _tell(self, agent_ids: Iterable[AgentId]) -> None:
+        for agent_id in sorted(agent_ids):
+            for listener in self._listeners:
+                listener(agent_id)
+
+
+def _by_agent(values: Mapping[str, V]) -> Iterator[tuple[AgentId, V]]:
+    """Yield the values whose keys are ids of agents."""
+    for key, value in values.items():
+        try:
+            yield parse_agent_id(key), value
+        except IoaError:
+            continue  # the registry's heartbeat
+
+
+def _read_card(agent_id: AgentId, value: bytes) -> CardRecord | None:
+    """Decode a card; a card that cannot be decoded, or is stored under another agent's id, is None."""
+    record = read_value(CARDS, agent_id, CardRecord, value)
+    return record if record is not None and record.card.agent_id == agent_id else None
+
+
+@lru_cache(maxsize=4_096)
+def _read_renewal(value: bytes) -> Renewal:
+    """Decode a renewal. A renewal that cannot be decoded is valid and empty."""
+    return read_value(LEASES, "", Renewal, value) or EMPTY_RENEWAL
