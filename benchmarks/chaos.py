@@ -36,8 +36,8 @@ from ioa.group.events import Said
 from ioa.runtime.process import background
 from ioa.telemetry import fault_points
 from ioa.telemetry.logs import configure_logs
-from ioa.testing.log_checker import Evidence, check, recovery_after
 from tests.rig.fleet import CONTROL_PLANE, GROUPS, REGISTRIES, ROSTER, ROUTERS, WORKERS, Fleet, open_fleet
+from tests.rig.log_checker import Evidence, check, recovery_after
 from tests.rig.nats_site import NatsSite, open_nats_site
 
 _POINTS = {

@@ -34,7 +34,7 @@ from ioa.protocol.ids import PoolId
 from ioa.protocol.search import Need, Search
 from ioa_discovery.embedder import open_embedder
 from ioa_discovery.exact_index import open_exact_index
-from ioa_discovery.indexer import Indexer
+from ioa_discovery.indexer import Indexer, RegisteredAgent
 from ioa_discovery.searcher import Searcher
 from ioa_groups.leaders import ASKED, best_leader
 
@@ -61,7 +61,7 @@ async def evaluate(variant: Variant, embedder: Embedder, progress: Progress) -> 
     async with open_exact_index(embedder.dimension) as index:
         with _step(progress, f"{label}: indexing {len(variant.cards)} cards", None):
             started = time.perf_counter()
-            await Indexer(index, embedder).rebuild(variant.cards, [card.agent_id for card in variant.cards])
+            await Indexer(index, embedder).apply({card.agent_id: RegisteredAgent(card, online=True) for card in variant.cards})
             index_seconds = time.perf_counter() - started
         with _step(progress, f"{label}: timing needs", None):
             latency = await time_needs(variant, index)

@@ -27,8 +27,8 @@ from benchmarks.faults import AGENTS, AllRestarted, Fault, Frozen, Killed, NatsF
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import GoalId
 from ioa.telemetry.logs import configure_logs
-from ioa.testing.log_checker import Evidence, check, check_losses, recovery_after
 from tests.rig.fleet import CONTROL_PLANE, REGISTRIES, ROSTER, WORKERS, open_fleet
+from tests.rig.log_checker import Evidence, check, check_losses, recovery_after
 from tests.rig.nats_site import open_nats_site
 from tests.rig.oracle import SLOW_KINDS
 

@@ -33,7 +33,7 @@ from ioa.testing.manual_clock import NEW_YEAR, ManualClock
 from ioa_discovery.embedder import open_embedder
 from ioa_discovery.exact_index import open_exact_index
 from ioa_discovery.experience import Experience
-from ioa_discovery.indexer import Indexer
+from ioa_discovery.indexer import Indexer, RegisteredAgent
 from ioa_discovery.searcher import Searcher
 
 ODDS = (0.95, 0.7, 0.6, 0.2)
@@ -117,7 +117,7 @@ async def simulate(
         "memory", *(f"best, tasks {one.start + 1} to {one.stop}" for one in thirds), "worst, all", "done", "best first", "misfits"
     )
     async with open_exact_index(embedder.dimension) as index:
-        await Indexer(index, embedder).rebuild(everybody, [card.agent_id for card in everybody])
+        await Indexer(index, embedder).apply({card.agent_id: RegisteredAgent(card, online=True) for card in everybody})
         for remembers in (False, True):
             experience = Experience(ManualClock())
             searcher = Searcher(index, embedder, experience=experience if remembers else None)

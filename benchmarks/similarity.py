@@ -25,7 +25,7 @@ from ioa.protocol.ids import AgentId
 from ioa.protocol.search import Hit, Need, Search
 from ioa_discovery.embedder import open_embedder
 from ioa_discovery.exact_index import open_exact_index
-from ioa_discovery.indexer import Indexer
+from ioa_discovery.indexer import Indexer, RegisteredAgent
 from ioa_discovery.searcher import Searcher
 
 AGENTS = Path(__file__).parent.parent / "examples" / "agents"
@@ -121,7 +121,7 @@ async def best_hits(cards: list[AgentCard], needs: Iterable[str]) -> list[tuple[
         open_embedder() as embedder,
         open_exact_index(embedder.dimension) as index,
     ):
-        await Indexer(index, embedder).rebuild(cards, [card.agent_id for card in cards])
+        await Indexer(index, embedder).apply({card.agent_id: RegisteredAgent(card, online=True) for card in cards})
         searcher = Searcher(index, embedder)
         return [(need, (await searcher.search(Search(needs=(Need(text=need),)))).merged[0]) for need in needs]
 

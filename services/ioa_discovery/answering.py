@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import replace
-from typing import Protocol
+from dataclasses import dataclass, replace
 
 from ioa.adapters.nats.requests.endpoints import Handler, ServiceEndpoint, answer, answer_agent
 from ioa.adapters.nats.requests.service import open_service
@@ -21,37 +20,30 @@ from ioa.adapters.system_clock import SystemClock
 from ioa.distribution import installed_version
 from ioa.errors import ForbiddenError, InvalidInputError
 from ioa.ports.agent_index import AgentIndex
+from ioa.ports.discovery import Discovery
 from ioa.ports.embedder import Embedder
 from ioa.protocol import subjects
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES, decode_value, encode, receive
 from ioa.protocol.outcomes import ReportOutcomes
-from ioa.protocol.search import MAX_NEEDS, NEEDS_FIELDS, NEEDS_OF_ONE, AskIndexStatus, IndexStatus, Search, SearchResult
+from ioa.protocol.search import MAX_NEEDS, NEEDS_FIELDS, NEEDS_OF_ONE, AskIndexStatus, IndexStatus, Search
 from ioa.runtime.control_plane import ControlPlaneSettings
 from ioa.runtime.process import background
 from ioa_discovery.assessment import Assessor
 from ioa_discovery.experience import Experience
 from ioa_discovery.indexer import Indexer
-from ioa_discovery.registry_feed import RegistryFeed
 from ioa_discovery.replicas import Replicas
 from ioa_discovery.searcher import Searcher
 from ioa_discovery.terms import Stem
 from ioa_discovery.upkeep import Upkeep
 
 
-class OpenedEngines(Protocol):
-    """The index and the embedders."""
+@dataclass(frozen=True, slots=True)
+class Engines:
+    """An index, the embedder of needs, and the embedder of cards, which may store their vectors."""
 
-    @property
-    def index(self) -> AgentIndex:
-        """The index of cards."""
-
-    @property
-    def embedder(self) -> Embedder:
-        """The embedder of needs."""
-
-    @property
-    def card_embedder(self) -> Embedder:
-        """The embedder of cards; it may store their vectors."""
+    index: AgentIndex
+    embedder: Embedder
+    card_embedder: Embedder
 
 
 _SEARCH_COST = 10
@@ -71,14 +63,7 @@ def search_cost(data: bytes) -> int:
     return _SEARCH_COST * max(1, -(-min(needs, MAX_NEEDS) // NEEDS_OF_ONE))
 
 
-class Searching(Protocol):
-    """Searches for agents."""
-
-    async def search(self, request: Search) -> SearchResult:
-        """Return the hits of each need."""
-
-
-def answer_search(searcher: Searching) -> Handler:
+def answer_search(searcher: Discovery) -> Handler:
     """Make the handler of searches. An agent searches as itself, because cards restrict the pools that may find them.
 
     Group setup searches for the agents that open groups; a user searches for no agent.
@@ -100,7 +85,7 @@ def answer_search(searcher: Searching) -> Handler:
 async def open_answering(
     client: Connection,
     settings: ControlPlaneSettings,
-    open_engines: Callable[[], AbstractAsyncContextManager[OpenedEngines]],
+    open_engines: Callable[[], AbstractAsyncContextManager[Engines]],
     stem: Stem,
 ) -> AsyncIterator[None]:
     """Answer searches while the block runs, from the present content of the index, which follows the registry meanwhile.
@@ -112,19 +97,19 @@ async def open_answering(
         stem: Stemmer of the words of needs and cards.
     """
     view, sessions = NatsRegistryView(client, settings.lease), NatsSessions(client)
-    feed = RegistryFeed(view)
-    view.listen(feed.touch)
     clock, outcomes = SystemClock(), NatsOutcomes(client)
     replicas = Replicas(view, clock, settings.renew_every)
     view.listen(replicas.touch)
     experience = Experience(clock)
-    assessor = Assessor(NatsGroupLog(client), view, outcomes, clock, sessions, experience)
+    assessor = Assessor(NatsGroupLog(client), view, outcomes, sessions, experience)
     async with (
         open_engines() as engines,
         background(view.follow_cards(), view.follow_leases(), sessions.follow(), outcomes.follow(experience)),
     ):
         await view.whole()
         indexer = Indexer(engines.index, engines.card_embedder, stem=stem)
+        upkeep = Upkeep(indexer, view)
+        view.listen(upkeep.touch)
         searcher = Searcher(engines.index, engines.embedder, replicas, experience, stem=stem)
 
         async def status(_request: AskIndexStatus) -> IndexStatus:
@@ -147,7 +132,7 @@ async def open_answering(
             ServiceEndpoint("status", subjects.any_status(subjects.INDEX_STATUS), answer(AskIndexStatus, status)),
         ]
         async with (
-            background(Upkeep(indexer, feed).keep()),
+            background(upkeep.keep()),
             open_service(
                 client,
                 "ioa-discovery",

@@ -1,24 +1,28 @@
-"""Outcomes of tasks: the owner of an ended group reports it, and the group's log contains the outcomes."""
+"""Outcomes of tasks: the owner of an ended group reports it, and the group's log contains the outcomes.
+
+Only routers and group setup write the log, so the owner cannot falsify an outcome.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
+from datetime import datetime
 
 from prometheus_client import Counter
 
 from ioa.adapters.nats.stores.outcomes import NatsOutcomes
 from ioa.adapters.nats.stores.sessions import NatsSessions
 from ioa.errors import ConflictError, ForbiddenError
+from ioa.group.events import Entry, Said, SubgroupClosed
 from ioa.group.requests import no_group
-from ioa.group.state import GroupState
-from ioa.ports.clock import Clock
+from ioa.group.state import ClosedTask, GroupState
 from ioa.ports.group_log import GroupLog
 from ioa.ports.registry_view import RegistryView
-from ioa.protocol.ids import CommId
-from ioa.protocol.messages import TaskOutcome
-from ioa.protocol.outcomes import Outcome, ReportOutcomes, name_of_task
+from ioa.protocol.ids import TaskId
+from ioa.protocol.messages import AsyncTaskAssignment, InformTaskResult, SyncTaskAssignment, TaskOutcome
+from ioa.protocol.outcomes import MAX_RECORDED_NEED_CHARS, Outcome, ReportOutcomes, name_of_task
 from ioa.protocol.registry import Acknowledged
-from ioa_discovery.ended_tasks import EndedTask, EndedTasks
+from ioa.protocol.usage import NOTHING, Usage
 from ioa_discovery.experience import Experience
 
 _MAX_ENTRIES = 1_000
@@ -39,14 +43,12 @@ class Assessor:
         log: GroupLog,
         view: RegistryView,
         outcomes: NatsOutcomes,
-        clock: Clock,
         sessions: NatsSessions,
         experience: Experience,
     ) -> None:
         self._log = log
         self._view = view
         self._outcomes = outcomes
-        self._clock = clock
         self._sessions = sessions
         self._experience = experience
 
@@ -68,37 +70,84 @@ class Assessor:
             raise ForbiddenError(f"{request.agent_id} may not report group {request.comm_id}: {state.owner} owned it.")
         if not state.phase.is_terminal:
             raise ConflictError(f"The group {request.comm_id} has not ended.", hint="Report its tasks when it has.")
-        await self._store_outcomes(state)
-        return Acknowledged()
-
-    async def _store_outcomes(self, state: GroupState) -> None:
-        owner = self._view.card(state.owner)
-        for task in await self._ended_tasks(state.comm_id):
-            record = self._view.card(task.assignee)
-            if task.assignee == state.owner or record is None or (owner is not None and record.card.pool == owner.card.pool):
-                continue
-            outcome = Outcome(
-                pool=record.card.pool,
-                agent_id=task.assignee,
-                need=task.need,
-                done=task.done,
-                at=min(task.at, self._clock.now()),
-                seconds=task.took.total_seconds(),
-                usage=task.usage,
-                task=name_of_task(state.comm_id, task.task_id),
-            )
+        for outcome in (await self._read_log(state)).outcomes(self._view):
             if not self._experience.has(outcome):
                 await self._outcomes.put(outcome, key=outcome.task)
                 _counts[outcome.done].inc()
+        return Acknowledged()
 
-    async def _ended_tasks(self, comm_id: CommId) -> Sequence[EndedTask]:
-        """Read the ended tasks of a log, page by page."""
-        tasks, entries, after = EndedTasks(), 0, 0
+    async def _read_log(self, state: GroupState) -> _EndedTasks:
+        tasks, entries, after = _EndedTasks(state), 0, 0
         while entries < _MAX_ENTRIES:
             limit = min(_PAGE_ENTRIES, _MAX_ENTRIES - entries)
-            page = await self._log.read(comm_id, after=after, limit=limit, max_bytes=_PAGE_BYTES)
+            page = await self._log.read(state.comm_id, after=after, limit=limit, max_bytes=_PAGE_BYTES)
             if not page:
                 break
-            tasks.apply(one.entry for one in page)
+            for stored in page:
+                tasks.read(stored.entry)
             entries, after = entries + len(page), page[-1].seq
-        return list(tasks)
+        return tasks
+
+
+class _EndedTasks:
+    """The ended tasks of a group, collected entry by entry from the first one."""
+
+    def __init__(self, group: GroupState) -> None:
+        self._group = group
+        self._needs: dict[TaskId, str] = {}
+        self._assigned: dict[TaskId, datetime] = {}
+        self._usages: dict[TaskId, Usage] = {}
+        self._closed: dict[TaskId, tuple[ClosedTask, datetime]] = {}
+        self._unfit: set[TaskId] = set()
+
+    def read(self, entry: Entry) -> None:
+        """Read the next entry."""
+        match entry.event:
+            case SubgroupClosed(task_id=task_id, usage=spent):
+                self._usages[task_id] = spent
+            case Said(message=message):
+                match message.payload:
+                    case SyncTaskAssignment(tasks=specs) | AsyncTaskAssignment(tasks=specs):
+                        self._needs |= {one.task_id: one.task_abstract or one.task_desc for one in specs}
+                    case InformTaskResult(task_id=task_id) as report:
+                        self._usages[task_id] = report.usage or NOTHING
+                        if report.outcome is TaskOutcome.FAILED and (report.declined or report.lacks):
+                            self._unfit.add(task_id)
+                    case _:
+                        pass
+            case _:
+                pass
+        for task in entry.state.tasks:
+            self._assigned.setdefault(task.task_id, entry.event.at)
+            if isinstance(task, ClosedTask):
+                _, at = self._closed.get(task.task_id, (task, entry.event.at))
+                self._closed[task.task_id] = task, at
+
+    def outcomes(self, view: RegistryView) -> Iterator[Outcome]:
+        """Yield the outcomes in the order in which the tasks ended. A rejected task was not done.
+
+        Left out are tasks of the group's owner and of its pool; cancelled tasks; tasks that did not fit, because the assignee
+        declined them or their files were missing; and tasks that not all members know, because a record would reveal them.
+        """
+        owner = view.card(self._group.owner)
+        for task_id, (task, at) in self._closed.items():
+            if (
+                task.outcome is TaskOutcome.CANCELLED
+                or task.earshot
+                or task_id in self._unfit
+                or task.assignee == self._group.owner
+            ):
+                continue
+            record = view.card(task.assignee)
+            if record is None or (owner is not None and record.card.pool == owner.card.pool):
+                continue
+            yield Outcome(
+                pool=record.card.pool,
+                agent_id=task.assignee,
+                need=self._needs.get(task_id, "")[:MAX_RECORDED_NEED_CHARS],
+                done=task.outcome is TaskOutcome.DONE,
+                at=at,
+                seconds=max(0.0, (at - self._assigned[task_id]).total_seconds()),
+                usage=self._usages.get(task_id, NOTHING),
+                task=name_of_task(self._group.comm_id, task_id),
+            )

@@ -3,36 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing
 
 from ioa.ports.agent_index import AgentIndex
 from ioa.ports.embedder import Embedder
-from ioa_discovery.embedder import CardEmbedder, open_embedder
+from ioa_discovery.answering import Engines
+from ioa_discovery.embedder import open_embedder
 from ioa_discovery.exact_index import open_exact_index
 from ioa_discovery.settings import DiscoverySettings
+from ioa_discovery.vector_store import StoredEmbedder
 
 VECTORS_FILE = "vectors.sqlite"
-
-
-@dataclass(frozen=True, slots=True)
-class Engines:
-    """An index, the embedder of needs, and the embedder of cards, which stores their vectors."""
-
-    index: AgentIndex
-    embedder: Embedder
-    card_embedder: Embedder
 
 
 @asynccontextmanager
 async def open_engines(settings: DiscoverySettings) -> AsyncIterator[Engines]:
     """Load the model and open the index: in a Qdrant server if the settings name one, otherwise in memory."""
-    file = settings.vectors_folder / VECTORS_FILE if settings.vectors_folder is not None else None
-    async with (
-        open_embedder(settings.embedding_model, vectors_file=file) as embedder,
-        _open_index(settings, embedder) as index,
-    ):
-        yield Engines(index, embedder, CardEmbedder(embedder))
+    folder = settings.vectors_folder
+    async with open_embedder(settings.embedding_model) as embedder, _open_index(settings, embedder) as index:
+        if folder is None:
+            yield Engines(index, embedder, card_embedder=embedder)
+            return
+        with closing(StoredEmbedder(embedder, folder / VECTORS_FILE)) as card_embedder:
+            yield Engines(index, embedder, card_embedder)
 
 
 def _open_index(settings: DiscoverySettings, embedder: Embedder) -> AbstractAsyncContextManager[AgentIndex]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -22,6 +22,7 @@ from ioa.ports.agent_index import Candidate, Candidates, Indexed, IndexEntry, In
 from ioa.ports.embedder import Vector
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.ids import AgentId, PoolId
+from ioa.protocol.search import Filters
 
 try:
     import numpy as np
@@ -41,11 +42,11 @@ _log = structlog.get_logger(__name__)
 @asynccontextmanager
 async def open_exact_index(dimension: int) -> AsyncIterator[ExactIndex]:
     """Open an empty index for vectors of this length, with a thread of its own."""
-    thread = ThreadPoolExecutor(1, thread_name_prefix="exact-index")
+    index = ExactIndex(dimension)
     try:
-        yield ExactIndex(dimension, thread)
+        yield index
     finally:
-        thread.shutdown(wait=False, cancel_futures=True)
+        index.close()
 
 
 class ExactIndex:
@@ -55,8 +56,8 @@ class ExactIndex:
     All reads and writes run in one thread, one at a time, so they need no lock.
     """
 
-    def __init__(self, dimension: int, thread: Executor) -> None:
-        self._thread = thread
+    def __init__(self, dimension: int) -> None:
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="exact-index")
         self._slots: dict[AgentId, int] = {}
         self._agents: dict[int, _Agent] = {}
         self._texts = _Rows(dimension)
@@ -64,10 +65,12 @@ class ExactIndex:
         self._online = np.zeros(_FIRST_ROWS, dtype=np.bool_)
         self._pool_of = np.full(_FIRST_ROWS, _NONE, dtype=np.int32)
         self._pools: dict[PoolId, int] = {}
-        self._unused_pools = list[int]()
-        self._labels: defaultdict[tuple[str, str], set[int]] = defaultdict(set)
         self._postings: defaultdict[int, dict[int, float]] = defaultdict(dict)
         self._with_words = 0
+
+    def close(self) -> None:
+        """End the thread."""
+        self._thread.shutdown(wait=False, cancel_futures=True)
 
     async def put(self, entries: Sequence[IndexEntry]) -> None:
         """Insert or replace the entries."""
@@ -112,11 +115,8 @@ class ExactIndex:
             self._examples.owners[rows] = slot
             self._slots[entry.card.agent_id] = slot
             self._agents[slot] = _Agent(entry.card, entry.fingerprint, entry.terms, rows)
-            if entry.card.pool not in self._pools:
-                self._pools[entry.card.pool] = self._unused_pools.pop() if self._unused_pools else len(self._pools)
-            self._online[slot], self._pool_of[slot] = entry.online, self._pools[entry.card.pool]
-            for label in _filter_labels(entry.card):
-                self._labels[label].add(slot)
+            self._online[slot] = entry.online
+            self._pool_of[slot] = self._pools.setdefault(entry.card.pool, len(self._pools))
             self._with_words += bool(entry.terms.indices)
             for term, weight in zip(entry.terms.indices, entry.terms.values, strict=True):
                 self._postings[term][slot] = weight
@@ -134,12 +134,6 @@ class ExactIndex:
             self._texts.remove([slot])
             self._examples.remove(agent.example_rows)
             self._online[slot], self._pool_of[slot] = False, _NONE
-            for label in _filter_labels(agent.card):
-                self._labels[label].discard(slot)
-                if not self._labels[label]:
-                    del self._labels[label]
-            if ("pool", agent.card.pool) not in self._labels:
-                self._unused_pools.append(self._pools.pop(agent.card.pool))
             self._with_words -= bool(agent.terms.indices)
             for term in agent.terms.indices:
                 del self._postings[term][slot]
@@ -164,12 +158,9 @@ class ExactIndex:
     def _allowed(self, query: IndexQuery) -> np.ndarray:
         """Return for each slot whether the query may find its agent."""
         filters = query.filters
-        allowed = self._online.copy() if filters.online else self._pool_of >= 0
-        wanted = [("pool", filters.pool), ("version", filters.version), *(("tag", tag) for tag in filters.tags)]
-        for label in [(field, value) for field, value in wanted if value is not None]:
-            labelled = np.zeros(len(allowed), dtype=np.bool_)
-            labelled[list(self._labels.get(label, ()))] = True
-            allowed &= labelled
+        allowed = self._online.copy() if filters.online else self._pool_of != _NONE
+        if filters.tags or filters.pool is not None or filters.version is not None:
+            allowed[[slot for slot, agent in self._agents.items() if not _matches(filters, agent.card)]] = False
         allowed[[self._slots[agent_id] for agent_id in query.exclude if agent_id in self._slots]] = False
         return allowed
 
@@ -189,7 +180,7 @@ class ExactIndex:
         usable = (slots >= 0) & allowed[slots]
         slots, scores = slots[usable], scores[usable]
         pools = self._pool_of[slots]
-        best = np.full(len(self._pools) + len(self._unused_pools), -np.inf, dtype=scores.dtype)
+        best = np.full(len(self._pools), -np.inf, dtype=scores.dtype)
         np.maximum.at(best, pools, scores)
         threshold = np.partition(best, -limit)[-limit] if len(best) > limit else -np.inf
         chosen = (scores == best[pools]) & (scores >= threshold)
@@ -227,9 +218,8 @@ class _Agent:
     example_rows: list[int]
 
 
-def _filter_labels(card: AgentCard) -> set[tuple[str, str]]:
-    """Return the fields of a card that searches filter by."""
-    return {("pool", card.pool), ("version", card.version), *(("tag", tag) for tag in card.tags)}
+def _matches(filters: Filters, card: AgentCard) -> bool:
+    return filters.pool in (None, card.pool) and filters.version in (None, card.version) and set(filters.tags) <= set(card.tags)
 
 
 class _Rows:

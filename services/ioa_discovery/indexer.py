@@ -1,63 +1,33 @@
-"""Apply registry events to the index, in batches.
+"""Write the present state of agents into the index.
 
-All operations are idempotent: an event that is delivered twice, or after a restart, meets an equal fingerprint and computes no
-vector. A card and its lease may arrive in either order, so the status of an agent is remembered before its card arrives.
+All operations are idempotent: an agent whose entry has an equal fingerprint costs no vector, also after a restart.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterable, Collection, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
+from typing import NamedTuple
 
-from ioa.ports.agent_index import AgentIndex, IndexEntry
+from ioa.ports.agent_index import AgentIndex, Indexed, IndexEntry
 from ioa.ports.embedder import Embedder
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.ids import AgentId
 from ioa_discovery.profile import fingerprint, profile_text, profile_words
 from ioa_discovery.terms import Stem, document_terms, english_stem
 
-BATCH_CARDS = 64
-"""Cards that are embedded and written together."""
 
-
-@dataclass(frozen=True, slots=True)
-class CardStored:
-    """An agent registered, or changed its card."""
+class RegisteredAgent(NamedTuple):
+    """An agent's card, and whether its lease is valid."""
 
     card: AgentCard
-
-
-@dataclass(frozen=True, slots=True)
-class AgentOnline:
-    """An agent's lease began."""
-
-    agent_id: AgentId
-
-
-@dataclass(frozen=True, slots=True)
-class AgentOffline:
-    """An agent's lease ended; its card stays."""
-
-    agent_id: AgentId
-
-
-@dataclass(frozen=True, slots=True)
-class AgentRemoved:
-    """An agent deregistered."""
-
-    agent_id: AgentId
-
-
-RegistryEvent = CardStored | AgentOnline | AgentOffline | AgentRemoved
+    online: bool
 
 
 class Indexer:
-    """Keep an index equal to the registry. One instance writes to the index of a process.
-
-    Events of two sources may be applied at the same time if only one of them has cards: while cards are embedded, the events of
-    the other source are applied.
+    """Keep an index equal to the registry. One instance writes to the index of a process, one call after the other.
 
     Args:
         index: The index to write.
@@ -69,102 +39,72 @@ class Indexer:
         self._stem = stem
         self._index = index
         self._embedder = embedder
-        self._writing = asyncio.Lock()
-        self._fingerprints: dict[AgentId, str] = {}
-        self._online: set[AgentId] = set()
+        self._indexed: dict[AgentId, Indexed] = {}
 
     @property
     def cards(self) -> int:
         """Number of cards in the index, online or not."""
-        return len(self._fingerprints)
+        return len(self._indexed)
 
-    async def load(self) -> Collection[AgentId]:
+    async def load(self) -> Iterable[AgentId]:
         """Read the state of the index; return its agents."""
-        held = await self._index.indexed()
-        self._fingerprints = {agent_id: state.fingerprint for agent_id, state in held.items()}
-        self._online = {agent_id for agent_id, state in held.items() if state.online}
-        return held.keys()
+        self._indexed = dict(await self._index.indexed())
+        return self._indexed.keys()
 
-    async def rebuild(self, cards: Iterable[AgentCard], online: Iterable[AgentId]) -> None:
-        """Make the index equal to these cards and this status: add, replace and remove. Entries that are up to date stay."""
-        held = await self.load()
-        wanted = {card.agent_id: card for card in cards}
-        alive = set(online)
-        removed: list[RegistryEvent] = [AgentRemoved(agent_id) for agent_id in held if agent_id not in wanted]
-        leases = [AgentOnline(agent_id) if agent_id in alive else AgentOffline(agent_id) for agent_id in wanted]
-        await self.apply([*removed, *leases, *map(CardStored, wanted.values())])
-
-    async def apply(self, events: Sequence[RegistryEvent]) -> None:
-        """Apply events; for each agent and kind, the last one counts. Searches see the result when this returns."""
-        cards: dict[AgentId, AgentCard] = {}
-        removed: set[AgentId] = set()
-        alive: dict[AgentId, bool] = {}
-        for event in events:
-            match event:
-                case CardStored(card):
-                    cards[card.agent_id] = card
-                    removed.discard(card.agent_id)
-                case AgentOnline(agent_id):
-                    alive[agent_id] = True
-                case AgentOffline(agent_id):
-                    alive[agent_id] = False
-                case AgentRemoved(agent_id):
-                    cards.pop(agent_id, None)
-                    alive.pop(agent_id, None)
-                    removed.add(agent_id)
-        async with self._writing:
-            await self._remove(sorted(removed))
-            await self._set_online({agent_id for agent_id, online in alive.items() if online != (agent_id in self._online)})
-        await self._put(cards.values())
-
-    async def follow(self, batches: AsyncIterable[Sequence[RegistryEvent]]) -> None:
-        """Apply batches until the source ends.
+    async def apply(self, agents: Mapping[AgentId, RegisteredAgent | None]) -> None:
+        """Insert, replace and remove agents; None removes one. Searches see the result when this returns.
 
         Raises:
             UnavailableError: The index does not answer; its content is then unknown, so call `load` again.
         """
-        async for batch in batches:
-            await self.apply(batch)
+        present = {agent_id: agent for agent_id, agent in agents.items() if agent is not None}
+        await self._remove([agent_id for agent_id in self._indexed.keys() & agents.keys() if agent_id not in present])
+        stale = [agent for agent in present.values() if self._is_stale(agent.card)]
+        for online in (True, False):
+            await self._set_online(
+                [
+                    agent_id
+                    for agent_id, agent in present.items()
+                    if agent.online is online and agent_id in self._indexed and self._indexed[agent_id].online is not online
+                ],
+                online,
+            )
+        if stale:
+            await self._put(stale)
 
-    async def _set_online(self, changed: set[AgentId]) -> None:
-        """Invert the status of some agents. For an agent without a card it is only remembered."""
-        came, went = sorted(changed - self._online), sorted(changed & self._online)
-        self._online ^= changed
-        for agent_ids, online in ((came, True), (went, False)):
-            here = [agent_id for agent_id in agent_ids if agent_id in self._fingerprints]
-            if here:
-                await self._index.set_online(here, online)
+    def _is_stale(self, card: AgentCard) -> bool:
+        indexed = self._indexed.get(card.agent_id)
+        return indexed is None or indexed.fingerprint != self._fingerprint(card)
 
     async def _remove(self, agent_ids: Sequence[AgentId]) -> None:
         if agent_ids:
             await self._index.remove(agent_ids)
         for agent_id in agent_ids:
-            self._fingerprints.pop(agent_id, None)
-            self._online.discard(agent_id)
+            del self._indexed[agent_id]
 
-    async def _put(self, cards: Iterable[AgentCard]) -> None:
-        """Embed and store new and changed cards, in batches."""
-        stale = [card for card in cards if self._fingerprints.get(card.agent_id) != self._fingerprint(card)]
-        for start in range(0, len(stale), BATCH_CARDS):
-            batch = stale[start : start + BATCH_CARDS]
-            vectors = iter(await self._embedder.embed([text for card in batch for text in (profile_text(card), *card.examples)]))
-            words = await asyncio.to_thread(
-                lambda cards: [document_terms(profile_words(card), self._stem) for card in cards], batch
+    async def _set_online(self, agent_ids: Sequence[AgentId], online: bool) -> None:
+        if agent_ids:
+            await self._index.set_online(agent_ids, online)
+        self._indexed.update({agent_id: replace(self._indexed[agent_id], online=online) for agent_id in agent_ids})
+
+    async def _put(self, agents: Sequence[RegisteredAgent]) -> None:
+        """Embed and store new and changed cards."""
+        cards = [agent.card for agent in agents]
+        vectors = iter(await self._embedder.embed([text for card in cards for text in (profile_text(card), *card.examples)]))
+        words = await asyncio.to_thread(lambda: [document_terms(profile_words(card), self._stem) for card in cards])
+        entries = [
+            IndexEntry(
+                card=card,
+                online=online,
+                text=next(vectors),
+                examples=tuple(islice(vectors, len(card.examples))),
+                terms=terms,
+                fingerprint=self._fingerprint(card),
             )
-            async with self._writing:
-                entries = [
-                    IndexEntry(
-                        card=card,
-                        online=card.agent_id in self._online,
-                        text=next(vectors),
-                        examples=tuple(islice(vectors, len(card.examples))),
-                        terms=terms,
-                        fingerprint=self._fingerprint(card),
-                    )
-                    for card, terms in zip(batch, words, strict=True)
-                ]
-                await self._index.put(entries)
-                self._fingerprints.update({entry.card.agent_id: entry.fingerprint for entry in entries})
+            for (card, online), terms in zip(agents, words, strict=True)
+        ]
+        await self._index.put(entries)
+        self._indexed.update({entry.card.agent_id: Indexed(entry.fingerprint, entry.online) for entry in entries})
 
     def _fingerprint(self, card: AgentCard) -> str:
         return fingerprint(card, self._embedder.model_id)

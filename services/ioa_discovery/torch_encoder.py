@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 from array import array
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -43,16 +42,12 @@ class SentenceTransformerEncoder:
                 hint="Name a folder or a hub id that is on disk or that can be downloaded.",
             ) from error
         self.model_id = _model_id(model)
-        self.dimension = len(self.encode(["dimension"])[0])
+        self.dimension = len(self.encode("dimension"))
 
-    def encode(self, texts: Sequence[str]) -> Sequence[Vector]:
-        """Return one vector of unit length per text. Text beyond the model's own limit is ignored."""
-        if not texts:
-            return []
-        vectors: np.ndarray = self._model.encode(
-            list(texts), normalize_embeddings=True, show_progress_bar=False, convert_to_numpy=True
-        )
-        return [array("f", vector.tobytes()) for vector in vectors.astype("float32")]
+    def encode(self, text: str) -> Vector:
+        """Return a vector of unit length. Text beyond the model's own limit is ignored."""
+        vector: np.ndarray = self._model.encode(text, normalize_embeddings=True, show_progress_bar=False, convert_to_numpy=True)
+        return array("f", vector.astype("float32").tobytes())
 
 
 def _loaded(kind: type[SentenceTransformer], model: str) -> SentenceTransformer:

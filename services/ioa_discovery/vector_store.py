@@ -1,11 +1,11 @@
 """File of card vectors, so that a restart of discovery computes no vector again.
 
-An SQLite file, used by the thread that embeds. It is a cache: a damaged file is replaced by an empty one, and a vector that cannot
-be read is computed.
+An SQLite file. It is a cache: a damaged file is replaced by an empty one, and a vector that cannot be read is computed.
 """
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import sqlite3
 from array import array
@@ -14,7 +14,7 @@ from pathlib import Path
 
 import structlog
 
-from ioa.ports.embedder import Vector
+from ioa.ports.embedder import Embedder, Vector
 
 MAX_VECTORS = 500_000
 """Maximum stored vectors, about 800 MB at 384 dimensions. The oldest are deleted first."""
@@ -29,16 +29,36 @@ _SCHEMA = """
 _log = structlog.get_logger(__name__)
 
 
-class VectorStore:
-    """The vectors of a model in a file, by their texts. Use it in the thread that created it."""
+class StoredEmbedder:
+    """An `Embedder` that reads known vectors from a file and adds the others to it.
 
-    def __init__(self, file: Path, model_id: str, *, max_vectors: int = MAX_VECTORS) -> None:
-        self._model_id = model_id
+    Args:
+        embedder: Computes the vectors that the file does not contain.
+        file: The file; it is created with its folder.
+        max_vectors: Maximum stored vectors.
+    """
+
+    def __init__(self, embedder: Embedder, file: Path, *, max_vectors: int = MAX_VECTORS) -> None:
+        self.model_id, self.dimension = embedder.model_id, embedder.dimension
+        self._embedder = embedder
         self._max_vectors = max_vectors
         self._connection = _open(file)
 
-    def read(self, texts: Sequence[str]) -> dict[str, Vector]:
-        """Return the stored vectors of those texts that have one."""
+    async def embed(self, texts: Sequence[str]) -> Sequence[Vector]:
+        """Return one vector per text, in the order given."""
+        found = await asyncio.to_thread(self._read, texts)
+        missing = [text for text in dict.fromkeys(texts) if text not in found]
+        if missing:
+            computed = dict(zip(missing, await self._embedder.embed(missing), strict=True))
+            await asyncio.to_thread(self._write, computed)
+            found |= computed
+        return [found[text] for text in texts]
+
+    def close(self) -> None:
+        """Close the file."""
+        self._connection.close()
+
+    def _read(self, texts: Sequence[str]) -> dict[str, Vector]:
         found: dict[str, Vector] = {}
         try:
             for text in texts:
@@ -49,8 +69,7 @@ class VectorStore:
             _log.warning("vectors_not_read", error=str(error))
         return found
 
-    def write(self, vectors: Mapping[str, Vector]) -> None:
-        """Store vectors, and delete the oldest above the maximum."""
+    def _write(self, vectors: Mapping[str, Vector]) -> None:
         try:
             with self._connection:
                 rows = [(self._key(text), array("f", vector).tobytes()) for text, vector in vectors.items()]
@@ -60,33 +79,21 @@ class VectorStore:
         except sqlite3.Error as error:
             _log.warning("vectors_not_written", error=str(error))
 
-    def close(self) -> None:
-        """Close the file."""
-        self._connection.close()
-
     def _key(self, text: str) -> bytes:
-        return hashlib.blake2b(f"{self._model_id}\0{text}".encode(), digest_size=_KEY_BYTES).digest()
+        return hashlib.blake2b(f"{self.model_id}\0{text}".encode(), digest_size=_KEY_BYTES).digest()
 
 
 def _open(file: Path) -> sqlite3.Connection:
     file.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        return _connect(file)
-    except sqlite3.OperationalError:
-        # Another process opens the file at this moment, or the disk is full: neither is a reason to delete it.
-        return sqlite3.connect(file, timeout=_BUSY_SECONDS)
-    except sqlite3.DatabaseError as error:
-        _log.warning("vectors_file_replaced", error=str(error))
-        for part in ("", "-wal", "-shm"):
-            file.with_name(file.name + part).unlink(missing_ok=True)
-        return _connect(file)
-
-
-def _connect(file: Path) -> sqlite3.Connection:
-    connection = sqlite3.connect(file, timeout=_BUSY_SECONDS)
+    connection = sqlite3.connect(file, timeout=_BUSY_SECONDS, check_same_thread=False)
     try:
         connection.executescript(_SCHEMA)
-    except sqlite3.DatabaseError:
+    except sqlite3.OperationalError as error:  # the disk is full, or another process opens the file: not a reason to delete it
+        _log.warning("vectors_file_unusable", error=str(error))
+    except sqlite3.DatabaseError as error:
+        _log.warning("vectors_file_replaced", error=str(error))
         connection.close()
-        raise
+        for part in ("", "-wal", "-shm"):
+            file.with_name(file.name + part).unlink(missing_ok=True)
+        return _open(file)
     return connection

@@ -26,7 +26,7 @@ from ioa_discovery.terms import whole_word
 from ioa_groups.__main__ import serve as serve_groups
 from ioa_registry.__main__ import serve as serve_registry
 from ioa_router.__main__ import serve as serve_router
-from ioa_testkit.word_engines import WordEngines
+from ioa_testkit.word_engines import open_word_engines
 
 RENEW_EVERY = timedelta(milliseconds=200)
 """Lease renewal interval. Short, because a renewal shows an agent the groups whose first push it missed."""
@@ -101,15 +101,10 @@ async def open_plane(
 
 async def serve_discovery(settings: ControlPlaneSettings, stop: StopSignal) -> None:
     """Answer searches until `stop` is set."""
-
-    @asynccontextmanager
-    async def engines() -> AsyncIterator[WordEngines]:
-        yield WordEngines()
-
     async with (
         open_connection(settings.nats("ioa-discovery")) as client,
         open_topology(client, settings, make=False),
-        open_answering(client, settings, engines, whole_word),
+        open_answering(client, settings, open_word_engines, whole_word),
     ):
         await stop.wait()
 

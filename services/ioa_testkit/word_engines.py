@@ -1,20 +1,48 @@
-"""The engines of discovery in a test: an index in plain Python and an embedder that knows words, not meanings."""
+"""The engines of discovery in a test: the exact index, and an embedder that knows words, not meanings."""
 
 from __future__ import annotations
 
-from ioa.ports.agent_index import AgentIndex
-from ioa.ports.embedder import Embedder
-from ioa.testing.hashing_embedder import HashingEmbedder
-from ioa.testing.memory_index import MemoryIndex
+import hashlib
+import re
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from math import sqrt
+
+from ioa.ports.embedder import Vector
+from ioa_discovery.answering import Engines
+from ioa_discovery.exact_index import open_exact_index
 
 _DIMENSION = 512
 """Dimensions of a vector: enough that the words of some dozens of cards rarely share one."""
 
 
-class WordEngines:
-    """What discovery searches in, without a model. Texts are similar only if they share words."""
+class HashingEmbedder:
+    """An `Embedder` without a model: each word is a direction by its hash, so texts are similar only if they share words.
 
-    def __init__(self) -> None:
-        self.index: AgentIndex = MemoryIndex()
-        self.card_embedder: Embedder = HashingEmbedder(dimension=_DIMENSION)
-        self.embedder: Embedder = self.card_embedder
+    Attributes:
+        embedded: All embedded texts, in order.
+    """
+
+    def __init__(self, *, dimension: int = 64, model_id: str = "hashing") -> None:
+        self.embedded: list[str] = []
+        self.dimension, self.model_id = dimension, model_id
+
+    async def embed(self, texts: Sequence[str]) -> Sequence[Vector]:
+        """Return the normalised count of hashed words of each text."""
+        self.embedded.extend(texts)
+        return [self._vector(text) for text in texts]
+
+    def _vector(self, text: str) -> Vector:
+        counts = [0.0] * self.dimension
+        for word in re.findall(r"\w+", text.lower()) or [""]:
+            counts[int.from_bytes(hashlib.blake2b(word.encode(), digest_size=4).digest(), "big") % self.dimension] += 1.0
+        length = sqrt(sum(count * count for count in counts))
+        return [count / length for count in counts]
+
+
+@asynccontextmanager
+async def open_word_engines() -> AsyncIterator[Engines]:
+    """Open engines without a model. Texts are similar only if they share words."""
+    embedder = HashingEmbedder(dimension=_DIMENSION)
+    async with open_exact_index(_DIMENSION) as index:
+        yield Engines(index, embedder, embedder)

@@ -19,10 +19,10 @@ from ioa.protocol import subjects
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import GoalResult
 from ioa.protocol.ids import LOCAL, AgentId, GoalId, comm_id_of_goal
-from ioa.testing.log_checker import Evidence, check
 from tests.k8s.release import FULL_NAME, is_ready, pods, read_file
 from tests.rig.deadline import eventually
 from tests.rig.evidence import collect, wait_for_rest
+from tests.rig.log_checker import Evidence, check
 from tests.rig.oracle import QUICK_KINDS, answer_to
 
 _REST = timedelta(minutes=5)

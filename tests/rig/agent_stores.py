@@ -1,4 +1,4 @@
-"""Agents' stores in temporary files, which a test can crash, make unusable or look into."""
+"""Agents' stores that a test can crash, make unusable or look into."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, closing
 from datetime import timedelta
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
 from ioa.adapters.sqlite_file import READ_WITHIN
@@ -18,7 +17,7 @@ T = TypeVar("T")
 
 
 class CrashingStore(SqliteStore):
-    """A store whose process a test can kill.
+    """A store whose process a test can kill. It closes its file after each call.
 
     Attributes:
         usable: Whether calls succeed.
@@ -26,9 +25,9 @@ class CrashingStore(SqliteStore):
         well: The value of `is_well`.
     """
 
-    def __init__(self) -> None:
-        self._folder = TemporaryDirectory(prefix="ioa-store-")
-        super().__init__(Path(self._folder.name) / "memory.sqlite")
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        super().__init__(path)
         self.usable, self.refusals, self.well = True, 0, True
 
     @property
@@ -48,14 +47,9 @@ class CrashingStore(SqliteStore):
             [(number,)] = db.execute(f"SELECT count(*) FROM {table}")
         return int(number)
 
-    async def aclose(self) -> None:
-        """Close and delete the file."""
-        await super().aclose()
-        self._folder.cleanup()
-
     async def _transaction(self, work: Callable[[sqlite3.Connection], T], **options: Any) -> T:
         self._check()
-        return await super()._transaction(work, **options)
+        return await super()._transaction(work, **{**options, "stay_open": False})
 
     async def _read_beside(self, read: Callable[[sqlite3.Connection], T], within: timedelta = READ_WITHIN) -> T:
         self._check()

@@ -1,4 +1,4 @@
-"""Collecting what a system has left behind, for `ioa.testing.log_checker` to judge."""
+"""Collect the evidence of a system: logs, results and records, for `tests.rig.log_checker`."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ from ioa.protocol.codec import decode
 from ioa.protocol.ids import AgentId, CommId, GoalId, MessageId
 from ioa.protocol.model import Model
 from ioa.protocol.results import decode_result
-from ioa.testing.log_checker import Absence, Acceptance, Evidence, TaskRun
 from tests.rig.deadline import eventually
+from tests.rig.log_checker import Absence, Acceptance, Evidence, TaskRun
 
 M = TypeVar("M", bound=Model)
 

@@ -33,12 +33,12 @@ from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import LOCAL, AgentId, GoalId
 from ioa.protocol.registry import Acknowledged, Agents, ListAgents
-from ioa.testing.log_checker import Absence, Evidence
 from tests.rig.deadline import eventually
 from tests.rig.evidence import collect, wait_for_rest, without_result
 from tests.rig.forks import fork_server
 from tests.rig.load_brain import PERSON, TEAMS
 from tests.rig.load_worker import Notes, WitnessedNetwork, environment_of
+from tests.rig.log_checker import Absence, Evidence
 from tests.rig.oracle import QUICK_KINDS, answer_to
 from tests.rig.pings import replicas_answering
 from tests.rig.standstill import freeze, thaw

@@ -1,4 +1,4 @@
-"""The control plane in one object: registry, group setup and router over stores in memory. Agents see it as `PlaneNetwork`."""
+"""The control plane in one object: registry, group setup and router over stores in memory. Agents see it as `MemoryNetwork`."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ class MemoryControlPlane(MemoryServices[OnlineAgents]):
             work=self.work,
             discovery=OnlineAgents,
         )
-        self.assessor = Assessor(self.log, self.view, self.outcomes, clock, self.sessions, Experience(clock))
+        self.assessor = Assessor(self.log, self.view, self.outcomes, self.sessions, Experience(clock))
 
     async def fire_due(self) -> None:
         """Have the router look at every deadline that has come."""

@@ -24,6 +24,15 @@ from typing import NamedTuple, TypeVar
 
 import structlog
 
+from ioa.adapters.agent_memory import (
+    MAX_REMEMBERED_BYTES,
+    Encounter,
+    Passage,
+    StoredObservation,
+    StoredSummary,
+    newest_passages,
+    query_words,
+)
 from ioa.adapters.sqlite_file import (
     NOT_SYNCED,
     READ_WITHIN,
@@ -43,15 +52,6 @@ from ioa.adapters.sqlite_file import (
 from ioa.errors import InvalidInputError, UnavailableError
 from ioa.group.requests import SequencedEntry
 from ioa.group.state import Ended
-from ioa.ports.agent_store import (
-    MAX_REMEMBERED_BYTES,
-    Encounter,
-    Passage,
-    StoredObservation,
-    StoredSummary,
-    newest_of,
-    words_of,
-)
 from ioa.ports.brain import Contact
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.codec import decode, encode
@@ -400,7 +400,7 @@ class SqliteStore:
 
     async def remember(self, user: str, comm_id: CommId, passages: Sequence[Passage]) -> None:
         """Keep the newest passages, each once, some at a time: of megabytes it takes longer than an agent may be without memory."""
-        newest = newest_of(passages)
+        newest = newest_passages(passages)
         while not await self._transaction(partial(_remember_some, user=user, comm_id=comm_id, newest=newest), synced=False):
             pass
 
@@ -422,7 +422,7 @@ class SqliteStore:
 
         It takes the longer the more there are, a third of a second of 20,000: so nothing that is written meanwhile waits for it.
         """
-        asked = " OR ".join(f'"{word}"' for word in words_of(words))
+        asked = " OR ".join(f'"{word}"' for word in query_words(words))
 
         def read(db: sqlite3.Connection) -> list[Passage]:
             found = "SELECT comm_id, name, text FROM passages WHERE passages MATCH ? AND user = ? ORDER BY rank, rowid DESC LIMIT ?"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ioa.adapters.sqlite_store import SqliteStore
 from ioa.ports.agent_network import AgentNetwork
-from ioa.ports.agent_store import AgentStore
 from ioa.ports.brain import Brain
 from ioa.ports.clock import Clock, IdSource
 
@@ -28,7 +28,7 @@ class AgentPorts:
     """
 
     network: AgentNetwork
-    store: AgentStore
+    store: SqliteStore
     clock: Clock
     ids: IdSource
     brain: Brain

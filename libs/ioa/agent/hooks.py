@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 
+from ioa.adapters.agent_memory import StoredObservation
+from ioa.adapters.sqlite_store import SqliteStore
 from ioa.agent.answer_files import files_of_answer, named_files
 from ioa.agent.asking import until_answered
 from ioa.agent.conversation import Heard, Teammate, conversation_of, decisions_of, kept, name_of_entry, teammates, without
@@ -32,7 +34,6 @@ from ioa.group.events import name_of
 from ioa.group.policy.offer import TO_CONCLUDE, Offer
 from ioa.group.policy.part import Part
 from ioa.group.state import Charter, Concluding, GroupState, Votes
-from ioa.ports.agent_store import AgentStore, StoredObservation
 from ioa.ports.brain import GroupView, Invite, Posted, TaskRecord, Utterance, WholeConclusion
 from ioa.protocol.codec import validate
 from ioa.protocol.decisions import DecidedBy
@@ -272,7 +273,7 @@ class Hooks:
         chat: The agent's language model, which sums up what it is to remember.
     """
 
-    def __init__(self, agent: AgentDefinition, store: AgentStore, workers: WorkerPool, chat: ModelChat | None = None) -> None:
+    def __init__(self, agent: AgentDefinition, store: SqliteStore, workers: WorkerPool, chat: ModelChat | None = None) -> None:
         self._memories = Memories(store, chat)
         self.listeners = Listeners(agent.listeners, workers)
         self._agent = agent

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, field
 
+from ioa.adapters.sqlite_store import SqliteStore
 from ioa.agent.asking import until_answered
 from ioa.agent.history import GroupHistory
 from ioa.errors import IoaError, SupersededError
 from ioa.group.requests import Accepted, Entries, Rejected, Sync
 from ioa.ports.agent_network import AgentNetwork
-from ioa.ports.agent_store import AgentStore
 from ioa.ports.clock import Clock, IdSource
 from ioa.ports.meter import NOTHING_METERED, Metered
 from ioa.protocol.decisions import DecidedBy
@@ -66,7 +66,7 @@ class Outbox:
 
     me: AgentId
     network: AgentNetwork
-    store: AgentStore
+    store: SqliteStore
     clock: Clock
     ids: IdSource
     session: SessionId

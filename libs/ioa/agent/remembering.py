@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from ioa.adapters.agent_memory import Passage, StoredSummary
+from ioa.adapters.sqlite_store import SqliteStore
 from ioa.agent.chatting import ChatQuestion, Left
 from ioa.agent.conversation import Heard, heard_in, name_of_entry, said_last, without
 from ioa.cancellation import fail_after
@@ -22,7 +24,6 @@ from ioa.errors import IoaError, ModelError, reason_of
 from ioa.fences import defused, fenced
 from ioa.group.budget import cost_left, tokens_left
 from ioa.group.state import Charter
-from ioa.ports.agent_store import AgentStore, Passage, StoredSummary
 from ioa.ports.brain import GroupView, TaskRecord
 from ioa.ports.chat_model import ChatMessage
 from ioa.protocol.ids import CommId
@@ -57,7 +58,7 @@ class Memories:
         chat: Sums up; None: nobody does.
     """
 
-    def __init__(self, store: AgentStore, chat: ModelChat | None) -> None:
+    def __init__(self, store: SqliteStore, chat: ModelChat | None) -> None:
         self._store = store
         self._chat = chat
         self._failed: OrderedDict[CommId, int] = OrderedDict()

@@ -13,6 +13,7 @@ from functools import partial
 
 import structlog
 
+from ioa.adapters.agent_memory import Encounter
 from ioa.agent.agent_metrics import sessions
 from ioa.agent.asking import until_answered
 from ioa.agent.history import GroupHistory
@@ -27,7 +28,6 @@ from ioa.errors import ConflictError, IoaError, NotFoundError, SupersededError, 
 from ioa.group.questions import waits_for
 from ioa.group.requests import Accepted, Entries, SequencedEntry, Sync
 from ioa.group.state import Ended, OfTask, OpenTask
-from ioa.ports.agent_store import Encounter
 from ioa.ports.chat_model import current_user
 from ioa.protocol.codec import validate
 from ioa.protocol.decisions import DecidedBy

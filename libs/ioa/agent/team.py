@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ioa.adapters.sqlite_store import SqliteStore
 from ioa.agent.searching import found_by
 from ioa.errors import ForbiddenError
 from ioa.ports.agent_network import AgentNetwork
-from ioa.ports.agent_store import AgentStore
 from ioa.ports.brain import Contact
 from ioa.protocol.ids import AgentId
 from ioa.protocol.search import Need, Search, SearchResult
@@ -21,7 +21,7 @@ class BoundedTeamTools:
     `purpose` names the mission, such as by its group, so that different missions spread over the replicas of a pool.
     """
 
-    def __init__(self, network: AgentNetwork, store: AgentStore, me: AgentId, purpose: str) -> None:
+    def __init__(self, network: AgentNetwork, store: SqliteStore, me: AgentId, purpose: str) -> None:
         self._network = network
         self._store = store
         self._me = me

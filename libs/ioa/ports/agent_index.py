@@ -1,10 +1,7 @@
 """The index of agent cards: the port of discovery's search engines.
 
 An index returns the raw scores of each signal; its caller fuses them. So every engine gives the same answer, and a hit can be
-explained signal by signal.
-
-The index is derived from the registry and can be rebuilt from it. It is opened for one embedding model: an engine that finds a
-store of another model or schema starts empty.
+explained signal by signal. The index is derived from the registry. It is opened for one embedding model.
 """
 
 from __future__ import annotations
@@ -102,27 +99,21 @@ class AgentIndex(Protocol):
 
     async def put(self, entries: Sequence[IndexEntry]) -> None:
         """Insert the entries, replacing the present entries of the same agents. They can be found when this returns."""
-        ...
 
     async def set_online(self, agent_ids: Sequence[AgentId], online: bool) -> None:
         """Record whether agents are online; does nothing for agents that are not in the index."""
-        ...
 
     async def remove(self, agent_ids: Sequence[AgentId]) -> None:
         """Remove agents; does nothing for agents that are not in the index."""
-        ...
 
     async def search(self, queries: Sequence[IndexQuery]) -> Sequence[Candidates]:
         """Return the candidates of each query, in the order given.
 
         A signal returns only cards that have its data: an example, or a word in common with the query.
         """
-        ...
 
     async def compare(self, need: Vector, agent_ids: Sequence[AgentId]) -> Mapping[AgentId, Likeness]:
         """Return the similarity to a need of those agents that are in the index."""
-        ...
 
     async def indexed(self) -> Mapping[AgentId, Indexed]:
         """Return the state of every agent in the index."""
-        ...

@@ -1,4 +1,4 @@
-"""What an agent client needs of the system."""
+"""The system as an agent sees it: the requests of an agent client."""
 
 from __future__ import annotations
 
@@ -31,13 +31,12 @@ from ioa.protocol.search import Search, SearchResult
 
 @dataclass(frozen=True)
 class GoalOffer:
-    """A goal that is an agent's to lead until it has said what becomes of it.
+    """A goal that an agent may lead until it acknowledges the offer.
 
     Attributes:
         deadline: When the goal ends; None if the header is missing.
-        attempt: Counts deliveries from 1, to whomever.
-        ticket: What is to be shown when the goal's group is opened, or the goal is ended without one; None of one that an older
-            version accepted.
+        attempt: Number of this delivery, from 1, over all agents.
+        ticket: Authorises the request that opens the goal's group, or that ends the goal without a group.
     """
 
     goal: Goal
@@ -47,17 +46,17 @@ class GoalOffer:
 
 
 class GoalLeader(Protocol):
-    """Who leads goals."""
+    """Leads offered goals. If a method raises, the goal is offered again."""
 
     async def lead(self, offer: GoalOffer) -> None:
-        """See to it that the goal is led, or ends. If this raises, the goal is offered again."""
+        """Open the goal's group, or end the goal."""
 
     async def give_up(self, offer: GoalOffer, why: str) -> None:
-        """End a goal that leading has failed for again and again. If this raises, the goal is offered again."""
+        """End a goal whose offers failed too often."""
 
 
 class AgentNetwork(Protocol):
-    """The system as one agent sees it. Every method raises `UnavailableError` when nobody answers."""
+    """The system as one agent sees it. Every method raises `UnavailableError` if no service answers."""
 
     async def register(self, request: Register) -> Lease:
         """Store the card and take a lease.
@@ -79,10 +78,10 @@ class AgentNetwork(Protocol):
         """Go offline."""
 
     async def search(self, search: Search) -> SearchResult:
-        """Ask discovery who fits."""
+        """Search for agents that fit needs."""
 
     async def report_outcomes(self, request: ReportOutcomes) -> None:
-        """Tell discovery how the tasks of an ended group went that the agent owned."""
+        """Ask discovery to store the outcomes of the tasks of an ended group. Only the group's owner may."""
 
     async def launch(self, request: LaunchGroup) -> GroupSnapshot:
         """Open a group.
@@ -94,10 +93,10 @@ class AgentNetwork(Protocol):
         """
 
     async def invite(self, request: InviteMember) -> Accepted | Rejected:
-        """Have an agent join a group in which the asker has the floor. Asking again is answered as the first time.
+        """Add an agent to a group in which the caller holds the floor. Idempotent.
 
         Raises:
-            NotFoundError: There is no such group, or the asker is no member.
+            NotFoundError: There is no such group, or the caller is not a member.
             NoAgentError: The agent cannot join.
         """
 
@@ -105,34 +104,34 @@ class AgentNetwork(Protocol):
         """End a goal for which no group can be opened."""
 
     async def memberships(self, request: ListMemberships) -> OpenMemberships:
-        """Ask which open groups the agent was put into, a page at a time."""
+        """Return a page of the open groups that the agent is a member of."""
 
     async def sync(self, request: Sync) -> Entries:
-        """Fetch a page of a group's log. Asking from the end of a group that has ended says that the agent knows the end.
+        """Return a page of a group's log. A request from the end of an ended group removes the membership.
 
         Raises:
             NotFoundError: There is no such group.
-            ForbiddenError: The agent is none of its members.
-            ConflictError: The cursor is of a log that is gone.
+            ForbiddenError: The agent is not a member.
+            ConflictError: The cursor belongs to a lost log.
         """
 
     async def say(self, message: Message) -> Accepted | Rejected:
-        """Send a message to the group's router. Sending it again is answered as the first time.
+        """Send a message to the group's router. Idempotent.
 
         Raises:
             SupersededError: Another process has taken the sender's id over.
         """
 
     def inbox(self, agent_id: AgentId) -> AbstractAsyncContextManager[AsyncIterator[SequencedEntry]]:
-        """Open the live view of the agent's groups, which begins when it registers. It may lose entries, never invent them."""
+        """Open the live view of the agent's groups, which begins when it registers. Entries can be lost."""
 
     def at_renewal(self, listener: Callable[[], None]) -> AbstractContextManager[None]:
-        """Call `listener` whenever the connection was renewed while the block runs: what was pushed meanwhile is lost."""
+        """Call `listener` after each reconnect while the block runs: entries pushed meanwhile are lost."""
 
     async def take_goals(
         self, agent_id: AgentId, pool: PoolId, leader: GoalLeader, *, max_concurrent: int, anybodys: bool = True
     ) -> None:
-        """Lead goals that wait for the pool, and if `anybodys` for anybody, for ever. A message that is no goal is removed."""
+        """Lead goals of the pool, and if `anybodys`, goals without a pool, until cancelled. Malformed goals are removed."""
 
     async def put_file(
         self,
@@ -144,17 +143,17 @@ class AgentNetwork(Protocol):
         media_type: str,
         session: SessionId | None = None,
     ) -> Artifact:
-        """Store a file of an open group that the agent is in; the same file in the same place again is the same file.
+        """Store a file of an open group that the agent is a member of. Idempotent.
 
         Raises:
             ConflictError: Another file has this place, or the group has ended.
-            StoreFullError: There is no room now.
+            StoreFullError: The store is full.
         """
 
     def stream_file(self, agent_id: AgentId, artifact: Artifact) -> AsyncGenerator[bytes, None]:
-        """Yield the bytes of a file by its reference, as they arrive.
+        """Yield the bytes of a file as they arrive.
 
         Raises:
-            NotFoundError: No file is stored by this reference.
+            NotFoundError: There is no such file.
             InvalidInputError: The stored bytes differ from the reference.
         """

@@ -42,15 +42,15 @@ from ioa.protocol.team import TeamSpec
 
 @dataclass(frozen=True)
 class Invite:
-    """Have somebody join the group before anything is said. It takes no turn: whoever invites is asked again when it is done.
+    """Invite an agent before speaking. It takes no turn: the brain is asked again afterwards.
 
-    Of who is asked whether to step in, and may add somebody, that is the answer.
+    It is also the answer to a decision whose chosen option adds a member.
 
     Attributes:
-        agent: Who is to join.
-        need: What somebody is needed for, in words, for discovery; instead of `agent`.
-        role: What it is to play under a policy.
-        why: What it is to do.
+        agent: The agent to invite.
+        need: A need for discovery, instead of `agent`.
+        role: The agent's role under a policy.
+        why: The agent's job.
     """
 
     agent: AgentId | None = None
@@ -60,16 +60,17 @@ class Invite:
 
 
 Utterance = Discussion | SyncTaskAssignment | AsyncTaskAssignment | Pause | ConcludeGroupDiscussion | Pass | AskUser
-"""What a floor holder may say in a discussion."""
+"""Messages that a floor holder may send in a discussion."""
 
 
 @dataclass(frozen=True)
 class NobodyFits:
-    """No agent serves these needs; the goal fails and says which, and who came nearest if the brain knows, in whole sentences.
+    """No agent serves these needs, so the goal fails.
 
     Attributes:
-        searched: What was searched, if the brain would answer the same as long as that finds the same.
-        found: Whom all of it has found.
+        nearest: Sentences about the nearest agents, for the user; empty if unknown.
+        searched: The searched needs, if the answer depends on their hits only.
+        found: The agents that they found.
     """
 
     needs: tuple[str, ...]
@@ -80,12 +81,12 @@ class NobodyFits:
 
 @dataclass(frozen=True)
 class Mission:
-    """Something to be reached by a team: a goal, or a task treated as one.
+    """A goal, or a task for a nested team.
 
     Attributes:
-        depth: 0 for a goal.
-        meter: Where the brain counts what its decision costs.
-        before: What the brain said of the same mission a moment ago; None: it is asked for the first time.
+        depth: Nesting depth; 0 for a goal.
+        meter: Counts the cost of the decision.
+        before: The brain's last answer for the same mission; None at the first call.
     """
 
     text: str
@@ -98,7 +99,7 @@ class Mission:
 
 @dataclass(frozen=True)
 class Contact:
-    """An agent this one has worked with. `outcomes` are its last tasks, the oldest first."""
+    """An agent that this agent has worked with. `outcomes` belong to its last tasks, oldest first."""
 
     card: AgentCard
     tasks_done: int
@@ -113,26 +114,25 @@ class TeamTools(Protocol):
     """
 
     async def search_client(self, needs: Sequence[Need]) -> SearchResult:
-        """Ask discovery who fits; the asking agent itself is among the candidates.
+        """Search for agents; the searching agent can be among the hits.
 
         Raises:
             UnavailableError: Discovery does not answer.
-            ForbiddenError: The ten calls are spent.
+            ForbiddenError: Ten searches were made.
         """
 
     async def contacts(self) -> Sequence[Contact]:
-        """List who this agent has worked with, best first."""
+        """Return the agents that this agent has worked with, best first."""
 
 
 @dataclass(frozen=True)
 class TeamLaunch:
-    """Launch a group chat with these members; the owner is one of them without being named.
+    """Launch a group with these members and its owner.
 
     Attributes:
-        members: Who is invited.
-        plan: Who does what.
-        in_doubt: Nobody is sure to fit, so that whoever has just started looks again first: others may be found soon.
-        cast: Who was found for roles of the goal's own team that name a need.
+        members: The invited agents, without the owner.
+        in_doubt: No member surely fits. An agent that has just started searches again first, because others may register soon.
+        cast: Agents found for roles of the goal's team that name a need.
     """
 
     members: tuple[AgentId, ...]
@@ -143,23 +143,23 @@ class TeamLaunch:
 
 @dataclass(frozen=True)
 class Alone:
-    """Do the task without a team; `task_desc` is how the agent's own function is told."""
+    """Do the task without a team; `task_desc` is the input of the agent's function."""
 
     task_desc: str
 
 
 @dataclass(frozen=True)
 class TaskRecord:
-    """A task of the group with all that is known of it.
+    """A task of the group.
 
     Attributes:
         outcome: None while it is open.
-        conclusion: What its assignee reported, or why it was closed without a report.
-        given_up: It failed since its assignee fell silent, so that another one may do better.
-        started: False while it waits for the tasks that it uses, and for good if it was cancelled before it could start.
-        rejected: Why the group did not take its result; empty if it did.
-        declined: Its assignee does no such tasks.
-        told_to_all: Whether all members are told of it; under a policy some may not be.
+        conclusion: The assignee's report, or the reason why it was closed without a report.
+        given_up: It failed because its assignee was lost.
+        started: False while it waits for tasks that it uses, or if it was cancelled before it could start.
+        rejected: The reason why the group rejected its result; empty otherwise.
+        declined: Its assignee does not do such tasks.
+        told_to_all: Whether the policy shows it to all members.
     """
 
     spec: TaskSpec
@@ -175,7 +175,7 @@ class TaskRecord:
 
 @dataclass(frozen=True)
 class Reply:
-    """What came of a question out of the group; `by` is None where nobody answered in time, and its default stands."""
+    """Answer to a question to the user; `by` is None if it expired and its default is used."""
 
     text: str
     by: str | None
@@ -183,16 +183,7 @@ class Reply:
 
 @dataclass(frozen=True)
 class Posted:
-    """A thing on the board of a group under a policy: its last version of those that this member has heard.
-
-    Attributes:
-        name: What it is called.
-        version: How often it was written, as far as this member has heard.
-        by: Who has written it.
-        turn: In which turn.
-        text: What it says.
-        message_id: The message that has written it.
-    """
+    """The last version of an item of the group's board that this member may read."""
 
     name: str
     version: int
@@ -203,58 +194,58 @@ class Posted:
 
 
 class FileReader(Protocol):
-    """Where a brain reads the files of its group."""
+    """Reads the files of a group."""
 
     async def get_file(self, artifact: Artifact) -> bytes:
-        """Fetch a file.
+        """Return a file's content.
 
         Raises:
-            NotFoundError: It is gone.
+            NotFoundError: There is no such file.
             UnavailableError: The store does not answer.
         """
 
 
 class NoFiles:
-    """A `FileReader` of a group whose files cannot be read here."""
+    """A `FileReader` without files."""
 
     async def get_file(self, artifact: Artifact) -> bytes:
-        """Find nothing."""
+        """Raise NotFoundError."""
         raise NotFoundError(f"The file {artifact.name} cannot be read here.")
 
 
 class WholeConclusion(Conclusion):
-    """A conclusion as its brain states it: of any length. What exceeds a message goes with it as a file (`GroupSession`)."""
+    """A conclusion of any length. `GroupSession` attaches a content that exceeds a message as a file."""
 
     content: str
 
 
 @dataclass(frozen=True)
 class GroupView:
-    """What a member knows when it has the floor.
+    """A group as one member sees it when it holds the floor.
 
     Attributes:
-        messages: Everything said so far, in the group's order.
-        log: The same, and in its place each task that was closed without a message, by a nested team, a deadline or a cancellation.
-            It only ever grows at its end; but a draft goes from it when it is said to all, and what is struck.
-        at: When the floor was granted, by the log; None if nobody said.
-        files: Where the files of the group and of its goal are read.
-        tasks: Every task given out so far, in order.
+        messages: All messages that `me` may read, in the log's order.
+        log: The same, with each task that was closed without a message at its place. Entries are only appended, except that a
+            passed draft and deleted messages are removed.
+        at: When the floor was granted, by the log; None if unknown.
+        files: Reads the files of the group and of its goal.
+        tasks: All tasks, in the order of their assignment.
         legal: The kinds of message that are legal for `me` now.
-        reachable: The members that may be named next speaker or be given a task: the living, and those lost only just now.
-        refusals: What the router said of this turn's earlier attempts, oldest first.
-        meter: Where the brain counts what its decision costs.
-        instructions: How the author of `me` wants it to go about things. Nobody else is shown them.
-        observation: What `me` sees now, by its author's function. Nobody else is shown it.
-        thoughts: What `me` thought in its turns so far, by turn. Nobody else is shown it.
-        offer: What `me` may say in the discussion by the policy of the group, or in answer to who has asked several at once; None
-            if no policy leads and nobody has asked. In a seat beside others `messages` and `log` hold no answer of theirs.
-        part: What `me` plays by the policy of the group; None if no policy leads.
-        replies: What came of the questions out of the group, by the turn in which they were asked.
-        memory: What `me` remembers of that which its part has left out of `messages` and `log`, and of other groups.
-        board: What members have written on the board, as far as `me` has heard it.
-        joined: Who has joined the group since it was launched, by the turn in which it was invited; of several the last one.
-        kept: What a brain keeps of the group from one decision to the next, by its kind. It goes with the group; and one brain may
-            speak in groups of other tenants, who may call theirs by the same ids.
+        reachable: Members that may be the next speaker or an assignee: online, or lost only recently.
+        refusals: The router's reasons for rejecting earlier messages of this turn, oldest first.
+        meter: Counts the cost of the decision.
+        instructions: Instructions of the author of `me`. Private.
+        observation: The result of the author's `observe` function. Private.
+        thoughts: Thoughts of `me`, by turn. Private.
+        offer: The messages that the policy, or a gathering, allows `me`; None without either. In a gathering, `messages` and `log`
+            contain no answers of others.
+        part: The role of `me` under the policy; None without a policy.
+        replies: Answers to questions to the user, by the turn of the question.
+        memory: Remembered passages that `messages` and `log` leave out, and passages of other groups.
+        board: The items of the board that `me` may read.
+        joined: The agent that joined last, by the turn of its invitation.
+        kept: A brain's own data of this group, by type. A brain can serve groups of several tenants with equal ids, so such data
+            must be stored here.
     """
 
     me: AgentId
@@ -281,13 +272,13 @@ class GroupView:
     kept: dict[type, Any] = field(default_factory=dict, compare=False, repr=False)
 
     def task(self, task_id: TaskId) -> TaskRecord | None:
-        """Find a task by its id."""
+        """Return a task by its id."""
         return next((task for task in self.tasks if task.spec.task_id == task_id), None)
 
 
 @dataclass(frozen=True)
 class TaskView:
-    """What an assignee knows of a task when it takes it."""
+    """A task as its assignee sees it when it starts."""
 
     spec: TaskSpec
     me: AgentCard
@@ -295,12 +286,12 @@ class TaskView:
 
     @property
     def used(self) -> tuple[TaskRecord, ...]:
-        """The earlier tasks whose results feed this one."""
+        """The tasks whose results this task uses."""
         return tuple(task for task_id in self.spec.uses if (task := self.group.task(task_id)) is not None)
 
 
 class UndecidedError(UnavailableError):
-    """A brain has taken no decision, since its model is away (`is_away`) or gave no usable answer; nobody decides in its place."""
+    """A brain made no decision: its model is unavailable (`is_away`) or gave no usable answer."""
 
     def __init__(self, message: str, *, is_away: bool) -> None:
         super().__init__(message)
@@ -313,55 +304,55 @@ class AsksModel(Protocol):
 
     @property
     def model(self) -> str:
-        """The model's name, as it is configured."""
+        """The model's configured name."""
 
     @property
     def answers(self) -> int:
-        """How often the model has answered."""
+        """Number of the model's answers."""
 
     @property
     def failures(self) -> int:
-        """How often it has failed since it last answered."""
+        """Number of failures since its last answer."""
 
     @property
     def patience(self) -> timedelta:
-        """How long a decision may take."""
+        """Timeout of a decision."""
 
 
 class Brain(Protocol):
-    """Decide what an agent says and with whom it works. Implementations: rules, a language model, a script for tests."""
+    """Decides an agent's messages and teams: rules, a language model, or a script of a test."""
 
     async def form_team(self, mission: Mission, tools: TeamTools) -> TeamLaunch | NobodyFits:
-        """Find who is needed for a goal and plan the work.
+        """Find the agents for a goal and plan the work.
 
         Raises:
-            UndecidedError: What decides is away, or gives no usable answer.
+            UndecidedError: No decision was made.
         """
 
     async def speak(self, view: GroupView) -> Utterance | Invite:
-        """Say something while holding the floor in a discussion, or have somebody join first."""
+        """Return the next message of the floor holder, or an invitation before it."""
 
     async def conclude(self, view: GroupView) -> Conclusion | Pass:
-        """State the group's answer, or pass; a `WholeConclusion` may be longer than a message."""
+        """Return the group's answer, or pass; a `WholeConclusion` can be longer than a message."""
 
     async def approach(self, task: TaskView, tools: TeamTools) -> Alone | TeamLaunch:
-        """Decide whether to do an assigned task alone, and in which words, or with a nested team."""
+        """Decide whether to do an assigned task alone or with a nested team."""
 
 
 @runtime_checkable
 class Decides(Protocol):
-    """A brain that also decides where a policy asks its agent to; in the place of any other the default stands."""
+    """A brain that answers the decisions of a policy. Without it, the default of each decision is used."""
 
     async def decide(self, view: GroupView) -> Decision | Pass | Invite:
-        """Choose one of `view.offer.options`, or pass, so that the default stands. Who chooses to add somebody invites it."""
+        """Choose one of `view.offer.options`, or pass to use the default; an invitation chooses an option that adds a member."""
 
 
 @runtime_checkable
 class Plans(Protocol):
-    """A brain that plans teams: who is needed for a goal, and by which policy they work."""
+    """A brain that plans teams with a policy."""
 
     async def plan(self, mission: Mission, tools: TeamTools) -> TeamSpec | None:
-        """Plan a team for a goal that was given none; None if it needs no policy.
+        """Plan a team for a goal without one; None if it needs no policy.
 
         Raises:
             UnavailableError: Discovery does not answer.

@@ -1,8 +1,6 @@
-"""A language model as brains and tasks see it: messages go in, the text of one answer or the tools it wants to use come out.
+"""The port of language models: a conversation in, one answer out, as text or as calls of tools.
 
-The port promises nothing about the text, nor about the arguments of a tool. Whether it is JSON, legal or sensible is for the caller
-to check, so that the worst model and the best one go through the same door. It promises that nothing is lost in silence: an answer
-says how it ended.
+The caller checks texts and arguments of tools: they may be neither JSON nor legal. An answer names how it ended.
 """
 
 from __future__ import annotations
@@ -19,28 +17,27 @@ from pydantic import BaseModel
 from ioa.errors import InvalidInputError, ModelError
 
 Finish = Literal["stop", "length", "tools", "filter", "other"]
-"""How an answer ended: by itself, at the limit of tokens, with calls of tools, by a filter of content, or in a way nobody knows."""
+"""How an answer ended: normally, at the token limit, with calls of tools, by a content filter, or otherwise."""
 
 HEARD_CHARS = 4_000
-"""How much of an answer's text has to be told while it is written, if there is so much: its end."""
+"""Maximum characters of a partial answer that a model must report: its end."""
 
 Hear = Callable[[str], None]
-"""Is told the text of an answer as far as it has come, or its last `HEARD_CHARS`, since that costs the same however long it gets.
-What it is told may begin anew, and is no answer."""
+"""Called with the partial text of an answer, at least its last `HEARD_CHARS`. After a retry the text starts again."""
 
 current_user: ContextVar[str] = ContextVar("current_user", default="")
 """The user for whose goal the current task works. Shared models serve users round-robin by it; a task inherits its creator's."""
 
 Effort = Literal["minimal", "low", "medium", "high"]
-"""How much a model that reasons is to reason."""
+"""Reasoning effort."""
 
 
 class PromptTooLongError(ModelError):
     """The request does not fit into the model's context: make a shorter prompt.
 
     Attributes:
-        context: For how large a context, where that holds for this request alone: its texts may have more tokens than is estimated,
-            which says nothing of others'. None: for what `ChatModel.context_tokens` says, which knows better now.
+        context: Tokens that this request may have, if its texts have more tokens than estimated; None:
+            `ChatModel.context_tokens`, which the model has corrected.
     """
 
     def __init__(self, message: str, *, context: int | None = None) -> None:
@@ -50,11 +47,7 @@ class PromptTooLongError(ModelError):
 
 @dataclass(frozen=True)
 class Tool:
-    """A tool that the model may ask for.
-
-    Attributes:
-        parameters: The JSON schema of an object.
-    """
+    """A tool that the model may call. `parameters` is the JSON schema of an object."""
 
     name: str
     description: str
@@ -63,12 +56,12 @@ class Tool:
 
 @dataclass(frozen=True)
 class ToolCall:
-    """What the model wants of a tool.
+    """A call of a tool.
 
     Attributes:
         call_id: Unique among the calls of a conversation.
         name: As the model wrote it; there may be no such tool.
-        arguments: JSON text as the model wrote it; nobody has checked it.
+        arguments: JSON text as the model wrote it, unchecked.
     """
 
     call_id: str
@@ -81,8 +74,8 @@ class ChatMessage:
     """One message of the conversation with the model.
 
     Attributes:
-        tool_calls: What the model asked for, in a message of the `assistant`.
-        tool_call_id: Which call a message of the role `tool` answers. Each call is answered before anything else is said.
+        tool_calls: The model's calls, in a message of the `assistant`.
+        tool_call_id: The call that a message of the role `tool` answers. Each call is answered before any other message.
     """
 
     role: Literal["system", "user", "assistant", "tool"]
@@ -93,13 +86,13 @@ class ChatMessage:
 
 @dataclass(frozen=True)
 class AnswerLimits:
-    """What one answer may cost.
+    """Limits of an answer.
 
     Attributes:
-        max_tokens: Where the server cuts the answer; what a model reasons before it answers counts.
-        timeout: For the whole call with all its retries, once its turn has come where others ask, too.
-        effort: How much to reason; None leaves it to the model's settings.
-        cache_key: The same for requests that begin alike, so that a provider sends them where their beginning was read before.
+        max_tokens: Maximum tokens of the answer, including its reasoning.
+        timeout: Timeout of the call with its retries, without the time in the model's queue.
+        effort: Reasoning effort; None uses the model's settings.
+        cache_key: Equal for requests with the same beginning, for the provider's prompt cache.
     """
 
     max_tokens: int
@@ -111,15 +104,14 @@ class AnswerLimits:
 
 @dataclass(frozen=True)
 class ModelAnswer:
-    """What the model said.
+    """An answer of the model.
 
     Attributes:
-        text: The answer as it came; empty if the model said nothing.
-        finish: How it ended. After `length` the rest of it is missing, however well it reads, and its calls are not to be run.
-        prompt_tokens: What the server counted for the messages, 0 if it does not count.
-        answer_tokens: The same for the answer, its reasoning included.
-        cached_tokens: Those of `prompt_tokens` that the server had read before.
-        reasoning_tokens: Those of `answer_tokens` that are not in `text`.
+        finish: After `length` the answer is incomplete, and its calls must not be run.
+        prompt_tokens: Tokens of the messages by the server's count; 0 if it does not count.
+        answer_tokens: The same for the answer with its reasoning.
+        cached_tokens: The part of `prompt_tokens` that the server read from its cache.
+        reasoning_tokens: The part of `answer_tokens` that is not in `text`.
     """
 
     text: str
@@ -132,7 +124,7 @@ class ModelAnswer:
 
 
 def check_calls(messages: Sequence[ChatMessage]) -> None:
-    """Check that each call of a tool is answered once, before anything else is said. Servers refuse any other history.
+    """Check that each call of a tool is answered once, before any other message. Servers reject other histories.
 
     Raises:
         InvalidInputError: A call has no answer, or an answer no call.
@@ -152,7 +144,7 @@ def check_calls(messages: Sequence[ChatMessage]) -> None:
 
 
 def with_own_ids(answer: ModelAnswer, messages: Sequence[ChatMessage]) -> ModelAnswer:
-    """Give each call of an answer an id that no other call of the conversation has; some models give none, or the same again."""
+    """Give each call of an answer an id that is unique in the conversation; some models give none, or repeat one."""
     taken = {call.call_id for message in messages for call in message.tool_calls} | {""}
     names, calls = (f"call-{number}" for number in count(1)), list[ToolCall]()
     for call in answer.tool_calls:
@@ -163,10 +155,10 @@ def with_own_ids(answer: ModelAnswer, messages: Sequence[ChatMessage]) -> ModelA
 
 
 class ChatModel(Protocol):
-    """Answer a conversation, if asked so in the shape of a class, or with calls of tools."""
+    """Answers conversations."""
 
     async def context_tokens(self) -> int:
-        """How many tokens a request and its answer may have together, as far as is known; what is learned makes it smaller."""
+        """Return the known maximum tokens of a request with its answer. Rejected requests can lower it."""
 
     async def answer(
         self,
@@ -178,19 +170,19 @@ class ChatModel(Protocol):
         may_call: bool = True,
         hear: Hear | None = None,
     ) -> ModelAnswer:
-        """Ask the model once.
+        """Send one request to the model.
 
         Args:
             messages: The conversation, in which each call of a tool is answered.
-            shape: Which JSON is wanted; the model is asked for it but not trusted to keep to it. None: text is wanted.
-            limits: What the answer may cost.
-            tools: What the model may ask for; it may name others.
-            may_call: False: the tools stay in sight, so that what servers keep of the prompt holds, but none is to be asked for.
-            hear: Wants to hear an answer in words while it is written, if the model can tell; one of a shape it is told nothing of.
+            shape: Class of the requested JSON; the answer can differ from it. None requests text.
+            limits: Limits of the answer.
+            tools: Tools that the model may call; it can name others.
+            may_call: False forbids calls, but leaves the tools in the prompt, for the server's prompt cache.
+            hear: Called with a partial text answer, if the model supports it.
 
         Raises:
             InvalidInputError: A call of a tool has no answer; nothing was sent.
-            PromptTooLongError: The messages and the answer do not fit into the context; a shorter prompt may.
-            UnavailableError: The model cannot be reached, is overloaded or too slow; a later call can help.
-            ModelError: The server refuses the request; the same call will be refused again.
+            PromptTooLongError: The messages and the answer do not fit into the context.
+            UnavailableError: The model cannot be reached, is overloaded or too slow; a retry can help.
+            ModelError: The server rejects the request; a retry does not help.
         """

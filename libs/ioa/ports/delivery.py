@@ -1,4 +1,4 @@
-"""What the control plane sends: live pushes, results, timers, work and dead letters."""
+"""Output of the control plane: live pushes, progress, results, timers, goal records and dead letters."""
 
 from __future__ import annotations
 
@@ -13,48 +13,48 @@ from ioa.protocol.ids import AgentId, CommId, GoalName
 
 
 class Inboxes(Protocol):
-    """The members' live view. A push may be lost; the log repairs it."""
+    """The members' live view. A push can be lost; members then read the log."""
 
     async def push(self, audience: Sequence[AgentId], entry: EncodedEntry, *, seq: int, previous_seq: int) -> None:
-        """Show an entry and its place in the log to every member in `audience` that is connected, as a `SequencedEntry`."""
+        """Send an entry with its sequences to the connected members in `audience`, as a `SequencedEntry`."""
 
 
 class ProgressFeed(Protocol):
-    """Reports of progress that are no entries, as they are accepted. One may be lost; the next says more."""
+    """Accepted progress reports that are not entries of a log. A report can be lost."""
 
     async def publish(self, said: Said, goal: GoalName) -> None:
-        """Send a report to all current listeners: the other routers, and people who watch the goal."""
+        """Send a report to the other routers and to the clients that watch the goal."""
 
 
 class Results(Protocol):
-    """The one terminal result of each goal."""
+    """The only result of each goal."""
 
     async def publish(self, result: GoalResult) -> bool:
-        """Publish the result unless the goal has one already; True if this one was the first, which stands."""
+        """Publish the result unless the goal has one; return whether it was published."""
 
     async def get(self, goal: GoalName) -> GoalResult | None:
-        """Read a goal's result; None while it has none."""
+        """Return a goal's result; None before it ends."""
 
 
 class Timers(Protocol):
-    """Deadlines that come back as messages, whoever lives then."""
+    """Deadlines, delivered as messages to any router."""
 
     async def schedule(self, comm_id: CommId, at: datetime) -> None:
-        """Have the routers look at the group at `at`. Scheduling one instant twice schedules it once."""
+        """Request that a router checks the group at an instant. Idempotent."""
 
 
 class GoalRecords(Protocol):
-    """What goals were accepted. A record never changes."""
+    """Accepted goals. A record never changes."""
 
     async def create(self, record: GoalRecord) -> GoalRecord:
-        """Record a goal under its id and return what is on record, which is an older goal if the id was taken."""
+        """Store a goal under its id; return the stored record, which is an older goal's if the id was used before."""
 
     async def find(self, comm_id: CommId) -> GoalRecord | None:
-        """Read the goal whose root group is `comm_id`."""
+        """Return the goal whose root group is `comm_id`."""
 
 
 class DeadLetters(Protocol):
-    """What could not be processed, kept with its reason."""
+    """Messages that could not be processed, stored with the reason."""
 
     async def put(self, reason: DeadReason, why: str, *, subject: str, data: bytes, key: str = "") -> None:
-        """Keep a message that was refused, and say `why` in a sentence; the same `key` again, within a day, is the same letter."""
+        """Store a rejected message with the reason as a sentence. Within a day, a `key` is stored once."""

@@ -1,4 +1,4 @@
-"""The group's log: the one write that decides, and the reads that repair."""
+"""The log of a group: a totally ordered list of entries with conditional appends."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from ioa.errors import ERRORS, ErrorRow, Fault, IoaError, Retry
-from ioa.group.events import EncodedEntry, Entry
+from ioa.group.events import EncodedEntry, Entry, Said
 from ioa.protocol.ids import AgentId, CommId, MessageId
 
 
 class AppendConflictError(IoaError):
-    """Somebody else appended first. Reload and step again."""
+    """Another router appended first. Read the head and step again."""
 
 
 class UnreadableEntryError(IoaError):
-    """An entry of a group's log is garbage. No version of any process can read it, so that the group cannot go on.
+    """An entry of a group's log cannot be decoded, so the group cannot continue.
 
     Attributes:
         comm_id: The group.
@@ -40,7 +40,7 @@ class StoredEntry:
     """An entry and its sequence. Sequences rise within a group, with gaps.
 
     Attributes:
-        size_bytes: How long its encoding is, by which whoever remembers entries can bound them; 0 if that is not known.
+        size_bytes: Size of its encoding; 0 if unknown.
         log_bytes: Bytes of the group's log up to this entry.
     """
 
@@ -51,57 +51,60 @@ class StoredEntry:
 
 
 class GroupLog(Protocol):
-    """One totally ordered log for each group."""
+    """One totally ordered log for each group. Every method raises `UnavailableError` if the store does not answer."""
 
     async def last(self, comm_id: CommId) -> StoredEntry | None:
-        """Read the head from the log's leader, so that it is never stale; None if the log is empty.
+        """Return the head, read from the stream's leader, so it is never stale; None if the log is empty.
 
         Raises:
-            UnavailableError: The log cannot be read now.
-            UnreadableEntryError: Its head is garbage.
+            UnreadableEntryError: The head cannot be decoded.
         """
 
     async def append(self, comm_id: CommId, entry: EncodedEntry, *, expected_seq: int, log_bytes: int = 0) -> int:
-        """Append if the head is still at `expected_seq` (0: the log is empty) and return the new sequence.
+        """Append if the head has the sequence `expected_seq` (0: the log is empty); return the new sequence.
 
-        The entry is stored with the log's size after it: `log_bytes` before it, and its own size.
+        Args:
+            comm_id: The group.
+            entry: The entry. It is stored with the log's size: `log_bytes` and its own size.
+            expected_seq: Sequence of the head.
+            log_bytes: Size of the log before this entry.
 
         Raises:
-            AppendConflictError: It is not.
-            StoreFullError: The store has no room.
-            UnavailableError: Whether the entry was stored is unknown; only reading the log can tell.
+            AppendConflictError: The head has another sequence.
+            StoreFullError: The store is full.
+            UnavailableError: Unknown whether the entry was stored; read the log.
         """
 
     async def read(self, comm_id: CommId, *, after: int, limit: int, max_bytes: int | None = None) -> Sequence[StoredEntry]:
-        """Read up to `limit` entries behind `after`, in order; no more after those that together have `max_bytes`.
+        """Return up to `limit` entries after the sequence `after`; the entry that reaches `max_bytes` is the last one.
 
         Raises:
-            UnavailableError: The log cannot be read now.
-            UnreadableEntryError: One of these entries is garbage.
+            UnreadableEntryError: One of these entries cannot be decoded.
         """
 
     async def find_message(
         self, comm_id: CommId, message_id: MessageId, *, sender: AgentId, after: int, limit: int, max_bytes: int | None = None
     ) -> int | None:
-        """Look for a sender's message in the first `limit` entries behind `after`, without what they led to; return its sequence.
+        """Return the sequence of a sender's message in the first `limit` entries after `after`; None if it is not there.
 
-        Others' messages of the same id are passed over: anybody may choose it. With `max_bytes` the entry that reaches it is the
-        last one that is looked at.
-
-        Raises:
-            UnavailableError: The log cannot be read now.
+        Two senders can use the same id. Reading ends with the entry that reaches `max_bytes`.
         """
 
     async def newest(self) -> int:
-        """Read the sequence of the newest entry of any group, from the log's leader; it rises with every append.
-
-        Raises:
-            UnavailableError: The log cannot be read now.
-        """
+        """Return the sequence of the newest entry of any group, from the stream's leader."""
 
     async def epoch(self) -> str:
-        """Name the store that the logs are in: its name is another one when the logs that were in it are gone.
+        """Return the id of the store that contains the logs; an empty new store has another id."""
 
-        Raises:
-            UnavailableError: The store cannot be asked now, or is not there.
-        """
+
+class GroupListener(Protocol):
+    """A reader that a live subscription informs of a group."""
+
+    def hint(self) -> None:
+        """Note that an entry was stored, or soon is."""
+
+    def look(self) -> None:
+        """Note that a hint may be lost: periodically, and after each reconnect."""
+
+    def report(self, said: Said) -> None:
+        """Take a progress report that is not an entry."""

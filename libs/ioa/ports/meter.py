@@ -1,7 +1,4 @@
-"""Counting what decisions and tasks cost while they are made, so that the group's budget can be held, and telling who made them.
-
-What was thought on the way is told with it, to the agent's own client alone.
-"""
+"""Cost of decisions and tasks, counted while they run, so that the group's budget holds."""
 
 from __future__ import annotations
 
@@ -15,12 +12,12 @@ from ioa.protocol.usage import NO_OVERHEAD, NOTHING, Overhead, Usage
 
 
 class Metered(NamedTuple):
-    """What a meter has counted.
+    """Counts of a meter.
 
     Attributes:
-        usage: All of it.
-        overhead: What of it came to nothing by itself; None if nothing did.
-        calls: What models were asked, in order; of very many the last.
+        usage: The total.
+        overhead: The part of `usage` that led to no answer; None if there is none.
+        calls: The last calls of models, in order.
     """
 
     usage: Usage = NOTHING
@@ -32,13 +29,13 @@ NOTHING_METERED = Metered()
 
 
 class Meter:
-    """Add up what something costs. Safe to use from any thread.
+    """Adds up costs. Thread-safe.
 
     Attributes:
-        decided_by: Who has taken the decision, as its brain says; None: nobody did, or nobody said.
-        thought: What whoever decided thought by itself, which nobody else is told.
-        hear: Told of each call of a model as it is noted.
-        is_exhausted: Returns whether the goal's budget is spent, with what this meter has counted.
+        decided_by: Origin of the decision, by its brain; None if unknown.
+        thought: The decision's reasoning, for the agent's own client.
+        hear: Called with each noted call of a model.
+        is_exhausted: Returns whether the goal's budget is spent, with the counts of this meter.
     """
 
     def __init__(self, total: Usage = NOTHING, hear: Callable[[ModelCall], None] | None = None) -> None:
@@ -53,34 +50,31 @@ class Meter:
 
     @property
     def total(self) -> Usage:
-        """What was added and not taken."""
-        with self._lock:
-            return self._total
+        """The usage since the last `take`."""
+        return self._total
 
     @property
     def overhead(self) -> Overhead | None:
-        """What of the total came to nothing by itself; None if nothing did."""
-        with self._lock:
-            return _told(self._overhead)
+        """The part of the total that led to no answer; None if there is none."""
+        return _present(self._overhead)
 
     def add(self, usage: Usage) -> None:
-        """Count something more."""
+        """Add a usage."""
         with self._lock:
             self._total = self._total.plus(usage)
 
     def set_apart(self, overhead: Overhead) -> None:
-        """Say what of that which was counted came to nothing by itself."""
+        """Mark a part of the counted usage as overhead."""
         with self._lock:
             self._overhead = self._overhead.plus(overhead)
 
     @property
     def calls(self) -> tuple[ModelCall, ...]:
-        """What models were asked, in order; of very many the last."""
-        with self._lock:
-            return self._calls
+        """The last calls of models, in order."""
+        return self._calls
 
     def note(self, *calls: ModelCall) -> None:
-        """Tell of calls of a model; what they cost is counted apart."""
+        """Record calls of a model; their usage is added separately."""
         with self._lock:
             self._calls = (*self._calls, *calls)[-MAX_CALLS:]
         if self.hear is not None:
@@ -88,12 +82,12 @@ class Meter:
                 self.hear(call)
 
     def take(self) -> Metered:
-        """Return what was counted, and start again at nothing."""
+        """Return the counts, and reset them."""
         with self._lock:
-            taken = Metered(self._total, _told(self._overhead), self._calls)
+            taken = Metered(self._total, _present(self._overhead), self._calls)
             self._total, self._overhead, self._calls = NOTHING, NO_OVERHEAD, ()
         return taken
 
 
-def _told(overhead: Overhead) -> Overhead | None:
+def _present(overhead: Overhead) -> Overhead | None:
     return None if overhead == NO_OVERHEAD else overhead

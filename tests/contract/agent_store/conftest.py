@@ -1,4 +1,4 @@
-"""The contract runs on the shipped fake and on SQLite in a file."""
+"""An agent's memory in a file, and after a kill."""
 
 from __future__ import annotations
 
@@ -10,30 +10,22 @@ from pathlib import Path
 
 import pytest
 
-from ioa.adapters.sqlite_store import open_sqlite_store
-from ioa.ports.agent_store import AgentStore
-from tests.rig.memory_store import MemoryStore
+from ioa.adapters.sqlite_store import SqliteStore, open_sqlite_store
 
 
-@pytest.fixture(params=["memory", "sqlite"])
-async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[AgentStore]:
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
     """An empty memory."""
-    if request.param == "memory":
-        yield MemoryStore()
-        return
     async with open_sqlite_store(tmp_path / "memory.sqlite") as opened:
         yield opened
 
 
 @pytest.fixture
-async def after_kill(store: AgentStore, tmp_path: Path) -> AsyncIterator[Callable[[], Awaitable[AgentStore]]]:
+async def after_kill(store: SqliteStore, tmp_path: Path) -> AsyncIterator[Callable[[], Awaitable[SqliteStore]]]:
     """Give the memory as the next process finds it when this one is killed now: what the file held, which is copied."""
     async with AsyncExitStack() as opened:
 
-        async def open_again() -> AgentStore:
-            if isinstance(store, MemoryStore):
-                store.crash()
-                return store
+        async def open_again() -> SqliteStore:
             copy = tmp_path / "copy" / "memory.sqlite"
             await asyncio.to_thread(_copy, tmp_path / "memory.sqlite", copy)
             return await opened.enter_async_context(open_sqlite_store(copy))

@@ -1,4 +1,4 @@
-"""What every agent's memory promises."""
+"""An agent's memory."""
 
 from __future__ import annotations
 
@@ -6,29 +6,23 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
+from ioa.adapters.agent_memory import MAX_REMEMBERED_BYTES, Encounter, Passage, StoredObservation, StoredSummary
+from ioa.adapters.sqlite_store import SqliteStore
 from ioa.group.requests import SequencedEntry
 from ioa.group.state import Ended
-from ioa.ports.agent_store import (
-    MAX_REMEMBERED_BYTES,
-    AgentStore,
-    Encounter,
-    Passage,
-    StoredObservation,
-    StoredSummary,
-)
 from ioa.protocol.ids import CommId, MessageId, SessionId, TaskId
 from ioa.protocol.outcomes import REMEMBERED, Outcome
 from tests.contract.agent_store.stories import message, result, sequenced
-from tests.rig.memory_store import MemoryStore
 from tests.unit.group.scenario import COMM, START, card
 
 OTHER = CommId("another-room")
 T1 = TaskId("t1")
 BOB = "bob"
-AfterKill = Callable[[], Awaitable[AgentStore]]
+AfterKill = Callable[[], Awaitable[SqliteStore]]
 
 
 def met(agent_id: str, *, done: int = 0, failed: int = 0) -> Encounter:
@@ -40,7 +34,7 @@ def met(agent_id: str, *, done: int = 0, failed: int = 0) -> Encounter:
     )
 
 
-async def test_entries_in_order_are_kept_in_order(store: AgentStore) -> None:
+async def test_entries_in_order_are_kept_in_order(store: SqliteStore) -> None:
     """A memory gives back exactly the entries that were applied."""
     story = sequenced()
 
@@ -50,7 +44,7 @@ async def test_entries_in_order_are_kept_in_order(store: AgentStore) -> None:
 
 
 @pytest.mark.parametrize("wrong", [0, 2], ids=["the first again", "one behind a gap"])
-async def test_an_entry_that_is_not_next_changes_nothing(store: AgentStore, wrong: int) -> None:
+async def test_an_entry_that_is_not_next_changes_nothing(store: SqliteStore, wrong: int) -> None:
     """A duplicate and an entry behind a gap are both refused, and the cursor stays."""
     story = sequenced()
     await store.append(story[0])
@@ -60,7 +54,7 @@ async def test_an_entry_that_is_not_next_changes_nothing(store: AgentStore, wron
     assert (refused, await store.entries(COMM), await store.append(story[1])) == (False, story[:1], True)
 
 
-async def test_an_entry_offered_twice_at_once_is_applied_once(store: AgentStore) -> None:
+async def test_an_entry_offered_twice_at_once_is_applied_once(store: SqliteStore) -> None:
     """Calls side by side are one after the other."""
     story = sequenced()
 
@@ -69,14 +63,14 @@ async def test_an_entry_offered_twice_at_once_is_applied_once(store: AgentStore)
     assert (sum(applied), await store.entries(COMM)) == (1, story[:1])
 
 
-async def test_a_group_nobody_heard_of_is_empty(store: AgentStore) -> None:
+async def test_a_group_nobody_heard_of_is_empty(store: SqliteStore) -> None:
     """An unknown group has no entries, no message to send and no result."""
     known = (await store.entries(OTHER), await store.outgoing(OTHER), await store.finished_task(OTHER, T1))
 
     assert known == ([], {}, None)
 
 
-async def test_what_was_seen_last_is_kept_for_its_group(store: AgentStore) -> None:
+async def test_what_was_seen_last_is_kept_for_its_group(store: SqliteStore) -> None:
     """It takes the place of what was seen before, and goes with its group; half of a character does no harm."""
     await store.put_observation(COMM, StoredObservation(1, "a cat"))
     await store.put_observation(COMM, StoredObservation(2, "two cats"))
@@ -89,7 +83,7 @@ async def test_what_was_seen_last_is_kept_for_its_group(store: AgentStore) -> No
     assert (kept, gone, await store.observation(OTHER)) == ((StoredObservation(2, "two cats"), None), None, None)
 
 
-async def test_what_was_thought_in_each_turn_is_kept_for_its_group(store: AgentStore) -> None:
+async def test_what_was_thought_in_each_turn_is_kept_for_its_group(store: SqliteStore) -> None:
     """A second thought takes the place of the first one of its turn, and all of them go with their group."""
     for turn, thought in ((1, "ask bob"), (3, "wait"), (3, "conclude: \ud83d")):
         await store.put_thought(COMM, turn, thought)
@@ -103,21 +97,21 @@ async def test_what_was_thought_in_each_turn_is_kept_for_its_group(store: AgentS
     assert await store.thoughts(OTHER) == {}
 
 
-async def test_an_outgoing_message_is_kept_under_its_duty(store: AgentStore) -> None:
+async def test_an_outgoing_message_is_kept_under_its_duty(store: SqliteStore) -> None:
     """A message is found by group and duty, and by nothing else."""
     await store.put_outgoing("turn:1", message("m1"))
 
     assert (await store.outgoing(COMM), await store.outgoing(OTHER)) == ({"turn:1": message("m1")}, {})
 
 
-async def test_a_duty_has_one_message(store: AgentStore) -> None:
+async def test_a_duty_has_one_message(store: SqliteStore) -> None:
     """The first message under a key stands, and whoever brings another is given that one."""
     kept = [await store.put_outgoing("turn:1", message(message_id)) for message_id in ("m1", "m2")]
 
     assert (kept, await store.outgoing(COMM)) == ([message("m1")] * 2, {"turn:1": message("m1")})
 
 
-async def test_dropping_an_answered_message_leaves_its_successor(store: AgentStore) -> None:
+async def test_dropping_an_answered_message_leaves_its_successor(store: SqliteStore) -> None:
     """What was put under a duty after the answered message stays."""
     await store.put_outgoing("turn:1", message("m1"))
     await store.drop_outgoing(COMM, MessageId("m1"))
@@ -130,7 +124,7 @@ async def test_dropping_an_answered_message_leaves_its_successor(store: AgentSto
     assert (kept, (await store.outgoing(COMM)).get("turn:1")) == (message("m2"), None)
 
 
-async def test_the_end_of_a_group_forgets_what_was_to_be_said_in_it(store: AgentStore) -> None:
+async def test_the_end_of_a_group_forgets_what_was_to_be_said_in_it(store: SqliteStore) -> None:
     """The entry that ends a group empties its outbox, and no other group's."""
     await store.put_outgoing("turn:9", message("m1"))
     await store.put_outgoing("turn:9", message("m2", comm_id=OTHER))
@@ -143,7 +137,7 @@ async def test_the_end_of_a_group_forgets_what_was_to_be_said_in_it(store: Agent
 
 
 @pytest.mark.parametrize("told", [True, False])
-async def test_the_end_of_a_group_forgets_its_tasks(store: AgentStore, told: bool) -> None:
+async def test_the_end_of_a_group_forgets_its_tasks(store: SqliteStore, told: bool) -> None:
     """Whether it is told of its end or not, nobody asks for a result of it any more; those of other groups stay."""
     story = sequenced()
     await _apply(store, COMM, story[:-1])
@@ -156,14 +150,14 @@ async def test_the_end_of_a_group_forgets_its_tasks(store: AgentStore, told: boo
     assert [await store.begin_task(comm_id, T1) for comm_id in (COMM, OTHER)] == [1, 2]
 
 
-async def test_attempts_at_a_task_are_counted(store: AgentStore) -> None:
+async def test_attempts_at_a_task_are_counted(store: SqliteStore) -> None:
     """Each beginning is one attempt more, for each task and group apart."""
     attempts = [await store.begin_task(comm_id, T1) for comm_id in (COMM, COMM, OTHER, COMM)]
 
     assert attempts == [1, 2, 1, 3]
 
 
-async def test_the_first_result_of_a_task_stands(store: AgentStore) -> None:
+async def test_the_first_result_of_a_task_stands(store: SqliteStore) -> None:
     """A journalled result is never replaced."""
     await store.begin_task(COMM, T1)
     before = await store.finished_task(COMM, T1)
@@ -173,14 +167,14 @@ async def test_the_first_result_of_a_task_stands(store: AgentStore) -> None:
     assert (before, await store.finished_task(COMM, T1)) == (None, result("first"))
 
 
-async def test_a_result_without_a_beginning_is_kept(store: AgentStore) -> None:
+async def test_a_result_without_a_beginning_is_kept(store: SqliteStore) -> None:
     """A memory does not ask how a result came about."""
     await store.finish_task(COMM, result("done"))
 
     assert await store.finished_task(COMM, T1) == result("done")
 
 
-async def test_others_are_remembered_once_for_each_group(store: AgentStore) -> None:
+async def test_others_are_remembered_once_for_each_group(store: SqliteStore) -> None:
     """Meeting the same team in two groups adds up; being told of one group twice does not."""
     for comm_id in (COMM, OTHER):
         for entry in sequenced():
@@ -204,7 +198,7 @@ async def test_others_are_remembered_once_for_each_group(store: AgentStore) -> N
     )
 
 
-async def test_the_last_outcomes_of_an_agent_are_kept(store: AgentStore) -> None:
+async def test_the_last_outcomes_of_an_agent_are_kept(store: SqliteStore) -> None:
     """All tasks are counted, and the newest of them kept as they were."""
     outcomes = [Outcome(pool=BOB, agent_id=BOB, need=f"task {n}", done=True, at=START, seconds=n) for n in range(REMEMBERED + 10)]
     for comm_id, part in ((COMM, outcomes[:40]), (OTHER, outcomes[40:])):
@@ -217,7 +211,7 @@ async def test_the_last_outcomes_of_an_agent_are_kept(store: AgentStore) -> None
     assert (bob.tasks_done, bob.outcomes) == (REMEMBERED + 10, tuple(outcomes[10:]))
 
 
-async def test_a_card_that_has_changed_is_the_one_remembered(store: AgentStore) -> None:
+async def test_a_card_that_has_changed_is_the_one_remembered(store: SqliteStore) -> None:
     """Contacts carry the card of the last meeting."""
     newer = card("bob").model_copy(update={"version": "2"})
     for comm_id, known in ((COMM, card("bob")), (OTHER, newer)):
@@ -230,14 +224,14 @@ async def test_a_card_that_has_changed_is_the_one_remembered(store: AgentStore) 
     assert (bob.card, bob.tasks_done, bob.tasks_failed) == (newer, 2, 0)
 
 
-async def test_a_group_of_which_nothing_is_known_leaves_no_contacts(store: AgentStore) -> None:
+async def test_a_group_of_which_nothing_is_known_leaves_no_contacts(store: SqliteStore) -> None:
     """Nobody was met in a group that was never seen."""
     new = await store.meet(COMM, [met("bob", done=1)])
 
     assert (new, list(await store.contacts())) == (False, [])
 
 
-async def test_a_memory_names_the_session_that_noted_itself_last(store: AgentStore) -> None:
+async def test_a_memory_names_the_session_that_noted_itself_last(store: SqliteStore) -> None:
     """An empty memory names none; later the newest stands."""
     names = [await store.last_session()]
     for session in ("s-1", "s-2"):
@@ -247,7 +241,7 @@ async def test_a_memory_names_the_session_that_noted_itself_last(store: AgentSto
     assert names == [None, "s-1", "s-2"]
 
 
-async def test_a_memory_keeps_the_first_proof(store: AgentStore) -> None:
+async def test_a_memory_keeps_the_first_proof(store: SqliteStore) -> None:
     """It is the memory's for good, whatever is drawn later."""
     assert [await store.keep_proof(drawn) for drawn in ("first", "second")] == ["first", "first"]
 
@@ -261,12 +255,12 @@ def _in(comm_id: CommId, entries: Sequence[SequencedEntry]) -> list[SequencedEnt
     ]
 
 
-async def _apply(store: AgentStore, comm_id: CommId, entries: Sequence[SequencedEntry]) -> None:
+async def _apply(store: SqliteStore, comm_id: CommId, entries: Sequence[SequencedEntry]) -> None:
     for entry in _in(comm_id, entries):
         assert await store.append(entry)
 
 
-async def test_groups_that_ended_long_ago_are_forgotten(store: AgentStore) -> None:
+async def test_groups_that_ended_long_ago_are_forgotten(store: SqliteStore) -> None:
     """Entries and tasks of a group go when it ended before the instant; open groups, contacts and newer ones stay."""
     story = sequenced()
     stage = story[-1].entry.state.stage
@@ -285,7 +279,7 @@ async def test_groups_that_ended_long_ago_are_forgotten(store: AgentStore) -> No
     assert [contact.tasks_done for contact in await store.contacts()] == [2]
 
 
-async def test_a_forgotten_group_can_be_read_again_from_the_log(store: AgentStore) -> None:
+async def test_a_forgotten_group_can_be_read_again_from_the_log(store: SqliteStore) -> None:
     """Whoever has to follow a forgotten group once more begins at its first entry."""
     story = sequenced()
     stage = story[-1].entry.state.stage
@@ -297,7 +291,7 @@ async def test_a_forgotten_group_can_be_read_again_from_the_log(store: AgentStor
     assert [entry.seq for entry in await store.entries(COMM)] == [entry.seq for entry in story]
 
 
-async def test_a_group_whose_end_is_not_told_is_forgotten_as_if_it_had_ended(store: AgentStore) -> None:
+async def test_a_group_whose_end_is_not_told_is_forgotten_as_if_it_had_ended(store: SqliteStore) -> None:
     """Who was removed hears nothing any more: its group goes in its time, and at once what was to be said in it."""
     story = sequenced()
     await _apply(store, COMM, story[:-1])
@@ -313,7 +307,7 @@ async def test_a_group_whose_end_is_not_told_is_forgotten_as_if_it_had_ended(sto
     assert [len(await store.entries(comm_id)) for comm_id in (COMM, OTHER)] == [0, len(story) - 1]
 
 
-async def test_a_group_that_was_taken_as_ended_goes_on(store: AgentStore) -> None:
+async def test_a_group_that_was_taken_as_ended_goes_on(store: SqliteStore) -> None:
     """What is applied later opens it again, and its own end is the one that counts."""
     story = sequenced()
     stage = story[-1].entry.state.stage
@@ -329,7 +323,7 @@ async def test_a_group_that_was_taken_as_ended_goes_on(store: AgentStore) -> Non
     assert (is_open, forgotten, len(await store.entries(COMM))) == ({COMM}, 0, len(story))
 
 
-async def test_a_memory_that_was_not_asked_is_well(store: AgentStore) -> None:
+async def test_a_memory_that_was_not_asked_is_well(store: SqliteStore) -> None:
     """And so is one that has answered."""
     before = store.is_well
     await store.contacts()
@@ -337,7 +331,7 @@ async def test_a_memory_that_was_not_asked_is_well(store: AgentStore) -> None:
     assert (before, store.is_well) == (True, True)
 
 
-async def test_a_cancelled_call_leaves_the_memory_usable(store: AgentStore) -> None:
+async def test_a_cancelled_call_leaves_the_memory_usable(store: SqliteStore) -> None:
     """Whenever a call is cancelled, the next one works, and what the cancelled one did is whole or undone."""
     for rounds in range(40):
         writing = asyncio.create_task(store.put_outgoing("turn:1", message(f"m{rounds}")))
@@ -350,7 +344,7 @@ async def test_a_cancelled_call_leaves_the_memory_usable(store: AgentStore) -> N
     assert (await store.outgoing(COMM)).get("turn:1") == kept
 
 
-async def test_a_memory_notes_to_which_logs_it_belongs(store: AgentStore) -> None:
+async def test_a_memory_notes_to_which_logs_it_belongs(store: SqliteStore) -> None:
     """Nothing is noted at first; the last note stands, and forgetting groups leaves it."""
     seen = [await store.epoch()]
     for epoch in ("one", "two"):
@@ -360,7 +354,7 @@ async def test_a_memory_notes_to_which_logs_it_belongs(store: AgentStore) -> Non
     assert (seen, await store.epoch()) == ([None, "one", "two"], "two")
 
 
-async def test_forgotten_groups_begin_anew(store: AgentStore) -> None:
+async def test_forgotten_groups_begin_anew(store: SqliteStore) -> None:
     """Entries, what was to be said and tasks of all groups are gone; who was met stays."""
     story = sequenced()
     for entry in story:
@@ -381,7 +375,7 @@ async def test_forgotten_groups_begin_anew(store: AgentStore) -> None:
     )
 
 
-async def test_one_group_can_be_forgotten(store: AgentStore) -> None:
+async def test_one_group_can_be_forgotten(store: SqliteStore) -> None:
     """What is known of another group stays."""
     story = sequenced()
     await store.append(story[0])
@@ -397,7 +391,7 @@ async def test_one_group_can_be_forgotten(store: AgentStore) -> None:
     assert (gone, kept) == (([], None, None), (message("m-2", comm_id=OTHER), result("done, too")))
 
 
-async def test_what_is_to_be_said_survives_a_kill_with_all_that_came_before(store: AgentStore, after_kill: AfterKill) -> None:
+async def test_what_is_to_be_said_survives_a_kill_with_all_that_came_before(store: SqliteStore, after_kill: AfterKill) -> None:
     """An agent that is started again has said, or has still to say, what it had decided, and knows what it had decided it by."""
     story = sequenced()
     for entry in story[:3]:
@@ -409,7 +403,7 @@ async def test_what_is_to_be_said_survives_a_kill_with_all_that_came_before(stor
     assert (await found.entries(COMM), await found.outgoing(COMM)) == (story[:3], {"turn:1": message("m1")})
 
 
-async def test_tasks_survive_a_kill(store: AgentStore, after_kill: AfterKill) -> None:
+async def test_tasks_survive_a_kill(store: SqliteStore, after_kill: AfterKill) -> None:
     """An attempt is counted before the function runs, and a result is kept before it is told."""
     await store.append(sequenced()[0])
     await store.begin_task(COMM, T1)
@@ -421,7 +415,7 @@ async def test_tasks_survive_a_kill(store: AgentStore, after_kill: AfterKill) ->
     assert (await found.finished_task(COMM, T1), await found.begin_task(COMM, TaskId("t2"))) == (result("done"), 2)
 
 
-async def test_the_end_of_a_group_survives_a_kill(store: AgentStore, after_kill: AfterKill) -> None:
+async def test_the_end_of_a_group_survives_a_kill(store: SqliteStore, after_kill: AfterKill) -> None:
     """Who has said that it knows the end is not told of the group again; so it is known, and forgotten when its time comes."""
     story = sequenced()
     for entry in story:
@@ -434,7 +428,7 @@ async def test_the_end_of_a_group_survives_a_kill(store: AgentStore, after_kill:
     assert (await found.entries(COMM), await found.prune(stage.ended_at + timedelta(seconds=1))) == (story, 1)
 
 
-async def test_entries_that_a_kill_has_taken_can_be_applied_again(store: AgentStore, after_kill: AfterKill) -> None:
+async def test_entries_that_a_kill_has_taken_can_be_applied_again(store: SqliteStore, after_kill: AfterKill) -> None:
     """The memory goes on from where it is, whatever of the last entries that is."""
     story = sequenced()
     for entry in story[:-1]:
@@ -447,7 +441,7 @@ async def test_entries_that_a_kill_has_taken_can_be_applied_again(store: AgentSt
     assert (set(applied), await found.entries(COMM)) == ({True}, story)
 
 
-async def _all_of(store: AgentStore) -> tuple[object, ...]:
+async def _all_of(store: SqliteStore) -> tuple[object, ...]:
     """Whatever can be read of two groups."""
     of_groups = [
         (await store.entries(room), await store.outgoing(room), await store.finished_task(room, T1)) for room in (COMM, OTHER)
@@ -457,12 +451,12 @@ async def _all_of(store: AgentStore) -> tuple[object, ...]:
 
 @pytest.mark.parametrize("seed", range(12))
 async def test_a_kill_leaves_what_was_at_some_moment_since_the_last_call_that_lasts(  # noqa: C901 - a case for each call
-    store: AgentStore, after_kill: AfterKill, seed: int
+    store: SqliteStore, after_kill: AfterKill, tmp_path: Path, seed: int
 ) -> None:
     """Whatever an agent has done, nothing that lasts is lost, and nothing is there without what came before it."""
     chance = random.Random(seed)
     left = {room: _in(room, sequenced()[: chance.randint(2, 5)]) for room in (COMM, OTHER)}
-    twin = MemoryStore()
+    twin = SqliteStore(tmp_path / "twin.sqlite")
     possible: list[tuple[object, ...]] = [await _all_of(twin)]
     for number in range(chance.randint(1, 25)):
         room, lasts = chance.choice((COMM, OTHER)), False
@@ -494,10 +488,11 @@ async def test_a_kill_leaves_what_was_at_some_moment_since_the_last_call_that_la
                 lasts = True
         possible = [*([] if lasts else possible), await _all_of(twin)]
 
+    await twin.aclose()
     assert await _all_of(await after_kill()) in possible
 
 
-async def test_passages_are_found_by_their_words_and_for_their_user_alone(store: AgentStore) -> None:
+async def test_passages_are_found_by_their_words_and_for_their_user_alone(store: SqliteStore) -> None:
     """The best first, what is shown already left out; each is kept once, and forgotten with its group."""
     here, there = CommId("here"), CommId("there")
     told = [("m1", "the old mill burnt down"), ("m2", "a mill, a mill!"), ("m3", "nothing of it")]
@@ -516,7 +511,7 @@ async def test_passages_are_found_by_their_words_and_for_their_user_alone(store:
     assert [one.text for one in await store.recall("eve", "mill", 5, ())] == ["the mill of Eve"]
 
 
-async def test_of_one_group_the_newest_passages_are_kept(store: AgentStore) -> None:
+async def test_of_one_group_the_newest_passages_are_kept(store: SqliteStore) -> None:
     """Whoever has an agent hear tens of megabytes has it remember the last of them, and of other groups what it did."""
     here, there, large = CommId("here"), CommId("there"), MAX_REMEMBERED_BYTES // 3
     told = [Passage(here, f"m{number}", f"mill {number} ".ljust(large, ".")) for number in range(6)]
@@ -532,7 +527,7 @@ async def test_of_one_group_the_newest_passages_are_kept(store: AgentStore) -> N
     assert sorted([one.name for one in await store.recall("ada", "mill", 9, ())]) == ["m0", "m5", "m6"]
 
 
-async def test_a_summary_replaces_the_one_before(store: AgentStore) -> None:
+async def test_a_summary_replaces_the_one_before(store: SqliteStore) -> None:
     """One for each group, which goes with it, and with what it covers."""
     here = CommId("here")
     for number in ("1", "2"):

@@ -7,8 +7,8 @@ import signal
 import pytest
 
 from ioa.telemetry.fault_points import POINTS
-from ioa.testing.log_checker import check
 from tests.rig.fleet import Fleet
+from tests.rig.log_checker import check
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(150), pytest.mark.blocks_loop]  # it waits for forks on a busy machine
 

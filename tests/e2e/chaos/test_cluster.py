@@ -17,9 +17,9 @@ from ioa.client.client import Client
 from ioa.client.history import conversation
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol.ids import GoalId, comm_id_of_goal
-from ioa.testing.log_checker import check
 from tests.e2e.chaos.conftest import QUICK
 from tests.rig.fleet import CONTROL_PLANE, WORKERS, Fleet, open_fleet
+from tests.rig.log_checker import check
 from tests.rig.nats_cluster import NatsCluster, open_nats_cluster
 
 pytestmark = [

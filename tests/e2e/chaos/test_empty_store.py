@@ -19,10 +19,10 @@ from ioa.errors import UnavailableError
 from ioa.protocol import subjects
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import LOCAL, GoalId, GoalName, comm_id_of_goal
-from ioa.testing.log_checker import check, check_open_groups, check_records, check_results
 from tests.e2e.chaos.conftest import QUICK
 from tests.rig.deadline import eventually
 from tests.rig.fleet import CONTROL_PLANE, ROUTERS, WORKERS, Fleet, open_fleet
+from tests.rig.log_checker import check, check_open_groups, check_records, check_results
 from tests.rig.nats_server import crash
 from tests.rig.ports import held_ports
 

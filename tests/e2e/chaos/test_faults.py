@@ -21,9 +21,9 @@ from ioa.protocol import subjects
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import LOCAL, GoalId, GoalName
 from ioa.runtime.process import background
-from ioa.testing.log_checker import check
 from tests.rig.deadline import eventually
 from tests.rig.fleet import CONTROL_PLANE, ROSTER, TWINS, WORKERS, Fleet, open_fleet
+from tests.rig.log_checker import check
 from tests.rig.small_volume import open_small_volume
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(240), pytest.mark.blocks_loop]

@@ -19,9 +19,9 @@ from ioa.protocol.goals import Reason
 from ioa.protocol.ids import LOCAL, GoalId, GoalName
 from ioa.protocol.messages import Phase
 from ioa.runtime.process import background
-from ioa.testing.log_checker import check
 from tests.rig.deadline import eventually
 from tests.rig.fleet import ROUTERS, WORKERS, Fleet
+from tests.rig.log_checker import check
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(150), pytest.mark.blocks_loop]  # it waits for forks on a busy machine
 

@@ -9,9 +9,9 @@ import pytest
 from ioa.adapters.nats.streams.topology import DEAD
 from ioa.protocol import subjects
 from ioa.protocol.ids import LOCAL, GoalId
-from ioa.testing.log_checker import check
 from tests.rig.deadline import eventually
 from tests.rig.fleet import Fleet
+from tests.rig.log_checker import check
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(150), pytest.mark.blocks_loop]  # it waits for forks on a busy machine
 

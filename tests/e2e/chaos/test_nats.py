@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from ioa.adapters.nats.wire.embedded_server import NatsServer, open_nats_server
-from ioa.testing.log_checker import check
 from tests.e2e.chaos.conftest import QUICK
 from tests.rig.fleet import CONTROL_PLANE, WORKERS, Fleet, open_fleet
+from tests.rig.log_checker import check
 from tests.rig.nats_server import crash
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(150), pytest.mark.blocks_loop]  # it waits for forks on a busy machine

@@ -19,10 +19,10 @@ from ioa.protocol.ids import AgentId, CommId, GoalId, MessageId, PoolId, TaskId
 from ioa.protocol.messages import Discussion, Header, InformTaskResult, Message, Payload, Phase
 from ioa.protocol.registry import Lease, Renew
 from ioa.runtime.process import background
-from ioa.testing.log_checker import check
 from tests.e2e.chaos.conftest import QUICK
 from tests.integration.control_plane.conversation import Caller
 from tests.rig.fleet import CONTROL_PLANE, WORKERS, Fleet, open_fleet
+from tests.rig.log_checker import check
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(150), pytest.mark.blocks_loop]  # it waits for forks on a busy machine
 

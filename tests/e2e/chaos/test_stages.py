@@ -24,9 +24,9 @@ from ioa.protocol.codec import decode
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import LOCAL, GoalId, GoalName, comm_id_of_goal
 from ioa.protocol.messages import Decision, Discussion
-from ioa.testing.log_checker import check
 from tests.rig.deadline import eventually
 from tests.rig.fleet import CONTROL_PLANE, GROUPS, ROUTERS, WORKERS, Fleet, open_fleet
+from tests.rig.log_checker import check
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(240), pytest.mark.blocks_loop]  # it waits for forks on a busy machine
 

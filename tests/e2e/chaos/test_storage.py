@@ -7,9 +7,9 @@ import sys
 import pytest
 
 from ioa.adapters.nats.streams.topology import LOG
-from ioa.testing.log_checker import check
 from tests.rig.deadline import eventually
 from tests.rig.fleet import Fleet
+from tests.rig.log_checker import check
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(150), pytest.mark.blocks_loop]  # it waits for forks on a busy machine
 

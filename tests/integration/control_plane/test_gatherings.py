@@ -20,10 +20,10 @@ from ioa.protocol.ids import AgentId
 from ioa.protocol.messages import Decision, Discussion
 from ioa.protocol.team import team_of
 from ioa.testing import ScriptedBrain
-from ioa.testing.log_checker import Evidence, check_courses, check_logs
 from ioa_testkit.finished import FinishedGoal
 from ioa_testkit.system import System
 from tests.integration.control_plane.test_teams import named
+from tests.rig.log_checker import Evidence, check_courses, check_logs
 
 Speaks = Callable[[TurnView], Spoken]
 Line = tuple[str, str]

@@ -26,8 +26,8 @@ from ioa.protocol.ids import AgentId, TaskId, comm_id_of_task
 from ioa.protocol.team import team_of
 from ioa.runtime.process import StopSignal
 from ioa_testkit.planes import Plane, open_plane
+from tests.rig.agent_stores import CrashingStore
 from tests.rig.deadline import eventually
-from tests.rig.memory_store import MemoryStore
 
 PANEL = team_of(
     {
@@ -51,7 +51,7 @@ class Crew:
 
     def __init__(self, plane: Plane, folder: Path) -> None:
         self._plane, self._folder = plane, folder
-        self._stores: dict[str, MemoryStore] = {}
+        self._stores: dict[str, CrashingStore] = {}
         self.speaking, self.goes_on = asyncio.Event(), asyncio.Event()
         self.said: list[str] = []
 
@@ -94,7 +94,7 @@ class Crew:
     async def running(self, agent: AgentDefinition) -> AsyncIterator[None]:
         """Run an agent on the memory that it left; on leaving it dies, in whatever it does."""
         clock, ids, agent_id = SystemClock(), RandomIds(), AgentId(agent.agent_id)
-        store = self._stores.setdefault(agent_id, MemoryStore())
+        store = self._stores.setdefault(agent_id, CrashingStore(self._folder / f"{agent_id}.sqlite"))
         ports = AgentPorts(self._plane.network, store, clock, ids, RuleBrain())
         options = ClientOptions(self._folder / agent_id, grace=timedelta(milliseconds=20), takeover=timedelta(0))
         client = AgentClient(agent, agent.card_as(agent_id), ports, new_session(clock, ids), options)

@@ -20,11 +20,11 @@ from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId
 from ioa.protocol.messages import Discussion
 from ioa.protocol.team import TeamSpec, read_toml, team_of
-from ioa.testing.log_checker import Evidence, check_courses, check_logs, check_records
 from ioa_testkit.finished import FinishedGoal
 from ioa_testkit.system import System
 from tests.rig.agent_stores import OpenedStores
 from tests.rig.deadline import eventually
+from tests.rig.log_checker import Evidence, check_courses, check_logs, check_records
 from tests.unit.protocol.policies import SHIPPED
 
 Plays = Callable[[TurnView], Spoken]

@@ -33,8 +33,8 @@ from ioa.protocol.ids import AgentId, comm_id_of_goal
 from ioa.protocol.messages import Message, Pass, PassCause, Thinking
 from ioa.runtime.process import StopSignal
 from ioa_testkit.planes import Plane, open_plane
+from tests.rig.agent_stores import CrashingStore
 from tests.rig.deadline import eventually
-from tests.rig.memory_store import MemoryStore
 from tests.unit.agent.model.http_script import Line, completion, serving
 
 pytestmark = pytest.mark.timeout(60)
@@ -145,8 +145,9 @@ def _client(plane: Plane, folder: Path, agent_id: str, brain: Brain, patience: f
     agent.task(lambda task: "1, 2, 3")
     card = agent.card_as(AgentId(agent_id)).model_copy(update={"patience": timedelta(seconds=patience)})
     clock, ids = SystemClock(), RandomIds()
+    store = CrashingStore(folder / f"{agent_id}.sqlite")
     options = ClientOptions(folder / agent_id, drain=timedelta(0), takeover=timedelta(0), reform_after=timedelta(seconds=0.1))
-    return AgentClient(agent, card, AgentPorts(plane.network, MemoryStore(), clock, ids, brain), new_session(clock, ids), options)
+    return AgentClient(agent, card, AgentPorts(plane.network, store, clock, ids, brain), new_session(clock, ids), options)
 
 
 async def test_no_failing_endpoint_concludes_anything(plane: Plane, tmp_path: Path) -> None:

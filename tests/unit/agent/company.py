@@ -33,9 +33,9 @@ from ioa.protocol.messages import (
 )
 from ioa.testing.manual_clock import CountedIds, ManualClock
 from ioa.testing.scripted_brain import ScriptedBrain
+from tests.rig.agent_stores import CrashingStore
 from tests.rig.deadline import eventually
 from tests.rig.memory_network import MemoryNetwork
-from tests.rig.memory_store import MemoryStore
 
 GOAL = Goal(goal_id=GoalId("goal-1"), goal="Have it done.", agent=AgentId("lead"))
 T1 = TaskId("t1-t1")
@@ -97,7 +97,7 @@ class Member:
 
     agent: AgentDefinition
     brain: Brain
-    store: MemoryStore = field(default_factory=MemoryStore)
+    store: CrashingStore
     stop: Stop = field(default_factory=Stop)
     client: AgentClient | None = None
     session: SessionId | None = None
@@ -134,7 +134,11 @@ class Company:
 
     def hire(self, agent: AgentDefinition, brain: Brain | None = None) -> Member:
         """Make an agent a member, without starting it."""
-        return self.members.setdefault(agent.agent_id, Member(agent, brain or ScriptedBrain()))
+        member = Member(agent, brain or ScriptedBrain(), self._empty_store())
+        return self.members.setdefault(agent.agent_id, member)
+
+    def _empty_store(self) -> CrashingStore:
+        return CrashingStore(self.folder / f"{self._ids.new('memory')}.sqlite")
 
     async def restart(self, agent_id: str, *, forgetful: bool = False) -> None:
         """Start a member's client on the memory it left, or on an empty one, and wait until it is online and knows so.
@@ -151,7 +155,7 @@ class Company:
         member = self.members[agent_id]
         member.stop = Stop()
         if forgetful:
-            member.store = MemoryStore()
+            member.store = self._empty_store()
             self.network.end_lease(AgentId(agent_id))  # nobody succeeds at once whose memory he has not
         options = ClientOptions(
             self.folder / agent_id,

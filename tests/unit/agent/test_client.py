@@ -429,7 +429,7 @@ async def test_sessions_end_with_their_groups(company: Company) -> None:
     reasons = [(await company.has_done(goal)).reason for goal in goals]
     await eventually(lambda: all(company.sessions(agent_id) == 0 for agent_id in BOTH))
 
-    left = [path for path in company.folder.rglob("*") if path.is_file()]
+    left = [path for path in company.folder.rglob("*") if path.is_file() and path.suffix != ".sqlite"]
     assert (set(reasons), left) == ({Reason.CONCLUDED}, [])
 
 

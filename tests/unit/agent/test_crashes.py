@@ -21,8 +21,8 @@ from ioa.protocol.messages import (
     Message,
     SyncTaskAssignment,
 )
+from tests.rig.agent_stores import CrashingStore
 from tests.rig.deadline import eventually
-from tests.rig.memory_store import MemoryStore
 from tests.unit.agent.company import GOAL, T1, Company, idle, open_company, task, working
 
 pytestmark = pytest.mark.timeout(60)
@@ -84,10 +84,11 @@ class _Death:
             if self._over:
                 return await call(*args, **kwargs)
             self._left -= 1
-            if self._left == 0 and self._moment == "before":
+            is_last = self._left == 0
+            if is_last and self._moment == "before":
                 await self._die()
             answer = await call(*args, **kwargs)
-            if self._left == 0 and self._moment == "after":
+            if is_last and self._moment == "after":
                 await self._die()
             return answer
 
@@ -102,7 +103,7 @@ class _Death:
         await asyncio.Event().wait()
 
 
-def _let_die(company: Company, who: str, store: MemoryStore, death: _Death) -> None:
+def _let_die(company: Company, who: str, store: CrashingStore, death: _Death) -> None:
     for name in _CALLS:
         setattr(store, name, death.awaits(getattr(store, name)))
     say = company.network.say
@@ -120,7 +121,7 @@ async def _is_over(company: Company, who: str, death: _Death) -> bool:
     return ended or death.came
 
 
-async def _is_settled(company: Company, memory: MemoryStore) -> bool:
+async def _is_settled(company: Company, memory: CrashingStore) -> bool:
     """Whether the task's result was journalled, or is about to be told, or was told: it must not be worked out again."""
     told = [message.payload for message in await company.messages(ROOM)]
     about_to_be_told = (message.payload for message in (await memory.outgoing(ROOM)).values())

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from ioa import Agent, DeclinedError, InvalidInputError, TurnView
+from ioa.adapters.agent_memory import StoredObservation
 from ioa.agent import hooks
 from ioa.agent.conversation import teammates
 from ioa.agent.history import GroupHistory
@@ -19,7 +20,6 @@ from ioa.agent.hooks import MAX_OBSERVATION_CHARS, Hooks, Said
 from ioa.agent.model import Budget, ModelBrain
 from ioa.agent.worker_pool import WorkerPool
 from ioa.agent.workspace import GroupFiles
-from ioa.ports.agent_store import StoredObservation
 from ioa.ports.brain import GroupView
 from ioa.protocol.codec import encode
 from ioa.protocol.goals import Reason
@@ -29,9 +29,9 @@ from ioa.testing import ScriptedBrain, ScriptedModel
 from ioa.testing.manual_clock import ManualClock
 from ioa_testkit import System
 from tests.contract.agent_store.stories import message
+from tests.rig.agent_stores import CrashingStore
 from tests.rig.curt_brain import CurtBrain
 from tests.rig.memory_network import MemoryNetwork
-from tests.rig.memory_store import MemoryStore
 from tests.unit.agent.company import GOAL, idle, one_task, open_company, working
 from tests.unit.agent.model.situations import ANN, decision, launched
 
@@ -52,7 +52,7 @@ class _Rig:
     """The hooks of one agent on a memory of its own."""
 
     def __init__(self, agent: Agent, folder: Path) -> None:
-        self.store = MemoryStore()
+        self.store = CrashingStore(folder / "memory.sqlite")
         network, history = MemoryNetwork(ManualClock()), GroupHistory(CommId("room"))
         self.files = GroupFiles(network, ANN, history, folder, SessionId("s-1"))
         self.hooks = Hooks(agent, self.store, WorkerPool(agent.agent_id, 1, timedelta(0)))
@@ -157,8 +157,12 @@ async def test_what_one_member_sees_no_other_learns(tmp_path: Path) -> None:
         await company.start(worker, brain)
         await company.start(idle("lead"), lead)
         assert (await company.has_done()).reason is Reason.CONCLUDED
-        log = repr(await company.network.entries(comm_id_of_goal(GOAL.goal_id)))
-    stores = {name: repr(vars(member.store)) for name, member in company.members.items()}
+        room = comm_id_of_goal(GOAL.goal_id)
+        log = repr(await company.network.entries(room))
+        stores = {
+            name: repr((await member.store.entries(room), await member.store.observation(room), await member.store.thoughts(room)))
+            for name, member in company.members.items()
+        }
     assert brain.tasks[0].group.observation == CANARY
     elsewhere = stores["lead"] + log + "".join(view.observation + view.instructions for view in lead.views)
     assert (CANARY in stores["worker"], CANARY in elsewhere, CANARY.upper() in elsewhere) == (True, False, False)

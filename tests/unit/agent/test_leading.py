@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
@@ -25,9 +26,9 @@ from ioa.protocol.team import TeamSpec, team_of
 from ioa.protocol.usage import Usage
 from ioa.testing.manual_clock import ManualClock
 from ioa.testing.scripted_brain import ScriptedBrain
+from tests.rig.agent_stores import CrashingStore
 from tests.rig.deadline import eventually
 from tests.rig.memory_network import MemoryNetwork
-from tests.rig.memory_store import MemoryStore
 from tests.unit.agent.company import GOAL
 from tests.unit.group.scenario import card
 from tests.unit.runtime.plane import session
@@ -83,10 +84,10 @@ def pair(**worker: object) -> TeamSpec:
 class Desk:
     """A leader, and a network with its members and a goal on record."""
 
-    def __init__(self, brain: Costly, *, plans: bool = False, places: int = 8) -> None:
+    def __init__(self, folder: Path, brain: Costly, *, plans: bool = False, places: int = 8) -> None:
         self.clock, self.brain = ManualClock(), brain
         self.network = MemoryNetwork(self.clock)
-        ports = AgentPorts(self.network, MemoryStore(), self.clock, RandomIds(), brain)
+        ports = AgentPorts(self.network, CrashingStore(folder / "memory.sqlite"), self.clock, RandomIds(), brain)
         self.leader = Leader(card(LEAD), ports, SessionId("s-lead"), timedelta(0), plans=plans, places=places)
         self.deliveries = 0
 
@@ -141,10 +142,10 @@ def nearly_too_long() -> TeamLaunch:
 
 
 @pytest.mark.parametrize("team", [too_many, too_long, nearly_too_long])
-async def test_a_launch_that_never_can_be_ends_the_goal(team: object) -> None:
+async def test_a_launch_that_never_can_be_ends_the_goal(team: object, tmp_path: Path) -> None:
     """One formation, its cost in the result, and the reason in words."""
     assert callable(team)
-    desk = Desk(Costly(team()))
+    desk = Desk(tmp_path, Costly(team()))
     await desk.open(card(WORKER))
     assert await desk.deliver() is None
     result = await desk.result()
@@ -152,9 +153,9 @@ async def test_a_launch_that_never_can_be_ends_the_goal(team: object) -> None:
     assert result.content.startswith("lead could not open a group: ")
 
 
-async def test_what_nobody_foresaw_ends_the_goal_at_the_third_delivery() -> None:
+async def test_what_nobody_foresaw_ends_the_goal_at_the_third_delivery(tmp_path: Path) -> None:
     """An error of our own in launching is tried again, with the same team, and then told; each formation is paid for."""
-    desk = Desk(Costly(TeamLaunch(members=(WORKER,))))
+    desk = Desk(tmp_path, Costly(TeamLaunch(members=(WORKER,))))
     await desk.open(card(WORKER))
 
     async def fail(_request: LaunchGroup) -> GroupSnapshot:
@@ -171,9 +172,9 @@ async def test_what_nobody_foresaw_ends_the_goal_at_the_third_delivery() -> None
     )
 
 
-async def test_an_outage_launches_the_same_team_again() -> None:
+async def test_an_outage_launches_the_same_team_again(tmp_path: Path) -> None:
     """While the system, or a member for a moment, is away, nothing is asked of the brain."""
-    desk = Desk(Costly(TeamLaunch(members=(WORKER,))))
+    desk = Desk(tmp_path, Costly(TeamLaunch(members=(WORKER,))))
     await desk.open(card(WORKER))
     launch, refusals = desk.network.launch, [UnavailableError("Away for a moment.")] * 3
 
@@ -205,9 +206,9 @@ class Refusing:
         self.desk.network.launch = self.launch  # type: ignore[method-assign]
 
 
-async def test_a_goal_whose_group_cannot_be_opened_leaves_its_place_to_others() -> None:
+async def test_a_goal_whose_group_cannot_be_opened_leaves_its_place_to_others(tmp_path: Path) -> None:
     """Where all are taken it is given back, for longer each time; the team that was formed is launched when it comes again."""
-    desk = Desk(Costly(TeamLaunch(members=(WORKER,))), places=1)
+    desk = Desk(tmp_path, Costly(TeamLaunch(members=(WORKER,))), places=1)
     await desk.open(card(WORKER))
     refusing, delays = Refusing(desk, NotYetError("worker is away for a moment.")), list[timedelta | None]()
     for away in (10, 20, 300, 0):
@@ -224,9 +225,9 @@ async def test_a_goal_whose_group_cannot_be_opened_leaves_its_place_to_others() 
 
 
 @pytest.mark.parametrize(("places", "error"), [(2, NotYetError("worker is away for a moment.")), (1, UnavailableError("Nobody."))])
-async def test_a_goal_keeps_its_place_where_others_have_none_of_it(places: int, error: UnavailableError) -> None:
+async def test_a_goal_keeps_its_place_where_others_have_none_of_it(places: int, error: UnavailableError, tmp_path: Path) -> None:
     """A member that restarts is waited for where there are other places; and nobody opens a group where nobody answers."""
-    desk = Desk(Costly(TeamLaunch(members=(WORKER,))), places=places)
+    desk = Desk(tmp_path, Costly(TeamLaunch(members=(WORKER,))), places=places)
     await desk.open(card(WORKER))
     refusing = Refusing(desk, error)
 
@@ -240,9 +241,9 @@ async def test_a_goal_keeps_its_place_where_others_have_none_of_it(places: int, 
     assert leading.result() is None
 
 
-async def test_a_delivery_that_was_cut_short_leaves_its_team_to_the_next() -> None:
+async def test_a_delivery_that_was_cut_short_leaves_its_team_to_the_next(tmp_path: Path) -> None:
     """An agent that is given the goal again launches the team that it has formed."""
-    desk = Desk(Costly(TeamLaunch(members=(WORKER,))))
+    desk = Desk(tmp_path, Costly(TeamLaunch(members=(WORKER,))))
     await desk.open(card(WORKER))
     launch, asked = desk.network.launch, asyncio.Event()
 
@@ -261,27 +262,27 @@ async def test_a_delivery_that_was_cut_short_leaves_its_team_to_the_next() -> No
     assert ((await desk.launched()).usage, len(desk.brain.missions)) == (SPENT, 1)
 
 
-async def test_formations_that_came_to_nothing_are_paid_for() -> None:
+async def test_formations_that_came_to_nothing_are_paid_for(tmp_path: Path) -> None:
     """The group that is launched in the end bears the cost of all."""
     gone = TeamLaunch(members=(AgentId("gone"),))
-    desk = Desk(Costly(gone, gone, TeamLaunch(members=(WORKER,))))
+    desk = Desk(tmp_path, Costly(gone, gone, TeamLaunch(members=(WORKER,))))
     await desk.open(card(WORKER))
     assert await desk.deliver() is None
     assert (await desk.launched()).usage == SPENT.plus(SPENT).plus(SPENT)
 
 
-async def test_no_goal_has_more_than_three_formations() -> None:
+async def test_no_goal_has_more_than_three_formations(tmp_path: Path) -> None:
     """A team that never holds is given up, with what it has cost."""
-    desk = Desk(Costly(*[TeamLaunch(members=(AgentId("gone"),))] * 4))
+    desk = Desk(tmp_path, Costly(*[TeamLaunch(members=(AgentId("gone"),))] * 4))
     await desk.open()
     assert await desk.deliver() is None
     result = await desk.result()
     assert (result.reason, len(desk.brain.missions), result.usage.tokens) == (Reason.NO_AGENT, 3, 15_000)
 
 
-async def test_forming_stops_when_the_goal_has_no_budget_left() -> None:
+async def test_forming_stops_when_the_goal_has_no_budget_left(tmp_path: Path) -> None:
     """Formations that outages cut short come back, and what they cost is bounded by what the goal may cost."""
-    desk = Desk(Costly(errors=[UnavailableError("The model is away.")] * 10))
+    desk = Desk(tmp_path, Costly(errors=[UnavailableError("The model is away.")] * 10))
     await desk.open(goal=GOAL.model_copy(update={"max_tokens": 10_000}))
     raised = [await desk.deliver() for _ in range(3)]
     result = await desk.result()
@@ -289,9 +290,9 @@ async def test_forming_stops_when_the_goal_has_no_budget_left() -> None:
     assert (result.reason, result.usage.tokens) == (Reason.BUDGET, 10_000)
 
 
-async def test_nothing_is_asked_after_the_deadline() -> None:
+async def test_nothing_is_asked_after_the_deadline(tmp_path: Path) -> None:
     """A goal whose time is over goes back to the queue, which drops it by the server's clock; the brain hears nothing of it."""
-    desk = Desk(Costly())
+    desk = Desk(tmp_path, Costly())
     await desk.open()
     late = GoalOffer(GOAL, desk.clock.now(), 1)
     with pytest.raises(UnavailableError, match="time of the goal"):
@@ -299,9 +300,9 @@ async def test_nothing_is_asked_after_the_deadline() -> None:
     assert desk.brain.missions == []
 
 
-async def test_forming_ends_with_the_goal() -> None:
+async def test_forming_ends_with_the_goal(tmp_path: Path) -> None:
     """A brain that thinks beyond the deadline is stopped, and so is a launch that nobody answers."""
-    desk = Desk(Costly(TeamLaunch(members=(WORKER,))))
+    desk = Desk(tmp_path, Costly(TeamLaunch(members=(WORKER,))))
     await desk.open(card(WORKER))
     desk.network.reachable = False
     soon = GoalOffer(GOAL, desk.clock.now() + timedelta(milliseconds=50), 1)
@@ -310,9 +311,9 @@ async def test_forming_ends_with_the_goal() -> None:
 
 
 @pytest.mark.parametrize("owner", [LEAD, WORKER])
-async def test_a_goal_that_is_led_already_is_not_formed_again(owner: AgentId) -> None:
+async def test_a_goal_that_is_led_already_is_not_formed_again(owner: AgentId, tmp_path: Path) -> None:
     """A second delivery finds the group there, whoever of the pool launched it, without asking the brain."""
-    desk = Desk(Costly())
+    desk = Desk(tmp_path, Costly())
     await desk.open(card(WORKER, pool=LEAD))
     session = SessionId("s-lead") if owner == LEAD else None
     ticket = await desk.ticket()
@@ -322,27 +323,27 @@ async def test_a_goal_that_is_led_already_is_not_formed_again(owner: AgentId) ->
 
 
 @pytest.mark.parametrize("error", [ForbiddenError("The searches are spent."), KeyError("idea")])
-async def test_a_brain_that_fails_is_paid_for(error: Exception) -> None:
+async def test_a_brain_that_fails_is_paid_for(error: Exception, tmp_path: Path) -> None:
     """What the brain spent before it raised is in the result."""
-    desk = Desk(Costly(errors=[error]))
+    desk = Desk(tmp_path, Costly(errors=[error]))
     await desk.open()
     assert await desk.deliver() is None
     result = await desk.result()
     assert (result.reason, result.usage) == (Reason.FAILED, SPENT)
 
 
-async def test_what_is_given_up_has_a_result() -> None:
+async def test_what_is_given_up_has_a_result(tmp_path: Path) -> None:
     """The queue may give up for the leader."""
-    desk = Desk(Costly())
+    desk = Desk(tmp_path, Costly())
     await desk.open()
     await desk.leader.give_up(GoalOffer(GOAL, None, 5, await desk.ticket()), "it failed five times")
     result = await desk.result()
     assert (result.reason, result.content) == (Reason.FAILED, "lead could not lead the goal: it failed five times")
 
 
-async def test_an_error_of_the_system_in_abandoning_comes_back() -> None:
+async def test_an_error_of_the_system_in_abandoning_comes_back(tmp_path: Path) -> None:
     """Nothing is acknowledged before the goal has its result."""
-    desk = Desk(Costly(NobodyFits(needs=("a poem",))))
+    desk = Desk(tmp_path, Costly(NobodyFits(needs=("a poem",))))
     desk.clock.advance(timedelta(minutes=1))
     await desk.open()
     abandon = desk.network.abandon
@@ -357,9 +358,11 @@ async def test_an_error_of_the_system_in_abandoning_comes_back() -> None:
 
 
 @pytest.mark.parametrize(("age", "reason", "formations"), [(0, None, 2), (4, None, 2), (6, Reason.NO_AGENT, 1)])
-async def test_an_agent_that_has_only_just_come_looks_again(age: int, reason: Reason | None, formations: int) -> None:
+async def test_an_agent_that_has_only_just_come_looks_again(
+    age: int, reason: Reason | None, formations: int, tmp_path: Path
+) -> None:
     """Discovery may not know it yet, nor those that started with it: that nobody is found proves nothing in its first seconds."""
-    desk = Desk(Costly(NobodyFits(needs=("a poem",)), TeamLaunch(members=(WORKER,))))
+    desk = Desk(tmp_path, Costly(NobodyFits(needs=("a poem",)), TeamLaunch(members=(WORKER,))))
     await desk.open(card(WORKER))
     desk.clock.advance(timedelta(seconds=age))
     await desk.deliver()
@@ -368,18 +371,18 @@ async def test_an_agent_that_has_only_just_come_looks_again(age: int, reason: Re
 
 
 @pytest.mark.parametrize(("age", "formations"), [(0, 2), (6, 1)])
-async def test_a_team_in_doubt_is_no_hurry(age: int, formations: int) -> None:
+async def test_a_team_in_doubt_is_no_hurry(age: int, formations: int, tmp_path: Path) -> None:
     """Whoever has only just come looks again before it asks those who are near."""
-    desk = Desk(Costly(TeamLaunch(members=(WORKER,), in_doubt=True), TeamLaunch(members=(WORKER,))))
+    desk = Desk(tmp_path, Costly(TeamLaunch(members=(WORKER,), in_doubt=True), TeamLaunch(members=(WORKER,))))
     await desk.open(card(WORKER))
     desk.clock.advance(timedelta(seconds=age))
     await desk.deliver()
     assert len(desk.brain.missions) == formations
 
 
-async def test_no_team_is_formed_for_a_goal_that_another_one_leads_meanwhile() -> None:
+async def test_no_team_is_formed_for_a_goal_that_another_one_leads_meanwhile(tmp_path: Path) -> None:
     """Whoever has only just come looks again, and sees first whether the group was opened elsewhere."""
-    desk = Desk(Costly(NobodyFits(needs=("a poem",))))
+    desk = Desk(tmp_path, Costly(NobodyFits(needs=("a poem",))))
     await desk.open(card(WORKER, pool=LEAD))
     form, ticket = desk.brain.form_team, await desk.ticket()
 
@@ -391,18 +394,18 @@ async def test_no_team_is_formed_for_a_goal_that_another_one_leads_meanwhile() -
     assert (await desk.deliver(), len(desk.brain.missions)) == (None, 1)
 
 
-async def test_an_agent_that_has_only_just_come_does_not_look_for_ever() -> None:
+async def test_an_agent_that_has_only_just_come_does_not_look_for_ever(tmp_path: Path) -> None:
     """After three formations it is told that nobody fits."""
-    desk = Desk(Costly(*[NobodyFits(needs=("a poem",))] * 3))
+    desk = Desk(tmp_path, Costly(*[NobodyFits(needs=("a poem",))] * 3))
     await desk.open()
     await desk.deliver()
     result = await desk.result()
     assert (result.reason, len(desk.brain.missions)) == (Reason.NO_AGENT, 3)
 
 
-async def test_a_goal_is_given_back_while_the_model_is_away_and_ended_after_its_patience() -> None:
+async def test_a_goal_is_given_back_while_the_model_is_away_and_ended_after_its_patience(tmp_path: Path) -> None:
     """Another agent may take it meanwhile, after a pause that grows; whose model failed since when stands in the result."""
-    desk = Desk(Modelled(errors=[UndecidedError("large did not decide: 503.", is_away=True)] * 9))
+    desk = Desk(tmp_path, Modelled(errors=[UndecidedError("large did not decide: 503.", is_away=True)] * 9))
     await desk.open(card(WORKER))
     delays = []
     for _ in range(3):
@@ -416,9 +419,9 @@ async def test_a_goal_is_given_back_while_the_model_is_away_and_ended_after_its_
     assert "since" in result.content and result.content.endswith("large did not decide: 503.")
 
 
-async def test_a_goal_is_ended_when_the_model_gives_no_usable_answers() -> None:
+async def test_a_goal_is_ended_when_the_model_gives_no_usable_answers(tmp_path: Path) -> None:
     """After the third formation; answers that are useless cost tokens, and time does not mend them."""
-    desk = Desk(Modelled(errors=[UndecidedError("large did not decide: garbage.", is_away=False)] * 9))
+    desk = Desk(tmp_path, Modelled(errors=[UndecidedError("large did not decide: garbage.", is_away=False)] * 9))
     await desk.open(card(WORKER))
     given_back = [type(await desk.deliver()) for _ in range(3)]
     assert (given_back, (await desk.result()).reason) == (
@@ -430,42 +433,42 @@ async def test_a_goal_is_ended_when_the_model_gives_no_usable_answers() -> None:
 KNOWING = card(WORKER)
 
 
-async def _led_by(brain: Planner, *, plans: bool = True, goal: Goal = GOAL) -> GroupLaunched:
+async def _led_by(tmp_path: Path, brain: Planner, *, plans: bool = True, goal: Goal = GOAL) -> GroupLaunched:
     """How the group of a goal begins that was offered once."""
-    desk = Desk(brain, plans=plans)
+    desk = Desk(tmp_path, brain, plans=plans)
     await desk.open(KNOWING, goal=goal, lead=card(LEAD))
     assert await desk.deliver() is None
     return await desk.launched()
 
 
-async def test_a_team_is_planned_for_a_goal_without_one() -> None:
+async def test_a_team_is_planned_for_a_goal_without_one(tmp_path: Path) -> None:
     """Its policy leads the group, its roles are filled, and what planning has cost is charged to the goal."""
     brain = Planner(pair())
-    launched = await _led_by(brain)
+    launched = await _led_by(tmp_path, brain)
     assert (launched.charter.policy, launched.usage, brain.planned) == (pair().policy, SPENT, 1)
     assert [(one.role, one.members) for one in launched.charter.cast] == [("lead", (LEAD,)), ("worker", (WORKER,))]
 
 
-async def test_who_does_not_plan_forms_a_team() -> None:
+async def test_who_does_not_plan_forms_a_team(tmp_path: Path) -> None:
     """Nor does anybody whose goal needs no plan, or who finds nobody for it: members are chosen as ever."""
     nobody = pair(need="sings in Klingon", count=9)
     for plan, plans, planned in ((pair(), False, 0), (None, True, 1), (nobody, True, 1)):
         brain = Planner(plan, TeamLaunch(members=(WORKER,)))
-        launched = await _led_by(brain, plans=plans)
+        launched = await _led_by(tmp_path, brain, plans=plans)
         assert (launched.charter.policy, brain.planned, len(brain.missions)) == (None, planned, 1)
 
 
-async def test_a_given_team_is_not_planned_again() -> None:
+async def test_a_given_team_is_not_planned_again(tmp_path: Path) -> None:
     """Whoever gives one has decided."""
     brain = Planner(pair())
     given = pair().model_copy(update={"team": "given"})
-    launched = await _led_by(brain, goal=GOAL.model_copy(update={"team": given}))
+    launched = await _led_by(tmp_path, brain, goal=GOAL.model_copy(update={"team": given}))
     assert (launched.charter.policy, brain.planned) == (given.policy, 0)
 
 
-async def test_nobody_is_planned_in_who_was_not_asked() -> None:
+async def test_nobody_is_planned_in_who_was_not_asked(tmp_path: Path) -> None:
     """A person is put into teams by who writes them, and never by an agent."""
-    desk = Desk(Planner(pair(human="anna")), plans=True)
+    desk = Desk(tmp_path, Planner(pair(human="anna")), plans=True)
     await desk.open(KNOWING, lead=card(LEAD))
     assert await desk.deliver() is None
     assert "has planned people in (worker), whom nobody has asked" in (await desk.result()).content

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from ioa import Agent, TurnView, UnavailableError
+from ioa.adapters.agent_memory import Passage
 from ioa.adapters.sqlite_store import SqliteStore, open_sqlite_store
 from ioa.agent import remembering
 from ioa.agent.history import GroupHistory
@@ -20,7 +21,6 @@ from ioa.agent.remembering import Memories
 from ioa.brain import Said
 from ioa.group.policy.part import Part
 from ioa.group.state import Ended, Stage
-from ioa.ports.agent_store import Passage
 from ioa.ports.brain import GroupView
 from ioa.ports.chat_model import ModelAnswer
 from ioa.ports.meter import Meter
@@ -245,8 +245,8 @@ async def test_goals_with_other_labels_recall_nothing_of_each_other(ioa_system: 
 class _Counting(CrashingStore):
     """Notes of each call that keeps passages how many there are, and how many bytes they have."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
         self.kept: list[int] = []
         self.sizes: list[int] = []
 
@@ -266,9 +266,9 @@ def _hearing(heard: int) -> GroupView:
     return replace(history.view(AgentId("ada"), START, Meter()), part=part, messages=said, log=said)
 
 
-async def test_what_was_said_is_written_once_and_a_piece_at_a_time() -> None:
+async def test_what_was_said_is_written_once_and_a_piece_at_a_time(tmp_path: Path) -> None:
     """All of it in each turn, and in one go, held a process's loop for 0.7 s of 155 messages of line breaks."""
-    store = _Counting()
+    store = _Counting(tmp_path / "memory.sqlite")
     memories = Memories(store, None)
     for heard in (20, 21, 21):
         await memories.remembered(_hearing(heard))
@@ -276,9 +276,9 @@ async def test_what_was_said_is_written_once_and_a_piece_at_a_time() -> None:
     assert (store.kept, max(store.sizes) < 310_000) == ([5, 5, 5, 5, 1], True)
 
 
-async def test_what_the_store_has_forgotten_with_its_group_is_kept_anew() -> None:
+async def test_what_the_store_has_forgotten_with_its_group_is_kept_anew(tmp_path: Path) -> None:
     """Who follows the group again has read it again."""
-    store = _Counting()
+    store = _Counting(tmp_path / "memory.sqlite")
     memories = Memories(store, None)
     await memories.remembered(_hearing(2))
     await store.forget_group(COMM)

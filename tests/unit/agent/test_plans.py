@@ -13,11 +13,11 @@ from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, CommId, TaskId, comm_id_of_task, task_id_of_turn
 from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, SyncTaskAssignment, TaskOutcome, TaskSpec
 from ioa.protocol.object_names import folder_of
-from ioa.testing.log_checker import Evidence, check_uses
 from ioa.testing.scripted_brain import ScriptedBrain
 from ioa.testing.scripted_model import ScriptedModel
 from tests.rig.curt_brain import CurtBrain
 from tests.rig.deadline import eventually
+from tests.rig.log_checker import Evidence, check_uses
 from tests.unit.agent.company import GOAL, Company, idle, working
 from tests.unit.agent.model.situations import decision, speech
 

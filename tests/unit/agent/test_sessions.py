@@ -241,11 +241,11 @@ async def test_an_agent_whose_memory_does_not_answer_is_offline_until_it_does(co
     await company.start(idle("worker"))
     lead = await company.start(idle("lead"), one_task())
     with capture_logs() as lines:
-        lead.store.is_well = False
+        lead.store.well = False
         await eventually(lambda: not company.network.is_online(AgentId("lead")))
         await company.network.offer(GOAL)
         missing = readiness.missing()
-        lead.store.is_well = True
+        lead.store.well = True
         result = await company.result()
 
     assert (missing, result.reason, readiness.missing()) == (

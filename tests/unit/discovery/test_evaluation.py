@@ -14,7 +14,7 @@ from benchmarks.discovery_sets import OWN, Case, sets_in, variants_of
 from benchmarks.discovery_ways import Original
 from ioa.protocol.ids import AgentId
 from ioa.protocol.search import Need
-from ioa.testing.hashing_embedder import HashingEmbedder
+from ioa_testkit.word_engines import HashingEmbedder
 
 A, B, C, D = (AgentId(name) for name in "abcd")
 

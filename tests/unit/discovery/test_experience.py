@@ -10,13 +10,13 @@ from ioa.protocol.cards import AgentCard
 from ioa.protocol.ids import AgentId, PoolId
 from ioa.protocol.outcomes import HALF_LIFE, MAX_SHIFT, REMEMBERED, UNTRIED, Outcome, kind_of_need
 from ioa.protocol.search import Hit, Need, Search
-from ioa.testing.hashing_embedder import HashingEmbedder
 from ioa.testing.manual_clock import NEW_YEAR, ManualClock
-from ioa.testing.memory_index import MemoryIndex
+from ioa_discovery.exact_index import ExactIndex
 from ioa_discovery.experience import Experience
-from ioa_discovery.indexer import Indexer
+from ioa_discovery.indexer import Indexer, RegisteredAgent
 from ioa_discovery.ranking import REACH
 from ioa_discovery.searcher import Searcher
+from ioa_testkit.word_engines import HashingEmbedder
 
 SUMS = "total the sales of a table"
 
@@ -44,11 +44,11 @@ class Market:
     def __init__(self) -> None:
         self.clock = ManualClock()
         self.experience = Experience(self.clock)
-        self._index, self._embedder = MemoryIndex(), HashingEmbedder(dimension=512)
+        self._index, self._embedder = ExactIndex(512), HashingEmbedder(dimension=512)
 
     async def open(self, *cards: AgentCard) -> None:
         """Have agents indexed."""
-        await Indexer(self._index, self._embedder).rebuild(cards, [card.agent_id for card in cards])
+        await Indexer(self._index, self._embedder).apply({card.agent_id: RegisteredAgent(card, online=True) for card in cards})
 
     async def hits(self, need: str = SUMS, *, k: int = 10) -> tuple[Hit, ...]:
         """Search."""

@@ -12,13 +12,13 @@ from ioa.protocol.ids import AgentId, PoolId
 from ioa.protocol.load import Load
 from ioa.protocol.registry_records import CardRecord, Renewal
 from ioa.protocol.search import Filters, Hit, Need, Search
-from ioa.testing.hashing_embedder import HashingEmbedder
 from ioa.testing.manual_clock import NEW_YEAR, ManualClock
-from ioa.testing.memory_index import MemoryIndex
-from ioa_discovery.indexer import Indexer
+from ioa_discovery.exact_index import ExactIndex
+from ioa_discovery.indexer import Indexer, RegisteredAgent
 from ioa_discovery.ranking import LOAD_SHIFT
 from ioa_discovery.replicas import Replicas
 from ioa_discovery.searcher import Searcher
+from ioa_testkit.word_engines import HashingEmbedder
 from tests.rig.memory_registry import MemoryCards, MemoryLeases, MemoryRegistryView
 
 LEASE = timedelta(seconds=10)
@@ -44,7 +44,7 @@ class Town:
         self.clock = ManualClock()
         self._cards, self._leases = MemoryCards(), MemoryLeases(self.clock, LEASE)
         self.replicas = Replicas(MemoryRegistryView(self._cards, self._leases), self.clock, RENEW_EVERY)
-        self._index, self._embedder = MemoryIndex(), HashingEmbedder(dimension=512)
+        self._index, self._embedder = ExactIndex(512), HashingEmbedder(dimension=512)
         self.searcher = Searcher(self._index, self._embedder, self.replicas)
 
     async def put(self, card: AgentCard) -> None:
@@ -58,7 +58,7 @@ class Town:
         for card in cards:
             await self.put(card)
         known = [record.card for record in self._cards.records.values()]
-        await Indexer(self._index, self._embedder).rebuild(known, [card.agent_id for card in known])
+        await Indexer(self._index, self._embedder).apply({card.agent_id: RegisteredAgent(card, online=True) for card in known})
 
     async def renew(self, agent_id: str, **load: int) -> None:
         """Renew a lease, and say how busy the agent is."""

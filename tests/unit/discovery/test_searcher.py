@@ -12,10 +12,10 @@ from ioa.protocol.cards import AgentCard, Skill
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES, encode
 from ioa.protocol.ids import AgentId, PoolId
 from ioa.protocol.search import Filters, Hit, Need, Search, Signal
-from ioa.testing.hashing_embedder import HashingEmbedder
-from ioa.testing.memory_index import MemoryIndex
-from ioa_discovery.indexer import Indexer
+from ioa_discovery.exact_index import ExactIndex
+from ioa_discovery.indexer import Indexer, RegisteredAgent
 from ioa_discovery.searcher import PREFETCH, Searcher, merge
+from ioa_testkit.word_engines import HashingEmbedder
 
 
 def card(name: str, description: str, *examples: str, pool: str = "") -> AgentCard:
@@ -28,10 +28,10 @@ TABLES = card("tables", "Computes statistics of tables", "total sales per region
 SONGS = card("songs", "Writes songs")
 
 
-async def searcher_of(*cards: AgentCard, index: MemoryIndex | None = None) -> Searcher:
+async def searcher_of(*cards: AgentCard, index: ExactIndex | None = None) -> Searcher:
     """Index cards that are all online."""
-    index, embedder = index or MemoryIndex(), HashingEmbedder(dimension=512)
-    await Indexer(index, embedder).rebuild(cards, [card.agent_id for card in cards])
+    index, embedder = index or ExactIndex(512), HashingEmbedder(dimension=512)
+    await Indexer(index, embedder).apply({card.agent_id: RegisteredAgent(card, online=True) for card in cards})
     return Searcher(index, embedder)
 
 
@@ -42,7 +42,7 @@ def _score_and_name(candidate: Candidate) -> tuple[float, str]:
 EVERYBODY = 10_000
 
 
-class ContraryIndex(MemoryIndex):
+class ContraryIndex(ExactIndex):
     """Orders equals the other way round, as another engine may."""
 
     async def search(self, queries: Sequence[IndexQuery]) -> Sequence[Candidates]:
@@ -145,7 +145,7 @@ async def test_it_does_not_matter_whom_of_equals_an_engine_finds() -> None:
     """Two replicas of discovery give the same answers, scores included, where more agents are equally near than are asked for."""
     cards = (CHARTS, TABLES, SONGS, *equals(2 * PREFETCH))
     request = Search(needs=(Need(text="a song that helps", k=3),))
-    one, other = await searcher_of(*cards), await searcher_of(*cards, index=ContraryIndex())
+    one, other = await searcher_of(*cards), await searcher_of(*cards, index=ContraryIndex(512))
     assert await one.search(request) == await other.search(request)
 
 

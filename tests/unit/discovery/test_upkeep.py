@@ -1,9 +1,8 @@
-"""The index is brought in line with the registry, also after it was away."""
+"""The index follows the registry, also after the index did not answer."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 
 import pytest
@@ -11,75 +10,107 @@ import pytest
 from ioa.errors import UnavailableError
 from ioa.ports.agent_index import Indexed, IndexEntry
 from ioa.protocol.ids import AgentId
+from ioa.protocol.registry_records import CardRecord
 from ioa.runtime.process import background
-from ioa.testing.hashing_embedder import HashingEmbedder
-from ioa.testing.memory_index import MemoryIndex
+from ioa.testing.manual_clock import NEW_YEAR
+from ioa_discovery.exact_index import ExactIndex
 from ioa_discovery.indexer import Indexer
-from ioa_discovery.registry_feed import RegistryFeed
-from ioa_discovery.upkeep import Upkeep
+from ioa_discovery.upkeep import BATCH_AGENTS, Upkeep
+from ioa_testkit.word_engines import HashingEmbedder
 from tests.rig.deadline import eventually
-from tests.unit.discovery.test_registry_feed import A, B, C, StillView, card
+from tests.rig.memory_registry import MemoryRegistryView
+from tests.unit.discovery.test_indexer import DIMENSION, A, B, C, agent, card, online
 
-AT_ONCE = timedelta(0)
+
+class StillView(MemoryRegistryView):
+    """A view of a registry that changes only when a test changes `known`: whether each agent is online."""
+
+    def __init__(self, *agent_ids: AgentId) -> None:
+        self.known = dict.fromkeys(agent_ids, True)
+
+    def card(self, agent_id: AgentId) -> CardRecord | None:
+        """Return the card of an agent."""
+        return CardRecord(card=card(agent_id), registered_at=NEW_YEAR) if agent_id in self.known else None
+
+    def cards(self) -> Sequence[CardRecord]:
+        """Return all cards."""
+        return [record for agent_id in self.known if (record := self.card(agent_id)) is not None]
+
+    def is_online(self, agent_id: AgentId) -> bool:
+        """Whether the agent is online."""
+        return self.known.get(agent_id, False)
 
 
-class AwayIndex(MemoryIndex):
-    """An index that is away as often as it is told to be. False in this besides: it loses nothing by that."""
+class UnreliableIndex(ExactIndex):
+    """An index that records the order of inserted agents, and does not answer the next `failures` calls."""
 
     def __init__(self) -> None:
-        super().__init__()
-        self.away = 0
+        super().__init__(DIMENSION)
+        self.failures = 0
+        self.inserted: list[AgentId] = []
 
     async def put(self, entries: Sequence[IndexEntry]) -> None:
-        """Insert or replace the entries, or be away."""
-        self._answer()
+        """Insert or replace the entries."""
+        self._fail()
         await super().put(entries)
+        self.inserted += [entry.card.agent_id for entry in entries]
 
     async def indexed(self) -> Mapping[AgentId, Indexed]:
-        """Return the state of every agent, or be away."""
-        self._answer()
+        """Return the state of every agent."""
+        self._fail()
         return await super().indexed()
 
-    def _answer(self) -> None:
-        if self.away:
-            self.away -= 1
+    def _fail(self) -> None:
+        if self.failures:
+            self.failures -= 1
             raise UnavailableError("away")
 
 
-@asynccontextmanager
-async def kept(index: MemoryIndex, feed: RegistryFeed) -> AsyncIterator[None]:
-    """Keep an index in line."""
-    indexer = Indexer(index, HashingEmbedder())
-    async with background(Upkeep(indexer, feed, retry=AT_ONCE).keep()):
-        yield
-
-
-async def state(index: MemoryIndex) -> dict[AgentId, bool]:
-    """Who is in the index, and alive."""
-    return {agent_id: held.online for agent_id, held in (await MemoryIndex.indexed(index)).items()}
-
-
 @pytest.fixture
-def view() -> StillView:
-    """Two agents, one of them online."""
+def index() -> UnreliableIndex:
+    """An empty index."""
+    return UnreliableIndex()
+
+
+def keeping(index: ExactIndex, view: StillView) -> Upkeep:
+    """Make the upkeep of an index; it retries at once."""
+    return Upkeep(Indexer(index, HashingEmbedder()), view, retry=timedelta(0))
+
+
+async def test_index_equals_the_registry_at_the_start(index: UnreliableIndex) -> None:
+    """Missing agents are added, surplus agents removed, and statuses corrected, without an event of the registry."""
+    await Indexer(index, HashingEmbedder()).apply(agent(B) | agent(C))
     view = StillView(A, B)
     view.known[B] = False
-    return view
+    async with background(keeping(index, view).keep()):
+        await eventually(lambda: online(index), lambda seen: seen == {A: True, B: False})
 
 
-async def test_the_index_becomes_what_the_registry_is(view: StillView) -> None:
-    """What is missing comes in, who is gone goes, and liveness is set, without an event from the registry."""
-    index, feed = MemoryIndex(), RegistryFeed(view)
-    await Indexer(index, HashingEmbedder()).rebuild([card(B), card(C)], [B, C])
-    async with kept(index, feed):
-        await eventually(lambda: state(index), lambda seen: seen == {A: True, B: False})
-    assert await state(index) == {A: True, B: False}
+async def test_changes_are_followed(index: UnreliableIndex) -> None:
+    """An agent that registers, goes offline or leaves is touched, and its present state is indexed."""
+    view = StillView(A, B)
+    upkeep = keeping(index, view)
+    async with background(upkeep.keep()):
+        await eventually(lambda: online(index), lambda seen: len(seen) == 2)
+        view.known = {A: False, C: True}
+        for agent_id in (A, B, C):
+            upkeep.touch(agent_id)
+        await eventually(lambda: online(index), lambda seen: seen == {A: False, C: True})
 
 
-async def test_an_index_that_was_away_is_caught_up(view: StillView) -> None:
-    """What could not be written while the index was away is written when it is back."""
-    index, feed = AwayIndex(), RegistryFeed(view)
-    index.away = 3
-    async with kept(index, feed):
-        await eventually(lambda: state(index), lambda seen: len(seen) == 2)
-    assert index.away == 0
+async def test_index_that_failed_is_compared_again(index: UnreliableIndex) -> None:
+    """Entries that could not be written are written when the index answers again."""
+    index.failures = 3
+    async with background(keeping(index, StillView(A, B)).keep()):
+        await eventually(lambda: online(index), lambda seen: len(seen) == 2)
+
+
+async def test_last_change_is_indexed_before_a_backlog(index: UnreliableIndex) -> None:
+    """The agent that changed last is in the next batch, with the agents that wait longest; each is indexed once."""
+    view = StillView(*(AgentId(f"old-{number}") for number in range(100)), A)
+    upkeep = keeping(index, view)
+    upkeep.touch(A)
+    async with background(upkeep.keep()):
+        await eventually(lambda: online(index), lambda seen: len(seen) == 101)
+    first = index.inserted[:BATCH_AGENTS]
+    assert (first[0], "old-0" in first, sorted(index.inserted)) == (A, True, sorted(view.known))

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from ioa.ports.embedder import Vector
-from ioa_discovery.embedder import CardEmbedder, ThreadEmbedder
-from ioa_discovery.vector_store import VectorStore
+from ioa_discovery.vector_store import StoredEmbedder
 
 
 class LengthEncoder:
-    """An encoder that records its texts. False in this: a vector is the text's length."""
+    """An encoder and embedder that records its texts. False in this: a vector is the text's length."""
 
     dimension = 1
 
@@ -23,10 +22,14 @@ class LengthEncoder:
         self.model_id = model_id
         self.encoded: list[str] = []
 
-    def encode(self, texts: Sequence[str]) -> Sequence[Vector]:
+    def encode(self, text: str) -> Vector:
+        """Return the length of a text."""
+        self.encoded.append(text)
+        return array("f", [len(text)])
+
+    async def embed(self, texts: Sequence[str]) -> Sequence[Vector]:
         """Return the length of each text."""
-        self.encoded.extend(texts)
-        return [array("f", [len(text)]) for text in texts]
+        return [self.encode(text) for text in texts]
 
 
 @pytest.fixture
@@ -35,29 +38,19 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "vectors" / "vectors.sqlite"
 
 
-async def encoded(
-    file: Path, *calls: Sequence[str], model_id: str = "length", keep: bool = True, max_vectors: int = 99
-) -> list[str]:
+async def encoded(file: Path, *calls: Sequence[str], model_id: str = "length", max_vectors: int = 99) -> list[str]:
     """Embed texts as a new process does, check their vectors, and return the texts that the model encoded."""
     encoder = LengthEncoder(model_id)
-    with ThreadPoolExecutor(1) as thread:
-        store = thread.submit(VectorStore, file, model_id, max_vectors=max_vectors).result()
-        embedder = ThreadEmbedder(encoder, thread, store, cache_vectors=0)
+    with closing(StoredEmbedder(encoder, file, max_vectors=max_vectors)) as embedder:
         for texts in calls:
-            vectors = await (CardEmbedder(embedder) if keep else embedder).embed(texts)
+            vectors = await embedder.embed(texts)
             assert [list(vector) for vector in vectors] == [[float(len(text))] for text in texts]
-        thread.submit(store.close).result()
     return encoder.encoded
 
 
 async def test_stored_vector_is_read_after_a_restart(file: Path) -> None:
     """A text that was embedded before the file was closed is not embedded again."""
     assert [await encoded(file, ["one", "seven"]), await encoded(file, ["three", "seven", "one"])] == [["one", "seven"], ["three"]]
-
-
-async def test_vectors_of_needs_are_not_stored(file: Path) -> None:
-    """Only vectors of cards are stored."""
-    assert [await encoded(file, ["one"], keep=False), await encoded(file, ["one"])] == [["one"], ["one"]]
 
 
 async def test_vectors_of_another_model_are_not_read(file: Path) -> None:
@@ -95,12 +88,11 @@ def _damage_pages(file: Path) -> None:
     file.write_bytes(bytes(content))
 
 
-def test_two_processes_share_a_file(file: Path) -> None:
+async def test_two_processes_share_a_file(file: Path) -> None:
     """A vector that one process stored is read by another."""
-    stores = [VectorStore(file, "length") for _ in range(2)]
-    stores[0].write({"one": [1.0]})
-    stores[1].write({"two": [2.0]})
-    found = [{text: list(vector) for text, vector in store.read(["one", "two"]).items()} for store in stores]
-    for store in stores:
-        store.close()
-    assert found == [{"one": [1.0], "two": [2.0]}] * 2
+    encoders = [LengthEncoder(), LengthEncoder()]
+    with closing(StoredEmbedder(encoders[0], file)) as one, closing(StoredEmbedder(encoders[1], file)) as other:
+        await one.embed(["one"])
+        await other.embed(["one", "seven"])
+        await one.embed(["seven"])
+    assert [encoder.encoded for encoder in encoders] == [["one"], ["seven"]]

@@ -13,7 +13,6 @@ from ioa.protocol.ids import AgentId
 from ioa.runtime.ledger import GroupLedger
 from tests.rig.memory_log import Mishap
 from tests.rig.memory_plane import MemoryControlPlane
-from tests.rig.memory_store import MemoryStore
 from tests.unit.group.scenario import COMM, START
 from tests.unit.group.test_policy_laws import MEMBERS, cast, run
 from tests.unit.protocol.policies import any_scoped_policy
@@ -35,7 +34,7 @@ class Member:
 
     def __init__(self, plane: MemoryControlPlane, agent_id: AgentId) -> None:
         self._plane, self._agent_id = plane, agent_id
-        self._store = MemoryStore()
+        self._entries: list[SequencedEntry] = []
         self._cursor = self._position = 0
 
     async def receive(self, entry: SequencedEntry) -> None:
@@ -43,7 +42,7 @@ class Member:
         if entry.previous_seq > self._cursor:
             await self.catch_up()
         elif entry.seq > self._cursor:
-            await self._keep(entry)
+            self._keep(entry)
 
     async def catch_up(self) -> None:
         """Ask for what it lacks until there is no more."""
@@ -51,16 +50,17 @@ class Member:
         while not complete:
             page = await self._plane.log_pages.sync(Sync(comm_id=COMM, agent_id=self._agent_id, after=self._position))
             for entry in page.entries:
-                await self._keep(entry)
+                self._keep(entry)
             complete = page.complete
             self._position = max(self._cursor, page.up_to)
 
-    async def record(self) -> list[tuple[int, Entry]]:
+    def record(self) -> list[tuple[int, Entry]]:
         """What it has on record."""
-        return [(one.seq, one.entry) for one in await self._store.entries(COMM)]
+        return [(one.seq, one.entry) for one in self._entries]
 
-    async def _keep(self, entry: SequencedEntry) -> None:
-        assert await self._store.append(entry), f"{self._agent_id} was shown {entry.seq} behind {entry.previous_seq}"
+    def _keep(self, entry: SequencedEntry) -> None:
+        assert entry.previous_seq == self._cursor, f"{self._agent_id} was shown {entry.seq} behind {entry.previous_seq}"
+        self._entries.append(entry)
         self._cursor = self._position = entry.seq
 
 
@@ -113,7 +113,7 @@ async def test_each_member_has_exactly_what_it_may_see_in_order() -> None:
             await member.catch_up()
             mine = [one for one in log if one.entry.is_open_to(agent_id)]
             views = [(one.seq, view_for(last.policy, one.entry, agent_id, roles[agent_id])) for one in mine]
-            assert await member.record() == views
+            assert member.record() == views
             shown, hidden = shown + len(mine), hidden + len(log) - len(mine)
             joined += agent_id not in MEMBERS
     assert shown and hidden and joined

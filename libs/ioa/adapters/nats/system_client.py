@@ -37,8 +37,7 @@ from ioa.errors import ForbiddenError, InvalidInputError, NotFoundError, NotPerm
 from ioa.group.events import Entry, GroupLaunched
 from ioa.group.goal_lists import ALL_GOALS, PAGE_GOALS, AnyGoal, GoalFilter, GoalList, GoalStatus, GroupList
 from ioa.group.requests import AnswerQuestion, CancelGroup, GroupSnapshot
-from ioa.ports.group_listener import GroupListener
-from ioa.ports.group_log import StoredEntry
+from ioa.ports.group_log import GroupListener, StoredEntry
 from ioa.protocol import subjects
 from ioa.protocol.cards import AgentStatus
 from ioa.protocol.codec import decode

@@ -18,7 +18,7 @@ from ioa.adapters.nats.delivery.delivery import read_progress
 from ioa.adapters.nats.wire.connection import at_renewal
 from ioa.adapters.nats.wire.periodic_checks import looking_now_and_then
 from ioa.attention import Attention
-from ioa.ports.group_listener import GroupListener
+from ioa.ports.group_log import GroupListener
 
 
 @asynccontextmanager
