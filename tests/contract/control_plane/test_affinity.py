@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 
-import pytest
 from nats.aio.client import Client
 
 from ioa.adapters.nats.agent_network import NatsAgentNetwork
@@ -14,7 +13,6 @@ from ioa.adapters.nats.delivery.delivery import NatsInboxes
 from ioa.adapters.nats.requests.endpoints import ServiceEndpoint
 from ioa.adapters.nats.requests.service import open_service
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
-from ioa.errors import UnavailableError
 from ioa.group.events import Entry, Said, encode_entry
 from ioa.group.requests import Accepted, SayReply, SequencedEntry, encode_accepted
 from ioa.protocol import subjects
@@ -123,9 +121,3 @@ async def test_the_entry_that_answers_a_message_comes_into_the_inbox(client: Cli
         answer = await network.say(MESSAGE)
         arrived = await anext(inbox)
     assert (answer, arrived) == (Accepted(seq=7, entry=arrived), SequencedEntry(seq=7, previous_seq=3, entry=said))
-
-
-async def test_with_no_router_at_all_the_caller_learns_it(client: Client) -> None:
-    """No service listens: a typed error, after which the message may be said again."""
-    with pytest.raises(UnavailableError):
-        await NatsAgentNetwork(client).say(MESSAGE)

@@ -50,13 +50,9 @@ def result(content: str, goal_id: GoalId = GOAL, user: UserId | None = LOCAL) ->
     )
 
 
-async def test_a_goal_has_no_result_at_first(results: Results) -> None:
-    """A goal that has not ended has no result."""
-    assert await results.get(GoalName(LOCAL, GOAL)) is None
-
-
 async def test_the_first_result_stands(results: Results) -> None:
     """A second result of a goal is no result; the publisher learns which one was first."""
+    assert await results.get(GoalName(LOCAL, GOAL)) is None
     first = [await results.publish(result(content)) for content in ("right", "late")]
     assert (first, await results.get(GoalName(LOCAL, GOAL))) == ([True, False], result("right"))
 
@@ -98,7 +94,7 @@ async def test_goals_have_their_own_results(results: Results) -> None:
     assert [await results.get(one.name) for one in told] == told
 
 
-@pytest.mark.parametrize("why", ["plain", "two\r\nlines\rand: a header", "Grüße ✂ 漢字", ""])
+@pytest.mark.parametrize("why", ["two\r\nlines\rand: a header ✂", ""])
 async def test_a_dead_letter_is_kept_with_its_reason(letters: NatsDeadLetters, client: Client, why: str) -> None:
     """A refused message is kept as it came, with its subject and the reason on one line."""
     await letters.put(DeadReason.UNREADABLE, why, subject="ioa.v1.goal", data=b"\x00\xff")

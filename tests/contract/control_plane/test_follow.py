@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from contextlib import aclosing
 from dataclasses import replace
-from typing import Any
 
 import nats.errors
 import pytest
@@ -78,32 +77,6 @@ async def test_a_copy_that_lacks_keys_is_not_taken_for_the_bucket(client: Client
 
     assert isinstance(first, Snapshot)
     assert (first.values, len(subscriptions)) == ({"a": b"1"}, 2)
-
-
-async def test_a_follower_that_is_cancelled_as_it_begins_leaves_nothing_behind(
-    client: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A reader that is told to stop in the moment in which the server lets it in gives its subscription and its tasks back."""
-    await client.jetstream().create_key_value(KeyValueConfig(bucket="brief"))
-    await client.flush()
-    before = set(client._subs)
-    subscribe = JetStreamContext.subscribe
-
-    async def subscribe_too_late(self: JetStreamContext, *args: Any, **options: Any) -> JetStreamContext.PushSubscription:
-        subscription = await subscribe(self, *args, **options)
-        following.cancel()
-        return subscription
-
-    async def read() -> None:
-        async for _ in follow(client, "brief"):
-            pass
-
-    monkeypatch.setattr(JetStreamContext, "subscribe", subscribe_too_late)
-    following = asyncio.ensure_future(read())
-    await asyncio.wait((following,))
-
-    assert following.cancelled()
-    assert set(client._subs) == before
 
 
 async def test_a_gap_spoils_no_later_snapshot(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ from ioa.errors import InvalidInputError
 from ioa.protocol import subjects
 from ioa.protocol.codec import decode
 from ioa.protocol.goals import Goal, GoalRecord
-from ioa.protocol.ids import LOCAL, CommId, GoalId, GoalName, PoolId, comm_id_of_goal
+from ioa.protocol.ids import LOCAL, GoalId, GoalName, PoolId, comm_id_of_goal
 from ioa.runtime.process import background
 from tests.contract.control_plane.conftest import nothing_is_poison
 from tests.rig.deadline import eventually
@@ -45,13 +45,9 @@ def record(goal_id: str = "goal-1", text: str = "Count to ten.", after: float = 
     return GoalRecord(goal=goal(goal_id, text), accepted_at=START + timedelta(seconds=after), ticket_digest="0" * 64)
 
 
-async def test_an_unknown_goal_is_not_found(records: NatsGoalRecords) -> None:
-    """There is no record of what was never accepted."""
-    assert await records.find(CommId("nowhere")) is None
-
-
 async def test_a_record_is_found_by_its_group(records: NatsGoalRecords) -> None:
     """A goal is found under the `comm_id` that follows from its id."""
+    assert await records.find(comm_id_of_goal(GoalId("goal-1"))) is None
     assert await records.create(record()) == record()
     assert await records.find(comm_id_of_goal(GoalId("goal-1"))) == record()
 
@@ -74,20 +70,15 @@ def _text(record: GoalRecord | None) -> str:
     return record.goal.goal
 
 
-async def test_a_goal_waits_for_anybody(work: NatsWorkQueue, client: Client) -> None:
-    """Goals that address nobody wait in order for any agent."""
-    for goal_id in ("goal-1", "goal-2"):
-        await work.put(record(goal_id), None)
-    assert await taken(client, None, 2) == [goal("goal-1"), goal("goal-2")]
-
-
 async def test_a_goal_waits_for_its_pool(work: NatsWorkQueue, client: Client) -> None:
-    """A goal for a pool goes to that pool and to nobody else, also when the pool has no agent yet."""
+    """A goal for a pool is given to that pool alone, also when the pool has no agent yet or its queue is made again."""
     await work.ensure_pool(PoolId("sums"))
     await work.put(record("for-sums"), PoolId("sums"))
-    await work.put(record("for-anybody"), None)
+    for goal_id in ("goal-1", "goal-2"):
+        await work.put(record(goal_id), None)
+    await work.ensure_pool(PoolId("sums"))
     assert await taken(client, PoolId("sums"), 1) == [goal("for-sums")]
-    assert await taken(client, None, 1) == [goal("for-anybody")]
+    assert await taken(client, None, 2) == [goal("goal-1"), goal("goal-2")]
 
 
 async def test_a_ticket_is_the_same_for_everybody(client: Client) -> None:
@@ -107,23 +98,17 @@ async def test_the_ticket_comes_with_the_goal_and_not_in_it(client: Client) -> N
     assert ((queued.headers or {})[TICKET], ticket.encode() in (queued.data or b"")) == (ticket, False)
 
 
-async def test_an_offer_is_seen_to_be_taken(work: NatsWorkQueue, client: Client) -> None:
-    """What an agent of the pool was given counts as taken, what waits for another pool does not."""
-    pool, other = PoolId("sums"), PoolId("words")
-    await work.ensure_pool(pool)
+@pytest.mark.parametrize("pool", [PoolId("sums"), None])
+async def test_goal_given_to_an_agent_counts_as_taken(work: NatsWorkQueue, client: Client, pool: PoolId | None) -> None:
+    """A goal for a pool or for any agent; a goal that waits for another pool does not count."""
+    other = PoolId("words")
+    if pool is not None:
+        await work.ensure_pool(pool)
     await work.ensure_pool(other)
     first, second = await work.put(record("goal-1"), pool), await work.put(record("goal-2"), other)
     assert not await work.was_taken(pool, first)
     await taken(client, pool, 1)
     assert (await work.was_taken(pool, first), await work.was_taken(other, second)) == (True, False)
-
-
-async def test_a_goal_for_anybody_is_seen_to_be_taken(work: NatsWorkQueue, client: Client) -> None:
-    """What an agent was given counts as taken, as long as nobody has finished it, too."""
-    seq = await work.put(record("goal-1"), None)
-    assert not await work.was_taken(None, seq)
-    await taken(client, None, 1)
-    assert await work.was_taken(None, seq)
 
 
 async def test_an_offer_can_be_taken_back(work: NatsWorkQueue, client: Client) -> None:
@@ -134,14 +119,6 @@ async def test_an_offer_can_be_taken_back(work: NatsWorkQueue, client: Client) -
     for _ in range(2):
         await work.withdraw(first)
     assert await taken(client, pool, 1) == [goal("goal-2")]
-
-
-async def test_making_a_pool_again_loses_nothing(work: NatsWorkQueue, client: Client) -> None:
-    """A pool's queue survives being made again."""
-    await work.ensure_pool(PoolId("sums"))
-    await work.put(record(), PoolId("sums"))
-    await work.ensure_pool(PoolId("sums"))
-    assert await taken(client, PoolId("sums"), 1) == [goal()]
 
 
 async def test_a_goal_leaves_the_queue_at_its_deadline(client: Client) -> None:

@@ -43,12 +43,6 @@ async def _listed(open_groups: NatsOpenGroups, limit: int) -> list[Sequence[Comm
     return pages
 
 
-async def test_new_agent_has_no_memberships(memberships: NatsMemberships) -> None:
-    """An agent without memberships has no newest one, and its first page is complete."""
-    page = await memberships.page(ADA, after=0, limit=5)
-    assert (await memberships.newest(ADA), list(await memberships.of(ADA)), page.memberships, page.complete) == (0, [], (), True)
-
-
 async def test_memberships_are_numbered_in_their_order(memberships: NatsMemberships) -> None:
     """Numbers rise; the newest is the last of the page; another agent's do not show."""
     await memberships.add((ADA, BOB), ROOM)

@@ -28,7 +28,7 @@ POISON = (
     b"\xed\xa0\x80",
 )
 """None of them has an id, so that nothing but a dead letter comes of them."""
-_OF_EACH = 40
+_OF_EACH = 5
 
 
 @pytest.mark.blocks_loop  # hundreds of refusals at once, each logged with its reason

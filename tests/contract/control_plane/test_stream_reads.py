@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
 from nats.aio.client import Client
 from nats.js.api import StreamConfig
 
+from ioa.adapters.nats.streams import stream_reader
 from ioa.adapters.nats.streams.stream_reader import (
+    StreamPage,
     first_messages,
     last_messages,
     latest_messages,
@@ -18,6 +21,7 @@ from ioa.adapters.nats.streams.stream_reader import (
     pages,
     previous_messages,
 )
+from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES
 
 _STREAM, _KEY = "READ", {"KV-Operation": "DEL", "Ioa-Reason": "it is late"}
@@ -102,3 +106,33 @@ async def test_more_than_one_answer_holds(reader: Client) -> None:
     assert found == [(1, largest), (2, 400_000), (3, 400_000), (4, 400_000), (5, 10), (6, largest)]
     last = await last_messages(reader, _STREAM, ["read.0", "read.1"], up_to=6)
     assert {one.subject: len(one.data) for one in last} == {"read.0": 10, "read.1": largest}
+
+
+@pytest.mark.parametrize("others", [0, 3])
+@pytest.mark.parametrize("limit", [1, 5, 40])
+async def test_the_last_messages_are_found_while_more_come(
+    nats_url: str, monkeypatch: pytest.MonkeyPatch, limit: int, others: int
+) -> None:
+    """Whoever reads back from the end of what is written meanwhile is told what lay before it, as many as were asked for."""
+
+    async def write(client: Client, count: int) -> None:
+        for number in range(count):
+            subject = "log.other" if others and number % (others + 1) else "log.one"
+            await client.jetstream().publish(subject, b"")
+
+    async def next_while_written(
+        client: Client, stream: str, subject: str, *, after: int, limit: int, max_bytes: int | None = None
+    ) -> StreamPage:
+        await write(client, 10)
+        return await next_messages(client, stream, subject, after=after, limit=limit, max_bytes=max_bytes)
+
+    monkeypatch.setattr(stream_reader, "next_messages", next_while_written)
+    async with open_connection(NatsSettings(nats_url, "reader")) as client:
+        await client.jetstream().add_stream(name="LOG", subjects=["log.*"], allow_direct=True)
+        await write(client, 200)
+        stored = [one.seq for one in (await next_messages(client, "LOG", "log.one", after=0, limit=1_000)).messages]
+        for before in (stored[-1] + 1, stored[-1], stored[len(stored) // 2], stored[0] + 1):
+            async with asyncio.timeout(20):
+                found = await stream_reader.messages_before(client, "LOG", "log.one", before=before, limit=limit)
+            expected = [seq for seq in stored if seq < before][-limit:]
+            assert [one.seq for one in found][-limit:] == expected, before

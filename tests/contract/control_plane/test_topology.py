@@ -13,14 +13,12 @@ from nats.js.errors import APIError
 
 from ioa.adapters.nats.delivery.delivery import NatsDeadLetters
 from ioa.adapters.nats.stores.goal_files import NatsFileStore
-from ioa.adapters.nats.stores.registry_view import NatsCards
 from ioa.adapters.nats.streams.topology import (
     ARTIFACTS,
     DEAD,
     FORMAT,
     FORMAT_KEY,
     GOALS,
-    MEMBERS,
     STREAMS,
     WORK,
     Shares,
@@ -32,12 +30,8 @@ from ioa.adapters.nats.wire.embedded_server import open_nats_server
 from ioa.errors import ConflictError, StoreFullError
 from ioa.protocol import subjects
 from ioa.protocol.dead_letters import DeadReason
-from ioa.protocol.ids import AgentId, PoolId
-from ioa.protocol.registry_records import CardRecord
+from ioa.protocol.ids import PoolId
 from tests.rig.stored_files import fetch_file, store_file
-from tests.unit.group.scenario import START, card
-
-ADA = AgentId("ada")
 
 
 async def test_everybody_may_make_it_at_once(nats_url: str) -> None:
@@ -46,20 +40,6 @@ async def test_everybody_may_make_it_at_once(nats_url: str) -> None:
         await asyncio.gather(*(Topology().ensure(client.jetstream()) for _ in range(5)))
         names = {info.config.name for info in await client.jetstream().streams_info()}
     assert names == set(STREAMS)
-
-
-async def test_ids_of_users_messages_are_kept_briefly(client: Client) -> None:
-    """The server has them in memory, and users choose them: what else they publish no stream keeps."""
-    goals = (await client.jetstream().stream_info(GOALS)).config
-    assert goals.duplicate_window == 10
-
-
-async def test_making_it_again_loses_nothing(client: Client) -> None:
-    """What is stored survives the next start."""
-    record = CardRecord(card=card("ada"), registered_at=START)
-    await NatsCards(client).put(record)
-    await Topology().ensure(client.jetstream())
-    assert await NatsCards(client).get(ADA) == record
 
 
 async def test_changed_stream_of_same_format_is_updated(nats_url: str) -> None:
@@ -75,7 +55,7 @@ async def test_changed_stream_of_same_format_is_updated(nats_url: str) -> None:
     assert (info.config.max_msgs_per_subject, info.state.messages) == (10_000, 1)
 
 
-@pytest.mark.parametrize("name", [DEAD, f"KV_{MEMBERS}", f"OBJ_{ARTIFACTS}"])
+@pytest.mark.parametrize("name", [DEAD, f"OBJ_{ARTIFACTS}"])
 @pytest.mark.parametrize("number", ["2", None])
 async def test_stream_of_other_format_is_rejected(nats_url: str, name: str, number: str | None) -> None:
     """The error names the stream, both numbers and the fix. An empty stream without a number gets the number."""
@@ -141,20 +121,6 @@ async def test_dead_letters_replace_oldest_of_their_reason(nats_url: str, monkey
 
 _ACCOUNT = {"jetstream": {"max_file": 40_000_000}, "users": [{"user": "a", "password": "a"}]}
 _BOUNDED = json.dumps({"accounts": {"A": _ACCOUNT}, "no_auth_user": "a"})
-
-
-async def test_making_it_again_lists_nothing_that_users_make_long(nats_url: str) -> None:
-    """A service does so whenever it connects. Of 450 goals on subjects of 4 kB the list is more than a connection may be sent."""
-    async with open_connection(NatsSettings(nats_url, "test")) as client:
-        topology = Topology(store_bytes=100_000_000)
-        await topology.ensure(client.jetstream())
-        for number in range(450):
-            await client.publish(f"{subjects.ROOT}.goal.eve.{'<' * 3_900}{number}", b"x")
-        await client.flush()
-        await topology.ensure(client.jetstream())
-        config = (await client.jetstream().stream_info(GOALS)).config
-    assert client.stats["reconnects"] == 0
-    assert (config.max_msgs_per_subject, config.max_bytes) == (topology.goals_waiting, 8_000_000)
 
 
 async def test_a_bound_is_lowered_when_no_more_is_held(nats_url: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from pathlib import Path
@@ -213,18 +212,6 @@ async def test_a_goal_that_is_not_accepted_says_why(plane: Plane) -> None:
             await client.launch(wrong)
     ended = await client.run(wrong)
     assert (ended.succeeded, "No team is called nobody" in ended.content) == (False, True)
-
-
-async def test_a_goal_is_cancelled(plane: Plane, members: Members) -> None:
-    """Its result says so, and why; agents are listed and found by what they do."""
-    client = Client(plane.client)
-    await members.register(ADA, BOB)
-    await client.launch(order())
-    waiting = asyncio.create_task(client.result(GOAL, wait=True))
-    await client.cancel(GOAL, "No more need.")
-    assert ((await waiting).reason, (await waiting).content) == (Reason.CANCELLED, "No more need.")
-    assert [one.card.agent_id for one in await client.agents()] == [ADA, BOB]
-    assert (await client.search("bob counts")).merged[0].card.agent_id == BOB
 
 
 async def test_a_program_connects(plane: Plane, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

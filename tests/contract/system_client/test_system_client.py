@@ -6,28 +6,27 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
 from functools import partial
-from pathlib import Path
 
 import pytest
 
 from ioa.cli.groups import find_group
 from ioa.client.history import conversation
 from ioa.client.watching import News, watch
-from ioa.errors import ConflictError, InvalidInputError, NotFoundError
+from ioa.errors import InvalidInputError, NotFoundError
 from ioa.group.events import Said
 from ioa.group.goal_lists import GoalFilter
 from ioa.group.requests import CancelGroup
 from ioa.group.state import ParentTask
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol.goals import Reason
-from ioa.protocol.ids import AgentId, GoalId, PoolId, comm_id_of_goal, comm_id_of_task
+from ioa.protocol.ids import GoalId, PoolId, comm_id_of_goal, comm_id_of_task
 from ioa.protocol.messages import (
     Discussion,
     InformTaskProgress,
     InformTaskResult,
     Phase,
 )
-from ioa.protocol.registry import Deregister, ListAgents, RemoveAgent
+from ioa.protocol.registry import Deregister, ListAgents
 from ioa.protocol.retention import Prune
 from ioa.protocol.search import Need, Search
 from ioa_testkit.planes import Plane
@@ -54,22 +53,6 @@ async def test_a_goal_goes_from_its_launch_to_its_result(plane: Plane, members: 
     assert (result.reason, result.content) == (Reason.CONCLUDED, "Ten.")
     assert [await client.wait_for_result(GOAL), await eventually(lambda: client.result(GOAL))] == [result, result]
     assert (await client.goal(GOAL)).result == result
-
-
-async def test_files_come_along_and_are_fetched(plane: Plane, members: Members, tmp_path: Path) -> None:
-    """A goal's input is what was read; one that cannot be read, or two of one name, are refused before anything is launched."""
-    client, file = plane.client, tmp_path / "numbers.csv"
-    file.write_text("1,2,3")
-    await members.register(ADA, BOB)
-    with pytest.raises(InvalidInputError, match="cannot be read"):
-        await client.launch(order(), [tmp_path / "missing.csv"])
-    with pytest.raises(InvalidInputError, match="same file name"):
-        await client.launch(order(), [file, tmp_path / "other" / "numbers.csv"])
-    await client.launch(order(), [file])
-    [artifact] = (await members.launch()).charter.inputs  # type: ignore[union-attr]
-    assert (artifact.name, artifact.media_type, await client.fetch(artifact)) == ("numbers.csv", "text/csv", b"1,2,3")
-    with pytest.raises(NotFoundError):
-        await client.fetch(artifact.model_copy(update={"object_name": "nowhere"}))
 
 
 async def test_lists_are_newest_first_and_page_by_page(plane: Plane, members: Members) -> None:
@@ -268,19 +251,6 @@ async def test_agents_are_listed_and_found(plane: Plane, members: Members) -> No
     page = await client.list_agents(ListAgents(limit=1))
     assert ([one.card.agent_id for one in page.agents], page.more) == (["ada"], True)
     assert [one.card.agent_id for one in (await client.list_agents(ListAgents(pool=PoolId("bob")))).agents] == ["bob"]
-
-
-async def test_operators_forget_agents_that_are_away(plane: Plane, members: Members) -> None:
-    """One that is online only by force; one that nobody knows is not found."""
-    client = plane.client
-    await members.register(ADA, BOB)
-    with pytest.raises(ConflictError, match="ada is online"):
-        await client.remove_agent(RemoveAgent(agent_id=ADA))
-    await client.remove_agent(RemoveAgent(agent_id=ADA, force=True))
-    await eventually(client.agents, lambda known: [one.card.agent_id for one in known] == ["bob"])
-    await eventually(client.index_status, lambda status: status.cards == 1)
-    with pytest.raises(NotFoundError):
-        await client.remove_agent(RemoveAgent(agent_id=AgentId("nobody")))
 
 
 async def test_operators_remove_goals_that_have_ended(plane: Plane, members: Members) -> None:

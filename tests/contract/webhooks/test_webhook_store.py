@@ -6,8 +6,7 @@ import pytest
 from nats.aio.client import Client
 
 from ioa.adapters.nats.stores.webhooks import NatsWebhooks
-from ioa.adapters.nats.streams.compare_and_set import stream_of
-from ioa.adapters.nats.streams.topology import HOOKS, WEBHOOKS
+from ioa.adapters.nats.streams.topology import HOOKS
 from ioa.protocol.api_keys import KeyId
 from ioa.protocol.ids import LOCAL, CommId, GoalId
 from ioa.protocol.webhooks import HookEvent, Notice, StreamEnds, Webhook, WebhookId, written_secret
@@ -61,24 +60,6 @@ async def test_notice_is_queued_once(store: NatsWebhooks) -> None:
     assert await store.ends() == StreamEnds(results=0, log=0)
     assert [await store.queue(_notice("one", 1)) for _ in range(2)] == [True, True]
     assert await store.waiting() == {"one": 1}
-
-
-async def test_what_waits_is_counted_by_webhook(store: NatsWebhooks) -> None:
-    """So that whoever queues knows of whom too much waits already."""
-    assert await store.waiting() == {}
-    for webhook_id, number in (("one", 1), ("two", 1), ("two", 2)):
-        await store.queue(_notice(webhook_id, number))
-    assert await store.waiting() == {"one": 1, "two": 2}
-
-
-async def test_webhooks_that_were_removed_cost_nothing(client: Client) -> None:
-    """Nothing is left of them, so that whoever makes and removes thousands has nobody read more."""
-    store = NatsWebhooks(client)
-    await store.put(_hook("stays"))
-    for number in range(3):
-        await store.put(_hook(f"goes-{number}"))
-        await store.remove(WebhookId(f"goes-{number}"))
-    assert (await client.jetstream().stream_info(stream_of(WEBHOOKS))).state.messages == 1
 
 
 @pytest.mark.parametrize("bound", ["max_msgs", "max_msgs_per_subject"])

@@ -10,7 +10,6 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing, suppress
 from datetime import timedelta
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +19,6 @@ from mcp import MCPError
 from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from starlette.applications import Starlette
-from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
 
 from ioa import Agent, InvalidInputError, UnavailableError
 from ioa.adapters import mcp_server
@@ -239,54 +235,6 @@ async def test_an_answer_that_is_late_ends_no_other_call(monkeypatch: pytest.Mon
         assert (await opened.call(second, {})).text == "soon"
         may_answer.set()
         assert (await waiting).text == "late"
-
-
-async def test_a_session_that_its_server_has_forgotten_is_opened_anew() -> None:
-    """Its server answers 404. What only reads is repeated at once; of the rest is said that it may not have been done."""
-    sessions, done, begun = set[str](), list[str](), count(1)
-    tools = [
-        {"name": "read", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": True}},
-        {"name": "write", "inputSchema": {"type": "object"}},
-        {"name": "refuses", "inputSchema": {"type": "object"}},
-    ]
-    about = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": {"name": "archive", "version": "1"}}
-    answers = {"initialize": about, "tools/list": {"tools": tools}, "tools/call": {"content": [{"type": "text", "text": "done"}]}}
-
-    async def answer(request: Request) -> Response:
-        asked, session = await request.json(), request.headers.get("mcp-session-id")
-        if session is not None and session not in sessions:
-            return Response(status_code=404)
-        if asked["method"] == "initialize":
-            sessions.add(session := f"s{next(begun)}")
-        if asked["method"] == "tools/call":
-            done.append(asked["params"]["name"])
-        if "id" not in asked:
-            return Response(status_code=202)
-        is_known = asked["method"] in answers and asked.get("params", {}).get("name") != "refuses"
-        told = {"result": answers[asked["method"]]} if is_known else {"error": {"code": -32601, "message": "?"}}
-        return JSONResponse({"jsonrpc": "2.0", "id": asked["id"], **told}, headers={"mcp-session-id": session or ""})
-
-    async def no_stream(_request: Request) -> Response:
-        looked_for.set()
-        return Response(status_code=404)  # of no session, but of what the server does not know at all
-
-    looked_for = asyncio.Event()
-    app = Starlette(routes=[Route("/mcp", answer, methods=["POST"]), Route("/mcp", no_stream, methods=["GET"])])
-    async with _serving(app) as url, open_mcp_server(McpAddress(url)) as opened:
-        reads, writes, refuses = opened.tools
-        await asyncio.wait_for(looked_for.wait(), 10)
-        with pytest.raises(MCPError):
-            await opened.call(refuses, {})
-        assert sessions == {"s1"}
-        assert (await opened.call(writes, {})).text == "done"
-        for _ in range(2):
-            sessions.clear()
-            assert (await opened.call(reads, {})).text == "done"
-            sessions.clear()
-            with pytest.raises(UnavailableError, match="is open again"):
-                await opened.call(writes, {})
-            assert (await opened.call(writes, {})).text == "done"
-    assert done == ["refuses", "write", "read", "write", "read", "write"]
 
 
 async def test_what_a_server_says_of_its_tools_is_bounded(tmp_path: Path) -> None:

@@ -389,21 +389,6 @@ async def test_connection_with_tls_never_sends_plain_text(nats_url: str) -> None
             pass
 
 
-async def test_an_answer_too_large_for_the_server_is_an_error_that_says_so(tmp_path: Path) -> None:
-    """Whoever asked is told at once, instead of asking again and again."""
-
-    async def talk(_subject: str, _data: bytes) -> bytes:
-        return b"x" * 100_000
-
-    async with (
-        open_nats_server(tmp_path, None, max_payload_bytes=64 * 1024) as server,
-        open_connection(NatsSettings(server.url, "small"), any_payload=True) as client,
-        open_service(client, "talker", "Talks", "1.0.0", [ServiceEndpoint("talk", "talk", talk)]),
-    ):
-        with pytest.raises(PayloadTooLargeError, match="talk"):
-            await NatsRequester(client).request("talk", CancelGroup(), Acknowledged)
-
-
 async def test_refused_subscription_ends_the_block(tmp_path: Path) -> None:
     """A process that may not subscribe must restart once it is permitted: the error names the subject."""
     may = {"subscribe": ["_INBOX.>", "heard"]}

@@ -19,15 +19,12 @@ from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.adapters.nats.wire.embedded_server import NatsServer, open_nats_server
 from ioa.agent.asking import until_answered
 from ioa.beside import together
-from ioa.errors import AlreadyRunningError, IoaError, NotFoundError, SupersededError, UnavailableError
+from ioa.errors import IoaError, NotFoundError, UnavailableError
 from ioa.group.events import MemberLost, MemberReturned
-from ioa.group.requests import SayReply
 from ioa.protocol import subjects
-from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, MessageId, PoolId, SessionId
-from ioa.protocol.messages import Discussion, Header, Message, Phase
-from ioa.protocol.registry import Acknowledged, Agents, Deregister, Lease, ListAgents, Register, Renew
+from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, PoolId, SessionId
+from ioa.protocol.registry import Agents, ListAgents, Register, Renew
 from ioa.runtime.process import background
-from ioa.testing.manual_clock import NEW_YEAR
 from tests.integration.control_plane.conversation import ADA, BOB, EVE, Caller
 from tests.rig.deadline import eventually
 from tests.rig.nats_server import crash
@@ -183,78 +180,6 @@ async def test_who_dies_is_lost_although_the_system_had_an_outage(services: Serv
         assert await eventually(lambda: losses(caller, comm_id), bool, within=LEASE * 15) == [EVE]
 
 
-async def test_an_orderly_restart_loses_no_floor(services: ServiceProcesses, nats_server: NatsServer) -> None:
-    """An agent that deregisters is not found, keeps its place in its groups until its lease would have run out, and then not."""
-    assert services.running("ioa_groups")
-    async with living(nats_server, BOB) as caller:
-        await caller.register(ADA)
-        await eventually(lambda: online(caller), lambda ids: ids == [ADA, BOB])
-        await caller.publish_goal(GoalId("talk"))
-        comm_id = (await caller.launch(GoalId("talk"), ADA, BOB)).state.comm_id
-        await caller.ask(subjects.agent(PoolId(ADA), ADA, subjects.DEREGISTER), Deregister(agent_id=ADA), Acknowledged)
-        await eventually(lambda: online(caller), lambda ids: ids == [BOB])
-        await asyncio.sleep(LEASE.total_seconds() / 2)
-        during = (await caller.state(comm_id)).floor_holder
-        await caller.register(ADA)
-        await eventually(lambda: online(caller), lambda ids: ids == [ADA, BOB])
-        before = await losses(caller, comm_id)
-        await caller.ask(subjects.agent(PoolId(ADA), ADA, subjects.DEREGISTER), Deregister(agent_id=ADA), Acknowledged)
-        after = await eventually(lambda: losses(caller, comm_id), bool, within=LEASE * 4)
-    assert (during, before, after) == (ADA, [], [ADA])
-
-
-async def test_one_id_is_one_process(services: ServiceProcesses, nats_server: NatsServer) -> None:
-    """A second process is refused while the first is heard; who succeeds the first silences it, in registry and router alike."""
-    assert services.running("ioa_router")
-    first, second = SessionId("s1"), SessionId("s2")
-    async with living(nats_server, BOB) as caller:
-
-        async def register(name: SessionId, previous: SessionId | None = None) -> None:
-            request = Register(card=card("ada"), session=session(name), previous=previous)
-            await caller.ask(subjects.agent(PoolId(ADA), ADA, subjects.REGISTER), request, Lease)
-
-        async def say(name: SessionId, number: int) -> SayReply:
-            header = Header(
-                message_id=MessageId(f"m-{number}"),
-                comm_id=comm_id,
-                sender=ADA,
-                state=Phase.DISCUSSING,
-                turn=(await caller.state(comm_id)).turn,
-                after=0,
-                sent_at=NEW_YEAR,
-                session=name,
-            )
-            said = Message(header=header, payload=Discussion(content="You.", next_speaker=BOB))
-            return await caller.ask(subjects.say(PoolId(ADA), ADA, comm_id), said, SayReply)
-
-        await register(first)
-        await eventually(lambda: online(caller), lambda ids: ids == [ADA, BOB])
-        with pytest.raises(AlreadyRunningError, match="process 7 on box"):
-            await register(second)
-        await caller.publish_goal(GoalId("talk"))
-        with pytest.raises(SupersededError):
-            await caller.launch(GoalId("talk"), ADA, BOB)
-        comm_id = (await caller.launch(GoalId("talk"), ADA, BOB, session=first)).state.comm_id
-        await register(second, previous=first)
-
-        async def is_silenced() -> bool:
-            try:
-                await caller.ask(subjects.agent(PoolId(ADA), ADA, subjects.RENEW), Renew(agent_id=ADA, session=first), Lease)
-            except SupersededError:
-                return True
-            return False
-
-        await eventually(is_silenced)
-        with pytest.raises(SupersededError):
-            await say(first, 1)
-        answer = (await say(second, 2)).answer.outcome
-        await caller.ask(
-            subjects.agent(PoolId(ADA), ADA, subjects.DEREGISTER), Deregister(agent_id=ADA, session=first), Acknowledged
-        )
-        still = await online(caller)
-    assert (answer, still) == ("accepted", [ADA, BOB])
-
-
 async def test_lost_session_is_stored_again(services: ServiceProcesses, nats_server: NatsServer) -> None:
     """When the bucket of sessions was deleted, a renewal asks the agent to register, which stores its session again."""
     assert services.running("ioa_registry")
@@ -276,16 +201,3 @@ async def test_lost_session_is_stored_again(services: ServiceProcesses, nats_ser
         stored = await NatsSessions(caller.client).read(ADA)
         after = await renewal()
     assert (stored is not None and stored.claim is not None and stored.claim.session, after) == (held, None)
-
-
-async def test_a_registry_that_cannot_read_yet_renews_all_the_same(nats_server: NatsServer, tmp_path: Path) -> None:
-    """A registry that has just started answers the first renewal that reaches it."""
-    async with open_services(nats_server.url, tmp_path / "logs") as services, living(nats_server) as caller:
-        await services.start("ioa_registry", replicas=1)
-        network = NatsAgentNetwork(caller.client)
-        await network.register(Register(card=card("ada")))
-        await services.running("ioa_registry")[0].kill()
-        with pytest.raises(UnavailableError):
-            await network.renew(Renew(agent_id=ADA))
-        await services.start("ioa_registry", replicas=1)
-        assert (await network.renew(Renew(agent_id=ADA))).epoch

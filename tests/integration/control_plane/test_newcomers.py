@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
-
-import pytest
 
 from ioa import Agent, TurnView
 from ioa.agent.hooks import Said as Spoken
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.team import team_of
-from ioa.testing import ScriptedModel
-from ioa.testing.scripted_model import ScriptedCall
 from ioa_testkit import System
 
 TEAM: dict[str, Any] = {
@@ -81,71 +76,3 @@ async def test_whom_a_watcher_adds_reads_what_all_heard_and_speaks(ioa_system: S
     assert stage.read["welder in panel"] == ["<host in open>"]
     seats = sorted(name.split()[0] for name in stage.read if name.endswith("in panel"))
     assert seats == ["ann", "bob", "welder"]
-
-
-async def test_a_model_that_watches_adds_whom_it_needs(ioa_system: System) -> None:
-    """It is told how, in which roles, and what is wrong with how it did."""
-    stage, prompts = Stage(), list[str]()
-
-    def answer(asked: ScriptedCall) -> str:
-        prompts.append(asked.prompt)
-        if "welder" in asked.prompt:
-            return json.dumps({"decision": {"type": "DECIDE", "choice": "nothing"}})
-        role = "judge" if len(prompts) == 1 else "panelist"
-        return json.dumps({"decision": {"type": "DECIDE", "choice": "add", "need": "weld steel", "role": role}})
-
-    watch = Agent("watch", description="watches", examples=["watches"])
-
-    @watch.task
-    def run(task: str) -> str:
-        return task
-
-    finished = await ioa_system.run(ORDER, agents=stage.agents(watch), model=ScriptedModel(answer))
-    assert "watch invites welder as panelist: weld steel" in finished.transcript
-    assert "`add` has somebody join for a `need`, in a sentence, as `role`: host, panelist, guard" in prompts[0]
-    assert "`judge` is no role that somebody can join in" in prompts[1]
-
-
-ESSAY: dict[str, Any] = {
-    "team": "essay",
-    "leader": "host",
-    "roles": {"host": "host", "clerk": "ann"},
-    "nodes": [
-        {"name": "meet", "roles": ["host", "clerk"], "invites": True, "max": 1, "then": "write"},
-        {
-            "name": "write",
-            "roles": ["clerk"],
-            "form": {f"part{number}": "text?" for number in range(16)},
-            "max": 1,
-            "exits": [*({"to": "meet", "when": {"field": f"part{number}"}} for number in range(16)), {"to": "end"}],
-        },
-    ],
-}
-
-
-@pytest.mark.parametrize(
-    ("asked", "why"),
-    [
-        ({"agent": "bob"}, "With another clerk the state might grow beyond 16,000 bytes."),
-        ({"need": "write in verse"}, "Nobody else was found for: write in verse."),
-    ],
-    ids=["no room", "nobody found"],
-)
-async def test_who_cannot_have_somebody_join_is_told_why_and_speaks(ioa_system: System, asked: dict[str, str], why: str) -> None:
-    """What each clerk fills in stands in each entry, and two could fill in more than the checker lets a file have."""
-    refused = list[str]()
-    names = ("host", "ann", "bob") if "agent" in asked else ("host", "ann")
-
-    def speak(view: TurnView) -> Spoken:
-        refused.extend(view.refusals)
-        if "CONCLUSION" in view.legal:
-            return view.conclude("It is written.")
-        if view.offer is not None and view.offer.invites and not view.refusals:
-            return view.invite(**asked, role="clerk")
-        return view.say(f"I am {view.me}.")
-
-    agents = [Agent(name, description=f"{name} writes", examples=["write"]) for name in names]
-    for agent in agents:
-        agent.speak(speak)
-    finished = await ioa_system.run(GoalOrder(goal="Write.", team=team_of(ESSAY)), agents=agents)
-    assert (finished.result.content, refused) == ("It is written.", [why])

@@ -129,13 +129,3 @@ async def test_a_team_serves_the_task_though_its_assignee_dies(nats_url: str, tm
         assert [(one.subgroup, one.content) for one in closed] == [
             (comm_id_of_task(result.comm_id, TaskId("t1-1")), "It is too long.")
         ]
-
-
-async def test_task_with_an_unknown_team_fails(nats_url: str, tmp_path: Path) -> None:
-    """At once, with its reason, which the lead reads; the assignee does nothing in its place."""
-    async with open_plane(nats_url) as plane:
-        crew = Crew(plane, tmp_path)
-        async with crew.running(crew.lead()), crew.running(crew.worker()):
-            result = await crew.reach("panel")
-        why = "The team panel cannot serve the task (not_found). No team of local is called panel"
-        assert (result.reason, result.content.startswith(why), crew.said) == (Reason.CONCLUDED, True, [])

@@ -19,15 +19,12 @@ from ioa.cli import reach
 from ioa.cli.audit import show_audit
 from ioa.cli.terminal import Terminal
 from ioa.protocol.audit import AuditLine, Deed
-from ioa.protocol.subjects import AUDIT_PAGE, auditor
 from ioa.retry import until_available
 from ioa.testing.manual_clock import NEW_YEAR
 from tests.integration.security.secured import Secured, open_intruder, open_processes, open_secured
-from tests.rig.deadline import eventually
 from tests.rig.reads import open_read_service
 
 _SOON = timedelta(seconds=15)
-_STRANGERS = (("ada", "ada"), ("user", "seed"), ("observer", "seed"), ("discovery", "seed"))
 
 
 @pytest.fixture
@@ -60,32 +57,6 @@ async def test_an_auditor_reads_what_services_wrote_and_follows_what_they_write(
         async with aclosing(trail.follow(1)) as lines, asyncio.timeout(_SOON.total_seconds()):
             assert await anext(lines) == _line("g2")
     assert "Violation" not in secured.log()
-
-
-async def test_nobody_else_reads_or_writes_it(secured: Secured) -> None:
-    """Agents, users, observers and discovery are refused by the server; the auditor reads, and does nothing else."""
-    reached = [
-        *(f"{subject}.{AUDIT}" for subject in ("$JS.API.STREAM.MSG.GET", "$JS.API.DIRECT.GET")),
-        auditor("auditor", AUDIT_PAGE),
-        "ioa.v1.audit.launched",
-    ]
-    beyond = [
-        "ioa.v1.audit.launched",
-        "ioa.v1.goal",
-        f"$JS.API.DIRECT.GET.{AUDIT}",
-        "$JS.API.STREAM.MSG.GET.IOA_LOG",
-        "ioa.v1.user.auditor.registry.list",
-    ]
-    tried = {**dict.fromkeys(_STRANGERS, reached), ("auditor", "seed"): beyond}
-    for (name, key), subjects in tried.items():
-        async with open_intruder(secured, name, key) as client:
-            for subject in subjects:
-                await client.publish(subject, b"{}")
-            if name != "auditor":
-                await client.subscribe("ioa.v1.audit.*")
-            await client.flush()
-    count = sum(map(len, tried.values())) + len(_STRANGERS)
-    await eventually(lambda: secured.log().count("Violation"), lambda seen: seen >= count, within=_SOON)
 
 
 async def test_lines_are_shown_in_the_order_of_what_happened(

@@ -7,7 +7,7 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -24,7 +24,7 @@ from ioa.adapters.nats.system_client import open_system
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.beside import beside
 from ioa.cli import reach
-from ioa.cli.credentials import CALLOUT, revoke_subject, rotate
+from ioa.cli.credentials import CALLOUT, revoke_subject
 from ioa.cli.terminal import Terminal
 from ioa.errors import UnavailableError
 from ioa.hosting.credentials import ROSTER
@@ -38,7 +38,6 @@ from ioa.protocol.registry import Register, Session
 from ioa.retry import until_available
 from ioa.runtime.process import StopSignal
 from ioa.testing.manual_clock import NEW_YEAR
-from ioa_authcallout import issuer_keys
 from ioa_authcallout.__main__ import serve
 from ioa_authcallout.settings import CalloutSettings
 from tests.integration.security.secured import (
@@ -205,31 +204,6 @@ async def test_a_provider_that_is_away_shuts_nobody_out_whose_key_is_known(house
         status = await inspection.callout()
         assert status is not None
         assert (guest.is_connected, status.let_in, sum(status.refused.values()) > 0) == (True, 2, True)
-
-
-async def test_a_key_rotation_at_the_provider_is_followed(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tokens signed with a new key are accepted, tokens signed with a withdrawn key are rejected; connections stay."""
-    monkeypatch.setattr(issuer_keys, "COOLDOWN_SECONDS", 0.0)
-    provider = house.provider
-    async with open_connection(house.by_token(provider.token(_BOB, sub="bob")), patience=_SOON) as bob:
-        before = provider.token()
-        provider.keys = {"k2": ec.generate_private_key(ec.SECP256R1())}
-        async with open_connection(house.by_token(provider.token(key_id="k2")), patience=_SOON):
-            await house.is_refused(before)
-        assert (bob.is_connected, bob.stats["reconnects"]) == (True, 0)
-
-
-async def test_keys_come_and_go_while_guests_are_let_in(house: House) -> None:
-    """A key is replaced by a reload, its holder is asked for no token, and guests come back by theirs."""
-    async with (
-        open_connection(house.secured.settings("user"), patience=_SOON) as user,
-        open_connection(house.by_token(house.provider.token()), patience=_SOON) as guest,
-    ):
-        first = guest.client_id
-        await asyncio.to_thread(rotate, house.secured.keys, None, "user", timedelta(0), datetime.now(UTC), _QUIET)
-        await eventually(lambda: guest.is_connected and guest.client_id, lambda now: now not in (False, first), within=_SOON)
-        await eventually(lambda: user.is_connected, bool, within=_SOON)
-        assert await ask_user(user) == UserId("user")
 
 
 @pytest.mark.slow

@@ -14,19 +14,15 @@ from nats.aio.client import Client
 from nats.js.api import Header
 
 from ioa.adapters.nats.auth.roles import WHO_AM_I
-from ioa.adapters.nats.delivery.delivery import NatsDeadLetters
-from ioa.adapters.nats.inspection import NatsInspection
 from ioa.adapters.nats.streams.topology import LOG, WORK, Topology, ensure_pool_consumer
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.adapters.secret_stores.nkeys import create_seed, public_key_of, read_key
-from ioa.cli.examination import Health, dead_letter_findings
 from ioa.errors import UnavailableError
 from ioa.protocol import subjects as names
 from ioa.protocol.codec import encode
-from ioa.protocol.dead_letters import DeadReason
 from ioa.protocol.ids import PoolId
 from ioa.protocol.reads import ListGoals
-from tests.integration.security.secured import Secured, open_intruder, open_processes, open_secured
+from tests.integration.security.secured import Secured, open_intruder, open_secured
 from tests.rig.deadline import eventually
 
 _SOON = timedelta(seconds=5)
@@ -61,25 +57,6 @@ async def refusals(secured: Secured, name: str, count: int = 1) -> list[str]:
 
 def _subjects(refused: Iterable[str]) -> list[str]:
     return [f'Subject "{subject}"' for subject in refused]
-
-
-async def test_an_observer_counts_dead_letters(secured: Secured) -> None:
-    """How many there are of each reason, and that it may not read them, is what doctor tells an observer."""
-    async with open_connection(secured.settings("admin")) as admin:
-        for _ in range(3):
-            await NatsDeadLetters(admin.jetstream()).put(
-                DeadReason.UNREADABLE, "no reason", subject="ioa.v1.goal", data=b"my secret plan"
-            )
-    async with (
-        open_processes(secured, [secured.service("groups")]),
-        open_intruder(secured, "observer") as observer,
-    ):
-        inspection = NatsInspection(observer)
-        await eventually(lambda: inspection.answers("ioa-groups"), within=_SOON)
-        found = dead_letter_findings(await inspection.dead_letter_kinds())
-    assert [(finding.health, "3 messages" in finding.message, "secret" in str(finding)) for finding in found] == [
-        (Health.WARNING, True, False)
-    ]
 
 
 async def test_nobody_else_has_an_answer_sent_into_a_log(secured: Secured) -> None:

@@ -55,11 +55,6 @@ async def test_meaning_is_near(embedder: ThreadEmbedder) -> None:
     assert cosine(asked, other) < 0.2 < 0.4 < cosine(asked, same)
 
 
-async def test_nothing_in_nothing_out(embedder: ThreadEmbedder) -> None:
-    """No texts give no vectors."""
-    assert list(await embedder.embed([])) == []
-
-
 async def test_embedding_leaves_the_loop_free(embedder: ThreadEmbedder) -> None:
     """A hundred texts are embedded without one callback holding the event loop for 50 ms."""
     with watch_loops(timedelta(milliseconds=50)) as watch:
@@ -85,16 +80,6 @@ async def test_text_is_encoded_once() -> None:
         first = await embedder.embed(["a", "bb", "a"])
         second = await embedder.embed(["bb", "ccc"])
     assert (encoder.encoded, plain(first), plain(second)) == (["a", "bb", "ccc"], [[1.0], [2.0], [1.0]], [[2.0], [3.0]])
-
-
-async def test_full_cache_loses_the_least_recently_used() -> None:
-    """A full cache removes the vector that was used longest ago."""
-    encoder = LengthEncoder()
-    with ThreadPoolExecutor(1) as thread:
-        embedder = ThreadEmbedder(encoder, thread, cache_vectors=2)
-        for text in ("a", "bb", "a", "ccc", "a", "bb"):
-            await embedder.embed([text])
-    assert encoder.encoded == ["a", "bb", "ccc", "bb"]
 
 
 async def test_need_waits_for_one_text_of_a_card() -> None:

@@ -6,15 +6,12 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from benchmarks.discovery_figures import Figures, Team, measure, time_each
+from benchmarks.discovery_figures import Figures, Team, measure
 from benchmarks.discovery_sets import OWN, Case, sets_in, variants_of
-from benchmarks.discovery_ways import Original
 from ioa.protocol.ids import AgentId
 from ioa.protocol.search import Need
-from ioa_testkit.word_engines import HashingEmbedder
 
 A, B, C, D = (AgentId(name) for name in "abcd")
 
@@ -54,29 +51,6 @@ async def test_every_figure_of_a_task_worked_by_hand() -> None:
         nested=Team(precision=1 / 3, recall=0.5),
     )
     assert (found, asked) == (expected, [True])
-
-
-async def test_the_original_takes_three_descriptions_for_each_characteristic() -> None:
-    """Its list is that of the first characteristic, then what the second adds, each agent once; names are not looked at."""
-    texts = ["red apple", "red pear", "red sea", "blue sea", "blue sky", "green tree"]
-    embedder = HashingEmbedder(dimension=512)
-    agents = [AgentId(f"agent-{number}") for number in range(len(texts))]
-    vectors = np.array(await embedder.embed(texts))
-    way = Original(embedder, agents, vectors, by_keywords=True)
-    found = await way.rank(Need(text="ignored", keywords=("red apple", "blue sea")))
-    assert found == agents[:5]
-
-
-async def test_times_are_those_of_each_call() -> None:
-    """A call's time is what the clock moved while it ran, in milliseconds."""
-    now = 0.0
-
-    async def takes(seconds: float) -> None:
-        nonlocal now
-        now += seconds
-
-    timed = await time_each([partial(takes, 0.002), partial(takes, 0.004)], lambda: now / 2, lambda: now)
-    assert (timed.asked, round(timed.p95_ms, 9), round(timed.cpu_p95_ms, 9)) == (2, 4.0, 2.0)
 
 
 @pytest.mark.parametrize("folder", sets_in(OWN), ids=lambda folder: folder.name)

@@ -143,14 +143,6 @@ async def test_a_task_that_is_told_again_counts_once() -> None:
     assert experience.record(PoolId("a"), kind_of_need(SUMS), NEW_YEAR).done == 2
 
 
-async def test_what_is_forgotten_is_told_again() -> None:
-    """A memory that is begun anew holds what it is told from then on."""
-    experience = Experience(ManualClock())
-    experience.add(outcome("a"))
-    experience.forget()
-    assert experience.record(PoolId("a"), kind_of_need(SUMS), NEW_YEAR) == UNTRIED
-
-
 async def test_new_agent_gets_no_bonus(market: Market) -> None:
     """An agent without outcomes keeps its score, however well the others are known."""
     for _ in range(60):

@@ -155,17 +155,6 @@ async def test_a_replica_that_went_offline_is_not_named(town: Town) -> None:
     assert ((last.card.agent_id, last.replicas), left) == (("tables-2", 1), {"songs", "charts"})
 
 
-async def test_a_lease_that_ran_out_takes_the_agent_out(town: Town) -> None:
-    """Who renews no more is out of the results within its lease, and back with its next renewal, without registering anew."""
-    town.clock.advance(LEASE / 2)
-    await town.renew("tables-1")
-    town.clock.advance(LEASE / 2)
-    alone = [hit.card.agent_id for hit in (await town.searcher.search(TABLES)).merged]
-    await town.renew("charts")
-    back = {hit.card.agent_id for hit in (await town.searcher.search(TABLES)).merged}
-    assert (alone, back) == (["tables-1"], {"tables-1", "charts"})
-
-
 async def test_agents_that_are_offline_are_found_where_that_is_asked(town: Town) -> None:
     """Without the filter a replica that is online comes first, and one that is not says so."""
     everybody = Search(needs=(Need(text="statistics of tables", filters=Filters(online=False)),))

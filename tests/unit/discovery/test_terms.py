@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import tracemalloc
-
-from ioa.protocol.outcomes import kind_of_need
 from ioa_discovery.terms import document_terms, query_terms, terms
 
 
@@ -39,23 +36,3 @@ def test_a_long_card_counts_less_per_word() -> None:
     alone = document_terms("chart").values[0]
     among = document_terms("chart " + " ".join(f"word{number}" for number in range(200))).values[0]
     assert among < alone
-
-
-def test_words_longer_than_any_are_not_stemmed() -> None:
-    """The stemmer takes a microsecond for each of their letters, and many fit into one search."""
-    assert terms(f"{'y' * 61}ing") == terms("y" * 61)
-    assert terms(f"{'y' * 62}ing") != terms("y" * 62)
-
-
-def test_long_words_are_not_remembered() -> None:
-    """Whoever searches makes them up, each of 16 kB: an hour of one key's within its quotas took 130 MB, and more as it went on."""
-    tracemalloc.start()
-    try:
-        for number in range(500):
-            word = chr(0x10330 + number % 16) * 3_900 + f"a{number}"
-            terms(word)
-            kind_of_need(word)
-        held, _ = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert held < 1_000_000

@@ -9,13 +9,13 @@ import pytest
 
 from ioa.errors import InvalidInputError, NoAgentError
 from ioa.group.requests import LaunchGroup
-from ioa.protocol import subjects
-from ioa.protocol.goal_order import GoalOrder
-from ioa.protocol.ids import LOCAL, AgentId, GoalId, GoalName
+from ioa.protocol.ids import AgentId
 from ioa.protocol.policy import Casting
 from ioa.protocol.registry import Register
+from ioa.protocol.search import Need, Search
 from ioa.protocol.team import TeamSpec, team_of
 from ioa_groups.casting import cast_roles
+from tests.unit.discovery.test_replicas import Town
 from tests.unit.group.scenario import card
 from tests.unit.runtime.plane import ADA, BOB, EVE, GOAL, TICKET, Plane
 
@@ -97,9 +97,8 @@ async def test_a_need_is_filled_by_as_many_different_agents_as_it_wants() -> Non
         {"review": "judge"},
         {"exits": [{"to": "y", "by": "judge"}, {"to": "end"}], "then": None},
         {"watched": {"role": "judge", "may": ["end"]}},
-        {"watched": {"role": "judge", "by": "lead", "node": "x", "may": ["end"]}},
     ],
-    ids=["reviews", "judges", "watches all", "watches"],
+    ids=["reviews", "judges", "watches"],
 )
 async def test_who_leads_is_not_found_to_check_itself(checks: dict[str, Any]) -> None:
     """It says who is found; who plays nothing of it checks others, and the author may name it for both."""
@@ -172,13 +171,45 @@ async def test_a_leader_that_has_not_read_the_policy_opens_no_group() -> None:
             await plane.setup.launch(LaunchGroup(owner=ADA, members=(BOB,), goal_id=GOAL, ticket=TICKET, policy=policy))
 
 
-async def test_intake_sends_a_team_to_its_leader() -> None:
-    """With the turns of the team; the same file that `ioa team check` takes travels in the goal."""
+@pytest.mark.parametrize(("accepts", "may"), [(None, True), (["office", "ada"], True), (["office"], False), ([], False)])
+async def test_only_pools_that_a_card_accepts_draft_its_agent(accepts: list[str] | None, may: bool) -> None:
+    """Who is not accepted opens no group with the agent, casts no replica of it, and finds it by no search; the others do."""
+    plane, town = Plane(), Town()
+    drafted = card(BOB, pool="bobs", accepts=accepts)
+    for one in (card(ADA), drafted):
+        await plane.registry.register(Register(card=one))
+    await town.join(card(ADA), drafted)
+    await plane.accept()
+    found = await town.searcher.search(Search(needs=(Need(text="bob helps"),), by=ADA))
+    achieved = [
+        BOB in [hit.card.agent_id for hit in found.merged],
+        _casts(plane),
+        await _launches(plane),
+    ]
+    assert achieved == [may] * 3
+
+
+async def test_replicas_of_one_pool_draft_each_other() -> None:
+    """An agent that accepts nobody still works with those of its own pool."""
     plane = Plane()
-    await plane.join(ADA, BOB)
-    two = team({"pro": ADA, "con": BOB}).model_copy(update={"max_turns": 7})
-    order = GoalOrder(goal="Argue.", goal_id=GoalId("g7"), team=two)
-    await plane.intake.accept(subjects.goal_of(LOCAL), order.model_dump_json().encode(), "1")
-    record = await plane.goals.find(GoalName(LOCAL, GoalId("g7")).comm_id)
-    assert record is not None
-    assert (record.goal.agent, record.goal.max_turns, record.goal.team) == (ADA, 7, two)
+    for name in (ADA, BOB):
+        await plane.registry.register(Register(card=card(name, pool="ours", accepts=[])))
+    await plane.accept()
+    assert await _launches(plane)
+
+
+def _casts(plane: Plane) -> bool:
+    try:
+        cast_roles(team({"helper": "bobs"}), (), ADA, plane.view)
+    except NoAgentError:
+        return False
+    return True
+
+
+async def _launches(plane: Plane) -> bool:
+    try:
+        await plane.setup.launch(LaunchGroup(owner=ADA, members=(BOB,), goal_id=GOAL, ticket=TICKET))
+    except NoAgentError as error:
+        assert "accepts no teams of the pool ada" in error.message
+        return False
+    return True

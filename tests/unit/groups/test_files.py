@@ -131,19 +131,9 @@ async def test_repeated_upload_has_the_same_name_on_each_replica() -> None:
 _GUESSES: Mapping[str, Callable[[Artifact, Artifact], Mapping[str, str]]] = {
     "digest of the content, name of the attacker": lambda secret, own: {"object_name": own.object_name, "sha256": secret.sha256},
     "name of the file, digest of a guess": lambda secret, own: {"object_name": secret.object_name, "sha256": own.sha256},
-    "digest without the key": lambda _secret, _own: {
-        "object_name": f"{folder_of(ROOM)}/{hashlib.sha256(f'{ROOM}/{BOB}/{PLACE}'.encode()).hexdigest()[:32]}"
-    },
     "truncated name": lambda secret, _own: {"object_name": secret.object_name[:-1]},
-    "name with one changed digit": lambda secret, _own: {
-        "object_name": secret.object_name[:-1] + ("0" if secret.object_name[-1] != "0" else "1")
-    },
-    "name in capitals": lambda secret, _own: {"object_name": secret.object_name.upper()},
-    "folder": lambda secret, _own: {"object_name": secret.object_name.partition("/")[0]},
-    "last part": lambda secret, _own: {"object_name": secret.object_name.partition("/")[2]},
     "path of another folder": lambda secret, _own: {"object_name": f"{folder_of('x')}/../{secret.object_name}"},
     "wildcard": lambda _secret, _own: {"object_name": ">"},
-    "mark of an object": lambda secret, _own: {"object_name": f"{'0' * 32}/{secret.object_name}"},
 }
 
 
@@ -310,14 +300,6 @@ async def test_a_user_has_so_much_room(plane: Plane) -> None:
     assert stored.object_name.startswith(f"{folder_of(GoalName(ANNA, GOAL).key)}/"), "it goes with the goal"
     with pytest.raises(OverQuotaError, match="user-anna stores"):
         await upload(plane, b"x" * PIECE_BYTES, "7")
-
-
-async def test_interrupted_uploads_make_room(plane: Plane) -> None:
-    """What nobody goes on with is removed after a while."""
-    await putting(plane, BOB)(announced(TWO_PIECES), None, TWO_PIECES[:PIECE_BYTES])
-    plane.clock.advance(INTERRUPTED_AFTER + timedelta(seconds=1))
-    await plane.artifacts.drop_interrupted(plane.clock.now() - INTERRUPTED_AFTER)
-    assert await plane.files.stored(AskStored()) == await Plane().files.stored(AskStored())
 
 
 async def test_reference_with_another_size_is_rejected(plane: Plane) -> None:

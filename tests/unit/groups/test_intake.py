@@ -45,38 +45,19 @@ async def test_plain_text_is_a_goal() -> None:
     assert plane.timers.pending(comm_id) == [NEW_YEAR + timedelta(hours=1)]
 
 
-async def test_a_goal_keeps_what_its_user_wrote() -> None:
-    """Id, turns and time limit are taken over."""
+@pytest.mark.parametrize("away", ["timers", "work"])
+async def test_goal_whose_first_delivery_failed_is_accepted_once(away: str) -> None:
+    """It keeps its time of acceptance, is offered once with the ticket of its record, and has its deadline armed."""
     plane = Plane()
-    await plane.intake.accept(subjects.goal_of(LOCAL), order(max_turns=7, timeout=90), "1")
-    record = await plane.goals.find(ROOM)
-    assert record is not None
-    assert (record.goal.max_turns, record.deadline) == (7, NEW_YEAR + timedelta(seconds=90))
-
-
-async def test_a_message_delivered_twice_is_one_goal() -> None:
-    """A goal without an id whose first delivery failed half-way is the same goal when it comes again."""
-    plane = Plane()
-    plane.timers.reachable = False
+    getattr(plane, away).reachable = False
     with pytest.raises(UnavailableError):
         await plane.intake.accept(subjects.goal_of(LOCAL), b"Count to ten.", "IOA_GOALS/1/x")
-    plane.timers.reachable = True
+    getattr(plane, away).reachable = True
     plane.clock.advance(timedelta(seconds=1))
     await plane.intake.accept(subjects.goal_of(LOCAL), b"Count to ten.", "IOA_GOALS/1/x")
-    records = plane.goals.all()
-    assert ([record.accepted_at for record in records], len(plane.work.waiting()), plane.dead.letters) == ([NEW_YEAR], 1, [])
-
-
-async def test_a_goal_that_comes_again_is_offered_with_its_ticket() -> None:
-    """Whoever takes it can show what its record asks for, although it went on record when its first delivery failed half-way."""
-    plane = Plane()
-    plane.timers.reachable = False
-    with pytest.raises(UnavailableError):
-        await plane.intake.accept(subjects.goal_of(LOCAL), order(), "1")
-    plane.timers.reachable = True
-    await plane.intake.accept(subjects.goal_of(LOCAL), order(), "1")
-    record = await plane.goals.find(ROOM)
-    assert record is not None and record.ticket_digest is not None
+    [record] = plane.goals.all()
+    assert (record.accepted_at, len(plane.work.waiting()), plane.dead.letters) == (NEW_YEAR, 1, [])
+    assert plane.timers.pending(record.goal.comm_id) and record.ticket_digest is not None
     assert [is_ticket(ticket, record.ticket_digest) for ticket in plane.work.tickets.values()] == [True]
 
 
@@ -124,19 +105,11 @@ async def test_another_goal_under_a_taken_id_is_a_conflict() -> None:
 @pytest.mark.parametrize(
     "data",
     [
-        b"",
         b"   ",
         b"\xff\xfe",
-        b"{",
-        b'{"goal": ""}',
-        b'{"goal": "x", "typo": 1}',
         b'{"goal": "x", "goal_id": "a b"}',
-        b'{"goal": "x", "inputs": ["nowhere"]}',
-        b'{"goal": "x", "inputs": [""]}',
         b'{"goal": "x", "timeout": 1e99}',
         b'{"goal": "\\ud800"}',
-        b'{"goal": "x", "inputs": [{"name": "\\ud800", "text": "x"}]}',
-        b"[" * 100_000,
         b'{"goal": ' + b"[" * 100_000,
     ],
 )
@@ -147,13 +120,6 @@ async def test_what_cannot_be_read_is_a_dead_letter(data: bytes) -> None:
     [letter] = plane.dead.letters
     assert (letter.reason, letter.data, bool(letter.why)) == ("unreadable", data, True)
     assert (list(plane.goals.all()), plane.timers.next_at()) == ([], None)
-
-
-async def test_what_is_too_large_is_a_dead_letter() -> None:
-    """A goal beyond the limit is refused as too large."""
-    plane = Plane()
-    await plane.intake.accept(subjects.goal_of(LOCAL), b"x" * 256_001, "1")
-    assert [letter.reason for letter in plane.dead.letters] == ["too_large"]
 
 
 async def test_a_goal_goes_to_the_pool_of_the_agent_it_names() -> None:
@@ -206,8 +172,6 @@ async def test_a_goal_for_an_agent_that_registers_a_moment_later_waits_for_it() 
     ("data", "reason"),
     [
         (order(inputs=["nowhere"]), "unreadable"),
-        (order(inputs=["\ud800"]), "unreadable"),
-        (order(inputs=["a\0b"]), "unreadable"),
         (order(typo=1), "unreadable"),
         (order(goal="x" * 256_000), "too_large"),
     ],
@@ -280,18 +244,6 @@ async def test_texts_that_come_with_goals_count_as_what_is_uploaded() -> None:
     assert (letter.reason, "user-eve stores 4,000,000 of 4,000,000 bytes" in letter.why) == ("too_large", True)
     assert result is not None and result.reason is Reason.FAILED
     assert len([one for one in plane.goals.all() if one.goal.user == "anna"]) == 1
-
-
-async def test_a_goal_that_could_not_be_queued_comes_back() -> None:
-    """While the queue is away the goal is not acknowledged; it is queued when it comes again, and would end in any case."""
-    plane = Plane()
-    plane.work.reachable = False
-    with pytest.raises(UnavailableError):
-        await plane.intake.accept(subjects.goal_of(LOCAL), order(timeout=60), "1")
-    assert plane.timers.pending(ROOM)
-    plane.work.reachable = True
-    await plane.intake.accept(subjects.goal_of(LOCAL), order(timeout=60), "1")
-    assert [goal.goal_id for goal in plane.work.waiting()] == [GoalId("goal-1")]
 
 
 async def test_a_goal_that_is_led_is_not_offered_again() -> None:

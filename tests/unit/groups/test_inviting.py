@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from ioa.errors import IoaError, NoAgentError, NotFoundError
-from ioa.group.events import MemberJoined, MemberLost
-from ioa.group.requests import Accepted, InviteMember, Rejected, Sync
+from ioa.group.events import MemberJoined
+from ioa.group.requests import Accepted, InviteMember, LaunchGroup, Rejected, Sync
 from ioa.protocol.ids import AgentId
 from ioa.protocol.messages import Discussion
-from tests.unit.groups.test_membership import lose
-from tests.unit.runtime.plane import ADA, BOB, EVE, ROOM, Plane
+from ioa.protocol.team import team_of
+from tests.unit.runtime.plane import ADA, BOB, EVE, GOAL, ROOM, TICKET, Plane
 
 INVITE = InviteMember(comm_id=ROOM, by=ADA, turn=1, agent_id=EVE, why="Count with us.")
 
@@ -72,10 +72,16 @@ async def test_who_cannot_join_does_not(about: dict[str, AgentId], expected: typ
         await plane.setup.invite(INVITE.model_copy(update=about))
 
 
-async def test_who_has_joined_is_lost_as_any_other() -> None:
-    """The group learns of it."""
-    plane = await talking()
-    await plane.setup.invite(INVITE)
-    await lose(plane, EVE, ADA, BOB)
-    assert MemberLost in [type(stored.entry.event) for stored in await plane.entries()]
-    assert (await plane.state()).living() == (ADA, BOB)
+async def test_member_with_whose_role_the_state_could_grow_too_large_is_rejected() -> None:
+    """Each member of the role has values of its own for the form, which the state contains."""
+    form = {f"part{number}": "text?" for number in range(16)}
+    ways = [{"to": "meet", "when": {"field": part}} for part in form]
+    meet = {"name": "meet", "roles": ["host", "clerk"], "invites": True, "max": 1, "then": "write"}
+    write = {"name": "write", "roles": ["clerk"], "form": form, "max": 1, "exits": [*ways, {"to": "end"}]}
+    team = team_of({"team": "essay", "leader": "host", "roles": {"host": ADA, "clerk": BOB}, "nodes": [meet, write]})
+    plane = Plane()
+    await plane.join(ADA, BOB, EVE)
+    await plane.accept(team=team)
+    await plane.setup.launch(LaunchGroup(owner=ADA, members=(), goal_id=GOAL, ticket=TICKET, policy=team.policy.digest))
+    answer = (await plane.setup.invite(INVITE.model_copy(update={"role": "clerk"}))).answer
+    assert isinstance(answer, Rejected) and "might grow beyond 16,000 bytes" in answer.message

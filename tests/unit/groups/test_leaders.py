@@ -9,7 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 from ioa.errors import NotYetError
-from ioa.group.requests import CancelGroup, LaunchGroup
+from ioa.group.requests import LaunchGroup
 from ioa.protocol import subjects
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.ids import LOCAL, AgentId, CommId, PoolId
@@ -215,16 +215,3 @@ async def test_nobodys_being_away_holds_a_goal_up(away: str) -> None:
     else:
         plane.discovery.found = []
     assert (await look(plane), where(plane)) == (True, [None])
-
-
-async def test_a_goal_that_ended_while_it_was_offered_is_open_no_more() -> None:
-    """Its end may overtake the note of its offer; the next look puts that right."""
-    plane = await found((ADA, 0.8))
-    await look(plane)
-    noted = await plane.open_groups.find(ROOM)
-    await plane.setup.launch(LaunchGroup(owner=ADA, members=(), goal_id=GOAL, ticket=TICKET))
-    await plane.setup.cancel(LOCAL, CancelGroup(goal_id=GOAL))
-    assert (plane.open_groups.comm_ids(), noted is not None) == ([], True)
-    assert noted is not None
-    await plane.open_groups.put(ROOM, noted)
-    assert (await look(plane), plane.open_groups.comm_ids()) == (True, [])

@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
-from datetime import timedelta
-from typing import Any
-
-import pytest
+from collections.abc import Sequence
 
 from ioa.group.events import Event, MemberLost, MemberReturned
-from ioa.ports.group_log import StoredEntry
 from ioa.protocol.ids import AgentId, CommId
-from ioa.protocol.messages import Discussion, SyncTaskAssignment
+from ioa.protocol.messages import Discussion
 from ioa.protocol.registry import Deregister
 from ioa.runtime.ledger import Recorded
 from ioa.runtime.process import background
 from tests.rig.deadline import eventually
-from tests.unit.group.scenario import specs
-from tests.unit.runtime.plane import ADA, BOB, EVE, LEASE, ROOM, Plane, open_task
+from tests.unit.runtime.plane import ADA, BOB, LEASE, Plane
 
 
 async def lose(plane: Plane, agent_id: AgentId, *others: AgentId) -> None:
@@ -39,15 +33,6 @@ async def test_a_lost_holder_is_passed_over_and_may_return() -> None:
     assert (await plane.state()).living() == (ADA, BOB)
 
 
-async def test_a_lost_assignee_is_suspect() -> None:
-    """A lost member's task is not failed at once, since it may return within its lease."""
-    plane = Plane()
-    await plane.open(ADA, BOB)
-    await plane.says(ADA, SyncTaskAssignment(tasks=specs(("t1-1:bob",))))
-    await lose(plane, BOB, ADA)
-    assert open_task(await plane.state(), "t1-1").suspect
-
-
 async def test_looking_again_records_nothing() -> None:
     """Every replica may look at every change; each is recorded once."""
     plane = Plane()
@@ -58,15 +43,6 @@ async def test_looking_again_records_nothing() -> None:
     kinds = [type(stored.entry.event) for stored in await plane.entries()]
     assert kinds.count(MemberLost) == 1
     assert MemberReturned not in kinds
-
-
-async def test_an_agent_in_no_group_concerns_nobody() -> None:
-    """Who is in no open group may come and go."""
-    plane = Plane()
-    await plane.open(ADA, BOB)
-    await plane.join(EVE)
-    await lose(plane, EVE, ADA, BOB)
-    assert len(await plane.entries()) == 1
 
 
 async def test_what_happened_while_nobody_watched_is_noticed() -> None:
@@ -86,16 +62,6 @@ async def test_what_happened_while_nobody_watched_is_noticed() -> None:
         await eventually(living, lambda found: found == (ADA, BOB))
     answer = await plane.says(ADA, Discussion(content="You.", next_speaker=BOB))
     assert answer.outcome == "accepted"
-
-
-async def test_a_member_lost_before_its_group_is_launched_is_found_when_it_is_looked_at_again() -> None:
-    """Looking at a group that is about to be launched does no harm."""
-    plane = Plane()
-    await plane.join(ADA, BOB)
-    await plane.memberships.add((BOB,), ROOM)
-    plane.clock.advance(timedelta(minutes=1))
-    await plane.watch.reconcile(BOB)
-    assert await plane.log.last(ROOM) is None
 
 
 async def test_an_orderly_restart_costs_no_floor() -> None:
@@ -148,35 +114,6 @@ async def test_one_group_that_cannot_be_told_holds_up_no_other() -> None:
         await eventually(told, (40).__eq__)
 
 
-async def test_a_group_that_can_never_be_told_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One entry that nobody can read is enough. However often its member comes back, it is looked at once more at a time."""
-    plane, looks, timers = Plane(), list[CommId](), list[asyncio.TimerHandle]()
-    await plane.open(ADA, BOB)
-    loop = asyncio.get_running_loop()
-    later = loop.call_later
-
-    async def fail(comm_id: CommId) -> StoredEntry | None:
-        looks.append(comm_id)
-        raise ValueError("This log cannot be read.")
-
-    def noted(delay: float, callback: Callable[..., object], *arguments: Any, **context: Any) -> asyncio.TimerHandle:
-        timer = later(delay, callback, *arguments, **context)
-        if callback == plane.watch._retry:
-            timers.append(timer)
-        return timer
-
-    monkeypatch.setattr(loop, "call_later", noted)
-    monkeypatch.setattr(plane.watch._ledger, "head", fail)
-    monkeypatch.setattr(plane.watch, "_failures", dict.fromkeys((ADA, BOB), 5_000))
-    async with background(plane.watch.follow()):
-        for number in range(1, 20):
-            await eventually(looks.__len__, number.__lt__)
-            await eventually(lambda: not plane.watch._busy)
-            plane.watch.notice(BOB)
-        assert sum(not timer.cancelled() for timer in timers) == 2  # one of each
-    assert set(plane.watch._failures.values()) <= set(range(10))
-
-
 async def test_what_is_told_is_what_is_true_by_then() -> None:
     """An agent that returns while its groups are told of its loss is lost in none that is told later."""
     plane = Plane()
@@ -204,22 +141,6 @@ async def test_what_is_told_is_what_is_true_by_then() -> None:
     async with background(plane.watch.follow()):
         await eventually(lambda: appended >= 50)
         assert await eventually(living, lambda found: found == {(ADA, BOB)})
-
-
-async def test_who_starts_reads_no_more_of_groups_than_where_they_stand() -> None:
-    """Of nearly all there is nothing to tell, and the policy of each may have 150 kB, and decoded thirty times that."""
-    plane = Plane()
-    await plane.open(ADA, BOB)
-    recorded: list[CommId] = []
-
-    async def record(comm_id: CommId, event: Event) -> Recorded:
-        recorded.append(comm_id)
-        raise AssertionError("there is nothing to tell")
-
-    plane.watch._ledger.record = record  # type: ignore[method-assign]
-    for agent_id in (ADA, BOB):
-        await plane.watch.reconcile(agent_id)
-    assert recorded == []
 
 
 async def test_who_leaves_while_its_groups_are_told_that_it_is_back_is_told_of_when_it_returns() -> None:

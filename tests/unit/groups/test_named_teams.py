@@ -90,7 +90,7 @@ async def test_goal_and_team_fit_into_a_launch_together() -> None:
     assert (await plane.reason(), plane.goals.all()) == (Reason.FAILED, [])
 
 
-@pytest.mark.parametrize("written", ["", "a b", "a@", "a@0", "a@x", "a@1@2", "@1", "a" * 65])
+@pytest.mark.parametrize("written", ["", "a b", "a@0", "a@1@2", "a" * 65])
 def test_what_names_no_team_is_refused(written: str) -> None:
     """Where it is written, with what may be written instead."""
     with pytest.raises(InvalidInputError):

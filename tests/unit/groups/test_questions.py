@@ -107,6 +107,18 @@ async def test_what_a_router_owed_that_died_in_between_is_done_by_the_next() -> 
     assert (len(counted), len(await plane.entries()) - before) == (1, 1)
 
 
+async def test_lost_answer_reaches_the_nested_group_again() -> None:
+    """A server that restarts may have lost the last entries of one log only."""
+    plane = await nested()
+    await plane.says(ADA, Decision(task_id=TASK, choice="yes"))
+    plane.log._entries[NESTED].pop()
+    assert isinstance((await plane.state(NESTED)).stage, Awaiting)
+    for ledger in plane.ledgers:
+        ledger.forget()
+    await plane.routers[0].fire_timer(ROOM)
+    assert (await plane.state(NESTED)).floor_holder == BOB
+
+
 async def test_a_team_takes_its_default_whatever_its_parent_does() -> None:
     """No parent holds a team up: its own timer ends the question, and an answer is then too late."""
     plane = await nested()

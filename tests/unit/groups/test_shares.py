@@ -91,16 +91,3 @@ async def test_goals_that_leave_the_pool_idle_are_followed_by_more(monkeypatch: 
 async def test_nothing_waits_for_a_pool_that_is_away() -> None:
     """All of a user's goals are in its queue when it comes back."""
     await _Pool().take(ANNA, *range(20))
-
-
-async def test_goals_that_have_ended_are_not_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also where nothing ever waits for them, since there is room, or the pool is away: what is kept does not grow with time."""
-    monkeypatch.setattr(shares, "SHOWN_WITHIN", timedelta(0))
-    for slots in (0, 100):
-        pool = _Pool()
-        if slots:
-            await pool.come(slots=slots)
-        for number in range(200):
-            await pool.take(ANNA, number)
-            await pool.open.remove(CommId(f"anna-{number}"))
-        assert len(pool.shares._shares[ANNA, SUMS].begun) < 10

@@ -133,13 +133,6 @@ def test_nodes_know_each_other_by_a_password_that_stays(api: Api, secrets: Kuber
     )
 
 
-def test_what_is_made_bears_the_labels_of_the_plan(api: Api, secrets: KubernetesSecrets) -> None:
-    """So that they can be found when the release is gone."""
-    make_credentials(_plan(), secrets)
-
-    assert {name: api.labels[name] for name in api.stored} == {name: {"a": "b"} for name in ("router", "writer", "authorization")}
-
-
 def test_a_refusal_of_the_api_is_told(secrets: KubernetesSecrets, api: Api) -> None:
     """Rights that are missing are named as the API names them."""
     api.forbidden = True
@@ -168,18 +161,6 @@ def test_a_token_is_shown_to_no_server_that_cannot_be_checked(tmp_path: Path) ->
         caught.value.message
         == f"{tmp_path / 'ca.crt'} is not there: this cluster does not publish the authority of its API server."
     )
-
-
-def test_on_a_cluster_for_tests_the_check_can_be_left_out(tmp_path: Path) -> None:
-    """Only when it is asked for."""
-    for name, content in (("token", "t"), ("namespace", "n")):
-        (tmp_path / name).write_text(content)
-
-    with (
-        open_kubernetes_secrets(verify=False, account=tmp_path, environment=_IN_A_POD) as kept,
-        pytest.raises(UnavailableError, match="does not answer"),
-    ):
-        kept.read("any")
 
 
 _IN_A_POD = {"KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": "1"}

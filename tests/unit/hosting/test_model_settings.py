@@ -129,18 +129,13 @@ def test_a_key_goes_to_no_address_but_its_own(tmp_path: Path) -> None:
     [
         ("[model]\ntemprature = 1", "[model] temprature: there is no such setting (the nearest is temperature)"),
         ("[modle]\nseed = 1", "[modle] is no table of it (the nearest is [model])"),
-        ("seed = 1", "[seed] is no table of it"),
-        ("model = 'm'", "[model]: it is no table"),
         ("[agents]\nwriter = 'm'", "[agents.writer]: it is no table"),
-        ("[agents.writer]\ntemperature = 9", "[agents.writer] temperature: "),
         ("[agents.other]\nextra = '['", "[agents.other] extra: it is no JSON"),
-        ("[models.large]\nbase_url = 'large'", "[models.large] base_url: it is no http"),
         (f"[model]\napi_key = '{KEY}'", "[model] api_key: the file holds no keys"),
         (f"[model]\nseed = '{KEY}'", "[model] seed: "),
         ("[model]\napi_key_file = 'nowhere'", "[model] api_key_file: the file cannot be read"),
         ("[agents.writer]\napi_key_env = 'NOWHERE'", "[agents.writer] api_key_env: the variable NOWHERE is not set"),
         ("[model]\napi_key_env = 'A'\napi_key_file = 'b'", "[model]: api_key_env and api_key_file are both set"),
-        ("[model]\napi_key_env = 1", "[model] api_key_env: Input should be a text"),
         ("[model", "is no TOML"),
     ],
 )

@@ -12,10 +12,10 @@ import pytest
 from ioa.errors import PayloadTooLargeError, UnavailableError
 from ioa.group.events import CancelRequested, EncodedEntry, Said, TimerFired
 from ioa.group.rejection import RejectionCode
-from ioa.group.requests import Accepted, CancelGroup, Rejected
+from ioa.group.requests import Accepted, Rejected
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol.goals import Reason
-from ioa.protocol.ids import LOCAL, AgentId, CommId, TaskId
+from ioa.protocol.ids import AgentId, CommId, TaskId
 from ioa.protocol.messages import (
     AsyncTaskAssignment,
     ConcludeGroupDiscussion,
@@ -28,7 +28,7 @@ from ioa.protocol.messages import (
 )
 from ioa.protocol.usage import Usage
 from tests.unit.group.scenario import specs
-from tests.unit.runtime.plane import ADA, BOB, GOAL, ROOM, Plane, messages_of, open_task
+from tests.unit.runtime.plane import ADA, BOB, ROOM, Plane, messages_of, open_task
 
 T1 = TaskId("t1-1")
 
@@ -154,20 +154,6 @@ async def test_what_one_router_heard_keeps_the_lease_at_another() -> None:
     assert (suspected, (await plane.state()).open_tasks) == (True, ())
 
 
-async def test_a_report_clears_a_suspicion() -> None:
-    """A task that was suspected since its reports were lost is none when the next look finds one."""
-    plane = Plane()
-    await _at_work(plane)
-    plane.clock.advance(timedelta(seconds=31))
-    await plane.fire_due()
-    assert open_task(await plane.state(), T1).suspect
-    plane.clock.advance(timedelta(seconds=20))
-    await plane.says(BOB, InformTaskProgress(task_id=T1, number=2))
-    plane.clock.advance(timedelta(seconds=11))
-    await plane.fire_due()
-    assert not open_task(await plane.state(), T1).suspect
-
-
 async def test_usage_is_an_entry_where_there_is_a_budget() -> None:
     """A report of more usage than was counted is an entry where the group has a budget; above its share the task fails."""
     plane, free = Plane(), Plane()
@@ -217,18 +203,6 @@ async def test_a_report_is_judged_on_the_log_before_it_is_refused() -> None:
     await plane.says(ADA, InformTaskProgress(task_id=task_id, number=1), router=1)
     answer = await plane.says(ADA, InformTaskProgress(task_id=task_id, number=2), router=0)
     assert (answer, len(await plane.entries())) == (Accepted(seq=(await plane.entries())[-1].seq), 4)
-
-
-async def test_heads_of_ended_groups_are_not_kept() -> None:
-    """Nothing is remembered of where an ended group stands, nor of what was heard of its tasks."""
-    plane = Plane()
-    await _at_work(plane)
-    await plane.says(BOB, InformTaskProgress(task_id=T1, number=2))
-    await plane.setup.cancel(LOCAL, CancelGroup(goal_id=GOAL))
-    plane.clock.advance(timedelta(seconds=5))
-    await plane.fire_due()
-    ledger = plane.ledgers[0]
-    assert (ledger._known.of(ROOM).head, plane.routers[0]._reports._groups) == (None, {})
 
 
 async def test_a_copy_refused_for_its_lateness_alone_leaves_the_log_in_charge(monkeypatch: pytest.MonkeyPatch) -> None:

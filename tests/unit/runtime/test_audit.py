@@ -63,15 +63,6 @@ async def test_a_flood_of_refusals_is_a_line_and_a_count(audit: AuditLog, kept: 
     ]
 
 
-async def test_rejections_of_unknown_callers_are_counted_by_target(audit: AuditLog, kept: Kept) -> None:
-    """Two holders of rejected tokens have a line each, and a count each."""
-    for target in ("bob", *["mallory"] * 300, "bob"):
-        audit.note(Deed.CONNECTED, target=target, refused="forbidden", why="revoked")
-    audit.end_window()
-    await audit.flush()
-    assert [(target, times) for _, _, target, _, times in kept.told()] == [("bob", 1), ("mallory", 1), ("bob", 1), ("mallory", 299)]
-
-
 async def test_actions_beyond_the_limit_of_a_minute_are_counted(audit: AuditLog, kept: Kept) -> None:
     """The number of different actions is limited; the next minute starts at zero."""
     for number in range(MAX_LINES + 7):

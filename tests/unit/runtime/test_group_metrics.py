@@ -8,7 +8,6 @@ from dataclasses import replace
 import pytest
 from prometheus_client import REGISTRY
 
-from ioa.group.folding import KEPT
 from ioa.group.machine import step
 from ioa.group.rejection import RejectionCode
 from ioa.group.state import GroupState
@@ -58,16 +57,6 @@ def test_a_discussion_is_counted_by_turns_phases_and_time_with_the_floor(since: 
     assert [since("ioa_group_entries_total", event=event) for event in events] == [1, 2, 1, 1, 0]
 
 
-def test_a_task_that_stays_in_the_state_in_short_is_counted_once(since: Since) -> None:
-    """What is closed is counted when it is, however the state tells of it later."""
-    story = launched("ada", "bob", max_turns=200)
-    for _ in range(KEPT + 5):
-        name = f"t{story.state.turn}-x"
-        story = story.assigns_and_waits("ada", f"{name}:bob").finishes(name)
-    count(story)
-    assert since("ioa_tasks_closed_total", outcome="done") == KEPT + 5
-
-
 def test_tasks_are_counted_by_mode_and_outcome(since: Since) -> None:
     """Given out, suspected and closed, each once; progress is neither."""
     story = (
@@ -81,12 +70,6 @@ def test_tasks_are_counted_by_mode_and_outcome(since: Since) -> None:
     assert [since("ioa_tasks_assigned_total", mode=mode) for mode in ("async", "sync")] == [2, 1]
     assert [since("ioa_tasks_closed_total", outcome=outcome) for outcome in ("done", "failed", "cancelled")] == [1, 0, 2]
     assert (since("ioa_tasks_suspected_total"), since("ioa_groups_ended_total", reason="cancelled")) == (1, 1)
-
-
-def test_a_silent_member_is_counted_with_its_whole_time(since: Since) -> None:
-    """The floor ran out after 60 s."""
-    count(launched("ada", "bob").after(60).timer())
-    assert (since("ioa_floor_silences_total"), since("ioa_floor_held_seconds_sum"), since("ioa_turns_total")) == (1, 60, 0)
 
 
 def test_tokens_are_counted_once_however_deep_they_were_spent(since: Since) -> None:
@@ -148,9 +131,3 @@ async def test_goals_and_dead_letters_are_counted_where_they_come_in(since: Sinc
     for data in (b"Count to ten.", b"\xff"):
         await intake.accept("ioa.v1.goal.local", data, repr(data))
     assert (since("ioa_goals_accepted_total"), since("ioa_dead_letters_total", reason="unreadable")) == (1, 1)
-
-
-def test_a_floor_that_was_kept_longer_is_timed_once_from_its_grant(since: Since) -> None:
-    """Thinking is no turn, and the time of the whole thought counts."""
-    count(launched("ada", "bob", patient=["ada"]).after(40).thinks("ada").after(30).says("ada", to="bob"))
-    assert (since("ioa_floor_held_seconds_count"), since("ioa_floor_held_seconds_sum"), since("ioa_turns_total")) == (1, 70, 1)

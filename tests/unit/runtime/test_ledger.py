@@ -11,10 +11,8 @@ from typing import TypeVar
 import pytest
 
 from ioa.errors import PayloadTooLargeError, UnavailableError
-from ioa.group.events import CancelRequested, Event, MemberLost, Said
-from ioa.group.policy.let_pass import let_pass
+from ioa.group.events import CancelRequested, MemberLost, Said
 from ioa.group.rejection import IllegalEventError, RejectionCode
-from ioa.group.state import GroupState
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import CommId, TaskId
 from ioa.protocol.messages import (
@@ -26,7 +24,6 @@ from ioa.protocol.messages import (
     Phase,
     SyncTaskAssignment,
 )
-from ioa.protocol.policy import Policy
 from tests.rig.memory_log import Mishap
 from tests.unit.group.scenario import COMM, START, launched, said, specs
 from tests.unit.group.walk import any_event
@@ -79,22 +76,6 @@ async def test_a_stale_memory_refuses_nothing() -> None:
     await plane.says(BOB, Discussion(content="No, you.", next_speaker=ADA), router=1)
     answer = await plane.says(ADA, ConcludeGroupDiscussion(), router=0)
     assert answer.outcome == "accepted"
-
-
-async def test_what_is_refused_where_the_group_stands_is_judged_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A team's guards may take long; by what it was judged is read again, and only another head has it judged anew."""
-    judged = list[Event]()
-
-    def noted(policy: Policy | None, state: GroupState | None, event: Event) -> Event:
-        judged.append(event)
-        return let_pass(policy, state, event)
-
-    plane = Plane()
-    await plane.open(ADA, BOB)
-    await plane.says(ADA, Discussion(content="You.", next_speaker=BOB), router=0)
-    monkeypatch.setattr("ioa.runtime.ledger.let_pass", noted)
-    answers = [await plane.says(ADA, Discussion(content="And you?", next_speaker=BOB), router=0) for _ in range(3)]
-    assert ([answer.outcome for answer in answers], len(judged)) == (["rejected"] * 3, 3)
 
 
 async def test_a_stale_memory_accepts_nothing_illegal() -> None:
@@ -191,14 +172,6 @@ async def test_a_refused_event_changes_nothing() -> None:
         await plane.ledgers[0].record(ROOM, MemberLost(at=plane.clock.now(), agent_id=EVE))
     assert refused.value.code is RejectionCode.NO_CHANGE
     assert (await plane.entries(), list(plane.inboxes.of(ADA))) == before
-
-
-async def test_an_event_of_a_group_nobody_launched_is_refused() -> None:
-    """Only a launch, or its abandonment, opens a log."""
-    plane = Plane()
-    with pytest.raises(IllegalEventError) as refused:
-        await plane.ledgers[0].record(ROOM, CancelRequested(at=plane.clock.now()))
-    assert (refused.value.code, await plane.log.last(ROOM)) == (RejectionCode.NO_GROUP, None)
 
 
 @pytest.mark.parametrize("seed", range(40))

@@ -9,17 +9,12 @@ from typing import Any
 
 import pytest
 
-from ioa.agent.history import GroupHistory
-from ioa.agent.model.answers import PartSpeech
-from ioa.agent.model.legality import objection
 from ioa.group.events import MemberJoined, Said
 from ioa.group.policy.let_pass import let_pass
 from ioa.group.policy.offer import offer
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.requests import Rejected
 from ioa.group.state import ClosedTask
-from ioa.ports.meter import Meter
-from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, TaskId
 from ioa.protocol.messages import (
     AsyncTaskAssignment,
@@ -52,7 +47,7 @@ NO = Discussion(content="No.", rejects=rejected(TASK))
 
 @pytest.mark.parametrize(("number", "is_taken"), [(1, True), (2_592_000, True), (10**15, False)])
 async def test_reports_are_counted(number: int, is_taken: bool) -> None:
-    """Who stands in for a stranger in a fork goes on from his last number, and found none left."""
+    """The largest number of a report is one per second of a month."""
     plane = Plane()
     await plane.open(ADA, BOB)
     await plane.says(ADA, SyncTaskAssignment(tasks=specs(("t1-1:bob",))))
@@ -109,11 +104,6 @@ async def test_who_is_reviewed_says_nothing_by_a_pass() -> None:
     assert await _heard(REVIEWED, (ADA, Pass(cause=PassCause.NOTHING_TO_ADD, content=SALE))) == []
     assert await _heard(REVIEWED, *passed, (ADA, Pass(cause=PassCause.NOTHING_TO_ADD, content=SALE))) == [""]
     assert await _heard(REVIEWED, *passed, (ADA, draft)) == [draft.content]
-
-
-async def test_a_pass_says_what_nothing_forbids() -> None:
-    """Why somebody passes is for the others to know."""
-    assert await _heard({}, (ADA, Pass(cause=PassCause.NOTHING_TO_ADD, content=SALE))) == [SALE]
 
 
 async def test_a_question_is_asked_in_words_that_are_let_pass() -> None:
@@ -176,43 +166,6 @@ async def test_who_gives_out_tasks_rejects_results() -> None:
     assert await _outcome(plane) is TaskOutcome.REJECTED
 
 
-async def test_who_has_no_floor_is_told_so() -> None:
-    """And not what the node lets others do."""
-    plane = await _talked_of({"max": 3}, {})
-    assert await _refusal(plane, EVE, NO) is RejectionCode.NOT_YOUR_FLOOR
-
-
-@pytest.mark.parametrize(("turns", "who", "is_closed"), [(1, EVE, True), (3, ADA, False)])
-async def test_a_model_is_told_where_nothing_is_rejected(turns: int, who: AgentId, *, is_closed: bool) -> None:
-    """Before it says so in vain."""
-    plane = await _talked_of({"max": turns}, {})
-    await plane.says(ADA, Discussion(content="Well?"))
-    refused = _objection(plane, who, {"type": "PASS", "content": ""})
-    assert refused is not None and ("where no tasks are given out" in refused) is is_closed
-
-
-async def test_a_model_that_may_end_a_node_rejects_with_the_conclusion_alone() -> None:
-    """As routers let it: who goes on talking where no tasks are given out is told so before."""
-    plane = await _talked_of({}, {**END_BY_SPEAKER, "roles": ["a"], "max": 5})
-    await plane.says(ADA, Discussion(content="Well?"))
-    refused = _objection(plane, ADA, {"type": "DISCUSSION", "content": "No."})
-    assert refused is not None and "where no tasks are given out" in refused
-    assert await _refusal(plane, ADA, NO) is RejectionCode.OFF_COURSE
-    assert _objection(plane, ADA, {"type": "CONCLUDE", "goal_reached": False, "content": "Nothing."}) is None
-    nothing = Conclusion(content="Nothing.", reason=Reason.FAILED, rejects=NO.rejects)
-    await plane.says(ADA, ConcludeGroupDiscussion(conclusion=nothing))
-    assert await _outcome(plane) is TaskOutcome.REJECTED
-
-
-def _objection(plane: Plane, who: AgentId, decision: Mapping[str, object]) -> str | None:
-    """Return what is said against a decision of a model that rejects a result with it."""
-    history = GroupHistory(ROOM)
-    for told in plane.inboxes.of(who):
-        history.apply(told)
-    said = PartSpeech.model_validate({"rejects": [{"task": TASK, "why": "No."}], "decision": decision})
-    return objection(said, history.view(who, plane.clock.now(), Meter()))
-
-
 def _passed(story: Scenario, payload: Payload, sender: AgentId = ADA) -> Payload:
     event = let_pass(story.policy, story.state, said(sender, payload, story.state.turn))
     assert isinstance(event, Said)
@@ -230,15 +183,6 @@ def test_who_thinks_says_nothing_that_is_not_to_be_heard(node: Mapping[str, Any]
     plain = policy_of({"name": "x", "roles": ["a", "b", "c"], "max": 9})
     free = launched_under(plain, {"a": [ADA], "b": [BOB], "c": [EVE]}, ADA, BOB, EVE)
     assert _passed(free, Thinking(note=note)) == Thinking(note=note)
-
-
-@pytest.mark.parametrize(("node", "is_told"), [(REVIEWED, False), (GUARDED, False), ({}, True)])
-def test_why_somebody_is_invited_is_said_as_all_else_is(node: Mapping[str, Any], is_told: bool) -> None:
-    """All read it, and nobody has reviewed it."""
-    policy = policy_of({"name": "x", "roles": ["a"], "max": 9, "then": "y", **node}, {"name": "y", "roles": ["b", "c"]})
-    story = launched_under(policy, {"a": [ADA], "b": [BOB], "c": [EVE]}, ADA, BOB, EVE)
-    joined = MemberJoined(at=story.now, card=card("fay"), by=ADA, turn=1, role="b", why=SALE)
-    assert let_pass(policy, story.state, joined) == (joined if is_told else joined.model_copy(update={"why": ""}))
 
 
 HEARD: Mapping[str, Mapping[str, Any]] = {
@@ -282,15 +226,6 @@ def _offered_and_taken(story: Scenario, who: AgentId) -> tuple[Sequence[str], Se
             story.happens(let_pass(story.policy, story.state, joined))
             taken.append(role)
     return [role for role in offered.invites if role in "ab"], taken
-
-
-def test_who_sits_apart_hears_nothing_by_another_role() -> None:
-    """What is said beside others in a node those hear that have no part in it, and who asks."""
-    apart = {"name": "y", "roles": ["a", "h"], "turns": {"mode": "hub", "by": "h", "peers": "never"}, "max": 2}
-    policy = policy_of({"name": "x", "roles": ["a", "b", "h"], "max": 9, "then": "y"}, apart)
-    a, b, h = (policy.role_numbers[name] for name in "abh")
-    more = {held: policy.hearing_more(held) for held in ((a,), (b,), (h,), (a, b), (a, h))}
-    assert more == {(a,): {b, h}, (b,): set(), (h,): set(), (a, b): {b, h}, (a, h): set()}
 
 
 def test_who_was_removed_answers_nothing_that_tasks_ask() -> None:

@@ -10,7 +10,7 @@ from prometheus_client import REGISTRY
 from ioa.adapters.nats.streams.stream_stats import NatsStreamStats
 from ioa.errors import UnavailableError
 from ioa.protocol.ids import TaskId
-from ioa.protocol.messages import AsyncTaskAssignment, Discussion, TaskSpec
+from ioa.protocol.messages import AsyncTaskAssignment, TaskSpec
 from ioa.protocol.standing import QueueStanding, StreamStanding
 from ioa.runtime.open_work_metrics import OpenWorkMetrics
 from tests.unit.runtime.plane import ADA, BOB, Plane
@@ -51,29 +51,6 @@ async def test_groups_and_tasks_are_counted_by_where_they_stand() -> None:
     await metrics.measure()
     seen.append((value("ioa_groups", phase="handing"), value("ioa_tasks", state="running")))
     assert seen == [(0, 0), (1, 1), (0, 0)]
-
-
-async def test_idle_groups_are_not_read_again() -> None:
-    """As long as no log has moved on, no head is read."""
-    plane, reads = Plane(), 0
-    await plane.open(ADA, BOB)
-    last = plane.log.last
-
-    async def counted(comm_id: object) -> object:
-        nonlocal reads
-        reads += 1
-        return await last(comm_id)  # type: ignore[arg-type]
-
-    plane.log.last = counted  # type: ignore[method-assign, assignment]
-    metrics = OpenWorkMetrics(plane.log, FixedStandings(), plane.open_groups)
-    for _ in range(3):
-        await metrics.measure()
-    idle = reads
-    plane.log.last = last  # type: ignore[method-assign]
-    await plane.says(ADA, Discussion(content="Let us begin.", next_speaker=BOB))
-    plane.log.last = counted  # type: ignore[method-assign, assignment]
-    await metrics.measure()
-    assert (idle, reads) == (1, 2)
 
 
 async def test_queues_and_streams_are_shown_as_they_stand() -> None:

@@ -1,0 +1,52 @@
+"""Requests in which an agent or a user names another one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from ioa.adapters.nats.requests.request import NatsRequester
+from ioa.errors import ForbiddenError
+from ioa.group.requests import AbandonGoal, InviteMember, LaunchGroup, ListMemberships, Sync
+from ioa.protocol import subjects
+from ioa.protocol.files import Announced, PutFile, PutUpload
+from ioa.protocol.goals import Reason
+from ioa.protocol.ids import GoalId, GoalName, PoolId
+from ioa.protocol.model import Model
+from ioa.protocol.registry import Acknowledged, Deregister, Register, Renew
+from tests.integration.security.secured import open_intruder
+from tests.integration.security.town import BOB, EVE, MALLORY, USER, Town, card
+
+_FILE = Announced(name="a", size_bytes=1, sha256="0" * 64)
+
+
+def _requests_of_bob(town: Town, goal_id: GoalId) -> Mapping[str, Model]:
+    """Return a request of each kind that contains its caller, as bob sends it."""
+    bob, room = town.agents[BOB], GoalName(USER, goal_id).comm_id
+    goal = {"goal_id": goal_id, "user": USER, "ticket": bob.given.ticket_of(goal_id, USER)}
+    return {
+        subjects.REGISTER: Register(card=card(BOB, pool=BOB), session=bob.session),
+        subjects.RENEW: Renew(agent_id=BOB, pool=PoolId(BOB)),
+        subjects.DEREGISTER: Deregister(agent_id=BOB),
+        subjects.LAUNCH: LaunchGroup.model_validate({"owner": BOB, "members": (), **goal}),
+        subjects.ABANDON: AbandonGoal.model_validate({"by": BOB, "reason": Reason.FAILED, "content": "No.", **goal}),
+        subjects.INVITE: InviteMember(comm_id=room, by=BOB, turn=1, agent_id=MALLORY),
+        subjects.SYNC: Sync(comm_id=room, agent_id=BOB),
+        subjects.MEMBERSHIPS: ListMemberships(agent_id=BOB),
+        subjects.PUT_FILE: PutFile(agent_id=BOB, comm_id=room, place="a", file=_FILE, data=b"a"),
+    }
+
+
+async def test_request_that_names_another_caller_is_forbidden(town: Town) -> None:
+    """The server permits an agent's subjects to the agent; the services compare the name in the request."""
+    [goal_id] = await town.ask_for("Count to ten.")
+    for name, request in _requests_of_bob(town, goal_id).items():
+        with pytest.raises(ForbiddenError, match="mallory of the pool mallory may not ask as"):
+            await town.agents[MALLORY].requester.request(subjects.agent(PoolId(MALLORY), MALLORY, name), request, Acknowledged)
+    async with open_intruder(town.secured, EVE) as eve:
+        upload = PutUpload(user=USER, goal_id=goal_id, place="a", file=_FILE, data=b"a")
+        with pytest.raises(ForbiddenError, match="eve may not ask as user"):
+            await NatsRequester(eve).request(subjects.user(EVE, subjects.PUT_UPLOAD), upload, Acknowledged)
+    await town.agents[BOB].lead(goal_id, "Ten.")
+    assert await town.outcome(goal_id) == (Reason.CONCLUDED, "Ten.")
