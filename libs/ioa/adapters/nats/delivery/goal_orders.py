@@ -1,31 +1,26 @@
-"""Taking goals in as users publish them, those of each user apart, so that nobody's goal waits behind all of another's.
+"""Goals as users publish them (stream `IOA_ORDERS`), taken through one durable consumer per user.
 
-Each user has a durable consumer of his own on the stream, so that his orders are given out in their order whatever others have
-published, and only so many of them until one has ended. It is made when there is something for it, and goes when nothing has been
-for a while. Who publishes stands in the subject; that somebody does is seen by listening to a single message now and then, which no
-flood makes more of, and for certain by reading on in the stream. It would list its subjects too, but in one message, which whoever
-publishes makes as long as he likes: each addressee is one, and who is sent more than 8 MB at once is disconnected.
+So one user's goals do not wait for another's, and `max_ack_pending` limits the open goals of a user. A consumer is created when its
+user publishes a goal and ends when the user has had none for a while. A plain subscription signals users without a consumer at
+once; reading on in the stream finds users that it missed.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 
-import nats.errors
 import structlog
 from nats.aio.client import Client
 from nats.aio.msg import Msg
-from nats.aio.subscription import Subscription
 from nats.js import JetStreamContext
 
-from ioa.adapters.nats.delivery.work_queue import Delivery, SetAside, Work, consume
+from ioa.adapters.nats.delivery.work_queue import SetAside, Work, consume
 from ioa.adapters.nats.streams.stream_reader import next_messages, pages
-from ioa.adapters.nats.streams.topology import GOALS, INTAKE, ensure_intake, intake_consumer
+from ioa.adapters.nats.streams.topology import GOALS, ensure_intake, intake_consumer
 from ioa.adapters.nats.wire.connection import at_renewal
-from ioa.adapters.nats.wire.sinks import MessageSink
+from ioa.adapters.nats.wire.sinks import taking
 from ioa.adapters.nats.wire.translated_errors import unavailable_unless_answered
 from ioa.cancellation import TaskGroup, fail_after
 from ioa.errors import InvalidInputError, UnavailableError
@@ -33,41 +28,35 @@ from ioa.protocol import subjects
 from ioa.protocol.goal_order import find_goal_id
 from ioa.protocol.ids import LOCAL, AgentId, GoalName, UserId
 
-_LOOK_SECONDS = 2.0
-"""How often it is read whose goals have come, at least."""
-_PAGE, _PAGE_BYTES, _PAGES_AT_ONCE = 256, 1_000_000, 8
-"""How much of the stream is read at a time, and how many times one after the other, before there is a pause."""
-_PAUSE_SECONDS = 0.1
-"""How long nobody listens after a message was heard."""
+_READ_EVERY_SECONDS = 2.0
+_PAGE, _PAGE_BYTES = 256, 1_000_000
 _IDLE_SECONDS = 60.0
-"""How long a user without goals is listened to all the same."""
-_LEAST_SECONDS = 0.04
-"""How long an order keeps its place among those of its user that are worked on, however soon it is done with: what cannot be read
-takes a millisecond, and a user can publish more of that than all others together."""
-_MADE_AGAIN_SECONDS = 30.0
-"""How often a consumer is made that is there, since somebody may have removed it, and asked whether goals are left in it."""
+"""Time without goals after which a user's consumer is no longer read."""
+_CHECK_SECONDS = 30.0
+"""Interval at which a consumer is created again in case it was removed, and asked for remaining goals."""
+
 _log = structlog.get_logger(__name__)
 
 
 @dataclass
 class _Line:
-    """The orders of one user. Times are the loop's."""
+    """The reader of one user's consumer. Times are the loop's."""
 
     task: asyncio.Task[None]
     busy_at: float
-    made_at: float
+    checked_at: float
 
 
 @dataclass
 class OrderLines:
-    """Does `work` for each order, for ever; see `queues.consume`.
+    """Take goals of all users.
 
     Attributes:
         client: The connection.
-        work: What is done for an order.
-        set_aside: Keeps poison.
-        most_open: How many orders of one user may be unacknowledged at a time.
-        at_once: How many of those this process works on side by side.
+        work: Processes a goal; see `work_queue.consume`.
+        set_aside: Keeps goals whose processing fails repeatedly.
+        most_open: Maximum unacknowledged goals of a user.
+        at_once: Maximum goals of a user that this process works on concurrently.
     """
 
     client: Client
@@ -76,98 +65,83 @@ class OrderLines:
     most_open: int
     at_once: int
     _lines: dict[UserId, _Line] = field(default_factory=dict)
-    _come: set[UserId] = field(default_factory=set)
-    """Whose goals were read of for whom there is no line yet."""
+    _new: set[UserId] = field(default_factory=set)
+    """Users with goals that have no line, or whose line may be idle."""
+    _signal: asyncio.Event = field(default_factory=asyncio.Event)
     _read_up_to: int = 0
 
     async def follow(self) -> None:
-        """Take orders, for ever."""
-        with at_renewal(self.client, self._begin_again):
-            async with TaskGroup() as group:
+        """Take goals until cancelled."""
+        async with (
+            taking(self.client, subjects.ANY_GOAL, self._hear),
+            taking(self.client, subjects.ANY_ADDRESSED_GOAL, self._hear),
+            TaskGroup() as group,
+        ):
+            with at_renewal(self.client, self._restart):
                 while True:
-                    async with self._listening() as heard:
-                        try:
-                            is_whole = await self._read_on()
-                            await self._look(group)
-                            with suppress(TimeoutError):
-                                async with fail_after(_LOOK_SECONDS if is_whole else 0):
-                                    self._come.add(await heard)
-                            await self._look(group)
-                        except UnavailableError as error:
-                            _log.warning("orders_out_of_reach", error=error.message)
-                    await asyncio.sleep(_PAUSE_SECONDS)
+                    try:
+                        is_complete = await self._read_on()
+                        await self._update_lines(group)
+                    except UnavailableError as error:
+                        is_complete = True
+                        _log.warning("orders_unavailable", error=error.message)
+                    with suppress(TimeoutError):
+                        async with fail_after(_READ_EVERY_SECONDS if is_complete else 0):
+                            await self._signal.wait()
+                    self._signal.clear()
 
-    def _begin_again(self) -> None:
-        """Read the stream from its beginning: the server may have come back with another one."""
+    def _hear(self, message: Msg) -> None:
+        user = _user_of(message.subject)
+        if user is not None and user not in self._lines:
+            self._new.add(user)
+            self._signal.set()
+
+    def _restart(self) -> None:
+        """Read the stream from its beginning: after a reconnect, the server may have another store."""
         self._read_up_to = 0
 
     async def _read_on(self) -> bool:
-        """Read whose goals have come since the last time; whether that is all: when this begins it may be half a gigabyte."""
-        for _ in range(_PAGES_AT_ONCE):
-            page = await next_messages(self.client, GOALS, ">", after=self._read_up_to, limit=_PAGE, max_bytes=_PAGE_BYTES)
-            self._come.update(user for one in page.messages if (user := _user_of(one.subject)) is not None)
-            self._read_up_to = page.messages[-1].seq if page.messages else self._read_up_to
-            if page.complete:
-                return True
-        return False
+        """Read the users of a page of new goals; return whether it was the last page."""
+        page = await next_messages(self.client, GOALS, ">", after=self._read_up_to, limit=_PAGE, max_bytes=_PAGE_BYTES)
+        self._new.update(user for one in page.messages if (user := _user_of(one.subject)) is not None)
+        self._read_up_to = page.messages[-1].seq if page.messages else self._read_up_to
+        return page.complete
 
-    async def _look(self, group: asyncio.TaskGroup) -> None:
-        """Take orders of those whose goals have come, and no more of those who have had none for a while."""
+    async def _update_lines(self, group: asyncio.TaskGroup) -> None:
+        """Start lines of users with goals, and end lines of users without goals."""
         now = asyncio.get_running_loop().time()
-        for user in {LOCAL} | self._come | self._lines.keys():
+        for user in {LOCAL} | self._new | self._lines.keys():
             line = self._lines.get(user)
-            is_due = line is None or now - line.made_at > _MADE_AGAIN_SECONDS
-            has_some = is_due and await self._make(user)
             if line is None:
-                durable = intake_consumer(user)
-                work = self.work if user == LOCAL else self._work_in_its_time
-                taking = consume(self.client, GOALS, durable, work, set_aside=self.set_aside, max_concurrent=self.at_once)
+                await self._create_consumer(user)
+                taking = consume(
+                    self.client,
+                    GOALS,
+                    intake_consumer(user),
+                    self.work,
+                    set_aside=self.set_aside,
+                    max_concurrent=self.at_once,
+                )
                 line = self._lines[user] = _Line(group.create_task(taking), now, now)
-            elif is_due:
-                line.made_at = now
-            if has_some or user == LOCAL or user in self._come:
+            elif now - line.checked_at > _CHECK_SECONDS:
+                line.checked_at = now
+                if await self._create_consumer(user):
+                    line.busy_at = now
+            if user == LOCAL or user in self._new:
                 line.busy_at = now
-            self._come.discard(user)
+            self._new.discard(user)
         for user in [user for user, line in self._lines.items() if now - line.busy_at > _IDLE_SECONDS]:
             self._lines.pop(user).task.cancel()
 
-    async def _make(self, user: UserId) -> bool:
-        """Make the queue of a user's goals, unless it is there; whether it holds any."""
+    async def _create_consumer(self, user: UserId) -> bool:
+        """Create a user's consumer, unless it exists; return whether it has goals."""
         with unavailable_unless_answered("The stream of goals"):
-            queue = await ensure_intake(self.client.jetstream(), user, self.most_open)
-        return bool(queue.num_pending or queue.num_ack_pending)
-
-    async def _work_in_its_time(self, delivery: Delivery) -> None:
-        started = asyncio.get_running_loop().time()
-        await self.work(delivery)
-        await asyncio.sleep(max(0.0, started + _LEAST_SECONDS - asyncio.get_running_loop().time()))
-
-    @asynccontextmanager
-    async def _listening(self) -> AsyncIterator[asyncio.Future[UserId]]:
-        """Yield who is the next to publish a goal, if he is heard."""
-        heard: asyncio.Future[UserId] = asyncio.get_running_loop().create_future()
-        standing: list[Subscription] = []
-
-        def hear(message: Msg) -> None:
-            user = _user_of(message.subject)
-            if user is not None and not heard.done():
-                heard.set_result(user)
-
-        try:
-            for subject in (subjects.ANY_GOAL, subjects.ANY_ADDRESSED_GOAL):
-                with suppress(nats.errors.Error, OSError):
-                    standing.append(await self.client.subscribe(subject, queue=INTAKE, future=MessageSink(hear)))
-                    await standing[-1].unsubscribe(limit=1)
-            yield heard
-        finally:
-            heard.cancel()
-            for subscription in standing:
-                with suppress(nats.errors.Error, OSError):
-                    await subscription.unsubscribe()
+            consumer = await ensure_intake(self.client.jetstream(), user, self.most_open)
+        return bool(consumer.num_pending or consumer.num_ack_pending)
 
 
 class UnreadGoals:
-    """Goals that users have published and intake has not read yet, in the stream `IOA_GOALS`.
+    """Goals in the stream that intake has not accepted.
 
     Args:
         client: The connection.
@@ -182,7 +156,7 @@ class UnreadGoals:
         Raises:
             UnavailableError: The stream does not answer.
         """
-        for subject in (subjects.goal_of(goal.owner), subjects.goal_to(goal.owner, AgentId("*"))):
+        for subject in _subjects_of(goal.owner):
             async for page in pages(self._client, GOALS, subject, limit=_PAGE):
                 if any(find_goal_id(one.data) == goal.goal_id for one in page.messages):
                     return True
@@ -190,14 +164,18 @@ class UnreadGoals:
 
 
 async def drop_orders(js: JetStreamContext, user: UserId) -> None:
-    """Remove all orders of a user, of which those that were taken in are goals already. For admins.
+    """Remove all published goals of a user, as an admin. Accepted goals are not affected.
 
     Raises:
         UnavailableError: The stream does not answer.
     """
     with unavailable_unless_answered("The stream of goals"):
-        for subject in (subjects.goal_of(user), subjects.goal_to(user, AgentId("*"))):
+        for subject in _subjects_of(user):
             await js.purge_stream(GOALS, subject=subject)
+
+
+def _subjects_of(user: UserId) -> tuple[str, str]:
+    return subjects.goal_of(user), subjects.goal_to(user, AgentId("*"))
 
 
 def _user_of(subject: str) -> UserId | None:
