@@ -17,7 +17,7 @@ from typing import Protocol
 import msgpack
 import nats.errors
 
-from ioa.adapters.nats.streams.topology import ARTIFACTS, CARDS, ENDED, FILES, GOAL_RECORDS, LEASES, LOG, MEMBERS, OPEN, SESSIONS
+from ioa.adapters.nats.streams.topology import CARDS, ENDED, FILES, GOAL_RECORDS, LEASES, LOG, MEMBERS, OPEN, SESSIONS
 from ioa.adapters.nats.wire.embedded_server import NatsServer
 from ioa.adapters.nats.wire.translated_errors import unavailable_unless_answered
 from ioa.agent.asking import until_answered
@@ -301,7 +301,6 @@ _POISONED = (
     subjects.dead("unreadable"),
     f"{subjects.ROOT}.outcome.nobody",
     f"$O.{FILES}.M.cG9pc29u",
-    f"$O.{ARTIFACTS}.M.cG9pc29u",
 )
 
 

@@ -25,7 +25,6 @@ from ioa.errors import (
     PayloadTooLargeError,
     reason_of,
 )
-from ioa.protocol.codec import validate
 from ioa.protocol.files import (
     PIECE_BYTES,
     Announced,
@@ -77,9 +76,9 @@ class FileQuotas:
     agent_bytes: int
     user_bytes: int
 
-    def within(self, files: int, artifacts: int) -> FileQuotas:
-        """Return quotas of at most half of the space of all agents' files and of all users' files."""
-        return FileQuotas(min(self.agent_bytes, files // 2), min(self.user_bytes, artifacts // 2))
+    def within(self, files: int) -> FileQuotas:
+        """Return quotas of at most half of the space of all files."""
+        return FileQuotas(min(self.agent_bytes, files // 2), min(self.user_bytes, files // 2))
 
 
 class FileService:
@@ -97,8 +96,8 @@ class FileService:
         self._clock = ports.clock
         self._sessions = ports.sessions
         self._quotas = quotas
-        self._opened: OrderedDict[tuple[str, str], StoredFile] = OrderedDict()
-        """Recently read files by object name and digest."""
+        self._opened: OrderedDict[str, StoredFile] = OrderedDict()
+        """Recently read files by object name."""
         self._counts: OrderedDict[str, _Count] = OrderedDict()
         self._counting: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
@@ -113,12 +112,12 @@ class FileService:
         Raises:
             NotFoundError: No file is stored by this reference.
         """
-        key = request.object_name, request.sha256
-        stored = self._opened.get(key)
-        if stored is None:
-            stored = self._opened[key] = await self._find(*key)
-            if len(self._opened) > _REMEMBERED:
-                self._opened.popitem(last=False)
+        stored = self._opened.get(request.object_name) or await self._store.find(request.object_name)
+        if stored is None or stored.artifact.sha256 != request.sha256:
+            raise NotFoundError("No file is stored by this reference.")
+        self._opened[request.object_name] = stored
+        if len(self._opened) > _REMEMBERED:
+            self._opened.popitem(last=False)
         page = await self._store.read(stored, request.after)
         return FilePiece(data=page.data, after=page.after)
 
@@ -172,16 +171,6 @@ class FileService:
 
         return await put_in_pieces(name, data, media_type, put)
 
-    async def describe(self, name: str) -> Artifact:
-        """Return a reference to an object in the users' store. Its object name is the HMAC of the name, followed by the name.
-
-        Raises:
-            NotFoundError: There is no such object.
-            InvalidInputError: The name is too long.
-        """
-        described = (await self._store.describe(name)).model_dump()
-        return validate(Artifact, described | {"object_name": f"{await self._hmac('object', name)}/{name}"})
-
     async def stored(self, _request: AskStored) -> StoredBytes:
         """Return the owners with most stored bytes, and the sum of all."""
         owners = await self._store.owners()
@@ -202,20 +191,9 @@ class FileService:
                 _log.warning("sweep_failed", error=reason_of(error))
             await asyncio.sleep(every.total_seconds())
 
-    async def _find(self, object_name: str, sha256: str) -> StoredFile:
-        """Find a file of the system, or an object in the users' store by a name that `describe` has returned."""
-        mark, _, name = object_name.partition("/")
-        is_object = is_seal(mark, await self._hmac("object", name))
-        stored = await self._store.find(name if is_object else object_name, sha256)
-        if stored is None or is_object == bool(stored.owner):
-            raise NotFoundError("No file is stored by this reference.")
-        return stored
-
     async def _object_name(self, owner: str, *place: str) -> str:
-        return f"{folder_of(owner)}/{await self._hmac('file', owner, *place)}"
-
-    async def _hmac(self, *words: str) -> str:
-        return (await self._tickets.seal(json.dumps(words)))[:_HMAC_DIGITS]
+        hmac = await self._tickets.seal(json.dumps(["file", owner, *place]))
+        return f"{folder_of(owner)}/{hmac[:_HMAC_DIGITS]}"
 
     async def _check_member(self, comm_id: CommId, agent_id: AgentId) -> None:
         """Check that an agent is a member of a group that has not ended."""
@@ -236,7 +214,7 @@ class FileService:
                 f"A piece of {len(piece):,} bytes does not fit: {left:,} bytes are missing, at most {PIECE_BYTES:,} in one piece."
             )
         if standing is None:
-            found = await self._store.named(artifact.object_name)
+            found = await self._store.find(artifact.object_name)
             if found is not None:
                 return Stored(artifact=_the_same(found, artifact))
             upload, seq = await self._begin(owner, artifact, piece, most)
@@ -244,13 +222,11 @@ class FileService:
             if not is_seal(standing.seal, await self._seal(owner, artifact, standing)):
                 raise ForbiddenError("This is another caller's upload.")
             upload, seq = standing.upload, await self._store.append(standing.upload, piece, standing.seq)
-        pieces = 1 if standing is None else standing.pieces + 1
         if len(piece) < left:
-            now = PutStanding(upload=upload, seq=seq, size_bytes=stored_bytes + len(piece), pieces=pieces, seal="")
+            now = PutStanding(upload=upload, seq=seq, size_bytes=stored_bytes + len(piece), seal="")
             return Stored(standing=now.model_copy(update={"seal": await self._seal(owner, artifact, now)}))
-        if not await self._store.complete(upload, artifact, pieces):
-            found = await self._store.named(artifact.object_name)
-            return Stored(artifact=_the_same(found, artifact))
+        if not await self._store.complete(upload, artifact):
+            return Stored(artifact=_the_same(await self._store.find(artifact.object_name), artifact))
         return Stored(artifact=artifact)
 
     async def _begin(self, owner: str, artifact: Artifact, piece: bytes, most: int) -> tuple[str, int]:
@@ -280,7 +256,7 @@ class FileService:
         return found
 
     async def _seal(self, owner: str, artifact: Artifact, standing: PutStanding) -> str:
-        said = (standing.upload, standing.seq, standing.size_bytes, standing.pieces)
+        said = (standing.upload, standing.seq, standing.size_bytes)
         return await self._tickets.seal(json.dumps([owner, artifact.object_name, artifact.size_bytes, artifact.sha256, *said]))
 
 
@@ -293,8 +269,8 @@ def _artifact(file: Announced, stored_as: str) -> Artifact:
     return Artifact(object_name=stored_as, **file.model_dump())
 
 
-def _the_same(found: Artifact | None, announced: Artifact) -> Artifact:
+def _the_same(found: StoredFile | None, announced: Artifact) -> Artifact:
     """Return the stored file if its bytes are the announced bytes."""
-    if found is None or (found.sha256, found.size_bytes) != (announced.sha256, announced.size_bytes):
+    if found is None or (found.artifact.sha256, found.artifact.size_bytes) != (announced.sha256, announced.size_bytes):
         raise ConflictError(f"Another file is stored in the place of {announced.name!r}; a stored file never changes.")
-    return found
+    return found.artifact

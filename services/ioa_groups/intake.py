@@ -260,8 +260,6 @@ class Intake:
                 case InlineInput(name=name, text=text):
                     media_type = mimetypes.guess_type(name)[0] or "text/plain"
                     files.append(await self._files.keep(goal, position, name, text.encode(), media_type))
-                case str():
-                    files.append(await self._files.describe(given))
         return tuple(files)
 
 

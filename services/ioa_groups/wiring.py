@@ -99,7 +99,7 @@ def _rules(settings: ControlPlaneSettings, shares: Shares | None) -> GroupServic
     return GroupServiceRules(
         timeouts=timeouts,
         wait_for_agents=settings.lease,
-        file_quotas=quotas if shares is None else quotas.within(shares.files, shares.artifacts),
+        file_quotas=quotas if shares is None else quotas.within(shares.files),
         leading_pools=settings.leading_pools,
         users_are_known=settings.has_own_key,
     )

@@ -26,7 +26,7 @@ class _Upload:
 class MemoryFileStore(NatsFileStore):
     """`FileStore` for unit tests. False in this: files are lost with the process, and nothing is ever out of reach or full.
 
-    What is put by other means lies among all others, and counts as nobody's.
+    A file of `put` counts for no owner.
     """
 
     def __init__(self) -> None:
@@ -34,22 +34,9 @@ class MemoryFileStore(NatsFileStore):
         self._files: dict[str, StoredFile] = {}
         self._number = 0
 
-    async def find(self, object_name: str, sha256: str) -> StoredFile | None:
+    async def find(self, object_name: str) -> StoredFile | None:
         """Find a file."""
-        found = self._files.get(object_name)
-        return found if found is not None and found.artifact.sha256 == sha256 else None
-
-    async def named(self, object_name: str) -> Artifact | None:
-        """Find a file by its name."""
-        found = self._files.get(object_name)
-        return None if found is None else found.artifact
-
-    async def describe(self, object_name: str) -> Artifact:
-        """Build the reference of an object that was put by other means."""
-        found = self._files.get(object_name)
-        if found is None:
-            raise NotFoundError(f"There is no object {object_name!r} in the store of files.")
-        return found.artifact
+        return self._files.get(object_name)
 
     async def read(self, stored: StoredFile, after: int) -> Page:
         """Read a piece."""
@@ -74,13 +61,13 @@ class MemoryFileStore(NatsFileStore):
         begun.pieces.append(data)
         return after + 1
 
-    async def complete(self, upload: str, artifact: Artifact, pieces: int) -> bool:
+    async def complete(self, upload: str, artifact: Artifact) -> bool:
         """Let everybody see the file."""
         if artifact.object_name in self._files:
             self._forget(artifact.object_name)
             return False
         self._uploads[upload].complete = True
-        self._files[artifact.object_name] = StoredFile(artifact, "files", upload)
+        self._files[artifact.object_name] = StoredFile(artifact=artifact, upload=upload)
         return True
 
     async def stored_by(self, owner: str) -> OwnBytes:
@@ -111,11 +98,11 @@ class MemoryFileStore(NatsFileStore):
             self._uploads.pop(found.upload)
 
     async def put(self, object_name: str, name: str, data: bytes, media_type: str) -> Artifact:
-        """Put an object by other means, as an operator does by hand; the same name again replaces it."""
+        """Put a file at once; the same name again replaces it."""
         sha256 = hashlib.sha256(data).hexdigest()
         artifact = Artifact(name=name, object_name=object_name, size_bytes=len(data), sha256=sha256, media_type=media_type)
         self._uploads[f"by hand {object_name}"] = _Upload("", object_name, len(data), NEW_YEAR, [data], complete=True)
-        self._files[object_name] = StoredFile(artifact, "", f"by hand {object_name}")
+        self._files[object_name] = StoredFile(artifact=artifact, upload=f"by hand {object_name}")
         return artifact
 
     async def get(self, artifact: Artifact) -> bytes:

@@ -25,13 +25,13 @@ async def store_file(
     after = 0
     for piece in pieces:
         after = await store.append(upload, piece, after)
-    assert await store.complete(upload, artifact, len(pieces))
+    assert await store.complete(upload, artifact)
     return artifact
 
 
 async def fetch_file(store: NatsFileStore, artifact: Artifact) -> bytes:
     """Read a file back and check it."""
-    stored = await store.find(artifact.object_name, artifact.sha256)
+    stored = await store.find(artifact.object_name)
     if stored is None:
         raise NotFoundError(f"{artifact.object_name} is not stored.")
 

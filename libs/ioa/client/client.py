@@ -433,14 +433,14 @@ def _refuse_equal_names(order: GoalOrder) -> None:
     Raises:
         InvalidInputError: Two inputs have the same name.
     """
-    names = [one if isinstance(one, str) else one.name for one in order.inputs]
+    names = [one.name for one in order.inputs]
     equal = next((name for number, name in enumerate(names) if name in names[:number]), None)
     if equal is not None:
         raise InvalidInputError(f"Two inputs have the same name, {shown_in_line(equal)}.", hint="Give each a name of its own.")
 
 
 def _is_that_of(order: GoalOrder, goal: Goal) -> bool:
-    """Whether this is the goal that was ordered. What was only named, or stood in the order itself, is known by its name."""
+    """Whether this is the goal that was ordered. An inline input is compared by its name."""
     given = {one.name: one.sha256 for one in goal.inputs}
     files = all(given.get(one.name) == one.sha256 for one in order.inputs if isinstance(one, Artifact))
     ours = {"traceparent": goal.traceparent}

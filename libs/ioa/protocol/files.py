@@ -48,13 +48,11 @@ class PutStanding(Model):
         upload: Where the bytes lie.
         seq: The number of the last piece in its stream.
         size_bytes: How many bytes lie there.
-        pieces: How many pieces that are.
     """
 
     upload: Annotated[str, Field(max_length=200)]
     seq: _Size
     size_bytes: _Size
-    pieces: _Size
     seal: Annotated[str, Field(max_length=64, repr=False)]
 
 

@@ -69,7 +69,7 @@ class InlineInput(FailFast):
 class GoalOrder(FailFast):
     """A goal as a user writes it. `timeout` is in seconds, `max_cost` in whatever currency the agents count in.
 
-    An input is the name of an object in the artifact store, a small text given inline, or a full reference. A team is written as in
+    An input is a small text given inline, or a reference to an uploaded file. A team is written as in
     a team file (`ioa.protocol.team`), or is the name of one that was put (`ioa.protocol.named_teams`).
 
     Raises:
@@ -85,7 +85,7 @@ class GoalOrder(FailFast):
     max_tokens: Annotated[int, Field(ge=1, le=MAX_COUNT)] | None = None
     max_cost: Annotated[float, Field(ge=1 / MICROS, le=MAX_COUNT / MICROS)] | None = None
     timeout: Annotated[float, Field(ge=0.001, le=30 * 86_400)] = 3_600
-    inputs: Annotated[tuple[Artifact | InlineInput | str, ...], Field(max_length=MAX_INPUTS)] = ()
+    inputs: Annotated[tuple[Artifact | InlineInput, ...], Field(max_length=MAX_INPUTS)] = ()
     traceparent: Annotated[str, Field(max_length=200)] = ""
     result_format: ResultFormat = ResultFormat.JSON
     repetition: RepetitionRule = RepetitionRule.VERBATIM

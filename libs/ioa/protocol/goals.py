@@ -54,7 +54,7 @@ ObjectName = Annotated[str, Field(min_length=1, max_length=512)]
 
 
 class Artifact(Model):
-    """A file by reference: its bytes lie in the JetStream object store under `object_name`."""
+    """A file by reference: group setup stores its bytes under `object_name`."""
 
     name: FileName
     object_name: ObjectName

@@ -23,7 +23,6 @@ from ioa.protocol.ids import CommId, GoalId, GoalName, UserId, UserIdField
 from ioa.protocol.labels import read_labels, refuse_reserved
 from ioa.protocol.model import Instruction, Model
 from ioa_gateway.calls import WITHIN, ApiCall, Nothing, document, read_object
-from ioa_gateway.given import check_inputs
 from ioa_gateway.goal_pages import page_of_goals
 
 IDEMPOTENCY_KEY = "Idempotency-Key"
@@ -123,7 +122,6 @@ async def launch(call: ApiCall, _query: Nothing, order: GoalOrder) -> Response:
             "A goal that comes by HTTP has no `goal_id`.", hint=f"Send {IDEMPOTENCY_KEY} to be able to repeat it."
         )
     refuse_reserved(order.labels)
-    check_inputs(call, order)
     return await _launched(call, order)
 
 

@@ -14,8 +14,8 @@ from nats.js.errors import APIError
 from ioa.adapters.nats.delivery.delivery import NatsDeadLetters
 from ioa.adapters.nats.stores.goal_files import NatsFileStore
 from ioa.adapters.nats.streams.topology import (
-    ARTIFACTS,
     DEAD,
+    FILES,
     FORMAT,
     FORMAT_KEY,
     GOALS,
@@ -55,7 +55,7 @@ async def test_changed_stream_of_same_format_is_updated(nats_url: str) -> None:
     assert (info.config.max_msgs_per_subject, info.state.messages) == (10_000, 1)
 
 
-@pytest.mark.parametrize("name", [DEAD, f"OBJ_{ARTIFACTS}"])
+@pytest.mark.parametrize("name", [DEAD, f"OBJ_{FILES}"])
 @pytest.mark.parametrize("number", ["2", None])
 async def test_stream_of_other_format_is_rejected(nats_url: str, name: str, number: str | None) -> None:
     """The error names the stream, both numbers and the fix. An empty stream without a number gets the number."""
@@ -94,10 +94,10 @@ async def test_full_stream_rejects_and_other_streams_accept(nats_url: str) -> No
         for _ in range(2):
             assert await Topology(store_bytes=shares.store).ensure(js) == shares
         bounds = {name: (await js.stream_info(name)).config.max_bytes for name in shares.by_stream()}
-        kept = await store_file(store, "o", "a", b"x" * 300_000)
+        kept = await store_file(store, "o", "a", b"x" * 500_000)
         with pytest.raises(StoreFullError):
-            await store_file(store, "p", "b", b"y" * 300_000)
-        assert await fetch_file(store, kept) == b"x" * 300_000
+            await store_file(store, "p", "b", b"y" * 500_000)
+        assert await fetch_file(store, kept) == b"x" * 500_000
         with pytest.raises(APIError, match="maximum bytes exceeded"):
             for number in range(5):
                 await js.publish(f"ioa.v1.goal.eve.bob-{number}", b"z" * 100_000)

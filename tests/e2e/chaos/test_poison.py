@@ -15,7 +15,6 @@ from nats.aio.client import Client
 from ioa.adapters.nats.delivery.delivery import NatsResults
 from ioa.adapters.nats.streams.group_log import NatsGroupLog
 from ioa.adapters.nats.streams.topology import (
-    ARTIFACTS,
     CARDS,
     DEAD,
     ENDED,
@@ -86,9 +85,8 @@ async def poison_stores(client: Client, spoiled: CommId) -> None:
         await js.publish(subjects.result_of(GoalName(LOCAL, GoalId(f"garbage-{number}"))), data)
         await js.publish(subjects.outcome(PoolId("load")), data)
         await js.publish("ioa.v1.outcome.a$b", data)
-        for store_name in (ARTIFACTS, FILES):
-            encoded = base64.urlsafe_b64encode(f"garbage-{number}".encode()).decode()
-            await js.publish(f"$O.{store_name}.M.{encoded}", data)
+        encoded = base64.urlsafe_b64encode(f"garbage-{number}".encode()).decode()
+        await js.publish(f"$O.{FILES}.M.{encoded}", data)
 
 
 async def poison_requests(client: Client) -> None:

@@ -24,14 +24,14 @@ def test_plain_text_is_the_goal() -> None:
 
 
 def test_json_names_what_it_wants() -> None:
-    """All fields that a user may set, with the three ways to name an input."""
+    """All fields that a user may set, with both forms of an input."""
     raw = {
         "goal": "Sum it",
         "goal_id": "g1",
         "agent": "csv",
         "max_turns": 5,
         "timeout": 30,
-        "inputs": ["stored.csv", {"name": "b.txt", "text": "1\n2"}, ARTIFACT.model_dump()],
+        "inputs": [{"name": "b.txt", "text": "1\n2"}, ARTIFACT.model_dump()],
     }
     assert parse_goal(json.dumps(raw).encode()) == GoalOrder(
         goal="Sum it",
@@ -39,7 +39,7 @@ def test_json_names_what_it_wants() -> None:
         agent=AgentId("csv"),
         max_turns=5,
         timeout=30,
-        inputs=("stored.csv", InlineInput(name="b.txt", text="1\n2"), ARTIFACT),
+        inputs=(InlineInput(name="b.txt", text="1\n2"), ARTIFACT),
     )
 
 

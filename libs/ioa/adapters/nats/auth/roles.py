@@ -20,7 +20,6 @@ from ioa.adapters.nats.streams.compare_and_set import stream_of, subject_of
 from ioa.adapters.nats.streams.topology import (
     ANY_AGENT,
     API_KEYS,
-    ARTIFACTS,
     CARDS,
     DELIVERING,
     FILES,
@@ -64,7 +63,7 @@ TAKEN = f"$JS.ACK.{WORK}.>"
 _OF_TENANT = re.compile(rf"{CONTROL_PLANE}_([a-z0-9-]+)(?:_[A-Z]+)?")
 _API = "$JS.API"
 _ANY = "*"
-_UPLOADS, _OBJECTS = f"OBJ_{ARTIFACTS}", f"OBJ_{FILES}"
+_OBJECTS = f"OBJ_{FILES}"
 
 
 class Service(StrEnum):

@@ -45,7 +45,7 @@ LAUNCH_KEY = "launch"
 """Where among the keys that is which launch tickets are made with."""
 TAIL = "tail"
 """Where in the bucket of gateways that is which of them tells others of results."""
-ARTIFACTS, FILES = "IOA_ARTIFACTS", "IOA_FILES"
+FILES = "IOA_FILES"
 
 INTAKE, ROUTERS, ANY_AGENT, DELIVERING = "intake", "routers", "any", "hooks"
 
@@ -54,7 +54,7 @@ _BUCKETS = (CARDS, SESSIONS, LEASES, MEMBERS, GOAL_RECORDS, OPEN, ENDED, KEYS, A
 STREAMS = (
     *(GOALS, WORK, RESULTS, LOG, TIMERS, DEAD, OUTCOMES, AUDIT, HOOKS),
     *(stream_of(bucket) for bucket in _BUCKETS),
-    *(f"OBJ_{bucket}" for bucket in (ARTIFACTS, FILES)),
+    f"OBJ_{FILES}",
 )
 """Every stream, those of buckets too, by its own name."""
 
@@ -123,13 +123,8 @@ class Shares:
 
     @property
     def files(self) -> int:
-        """Maximum bytes of agents' files."""
-        return self.store * 25 // 100
-
-    @property
-    def artifacts(self) -> int:
-        """Maximum bytes of users' files."""
-        return self.store * 15 // 100
+        """Maximum bytes of files."""
+        return self.store * 40 // 100
 
     @property
     def goals(self) -> int:
@@ -143,8 +138,7 @@ class Shares:
 
     def by_stream(self) -> Mapping[str, int]:
         """Return `max_bytes` of each stream that has a share."""
-        streams = {LOG: self.log, f"OBJ_{FILES}": self.files, f"OBJ_{ARTIFACTS}": self.artifacts}
-        return streams | {GOALS: self.goals, DEAD: self.dead}
+        return {LOG: self.log, f"OBJ_{FILES}": self.files, GOALS: self.goals, DEAD: self.dead}
 
 
 @dataclass(frozen=True)
@@ -283,7 +277,6 @@ class Topology:
                 deny_delete=True,
                 deny_purge=True,
             ),
-            stream(f"OBJ_{ARTIFACTS}", f"$O.{ARTIFACTS}.C.>", f"$O.{ARTIFACTS}.M.>", max_msg_size=-1, allow_rollup_hdrs=True),
             *map(bucket, _BUCKETS),
         )
 
