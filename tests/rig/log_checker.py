@@ -11,27 +11,23 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from itertools import pairwise
 
 from ioa.client.replay import ReplayError, replayed
 from ioa.group.events import GroupLaunched, LaunchAbandoned, MemberLost, Said
 from ioa.group.policy.audience import view_for
 from ioa.group.requests import SequencedEntry
-from ioa.group.state import Asking, ClosedTask, Discussing, Ended, Gathering, GroupState, OpenTask, WaitingTask
+from ioa.group.state import Ended, GroupState
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol.goals import GoalResult, Reason
-from ioa.protocol.ids import AgentId, CommId, GoalId, MessageId, TaskId
+from ioa.protocol.ids import AgentId, CommId, GoalId, MessageId
 from ioa.protocol.messages import (
     AsyncTaskAssignment,
-    Decision,
-    Discussion,
     Header,
     InformTaskResult,
     SyncTaskAssignment,
     TaskOutcome,
     TaskSpec,
 )
-from ioa.protocol.policy import Node, Policy
 
 
 @dataclass(frozen=True)
@@ -111,11 +107,6 @@ def check(evidence: Evidence) -> list[str]:
         *check_logs(evidence),
         *check_records(evidence),
         *check_tasks(evidence),
-        *check_uses(evidence),
-        *check_courses(evidence),
-        *check_reviews(evidence),
-        *check_watchers(evidence),
-        *check_hearing(evidence),
         *check_open_groups(evidence),
     ]
 
@@ -235,133 +226,6 @@ def check_tasks(evidence: Evidence) -> Iterator[str]:
                 yield f"Task {report.task_id} of {comm_id} was run again after it had finished: {begun}, {report.task_conclusion}."
 
 
-def check_uses(evidence: Evidence) -> Iterator[str]:
-    """Each task began when all that it waited for were done, and no answer holds a file of a result that was rejected."""
-    for comm_id, log in evidence.logs.items():
-        after: dict[TaskId, tuple[TaskId, ...]] = {}
-        ended: dict[TaskId, TaskOutcome] = {}
-        for stored in log:
-            tasks = stored.entry.state.tasks
-            after |= {spec.task_id: tuple(used for used in spec.uses if used not in ended) for spec in _specs(stored)}
-            ended |= {task.task_id: task.outcome for task in tasks if isinstance(task, ClosedTask)}
-            for task in tasks:
-                lacks = [used for used in after.get(task.task_id, ()) if ended.get(used) is not TaskOutcome.DONE]
-                if isinstance(task, OpenTask) and task.progress == 0 and lacks:
-                    yield f"Task {task.task_id} of {comm_id} began before {', '.join(lacks)} was done."
-                elif isinstance(task, WaitingTask) and all(used in ended for used in task.after):
-                    yield f"Task {task.task_id} of {comm_id} waits, though all of {', '.join(task.after)} have ended."
-        rejected = {task_id for task_id, outcome in ended.items() if outcome is TaskOutcome.REJECTED}
-        files = {file.object_name for report in _reports(log) if report.task_id in rejected for file in report.artifacts}
-        stage = log[-1].entry.state.stage if log else None
-        for file in stage.artifacts if isinstance(stage, Ended) else ():
-            if file.object_name in files:
-                yield f"The answer of {comm_id} holds {file.object_name}, which was rejected."
-
-
-def check_courses(evidence: Evidence) -> Iterator[str]:
-    """Under a policy whoever spoke played in the node and was to speak, once a turn, and no node was entered too often.
-
-    Who was asked chose an option. That states follow from each other is asked of all logs; this is read off the policy alone.
-    """
-    for comm_id, log in evidence.logs.items():
-        policy = _policy_of(log)
-        if policy is None:
-            continue
-        yield from _check_turns(comm_id, log, policy)
-        last = log[-1].entry.state.course
-        for node, visits in zip(policy.nodes, () if last is None else last.visits, strict=False):
-            if node.visits is not None and visits > node.visits:
-                yield f"Node {node.name} of {comm_id} was entered {visits} times, and {node.visits} are the most."
-
-
-def _check_turns(comm_id: CommId, log: Sequence[StoredEntry], policy: Policy) -> Iterator[str]:
-    turns: Counter[tuple[int, AgentId]] = Counter()
-    for before, stored in pairwise(log):
-        course, event = before.entry.state.course, stored.entry.event
-        if course is None or not isinstance(event, Said):
-            continue
-        header, payload, state = event.message.header, event.message.payload, before.entry.state
-        node = policy.nodes[course.node]
-        if isinstance(payload, Decision) and not (isinstance(state.stage, Asking) and payload.choice in state.stage.options):
-            yield f"{header.sender} chose {payload.choice!r} in turn {header.turn} of {comm_id}, which is no option."
-        if isinstance(payload, Discussion | Decision):
-            turns[header.turn, header.sender] += 1
-            plays = isinstance(payload, Decision) or _plays(state, policy, node, header.sender)
-            if not plays or header.sender not in state.floor:
-                yield f"{header.sender} spoke in {node.name} of {comm_id} in turn {header.turn}, which is another's."
-    for (turn, sender), count in turns.items():
-        if count > 1:
-            yield f"Turn {turn} of {comm_id} has {count} messages of {sender}."
-
-
-def check_reviews(evidence: Evidence) -> Iterator[str]:
-    """Check that what is reviewed was passed before others heard it, and was said again word for word.
-
-    It is read off the policy alone, of nodes whose reviews let nothing pass by themselves.
-    """
-    for comm_id, log in evidence.logs.items():
-        policy = _policy_of(log)
-        drafts: dict[AgentId, Discussion] = {}
-        passed: dict[int, Discussion] = {}
-        for before, stored in pairwise(log if policy is not None and policy.reviews else ()):
-            state, event = before.entry.state, stored.entry.event
-            if policy is None or not isinstance(event, Said) or state.course is None:
-                continue
-            header, payload, node = event.message.header, event.message.payload, policy.nodes[state.course.node]
-            if isinstance(payload, Decision) and payload.choice == "pass":
-                after = stored.entry.state
-                for author in drafts.keys() & {*after.floor}:
-                    passed[after.turn] = drafts[author]
-            elif isinstance(payload, Discussion) and _is_reviewed(state, policy, node, header.sender):
-                if header.turn in passed:
-                    if passed[header.turn] != payload:
-                        yield f"Turn {header.turn} of {comm_id} is another message than the draft that was passed."
-                    continue
-                drafts[header.sender] = payload
-                strangers = {*stored.entry.audience} - {header.sender, *_hearing_drafts(state, policy, node)}
-                if strangers:
-                    yield f"The draft in turn {header.turn} of {comm_id} was told to {', '.join(sorted(strangers))}."
-
-
-def check_watchers(evidence: Evidence) -> Iterator[str]:
-    """Check that who watches each message was asked after it, before anybody else spoke, if one lives and the group goes on."""
-    for comm_id, log in evidence.logs.items():
-        policy = _policy_of(log)
-        for before, stored in pairwise(log if policy is not None else ()):
-            course, event, after = before.entry.state.course, stored.entry.event, stored.entry.state
-            if policy is None or course is None or not isinstance(event, Said) or not isinstance(event.message.payload, Discussion):
-                continue
-            stage, sender, node = after.stage, event.message.header.sender, policy.nodes[course.node]
-            is_asked = isinstance(stage, Asking) and stage.about in ("watch", "review")
-            if is_asked or not isinstance(stage, Discussing | Gathering | Asking):
-                continue
-            for watcher in policy.watchers:
-                watches = watcher.node in (None, node.name) and watcher.every == 1
-                by_it = watcher.by is None or sender in _holders(after, policy, watcher.by)
-                if watches and by_it and {*_holders(after, policy, watcher.role)} & {*after.living()}:
-                    yield f"{watcher.role} was not asked about turn {event.message.header.turn} of {comm_id}."
-
-
-def check_hearing(evidence: Evidence) -> Iterator[str]:
-    """Check that who was removed was told nothing any more, that forms were filled in, and that no person was lost."""
-    for comm_id, log in evidence.logs.items():
-        policy = _policy_of(log)
-        for before, stored in pairwise(log if policy is not None else ()):
-            state, event = before.entry.state, stored.entry.event
-            gone = [one.agent_id for one in state.members if one.removed and stored.entry.is_shown_to(one.agent_id)]
-            if gone:
-                yield f"Entry {stored.seq} of {comm_id} was told to {', '.join(gone)}, who had been removed."
-            if isinstance(event, MemberLost) and any(one.human and one.agent_id == event.agent_id for one in state.members):
-                yield f"{event.agent_id}, a person, counts as lost in {comm_id}."
-            if policy is None or not isinstance(event, Said) or state.course is None or state.course.opening:
-                continue
-            payload, form = event.message.payload, policy.nodes[state.course.node].form
-            if isinstance(payload, Discussion):
-                lacking = [one.name for one in form if one.required and one.name not in (payload.fields or {})]
-                if lacking:
-                    yield f"Turn {event.message.header.turn} of {comm_id} lacks {', '.join(lacking)}."
-
-
 def check_open_groups(evidence: Evidence) -> Iterator[str]:
     """No group is open that nothing will move on, and none whose goal has ended."""
     ended = {result.goal_id for result in evidence.results}
@@ -387,28 +251,6 @@ def recovery_after(logs: Mapping[CommId, Sequence[StoredEntry]], at: datetime) -
         if before and after and not before[-1].entry.state.phase.is_terminal and not _is_served(before[-1].entry.state):
             waits.append(after[0].entry.event.at - at)
     return max(waits)
-
-
-def _plays(state: GroupState, policy: Policy, node: Node, agent_id: AgentId) -> bool:
-    """Whether a member holds a role of a node."""
-    held = next((member.roles for member in state.members if member.agent_id == agent_id), ())
-    return any(policy.roles[role].name in node.roles for role in held)
-
-
-def _is_reviewed(state: GroupState, policy: Policy, node: Node, agent_id: AgentId) -> bool:
-    """Whether what a member says there is a draft, unless it was passed."""
-    if node.review is None or node.review.then == "pass" or state.course is None or state.course.opening:
-        return False
-    return agent_id not in _holders(state, policy, node.review.by)
-
-
-def _hearing_drafts(state: GroupState, policy: Policy, node: Node) -> set[AgentId]:
-    everything = [agent_id for role in policy.roles if role.hears_all for agent_id in _holders(state, policy, role.name)]
-    return {*everything, *(() if node.review is None else _holders(state, policy, node.review.by))}
-
-
-def _holders(state: GroupState, policy: Policy, role: str) -> list[AgentId]:
-    return [member.agent_id for member in state.members if policy.role_numbers[role] in member.roles]
 
 
 def _is_served(state: GroupState) -> bool:
@@ -441,18 +283,14 @@ def _specs(stored: StoredEntry) -> Sequence[TaskSpec]:
 
 def _visible(log: Sequence[StoredEntry], agent_id: AgentId) -> Iterator[StoredEntry]:
     """Yield what a member may see of a log, as it may."""
-    policy = _policy_of(log)
+    event = log[0].entry.event if log else None
+    policy = event.charter.policy if isinstance(event, GroupLaunched) else None
     me = next((one for one in log[-1].entry.state.members if one.agent_id == agent_id), None) if log else None
     if me is None:
         return
     for stored in log:
         if stored.entry.is_open_to(agent_id):
             yield replace(stored, entry=view_for(policy, stored.entry, agent_id, me.roles))
-
-
-def _policy_of(log: Sequence[StoredEntry]) -> Policy | None:
-    launch = log[0].entry.event if log else None
-    return launch.charter.policy if isinstance(launch, GroupLaunched) else None
 
 
 def _members(evidence: Evidence, comm_id: CommId) -> set[AgentId]:

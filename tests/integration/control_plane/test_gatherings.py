@@ -17,7 +17,7 @@ from ioa.protocol.messages import Discussion
 from ioa.testing import ScriptedBrain
 from ioa_testkit.finished import FinishedGoal
 from ioa_testkit.system import System
-from tests.rig.log_checker import Evidence, check_courses, check_logs
+from tests.rig.log_checker import Evidence, check_logs
 
 Speaks = Callable[[TurnView], Spoken]
 
@@ -53,7 +53,7 @@ def agent(name: str, speaks: Speaks) -> Agent:
 def judged(finished: FinishedGoal) -> list[str]:
     """What the checker finds wrong with the group's log."""
     evidence = Evidence(goals=[], results=[], logs={finished.result.comm_id: finished.log})
-    return [*check_logs(evidence), *check_courses(evidence)]
+    return list(check_logs(evidence))
 
 
 @pytest.fixture(autouse=True)

@@ -23,7 +23,7 @@ from ioa_testkit.finished import FinishedGoal
 from ioa_testkit.system import System
 from tests.rig.agent_stores import OpenedStores
 from tests.rig.deadline import eventually
-from tests.rig.log_checker import Evidence, check_courses, check_logs, check_records
+from tests.rig.log_checker import Evidence, check_logs, check_records
 from tests.unit.protocol.policies import SHIPPED
 
 GOD = "game-master"
@@ -115,7 +115,7 @@ def check(finished: FinishedGoal, records: Mapping[str, Sequence[SequencedEntry]
     comm_id = finished.log[0].entry.state.comm_id
     held = {AgentId(name): {comm_id: record} for name, record in records.items() if record}
     evidence = Evidence(goals=[], results=[], logs={comm_id: finished.log}, records=held)
-    wrong = [*check_logs(evidence), *check_courses(evidence), *check_records(evidence)]
+    wrong = [*check_logs(evidence), *check_records(evidence)]
     assert wrong == []
     data = {name: b"".join(map(encode, record)) for name, record in records.items()}
     for content, audience in told(finished):
