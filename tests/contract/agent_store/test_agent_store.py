@@ -35,15 +35,6 @@ def met(agent_id: str, *, done: int = 0, failed: int = 0) -> Encounter:
     )
 
 
-async def test_entries_in_order_are_kept_in_order(store: SqliteStore) -> None:
-    """A memory gives back exactly the entries that were applied."""
-    story = sequenced()
-
-    applied = [await store.append(entry) for entry in story]
-
-    assert (applied, await store.entries(COMM)) == ([True] * len(story), story)
-
-
 @pytest.mark.parametrize("wrong", [0, 2], ids=["the first again", "one behind a gap"])
 async def test_an_entry_that_is_not_next_changes_nothing(store: SqliteStore, wrong: int) -> None:
     """A duplicate and an entry behind a gap are both refused, and the cursor stays."""

@@ -183,16 +183,6 @@ async def test_a_memory_that_does_not_answer_is_not_well(tmp_path: Path) -> None
     assert (failing, store.is_well) == (False, True)
 
 
-async def test_entries_take_little_room(tmp_path: Path) -> None:
-    """Each entry repeats the state, and is kept as what differs, which is a fraction of it."""
-    path, story = tmp_path / "memory.sqlite", sequenced()
-    await _fill(path, groups=100)
-    with closing(sqlite3.connect(path)) as database:
-        [kept] = database.execute("SELECT sum(length(data)) FROM entries").fetchone()
-
-    assert kept < 100 * sum(len(encode(entry)) for entry in story) / 3
-
-
 async def test_what_is_forgotten_gives_its_room_back(tmp_path: Path) -> None:
     """The file shrinks, and is not kept open for it."""
     path = tmp_path / "memory.sqlite"

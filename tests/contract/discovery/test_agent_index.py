@@ -11,7 +11,7 @@ from uuid import uuid4
 import pytest
 
 from ioa.errors import UnavailableError
-from ioa.ports.agent_index import AgentIndex, Candidates, Indexed, IndexEntry, IndexQuery, Signal, SparseVector
+from ioa.ports.agent_index import AgentIndex, Candidates, Indexed, IndexEntry, IndexQuery, Signal
 from ioa.ports.embedder import Vector
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.ids import AgentId, PoolId
@@ -85,23 +85,12 @@ async def found(index: AgentIndex, asked: IndexQuery, signal: Signal = Signal.TE
     return [candidate.agent_id for candidate in candidates[signal]]
 
 
-async def test_an_empty_index_finds_nothing(index: AgentIndex) -> None:
-    """An index without entries answers every signal with nothing."""
-    assert [{key: [] for key in Signal}] == list(await index.search([query(words="hello")]))
-
-
 async def test_text_ranks_by_cosine(index: AgentIndex) -> None:
     """The text signal is the cosine of the need to the card's text, best first."""
     await index.put([entry("far", EAST), entry("near", NORTH), entry("middle", BETWEEN)])
     [candidates] = await index.search([query()])
     ranked = [(str(candidate.agent_id), round(candidate.score, 4)) for candidate in candidates[Signal.TEXT]]
     assert ranked == [("near", 1.0), ("middle", 0.6), ("far", 0.0)]
-
-
-async def test_examples_rank_by_the_nearest(index: AgentIndex) -> None:
-    """An agent is as near as its nearest example, however far the others are."""
-    await index.put([entry("one", UP, examples=(BETWEEN,)), entry("many", UP, examples=(EAST, UP, NORTH))])
-    assert await found(index, query(), Signal.EXAMPLES) == ["many", "one"]
 
 
 @pytest.mark.parametrize("signal", list(Signal))
@@ -121,15 +110,6 @@ async def test_many_examples_of_one_agent_leave_room_for_others(index: AgentInde
     assert (names[0], len(names), len(set(names))) == ("crowd", 10, 10)
 
 
-async def test_a_changed_pool_is_found_as_such(index: AgentIndex) -> None:
-    """A candidate names the pool of the card as it is now, not of the one that was found before."""
-    await index.put([entry("a", pool="old")])
-    await found(index, query())
-    await index.put([entry("a", pool="new")])
-    [candidates] = await index.search([query()])
-    assert [candidate.pool for candidate in candidates[Signal.TEXT]] == ["new"]
-
-
 async def test_a_card_without_examples_is_no_candidate_of_examples(index: AgentIndex) -> None:
     """Having no examples is told apart from having bad ones."""
     await index.put([entry("bare"), entry("shown", examples=(EAST,))])
@@ -147,13 +127,6 @@ async def test_words_rank_by_rarity(index: AgentIndex) -> None:
     assert (await found(index, query(words="chart table"), Signal.BM25))[0] == "a"
 
 
-async def test_words_are_optional(index: AgentIndex) -> None:
-    """A card or a need of stop words alone is stored and asked without its words."""
-    await index.put([entry("a", words="the of")])
-    assert await found(index, query(words="the")) == ["a"]
-    assert await found(index, query(words="the"), Signal.BM25) == []
-
-
 async def test_offline_agents_are_not_found(index: AgentIndex) -> None:
     """An agent that went offline is out of the results and comes back without its card being stored again."""
     await index.put([entry("a"), entry("b", online=False)])
@@ -161,18 +134,6 @@ async def test_offline_agents_are_not_found(index: AgentIndex) -> None:
     await index.set_online([AgentId("a")], False)
     await index.set_online([AgentId("b")], True)
     assert await found(index, query()) == ["b"]
-
-
-async def test_offline_agents_are_found_on_request(index: AgentIndex) -> None:
-    """A search that does not ask for liveness finds everybody."""
-    await index.put([entry("a", online=False)])
-    assert await found(index, query(filters=Filters(online=False))) == ["a"]
-
-
-async def test_liveness_of_a_stranger_is_ignored(index: AgentIndex) -> None:
-    """Liveness of an agent without a card leaves no trace."""
-    await index.set_online([AgentId("ghost")], True)
-    assert (len(await index.indexed()), await found(index, query())) == (0, [])
 
 
 @pytest.mark.parametrize("signal", list(Signal))
@@ -193,21 +154,6 @@ async def test_filters_hold_for_each_signal(index: AgentIndex, signal: Signal) -
     assert sorted(await found(index, by_tags, signal)) == ["a-1", "b-1"]
     assert await found(index, by_version, signal) == ["b-1"]
     assert await found(index, without, signal) == ["a-2"]
-
-
-async def test_limit_holds_for_each_signal(index: AgentIndex) -> None:
-    """No signal returns more than was asked for."""
-    await index.put([entry(f"a{number}", examples=(NORTH,), words="chart") for number in range(5)])
-    [candidates] = await index.search([query(words="chart", limit=2)])
-    assert dict.fromkeys(Signal, 2) == {signal: len(hits) for signal, hits in candidates.items()}
-
-
-async def test_queries_are_answered_in_order(index: AgentIndex) -> None:
-    """Each query of a batch gets its own answer, one without words among them."""
-    await index.put([entry("north", NORTH, words="chart"), entry("east", EAST, words="table")])
-    answers = await index.search([query(EAST, "table", limit=1), query(NORTH, limit=1), query(EAST, "chart", limit=1)])
-    assert [answer[Signal.TEXT][0].agent_id for answer in answers] == ["east", "north", "east"]
-    assert [[hit.agent_id for hit in answer[Signal.BM25]] for answer in answers] == [["east"], [], ["north"]]
 
 
 async def test_put_replaces(index: AgentIndex) -> None:
@@ -237,23 +183,6 @@ async def test_an_agent_is_compared_by_what_is_nearest(index: AgentIndex) -> Non
         "by-text": (by_text.card, 1.0, "example 0"),
         "without": (entry("without").card, 0.6, ""),
     }
-
-
-async def test_every_example_is_compared(index: AgentIndex) -> None:
-    """The examples of all agents are compared, however many each of them has, and those of one crowd out no other's."""
-    many = entry("many", EAST, examples=(UP,) * 49 + (BETWEEN,))
-    near_ones = entry("near", EAST, examples=(NORTH,) * 50)
-    await index.put([many, near_ones])
-    near = await index.compare(NORTH, [AgentId("many"), AgentId("near")])
-    assert [(round(one.similarity, 5), one.matched_example) for one in near.values() if one.card == many.card] == [
-        (0.6, "example 49")
-    ]
-
-
-async def test_comparing_with_nobody_finds_nobody(index: AgentIndex) -> None:
-    """Nobody to compare with is no error."""
-    await index.put([entry("a")])
-    assert await index.compare(NORTH, []) == {}
 
 
 async def test_indexed_tells_what_is_stale(index: AgentIndex) -> None:
@@ -390,8 +319,3 @@ async def test_a_missing_server_is_unavailable() -> None:
     with pytest.raises(UnavailableError, match="Qdrant does not answer"):
         async with open_qdrant_index("http://127.0.0.1:9", model_id="m", dimension=DIMENSION):
             pass
-
-
-def test_empty_words_have_no_terms() -> None:
-    """A text of stop words is a sparse vector without terms."""
-    assert SparseVector((), ()) == query_terms("and of the")

@@ -63,24 +63,6 @@ async def test_a_launch_tells_what_was_accepted(plane: Plane, members: Members, 
     assert (unnamed.record, unnamed.name.user) == (None, await plane.client.user())
 
 
-async def test_who_was_interrupted_goes_on(plane: Plane, members: Members) -> None:
-    """Behind the last entry seen, and sees the rest, each once."""
-    client = Client(plane.client)
-    await members.register(ADA, BOB)
-    await client.launch(order())
-    await members.launch()
-    await members.say(ADA, Discussion(content="Shall I?", next_speaker=BOB))
-    seen = []
-    async for stored in client.follow(GOAL):
-        seen.append(stored)
-        if len(seen) == 2:
-            break
-    await members.say(BOB, Discussion(content="Do.", next_speaker=ADA))
-    await members.conclude(ADA, "Ten.")
-    seen += [stored async for stored in client.follow(GOAL, after=seen[-1].seq)]
-    assert seen == await plane.client.entries(ROOM)
-
-
 async def test_a_conversation_is_read_page_by_page(plane: Plane, members: Members) -> None:
     """From any entry on or back from it, nested teams among it, and how all of them stood then; of a group as of a goal."""
     client = Client(plane.client)

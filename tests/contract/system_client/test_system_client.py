@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable
 from datetime import timedelta
-from functools import partial
 
 import pytest
 
@@ -24,7 +23,6 @@ from ioa.protocol.messages import (
     Discussion,
     InformTaskProgress,
     InformTaskResult,
-    Phase,
 )
 from ioa.protocol.registry import Deregister, ListAgents
 from ioa.protocol.retention import Prune
@@ -76,39 +74,6 @@ async def test_lists_are_newest_first_and_page_by_page(plane: Plane, members: Me
     groups = [comm_id_of_goal(GoalId(f"goal-{number}")) for number in (3, 2, 1)]
     assert [one.state.comm_id for one in (await client.groups()).groups] == groups
     assert [one.state.comm_id for one in (await client.groups(open_only=True)).groups] == [groups[0], groups[2]]
-
-
-async def test_pages_of_lists_end_by_their_bytes(plane: Plane, members: Members) -> None:
-    """What goals say and how their groups stand may be as large as a thousand others; each is listed once, page by page."""
-    client, text = plane.client, "\U0001f600" * 32_000
-    await members.register(ADA, BOB)
-    names = [f"goal-{number}" for number in range(6)]
-    for goal_id in names:
-        await client.launch(order(goal_id, text=text))
-        await members.launch(GoalId(goal_id))
-
-    async def pages_of(read: Callable[[int | None], Awaitable[tuple[Sequence[str], int | None]]]) -> list[Sequence[str]]:
-        pages, before = list[Sequence[str]](), None
-        while True:
-            page, before = await read(before)
-            pages.append(page)
-            if before is None:
-                return pages
-
-    async def goals(only: GoalFilter, before: int | None) -> tuple[Sequence[str], int | None]:
-        page = await client.goals(before=before, only=only)
-
-        return [row.record.goal.goal_id for row in page.goals], page.before
-
-    async def groups(before: int | None) -> tuple[Sequence[str], int | None]:
-        page = await client.groups(before=before, open_only=True)
-        return [one.state.goal_id for one in page.groups], page.before
-
-    for only in (GoalFilter(), GoalFilter(open_only=True), GoalFilter(phase=Phase.DISCUSSING)):
-        found = await pages_of(partial(goals, only))
-        assert ([one for page in found for one in page], max(map(len, found)) <= 4) == (names[::-1], True)
-    found = await pages_of(groups)
-    assert ([one for page in found for one in page], max(map(len, found)) <= 4) == (names[::-1], True)
 
 
 async def test_ids_are_completed(plane: Plane, members: Members) -> None:

@@ -73,16 +73,10 @@ def test_a_wrong_card_is_refused(tmp_path: Path, written: str, complaint: str) -
     assert f"IOA_CARD: {path}: {complaint}" in caught.value.message
 
 
-def test_an_id_that_no_subject_could_hold_is_refused(tmp_path: Path) -> None:
-    """What the card says is checked like what an author writes."""
+def test_card_with_an_invalid_id_is_rejected(tmp_path: Path) -> None:
+    """The rules for a card are those of the author's agent."""
     with pytest.raises(InvalidInputError, match="is not valid: agent_id"):
         as_deployed([_agent()], _card(tmp_path, {"agent_id": "a.b"}))
-
-
-def test_a_missing_card_is_told(tmp_path: Path) -> None:
-    """A volume that was not mounted is no agent without a card."""
-    with pytest.raises(InvalidInputError, match="cannot be read: No such file"):
-        as_deployed([_agent()], {"IOA_CARD": str(tmp_path / "card.json")})
 
 
 def test_one_card_is_not_for_two_agents(tmp_path: Path) -> None:

@@ -20,7 +20,6 @@ from ioa.hosting.brains import Mind
 from ioa.hosting.host import Crew, host, in_sandbox, load_agent
 from ioa.hosting.settings import WorkerSettings
 from ioa.protocol.ids import AgentId
-from ioa.runtime.settings import settings_from
 from ioa.sandbox import level_here
 from ioa.telemetry import readiness
 from ioa.testing.manual_clock import CountedIds, ManualClock
@@ -141,10 +140,3 @@ def test_a_file_that_is_no_python_is_told_with_the_place(tmp_path: Path) -> None
     with pytest.raises(InvalidInputError, match=r"slipped.py cannot be loaded:\n") as told:
         load_agent(f"{file}:agent")
     assert ("line 1" in told.value.message, "importlib" in told.value.message) == (True, False)
-
-
-async def test_a_timeout_of_tasks_is_read_in_seconds() -> None:
-    """A setting that is none by default is read like every other duration."""
-    read = settings_from(WorkerSettings, {"IOA_TASK_TIMEOUT": "90", "IOA_AGENT_KEEP": "PT1H"})
-
-    assert (read.task_timeout, read.agent_keep) == (timedelta(seconds=90), timedelta(hours=1))

@@ -53,28 +53,6 @@ async def test_who_comes_between_release_and_turn_does_not_slip_in() -> None:
     assert served == ["first", "second"]
 
 
-@pytest.mark.parametrize("handed_over", [False, True], ids=["waiting", "handed over"])
-async def test_who_is_cancelled_leaves_the_lock_to_the_next(handed_over: bool) -> None:
-    """A waiter that is cancelled, even at the moment at which it is given the lock, holds nobody up."""
-    lock, served = PriorityLock(), list[str]()
-
-    async def use(name: str) -> None:
-        async with lock.held():
-            served.append(name)
-
-    async with asyncio.TaskGroup() as group:
-        await lock.acquire()
-        first = group.create_task(use("first"))
-        group.create_task(use("second"))
-        await _rounds()
-        if handed_over:
-            lock.release()
-        first.cancel()
-        if not handed_over:
-            lock.release()
-    assert (served, lock.locked()) == (["second"], False)
-
-
 @pytest.mark.parametrize("seed", range(20))
 async def test_no_two_hold_it_and_all_who_stay_get_it(seed: int) -> None:
     """With waiters that come, go and fail at random one at most holds the lock, and in the end it is free."""
