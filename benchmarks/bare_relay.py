@@ -18,7 +18,6 @@ from nats.js.api import Header
 
 from benchmarks.silent_groups import NONCE
 from ioa.adapters.nats.streams.group_log import NatsGroupLog
-from ioa.adapters.nats.wire.acks import AcknowledgedWrites
 from ioa.adapters.nats.wire.connection import open_connection
 from ioa.adapters.nats.wire.sinks import MessageSink
 from ioa.protocol import subjects
@@ -46,7 +45,7 @@ class BareRelay:
     def __init__(self, client: Client, group: asyncio.TaskGroup, name: str) -> None:
         self._client = client
         self._log = NatsGroupLog(client)
-        self._writes = AcknowledgedWrites(client)
+        self._js = client.jetstream()
         self._group = group
         self._name = name
         self._channels: dict[CommId, _Channel] = {}
@@ -59,7 +58,7 @@ class BareRelay:
         comm_id, speaker = subjects.parse_say(message.subject)
         channel = self._channels.get(comm_id) or await self._open(comm_id)
         headers = {Header.EXPECTED_LAST_SUBJECT_SEQUENCE.value: str(channel.seq)}
-        channel.seq = await self._writes.publish(subjects.log(comm_id), _ENTRY, headers)
+        channel.seq = (await self._js.publish(subjects.log(comm_id), _ENTRY, headers=headers)).seq
         push = msgpack.packb({"seq": channel.seq, "entry": _ENTRY})
         for agent_id in channel.members:
             if agent_id != speaker:

@@ -45,7 +45,7 @@ _SETTLED_SECONDS = 5
 _ROOM = comm_id_of_goal(_LONG)
 _LABELLED_SHARE = 10
 _FLUSH_EVERY = 200
-_SYNC_INTERVAL = timedelta(seconds=1)
+_SYNC_INTERVAL = "1s"
 _PATIENCE = timedelta(seconds=10)
 
 

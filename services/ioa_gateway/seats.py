@@ -10,9 +10,8 @@ from datetime import timedelta
 from pathlib import Path
 
 from ioa.adapters.nats.agent_network import NatsAgentNetwork
-from ioa.adapters.nats.wire.connection import Connection, NatsSettings, open_connection, until_closed
+from ioa.adapters.nats.wire.connection import Connection, NatsSettings, open_connection
 from ioa.adapters.system_clock import SystemClock
-from ioa.beside import beside
 from ioa.cancellation import TaskGroup
 from ioa.client.seat import PersonSeat, named
 from ioa.errors import ForbiddenError, IoaError, UnavailableError
@@ -115,12 +114,6 @@ def networks_of(connection: Connection, nats: NatsSettings, folder: Path | None,
             hint = f"Make one by `ioa credentials create --seat {person}`, and name its folder by IOA_SEATS."
             raise ForbiddenError(f"This gateway has no key of {me}, so that nobody is {person} here.", hint=hint)
         async with open_connection(replace(nats, name=f"{nats.name}-{me}", seed=str(seed)), patience=_PATIENCE) as own:
-
-            async def let_go() -> None:
-                await until_closed(own)
-                raise UnavailableError(f"The connection of {me} is closed.")
-
-            async with beside(let_go()):
-                yield NatsAgentNetwork(own)
+            yield NatsAgentNetwork(own)
 
     return by_key if is_asked or folder is not None else lambda _me: nullcontext(NatsAgentNetwork(connection))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
@@ -11,7 +12,7 @@ import nats.errors
 from nats.aio.client import Client
 
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
-from ioa.adapters.nats.wire.embedded_server import ClusterNode, NatsServer, open_nats_server
+from ioa.adapters.nats.wire.embedded_server import NatsServer, open_nats_server
 from tests.rig.deadline import eventually
 from tests.rig.nats_server import crash
 from tests.rig.ports import held_ports
@@ -62,13 +63,13 @@ class NatsCluster:
 
 @asynccontextmanager
 async def open_nats_cluster(
-    folder: Path, *, sync_interval: timedelta = timedelta(0), authorization: str | None = None, seed: str | None = None
+    folder: Path, *, sync_interval: str = "always", authorization: str = "{}", seed: str | None = None
 ) -> AsyncIterator[NatsCluster]:
     """Run three nodes until the block ends and yield when JetStream has a leader.
 
     Args:
         folder: Holds a folder for each node.
-        sync_interval: See `open_nats_server`; by default every write is synced, as on a cluster that must survive a power cut.
+        sync_interval: JetStream's option; by default every write is synced, as on a cluster that must survive a power failure.
         authorization: See `open_nats_server`.
         seed: File with the seed of an admin, if there is an authorization.
     """
@@ -76,11 +77,14 @@ async def open_nats_cluster(
         ports = stack.enter_context(held_ports(NODES))
         nodes: dict[str, NatsServer] = {}
         for number, port in enumerate(ports):
-            node = ClusterNode(f"n{number}", "ioa", port, ports)
-            server = open_nats_server(
-                folder / node.server_name, None, sync_interval=sync_interval, node=node, authorization=authorization
-            )
-            nodes[node.server_name] = await stack.enter_async_context(server)
+            name = f"n{number}"
+            options = json.loads(authorization) | {
+                "server_name": name,
+                "cluster": {"name": "ioa", "listen": f"127.0.0.1:{port}", "routes": [f"nats://127.0.0.1:{one}" for one in ports]},
+                "jetstream": {"store_dir": str(folder / name), "sync_interval": sync_interval},
+            }
+            server = open_nats_server(folder / name, None, authorization=json.dumps(options))
+            nodes[name] = await stack.enter_async_context(server)
         cluster = NatsCluster(nodes)
         stack.callback(_thaw_all, cluster)
         async with open_connection(NatsSettings(cluster.url, "nats-cluster", seed=seed)) as client:

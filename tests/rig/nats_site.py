@@ -54,7 +54,7 @@ async def open_nats_site(folder: Path, *, nodes: int = 1, tenants: int = 0, agen
         agents: Number of load agents of each tenant.
     """
     credentials: list[Path | None] = [None]
-    authorization = None
+    authorization = "{}"
     if tenants:
         keys = CredentialFolder(folder / "credentials")
         await asyncio.to_thread(_create, keys, TENANTS[:tenants], agents)

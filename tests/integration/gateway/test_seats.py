@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -22,9 +21,8 @@ from ioa.client.seat import PersonSeat
 from ioa.client.watching import watch
 from ioa.errors import ForbiddenError, UnavailableError
 from ioa.group.events import Said
-from ioa.ports.agent_network import AgentNetwork
 from ioa.ports.group_log import StoredEntry
-from ioa.protocol.ids import AgentId, CommId
+from ioa.protocol.ids import CommId
 from ioa.protocol.messages import Conclusion, Discussion, Pass
 from ioa.protocol.subjects import inbox_prefix_of
 from ioa_gateway.seats import Seats, networks_of, open_seats
@@ -134,27 +132,6 @@ async def test_a_person_without_a_seat_hides_nobody(http: httpx.AsyncClient, doo
     two = {"Authorization": BEARER["Authorization"].replace("web", "two")}
     answers = [await http.get(path, headers=two) for path in ("/seats", "/seats/anna", "/seats/bob")]
     assert [one.status_code for one in answers] == [200, 200, 403]
-
-
-async def test_a_seat_whose_connection_is_closed_is_opened_anew(nats_url: str, tmp_path: Path) -> None:
-    """What is closed for good answers nobody: the seat is let go of, and who asks next has one that works."""
-    seed, opened = tmp_path / "human-anna" / "human-anna", list[Any]()
-    seed.parent.mkdir()
-    seed.write_bytes(Key(create_seed()).written())
-    connection: Any = None
-    own = networks_of(connection, NatsSettings(nats_url, "test"), tmp_path, is_asked=True)
-
-    @asynccontextmanager
-    async def recorded(me: AgentId) -> AsyncIterator[AgentNetwork]:
-        async with own(me) as network:
-            opened.append(network)
-            yield network
-
-    async with open_seats(recorded) as seats:
-        await seats.of("anna")
-        assert (await seats.of("anna"), len(opened))[1] == 1
-        await opened[0]._client.close()
-        await eventually(lambda: seats.of("anna"), lambda _seat: len(opened) == 2)
 
 
 async def test_a_seat_whose_key_is_made_anew_is_opened_anew(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from nats.aio.client import Client
 from ioa import Agent, TaskContext, TurnView
 from ioa.adapters.nats.agent_network import NatsAgentNetwork
 from ioa.adapters.nats.system_client import NatsSystemClient, open_system
-from ioa.adapters.nats.wire.parser import MessageParser
+from ioa.adapters.nats.wire.message_parser import MessageParser
 from ioa.adapters.sqlite_store import open_sqlite_store
 from ioa.adapters.system_clock import RandomIds, SystemClock
 from ioa.adapters.this_process import new_session

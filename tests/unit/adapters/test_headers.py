@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from ioa.adapters.nats.wire.headers import decode_subject, drop_foreign_status, read_headers
+from ioa.adapters.nats.wire.message_parser import decode_subject, drop_foreign_status, read_headers
 
 
 @pytest.mark.parametrize(

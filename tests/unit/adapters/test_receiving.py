@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from nats.errors import ProtocolError
 
-from ioa.adapters.nats.wire.parser import MessageParser
+from ioa.adapters.nats.wire.message_parser import MessageParser
 
 _SEPARATE = b" \t\r\n"
 """What nats-server takes for what separates the parts of a line; all else it hands on within a subject."""

@@ -14,7 +14,7 @@ import msgpack
 from starlette.requests import HTTPConnection
 
 from ioa.adapters.nats.auth.tokens import claims_of
-from ioa.adapters.nats.wire.headers import read_headers
+from ioa.adapters.nats.wire.message_parser import read_headers
 from ioa.adapters.openai.completion import read_completion
 from ioa.agent.file_names import names_in
 from ioa.agent.html_text import text_of_html

@@ -30,7 +30,7 @@ from ioa.adapters.nats.streams.follow import listening, open_attention
 from ioa.adapters.nats.streams.group_log import decoded_entry
 from ioa.adapters.nats.streams.stream_stats import read_standing
 from ioa.adapters.nats.streams.topology import GOALS, intake_consumer
-from ioa.adapters.nats.wire.connection import NatsSettings, may_not_publish, open_connection, until_refused
+from ioa.adapters.nats.wire.connection import NatsSettings, open_connection, until_refused
 from ioa.adapters.nats.wire.translated_errors import unavailable_unless_answered
 from ioa.adapters.system_clock import RandomIds
 from ioa.errors import ForbiddenError, InvalidInputError, NotFoundError, NotPermittedError, RateLimitedError, UnavailableError
@@ -188,9 +188,7 @@ class NatsSystemClient:
         subject = subjects.admin(await self._known_user() or ADMIN, request)
         try:
             return await self._requester.request(subject, asked, reply, timeout=timeout)
-        except UnavailableError:
-            if not may_not_publish(self._client, subject):
-                raise
+        except NotPermittedError:
             raise ForbiddenError("This needs the credential of an admin.", hint=ADMIN_HINT) from None
 
     async def _act(self, request: str, asked: Model, user: UserId | None) -> None:

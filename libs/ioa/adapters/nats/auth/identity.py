@@ -9,7 +9,7 @@ import nats.errors
 from nats.aio.client import Client
 
 from ioa.adapters.nats.auth.roles import WHO_AM_I, tenant_of
-from ioa.adapters.nats.wire.connection import may_not_publish
+from ioa.adapters.nats.wire.connection import RequestNotPermittedError
 from ioa.errors import ForbiddenError, UnavailableError
 from ioa.protocol import subjects
 from ioa.protocol.ids import ADMIN, LOCAL, TenantId, UserId
@@ -40,13 +40,13 @@ async def ask_caller(client: Client) -> RequestCaller:
         answer = await client.request(WHO_AM_I, b"", timeout=_TIMEOUT)
     except nats.errors.NoRespondersError:
         return RequestCaller("user", LOCAL)
-    except (nats.errors.Error, TimeoutError, OSError) as error:
-        if not may_not_publish(client, WHO_AM_I):
-            raise UnavailableError(f"NATS does not answer ({str(error) or type(error).__name__}).") from None
+    except RequestNotPermittedError:
         raise ForbiddenError(
             "This credential is no user's, and cannot launch or cancel goals.",
             hint="Create one with `ioa credentials create --user NAME`.",
         ) from None
+    except (nats.errors.Error, TimeoutError, OSError) as error:
+        raise UnavailableError(f"NATS does not answer ({str(error) or type(error).__name__}).") from None
     may = (json.loads(answer.data).get("data") or {}).get("permissions")
     if may is None:
         return RequestCaller("user", LOCAL)

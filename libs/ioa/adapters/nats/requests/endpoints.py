@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from ioa.errors import ForbiddenError
 from ioa.protocol import subjects
-from ioa.protocol.codec import encode, receive
+from ioa.protocol.codec import MAX_PAYLOAD_BYTES, encode, receive
 from ioa.protocol.ids import AgentId, PoolId, UserId
 from ioa.protocol.model import Model
 from ioa.rate_limit import RateLimit
@@ -22,6 +22,7 @@ DEFAULT_RATE = RateLimit(per_second=200, burst=1_000)
 Handler = Callable[[str, bytes], Awaitable[bytes]]
 """Gets a request's subject and payload, returns the reply's payload."""
 Asked = TypeVar("Asked", bound=Model)
+Caller = TypeVar("Caller")
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ class ServiceEndpoint:
     """Subjects that a service answers in one way.
 
     Attributes:
-        per_replica: Whether every replica answers, instead of one of them. Such an endpoint is not announced (ADR-32).
+        per_replica: Whether every replica answers, instead of one of them.
         queue_key: Returns, for a request's subject, the key by which requests are queued round-robin. None: the caller.
         cost: Cost of a request in the caller's token bucket, or a function of the payload that returns the cost.
         exempt_callers: Callers whose rate is not limited, because they act for many users.
@@ -73,11 +74,42 @@ DEFAULT_LIMITS = ServiceLimits()
 
 def answer(kind: type[Asked], method: Callable[[Asked], Awaitable[Model]]) -> Handler:
     """Make a handler that decodes the request, calls a method and encodes the reply."""
+    return answer_caller(kind, lambda _subject, request: method(request), str)
 
-    async def handle(_subject: str, data: bytes) -> bytes:
-        return encode(await method(receive(kind, data)))
+
+def answer_caller(
+    kind: type[Asked],
+    method: Callable[[Caller, Asked], Awaitable[Model]],
+    parse_caller: Callable[[str], Caller],
+    max_reply_bytes: int = MAX_PAYLOAD_BYTES,
+) -> Handler:
+    """Make a handler that passes the caller that the subject names to the method."""
+
+    async def handle(subject: str, data: bytes) -> bytes:
+        request = receive(kind, data)
+        return encode(await method(parse_caller(subject), request), max_payload_bytes=max_reply_bytes)
 
     return handle
+
+
+def answer_user(kind: type[Asked], method: Callable[[UserId, Asked], Awaitable[Model]]) -> Handler:
+    """Make a handler that passes the user that the subject names to the method."""
+    return answer_caller(kind, method, subjects.parse_user)
+
+
+def answer_admin(kind: type[Asked], method: Callable[[UserId, Asked], Awaitable[Model]]) -> Handler:
+    """Make a handler that passes the user that an admin's subject names to the method."""
+    return answer_caller(kind, method, subjects.parse_owner)
+
+
+def answer_as(kind: type[Asked], method: Callable[[Asked], Awaitable[Model]], claimed: Callable[[Asked], UserId]) -> Handler:
+    """Make a handler that rejects a request whose payload names another user than the subject."""
+
+    def check(caller: UserId, request: Asked) -> Awaitable[Model]:
+        _check_claim(caller, claimed(request))
+        return method(request)
+
+    return answer_user(kind, check)
 
 
 def answer_agent(
@@ -88,42 +120,15 @@ def answer_agent(
 ) -> Handler:
     """Make a handler that rejects a request whose payload names another agent, or another pool, than the subject."""
 
-    async def handle(subject: str, data: bytes) -> bytes:
-        request, (pool, caller) = receive(kind, data), subjects.parse_agent(subject)
-        if claimed(request) != caller:
-            raise ForbiddenError(f"{caller} of the pool {pool} may not ask as {claimed(request)}.")
-        if claimed_pool is not None and claimed_pool(request) != pool:
-            raise ForbiddenError(f"{caller} of the pool {pool} may not ask as an agent of the pool {claimed_pool(request)}.")
-        return encode(await method(request))
+    def check(caller: tuple[PoolId, AgentId], request: Asked) -> Awaitable[Model]:
+        _check_claim(caller[1], claimed(request))
+        if claimed_pool is not None:
+            _check_claim(f"pool {caller[0]}", f"pool {claimed_pool(request)}")
+        return method(request)
 
-    return handle
+    return answer_caller(kind, check, subjects.parse_agent)
 
 
-def answer_as(kind: type[Asked], method: Callable[[Asked], Awaitable[Model]], claimed: Callable[[Asked], UserId]) -> Handler:
-    """Make a handler that rejects a request whose payload names another user than the subject."""
-
-    async def handle(subject: str, data: bytes) -> bytes:
-        request, caller = receive(kind, data), subjects.parse_user(subject)
-        if claimed(request) != caller:
-            raise ForbiddenError(f"{caller} may not ask as {claimed(request)}.")
-        return encode(await method(request))
-
-    return handle
-
-
-def answer_user(kind: type[Asked], method: Callable[[UserId, Asked], Awaitable[Model]]) -> Handler:
-    """Make a handler that passes the user named by the subject to the method."""
-
-    async def handle(subject: str, data: bytes) -> bytes:
-        return encode(await method(subjects.parse_user(subject), receive(kind, data)))
-
-    return handle
-
-
-def answer_admin(kind: type[Asked], method: Callable[[UserId, Asked], Awaitable[Model]]) -> Handler:
-    """Make a handler that passes the user that an admin's subject names to the method."""
-
-    async def handle(subject: str, data: bytes) -> bytes:
-        return encode(await method(subjects.parse_owner(subject), receive(kind, data)))
-
-    return handle
+def _check_claim(name: str, claimed: str) -> None:
+    if claimed != name:
+        raise ForbiddenError(f"{name} may not send a request as {claimed}.")

@@ -16,8 +16,7 @@ from nats.aio.msg import Msg
 from nats.micro.request import ERROR_CODE_HEADER, ERROR_HEADER
 from prometheus_client import Counter, Histogram
 
-from ioa.adapters.nats.wire.connection import may_not_publish
-from ioa.cancellation import heeding_cancellation
+from ioa.adapters.nats.wire.connection import RequestNotPermittedError
 from ioa.errors import (
     IoaError,
     NotPermittedError,
@@ -40,7 +39,6 @@ REQUEST_BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0
 _FIRST_PART = 0.1
 """Part of the timeout after which an idempotent request is sent again: nats-server loses replies while it reloads."""
 _DEFAULT_RETRY_AFTER = timedelta(seconds=1)
-_MAX_READ_TIMEOUT = timedelta(days=1)
 _HINT_HEADER, _RETRY_AFTER_HEADER, _TIMEOUT_HEADER = "Ioa-Hint", "Ioa-Retry-After", "Ioa-Timeout"
 """Headers: the hint of an error, and milliseconds until a retry and until a timeout."""
 _MAX_HEADER_CHARS = 2_000
@@ -128,9 +126,9 @@ class NatsRequester:
             raise UnavailableError(f"No service listens on {subject}.", hint="Is it running? Check with `ioa doctor`.") from None
         except nats.errors.MaxPayloadError:
             raise PayloadTooLargeError(f"The request to {subject} is larger than the server allows.") from None
+        except RequestNotPermittedError:
+            raise NotPermittedError(f"This credential may not request {kind_of(subject)}.", hint=NOT_PERMITTED_HINT) from None
         except (nats.errors.Error, TimeoutError, OSError) as error:
-            if may_not_publish(self._client, subject):
-                raise NotPermittedError(f"This credential may not request {kind_of(subject)}.", hint=NOT_PERMITTED_HINT) from None
             raise UnavailableError(f"{subject} did not answer ({str(error) or type(error).__name__}).") from None
         reported = read_error(message.headers or {})
         if reported is not None:
@@ -144,8 +142,7 @@ class NatsRequester:
                 return await self._exchange(subject, data, first, is_repeatable=False)
             timeout -= first
         headers = None if timeout == DEFAULT_TIMEOUT else {_TIMEOUT_HEADER: str(int(timeout.total_seconds() * 1_000))}
-        with heeding_cancellation():
-            return await self._client.request(subject, data, timeout=timeout.total_seconds(), headers=headers)
+        return await self._client.request(subject, data, timeout=timeout.total_seconds(), headers=headers)
 
 
 def error_headers(error: IoaError) -> dict[str, str]:
@@ -171,11 +168,12 @@ def read_error(headers: Mapping[str, str]) -> IoaError | None:
 
 def read_timeout(headers: Mapping[str, str] | None) -> float:
     """Return how many seconds a request's caller waits for the reply; the default if the header is missing or invalid."""
+    default = DEFAULT_TIMEOUT.total_seconds()
     try:
-        seconds = float((headers or {})[_TIMEOUT_HEADER]) / 1_000
-    except (KeyError, ValueError):
-        return DEFAULT_TIMEOUT.total_seconds()
-    return min(seconds, _MAX_READ_TIMEOUT.total_seconds()) if seconds >= 0 else DEFAULT_TIMEOUT.total_seconds()
+        seconds = float((headers or {}).get(_TIMEOUT_HEADER, default * 1_000)) / 1_000
+    except ValueError:
+        return default
+    return seconds if seconds >= 0 else default
 
 
 def _one_line(text: str) -> str:

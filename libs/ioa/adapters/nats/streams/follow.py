@@ -16,7 +16,7 @@ from nats.aio.subscription import Subscription
 
 from ioa.adapters.nats.delivery.delivery import read_progress
 from ioa.adapters.nats.wire.connection import at_renewal
-from ioa.adapters.nats.wire.periodic_checks import looking_now_and_then
+from ioa.adapters.nats.wire.renewal import looking_now_and_then
 from ioa.attention import Attention
 from ioa.ports.group_log import GroupListener
 

@@ -12,9 +12,8 @@ from nats.js.api import Header
 from nats.js.errors import APIError, NotFoundError
 
 from ioa.adapters.nats.streams.topology import LOG
-from ioa.adapters.nats.wire.acks import AcknowledgedWrites
 from ioa.adapters.nats.wire.publishing import publish_to_each
-from ioa.adapters.nats.wire.translated_errors import lost_race, unavailable_unless_answered, unavailable_unless_stored
+from ioa.adapters.nats.wire.translated_errors import lost_race, unavailable_unless_answered
 from ioa.errors import InvalidInputError
 from ioa.fair_semaphore import FairSemaphore
 from ioa.group.events import EncodedEntry, Entry, said_as
@@ -49,7 +48,6 @@ class NatsGroupLog:
         self._found_garbage = found_garbage or _tell_nobody
         self._client = client
         self._js = client.jetstream()
-        self._writes = AcknowledgedWrites(client)
         self._reads = FairSemaphore(_READ_AT_ONCE, _READ_OF_ONE)
 
     async def last(self, comm_id: CommId) -> StoredEntry | None:
@@ -59,9 +57,9 @@ class NatsGroupLog:
     async def append(self, comm_id: CommId, entry: EncodedEntry, *, expected_seq: int, log_bytes: int = 0) -> int:
         """Append the entry if the head is as expected, and signal it to watchers of the goal; see the port."""
         headers = {_EXPECTED_SEQUENCE: str(expected_seq), _LOG_BYTES: str(log_bytes + len(entry.data))}
-        with unavailable_unless_stored(f"The log of {comm_id}"):
+        with unavailable_unless_answered(f"The log of {comm_id}"):
             try:
-                seq = await self._writes.publish(subjects.log(comm_id), entry.data, headers)
+                seq = (await self._js.publish(subjects.log(comm_id), entry.data, headers=headers)).seq
             except APIError as error:
                 if lost_race(error):
                     raise AppendConflictError(f"The log of {comm_id} has moved on from {expected_seq}.") from None

@@ -22,7 +22,7 @@ from pydantic_core import to_json
 
 from ioa.adapters.nats.auth.roles import READS
 from ioa.adapters.nats.wire.connection import retry_without_responders, until_connected
-from ioa.adapters.nats.wire.headers import SEQUENCE
+from ioa.adapters.nats.wire.message_parser import SEQUENCE
 from ioa.adapters.nats.wire.sinks import taking
 from ioa.adapters.nats.wire.translated_errors import unavailable_unless_answered
 from ioa.beside import together

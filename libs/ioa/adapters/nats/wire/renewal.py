@@ -1,4 +1,4 @@
-"""Waits that end after a reconnect, because requests sent before may never be answered."""
+"""Waits that end after a reconnect, because requests sent before may never be answered; and periodic checks."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TypeVar
+from weakref import WeakKeyDictionary
 
 import nats.errors
 from nats.aio.client import Client
@@ -14,6 +15,8 @@ from ioa.adapters.nats.wire.connection import at_renewal
 from ioa.cancellation import fail_after, heeding_cancellation
 
 T = TypeVar("T")
+
+_CHECK_SECONDS = 1.0
 
 
 class RenewedError(Exception):
@@ -57,3 +60,29 @@ def until_renewal(client: Client) -> Iterator[UntilRenewal]:
     waits = UntilRenewal()
     with at_renewal(client, waits.end), suppress(RenewedError):
         yield waits
+
+
+_checking: WeakKeyDictionary[Client, int] = WeakKeyDictionary()
+
+
+@contextmanager
+def looking_now_and_then(client: Client, look: Callable[[], None]) -> Iterator[None]:
+    """Call `look` periodically while the block runs: a route between servers may lose messages.
+
+    All callers of one connection together look about once a second, however many there are.
+    """
+    _checking[client] = _checking.get(client, 0) + 1
+    loop = asyncio.get_running_loop()
+    timer: asyncio.TimerHandle
+
+    def check() -> None:
+        nonlocal timer
+        timer = loop.call_later(_CHECK_SECONDS * _checking[client], check)
+        look()
+
+    timer = loop.call_later(_CHECK_SECONDS * _checking[client], check)
+    try:
+        yield
+    finally:
+        timer.cancel()
+        _checking[client] -= 1

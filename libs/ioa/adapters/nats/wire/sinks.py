@@ -1,4 +1,4 @@
-"""Subscriptions whose messages are passed to a function as soon as they are parsed."""
+"""Subscriptions that pass messages to a function as soon as they are parsed."""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter as CounterOfNames
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
@@ -14,15 +15,13 @@ from ioa.telemetry import readiness
 
 nats_errors = Counter("ioa_nats_errors_total", "Errors of the server or the client library, by class", ["kind"])
 
-_COUNTS = ("in_msgs", "out_msgs", "in_bytes", "out_bytes", "reconnects")
-
 
 class ConnectionTraffic(Collector):
     """Sum the counters of open and closed connections."""
 
     def __init__(self) -> None:
         self._clients: set[Client] = set()
-        self._before = dict.fromkeys(_COUNTS, 0)
+        self._closed = CounterOfNames[str]()
 
     @contextmanager
     def watch(self, client: Client) -> Iterator[None]:
@@ -33,34 +32,28 @@ class ConnectionTraffic(Collector):
                 yield
         finally:
             self._clients.discard(client)
-            for count in _COUNTS:
-                self._before[count] += client.stats[count]
+            self._closed.update(client.stats)
 
     def describe(self) -> Iterable[Metric]:
-        """Return the metrics without values."""
-        return self._families()
+        """Return the metrics."""
+        return self.collect()
 
     def collect(self) -> Iterable[Metric]:
         """Read the counters, in the thread that answers Prometheus."""
-        clients = list(self._clients)
-        total = {count: self._before[count] + sum(client.stats[count] for client in clients) for count in _COUNTS}
-        connected, reconnects, messages, bytes_ = self._families()
+        clients, total = list(self._clients), self._closed.copy()
+        for client in clients:
+            total.update(client.stats)
+        connected = GaugeMetricFamily("ioa_nats_connected", "1 while every NATS connection of the process is connected", labels=[])
         if clients:
             connected.add_metric([], min(client.is_connected for client in clients))
+        reconnects = CounterMetricFamily("ioa_nats_reconnects", "Reconnects to NATS", labels=[])
         reconnects.add_metric([], total["reconnects"])
+        messages = CounterMetricFamily("ioa_nats_messages", "Messages over NATS, acknowledgements included", labels=["direction"])
+        bytes_ = CounterMetricFamily("ioa_nats_bytes", "Payload bytes over NATS", labels=["direction"])
         for direction in ("in", "out"):
             messages.add_metric([direction], total[f"{direction}_msgs"])
             bytes_.add_metric([direction], total[f"{direction}_bytes"])
         return connected, reconnects, messages, bytes_
-
-    @staticmethod
-    def _families() -> tuple[GaugeMetricFamily, CounterMetricFamily, CounterMetricFamily, CounterMetricFamily]:
-        return (
-            GaugeMetricFamily("ioa_nats_connected", "1 while every NATS connection of the process is connected", labels=[]),
-            CounterMetricFamily("ioa_nats_reconnects", "Reconnects to NATS", labels=[]),
-            CounterMetricFamily("ioa_nats_messages", "Messages over NATS, acknowledgements included", labels=["direction"]),
-            CounterMetricFamily("ioa_nats_bytes", "Payload bytes over NATS", labels=["direction"]),
-        )
 
 
 traffic = ConnectionTraffic()

@@ -1,4 +1,4 @@
-"""One place where the many ways of NATS not answering become one error that says a retry can help."""
+"""Errors of NATS, translated to errors of the system."""
 
 from __future__ import annotations
 
@@ -14,46 +14,27 @@ ERRORS[nats.errors.Error] = row_of(UnavailableError)
 ERRORS[nats.errors.MaxPayloadError] = row_of(PayloadTooLargeError)
 
 _WRONG_LAST_SEQUENCE = (10071, 10164)
-"""JetStream's codes for an expected sequence that is not the last one; the second comes from a replicated stream in which another
-write to the subject is on its way."""
-
+"""JetStream's codes for an expected sequence that is not the last one. The second is that of a replicated stream in which another
+write to the subject is pending."""
 _MESSAGE_TOO_LARGE = 10054
-"""JetStream's code for a message beyond the stream's `max_msg_size`."""
-
-
+"""JetStream's code for a message above the stream's `max_msg_size`."""
 _FULL = (10002, 10023, 10047, 10077)
-"""JetStream's codes for no room: in the account, for its server twice, and under the stream's `max_bytes`."""
+"""JetStream's codes for a full account, a full server (two codes), and a stream above its `max_bytes`."""
 
 
 def lost_race(error: APIError) -> bool:
-    """Whether JetStream refused a write because somebody else wrote to its subject first."""
+    """Return whether JetStream rejected a write because another write to its subject came first."""
     return error.err_code in _WRONG_LAST_SEQUENCE
 
 
-class unavailable_unless_stored:  # noqa: N801
-    """Turn time-outs, lost connections and refusals of JetStream into `UnavailableError`. For writes that do not wait by nats-py.
+class unavailable_unless_answered(heeding_cancellation):  # noqa: N801
+    """Raise `UnavailableError` for timeouts, lost connections and rejections of JetStream, and heed cancellation.
 
-    What is too large for the server is `PayloadTooLargeError`: sending it again can never help.
+    A message that is too large for the server raises `PayloadTooLargeError`, because a retry cannot help.
 
     Args:
-        what: What was asked, as the subject of a sentence.
+        what: The store or service, as the subject of a sentence.
     """
-
-    __slots__ = ("_what",)
-
-    def __init__(self, what: str) -> None:
-        self._what = what
-
-    def __enter__(self) -> None:
-        """Nothing is needed before."""
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
-        if error is not None:
-            _raise_unavailable(self._what, error)
-
-
-class unavailable_unless_answered(heeding_cancellation):  # noqa: N801
-    """The same for everything that waits by nats-py, and heed cancellation."""
 
     __slots__ = ("_what",)
 
@@ -62,20 +43,14 @@ class unavailable_unless_answered(heeding_cancellation):  # noqa: N801
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
         super().__exit__(kind, error, traceback)
-        if error is not None:
-            _raise_unavailable(self._what, error)
-
-
-def _raise_unavailable(what: str, error: BaseException) -> None:
-    if isinstance(error, nats.errors.MaxPayloadError) or (isinstance(error, APIError) and error.err_code == _MESSAGE_TOO_LARGE):
-        raise PayloadTooLargeError(
-            f"{what} does not take a message of this size.", hint="Send large content as a file: it travels by reference."
-        ) from error
-    if isinstance(error, APIError) and error.err_code in _FULL:
-        raise StoreFullError(
-            f"{what} has no room left ({error.description}).", hint="`ioa doctor` says what is full and who fills it."
-        ) from error
-    if isinstance(error, APIError):
-        raise UnavailableError(f"{what} was refused by JetStream: {error.description or error}.") from error
-    if isinstance(error, nats.errors.Error | TimeoutError | OSError):
-        raise UnavailableError(f"{what} is out of reach ({str(error) or type(error).__name__}).") from error
+        code = error.err_code if isinstance(error, APIError) else None
+        if isinstance(error, nats.errors.MaxPayloadError) or code == _MESSAGE_TOO_LARGE:
+            hint = "Send large content as a file, by reference."
+            raise PayloadTooLargeError(f"{self._what} does not accept a message of this size.", hint=hint) from error
+        if isinstance(error, APIError):
+            if code in _FULL:
+                hint = "`ioa doctor` lists full stores and the owners of most data."
+                raise StoreFullError(f"{self._what} has no room left ({error.description}).", hint=hint) from error
+            raise UnavailableError(f"{self._what}: JetStream rejected the request: {error.description or error}.") from error
+        if isinstance(error, nats.errors.Error | TimeoutError | OSError):
+            raise UnavailableError(f"{self._what} does not answer ({str(error) or type(error).__name__}).") from error
